@@ -1,0 +1,3 @@
+//! The `hoplake` command.
+
+fn main() {}

@@ -1,0 +1,249 @@
+//! Labels, edge types and properties of a graph.
+//!
+//! An *edge type* is a triple (source label, edge label, target label). `person likes post` and
+//! `person likes comment` share an edge label and are two types; adjacency is kept per type, so
+//! that a target is a plain ordinal.
+
+use std::{fmt, sync::Arc};
+
+use arrow_schema::{DataType, Field, TimeUnit};
+
+use crate::{Direction, EdgeTypeId, FormatError, LabelId};
+
+/// The type of one value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ScalarType {
+    /// True or false.
+    Bool,
+    /// A signed integer of 64 bits.
+    Int64,
+    /// A floating-point number of 64 bits.
+    Float64,
+    /// UTF-8 text.
+    String,
+    /// A calendar day, as days since 1970-01-01.
+    Date,
+    /// A moment, as microseconds since 1970-01-01T00:00:00Z.
+    Timestamp,
+}
+
+/// The type of a property: a value, or a list of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PropertyType {
+    /// One value.
+    Scalar(ScalarType),
+    /// A list of values of one type.
+    List(ScalarType),
+}
+
+/// The type of a vertex label's keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyType {
+    /// A signed integer of 64 bits.
+    Int64,
+    /// UTF-8 text.
+    String,
+}
+
+/// A property of a vertex label or an edge type. Every property may be absent (null).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Property {
+    /// Its name, unique within its owner; never starts with `~`.
+    pub name: String,
+    /// Its type.
+    pub kind: PropertyType,
+}
+
+/// A vertex label: the class of its vertices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VertexLabel {
+    /// Its name, unique in the graph.
+    pub name: String,
+    /// The type of its keys.
+    pub key_type: KeyType,
+    /// The properties of its vertices.
+    pub properties: Vec<Property>,
+}
+
+/// An edge type: an edge label between two vertex labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EdgeType {
+    /// The edge label.
+    pub label: String,
+    /// The label of the vertices it leaves.
+    pub source: LabelId,
+    /// The label of the vertices it reaches.
+    pub target: LabelId,
+    /// The properties of its edges.
+    pub properties: Vec<Property>,
+}
+
+/// All labels, edge types and properties of a graph.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Schema {
+    /// The vertex labels, by [`LabelId`].
+    pub vertex_labels: Vec<VertexLabel>,
+    /// The edge types, by [`EdgeTypeId`].
+    pub edge_types: Vec<EdgeType>,
+}
+
+impl Schema {
+    /// The label called `name`.
+    pub fn label_id(&self, name: &str) -> Option<LabelId> {
+        let position = self.vertex_labels.iter().position(|label| label.name == name)?;
+        u16::try_from(position).ok().map(LabelId)
+    }
+
+    /// The label with this number.
+    pub fn label(&self, id: LabelId) -> Option<&VertexLabel> {
+        self.vertex_labels.get(usize::from(id.0))
+    }
+
+    /// The edge type with this number.
+    pub fn edge_type(&self, id: EdgeTypeId) -> Option<&EdgeType> {
+        self.edge_types.get(usize::from(id.0))
+    }
+
+    /// All edge types with their numbers.
+    pub fn edge_types(&self) -> impl Iterator<Item = (EdgeTypeId, &EdgeType)> {
+        (0u16..).map(EdgeTypeId).zip(&self.edge_types)
+    }
+
+    /// Checks that names are unique and usable and that edge types name labels that exist.
+    ///
+    /// # Errors
+    /// [`FormatError::Invalid`] with the name at fault.
+    pub fn validate(&self) -> Result<(), FormatError> {
+        let invalid = |message: String| Err(FormatError::Invalid(message));
+        if self.vertex_labels.len() > usize::from(u16::MAX) || self.edge_types.len() > usize::from(u16::MAX) {
+            return invalid("a graph has at most 65,535 vertex labels and as many edge types".into());
+        }
+        for (position, label) in self.vertex_labels.iter().enumerate() {
+            if label.name.is_empty() {
+                return invalid("a vertex label has an empty name".into());
+            }
+            if self.vertex_labels[..position].iter().any(|other| other.name == label.name) {
+                return invalid(format!("vertex label {:?} is there twice", label.name));
+            }
+            validate_properties(&label.name, &label.properties)?;
+        }
+        for (position, edge) in self.edge_types.iter().enumerate() {
+            if edge.label.is_empty() {
+                return invalid("an edge label has an empty name".into());
+            }
+            if self.label(edge.source).is_none() || self.label(edge.target).is_none() {
+                return invalid(format!("edge type {:?} names a vertex label that does not exist", edge.label));
+            }
+            let same = |other: &EdgeType| {
+                (&other.label, other.source, other.target) == (&edge.label, edge.source, edge.target)
+            };
+            if self.edge_types[..position].iter().any(same) {
+                return invalid(format!("edge type {:?} is there twice", edge.label));
+            }
+            validate_properties(&edge.label, &edge.properties)?;
+        }
+        Ok(())
+    }
+}
+
+fn validate_properties(owner: &str, properties: &[Property]) -> Result<(), FormatError> {
+    for (position, property) in properties.iter().enumerate() {
+        if property.name.is_empty() || property.name.starts_with('~') {
+            return Err(FormatError::Invalid(format!(
+                "{owner:?} has a property named {:?}; a name is not empty and does not start with ~",
+                property.name
+            )));
+        }
+        if properties[..position].iter().any(|other| other.name == property.name) {
+            return Err(FormatError::Invalid(format!("{owner:?} has property {:?} twice", property.name)));
+        }
+    }
+    Ok(())
+}
+
+impl EdgeType {
+    /// The label that a hop in this direction starts from.
+    pub fn near(&self, direction: Direction) -> LabelId {
+        match direction {
+            Direction::Out => self.source,
+            Direction::In => self.target,
+        }
+    }
+
+    /// The label that a hop in this direction leads to.
+    pub fn far(&self, direction: Direction) -> LabelId {
+        self.near(direction.reverse())
+    }
+}
+
+impl ScalarType {
+    /// The Arrow type of a value.
+    pub fn arrow(self) -> DataType {
+        match self {
+            Self::Bool => DataType::Boolean,
+            Self::Int64 => DataType::Int64,
+            Self::Float64 => DataType::Float64,
+            Self::String => DataType::Utf8,
+            Self::Date => DataType::Date32,
+            Self::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        }
+    }
+}
+
+impl PropertyType {
+    /// The Arrow type of a value; a list has nullable items in a field named `item`.
+    pub fn arrow(self) -> DataType {
+        match self {
+            Self::Scalar(scalar) => scalar.arrow(),
+            Self::List(scalar) => DataType::List(Arc::new(Field::new("item", scalar.arrow(), true))),
+        }
+    }
+}
+
+impl KeyType {
+    /// The Arrow type of a key.
+    pub fn arrow(self) -> DataType {
+        match self {
+            Self::Int64 => DataType::Int64,
+            Self::String => DataType::Utf8,
+        }
+    }
+}
+
+impl Property {
+    /// The Arrow field of a column of this property.
+    pub fn arrow(&self) -> Field {
+        Field::new(&self.name, self.kind.arrow(), true)
+    }
+}
+
+impl fmt::Display for ScalarType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bool => "bool",
+            Self::Int64 => "int64",
+            Self::Float64 => "float64",
+            Self::String => "string",
+            Self::Date => "date",
+            Self::Timestamp => "timestamp",
+        })
+    }
+}
+
+impl fmt::Display for PropertyType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scalar(scalar) => write!(f, "{scalar}"),
+            Self::List(scalar) => write!(f, "list<{scalar}>"),
+        }
+    }
+}
+
+impl fmt::Display for KeyType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Int64 => "int64",
+            Self::String => "string",
+        })
+    }
+}

@@ -1,1 +1,19 @@
-//! See ARCHITECTURE.md.
+//! Getting data in: readers of CSV, Parquet, LDBC and edge lists, the external sort, and the
+//! builder that turns rows into one level of a graph.
+//!
+//! ```text
+//! source/  files -> Dataset: tables, and inputs that yield typed batches
+//! resolve/ user keys -> (label, ordinal), within a memory budget
+//! sort/    external sorts: Arrow rows by columns, packed edges by number
+//! order/   the ordinals: key order or a locality order
+//! build/   sorted rows -> segments and property tables in the store
+//! ```
+
+pub mod bad_rows;
+pub mod dataset;
+mod error;
+pub mod source;
+
+pub use bad_rows::{BadRow, BadRows};
+pub use dataset::{Chunk, Dataset, EdgeTable, Endpoint, Feed, Input, Phase, VertexTable};
+pub use error::IngestError;

@@ -1,0 +1,105 @@
+//! Rows that cannot be loaded: stop at the first, or put them aside and go on.
+
+use std::{
+    fmt,
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crate::IngestError;
+
+/// A row that cannot be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadRow {
+    /// The file it stands in.
+    pub file: PathBuf,
+    /// Its line in a text file, its row in any other; both from 1.
+    pub line: u64,
+    /// The column at fault, if it is one column.
+    pub column: Option<String>,
+    /// The value at fault, as it was read.
+    pub value: Option<String>,
+    /// What is wrong with it, as the end of a sentence: `is not an int64`.
+    pub why: String,
+}
+
+impl fmt::Display for BadRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, line {}", self.file.display(), self.line)?;
+        if let Some(column) = &self.column {
+            write!(f, ", column {column}")?;
+        }
+        match &self.value {
+            Some(value) => write!(f, ": {value:?} {}", self.why),
+            None => write!(f, ": {}", self.why),
+        }
+    }
+}
+
+/// What to do with bad rows, and how many there were. Shared by all threads of a load.
+#[derive(Debug)]
+pub struct BadRows {
+    rejects: Option<(PathBuf, Mutex<csv::Writer<File>>)>,
+    skipped: AtomicU64,
+}
+
+impl BadRows {
+    /// The first bad row ends the load.
+    pub fn stop() -> Self {
+        Self { rejects: None, skipped: AtomicU64::new(0) }
+    }
+
+    /// Bad rows go to the CSV file `rejects` (file, line, column, value, reason) and the load goes on.
+    ///
+    /// # Errors
+    /// [`IngestError::Read`] if the file cannot be created.
+    pub fn skip(rejects: &Path) -> Result<Self, IngestError> {
+        let failed = |source| IngestError::Read { path: rejects.to_owned(), source };
+        let mut writer = csv::Writer::from_writer(File::create(rejects).map_err(failed)?);
+        writer.write_record(["file", "line", "column", "value", "reason"]).map_err(|error| failed(error.into()))?;
+        Ok(Self { rejects: Some((rejects.to_owned(), Mutex::new(writer))), skipped: AtomicU64::new(0) })
+    }
+
+    /// Takes a bad row.
+    ///
+    /// # Errors
+    /// [`IngestError::BadRow`] under the policy that stops.
+    pub fn report(&self, row: BadRow) -> Result<(), IngestError> {
+        let Some((path, writer)) = &self.rejects else { return Err(IngestError::BadRow(row)) };
+        self.skipped.fetch_add(1, Ordering::Relaxed);
+        writer
+            .lock()
+            .expect("no thread panics while it writes a reject")
+            .write_record([
+                row.file.to_string_lossy().as_ref(),
+                &row.line.to_string(),
+                row.column.as_deref().unwrap_or(""),
+                row.value.as_deref().unwrap_or(""),
+                &row.why,
+            ])
+            .map_err(|error| IngestError::Read { path: path.clone(), source: error.into() })
+    }
+
+    /// How many rows were put aside.
+    pub fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+
+    /// Writes what is buffered.
+    ///
+    /// # Errors
+    /// [`IngestError::Read`] if the file cannot be written.
+    pub fn flush(&self) -> Result<(), IngestError> {
+        let Some((path, writer)) = &self.rejects else { return Ok(()) };
+        let mut writer = writer.lock().expect("no thread panics while it writes a reject");
+        Write::flush(writer.get_mut()).and(writer.flush()).map_err(|source| IngestError::Read {
+            path: path.clone(),
+            source,
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! Why a load stopped.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::BadRow;
+
+/// Why a load stopped. Nothing of it is visible in the store.
+#[derive(Debug, Error)]
+pub enum IngestError {
+    /// A row that cannot be loaded, under the policy that stops at the first.
+    #[error("{0}")]
+    BadRow(BadRow),
+    /// A file of the source could not be read.
+    #[error("could not read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file of the source is not in the layout it was taken for.
+    #[error("{path}: {why}")]
+    Layout {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is missing or wrong, and what to do.
+        why: String,
+    },
+    /// The request cannot be carried out as it stands.
+    #[error("{0}")]
+    Invalid(String),
+    /// The work does not fit the memory budget.
+    #[error("{what} needs {needed_bytes} bytes of memory and the budget leaves {left_bytes}; raise --memory")]
+    Memory {
+        /// The step that needs it.
+        what: &'static str,
+        /// What it needs.
+        needed_bytes: u64,
+        /// What there is.
+        left_bytes: u64,
+    },
+    /// The temporary folder could not be used.
+    #[error("could not spill to the temporary folder: {0}")]
+    Spill(#[source] std::io::Error),
+    /// Arrow refused a batch.
+    #[error("could not arrange a batch: {0}")]
+    Arrow(#[from] arrow_schema::ArrowError),
+    /// Parquet refused to read or write.
+    #[error("parquet: {0}")]
+    Parquet(#[from] parquet::errors::ParquetError),
+    /// The format refused a value.
+    #[error(transparent)]
+    Format(#[from] hoplake_format::FormatError),
+}

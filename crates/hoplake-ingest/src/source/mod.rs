@@ -1,0 +1,1 @@
+//! Readers of the layouts that data comes in.

@@ -3,7 +3,6 @@
 use std::{
     fmt,
     fs::File,
-    io::Write,
     path::{Path, PathBuf},
     sync::{
         Mutex,
@@ -97,9 +96,6 @@ impl BadRows {
     pub fn flush(&self) -> Result<(), IngestError> {
         let Some((path, writer)) = &self.rejects else { return Ok(()) };
         let mut writer = writer.lock().expect("no thread panics while it writes a reject");
-        Write::flush(writer.get_mut()).and(writer.flush()).map_err(|source| IngestError::Read {
-            path: path.clone(),
-            source,
-        })
+        writer.flush().map_err(|source| IngestError::Read { path: path.clone(), source })
     }
 }

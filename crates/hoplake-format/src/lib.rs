@@ -5,13 +5,24 @@
 //!
 //! * [`ids`]: what a vertex and an edge are called inside.
 //! * [`schema`]: labels, edge types and properties.
-//! * [`adjacency`]: the block codec of neighbour lists.
+//! * [`manifest`]: the one object that names everything of a snapshot.
+//! * [`segment`]: immutable objects made of sections of blocks, and their resident index.
+//! * [`adjacency`], [`keys`]: the codecs of blocks; [`filter`]: "absent" without I/O.
+//! * [`checksum`]: what every block ends with.
 
 pub mod adjacency;
+pub mod checksum;
+pub mod constants;
 mod error;
+pub mod filter;
 pub mod ids;
+pub mod keys;
+pub mod manifest;
 pub mod schema;
+pub mod segment;
 
 pub use error::FormatError;
 pub use ids::{Direction, EdgeTypeId, LabelId, VertexId};
+pub use keys::Key;
+pub use manifest::{DegreeSummary, Manifest, SegmentRef, TableOwner, TableRef};
 pub use schema::{EdgeType, KeyType, Property, PropertyType, ScalarType, Schema, VertexLabel};

@@ -1,0 +1,65 @@
+//! Numbers and names that can never change, pinned by one test.
+
+/// First and last bytes of a segment.
+pub const SEGMENT_MAGIC: [u8; 8] = *b"HOPSEG01";
+/// First and last bytes of a manifest.
+pub const MANIFEST_MAGIC: [u8; 8] = *b"HOPMAN01";
+/// The version of the format that this build writes, and the newest it reads.
+pub const FORMAT_VERSION: u32 = 1;
+/// Bytes of the CRC-32C behind every block.
+pub const CHECKSUM_BYTES: usize = 4;
+/// Bytes behind a segment's index: its length, its checksum, the magic.
+pub const SEGMENT_TRAILER_BYTES: usize = 16;
+/// The column of keys in a vertex table.
+pub const KEY_COLUMN: &str = "~key";
+/// The metadata entry of a table that holds the CRC-32C of its pages.
+pub const PAGE_CHECKSUMS_ENTRY: &str = "hoplake.page_crc32c";
+/// Folder of manifests.
+pub const MANIFEST_FOLDER: &str = "manifest";
+/// Folder of segments and tables.
+pub const DATA_FOLDER: &str = "data";
+/// Best-effort copy of the newest manifest.
+pub const HINT_NAME: &str = "hint";
+
+/// The name of the manifest of a version: twenty digits, so that names sort by version.
+pub fn manifest_name(version: u64) -> String {
+    format!("{MANIFEST_FOLDER}/{version:020}.hlm")
+}
+
+/// The version in the name of a manifest.
+pub fn manifest_version(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix(MANIFEST_FOLDER)?.strip_prefix('/')?.strip_suffix(".hlm")?;
+    (digits.len() == 20).then(|| digits.parse().ok())?
+}
+
+/// The name of a data object: the version its writer started from, the writer's ULID, a number and
+/// an ending. The version says when it is garbage: unpublished, it could only have become part of
+/// version `base + 1`.
+pub fn data_name(base: u64, writer: &str, number: u32, ending: &str) -> String {
+    format!("{DATA_FOLDER}/{base:020}-{writer}-{number:06}.{ending}")
+}
+
+/// The version from which the writer of a data object started.
+pub fn data_base_version(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix(DATA_FOLDER)?.strip_prefix('/')?.get(..20)?;
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_never_change() {
+        assert_eq!(SEGMENT_MAGIC, [72, 79, 80, 83, 69, 71, 48, 49]);
+        assert_eq!(MANIFEST_MAGIC, [72, 79, 80, 77, 65, 78, 48, 49]);
+        assert_eq!((FORMAT_VERSION, CHECKSUM_BYTES, SEGMENT_TRAILER_BYTES), (1, 4, 16));
+        assert_eq!((KEY_COLUMN, PAGE_CHECKSUMS_ENTRY, HINT_NAME), ("~key", "hoplake.page_crc32c", "hint"));
+        assert_eq!(manifest_name(7), "manifest/00000000000000000007.hlm");
+        assert_eq!(manifest_version("manifest/00000000000000000007.hlm"), Some(7));
+        assert_eq!(manifest_version("manifest/7.hlm"), None);
+        let name = data_name(3, "01JDX", 12, "hls");
+        assert_eq!(name, "data/00000000000000000003-01JDX-000012.hls");
+        assert_eq!(data_base_version(&name), Some(3));
+    }
+}

@@ -1,0 +1,292 @@
+//! Key blocks: sorted keys of one vertex label and the ordinals they stand for.
+//!
+//! ```text
+//! varint  number of keys, at least 1
+//! varint  first ordinal + 1 if ordinals are consecutive, 0 if each key carries its own
+//! keys    int64: zigzag varint of the first, then varints of the differences
+//!         string: front coded: varint shared prefix, varint suffix length, suffix
+//! varint* ordinals, one a key, unless consecutive
+//! ```
+//! In key order ordinals are consecutive and cost nothing. A block is small (4 KiB), so that a look-up
+//! reads little and decodes it from the front.
+
+use std::cmp::Ordering;
+
+use prost::encoding::{decode_varint, encode_varint};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{FormatError, KeyType, VertexId};
+
+/// The user-given name of a vertex within its label.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// An integer.
+    Int64(i64),
+    /// Text.
+    String(String),
+}
+
+impl Key {
+    /// Its type.
+    pub fn key_type(&self) -> KeyType {
+        match self {
+            Self::Int64(_) => KeyType::Int64,
+            Self::String(_) => KeyType::String,
+        }
+    }
+
+    /// Reads `text` as a key of this type; `None` if it is not one.
+    pub fn parse(text: &str, key_type: KeyType) -> Option<Self> {
+        match key_type {
+            KeyType::Int64 => text.parse().ok().map(Self::Int64),
+            KeyType::String => Some(Self::String(text.to_owned())),
+        }
+    }
+
+    /// The hash under which it stands in a filter: XXH3 of its little-endian bytes or its UTF-8.
+    pub fn hash(&self) -> u64 {
+        match self {
+            Self::Int64(key) => xxh3_64(&key.to_le_bytes()),
+            Self::String(key) => xxh3_64(key.as_bytes()),
+        }
+    }
+
+    /// An estimate of its bytes in a block.
+    pub fn encoded_bytes(&self) -> usize {
+        match self {
+            Self::Int64(_) => 3,
+            Self::String(key) => key.len() + 2,
+        }
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Int64(key) => write!(f, "{key}"),
+            Self::String(key) => write!(f, "{key}"),
+        }
+    }
+}
+
+/// Writes a block of at least one key; keys strictly ascend and are of one type.
+///
+/// # Errors
+/// [`FormatError::Invalid`] if they do not.
+pub fn encode_key_block(entries: &[(Key, u64)]) -> Result<Vec<u8>, FormatError> {
+    let Some((_, first_ordinal)) = entries.first() else {
+        return Err(FormatError::Invalid("a key block holds at least one key".into()));
+    };
+    let consecutive = entries.iter().zip(*first_ordinal..).all(|((_, ordinal), expected)| *ordinal == expected);
+    let mut out = Vec::new();
+    encode_varint(entries.len() as u64, &mut out);
+    encode_varint(if consecutive { first_ordinal + 1 } else { 0 }, &mut out);
+    let mut previous: Option<&Key> = None;
+    for (key, _) in entries {
+        encode_key(previous, key, &mut out)?;
+        previous = Some(key);
+    }
+    if !consecutive {
+        entries.iter().for_each(|(_, ordinal)| encode_varint(*ordinal, &mut out));
+    }
+    Ok(out)
+}
+
+fn encode_key(previous: Option<&Key>, key: &Key, out: &mut Vec<u8>) -> Result<(), FormatError> {
+    match (previous, key) {
+        (None, Key::Int64(key)) => encode_varint(zigzag(*key), out),
+        (Some(Key::Int64(before)), Key::Int64(key)) if before < key => encode_varint(key.abs_diff(*before), out),
+        (None, Key::String(key)) => encode_suffix(0, key.as_bytes(), out),
+        (Some(Key::String(before)), Key::String(key)) if before < key => {
+            let shared = shared_prefix(before.as_bytes(), key.as_bytes());
+            encode_suffix(shared, &key.as_bytes()[shared..], out);
+        }
+        (Some(before), key) => {
+            return Err(FormatError::Invalid(format!("key {key} does not follow key {before} in a key block")));
+        }
+    }
+    Ok(())
+}
+
+fn encode_suffix(shared: usize, suffix: &[u8], out: &mut Vec<u8>) {
+    encode_varint(shared as u64, out);
+    encode_varint(suffix.len() as u64, out);
+    out.extend_from_slice(suffix);
+}
+
+fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+/// Reads a whole block, in key order.
+///
+/// # Errors
+/// [`FormatError::Corrupt`] on bytes that [`encode_key_block`] does not write.
+pub fn decode_key_block(payload: &[u8], key_type: KeyType) -> Result<Vec<(Key, u64)>, FormatError> {
+    let mut entries = Vec::new();
+    let mut rest = payload;
+    let (count, first_ordinal) = decode_header(&mut rest)?;
+    let mut key = None;
+    for _ in 0..count {
+        let next = decode_key(key.as_ref(), key_type, &mut rest)?;
+        entries.push((next.clone(), 0));
+        key = Some(next);
+    }
+    for (index, entry) in entries.iter_mut().enumerate() {
+        entry.1 = decode_ordinal(first_ordinal, index as u64, &mut rest)?;
+    }
+    if !rest.is_empty() {
+        return Err(corrupt(format!("{} bytes follow its last ordinal", rest.len())));
+    }
+    Ok(entries)
+}
+
+/// The ordinal of `key`, if the block has it.
+///
+/// # Errors
+/// [`FormatError::Corrupt`] on bytes that [`encode_key_block`] does not write.
+pub fn find_in_key_block(payload: &[u8], key: &Key) -> Result<Option<u64>, FormatError> {
+    let mut rest = payload;
+    let (count, first_ordinal) = decode_header(&mut rest)?;
+    let (mut current, mut found) = (None, None);
+    for index in 0..count {
+        let next = decode_key(current.as_ref(), key.key_type(), &mut rest)?;
+        match next.cmp(key) {
+            Ordering::Less => {}
+            Ordering::Equal => found = Some(index),
+            // Past the key: without its own ordinal to find, the rest is not needed.
+            Ordering::Greater if found.is_none() || first_ordinal.is_some() => break,
+            Ordering::Greater => {}
+        }
+        current = Some(next);
+    }
+    let Some(index) = found else { return Ok(None) };
+    if first_ordinal.is_none() {
+        for _ in 0..index {
+            decode_number(&mut rest)?;
+        }
+    }
+    decode_ordinal(first_ordinal, index, &mut rest).map(Some)
+}
+
+fn decode_header(rest: &mut &[u8]) -> Result<(u64, Option<u64>), FormatError> {
+    let count = decode_number(rest)?;
+    let first_ordinal = decode_number(rest)?.checked_sub(1);
+    // Every key takes at least a byte, so that a count cannot ask for more than the block could hold.
+    if count == 0 || count > rest.len() as u64 {
+        return Err(corrupt(format!("{count} keys do not fit its {} bytes", rest.len())));
+    }
+    Ok((count, first_ordinal))
+}
+
+fn decode_key(previous: Option<&Key>, key_type: KeyType, rest: &mut &[u8]) -> Result<Key, FormatError> {
+    match (key_type, previous) {
+        (KeyType::Int64, None) => Ok(Key::Int64(unzigzag(decode_number(rest)?))),
+        (KeyType::Int64, Some(Key::Int64(before))) => {
+            let difference = decode_number(rest)?;
+            let key = before.checked_add_unsigned(difference).filter(|_| difference > 0);
+            key.map(Key::Int64).ok_or_else(|| corrupt(format!("key {before} is followed by {difference} more")))
+        }
+        (KeyType::String, previous) => {
+            let before = match previous {
+                Some(Key::String(before)) => before.as_bytes(),
+                _ => &[],
+            };
+            decode_string(before, previous.is_none(), rest)
+        }
+        (KeyType::Int64, Some(Key::String(_))) => Err(corrupt("its keys are of two types".into())),
+    }
+}
+
+fn decode_string(before: &[u8], first: bool, rest: &mut &[u8]) -> Result<Key, FormatError> {
+    let (shared, suffix) = (decode_number(rest)?, decode_number(rest)?);
+    if shared > before.len() as u64 || suffix > rest.len() as u64 {
+        return Err(corrupt(format!("a key of {shared} + {suffix} bytes reaches past its neighbours")));
+    }
+    let (suffix, tail) = rest.split_at(suffix as usize);
+    *rest = tail;
+    let key = [&before[..shared as usize], suffix].concat();
+    if !first && key.as_slice() <= before {
+        return Err(corrupt("its keys do not ascend".into()));
+    }
+    String::from_utf8(key).map(Key::String).map_err(|_| corrupt("a key is not UTF-8".into()))
+}
+
+fn decode_ordinal(first: Option<u64>, index: u64, rest: &mut &[u8]) -> Result<u64, FormatError> {
+    let ordinal = match first {
+        Some(first) => first.saturating_add(index),
+        None => decode_number(rest)?,
+    };
+    if ordinal > VertexId::ORDINAL_MAX {
+        return Err(corrupt(format!("ordinal {ordinal} needs more than 48 bits")));
+    }
+    Ok(ordinal)
+}
+
+fn decode_number(rest: &mut &[u8]) -> Result<u64, FormatError> {
+    decode_varint(rest).map_err(|error| corrupt(error.to_string()))
+}
+
+fn corrupt(why: String) -> FormatError {
+    FormatError::corrupt("key block", why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn keys() -> impl Strategy<Value = Vec<Key>> {
+        let int = prop::collection::btree_set(any::<i64>(), 1..80)
+            .prop_map(|keys| keys.into_iter().map(Key::Int64).collect());
+        let text = prop::collection::btree_set("[a-cé]{0,6}", 1..80)
+            .prop_map(|keys| keys.into_iter().map(Key::String).collect());
+        prop_oneof![int, text]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(keys in keys(), dense in any::<bool>(), start in 0u64..1 << 47) {
+            let entries: Vec<_> = keys.into_iter().zip(start..)
+                .map(|(key, n)| (key, if dense { n } else { n ^ 5 })).collect();
+            let block = encode_key_block(&entries).unwrap();
+            let key_type = entries[0].0.key_type();
+            prop_assert_eq!(decode_key_block(&block, key_type).unwrap(), entries.clone());
+            let present: BTreeMap<_, _> = entries.into_iter().collect();
+            for (key, ordinal) in &present {
+                prop_assert_eq!(find_in_key_block(&block, key).unwrap(), Some(*ordinal));
+            }
+            for absent in [Key::Int64(77), Key::String("abcd".into())] {
+                if absent.key_type() == key_type {
+                    prop_assert_eq!(find_in_key_block(&block, &absent).unwrap(), present.get(&absent).copied());
+                }
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_an_answer_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode_key_block(&bytes, KeyType::Int64);
+            let _ = decode_key_block(&bytes, KeyType::String);
+            let _ = find_in_key_block(&bytes, &Key::Int64(1));
+            let _ = find_in_key_block(&bytes, &Key::String("a".into()));
+        }
+    }
+
+    #[test]
+    fn unsorted_keys_are_refused() {
+        let entries = [(Key::Int64(2), 0), (Key::Int64(2), 1)];
+        assert!(matches!(encode_key_block(&entries), Err(FormatError::Invalid(_))));
+        assert!(matches!(encode_key_block(&[]), Err(FormatError::Invalid(_))));
+    }
+}

@@ -1,1 +1,12 @@
-//! See ARCHITECTURE.md.
+//! Generators, oracle, recording stores and real servers for the tests of Hoplake. Development only.
+//!
+//! - [`WaveStore`]: an object store that counts dependent round trips, requests and bytes exactly.
+//! - [`oracle`]: a naive property graph with reference functions to hold the engine's answers against.
+//! - [`snb`]: the real social networks and the answers that queries on them must give.
+
+pub mod oracle;
+pub mod snb;
+mod wave_store;
+
+pub use oracle::Oracle;
+pub use wave_store::{Request, RequestCounts, RequestKind, WaveStore};

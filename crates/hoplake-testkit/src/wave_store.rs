@@ -1,0 +1,579 @@
+//! A store that counts dependent round trips exactly.
+//!
+//! **What it is.** [`WaveStore`] wraps an object store and makes every request last until the next
+//! full second of tokio's clock. Under a paused clock (`#[tokio::test(start_paused = true)]`) that
+//! second costs no real time, and the clock moves only when every task waits. Requests that are sent
+//! in parallel therefore share a second (a *tick*), and a request that depends on the answer of
+//! another falls into a later one. The number of ticks in which a request was in flight is the
+//! number of waves.
+//!
+//! **Why ticks and not elapsed time.** Processor work does not move a paused clock, but a hedge timer,
+//! a backoff or a batching delay does. A request that such a timer starts in the middle of a second
+//! still ends at the next full one, so a tick is one wave whatever else sleeps, and idle seconds
+//! between requests are no waves.
+//!
+//! **What counts as one request.** What S3 would bill: a listing costs one per 1,000 entries, and
+//! those depend on each other; a multipart upload costs one to begin, one a part and one to complete;
+//! `get_ranges` costs one per range left after object_store's own coalescing, ten at a time; each
+//! object deleted costs one, up to 1,000 of them in one wave; a copy is a put. A request that fails is
+//! a request. One that is dropped before its answer has no `end_tick`, and is still counted.
+//!
+//! **What it needs.** The inner store should be [`object_store::memory::InMemory`]. `LocalFileSystem`
+//! and real stores wait outside of tokio's timers: while they do, a paused clock either stands still or
+//! jumps ahead to the next timer, and a wave is attributed to the wrong tick. The same holds for code
+//! under test that waits for a thread which is not tokio's own. Without a paused clock every request
+//! takes real time, up to a second.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
+    PutOptions, PutPayload, PutResult, Result, UploadPart,
+};
+use tokio::time::Instant;
+
+/// Entries on one page of a listing, as on S3; also how many deletions run at once.
+const PAGE_ENTRIES: usize = 1_000;
+
+/// What a request asked of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RequestKind {
+    /// Reads an object or a part of it.
+    Get,
+    /// Reads an object's metadata.
+    Head,
+    /// Writes or copies an object, or a part of one.
+    Put,
+    /// Reads one page of a listing.
+    List,
+    /// Deletes one object, or abandons a multipart upload.
+    Delete,
+}
+
+/// One request that was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// What was asked.
+    pub kind: RequestKind,
+    /// The object, or the prefix of a listing; the destination of a copy.
+    pub path: String,
+    /// The bytes that the answer of a ranged get covers; `None` for whole objects, other kinds, and
+    /// ranged gets that have no answer.
+    pub range: Option<Range<u64>>,
+    /// Bytes of content that moved: read by a get, sent by a put.
+    pub bytes: u64,
+    /// The tick in which it was sent, from 0 at the last reset.
+    pub start_tick: u64,
+    /// The tick at whose beginning it was answered; `None` if it is in flight or was dropped.
+    pub end_tick: Option<u64>,
+}
+
+/// How many requests of each kind were sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RequestCounts {
+    /// Gets.
+    pub get: u64,
+    /// Heads.
+    pub head: u64,
+    /// Puts, parts and copies.
+    pub put: u64,
+    /// Pages of listings.
+    pub list: u64,
+    /// Deletions.
+    pub delete: u64,
+}
+
+impl RequestCounts {
+    /// Requests of all kinds.
+    pub fn total(&self) -> u64 {
+        self.get + self.head + self.put + self.list + self.delete
+    }
+}
+
+/// An object store that records every request and makes each last one virtual second.
+///
+/// Clones share the record, so a test can keep one and hand another to the code under test.
+///
+/// ```
+/// use hoplake_testkit::WaveStore;
+/// use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> object_store::Result<()> {
+/// let store = WaveStore::new(InMemory::new());
+/// store.put(&Path::from("a"), "hello".into()).await?;
+/// store.reset();
+/// let (path, other) = (Path::from("a"), Path::from("a"));
+/// let (head, tail) = futures::join!(store.get_range(&path, 0..2), store.get_range(&other, 2..5));
+/// assert_eq!((&head?[..], &tail?[..]), (&b"he"[..], &b"llo"[..]));
+/// assert_eq!((store.waves(), store.requests().get, store.bytes_read()), (1, 2, 5));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct WaveStore {
+    inner: Arc<dyn ObjectStore>,
+    record: Record,
+}
+
+impl WaveStore {
+    /// Wraps `inner`, which should be in memory (see the module).
+    pub fn new(inner: impl ObjectStore) -> Self {
+        Self { inner: Arc::new(inner), record: Record::default() }
+    }
+
+    /// Forgets what was recorded; the next request starts tick 0. Requests in flight are forgotten too.
+    pub fn reset(&self) {
+        *self.record.lock() = Log::default();
+    }
+
+    /// The number of waves since the last reset: ticks in which a request was in flight.
+    pub fn waves(&self) -> u64 {
+        let mut ticks: Vec<u64> = self.record.lock().requests.iter().map(|request| request.start_tick).collect();
+        ticks.sort_unstable();
+        ticks.dedup();
+        ticks.len() as u64
+    }
+
+    /// Requests by kind since the last reset.
+    pub fn requests(&self) -> RequestCounts {
+        let mut counts = RequestCounts::default();
+        for request in &self.record.lock().requests {
+            match request.kind {
+                RequestKind::Get => counts.get += 1,
+                RequestKind::Head => counts.head += 1,
+                RequestKind::Put => counts.put += 1,
+                RequestKind::List => counts.list += 1,
+                RequestKind::Delete => counts.delete += 1,
+            }
+        }
+        counts
+    }
+
+    /// Bytes of content in the answers of all gets since the last reset.
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_of(RequestKind::Get)
+    }
+
+    /// Bytes of content sent by all puts since the last reset.
+    pub fn bytes_written(&self) -> u64 {
+        self.bytes_of(RequestKind::Put)
+    }
+
+    /// Every request since the last reset, in the order in which they were sent.
+    pub fn log(&self) -> Vec<Request> {
+        self.record.lock().requests.clone()
+    }
+
+    fn bytes_of(&self, kind: RequestKind) -> u64 {
+        self.record.lock().requests.iter().filter(|request| request.kind == kind).map(|request| request.bytes).sum()
+    }
+}
+
+impl fmt::Debug for WaveStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaveStore").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for WaveStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WaveStore({})", self.inner)
+    }
+}
+
+#[derive(Default)]
+struct Log {
+    /// When tick 0 began: the first request after a reset.
+    epoch: Option<Instant>,
+    requests: Vec<Request>,
+    /// Distinguishes this log from those before a reset, whose requests may still be in flight.
+    resets: Arc<()>,
+}
+
+#[derive(Clone, Default)]
+struct Record(Arc<Mutex<Log>>);
+
+/// A request in flight: where its entry is, in which log.
+struct InFlight {
+    record: Record,
+    log: Arc<()>,
+    index: usize,
+}
+
+impl Record {
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().expect("no test panics while it holds the record")
+    }
+
+    /// Records a request, and returns when the store has it.
+    async fn send(&self, kind: RequestKind, path: impl Into<String>, bytes: u64) -> InFlight {
+        let (sent, arrival) = {
+            let mut log = self.lock();
+            let now = Instant::now();
+            let epoch = *log.epoch.get_or_insert(now);
+            let start_tick = (now - epoch).as_secs();
+            let path = path.into();
+            log.requests.push(Request { kind, path, range: None, bytes, start_tick, end_tick: None });
+            let sent = InFlight { record: self.clone(), log: log.resets.clone(), index: log.requests.len() - 1 };
+            (sent, epoch + Duration::from_secs(start_tick + 1))
+        };
+        tokio::time::sleep_until(arrival).await;
+        sent
+    }
+}
+
+impl InFlight {
+    /// Notes the answer.
+    fn answered(self, edit: impl FnOnce(&mut Request)) {
+        let mut log = self.record.lock();
+        if Arc::ptr_eq(&log.resets, &self.log) {
+            let request = &mut log.requests[self.index];
+            request.end_tick = Some(request.start_tick + 1);
+            edit(request);
+        }
+    }
+}
+
+fn payload_bytes(payload: &PutPayload) -> u64 {
+    payload.content_length() as u64
+}
+
+// `get_ranges` and `rename_opts` are left to their defaults, which call the methods below: a real store
+// sends those requests, so they are what must be counted.
+#[async_trait]
+impl ObjectStore for WaveStore {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        let sent = self.record.send(RequestKind::Put, location.as_ref(), payload_bytes(&payload)).await;
+        let answer = self.inner.put_opts(location, payload, opts).await;
+        sent.answered(|_| ());
+        answer
+    }
+
+    async fn put_multipart_opts(&self, location: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        let sent = self.record.send(RequestKind::Put, location.as_ref(), 0).await;
+        let inner = self.inner.put_multipart_opts(location, opts).await;
+        sent.answered(|_| ());
+        Ok(Box::new(WaveUpload { inner: inner?, path: location.to_string(), record: self.record.clone() }))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let kind = if options.head { RequestKind::Head } else { RequestKind::Get };
+        let ranged = options.range.is_some();
+        let sent = self.record.send(kind, location.as_ref(), 0).await;
+        let answer = self.inner.get_opts(location, options).await;
+        sent.answered(|request| {
+            if let (Ok(result), RequestKind::Get) = (&answer, kind) {
+                request.bytes = result.range.end - result.range.start;
+                request.range = ranged.then(|| result.range.clone());
+            }
+        });
+        answer
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let (inner, record) = (self.inner.clone(), self.record.clone());
+        locations
+            .map(move |location| {
+                let (inner, record) = (inner.clone(), record.clone());
+                async move {
+                    let location = location?;
+                    let sent = record.send(RequestKind::Delete, location.as_ref(), 0).await;
+                    let mut deleted = inner.delete_stream(futures::stream::once(async { Ok(location) }).boxed());
+                    let answer = deleted.next().await.expect("a store answers each deletion");
+                    sent.answered(|_| ());
+                    answer
+                }
+            })
+            .buffered(PAGE_ENTRIES)
+            .boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        let inner = self.inner.clone();
+        paged(self.record.clone(), prefix.cloned(), move |prefix| inner.list(prefix))
+    }
+
+    fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
+        let (inner, offset) = (self.inner.clone(), offset.clone());
+        paged(self.record.clone(), prefix.cloned(), move |prefix| inner.list_with_offset(prefix, &offset))
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        let path = prefix.map(Path::to_string).unwrap_or_default();
+        let sent = self.record.send(RequestKind::List, path.clone(), 0).await;
+        let answer = self.inner.list_with_delimiter(prefix).await;
+        sent.answered(|_| ());
+        let entries = answer.as_ref().map_or(0, |list| list.objects.len() + list.common_prefixes.len());
+        for _ in 1..entries.div_ceil(PAGE_ENTRIES) {
+            self.record.send(RequestKind::List, path.clone(), 0).await.answered(|_| ());
+        }
+        answer
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        let sent = self.record.send(RequestKind::Put, to.as_ref(), 0).await;
+        let answer = self.inner.copy_opts(from, to, options).await;
+        sent.answered(|_| ());
+        answer
+    }
+}
+
+/// Passes a listing on page by page, each a request that follows the one before. `list` runs when the
+/// first page is answered.
+fn paged(
+    record: Record,
+    prefix: Option<Path>,
+    list: impl FnOnce(Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> + Send + 'static,
+) -> BoxStream<'static, Result<ObjectMeta>> {
+    let first_page = async move {
+        let path = prefix.as_ref().map(Path::to_string).unwrap_or_default();
+        record.send(RequestKind::List, path.clone(), 0).await.answered(|_| ());
+        let pages = list(prefix.as_ref()).chunks(PAGE_ENTRIES).enumerate();
+        pages.then(move |(number, page)| {
+            let (record, path) = (record.clone(), path.clone());
+            async move {
+                if number > 0 {
+                    record.send(RequestKind::List, path, 0).await.answered(|_| ());
+                }
+                futures::stream::iter(page)
+            }
+        })
+    };
+    first_page.into_stream().flatten().flatten().boxed()
+}
+
+struct WaveUpload {
+    inner: Box<dyn MultipartUpload>,
+    path: String,
+    record: Record,
+}
+
+impl fmt::Debug for WaveUpload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaveUpload").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl MultipartUpload for WaveUpload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        let (record, path, bytes) = (self.record.clone(), self.path.clone(), payload_bytes(&data));
+        let part = self.inner.put_part(data);
+        async move {
+            let sent = record.send(RequestKind::Put, path, bytes).await;
+            let answer = part.await;
+            sent.answered(|_| ());
+            answer
+        }
+        .boxed()
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        let sent = self.record.send(RequestKind::Put, self.path.clone(), 0).await;
+        let answer = self.inner.complete().await;
+        sent.answered(|_| ());
+        answer
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        let sent = self.record.send(RequestKind::Delete, self.path.clone(), 0).await;
+        let answer = self.inner.abort().await;
+        sent.answered(|_| ());
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::TryStreamExt;
+    use object_store::memory::InMemory;
+    use object_store::{ObjectStoreExt, PutMode};
+
+    use super::*;
+
+    async fn store_of(objects: usize) -> WaveStore {
+        let inner = Arc::new(InMemory::new());
+        for object in 0..objects {
+            inner.put(&Path::from(format!("dir/{object:05}")), vec![7; 100].into()).await.unwrap();
+        }
+        WaveStore::new(inner)
+    }
+
+    fn path(object: usize) -> Path {
+        Path::from(format!("dir/{object:05}"))
+    }
+
+    fn spin(duration: Duration) {
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < duration {
+            std::hint::spin_loop();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn parallel_requests_share_a_wave_and_dependent_ones_add_up() {
+        let store = store_of(40).await;
+        let clock = Instant::now();
+        futures::future::try_join_all((0..40).map(|object| {
+            let store = store.clone();
+            async move { store.get_range(&path(object), 10..20).await }
+        }))
+        .await
+        .unwrap();
+        assert_eq!((store.waves(), store.requests().get, store.bytes_read()), (1, 40, 400));
+        for object in 0..3 {
+            store.get(&path(object)).await.unwrap().bytes().await.unwrap();
+        }
+        assert_eq!((store.waves(), store.requests().total(), store.bytes_read()), (4, 43, 700));
+        assert_eq!(clock.elapsed(), Duration::from_secs(4), "virtual time is the number of waves");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_log_names_each_request() {
+        let store = store_of(1).await;
+        store.get_range(&path(0), 90..200).await.unwrap();
+        store.head(&path(0)).await.unwrap();
+        store.get(&path(9)).await.unwrap_err();
+        store.put(&path(2), vec![1, 2, 3].into()).await.unwrap();
+        let request = |kind, object: usize, range, bytes, tick| Request {
+            kind,
+            path: path(object).to_string(),
+            range,
+            bytes,
+            start_tick: tick,
+            end_tick: Some(tick + 1),
+        };
+        let expected = [
+            request(RequestKind::Get, 0, Some(90..100), 10, 0),
+            request(RequestKind::Head, 0, None, 0, 1),
+            request(RequestKind::Get, 9, None, 0, 2),
+            request(RequestKind::Put, 2, None, 3, 3),
+        ];
+        assert_eq!(store.log(), expected);
+        assert_eq!((store.bytes_read(), store.bytes_written()), (10, 3));
+        assert_eq!(store.requests(), RequestCounts { get: 2, head: 1, put: 1, ..Default::default() });
+        store.reset();
+        assert_eq!((store.waves(), store.requests().total(), store.log().len()), (0, 0, 0));
+        store.head(&path(0)).await.unwrap();
+        assert_eq!(store.log()[0].start_tick, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn processor_work_between_requests_is_no_wave() {
+        let store = store_of(2).await;
+        for object in 0..2 {
+            store.get(&path(object)).await.unwrap();
+            spin(Duration::from_millis(30));
+            let work = tokio::task::spawn_blocking(|| spin(Duration::from_millis(30)));
+            work.await.unwrap();
+        }
+        assert_eq!(store.waves(), 2);
+        assert_eq!(store.log()[1].start_tick, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn timers_neither_add_waves_nor_split_them() {
+        let store = store_of(2).await;
+        let asked_after = async |delay_ms, object| {
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+            store.head(&path(object)).await
+        };
+        let (first, second) = futures::join!(asked_after(0, 0), asked_after(50, 1));
+        assert!(first.is_ok() && second.is_ok());
+        assert_eq!(store.waves(), 1, "a hedge runs beside what it hedges");
+        for _ in 0..30 {
+            tokio::time::sleep(Duration::from_millis(70)).await;
+            store.head(&path(0)).await.unwrap();
+        }
+        assert_eq!(store.waves(), 31, "a backoff is no wave");
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        store.head(&path(0)).await.unwrap();
+        assert_eq!(store.waves(), 32, "idle seconds are no waves");
+    }
+
+    #[tokio::test]
+    async fn a_clock_paused_late_and_off_the_millisecond_counts_the_same() {
+        spin(Duration::from_micros(1_300));
+        tokio::time::pause();
+        let store = store_of(1).await;
+        for _ in 0..20 {
+            store.head(&path(0)).await.unwrap();
+        }
+        assert_eq!(store.waves(), 20);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dropped_request_was_still_sent() {
+        let store = store_of(1).await;
+        let late = tokio::time::timeout(Duration::from_millis(500), store.get(&path(0)).boxed()).await;
+        assert!(late.is_err());
+        assert_eq!((store.waves(), store.requests().get, store.bytes_read()), (1, 1, 0));
+        assert_eq!(store.log()[0].end_tick, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_listing_costs_one_wave_a_page() {
+        let store = store_of(2_001).await;
+        let listed: Vec<_> = store.list(Some(&Path::from("dir"))).try_collect().await.unwrap();
+        assert_eq!((listed.len(), store.requests().list, store.waves()), (2_001, 3, 3));
+        store.reset();
+        let listed: Vec<_> = store.list_with_offset(None, &path(1_000)).try_collect().await.unwrap();
+        assert_eq!((listed.len(), store.requests().list, store.waves()), (1_000, 1, 1));
+        store.reset();
+        let listed: Vec<_> = store.list(Some(&Path::from("none"))).try_collect().await.unwrap();
+        assert_eq!((listed.len(), store.requests().list, store.waves()), (0, 1, 1));
+        store.reset();
+        let listed = store.list_with_delimiter(Some(&Path::from("dir"))).await.unwrap();
+        assert_eq!((listed.objects.len(), store.requests().list, store.waves()), (2_001, 3, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn deletions_share_a_wave() {
+        let store = store_of(30).await;
+        let doomed = futures::stream::iter((0..30).map(|object| Ok(path(object)))).boxed();
+        let deleted: Vec<_> = store.delete_stream(doomed).try_collect().await.unwrap();
+        assert_eq!((deleted.len(), store.requests().delete, store.waves()), (30, 30, 1));
+        assert!(store.head(&path(3)).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ranges_of_one_object_are_requests_of_their_own() {
+        let inner = Arc::new(InMemory::new());
+        inner.put(&path(0), vec![0; 20 << 20].into()).await.unwrap();
+        let store = WaveStore::new(inner);
+        let ranges = [0..10, 5 << 20..(5 << 20) + 10, 9 << 20..(9 << 20) + 10];
+        store.get_ranges(&path(0), &ranges).await.unwrap();
+        assert_eq!((store.requests().get, store.waves(), store.bytes_read()), (3, 1, 30));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn uploads_copies_and_conditional_puts_are_puts() {
+        let store = store_of(1).await;
+        let mut upload = store.put_multipart(&path(1)).await.unwrap();
+        let parts = [upload.put_part(vec![1; 10].into()), upload.put_part(vec![2; 20].into())];
+        futures::future::try_join_all(parts).await.unwrap();
+        upload.complete().await.unwrap();
+        assert_eq!((store.requests().put, store.waves(), store.bytes_written()), (4, 3, 30));
+        let whole = store.get(&path(1)).await.unwrap().bytes().await.unwrap();
+        assert_eq!((whole.len(), whole[9], whole[10]), (30, 1, 2));
+        store.reset();
+        let contested = path(5);
+        let create = |payload: &'static str| store.put_opts(&contested, payload.into(), PutMode::Create.into());
+        let (first, second) = futures::join!(create("a"), create("b"));
+        assert!(first.is_ok() != second.is_ok(), "one creates, one finds it there");
+        assert_eq!((store.requests().put, store.waves()), (2, 1));
+        store.reset();
+        store.rename(&path(0), &path(8)).await.unwrap();
+        assert_eq!((store.requests().put, store.requests().delete, store.waves()), (1, 1, 2));
+    }
+}

@@ -1,7 +1,7 @@
 //! Lists to blocks.
 
 use super::layout::{
-    ENTRY, EDGES_MAX, FLAG_CONTINUED, FLAG_CONTINUES, GROUP, GroupEntry, HEADER, Header, STRIDE, counts,
+    EDGES_MAX, ENTRY, FLAG_CONTINUED, FLAG_CONTINUES, GROUP, GroupEntry, HEADER, Header, STRIDE, counts,
 };
 use super::pack::{CHUNK, pack, packed_len, width_of};
 use super::{BLOCK_BYTES, BlockEntry};
@@ -49,12 +49,7 @@ impl BlockEncoder {
     /// # Errors
     /// [`FormatError::Invalid`] if sources do not ascend, targets are not sorted, or an ordinal or
     /// the number of edges passes 2⁴⁸ − 1. The encoder is then as before.
-    pub fn push(
-        &mut self,
-        source: u64,
-        targets: &[u64],
-        finished: &mut Vec<EncodedBlock>,
-    ) -> Result<(), FormatError> {
+    pub fn push(&mut self, source: u64, targets: &[u64], finished: &mut Vec<EncodedBlock>) -> Result<(), FormatError> {
         self.check(source, targets)?;
         let mut rest = targets;
         let mut continued = false;

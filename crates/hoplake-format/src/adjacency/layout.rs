@@ -1,6 +1,6 @@
 //! Where things are in a block: the constants that must never change, and the header.
 
-use super::pack::{CHUNK, SLACK};
+use super::pack::CHUNK;
 use crate::{FormatError, VertexId};
 
 /// The first byte of a block: this layout.
@@ -13,7 +13,7 @@ pub(super) const FLAG_CONTINUED: u8 = 1;
 pub(super) const FLAG_CONTINUES: u8 = 2;
 
 /// The length of a header in bytes.
-pub(super) const HEADER: usize = 34;
+pub(super) const HEADER: usize = 32;
 
 /// How many lists share a group, an entry of the directory.
 pub(super) const GROUP: usize = 64;
@@ -45,10 +45,10 @@ pub(super) struct Header {
 /// The five parts of a block after its header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parts<'a> {
-    /// The packed targets, and after them at least [`SLACK`] bytes.
+    /// The packed targets. It runs on over what follows them, so that whole words can be loaded.
     pub targets: &'a [u8],
     pub widths: &'a [u8],
-    /// The packed sources and degrees, and after them at least [`SLACK`] bytes.
+    /// The packed sources and degrees. It runs on, likewise, over the directory.
     pub groups: &'a [u8],
     pub directory: &'a [u8],
     pub checkpoints: &'a [u8],
@@ -69,8 +69,7 @@ impl Header {
         for ordinal in [self.first_source, self.first_edge, self.base] {
             out.extend(&ordinal.to_le_bytes()[..6]);
         }
-        out.extend((self.targets_len as u32).to_le_bytes()); // 6 + 4 + 18 + 4 = 32
-        out.extend([0, 0]);
+        out.extend((self.targets_len as u32).to_le_bytes());
     }
 
     /// Reads and checks the header, and cuts the rest into parts. O(1).
@@ -122,8 +121,6 @@ impl Header {
         let (front, checkpoints) = body.split_at(body.len().checked_sub(2 * checkpoints)?);
         let groups_end = front.len().checked_sub(ENTRY * groups)?;
         let widths_end = self.targets_len.checked_add(chunks)?;
-        // What follows the targets and the groups is at least one directory entry.
-        const { assert!(ENTRY >= SLACK) };
         Some(Parts {
             targets: front,
             widths: front.get(self.targets_len..widths_end)?,

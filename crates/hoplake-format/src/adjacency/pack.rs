@@ -10,7 +10,7 @@ pub(super) const CHUNK: usize = 16;
 /// The widest number, which is the width of an ordinal.
 pub(super) const WIDTH_MAX: usize = 48;
 
-/// How many bytes past the end of a chunk a kernel may load (and ignore).
+/// How many bytes past the end of a chunk a kernel may load, and ignore.
 pub(super) const SLACK: usize = 8;
 
 type Kernel = fn(&[u8], &mut [u64; CHUNK]);
@@ -43,14 +43,25 @@ pub(super) fn pack(values: impl IntoIterator<Item = u64>, width: u8, out: &mut V
     }
 }
 
-/// Unpacks the chunk of `width` bits that starts at byte `position` of `data`. `None` if there is
-/// no such width or the chunk and its slack end after `data`. O(1).
+/// Unpacks the chunk of `width` bits that starts at byte `position` of `data`; past the end of
+/// `data` are zeros, so that a chunk may have fewer than 16 numbers. `None` if there is no such
+/// width or the chunk starts after the end. O(1).
 #[inline]
 pub(super) fn unpack(data: &[u8], position: usize, width: u8, out: &mut [u64; CHUNK]) -> Option<()> {
     let kernel = KERNELS.get(usize::from(width))?;
-    let end = position + 2 * usize::from(width) + SLACK;
-    kernel(data.get(position..end)?, out);
+    match data.get(position..position + 2 * usize::from(width) + SLACK) {
+        Some(chunk) => kernel(chunk, out),
+        None => unpack_last(data.get(position..)?, kernel, out),
+    }
     Some(())
+}
+
+#[cold]
+fn unpack_last(data: &[u8], kernel: &Kernel, out: &mut [u64; CHUNK]) {
+    let mut padded = [0; 2 * WIDTH_MAX + SLACK];
+    let len = data.len().min(padded.len());
+    padded[..len].copy_from_slice(&data[..len]);
+    kernel(&padded, out);
 }
 
 /// The kernel of width `W` (the layout is that of Lemire and Boytsov: Decoding billions of
@@ -87,11 +98,15 @@ mod tests {
             let mut bytes = Vec::new();
             pack(values.iter().copied(), width, &mut bytes);
             assert_eq!(bytes.len(), packed_len(CHUNK, width));
-            bytes.extend([0xff; SLACK]);
+            let len = bytes.len();
             let mut back = [0; CHUNK];
-            unpack(&bytes, 0, width, &mut back).unwrap();
-            assert_eq!(back.as_slice(), values);
-            assert_eq!(unpack(&bytes, 1, width, &mut back), None);
+            for follows in [0, 1, SLACK] {
+                bytes.resize(len + follows, 0xff);
+                unpack(&bytes, 0, width, &mut back).unwrap();
+                assert_eq!(back.as_slice(), values);
+            }
+            assert_eq!(unpack(&bytes, len + SLACK + 1, width, &mut back), None);
+            assert_eq!(unpack(&bytes, 0, 49, &mut back), None);
         }
     }
 

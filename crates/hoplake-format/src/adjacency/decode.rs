@@ -1,0 +1,467 @@
+//! Blocks to lists.
+//!
+//! Nothing is trusted: a block that was cut, flipped or made up yields an error or wrong lists of
+//! at most 65,535 edges, never a panic. (Wrong lists are for the checksum of the layer above.)
+
+use super::layout::{
+    ENTRY, FLAG_CONTINUED, FLAG_CONTINUES, GROUP, GroupEntry, Header, Parts, STRIDE, corrupt, u16_at, u32_at,
+};
+use super::pack::{CHUNK, packed_len, unpack};
+use crate::{FormatError, VertexId};
+
+/// Lists of several sources, in buffers that can be used again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lists {
+    /// The sources.
+    pub sources: Vec<u64>,
+    /// The position in the section of each list's first edge.
+    pub first_edges: Vec<u64>,
+    /// Where each list starts in `targets`, and at the end where the last one ends.
+    pub offsets: Vec<usize>,
+    /// The targets of all lists.
+    pub targets: Vec<u64>,
+}
+
+impl Default for Lists {
+    fn default() -> Self {
+        Self { sources: Vec::new(), first_edges: Vec::new(), offsets: vec![0], targets: Vec::new() }
+    }
+}
+
+impl Lists {
+    /// Forgets the lists and keeps the memory.
+    pub fn clear(&mut self) {
+        self.sources.clear();
+        self.first_edges.clear();
+        self.offsets.truncate(1);
+        self.targets.clear();
+    }
+
+    /// How many lists there are.
+    pub fn len(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Whether there is no list.
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// Each list's source, position of its first edge, and targets.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64, &[u64])> {
+        let targets = self.offsets.windows(2).map(|pair| &self.targets[pair[0]..pair[1]]);
+        self.sources.iter().zip(&self.first_edges).zip(targets).map(|((&source, &edge), list)| (source, edge, list))
+    }
+}
+
+/// A block whose header was checked. It borrows the bytes and holds nothing else.
+#[derive(Debug, Clone, Copy)]
+pub struct Block<'a> {
+    header: Header,
+    parts: Parts<'a>,
+}
+
+/// Where a list is within a block.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    edge: usize,
+    degree: usize,
+}
+
+impl<'a> Block<'a> {
+    /// Reads the header of a block. O(1), without allocation.
+    ///
+    /// # Errors
+    /// [`FormatError::Corrupt`] if the header contradicts itself or the number of bytes,
+    /// [`FormatError::Unsupported`] if the block is of another codec.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
+        let (header, parts) = Header::parse(bytes)?;
+        Ok(Self { header, parts })
+    }
+
+    /// The source of the first list.
+    pub fn first_source(&self) -> u64 {
+        self.header.first_source
+    }
+
+    /// The source of the last list.
+    pub fn last_source(&self) -> u64 {
+        self.header.first_source + u64::from(self.header.span) - 1
+    }
+
+    /// The number of lists, none of which is empty.
+    pub fn lists_len(&self) -> usize {
+        self.header.lists
+    }
+
+    /// The number of edges, from 1 to 65,535.
+    pub fn edges_len(&self) -> usize {
+        self.header.edges
+    }
+
+    /// The position of the first edge in the section.
+    pub fn first_edge(&self) -> u64 {
+        self.header.first_edge
+    }
+
+    /// Whether the first list goes on from the block before.
+    pub fn is_continued(&self) -> bool {
+        self.header.flags & FLAG_CONTINUED != 0
+    }
+
+    /// Whether the last list goes on in the block after.
+    pub fn continues(&self) -> bool {
+        self.header.flags & FLAG_CONTINUES != 0
+    }
+
+    /// How many edges `source` has in this block; 0 if it is not there. A hub has more elsewhere.
+    ///
+    /// # Errors
+    /// [`FormatError::Corrupt`] if the group of `source` is damaged.
+    pub fn degree(&self, source: u64) -> Result<usize, FormatError> {
+        Ok(self.find(source)?.map_or(0, |place| place.degree))
+    }
+
+    /// Appends the targets that `source` has in this block, and returns the position in the section
+    /// of the first; `None` if there is none. O(log lists + 64 + degree).
+    ///
+    /// # Errors
+    /// [`FormatError::Corrupt`] if a group or chunk on the way is damaged; `targets` is then as before.
+    pub fn list(&self, source: u64, targets: &mut Vec<u64>) -> Result<Option<u64>, FormatError> {
+        let Some(place) = self.find(source)? else { return Ok(None) };
+        self.read(place, targets)?;
+        Ok(Some(self.header.first_edge + place.edge as u64))
+    }
+
+    /// Appends the lists of those of `sources`, which ascend, that have edges in this block.
+    /// As [`Self::list`] for each, but a group is unpacked once for all its sources.
+    ///
+    /// # Errors
+    /// As for [`Self::list`]; the lists before the damage stay.
+    pub fn lists(&self, sources: &[u64], into: &mut Lists) -> Result<(), FormatError> {
+        debug_assert!(sources.is_sorted(), "a batch is sorted");
+        let first = sources.partition_point(|&source| source < self.first_source());
+        let end = sources.partition_point(|&source| source <= self.last_source());
+        let Some(mut wanted) = sources.get(first..end) else { return Ok(()) };
+        let mut group = Group::default();
+        while let Some(&source) = wanted.first() {
+            let index = self.group_of(source);
+            group.load(self, index)?;
+            let next_group = (index + 1 < self.groups_len()).then(|| self.group_source(index + 1));
+            let here = wanted.partition_point(|&source| next_group.is_none_or(|next| source < next));
+            // A damaged directory may not ascend; a source must be used up all the same.
+            let (now, later) = wanted.split_at(here.max(1));
+            group.join(now, |source, place| {
+                self.read(place, &mut into.targets)?;
+                into.sources.push(source);
+                into.first_edges.push(self.header.first_edge + place.edge as u64);
+                into.offsets.push(into.targets.len());
+                Ok(())
+            })?;
+            wanted = later;
+        }
+        Ok(())
+    }
+
+    /// Replaces the contents of `into` by all lists of the block. O(edges), in one pass.
+    ///
+    /// # Errors
+    /// [`FormatError::Corrupt`] if a group or a chunk is damaged; `into` is then empty.
+    pub fn decode_all(&self, into: &mut Lists) -> Result<(), FormatError> {
+        let result = self.decode_into(into);
+        if result.is_err() {
+            into.clear();
+        }
+        result
+    }
+
+    fn decode_into(&self, into: &mut Lists) -> Result<(), FormatError> {
+        let edges = self.header.edges;
+        into.sources.clear();
+        into.first_edges.clear();
+        into.offsets.truncate(1);
+        // Not cleared first: what is overwritten below need not be set to zero.
+        into.targets.resize(edges.next_multiple_of(CHUNK), 0);
+        let mut unpacked = Unpacked { block: self, chunk: 0, position: 0 };
+        let mut group = Group::default();
+        let mut start = 0;
+        for index in 0..self.groups_len() {
+            group.load(self, index)?;
+            for (&source, &end) in group.sources[..group.len].iter().zip(&group.ends) {
+                if end > edges || end <= start {
+                    return Err(corrupt(format!("a list has edges {start} to {end} of {edges}")));
+                }
+                unpacked.up_to(end, &mut into.targets)?;
+                let largest = sum(self.header.base, &mut into.targets[start..end]);
+                check_target(largest)?;
+                into.sources.push(source);
+                into.first_edges.push(self.header.first_edge + start as u64);
+                into.offsets.push(end);
+                start = end;
+            }
+        }
+        if start != edges {
+            return Err(corrupt(format!("its lists have {start} of {edges} edges")));
+        }
+        into.targets.truncate(edges);
+        Ok(())
+    }
+
+    fn groups_len(&self) -> usize {
+        self.parts.directory.len() / ENTRY
+    }
+
+    fn group_source(&self, group: usize) -> u64 {
+        self.header.first_source + u64::from(u32_at(self.parts.directory, group * ENTRY))
+    }
+
+    /// The last group that starts at or before `source`, or the first.
+    fn group_of(&self, source: u64) -> usize {
+        let (mut low, mut high) = (0, self.groups_len());
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if self.group_source(middle) <= source { low = middle } else { high = middle }
+        }
+        low
+    }
+
+    /// Where the list of `source` is. O(log lists + 64).
+    fn find(&self, source: u64) -> Result<Option<Place>, FormatError> {
+        if source < self.first_source() || source > self.last_source() {
+            return Ok(None);
+        }
+        let index = self.group_of(source);
+        let numbers = Numbers::of(self, index)?;
+        match source.checked_sub(numbers.first_source) {
+            Some(reach) => numbers.find(reach),
+            None => Ok(None),
+        }
+    }
+
+    /// Appends the list at `place`. O(degree), plus at most 31 widths to reach its first chunk.
+    fn read(&self, place: Place, targets: &mut Vec<u64>) -> Result<(), FormatError> {
+        let end = place.edge + place.degree;
+        if end > self.header.edges {
+            return Err(corrupt(format!("a list has edges {} to {end} of {}", place.edge, self.header.edges)));
+        }
+        let mut chunk = place.edge / CHUNK;
+        let mut position = self.chunk_position(chunk);
+        let before = targets.len();
+        let mut target = self.header.base;
+        let mut slots = [0; CHUNK];
+        let mut skipped = place.edge % CHUNK;
+        let mut left = place.degree;
+        while left > 0 {
+            let width = self.parts.widths[chunk];
+            if unpack(self.parts.targets, position, width, &mut slots).is_none() {
+                targets.truncate(before);
+                return Err(bad_chunk(chunk, width));
+            }
+            let here = left.min(CHUNK - skipped);
+            targets.extend(slots[skipped..skipped + here].iter().map(|slot| {
+                target += slot;
+                target
+            }));
+            position += 2 * usize::from(width);
+            chunk += 1;
+            left -= here;
+            skipped = 0;
+        }
+        check_target(target).inspect_err(|_| targets.truncate(before))
+    }
+
+    /// Where a chunk starts, from its checkpoint on.
+    fn chunk_position(&self, chunk: usize) -> usize {
+        let checkpoint = chunk / STRIDE;
+        let widths = &self.parts.widths[checkpoint * STRIDE..chunk];
+        let skipped: usize = widths.iter().map(|&width| usize::from(width)).sum();
+        2 * (usize::from(u16_at(self.parts.checkpoints, 2 * checkpoint)) + skipped)
+    }
+}
+
+/// Turns a list's slots into its targets, in place, and returns the last. No sum overflows: 65,536
+/// numbers below 2^48 stay below 2^64.
+fn sum(base: u64, list: &mut [u64]) -> u64 {
+    let mut target = base;
+    for slot in list {
+        target += *slot;
+        *slot = target;
+    }
+    target
+}
+
+fn check_target(largest: u64) -> Result<(), FormatError> {
+    if largest > VertexId::ORDINAL_MAX {
+        return Err(corrupt(format!("target {largest} needs more than 48 bits")));
+    }
+    Ok(())
+}
+
+fn bad_chunk(chunk: usize, width: u8) -> FormatError {
+    corrupt(format!("chunk {chunk} of width {width} is not in it"))
+}
+
+/// The chunks of a block, unpacked in order as far as they are needed.
+struct Unpacked<'a> {
+    block: &'a Block<'a>,
+    chunk: usize,
+    position: usize,
+}
+
+impl Unpacked<'_> {
+    /// Unpacks the chunks of the edges before `end`, which must be within the block.
+    #[inline]
+    fn up_to(&mut self, end: usize, slots: &mut [u64]) -> Result<(), FormatError> {
+        let parts = &self.block.parts;
+        let first = self.chunk;
+        let last = end.div_ceil(CHUNK);
+        if first >= last {
+            return Ok(());
+        }
+        let (outs, _) = slots.as_chunks_mut::<CHUNK>();
+        for (&width, out) in parts.widths[first..last].iter().zip(&mut outs[first..last]) {
+            if unpack(parts.targets, self.position, width, out).is_none() {
+                return Err(bad_chunk(self.chunk, width));
+            }
+            self.position += 2 * usize::from(width);
+            self.chunk += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The packed gaps and degrees of a group.
+struct Numbers<'a> {
+    /// The group's packed numbers and what follows them.
+    data: &'a [u8],
+    first_source: u64,
+    first_edge: usize,
+    len: usize,
+    gap_width: u8,
+    degree_width: u8,
+    degrees_at: usize,
+}
+
+impl<'a> Numbers<'a> {
+    fn of(block: &Block<'a>, group: usize) -> Result<Self, FormatError> {
+        let entry = GroupEntry::read(block.parts.directory, group);
+        let len = GROUP.min(block.header.lists - group * GROUP);
+        let data = block.parts.groups.get(entry.position..);
+        let data = data.filter(|_| entry.gap_width <= 32 && entry.degree_width <= 16);
+        Ok(Self {
+            data: data.ok_or_else(|| corrupt(format!("group {group} is not in it: {entry:?}")))?,
+            first_source: block.header.first_source + u64::from(entry.source),
+            first_edge: entry.edge,
+            len,
+            gap_width: entry.gap_width,
+            degree_width: entry.degree_width,
+            degrees_at: packed_len(len, entry.gap_width),
+        })
+    }
+
+    /// The gaps of 16 lists from list 16 · `chunk` on.
+    fn gaps(&self, chunk: usize, out: &mut [u64; CHUNK]) -> Result<(), FormatError> {
+        let position = 2 * usize::from(self.gap_width) * chunk;
+        unpack(self.data, position, self.gap_width, out).ok_or_else(|| corrupt("a group's sources are cut"))
+    }
+
+    /// The degrees, less one, of 16 lists from list 16 · `chunk` on.
+    fn degrees(&self, chunk: usize, out: &mut [u64; CHUNK]) -> Result<(), FormatError> {
+        let position = self.degrees_at + 2 * usize::from(self.degree_width) * chunk;
+        unpack(self.data, position, self.degree_width, out).ok_or_else(|| corrupt("a group's degrees are cut"))
+    }
+
+    /// Where the list of the source that is `reach` after the group's first is.
+    fn find(&self, reach: u64) -> Result<Option<Place>, FormatError> {
+        let Some(index) = self.index_of(reach)? else { return Ok(None) };
+        let mut numbers = [0; CHUNK];
+        let mut edge = self.first_edge;
+        for chunk in 0..index / CHUNK {
+            self.degrees(chunk, &mut numbers)?;
+            edge += CHUNK + numbers.iter().sum::<u64>() as usize;
+        }
+        self.degrees(index / CHUNK, &mut numbers)?;
+        let before = &numbers[..index % CHUNK];
+        edge += before.len() + before.iter().sum::<u64>() as usize;
+        Ok(Some(Place { edge, degree: numbers[index % CHUNK] as usize + 1 }))
+    }
+
+    /// Which list of the group it is that is `reach` sources after the first.
+    fn index_of(&self, reach: u64) -> Result<Option<usize>, FormatError> {
+        if self.gap_width == 0 {
+            return Ok(usize::try_from(reach).ok().filter(|&index| index < self.len));
+        }
+        let mut numbers = [0; CHUNK];
+        // One more than the reach of the list before.
+        let mut next = 0;
+        for start in (0..self.len).step_by(CHUNK) {
+            self.gaps(start / CHUNK, &mut numbers)?;
+            let here = CHUNK.min(self.len - start);
+            for (index, gap) in numbers[..here].iter().enumerate() {
+                next += gap;
+                if next >= reach {
+                    return Ok((next == reach).then_some(start + index));
+                }
+                next += 1;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A group, unpacked.
+struct Group {
+    len: usize,
+    sources: [u64; GROUP],
+    /// The first list's first edge.
+    start: usize,
+    /// The end of each list.
+    ends: [usize; GROUP],
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        Self { len: 0, sources: [0; GROUP], start: 0, ends: [0; GROUP] }
+    }
+}
+
+impl Group {
+    fn load(&mut self, block: &Block<'_>, group: usize) -> Result<(), FormatError> {
+        let numbers = Numbers::of(block, group)?;
+        (self.len, self.start) = (numbers.len, numbers.first_edge);
+        let (mut source, mut edge) = (numbers.first_source, self.start);
+        let (mut gaps, mut degrees) = ([0; CHUNK], [0; CHUNK]);
+        let (sources, _) = self.sources.as_chunks_mut::<CHUNK>();
+        let (ends, _) = self.ends.as_chunks_mut::<CHUNK>();
+        for (chunk, (sources, ends)) in sources.iter_mut().zip(ends).enumerate().take(numbers.len.div_ceil(CHUNK)) {
+            numbers.gaps(chunk, &mut gaps)?;
+            numbers.degrees(chunk, &mut degrees)?;
+            for index in 0..CHUNK {
+                source += gaps[index];
+                sources[index] = source;
+                source += 1;
+                edge += degrees[index] as usize + 1;
+                ends[index] = edge;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `found` with each of `wanted`, which ascend, that is in the group.
+    fn join(
+        &self,
+        wanted: &[u64],
+        mut found: impl FnMut(u64, Place) -> Result<(), FormatError>,
+    ) -> Result<(), FormatError> {
+        let sources = &self.sources[..self.len];
+        let mut index = 0;
+        for &source in wanted {
+            index += sources[index..].partition_point(|&here| here < source);
+            if sources.get(index) == Some(&source) {
+                let edge = if index == 0 { self.start } else { self.ends[index - 1] };
+                found(source, Place { edge, degree: self.ends[index] - edge })?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,308 @@
+//! A real S3 server for tests: Versity S3 Gateway over a temporary folder.
+//!
+//! **Why this one.** Its conditional writes are right: of many writers that create one key, one wins.
+//! Mocks and several small servers get that wrong, and a commit protocol tested on them is not tested.
+//!
+//! **Where it comes from.** The program named by `HOPLAKE_VERSITYGW`; else the one in the shared build
+//! folder (`HOPLAKE_BUILD_DIR`, else `hoplake` in the user's cache folder), which the first test that
+//! needs it builds there with Go, in some minutes, while others wait. `./test` does so beforehand.
+//!
+//! **How it ends.** By its process id when the [`S3Server`] is dropped, so also when a test panics. Keep
+//! it in a variable of the test and not in a `static`, which is never dropped.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use tempfile::TempDir;
+
+/// The version that is known to work; `./test` reads it from this line.
+const VERSITYGW_VERSION: &str = "v1.8.0";
+
+const ACCESS_KEY: &str = "hoplake";
+const SECRET_KEY: &str = "hoplake-secret";
+const REGION: &str = "us-east-1";
+const BUCKET: &str = "graphs";
+const READY_WITHIN: Duration = Duration::from_secs(30);
+/// A free port may be taken before the server listens on it; then another is tried.
+const PORTS_TRIED: usize = 5;
+
+/// A running server with one empty bucket, on a loopback port of its own.
+///
+/// ```no_run
+/// let server = hoplake_testkit::S3Server::start().expect("the server starts");
+/// println!("{} at {} with {:?}", server.url("my/graph"), server.endpoint(), server.env());
+/// ```
+#[derive(Debug)]
+pub struct S3Server {
+    process: Process,
+    port: u16,
+    // Dropped after the process, which writes into it.
+    _folder: TempDir,
+}
+
+impl S3Server {
+    /// Starts a server over a fresh folder, and returns when it answers. Blocks: some milliseconds, or
+    /// some minutes if the program must be built first.
+    ///
+    /// # Errors
+    /// If the program cannot be found or built, or does not answer within 30 seconds.
+    pub fn start() -> io::Result<Self> {
+        let program = versitygw()?;
+        let folder = tempfile::Builder::new().prefix("hoplake-s3-").tempdir()?;
+        // To this backend a folder is a bucket.
+        fs::create_dir_all(folder.path().join("data").join(BUCKET))?;
+        let mut failure = io::Error::other("no port was tried");
+        for _ in 0..PORTS_TRIED {
+            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+            match start_on(&program, port, folder.path()) {
+                Ok(process) => return Ok(Self { process, port, _folder: folder }),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    /// `http://127.0.0.1:<port>`.
+    pub fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The name of the bucket.
+    pub fn bucket(&self) -> &str {
+        BUCKET
+    }
+
+    /// The `s3://` address of a prefix in the bucket.
+    pub fn url(&self, prefix: &str) -> String {
+        format!("s3://{BUCKET}/{prefix}")
+    }
+
+    /// The environment by which a process finds the server and may use it.
+    pub fn env(&self) -> Vec<(String, String)> {
+        let endpoint = self.endpoint();
+        let variables = [
+            ("AWS_ENDPOINT_URL", endpoint.as_str()),
+            ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
+            ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
+            ("AWS_REGION", REGION),
+            ("AWS_ALLOW_HTTP", "true"),
+            ("AWS_CONDITIONAL_PUT", "etag"),
+        ];
+        variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+    }
+
+    /// A client of the bucket.
+    pub fn store(&self) -> AmazonS3 {
+        // The client is built with rustls even if it only speaks http, and rustls wants to know by which
+        // cryptography. An error says that somebody chose before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let settings = self.env().into_iter().map(|(name, value)| {
+            let key = name.to_lowercase().parse().expect("object_store knows these settings");
+            (key, value)
+        });
+        let builder = settings.fold(AmazonS3Builder::new(), |builder, (key, value)| builder.with_config(key, value));
+        builder.with_bucket_name(BUCKET).build().expect("the settings are complete")
+    }
+
+    /// The id of the server's process.
+    pub fn process_id(&self) -> u32 {
+        self.process.0.id()
+    }
+}
+
+/// A process that ends with its value.
+#[derive(Debug)]
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start_on(program: &Path, port: u16, folder: &Path) -> io::Result<Process> {
+    // A path that no other server answers: the port may be another's by now.
+    let health = format!("/health-{}-{port}", std::process::id());
+    let log = folder.join("log");
+    let output = File::create(&log)?;
+    let mut command = Command::new(program);
+    command.args(["--port", &format!("127.0.0.1:{port}"), "--health", &health, "--region", REGION]);
+    command.args(["--quiet", "--keep-alive", "posix", "--io-buffer-size", "32768"]).arg(folder.join("data"));
+    command.env("ROOT_ACCESS_KEY", ACCESS_KEY).env("ROOT_SECRET_KEY", SECRET_KEY).env("GOGC", "400");
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    let started =
+        command.spawn().map_err(|error| explain(format!("could not start {}: {error}", program.display())))?;
+    let mut process = Process(started);
+    let deadline = Instant::now() + READY_WITHIN;
+    while !is_healthy(port, &health) {
+        let status = process.0.try_wait()?;
+        if status.is_some() || Instant::now() > deadline {
+            let state = status.map_or("gives no answer".to_owned(), |status| format!("ended with {status}"));
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            return Err(explain(format!("{} on port {port} {state}: {}", program.display(), said.trim())));
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(process)
+}
+
+fn is_healthy(port: u16, path: &str) -> bool {
+    let ask = || -> io::Result<bool> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut connection = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
+        connection.set_read_timeout(Some(Duration::from_secs(1)))?;
+        write!(connection, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n")?;
+        let mut status = [0; 12];
+        connection.read_exact(&mut status)?;
+        Ok(&status == b"HTTP/1.1 200")
+    };
+    ask().unwrap_or(false)
+}
+
+/// The path of the program, built if need be.
+fn versitygw() -> io::Result<PathBuf> {
+    if let Some(named) = std::env::var_os("HOPLAKE_VERSITYGW") {
+        return Ok(named.into());
+    }
+    let folder = build_folder()?.join("bin");
+    let program = folder.join(format!("versitygw-{VERSITYGW_VERSION}"));
+    if program.is_file() {
+        return Ok(program);
+    }
+    fs::create_dir_all(&folder)?;
+    let lock = File::create(folder.join("versitygw.lock"))?;
+    lock.lock()?;
+    if !program.is_file() {
+        // Built aside and renamed, so that nobody runs half a program.
+        let aside = tempfile::tempdir_in(&folder)?;
+        install(aside.path())?;
+        fs::rename(aside.path().join("versitygw"), &program)?;
+    }
+    Ok(program)
+}
+
+fn install(folder: &Path) -> io::Result<()> {
+    let package = format!("github.com/versity/versitygw/cmd/versitygw@{VERSITYGW_VERSION}");
+    eprintln!("building {package}, once, in some minutes");
+    let build = Command::new("go").args(["install", &package]).env("GOBIN", folder).stdin(Stdio::null()).output();
+    let build = build.map_err(|error| {
+        explain(format!("could not run go: {error}; install Go, or name the program in HOPLAKE_VERSITYGW"))
+    })?;
+    if !build.status.success() {
+        let said = String::from_utf8_lossy(&build.stderr);
+        return Err(explain(format!("go install {package} ended with {}: {}", build.status, said.trim())));
+    }
+    Ok(())
+}
+
+fn build_folder() -> io::Result<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let in_cache = || set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let folder = set("HOPLAKE_BUILD_DIR").or_else(|| in_cache().map(|cache| cache.join("hoplake")));
+    folder.ok_or_else(|| explain("set HOPLAKE_BUILD_DIR: there is no HOME to build in".to_owned()))
+}
+
+fn explain(message: String) -> io::Error {
+    io::Error::other(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use futures::StreamExt;
+    use object_store::path::Path;
+    use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode};
+
+    use super::*;
+
+    const WRITERS: usize = 16;
+    const KEYS: usize = 12;
+
+    fn is_listening(port: u16) -> bool {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn of_many_writers_that_create_a_key_one_wins() {
+        let server = S3Server::start().unwrap();
+        let store = server.store();
+        for key in 0..KEYS {
+            let path = Path::from(format!("manifest/{key:020}"));
+            let barrier = std::sync::Arc::new(tokio::sync::Barrier::new(WRITERS));
+            let race = (0..WRITERS).map(|writer| {
+                let (store, path, barrier) = (store.clone(), path.clone(), barrier.clone());
+                tokio::spawn(async move {
+                    let payload = format!("writer {writer} ").repeat(100 * (writer + 1));
+                    barrier.wait().await;
+                    (writer, payload.clone(), store.put_opts(&path, payload.into(), PutMode::Create.into()).await)
+                })
+            });
+            let outcomes: Vec<_> = futures::future::join_all(race).await.into_iter().map(Result::unwrap).collect();
+            let stored = store.get(&path).await.unwrap().bytes().await.unwrap();
+            let mut winners = Vec::new();
+            for (writer, payload, outcome) in outcomes {
+                match outcome {
+                    Ok(_) => {
+                        assert_eq!(stored, payload, "the winner's bytes are the object's");
+                        winners.push(writer);
+                    }
+                    Err(Error::AlreadyExists { .. }) => {}
+                    Err(other) => panic!("writer {writer} of key {key}: {other}"),
+                }
+            }
+            assert_eq!(winners.len(), 1, "key {key} was created by {winners:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn it_reads_ranges_and_lists_and_deletes() {
+        let server = S3Server::start().unwrap();
+        let store = server.store();
+        let path = Path::from("a/b");
+        let content: Vec<u8> = (0..100_000u32).map(|byte| (byte % 251) as u8).collect();
+        store.put(&path, content.clone().into()).await.unwrap();
+        assert_eq!(store.get_range(&path, 70_000..70_300).await.unwrap(), content[70_000..70_300]);
+        let ranges = store.get_ranges(&path, &[0..3, 99_990..100_000]).await.unwrap();
+        assert_eq!((&ranges[0][..], &ranges[1][..]), (&content[..3], &content[99_990..]));
+        assert_eq!(store.head(&path).await.unwrap().size, 100_000);
+        assert!(matches!(store.get(&Path::from("a/c")).await, Err(Error::NotFound { .. })));
+        assert_eq!(store.list(None).count().await, 1);
+        store.delete(&path).await.unwrap();
+        assert_eq!(store.list(None).count().await, 0);
+    }
+
+    #[test]
+    fn servers_are_apart_and_end_with_their_value() {
+        let (first, second) = (S3Server::start().unwrap(), S3Server::start().unwrap());
+        assert_ne!(first.endpoint(), second.endpoint());
+        assert_eq!(first.url("g/1"), format!("s3://{}/g/1", first.bucket()));
+        let (port, other, folder) = (first.port, second.port, first._folder.path().to_owned());
+        assert!(is_listening(port) && folder.is_dir());
+        assert!(!is_healthy(port, &format!("/health-{}-{other}", std::process::id())), "health is one server's own");
+        let panicked = thread::spawn(move || {
+            let _first = first;
+            panic!("a test fails, as this one does on purpose");
+        });
+        assert!(panicked.join().is_err());
+        assert!(!is_listening(port) && !folder.exists());
+        assert!(is_listening(other));
+    }
+
+    #[test]
+    fn a_program_that_fails_is_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("data")).unwrap();
+        let error = start_on(std::path::Path::new("ls"), 1, folder.path()).unwrap_err().to_string();
+        assert!(error.contains("ended with") && error.contains("port"), "{error}");
+        assert!(start_on(std::path::Path::new("no-such-program"), 1, folder.path()).is_err());
+    }
+}

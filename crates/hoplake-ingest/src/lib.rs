@@ -12,6 +12,7 @@
 pub mod bad_rows;
 pub mod dataset;
 mod error;
+pub mod sort;
 pub mod source;
 
 pub use bad_rows::{BadRow, BadRows};

@@ -3,8 +3,10 @@
 //! - [`WaveStore`]: an object store that counts dependent round trips, requests and bytes exactly.
 //! - [`S3Server`]: a real S3 server on a loopback port, with conditional writes that hold.
 //! - [`oracle`]: a naive property graph with reference functions to hold the engine's answers against.
+//! - [`generate`]: seeded graphs: Kronecker, log-normal, and small ones with labels.
 //! - [`snb`]: the real social networks and the answers that queries on them must give.
 
+pub mod generate;
 pub mod oracle;
 mod s3_server;
 pub mod snb;

@@ -1,0 +1,22 @@
+//! Seeded graphs for tests and benchmarks.
+//!
+//! * [`kronecker`]: the synthetic social graph of Graph500, skewed and without locality.
+//! * [`log_normal`]: log-normal out-degrees and uniform targets, the least compressible one.
+//! * [`labelled_multigraph`]: small, with labels, parallel edges and self-loops, for properties.
+//!
+//! Large graphs are iterators of edges, so that a hundred million of them need no memory, and
+//! the random numbers are [`SplitMix64`]'s, so that a seed names the same graph for ever: a
+//! library's generator may change between its versions.
+
+mod kronecker;
+mod labelled;
+mod log_normal;
+mod random;
+
+pub use kronecker::{Kronecker, kronecker};
+pub use labelled::{LabelledEdge, LabelledGraph, LabelledLimits, labelled_multigraph};
+pub use log_normal::{LogNormal, log_normal};
+pub use random::SplitMix64;
+
+/// A directed edge of a graph without labels: source and target, dense from 0.
+pub type Edge = (u64, u64);

@@ -13,6 +13,7 @@ use prost::Message;
 
 use crate::{
     Direction, EdgeTypeId, FormatError, KeyType, LabelId,
+    adjacency::blocks_of,
     checksum::{ObjectSeed, seal_block},
     constants::{CHECKSUM_BYTES, SEGMENT_MAGIC, SEGMENT_TRAILER_BYTES},
     filter::{FILTER_KEYS_MAX, encode_filter},
@@ -78,15 +79,11 @@ impl SectionIndex {
     }
 
     /// The blocks that hold the list of an adjacency section's source, in order; empty if none can.
-    ///
-    /// A list that is longer than a block begins a block of its own, and each further block of it
-    /// begins with the same source: so either all blocks that begin with the source, or else the last
-    /// that begins before it.
     pub fn blocks_of_source(&self, source: u64) -> std::ops::Range<usize> {
-        let BlockFirsts::Sources(firsts) = &self.firsts else { return 0..0 };
-        let before = firsts.partition_point(|first| *first < source);
-        let through = before + firsts[before..].partition_point(|first| *first == source);
-        if through > before { before..through } else { before.saturating_sub(1)..before }
+        match &self.firsts {
+            BlockFirsts::Sources(firsts) => blocks_of(firsts, source),
+            _ => 0..0,
+        }
     }
 
     /// The block that holds `key`, if any can.

@@ -1,0 +1,328 @@
+//! A prefix in an object store, by URL.
+
+use std::{
+    collections::HashMap,
+    ops::Range,
+    path::{Path as FilePath, absolute},
+    sync::{Arc, LazyLock, Mutex},
+};
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
+use object_store::{
+    MultipartUpload, ObjectStore, ObjectStoreExt, PutMode, PutPayload, memory::InMemory, parse_url_opts, path::Path,
+};
+use url::Url;
+
+use crate::{PriceList, StorageError};
+
+/// Parts of an upload: the store's minimum is 5 MiB, and 10,000 parts make 80 GB.
+const PART_BYTES: usize = 8 << 20;
+
+/// The in-memory stores of this process, by host: every `memory://name/…` of one name is one store.
+static MEMORY: LazyLock<Mutex<HashMap<String, Arc<InMemory>>>> = LazyLock::new(Mutex::default);
+
+/// A prefix in an object store. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<dyn ObjectStore>,
+    prefix: Path,
+    url: String,
+    prices: PriceList,
+}
+
+/// An object in a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectInfo {
+    /// Its name below the prefix.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// When it was last written, in milliseconds since 1970, by the store's clock.
+    pub modified_unix_ms: i64,
+}
+
+impl Store {
+    /// The store at a URL (`file://`, `s3://`, `gs://`, `az://`, `memory://`) or local path, with
+    /// credentials and endpoint from the provider's usual environment variables.
+    ///
+    /// # Errors
+    /// [`StorageError::Url`] if it names no store or the environment does not suffice.
+    pub fn open(url: &str) -> Result<Self, StorageError> {
+        let wrong = |why: String| StorageError::Url { url: url.to_owned(), why };
+        let parsed = parse_location(url).map_err(wrong)?;
+        if parsed.scheme() == "memory" {
+            let name = parsed.host_str().unwrap_or_default().to_owned();
+            let inner = MEMORY.lock().expect("no thread panics with the map").entry(name).or_default().clone();
+            let prefix = Path::from_url_path(parsed.path()).map_err(|error| wrong(error.to_string()))?;
+            return Ok(Self::new(inner, prefix, parsed.as_str()));
+        }
+        // The TLS library wants its provider named once in a process; another may have named it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let (inner, prefix) = parse_url_opts(&parsed, environment()).map_err(|error| wrong(error.to_string()))?;
+        Ok(Self::new(inner.into(), prefix, parsed.as_str()))
+    }
+
+    /// A prefix of a store at hand; `url` is its name in messages, and its scheme sets the prices.
+    pub fn new(inner: Arc<dyn ObjectStore>, prefix: Path, url: &str) -> Self {
+        let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+        Self { inner, prefix, prices: PriceList::of_scheme(scheme), url: url.trim_end_matches('/').to_owned() }
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What its requests cost.
+    pub fn prices(&self) -> &PriceList {
+        &self.prices
+    }
+
+    /// The full place of an object, for messages.
+    pub fn place(&self, name: &str) -> String {
+        format!("{}/{name}", self.url)
+    }
+
+    fn path(&self, name: &str) -> Path {
+        name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+    }
+
+    fn failed(&self, action: &'static str, name: &str) -> impl Fn(object_store::Error) -> StorageError {
+        let object = self.place(name);
+        move |source| match source {
+            object_store::Error::NotFound { .. } => StorageError::NotFound { object: object.clone() },
+            source => StorageError::Unavailable { action, object: object.clone(), source },
+        }
+    }
+
+    /// A whole object; `None` if it is not there.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if the store fails.
+    pub async fn get(&self, name: &str) -> Result<Option<Bytes>, StorageError> {
+        let read = async { self.inner.get(&self.path(name)).await?.bytes().await };
+        match read.await.map_err(self.failed("read", name)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(StorageError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A range of an object, exactly.
+    ///
+    /// # Errors
+    /// [`StorageError::NotFound`], [`StorageError::Unavailable`], or [`StorageError::Length`] if the object
+    /// is shorter than that.
+    pub async fn get_range(&self, name: &str, range: Range<u64>) -> Result<Bytes, StorageError> {
+        let expected = range.end - range.start;
+        if expected == 0 {
+            return Ok(Bytes::new());
+        }
+        let bytes = self.inner.get_range(&self.path(name), range).await.map_err(self.failed("read", name))?;
+        if bytes.len() as u64 != expected {
+            return Err(StorageError::Length { object: self.place(name), expected, found: bytes.len() as u64 });
+        }
+        Ok(bytes)
+    }
+
+    /// Creates an object if there is none of that name; `false` if there is.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if the store fails; then the object may exist.
+    pub async fn create(&self, name: &str, bytes: Bytes) -> Result<bool, StorageError> {
+        match self.inner.put_opts(&self.path(name), PutPayload::from(bytes), PutMode::Create.into()).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => Ok(false),
+            Err(error) => Err(self.failed("create", name)(error)),
+        }
+    }
+
+    /// Writes an object, over any that is there.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if the store fails.
+    pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), StorageError> {
+        let put = self.inner.put(&self.path(name), PutPayload::from(bytes)).await;
+        put.map(drop).map_err(self.failed("write", name))
+    }
+
+    /// All objects whose name begins with `folder/`, in no order.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if the store fails.
+    pub async fn list(&self, folder: &str) -> Result<Vec<ObjectInfo>, StorageError> {
+        let path = if folder.is_empty() { self.prefix.clone() } else { self.path(folder) };
+        let info = |meta: object_store::ObjectMeta| {
+            let parts: Vec<_> = meta.location.prefix_match(&self.prefix)?.collect();
+            let name = parts.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join("/");
+            Some(ObjectInfo { name, bytes: meta.size, modified_unix_ms: meta.last_modified.timestamp_millis() })
+        };
+        let listed: Vec<_> = self.inner.list(Some(&path)).try_collect().await.map_err(self.failed("list", folder))?;
+        Ok(listed.into_iter().filter_map(info).collect())
+    }
+
+    /// Deletes objects; those that are not there count as deleted.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if the store fails; then some may be deleted.
+    pub async fn delete(&self, names: &[String]) -> Result<(), StorageError> {
+        let paths: Vec<_> = names.iter().map(|name| Ok(self.path(name))).collect();
+        let mut results = self.inner.delete_stream(futures::stream::iter(paths).boxed());
+        while let Some(result) = results.next().await {
+            match result {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(self.failed("delete", "objects")(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to write an object of any length. It is there when [`Upload::finish`] returns, and not before.
+    pub fn upload(&self, name: &str) -> Upload {
+        Upload { store: self.clone(), name: name.to_owned(), buffer: Vec::new(), checksum: 0, parts: None }
+    }
+}
+
+/// An object that is being written in parts.
+#[derive(Debug)]
+pub struct Upload {
+    store: Store,
+    name: String,
+    buffer: Vec<u8>,
+    checksum: u32,
+    parts: Option<Box<dyn MultipartUpload>>,
+}
+
+impl Upload {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if the store fails.
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
+        self.checksum = crc32c::crc32c_append(self.checksum, bytes);
+        self.buffer.extend_from_slice(bytes);
+        while self.buffer.len() >= PART_BYTES {
+            let rest = self.buffer.split_off(PART_BYTES);
+            let part = std::mem::replace(&mut self.buffer, rest);
+            self.send(part).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, part: Vec<u8>) -> Result<(), StorageError> {
+        let failed = self.store.failed("write", &self.name);
+        let parts = match &mut self.parts {
+            Some(parts) => parts,
+            None => {
+                let begun = self.store.inner.put_multipart(&self.store.path(&self.name)).await.map_err(&failed)?;
+                self.parts.insert(begun)
+            }
+        };
+        parts.put_part(part.into()).await.map_err(&failed)
+    }
+
+    /// Ends the object and returns the CRC-32C of all its bytes.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if the store fails; then nothing is there, as far as the store can tell.
+    pub async fn finish(mut self) -> Result<u32, StorageError> {
+        let rest = std::mem::take(&mut self.buffer);
+        if self.parts.is_none() {
+            self.store.put(&self.name, rest.into()).await?;
+            return Ok(self.checksum);
+        }
+        if !rest.is_empty() {
+            self.send(rest).await?;
+        }
+        if let Some(mut parts) = self.parts.take() {
+            parts.complete().await.map_err(self.store.failed("write", &self.name))?;
+        }
+        Ok(self.checksum)
+    }
+
+    /// Gives up: parts that were sent are removed.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if the store fails; then parts may remain until the store expires them.
+    pub async fn abort(mut self) -> Result<(), StorageError> {
+        match self.parts.take() {
+            Some(mut parts) => parts.abort().await.map_err(self.store.failed("abort", &self.name)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn parse_location(location: &str) -> Result<Url, String> {
+    if location.is_empty() {
+        return Err("it is empty; give a folder, or a URL such as s3://bucket/prefix".into());
+    }
+    match location.split_once("://") {
+        Some(("file" | "s3" | "s3a" | "gs" | "az" | "abfs" | "abfss" | "azure" | "memory", _)) => {
+            Url::parse(location).map_err(|error| error.to_string())
+        }
+        Some((scheme, _)) => Err(format!("scheme {scheme} is none of file, s3, gs, az, memory")),
+        None => {
+            let path = absolute(FilePath::new(location)).map_err(|error| error.to_string())?;
+            Url::from_file_path(&path).map_err(|()| format!("{} is no absolute path", path.display()))
+        }
+    }
+}
+
+/// The provider's settings in the environment, in the lower case that the store library expects.
+fn environment() -> Vec<(String, String)> {
+    let mut options: Vec<_> = std::env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?.to_lowercase(), value.into_string().ok()?)))
+        .filter(|(key, _)| ["aws_", "google_", "azure_"].iter().any(|prefix| key.starts_with(prefix)))
+        .collect();
+    // An endpoint that is spelt http:// was meant so.
+    let plain = |(key, value): &(String, String)| key.contains("endpoint") && value.starts_with("http://");
+    if options.iter().any(plain) {
+        options.push(("allow_http".into(), "true".into()));
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn conformance(url: &str) {
+        let store = Store::open(url).unwrap();
+        assert_eq!(store.get("hint").await.unwrap(), None);
+        assert!(store.create("manifest/1", Bytes::from_static(b"one")).await.unwrap());
+        assert!(!store.create("manifest/1", Bytes::from_static(b"two")).await.unwrap());
+        assert_eq!(store.get("manifest/1").await.unwrap().unwrap(), "one");
+        store.put("hint", Bytes::from_static(b"a")).await.unwrap();
+        store.put("hint", Bytes::from_static(b"b")).await.unwrap();
+        assert_eq!(store.get_range("manifest/1", 1..3).await.unwrap(), "ne");
+        let long = store.get_range("manifest/1", 1..9).await.unwrap_err();
+        assert!(long.to_string().contains("manifest/1"), "{long}");
+        assert!(matches!(store.get_range("none", 0..1).await, Err(StorageError::NotFound { .. })));
+        let mut upload = store.upload("data/big");
+        let part = vec![7; PART_BYTES - 1];
+        upload.write(&part).await.unwrap();
+        upload.write(&part).await.unwrap();
+        assert_eq!(upload.finish().await.unwrap(), crc32c::crc32c(&[&part[..], &part[..]].concat()));
+        let listed = store.list("data").await.unwrap();
+        assert_eq!((listed.len(), &*listed[0].name, listed[0].bytes), (1, "data/big", 2 * part.len() as u64));
+        assert_eq!(store.list("").await.unwrap().len(), 3);
+        store.delete(&["data/big".into(), "data/none".into()]).await.unwrap();
+        assert_eq!(store.list("data").await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn memory_and_files_behave_alike() {
+        conformance("memory://conformance/graph").await;
+        let folder = tempfile::tempdir().unwrap();
+        conformance(folder.path().join("a graph").to_str().unwrap()).await;
+    }
+
+    #[test]
+    fn a_wrong_url_says_what_to_write() {
+        for (url, hint) in [("", "s3://bucket/prefix"), ("ftp://x/y", "none of file, s3, gs, az, memory")] {
+            let error = Store::open(url).unwrap_err().to_string();
+            assert!(error.contains(hint), "{error}");
+        }
+    }
+}

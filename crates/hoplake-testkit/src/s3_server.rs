@@ -129,8 +129,9 @@ impl Drop for Process {
 }
 
 fn start_on(program: &Path, port: u16, folder: &Path) -> io::Result<Process> {
-    // A path that no other server answers: the port may be another's by now.
-    let health = format!("/health-{}-{port}", std::process::id());
+    // A path that no other server answers, by the random name of the folder: the port may be another's by now.
+    let unique = folder.file_name().unwrap_or_default().to_string_lossy();
+    let health = format!("/health-{unique}");
     let log = folder.join("log");
     let output = File::create(&log)?;
     let mut command = Command::new(program);
@@ -287,7 +288,10 @@ mod tests {
         assert_eq!(first.url("g/1"), format!("s3://{}/g/1", first.bucket()));
         let (port, other, folder) = (first.port, second.port, first._folder.path().to_owned());
         assert!(is_listening(port) && folder.is_dir());
-        assert!(!is_healthy(port, &format!("/health-{}-{other}", std::process::id())), "health is one server's own");
+        let elsewhere = tempfile::tempdir().unwrap();
+        fs::create_dir(elsewhere.path().join("data")).unwrap();
+        let taken = start_on(&versitygw().unwrap(), port, elsewhere.path());
+        assert!(taken.is_err(), "the health of the server that holds the port is not taken for one's own");
         let panicked = thread::spawn(move || {
             let _first = first;
             panic!("a test fails, as this one does on purpose");

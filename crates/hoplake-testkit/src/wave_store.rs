@@ -491,10 +491,12 @@ mod tests {
         let (first, second) = futures::join!(asked_after(0, 0), asked_after(50, 1));
         assert!(first.is_ok() && second.is_ok());
         assert_eq!(store.waves(), 1, "a hedge runs beside what it hedges");
-        for _ in 0..30 {
-            tokio::time::sleep(Duration::from_millis(70)).await;
-            store.head(&path(0)).await.unwrap();
-        }
+        let dependent = async |delay_ms| {
+            for _ in 0..30 {
+                asked_after(delay_ms, 0).await.unwrap();
+            }
+        };
+        futures::join!(dependent(0), dependent(70));
         assert_eq!(store.waves(), 31, "a backoff is no wave");
         tokio::time::sleep(Duration::from_secs(100)).await;
         store.head(&path(0)).await.unwrap();

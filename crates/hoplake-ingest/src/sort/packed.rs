@@ -129,7 +129,7 @@ impl<T: Record> PackedSorter<T> {
             sorter.sort_piece();
         }
         if sorters.iter().all(|sorter| sorter.files.is_empty()) {
-            return Ok(SortedRecords { rounds: merge_memory(sorters) });
+            return Ok(SortedRecords { rounds: merge_memory(sorters)? });
         }
         std::thread::scope(|scope| {
             let spills: Vec<_> = sorters.iter_mut().map(|sorter| scope.spawn(|| sorter.spill_last())).collect();
@@ -162,7 +162,7 @@ impl<T: Record> PackedSorter<T> {
         let buffer = Arc::new(std::mem::take(&mut self.buffer));
         let runs: Vec<_> = self.pieces.drain(..).map(|piece| RecordRun::memory(&buffer, piece)).collect();
         let round_len = round_len(self.plan.piece_len, runs.len());
-        let mut rounds = Rounds::new(runs, round_len);
+        let mut rounds = Rounds::new(runs, round_len)?;
         self.files.push_back(write_run(&mut rounds, &self.spill_dir, self.plan.file_buffer_bytes)?);
         drop(rounds);
         self.buffer = Arc::into_inner(buffer).expect("the merge that shared the buffer is over");
@@ -210,7 +210,7 @@ fn round_len(piece_len: usize, runs: usize) -> usize {
     piece_len.max(128 * runs)
 }
 
-fn merge_memory<T: Record>(sorters: Vec<PackedSorter<T>>) -> Rounds<T, RecordRun<T>> {
+fn merge_memory<T: Record>(sorters: Vec<PackedSorter<T>>) -> Result<Rounds<T, RecordRun<T>>, IngestError> {
     let piece_len = sorters.first().map_or(1, |sorter| sorter.plan.piece_len);
     let mut runs = Vec::new();
     for sorter in sorters {
@@ -238,7 +238,7 @@ fn merge_files<T: Record>(
 
 fn open<T: Record>(files: VecDeque<RecordFile>, plan: Plan) -> Result<Rounds<T, RecordRun<T>>, IngestError> {
     let runs = files.into_iter().map(|file| RecordRun::file(file, plan.file_buffer_bytes)).collect::<Result<_, _>>()?;
-    Ok(Rounds::new(runs, plan.piece_len))
+    Rounds::new(runs, plan.piece_len)
 }
 
 fn write_run<T: Record>(

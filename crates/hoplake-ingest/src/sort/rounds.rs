@@ -15,37 +15,36 @@ pub(crate) trait Run<T> {
     fn ends_with_window(&self) -> bool;
 }
 
-/// The merge of `runs`, a piece at a time.
+/// The merge of runs, a piece at a time.
+///
+/// Runs whose first record lies beyond the round *wait*: input in order, whose runs do not overlap,
+/// costs one copy.
 pub(crate) struct Rounds<T, R> {
-    runs: Vec<R>,
+    active: Vec<R>,
+    /// Runs by their first record, the least last.
+    waiting: Vec<R>,
     /// About how many records a round yields.
     round_len: usize,
     scratch: Vec<T>,
 }
 
 impl<T: Record, R: Run<T>> Rounds<T, R> {
-    /// A merge whose pieces hold about `round_len` records, and never more than twice as many (or
-    /// 256 for each run if that is more).
-    pub(crate) fn new(runs: Vec<R>, round_len: usize) -> Self {
-        Self { runs, round_len, scratch: Vec::new() }
+    /// A merge whose pieces hold about `round_len` records, and rarely more than twice as many.
+    pub(crate) fn new(mut runs: Vec<R>, round_len: usize) -> Result<Self, IngestError> {
+        runs.iter_mut().try_for_each(|run| run.fill(1))?;
+        runs.retain(|run| !run.window().is_empty());
+        runs.sort_by_key(|run| std::cmp::Reverse(run.window()[0]));
+        Ok(Self { active: Vec::new(), waiting: runs, round_len, scratch: Vec::new() })
     }
 
     /// Replaces `piece` with the next records; false at the end.
     pub(crate) fn next_into(&mut self, piece: &mut Vec<T>) -> Result<bool, IngestError> {
         piece.clear();
-        let Some(window_len) = self.round_len.checked_div(self.runs.len()) else { return Ok(false) };
-        let mut bound = None;
-        for run in &mut self.runs {
-            run.fill(window_len.max(1))?;
-            if !run.ends_with_window() {
-                let last = *run.window().last().expect("a run with more to come has a window");
-                bound = Some(bound.map_or(last, |bound| last.min(bound)));
-            }
-        }
+        let bound = self.widen()?;
         let mut takers = 0;
-        self.runs.retain_mut(|run| {
+        self.active.retain_mut(|run| {
             let window = run.window();
-            let taken = bound.map_or(window.len(), |bound| window.partition_point(|record| *record <= bound));
+            let taken = window.partition_point(|record| *record <= bound);
             piece.extend_from_slice(&window[..taken]);
             takers += usize::from(taken > 0);
             let ended = run.ends_with_window() && taken == window.len();
@@ -55,7 +54,28 @@ impl<T: Record, R: Run<T>> Rounds<T, R> {
         if takers > 1 {
             radix_sort(piece, &mut self.scratch);
         }
-        // Only empty runs yield an empty piece, and they have all ended.
         Ok(!piece.is_empty())
+    }
+
+    /// Makes every run active that has a part in the round, widens their windows, and says up to which
+    /// record the windows hold all there is.
+    fn widen(&mut self) -> Result<T, IngestError> {
+        loop {
+            let window_len = (self.round_len / self.active.len().max(1)).max(1);
+            self.active.iter_mut().try_for_each(|run| run.fill(window_len))?;
+            let lasts = |ends: bool| {
+                let runs = self.active.iter().filter(move |run| run.ends_with_window() == ends);
+                runs.map(|run| *run.window().last().expect("an active run has a window"))
+            };
+            let bound = lasts(false).min().or_else(|| lasts(true).max());
+            let joins = |run: &R| bound.is_none_or(|bound| run.window()[0] <= bound);
+            let joining = self.waiting.iter().rev().take_while(|run| joins(run)).count();
+            // With nothing active the first that waits sets the bound for the others.
+            let joining = if bound.is_none() { joining.min(1) } else { joining };
+            if joining == 0 {
+                return Ok(bound.unwrap_or_default());
+            }
+            self.active.extend(self.waiting.drain(self.waiting.len() - joining..));
+        }
     }
 }

@@ -187,18 +187,18 @@ impl<'a> Block<'a> {
         let mut start = 0;
         for index in 0..self.groups_len() {
             group.load(self, index)?;
-            for (&source, &end) in group.sources[..group.len].iter().zip(&group.ends) {
-                if end > edges || end <= start {
-                    return Err(corrupt(format!("a list has edges {start} to {end} of {edges}")));
-                }
-                unpacked.up_to(end, &mut into.targets)?;
-                let largest = sum(self.header.base, &mut into.targets[start..end]);
-                check_target(largest)?;
-                into.sources.push(source);
-                into.first_edges.push(self.header.first_edge + start as u64);
-                into.offsets.push(end);
-                start = end;
+            let ends = &group.ends[..group.len];
+            let end = ends.last().copied().unwrap_or(start);
+            if group.start != start || end > edges {
+                return Err(corrupt(format!("group {index} has edges {} to {end}, not from {start} on", group.start)));
             }
+            into.sources.extend_from_slice(&group.sources[..group.len]);
+            into.first_edges.push(self.header.first_edge + start as u64);
+            into.first_edges.extend(ends[..group.len - 1].iter().map(|&edge| self.header.first_edge + edge as u64));
+            into.offsets.extend_from_slice(ends);
+            unpacked.up_to(end, &mut into.targets)?;
+            check_target(sum_lists(self.header.base, &mut into.targets[start..end], start, ends))?;
+            start = end;
         }
         if start != edges {
             return Err(corrupt(format!("its lists have {start} of {edges} edges")));
@@ -279,15 +279,22 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Turns a list's slots into its targets, in place, and returns the last. No sum overflows: 65,536
-/// numbers below 2^48 stay below 2^64.
-fn sum(base: u64, list: &mut [u64]) -> u64 {
-    let mut target = base;
-    for slot in list {
-        target += *slot;
-        *slot = target;
+/// Turns the slots of lists, which start at `start` and end at each of `ends`, into targets, in
+/// place. Returns a number that passes 2^48 if a target does. No sum overflows: 65,536 numbers
+/// below 2^48 stay below 2^64. O(slots).
+fn sum_lists(base: u64, mut slots: &mut [u64], mut start: usize, ends: &[usize]) -> u64 {
+    let mut all = 0;
+    for &end in ends {
+        let (list, rest) = slots.split_at_mut(end - start);
+        let mut target = base;
+        for slot in list {
+            target += *slot;
+            *slot = target;
+        }
+        all |= target;
+        (slots, start) = (rest, end);
     }
-    target
+    all
 }
 
 fn check_target(largest: u64) -> Result<(), FormatError> {

@@ -1,1 +1,29 @@
-//! See ARCHITECTURE.md.
+//! Snapshots, look-ups, adjacency, properties and traversals.
+//!
+//! Floor 2 of the house. It knows neither the formats that data comes in nor the protocols in which it is
+//! asked for.
+//!
+//! * [`Snapshot`]: an open version of a graph, with key look-up, neighbours and properties.
+//! * [`traversal`]: multi-hop traversals, breadth-first and depth-first, and their profile.
+//! * [`path`]: shortest paths.
+//! * [`publish`], [`vacuum`], [`verify`]: how a version appears, how leftovers go, and whether all is whole.
+
+mod adjacency;
+mod error;
+mod frontier;
+mod lookup;
+pub mod path;
+mod predicate;
+mod properties;
+pub mod publish;
+mod snapshot;
+mod table;
+pub mod traversal;
+pub mod vacuum;
+pub mod verify;
+
+pub use adjacency::{Degree, Neighbour};
+pub use error::EngineError;
+pub use frontier::Frontier;
+pub use predicate::{Comparison, Predicate};
+pub use snapshot::{OpenSettings, Snapshot};

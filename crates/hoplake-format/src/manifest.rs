@@ -12,7 +12,7 @@ use crate::{
     Direction, EdgeType, EdgeTypeId, FormatError, KeyType, LabelId, Property, PropertyType, ScalarType, Schema,
     VertexId, VertexLabel,
     constants::{FORMAT_VERSION, MANIFEST_MAGIC},
-    segment::SegmentEnd,
+    segment::{SectionKind, SegmentEnd},
 };
 
 /// A snapshot: its schema, its objects and its numbers.
@@ -74,6 +74,8 @@ pub struct SegmentRef {
     pub name: String,
     /// Its length and the positions of its filters and index.
     pub end: SegmentEnd,
+    /// What its sections hold, in their order.
+    pub sections: Vec<SectionKind>,
     /// CRC-32C of the whole object.
     pub checksum: u32,
 }
@@ -226,6 +228,9 @@ struct SegmentMessage {
     index_position: u64,
     #[prost(fixed32, tag = "5")]
     checksum: u32,
+    /// The kind of each section (as in a segment's index) times 65,536, plus its owner.
+    #[prost(uint32, repeated, tag = "6")]
+    sections: Vec<u32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -350,6 +355,7 @@ impl From<&SegmentRef> for SegmentMessage {
             filters_position: segment.end.filters_position,
             index_position: segment.end.index_position,
             checksum: segment.checksum,
+            sections: segment.sections.iter().map(|kind| kind.to_number()).collect(),
         }
     }
 }
@@ -462,11 +468,13 @@ impl TryFrom<SegmentMessage> for SegmentRef {
     type Error = FormatError;
 
     fn try_from(message: SegmentMessage) -> Result<Self, FormatError> {
-        let SegmentMessage { name, length, filters_position, index_position, checksum } = message;
+        let SegmentMessage { name, length, filters_position, index_position, checksum, sections } = message;
         if filters_position > index_position || index_position > length {
             return Err(corrupt(format!("segment {name} has its index at {index_position} of {length} bytes")));
         }
-        Ok(Self { name, end: SegmentEnd { length, filters_position, index_position }, checksum })
+        let kind = |number| SectionKind::from_number(number).ok_or_else(|| unsupported(format!("section {number:x}")));
+        let sections = sections.into_iter().map(kind).collect::<Result<_, _>>()?;
+        Ok(Self { name, end: SegmentEnd { length, filters_position, index_position }, sections, checksum })
     }
 }
 
@@ -537,6 +545,11 @@ mod tests {
             segments: vec![SegmentRef {
                 name: "data/a.hls".into(),
                 end: SegmentEnd { length: 90, filters_position: 50, index_position: 60 },
+                sections: vec![
+                    SectionKind::Keys(LabelId(0)),
+                    SectionKind::Adjacency(EdgeTypeId(0), Direction::Out),
+                    SectionKind::Adjacency(EdgeTypeId(0), Direction::In),
+                ],
                 checksum: 7,
             }],
             tables: vec![TableRef {

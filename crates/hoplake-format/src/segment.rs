@@ -29,6 +29,29 @@ pub enum SectionKind {
     Adjacency(EdgeTypeId, Direction),
 }
 
+impl SectionKind {
+    /// Kind (1 keys, 2 adjacency out, 3 adjacency in) times 65,536 plus label or edge type.
+    pub fn to_number(self) -> u32 {
+        let (kind, owner) = match self {
+            Self::Keys(label) => (1, label.0),
+            Self::Adjacency(edge_type, Direction::Out) => (2, edge_type.0),
+            Self::Adjacency(edge_type, Direction::In) => (3, edge_type.0),
+        };
+        kind << 16 | u32::from(owner)
+    }
+
+    /// The kind with this number.
+    pub fn from_number(number: u32) -> Option<Self> {
+        let owner = (number & 0xffff) as u16;
+        match number >> 16 {
+            1 => Some(Self::Keys(LabelId(owner))),
+            2 => Some(Self::Adjacency(EdgeTypeId(owner), Direction::Out)),
+            3 => Some(Self::Adjacency(EdgeTypeId(owner), Direction::In)),
+            _ => None,
+        }
+    }
+}
+
 /// The first item of each block of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockFirsts {
@@ -120,12 +143,9 @@ struct IndexMessage {
 
 #[derive(Clone, PartialEq, Message)]
 struct SectionMessage {
-    /// 1 keys, 2 adjacency out, 3 adjacency in.
+    /// See [`SectionKind::to_number`].
     #[prost(uint32, tag = "1")]
     kind: u32,
-    /// Label of keys, edge type of adjacency.
-    #[prost(uint32, tag = "2")]
-    owner: u32,
     #[prost(uint64, tag = "3")]
     items: u64,
     #[prost(uint64, tag = "4")]
@@ -335,14 +355,8 @@ fn separator(before: &str, first: &str) -> String {
 }
 
 fn section_message(section: &SectionIndex) -> SectionMessage {
-    let (kind, owner) = match section.kind {
-        SectionKind::Keys(label) => (1, label.0),
-        SectionKind::Adjacency(edge_type, Direction::Out) => (2, edge_type.0),
-        SectionKind::Adjacency(edge_type, Direction::In) => (3, edge_type.0),
-    };
     let mut message = SectionMessage {
-        kind,
-        owner: owner.into(),
+        kind: section.kind.to_number(),
         items: section.items,
         position: section.positions[0],
         block_lengths: section.positions.windows(2).map(|pair| pair[1] - pair[0]).collect(),
@@ -388,13 +402,8 @@ pub fn decode_segment_index(tail: &[u8], end: &SegmentEnd) -> Result<Vec<Section
 }
 
 fn decode_section(message: SectionMessage, end: &SegmentEnd) -> Result<SectionIndex, FormatError> {
-    let owner = u16::try_from(message.owner).map_err(|_| corrupt(format!("it names owner {}", message.owner)))?;
-    let kind = match message.kind {
-        1 => SectionKind::Keys(LabelId(owner)),
-        2 => SectionKind::Adjacency(EdgeTypeId(owner), Direction::Out),
-        3 => SectionKind::Adjacency(EdgeTypeId(owner), Direction::In),
-        other => return Err(corrupt(format!("it has a section of kind {other}"))),
-    };
+    let unknown = || corrupt(format!("it has a section of kind {:x}", message.kind));
+    let kind = SectionKind::from_number(message.kind).ok_or_else(unknown)?;
     let positions = running_positions(message.position, &message.block_lengths, end.filters_position)?;
     let firsts = match (kind, message.key_type) {
         (SectionKind::Keys(_), 1) => BlockFirsts::Int64Keys(message.int64_keys),

@@ -3,7 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use hoplake_format::{
     FormatError,
     checksum::{ObjectSeed, open_block},
@@ -131,31 +131,52 @@ impl Reader {
         meter: &Meter,
     ) -> Result<(Vec<Bytes>, Wave), StorageError> {
         let mut payloads = vec![Bytes::new(); requests.len()];
+        let keep = |index, payload| {
+            payloads[index] = payload;
+            Ok::<_, StorageError>(())
+        };
+        let wave = self.read_each(after, requests, meter, keep).await?;
+        Ok((payloads, wave))
+    }
+
+    /// Reads all blocks asked, in one wave at most, and hands each payload over with its position
+    /// among them as soon as it is here: first those in memory, then as they arrive. No more answers
+    /// are held than requests are in flight. Returns the wave in which the last came.
+    ///
+    /// # Errors
+    /// The store's, [`StorageError::Corrupt`] if a block fails its check twice, or what `each` returns.
+    pub async fn read_each<E: From<StorageError>>(
+        &self,
+        after: Wave,
+        requests: &[BlockRequest<'_>],
+        meter: &Meter,
+        mut each: impl FnMut(usize, Bytes) -> Result<(), E>,
+    ) -> Result<Wave, E> {
         let mut missing = Vec::new();
-        let mut hits = (0, 0);
+        let (mut hits, mut bytes) = (0, 0);
         for (index, request) in requests.iter().enumerate() {
             match self.cached(request.object, request.range.start) {
                 Some(payload) => {
-                    hits = (hits.0 + 1, hits.1 + payload.len() as u64);
-                    payloads[index] = payload;
+                    (hits, bytes) = (hits + 1, bytes + payload.len() as u64);
+                    each(index, payload)?;
                 }
                 None => missing.push(index),
             }
         }
-        meter.cache_read(hits.0, hits.1);
+        meter.cache_read(hits, bytes);
         if missing.is_empty() {
-            return Ok((payloads, after));
+            return Ok(after);
         }
         let wave = after.next();
-        let fetches = self.plan(requests, missing);
-        let results = stream::iter(fetches)
-            .map(|fetch| async move { self.fetch(fetch, requests, wave, meter).await })
-            .buffer_unordered(self.settings.parallel_requests_max);
-        let results: Vec<_> = results.try_collect().await?;
-        for (index, payload) in results.into_iter().flatten() {
-            payloads[index] = payload;
+        let fetches: Vec<_> =
+            self.plan(requests, missing).into_iter().map(|fetch| self.fetch(fetch, requests, wave, meter)).collect();
+        let mut answers = stream::iter(fetches).buffer_unordered(self.settings.parallel_requests_max);
+        while let Some(answer) = answers.next().await {
+            for (index, payload) in answer? {
+                each(index, payload)?;
+            }
         }
-        Ok((payloads, wave))
+        Ok(wave)
     }
 
     /// Joins what lies close together, and asks for what is asked twice once.

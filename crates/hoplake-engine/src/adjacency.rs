@@ -1,0 +1,417 @@
+//! Neighbours of sets of vertices: one wave a hop, whatever the size of the set.
+//!
+//! A hop becomes a plan: for every section it follows, which blocks hold the lists of which sources. The
+//! resident index answers that without I/O. All blocks of all sections are then one read, and each is
+//! decoded as it arrives, so that memory holds the blocks in flight and the result, not the plan's bytes.
+
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
+
+use bytes::Bytes;
+use futures::future::try_join_all;
+use hoplake_format::{
+    Direction, EdgeTypeId, FormatError, LabelId, TableOwner, VertexId,
+    adjacency::{Block, Lists},
+    segment::{BlockFirsts, SectionIndex, SectionKind},
+};
+use hoplake_storage::{Meter, Wave};
+
+use crate::{
+    EngineError, Frontier, Predicate, Snapshot,
+    frontier::OrdinalCollector,
+    traversal::{Hop, HopDirection},
+};
+
+/// An edge, seen from the vertex that a hop left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Neighbour {
+    /// The vertex that was left.
+    pub from: VertexId,
+    /// The vertex that was reached.
+    pub to: VertexId,
+    /// The edge's type.
+    pub edge_type: EdgeTypeId,
+    /// The direction in which it was followed.
+    pub direction: Direction,
+    /// Its position in the adjacency of that direction.
+    pub position: u64,
+}
+
+/// How many edges of a hop a vertex has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Degree {
+    /// The vertex.
+    pub vertex: VertexId,
+    /// Its edges.
+    pub edges: u64,
+}
+
+/// The lists of some sources in one block.
+#[derive(Debug, Clone)]
+pub(crate) struct ListTask {
+    kind: SectionKind,
+    near: LabelId,
+    far: LabelId,
+    block: usize,
+    /// Which of the frontier's ordinals of the near label.
+    sources: Range<usize>,
+}
+
+/// What becomes of the lists that a task finds.
+pub(crate) trait Sink: Send + 'static {
+    /// Takes the lists of one task.
+    fn take(&mut self, task: &ListTask, lists: &Lists) -> Result<(), FormatError>;
+}
+
+/// The tasks of one hop and the wave in which the indexes they need were there.
+pub(crate) struct Plan {
+    pub(crate) tasks: Vec<ListTask>,
+    pub(crate) ready: Wave,
+}
+
+impl Snapshot {
+    /// Which blocks a hop from `frontier` reads.
+    pub(crate) async fn plan_hop(
+        &self,
+        frontier: &Frontier,
+        hop: &Hop,
+        after: Wave,
+        meter: &Meter,
+    ) -> Result<Plan, EngineError> {
+        let mut plan = Plan { tasks: Vec::new(), ready: after };
+        for (near, ordinals) in frontier.by_label() {
+            for direction in hop.direction.each() {
+                for (edge_type, far) in self.edge_types_from(near, &hop.labels, *direction) {
+                    let kind = SectionKind::Adjacency(edge_type, *direction);
+                    if let Some((section, ready)) = self.section(kind, after, meter).await? {
+                        plan.ready = plan.ready.max(ready);
+                        let base = ListTask { kind, near, far, block: 0, sources: 0..0 };
+                        plan_section(section.index, ordinals, &base, &mut plan.tasks);
+                    }
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Reads the blocks of `tasks` in one wave and gives the lists to `sinks`, one for each part of the
+    /// work; more than one part decodes on more than one thread.
+    pub(crate) async fn run_tasks<S: Sink>(
+        self: &Arc<Self>,
+        frontier: &Arc<Frontier>,
+        plan: Plan,
+        sinks: Vec<S>,
+        meter: &Arc<Meter>,
+    ) -> Result<(Vec<S>, Wave), EngineError> {
+        let Plan { tasks, ready } = plan;
+        // Handing work over costs some microseconds; a few blocks are decoded in that time.
+        let parts = sinks.len().min(tasks.len() / 16).max(1);
+        if parts == 1 {
+            let mut sinks = sinks;
+            let wave = self.run_part(frontier, &tasks, &mut sinks[0], ready, meter).await?;
+            return Ok((sinks, wave));
+        }
+        let size = tasks.len().div_ceil(parts);
+        let running = tasks.chunks(size).zip(sinks).map(|(tasks, mut sink)| {
+            let (snapshot, frontier, meter) = (self.clone(), frontier.clone(), meter.clone());
+            let tasks = tasks.to_vec();
+            tokio::spawn(async move {
+                let wave = snapshot.run_part(&frontier, &tasks, &mut sink, ready, &meter).await?;
+                Ok::<_, EngineError>((sink, wave))
+            })
+        });
+        let results = try_join_all(running).await.map_err(|error| EngineError::Invalid(error.to_string()))?;
+        let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let wave = results.iter().map(|(_, wave)| *wave).max().unwrap_or(ready);
+        Ok((results.into_iter().map(|(sink, _)| sink).collect(), wave))
+    }
+
+    pub(crate) async fn run_part<S: Sink>(
+        &self,
+        frontier: &Frontier,
+        tasks: &[ListTask],
+        sink: &mut S,
+        after: Wave,
+        meter: &Meter,
+    ) -> Result<Wave, EngineError> {
+        let section = |task: &ListTask| {
+            let missing = || EngineError::Invalid(format!("the index of {:?} is not resident", task.kind));
+            self.resident_section(task.kind).ok_or_else(missing)
+        };
+        let requests = tasks.iter().map(|task| Ok(section(task)?.request(task.block)));
+        let requests = requests.collect::<Result<Vec<_>, EngineError>>()?;
+        let mut lists = Lists::default();
+        let take = |index: usize, payload: Bytes| {
+            let task = &tasks[index];
+            let sources = &frontier.ordinals(task.near)[task.sources.clone()];
+            let read = read_lists(&payload, sources, &mut lists).and_then(|()| sink.take(task, &lists));
+            read.map_err(|source| {
+                let place = self.reader().store().place(&requests[index].object.name);
+                EngineError::Format { place: format!("{place}, {:?}, block {}", task.kind, task.block), source }
+            })
+        };
+        self.reader().read_each(after, &requests, meter, take).await
+    }
+
+    /// The set that a hop from `frontier` reaches, and how many edges led there.
+    pub(crate) async fn neighbour_set(
+        self: &Arc<Self>,
+        frontier: &Arc<Frontier>,
+        hop: &Hop,
+        parallelism: usize,
+        after: Wave,
+        meter: &Arc<Meter>,
+    ) -> Result<(Frontier, u64, Wave), EngineError> {
+        let plan = self.plan_hop(frontier, hop, after, meter).await?;
+        let sinks =
+            (0..parallelism.max(1)).map(|_| SetSink { snapshot: self.clone(), sets: BTreeMap::new(), edges: 0 });
+        let (sinks, wave) = self.run_tasks(frontier, plan, sinks.collect(), meter).await?;
+        let mut edges = 0;
+        let mut sets: BTreeMap<LabelId, OrdinalCollector> = BTreeMap::new();
+        for sink in sinks {
+            edges += sink.edges;
+            for (label, set) in sink.sets {
+                match sets.entry(label) {
+                    std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(set)),
+                    std::collections::btree_map::Entry::Occupied(mut entry) => drop(entry.get_mut().merge(set)),
+                }
+            }
+        }
+        let mut reached = Frontier::default();
+        for (label, set) in sets {
+            let place = self.reader().store().url();
+            reached.set(label, set.finish().ok_or_else(outside).map_err(EngineError::format(place))?);
+        }
+        Ok((reached, edges, wave))
+    }
+
+    /// The edges of a hop from `frontier` that fulfil the hop's conditions, in the order of vertex left,
+    /// edge type, direction and position. One wave, and one for properties in conditions.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`] if a condition names no property or compares it with a wrong value; the
+    /// store's; [`EngineError::Format`] if a block is damaged.
+    pub async fn neighbours(
+        &self,
+        frontier: &Frontier,
+        hop: &Hop,
+        after: Wave,
+        meter: &Meter,
+    ) -> Result<(Vec<Neighbour>, Wave), EngineError> {
+        self.check_predicates(hop)?;
+        let plan = self.plan_hop(frontier, hop, after, meter).await?;
+        let mut sink = EdgeSink { edges: Vec::new() };
+        let touched = self.touch_predicates(frontier, hop, after, meter);
+        let read = self.run_part(frontier, &plan.tasks, &mut sink, plan.ready, meter);
+        let (mut wave, touched) = futures::future::try_join(read, touched).await?;
+        let mut edges = sink.edges;
+        edges.sort_unstable_by_key(|edge| (edge.from, edge.edge_type, edge.direction, edge.position));
+        if edges.iter().any(|edge| !self.has_vertex(edge.to)) {
+            return Err(EngineError::format(self.reader().store().url())(outside()));
+        }
+        for predicate in &hop.predicates {
+            (edges, wave) = self.keep_fulfilling(edges, predicate, wave.max(touched), meter).await?;
+        }
+        Ok((edges, wave))
+    }
+
+    /// The degrees of vertices along a hop, in the order of the set. One wave.
+    ///
+    /// # Errors
+    /// As [`Self::neighbours`].
+    pub async fn degrees(
+        &self,
+        frontier: &Frontier,
+        hop: &Hop,
+        after: Wave,
+        meter: &Meter,
+    ) -> Result<(Vec<Degree>, Wave), EngineError> {
+        let (edges, wave) = self.neighbours(frontier, hop, after, meter).await?;
+        let mut edges = edges.iter().peekable();
+        let degree = |vertex: VertexId| {
+            let mut count = 0;
+            while edges.next_if(|edge| edge.from == vertex).is_some() {
+                count += 1;
+            }
+            Degree { vertex, edges: count }
+        };
+        Ok((frontier.vertices().map(degree).collect(), wave))
+    }
+
+    /// Where a condition of a hop along an edge type finds its property.
+    fn property_owner(&self, edge_type: EdgeTypeId, direction: Direction, name: &str) -> Option<PropertyPlace> {
+        let edge = self.schema().edge_type(edge_type)?;
+        if let Some(property) = edge.properties.iter().find(|property| property.name == name) {
+            return Some(PropertyPlace { owner: TableOwner::Edges(edge_type, direction), kind: property.kind });
+        }
+        let far = edge.far(direction);
+        let property = self.schema().label(far)?.properties.iter().find(|property| property.name == name)?;
+        Some(PropertyPlace { owner: TableOwner::Vertices(far), kind: property.kind })
+    }
+
+    /// Refuses conditions that nothing along the hop could ever fulfil for want of the property.
+    pub(crate) fn check_predicates(&self, hop: &Hop) -> Result<(), EngineError> {
+        for predicate in &hop.predicates {
+            let mut known = false;
+            for (edge_type, edge) in self.schema().edge_types() {
+                if !hop.labels.is_empty() && !hop.labels.contains(&edge.label) {
+                    continue;
+                }
+                for direction in hop.direction.each() {
+                    if let Some(place) = self.property_owner(edge_type, *direction, &predicate.property) {
+                        predicate.literal(place.kind)?;
+                        known = true;
+                    }
+                }
+            }
+            if !known {
+                let message = format!(
+                    "neither the edges of {hop} nor the vertices they reach have a property {:?}",
+                    predicate.property
+                );
+                return Err(EngineError::Invalid(message));
+            }
+        }
+        Ok(())
+    }
+
+    async fn touch_predicates(
+        &self,
+        frontier: &Frontier,
+        hop: &Hop,
+        after: Wave,
+        meter: &Meter,
+    ) -> Result<Wave, EngineError> {
+        let mut touches = Vec::new();
+        for predicate in &hop.predicates {
+            for (near, _) in frontier.by_label() {
+                for direction in hop.direction.each() {
+                    for (edge_type, _) in self.edge_types_from(near, &hop.labels, *direction) {
+                        if let Some(place) = self.property_owner(edge_type, *direction, &predicate.property) {
+                            touches.push(self.touch_tables(place.owner, after, meter));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(try_join_all(touches).await?.into_iter().max().unwrap_or(after))
+    }
+
+    async fn keep_fulfilling(
+        &self,
+        edges: Vec<Neighbour>,
+        predicate: &Predicate,
+        after: Wave,
+        meter: &Meter,
+    ) -> Result<(Vec<Neighbour>, Wave), EngineError> {
+        let mut rows: BTreeMap<TableOwner, (PropertyPlace, Vec<u64>)> = BTreeMap::new();
+        let mut owners = Vec::with_capacity(edges.len());
+        for edge in &edges {
+            let place = self.property_owner(edge.edge_type, edge.direction, &predicate.property);
+            owners.push(place.map(|place| place.owner));
+            if let Some(place) = place {
+                let row = match place.owner {
+                    TableOwner::Edges(..) => edge.position,
+                    TableOwner::Vertices(_) => edge.to.ordinal(),
+                };
+                rows.entry(place.owner).or_insert((place, Vec::new())).1.push(row);
+            }
+        }
+        let column = [predicate.property.clone()];
+        let reads = rows.iter().map(|(owner, (_, rows))| self.table_rows(*owner, rows, &column, after, meter));
+        let read = try_join_all(reads).await?;
+        let wave = read.iter().map(|(_, wave)| *wave).max().unwrap_or(after);
+        let mut masks = BTreeMap::new();
+        for ((owner, (place, _)), (batch, _)) in rows.iter().zip(read) {
+            let literal = predicate.literal(place.kind)?;
+            masks.insert(*owner, predicate.evaluate(batch.column(0), &literal)?.into_iter());
+        }
+        let fulfils = |owner: Option<TableOwner>| owner.and_then(|owner| masks.get_mut(&owner)?.next()) == Some(true);
+        let kept = owners.into_iter().map(fulfils).collect::<Vec<_>>();
+        Ok((edges.into_iter().zip(kept).filter_map(|(edge, kept)| kept.then_some(edge)).collect(), wave))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct PropertyPlace {
+    owner: TableOwner,
+    kind: hoplake_format::PropertyType,
+}
+
+impl HopDirection {
+    /// The directions that it follows.
+    pub(crate) fn each(self) -> &'static [Direction] {
+        match self {
+            Self::Out => &[Direction::Out],
+            Self::In => &[Direction::In],
+            Self::Both => &Direction::ALL,
+        }
+    }
+}
+
+/// Which blocks of a section hold the lists of `ordinals`, which ascend.
+fn plan_section(index: &SectionIndex, ordinals: &[u64], base: &ListTask, tasks: &mut Vec<ListTask>) {
+    let BlockFirsts::Sources(firsts) = &index.firsts else { return };
+    let mut at = ordinals.partition_point(|ordinal| firsts.first().is_none_or(|first| ordinal < first));
+    while at < ordinals.len() {
+        let blocks = index.blocks_of_source(ordinals[at]);
+        let Some(last) = blocks.end.checked_sub(1) else { return };
+        // All blocks but the last hold nothing but this one hub.
+        for block in blocks.start..last {
+            tasks.push(ListTask { block, sources: at..at + 1, ..base.clone() });
+        }
+        let next = firsts.get(last + 1).copied().unwrap_or(u64::MAX);
+        let end = at + 1 + ordinals[at + 1..].partition_point(|ordinal| *ordinal < next);
+        tasks.push(ListTask { block: last, sources: at..end, ..base.clone() });
+        at = end;
+    }
+}
+
+fn read_lists(payload: &[u8], sources: &[u64], lists: &mut Lists) -> Result<(), FormatError> {
+    lists.clear();
+    let block = Block::parse(payload)?;
+    let (first, last) = (block.first_source(), block.last_source());
+    // Every source of the block is wanted: one pass over it is cheaper than many jumps into it.
+    let dense = sources.first().is_some_and(|source| *source <= first)
+        && sources.last().is_some_and(|source| *source >= last)
+        && sources.last().zip(sources.first()).is_some_and(|(to, from)| to - from + 1 == sources.len() as u64);
+    if dense { block.decode_all(lists) } else { block.lists(sources, lists) }
+}
+
+fn outside() -> FormatError {
+    FormatError::corrupt("adjacency block", "it names a vertex that the label does not have")
+}
+
+/// Collects the set that is reached.
+struct SetSink {
+    snapshot: Arc<Snapshot>,
+    sets: BTreeMap<LabelId, OrdinalCollector>,
+    edges: u64,
+}
+
+impl Sink for SetSink {
+    fn take(&mut self, task: &ListTask, lists: &Lists) -> Result<(), FormatError> {
+        self.edges += lists.targets.len() as u64;
+        let universe = self.snapshot.vertex_count(task.far);
+        let set = self.sets.entry(task.far).or_insert_with(|| OrdinalCollector::new(universe));
+        set.extend(&lists.targets).then_some(()).ok_or_else(outside)
+    }
+}
+
+/// Collects every edge.
+pub(crate) struct EdgeSink {
+    pub(crate) edges: Vec<Neighbour>,
+}
+
+impl Sink for EdgeSink {
+    fn take(&mut self, task: &ListTask, lists: &Lists) -> Result<(), FormatError> {
+        let SectionKind::Adjacency(edge_type, direction) = task.kind else { return Ok(()) };
+        for (source, first_edge, targets) in lists.iter() {
+            let from = VertexId::new(task.near, source).ok_or_else(outside)?;
+            for (position, target) in (first_edge..).zip(targets) {
+                let to = VertexId::new(task.far, *target).ok_or_else(outside)?;
+                self.edges.push(Neighbour { from, to, edge_type, direction, position });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! Why a query, an opening or a publication failed.
+
+use hoplake_format::FormatError;
+use hoplake_storage::{Cost, StorageError};
+use thiserror::Error;
+
+/// Why the engine could not do what it was asked.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// There is no graph, version, label, vertex or property of that name.
+    #[error("{0}")]
+    NotFound(String),
+    /// The request contradicts itself or the schema.
+    #[error("{0}")]
+    Invalid(String),
+    /// Another writer published first.
+    #[error("{0}")]
+    Conflict(String),
+    /// The query reached a limit that was set for it.
+    #[error("the query was ended at its limit of {limit}; until then it took {} waves, {} requests and {} bytes",
+        cost.waves, cost.requests, cost.store_bytes)]
+    Limit {
+        /// The limit, with its number and unit.
+        limit: String,
+        /// What was spent until then.
+        cost: Cost,
+    },
+    /// The store failed, or gave bytes that are not what was written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A structure is damaged.
+    #[error("{place}: {source}")]
+    Format {
+        /// The object, or the part of it.
+        place: String,
+        /// The check that failed.
+        #[source]
+        source: FormatError,
+    },
+    /// A table of properties could not be read.
+    #[error("{place}: {source}")]
+    Table {
+        /// The table.
+        place: String,
+        /// What Parquet says.
+        #[source]
+        source: parquet::errors::ParquetError,
+    },
+    /// Columns could not be brought together.
+    #[error("could not arrange columns: {0}")]
+    Arrow(#[from] arrow_schema::ArrowError),
+}
+
+impl EngineError {
+    pub(crate) fn format(place: impl Into<String>) -> impl FnOnce(FormatError) -> Self {
+        let place = place.into();
+        move |source| Self::Format { place, source }
+    }
+
+    pub(crate) fn table(place: impl Into<String>) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
+        let place = place.into();
+        move |source| Self::Table { place, source }
+    }
+}

@@ -1,0 +1,103 @@
+//! Shortest paths by number of edges, searched from both ends.
+//!
+//! Each step expands the smaller of the two frontiers by a whole level, so that the first vertex that
+//! both sides know lies on a shortest path. One wave a step: a path of length n takes n waves at most.
+
+use std::{collections::HashMap, sync::Arc};
+
+use hoplake_format::VertexId;
+use hoplake_storage::{Meter, Wave};
+
+use crate::{
+    EngineError, Frontier, Snapshot,
+    traversal::{Hop, Limits, Watch},
+};
+
+/// A shortest path to look for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PathQuery {
+    /// Where it begins.
+    pub from: VertexId,
+    /// Where it ends.
+    pub to: VertexId,
+    /// Which edges it may take, and in which direction.
+    pub hop: Hop,
+    /// The longest path that counts, in edges.
+    pub depth_max: usize,
+    /// What ends the search early.
+    pub limits: Limits,
+    /// The wave in which both ends were known.
+    pub after: Wave,
+}
+
+/// One side of the search.
+struct Side {
+    hop: Hop,
+    frontier: Frontier,
+    /// Every vertex known, and the one it was first reached from.
+    parents: HashMap<VertexId, Option<VertexId>>,
+    depth: usize,
+}
+
+impl Side {
+    fn new(vertex: VertexId, hop: Hop) -> Self {
+        let frontier = std::iter::once(vertex).collect();
+        Self { hop, frontier, parents: HashMap::from([(vertex, None)]), depth: 0 }
+    }
+
+    /// From a known vertex back to this side's end.
+    fn trail(&self, vertex: VertexId) -> Vec<VertexId> {
+        std::iter::successors(Some(vertex), |vertex| self.parents.get(vertex).copied().flatten()).collect()
+    }
+}
+
+impl Snapshot {
+    /// The vertices of a shortest path, both ends included; `None` if there is none within the length.
+    /// Of several shortest paths the answer is always the same one.
+    ///
+    /// # Errors
+    /// As [`Snapshot::traverse`].
+    pub async fn shortest_path(
+        self: &Arc<Self>,
+        query: &PathQuery,
+        meter: &Arc<Meter>,
+    ) -> Result<Option<Vec<VertexId>>, EngineError> {
+        self.check_hop(&query.hop)?;
+        if !query.hop.predicates.is_empty() {
+            let message = "conditions on the hop of a path are not supported: they would differ seen from its two ends";
+            return Err(EngineError::Invalid(message.into()));
+        }
+        let mut watch = Watch::new(&query.limits, self, meter);
+        let mut sides = [Side::new(query.from, query.hop.clone()), Side::new(query.to, query.hop.reversed())];
+        let mut wave = query.after;
+        if query.from == query.to {
+            return Ok(Some(vec![query.from]));
+        }
+        while sides[0].depth + sides[1].depth < query.depth_max && sides.iter().all(|side| !side.frontier.is_empty()) {
+            let smaller = usize::from(sides[1].frontier.len() < sides[0].frontier.len());
+            let side = &mut sides[smaller];
+            let (edges, after) = self.neighbours(&side.frontier, &side.hop, wave, meter).await?;
+            wave = after;
+            let mut new: Vec<VertexId> = Vec::new();
+            // Edges come in the order of the vertex left, so that the smallest parent wins.
+            for edge in edges {
+                if let std::collections::hash_map::Entry::Vacant(entry) = side.parents.entry(edge.to) {
+                    entry.insert(Some(edge.from));
+                    new.push(edge.to);
+                }
+            }
+            side.frontier = new.into_iter().collect();
+            side.depth += 1;
+            watch.visited(side.frontier.len())?;
+            let other = &sides[1 - smaller];
+            let meeting = sides[smaller].frontier.vertices().find(|vertex| other.parents.contains_key(vertex));
+            if let Some(vertex) = meeting {
+                let mut path = sides[0].trail(vertex);
+                path.reverse();
+                path.extend(sides[1].trail(vertex).into_iter().skip(1));
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
+}

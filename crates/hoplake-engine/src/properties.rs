@@ -1,0 +1,94 @@
+//! Properties of vertices, as Arrow columns.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_schema::{Field, Schema as ArrowSchema};
+use hoplake_format::{LabelId, TableOwner, VertexId, constants::KEY_COLUMN};
+use hoplake_storage::{Meter, Wave};
+
+use crate::{EngineError, Frontier, Snapshot};
+
+impl Snapshot {
+    /// The keys (column `~key`) and properties called `names` of vertices of one label, in the order
+    /// of `ordinals`. A property that the label does not have is a column of nulls if another label has
+    /// it. One wave, and one before it if the label's tables were not read before.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] if no label has a property of that name; the store's.
+    pub async fn vertex_properties(
+        &self,
+        label: LabelId,
+        ordinals: &[u64],
+        names: &[String],
+        after: Wave,
+        meter: &Meter,
+    ) -> Result<(RecordBatch, Wave), EngineError> {
+        let fields = self.property_fields(names)?;
+        let mut columns = vec![KEY_COLUMN.to_owned()];
+        columns.extend_from_slice(names);
+        let (batch, wave) = self.table_rows(TableOwner::Vertices(label), ordinals, &columns, after, meter).await?;
+        let key = batch.column_by_name(KEY_COLUMN).cloned();
+        let key_field = self.schema().label(label).map(|label| Field::new(KEY_COLUMN, label.key_type.arrow(), false));
+        let mut out_fields: Vec<_> = key_field.into_iter().collect();
+        let mut out_columns: Vec<ArrayRef> = key.into_iter().collect();
+        for field in fields {
+            let found = batch.column_by_name(field.name()).cloned();
+            let column = found.unwrap_or_else(|| new_null_array(field.data_type(), ordinals.len()));
+            out_fields.push(Field::new(field.name(), column.data_type().clone(), true));
+            out_columns.push(column);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(ordinals.len()));
+        let schema = Arc::new(ArrowSchema::new(out_fields));
+        Ok((RecordBatch::try_new_with_options(schema, out_columns, &options)?, wave))
+    }
+
+    /// The fields of these properties, as the first label that has them declares them.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] if no label has a property of that name.
+    pub fn property_fields(&self, names: &[String]) -> Result<Vec<Field>, EngineError> {
+        let find = |name: &String| {
+            let mut all = self.schema().vertex_labels.iter().flat_map(|label| &label.properties);
+            all.find(|property| property.name == *name).map(|property| property.arrow()).ok_or_else(|| {
+                EngineError::NotFound(format!("no vertex label has a property {name:?}; hoplake info lists them"))
+            })
+        };
+        names.iter().map(find).collect()
+    }
+
+    /// Starts to read what a later look at the properties of these labels needs to know, so that it
+    /// takes one wave then.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn touch_properties(&self, labels: &[LabelId], after: Wave, meter: &Meter) -> Result<Wave, EngineError> {
+        let touches = labels.iter().map(|label| self.touch_tables(TableOwner::Vertices(*label), after, meter));
+        let waves = futures::future::try_join_all(touches).await?;
+        Ok(waves.into_iter().max().unwrap_or(after))
+    }
+
+    /// The properties of a set, one batch for each label, in the order of the set.
+    ///
+    /// # Errors
+    /// As [`Self::vertex_properties`].
+    pub async fn frontier_properties(
+        &self,
+        frontier: &Frontier,
+        names: &[String],
+        after: Wave,
+        meter: &Meter,
+    ) -> Result<(Vec<(LabelId, RecordBatch)>, Wave), EngineError> {
+        let reads = frontier.by_label().map(|(label, ordinals)| async move {
+            let (batch, wave) = self.vertex_properties(label, ordinals, names, after, meter).await?;
+            Ok::<_, EngineError>(((label, batch), wave))
+        });
+        let (batches, waves): (Vec<_>, Vec<_>) = futures::future::try_join_all(reads).await?.into_iter().unzip();
+        Ok((batches, waves.into_iter().max().unwrap_or(after)))
+    }
+
+    /// Whether a vertex exists.
+    pub fn has_vertex(&self, vertex: VertexId) -> bool {
+        vertex.ordinal() < self.vertex_count(vertex.label())
+    }
+}

@@ -1,0 +1,345 @@
+//! An open snapshot: the manifest, the resident indexes and the way to the blocks.
+//!
+//! Opening takes two waves. The first reads the hint, a copy of some manifest, usually the newest. The
+//! second asks whether a newer version exists and, in parallel, reads the ends of the segments that the
+//! hint names. Only if the hint is stale or lost does it take more.
+
+use std::{collections::HashMap, sync::Arc};
+
+use bytes::Bytes;
+use futures::future::{join_all, try_join, try_join_all};
+use hoplake_format::{
+    Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SegmentRef,
+    constants::{HINT_NAME, MANIFEST_FOLDER, manifest_name, manifest_version},
+    filter::KeyFilter,
+    segment::{SectionIndex, SectionKind, decode_segment_index},
+};
+use hoplake_storage::{BlockRequest, Check, Cost, Meter, Object, ReadSettings, Reader, Store, Wave};
+use tokio::sync::OnceCell;
+
+use crate::{EngineError, table::Table};
+
+/// How a graph is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenSettings {
+    /// The version to open; `None` opens the newest.
+    pub version: Option<u64>,
+    /// Indexes and filters come with the open while they are together at most this many bytes; beyond
+    /// that, a segment's own index is read when it is first touched. Default 32 MiB.
+    pub index_bytes_max: u64,
+    /// How blocks are read.
+    pub read: ReadSettings,
+}
+
+impl Default for OpenSettings {
+    fn default() -> Self {
+        Self { version: None, index_bytes_max: 32 << 20, read: ReadSettings::default() }
+    }
+}
+
+/// One version of a graph, open for reading.
+#[derive(Debug)]
+pub struct Snapshot {
+    manifest: Manifest,
+    reader: Reader,
+    segments: Vec<Segment>,
+    sections: HashMap<SectionKind, SectionPlace>,
+    pub(crate) tables: Vec<Table>,
+    open_cost: Cost,
+}
+
+#[derive(Debug)]
+struct Segment {
+    reference: SegmentRef,
+    object: Object,
+    index: OnceCell<SegmentIndexes>,
+}
+
+#[derive(Debug)]
+struct SegmentIndexes {
+    sections: Vec<SectionIndex>,
+    /// Of each section; empty if filters did not come with the index.
+    filters: Vec<Vec<KeyFilter>>,
+}
+
+/// Where a section is: which segment, and which of its sections.
+#[derive(Debug, Clone, Copy)]
+struct SectionPlace {
+    segment: usize,
+    section: usize,
+}
+
+/// A section whose index is resident.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Section<'a> {
+    pub(crate) object: &'a Object,
+    pub(crate) index: &'a SectionIndex,
+    filters: &'a [KeyFilter],
+}
+
+impl<'a> Section<'a> {
+    /// The request for one of its blocks.
+    pub(crate) fn request(&self, block: usize) -> BlockRequest<'a> {
+        BlockRequest { object: self.object, range: self.index.block_range(block), check: Check::Sealed }
+    }
+
+    /// The key block that may hold `key`; `None` is certain.
+    pub(crate) fn block_that_may_hold(&self, key: &Key) -> Option<usize> {
+        let block = self.index.block_of_key(key)?;
+        let filter = self.index.filter_of_block(block).and_then(|filter| self.filters.get(filter));
+        filter.is_none_or(|filter| filter.may_contain(key.hash())).then_some(block)
+    }
+}
+
+impl Snapshot {
+    /// Opens a graph.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] if there is no graph or no such version; the store's; [`EngineError::Format`] if
+    /// a manifest or an index is damaged.
+    pub async fn open(store: Store, settings: &OpenSettings) -> Result<Self, EngineError> {
+        let meter = Meter::new();
+        let reader = Reader::new(store.clone(), settings.read.clone());
+        let (manifest, tails, wave) = match settings.version {
+            Some(version) => {
+                let manifest = read_manifest(&store, version, Wave(1), &meter).await?;
+                let missing = || EngineError::NotFound(format!("{} has no version {version}", store.url()));
+                let manifest = manifest.ok_or_else(missing)?;
+                let (tails, wave) = read_tails(&store, &manifest, settings, Wave(1), &meter).await?;
+                (manifest, tails, wave)
+            }
+            None => open_newest(&store, settings, &meter).await?,
+        };
+        let mut snapshot = Self::assemble(manifest, reader)?;
+        for (segment, tail) in snapshot.segments.iter_mut().zip(tails) {
+            if let Some(tail) = tail {
+                let indexes = decode_tail(&segment.reference, &tail, store.url())?;
+                segment.index = OnceCell::new_with(Some(indexes));
+            }
+        }
+        debug_assert!(u64::from(wave.0) == meter.cost().waves);
+        snapshot.open_cost = meter.cost();
+        Ok(snapshot)
+    }
+
+    fn assemble(manifest: Manifest, reader: Reader) -> Result<Self, EngineError> {
+        let mut sections = HashMap::new();
+        for (segment, reference) in manifest.segments.iter().enumerate() {
+            for (section, kind) in reference.sections.iter().enumerate() {
+                if sections.insert(*kind, SectionPlace { segment, section }).is_some() {
+                    let source = FormatError::corrupt("manifest", format!("{kind:?} is there twice"));
+                    return Err(EngineError::Format { place: reader.store().url().to_owned(), source });
+                }
+            }
+        }
+        let segments: Vec<_> = (0u32..)
+            .zip(&manifest.segments)
+            .map(|(number, reference)| Segment {
+                reference: reference.clone(),
+                object: Object::new(&reference.name, number),
+                index: OnceCell::new(),
+            })
+            .collect();
+        let first_table = segments.len() as u32;
+        let tables = (first_table..).zip(&manifest.tables);
+        let tables = tables.map(|(number, reference)| Table::new(reference.clone(), number)).collect();
+        Ok(Self { manifest, reader, segments, sections, tables, open_cost: Cost::default() })
+    }
+
+    /// The manifest.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Labels, edge types and properties.
+    pub fn schema(&self) -> &Schema {
+        &self.manifest.schema
+    }
+
+    /// The way to its blocks.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// What opening it took.
+    pub fn open_cost(&self) -> Cost {
+        self.open_cost
+    }
+
+    /// How many vertices a label has.
+    pub fn vertex_count(&self, label: LabelId) -> u64 {
+        self.manifest.vertex_counts.get(usize::from(label.0)).copied().unwrap_or(0)
+    }
+
+    /// The section of this kind, with its index; `None` if the graph has none. Reads the index if it
+    /// did not come with the open, and says in which wave it came.
+    pub(crate) async fn section(
+        &self,
+        kind: SectionKind,
+        after: Wave,
+        meter: &Meter,
+    ) -> Result<Option<(Section<'_>, Wave)>, EngineError> {
+        let Some(place) = self.sections.get(&kind) else { return Ok(None) };
+        let segment = &self.segments[place.segment];
+        let mut wave = after;
+        if segment.index.get().is_none() {
+            wave = after.next();
+        }
+        let read = async {
+            let end = &segment.reference.end;
+            let tail = self.reader.store().get_range(&segment.reference.name, end.index_position..end.length).await?;
+            meter.store_read(wave, 1, tail.len() as u64);
+            decode_tail(&segment.reference, &tail, self.reader.store().url())
+        };
+        let indexes = segment.index.get_or_try_init(|| read).await?;
+        Ok(Some((indexes.section(place.section, &segment.object), wave)))
+    }
+
+    /// The sections that a hop along `edge_type` in `direction` reads, if their index is resident.
+    pub(crate) fn resident_section(&self, kind: SectionKind) -> Option<Section<'_>> {
+        let place = self.sections.get(&kind)?;
+        let segment = &self.segments[place.segment];
+        Some(segment.index.get()?.section(place.section, &segment.object))
+    }
+
+    /// The edge types with this label, or all, that leave (or reach) a vertex label, with the
+    /// direction in which to follow them.
+    pub(crate) fn edge_types_from<'a>(
+        &'a self,
+        near: LabelId,
+        labels: &'a [String],
+        direction: Direction,
+    ) -> impl Iterator<Item = (EdgeTypeId, LabelId)> + 'a {
+        self.schema().edge_types().filter_map(move |(id, edge)| {
+            let named = labels.is_empty() || labels.contains(&edge.label);
+            (named && edge.near(direction) == near).then(|| (id, edge.far(direction)))
+        })
+    }
+}
+
+impl SegmentIndexes {
+    fn section<'a>(&'a self, section: usize, object: &'a Object) -> Section<'a> {
+        Section { object, index: &self.sections[section], filters: &self.filters[section] }
+    }
+}
+
+async fn read_manifest(
+    store: &Store,
+    version: u64,
+    wave: Wave,
+    meter: &Meter,
+) -> Result<Option<Manifest>, EngineError> {
+    let name = manifest_name(version);
+    let bytes = store.get(&name).await?;
+    meter.store_read(wave, 1, bytes.as_ref().map_or(0, |bytes| bytes.len() as u64));
+    let Some(bytes) = bytes else { return Ok(None) };
+    let manifest = Manifest::decode(&bytes).map_err(EngineError::format(store.place(&name)))?;
+    if manifest.version != version {
+        let why = format!("it says that it is version {}", manifest.version);
+        return Err(EngineError::format(store.place(&name))(FormatError::corrupt("manifest", why)));
+    }
+    Ok(Some(manifest))
+}
+
+type Tails = Vec<Option<Bytes>>;
+
+async fn open_newest(
+    store: &Store,
+    settings: &OpenSettings,
+    meter: &Meter,
+) -> Result<(Manifest, Tails, Wave), EngineError> {
+    let (mut manifest, mut wave) = first_manifest(store, meter).await?;
+    loop {
+        let probe = read_manifest(store, manifest.version + 1, wave.next(), meter);
+        let tails = read_tails(store, &manifest, settings, wave, meter);
+        let (newer, (tails, _)) = try_join(probe, tails).await?;
+        wave = wave.next();
+        match newer {
+            Some(newer) => manifest = newer,
+            None => return Ok((manifest, tails, wave)),
+        }
+    }
+}
+
+/// The manifest of the hint, or without a readable hint the newest that a listing shows.
+async fn first_manifest(store: &Store, meter: &Meter) -> Result<(Manifest, Wave), EngineError> {
+    let hint = store.get(HINT_NAME).await?;
+    meter.store_read(Wave(1), 1, hint.as_ref().map_or(0, |hint| hint.len() as u64));
+    // A hint is only advice: it is overwritten, so that a reader may meet half of it.
+    if let Some(manifest) = hint.and_then(|hint| Manifest::decode(&hint).ok()) {
+        return Ok((manifest, Wave(1)));
+    }
+    let version = newest_version(store, Wave(2), meter).await?;
+    let missing = || {
+        let url = store.url();
+        EngineError::NotFound(format!("there is no graph at {url}; load one with: hoplake load {url} --from FILES"))
+    };
+    let version = version.ok_or_else(missing)?;
+    let manifest = read_manifest(store, version, Wave(3), meter).await?.ok_or_else(missing)?;
+    Ok((manifest, Wave(3)))
+}
+
+/// The newest version that a listing shows; a newer one may exist.
+pub(crate) async fn newest_version(store: &Store, wave: Wave, meter: &Meter) -> Result<Option<u64>, EngineError> {
+    let listed = store.list(MANIFEST_FOLDER).await?;
+    meter.store_read(wave, 1, 0);
+    Ok(listed.iter().filter_map(|object| manifest_version(&object.name)).max())
+}
+
+/// The ends of all segments, unless they are too large to keep.
+async fn read_tails(
+    store: &Store,
+    manifest: &Manifest,
+    settings: &OpenSettings,
+    after: Wave,
+    meter: &Meter,
+) -> Result<(Tails, Wave), EngineError> {
+    let ends = || manifest.segments.iter().map(|segment| &segment.end);
+    let with_filters: u64 = ends().map(|end| end.length - end.filters_position).sum();
+    let indexes: u64 = ends().map(|end| end.length - end.index_position).sum();
+    if indexes > settings.index_bytes_max {
+        return Ok((vec![None; manifest.segments.len()], after));
+    }
+    let wave = after.next();
+    let reads = manifest.segments.iter().map(|segment| async move {
+        let end = &segment.end;
+        let start = if with_filters <= settings.index_bytes_max { end.filters_position } else { end.index_position };
+        let tail = store.get_range(&segment.name, start..end.length).await?;
+        meter.store_read(wave, 1, tail.len() as u64);
+        Ok::<_, EngineError>(Some(tail))
+    });
+    Ok((try_join_all(reads).await?, wave))
+}
+
+/// Reads the index of a segment and, if they are in `tail`, the filters.
+fn decode_tail(reference: &SegmentRef, tail: &Bytes, url: &str) -> Result<SegmentIndexes, EngineError> {
+    let place = || format!("{url}/{}", reference.name);
+    let sections = decode_segment_index(tail, &reference.end).map_err(EngineError::format(place()))?;
+    let kinds: Vec<_> = sections.iter().map(|section| section.kind).collect();
+    if kinds != reference.sections {
+        let why = "its sections are not those that the manifest names";
+        return Err(EngineError::format(place())(FormatError::corrupt("segment index", why)));
+    }
+    let tail_position = reference.end.length - tail.len() as u64;
+    let seed = hoplake_format::checksum::ObjectSeed::of(&reference.name);
+    let mut filters = Vec::with_capacity(sections.len());
+    for section in &sections {
+        let mut of_section = Vec::new();
+        for entry in section.filters.iter().filter(|entry| entry.position >= tail_position) {
+            let start = (entry.position - tail_position) as usize;
+            let sealed = tail.get(start..start + entry.length as usize).unwrap_or_default();
+            let payload = hoplake_format::checksum::open_block(seed, entry.position, sealed);
+            let filter = payload.and_then(KeyFilter::decode).map_err(EngineError::format(place()))?;
+            of_section.push(filter);
+        }
+        filters.push(of_section);
+    }
+    Ok(SegmentIndexes { sections, filters })
+}
+
+/// Loads the indexes of all segments that are not resident, for whoever needs all of them.
+pub(crate) async fn load_all_indexes(snapshot: &Arc<Snapshot>, meter: &Meter) -> Result<(), EngineError> {
+    let kinds: Vec<_> = snapshot.sections.keys().copied().collect();
+    let loads = kinds.into_iter().map(|kind| snapshot.section(kind, Wave(0), meter));
+    join_all(loads).await.into_iter().try_for_each(|loaded| loaded.map(drop))
+}

@@ -1,0 +1,74 @@
+//! Breadth-first, level by level: one wave a hop.
+
+use std::{sync::Arc, time::Instant};
+
+use hoplake_format::VertexId;
+use hoplake_storage::{Cost, Meter, Wave};
+
+use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch};
+use crate::{EngineError, Frontier, Snapshot};
+
+/// Runs the traversal. Memory: the sets of all depths, and the blocks in flight.
+pub(super) async fn run(
+    snapshot: &Arc<Snapshot>,
+    traversal: &Traversal,
+    meter: &Arc<Meter>,
+) -> Result<Reached, EngineError> {
+    let mut watch = Watch::new(&traversal.limits, snapshot, meter);
+    let mut frontier: Arc<Frontier> = Arc::new(traversal.starts.iter().copied().collect());
+    let mut seen = Frontier::clone(&frontier);
+    let mut reached = Reached { wave: traversal.after, ..Reached::default() };
+    let mut before: Cost = meter.cost();
+    watch.visited(frontier.len())?;
+    for hop in &traversal.hops {
+        let begun = Instant::now();
+        let (mut next, edges, wave) = if hop.predicates.is_empty() {
+            snapshot.neighbour_set(&frontier, hop, traversal.parallelism, reached.wave, meter).await?
+        } else {
+            let (edges, wave) = snapshot.neighbours(&frontier, hop, reached.wave, meter).await?;
+            (edges.iter().map(|edge| edge.to).collect(), edges.len() as u64, wave)
+        };
+        if traversal.visit == VisitPolicy::Global {
+            next.subtract(&seen);
+            seen.unite(&next);
+        }
+        watch.visited(next.len())?;
+        let cost = meter.cost();
+        reached.profile.push(DepthProfile {
+            edges,
+            vertices: next.len() as u64,
+            cost: cost.since(&before),
+            time_us: begun.elapsed().as_micros() as u64,
+        });
+        (before, reached.wave) = (cost, wave);
+        reached.depths.push(Arc::unwrap_or_clone(std::mem::replace(&mut frontier, Arc::new(next))));
+    }
+    reached.depths.push(Arc::unwrap_or_clone(frontier));
+    Ok(reached)
+}
+
+impl Snapshot {
+    /// How many vertices are within `depth` hops of some vertices, themselves included.
+    ///
+    /// # Errors
+    /// As [`Self::traverse`].
+    pub async fn neighbourhood(
+        self: &Arc<Self>,
+        starts: &[VertexId],
+        hop: &super::Hop,
+        depth: usize,
+        parallelism: usize,
+        after: Wave,
+        meter: &Arc<Meter>,
+    ) -> Result<Reached, EngineError> {
+        let traversal = Traversal {
+            starts: starts.to_vec(),
+            hops: vec![hop.clone(); depth],
+            visit: VisitPolicy::Global,
+            parallelism,
+            after,
+            ..Traversal::default()
+        };
+        self.traverse(&traversal, meter).await
+    }
+}

@@ -1,0 +1,194 @@
+//! Multi-hop traversals.
+//!
+//! A [`Traversal`] is a set of start vertices and a list of [`Hop`]s. Under the visit policy *per-depth* the
+//! result at depth d is the set of vertices that some walk of d hops reaches; under *global* a vertex
+//! belongs only to the first depth that reaches it.
+//!
+//! * `breadth_first`: level by level, one wave a hop; or pipelined, where a block that arrives is
+//!   expanded at once and a slow request delays only its own walks.
+//! * `depth_first`: one vertex at a time from a stack, or several at a time.
+//!
+//! All return the same sets, and a property test holds them to a naive oracle.
+
+mod breadth_first;
+mod depth_first;
+mod hop;
+mod paths;
+mod pipelined;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hoplake_format::VertexId;
+use hoplake_storage::{Cost, Meter, Wave};
+
+pub use hop::{Hop, HopDirection};
+pub use paths::Paths;
+
+use crate::{EngineError, Frontier, Snapshot};
+
+/// In which order vertices are expanded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Strategy {
+    /// Breadth-first, level by level.
+    #[default]
+    Bfs,
+    /// Breadth-first, each block expanded when it arrives.
+    BfsPipelined,
+    /// Depth-first.
+    Dfs,
+}
+
+/// How often a vertex may appear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum VisitPolicy {
+    /// Once at each depth.
+    #[default]
+    PerDepth,
+    /// Only at the first depth that reaches it; start vertices at depth 0.
+    Global,
+}
+
+/// What ends a query before it is done. `None` sets no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Limits {
+    /// Time.
+    pub timeout: Option<Duration>,
+    /// Vertices over all depths.
+    pub vertices_max: Option<u64>,
+    /// Requests to the store.
+    pub requests_max: Option<u64>,
+    /// Bytes from the store.
+    pub bytes_max: Option<u64>,
+    /// US dollars for requests and bytes.
+    pub usd_max: Option<f64>,
+}
+
+/// A traversal to run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Traversal {
+    /// Where it starts.
+    pub starts: Vec<VertexId>,
+    /// Its hops, in order.
+    pub hops: Vec<Hop>,
+    /// In which order vertices are expanded.
+    pub strategy: Strategy,
+    /// How often a vertex may appear.
+    pub visit: VisitPolicy,
+    /// How many threads or, depth-first, vertices at a time; 0 counts as 1.
+    pub parallelism: usize,
+    /// What ends it early.
+    pub limits: Limits,
+    /// The wave in which the start vertices were known.
+    pub after: Wave,
+}
+
+/// What one depth took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DepthProfile {
+    /// Edges that were followed to it.
+    pub edges: u64,
+    /// Vertices in its set.
+    pub vertices: u64,
+    /// What it cost. Only level by level are depths apart in time; elsewhere all is put on the last.
+    pub cost: Cost,
+    /// How long it took, in microseconds.
+    pub time_us: u64,
+}
+
+/// What a traversal found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reached {
+    /// The set at each depth, from the start at 0 to the last hop.
+    pub depths: Vec<Frontier>,
+    /// What each hop took.
+    pub profile: Vec<DepthProfile>,
+    /// The wave in which the last block came.
+    pub wave: Wave,
+}
+
+impl Reached {
+    /// The set at the last hop.
+    pub fn last(&self) -> &Frontier {
+        self.depths.last().expect("depth 0 is always there")
+    }
+}
+
+impl Snapshot {
+    /// Runs a traversal.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`] if depth-first is to visit globally, a label does not exist or a condition
+    /// cannot be read; [`EngineError::Limit`] with the cost so far; the store's.
+    pub async fn traverse(self: &Arc<Self>, traversal: &Traversal, meter: &Arc<Meter>) -> Result<Reached, EngineError> {
+        self.check_traversal(traversal)?;
+        match traversal.strategy {
+            Strategy::Bfs => breadth_first::run(self, traversal, meter).await,
+            Strategy::BfsPipelined => pipelined::run(self, traversal, meter).await,
+            Strategy::Dfs => depth_first::run(self, traversal, meter).await,
+        }
+    }
+
+    fn check_traversal(&self, traversal: &Traversal) -> Result<(), EngineError> {
+        if traversal.strategy == Strategy::Dfs && traversal.visit == VisitPolicy::Global {
+            let message = "visit policy global depends on breadth-first order; use strategy bfs, or visit per-depth";
+            return Err(EngineError::Invalid(message.into()));
+        }
+        for hop in &traversal.hops {
+            self.check_hop(hop)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a hop along labels that the graph does not have, or with conditions that cannot be.
+    pub(crate) fn check_hop(&self, hop: &Hop) -> Result<(), EngineError> {
+        for label in &hop.labels {
+            if !self.schema().edge_types.iter().any(|edge| edge.label == *label) {
+                let mut known: Vec<_> = self.schema().edge_types.iter().map(|edge| edge.label.as_str()).collect();
+                known.sort_unstable();
+                known.dedup();
+                let message = format!("the graph has no edge label {label:?}; it has {}", known.join(", "));
+                return Err(EngineError::NotFound(message));
+            }
+        }
+        self.check_predicates(hop)
+    }
+}
+
+/// Watches over the limits of a query.
+pub(crate) struct Watch<'a> {
+    limits: &'a Limits,
+    snapshot: &'a Snapshot,
+    meter: &'a Meter,
+    begun: Instant,
+    vertices: u64,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(limits: &'a Limits, snapshot: &'a Snapshot, meter: &'a Meter) -> Self {
+        Self { limits, snapshot, meter, begun: Instant::now(), vertices: 0 }
+    }
+
+    /// Counts vertices that were reached and checks all limits.
+    pub(crate) fn visited(&mut self, vertices: usize) -> Result<(), EngineError> {
+        self.vertices += vertices as u64;
+        let cost = self.meter.cost();
+        let usd = cost.usd(self.snapshot.reader().store().prices());
+        let Limits { timeout, vertices_max, requests_max, bytes_max, usd_max } = self.limits;
+        let over = |limit: Option<u64>, value: u64| limit.filter(|limit| value > *limit);
+        let reached = if let Some(limit) = timeout.filter(|limit| self.begun.elapsed() > *limit) {
+            Some(format!("{} ms", limit.as_millis()))
+        } else if let Some(limit) = over(*vertices_max, self.vertices) {
+            Some(format!("{limit} vertices"))
+        } else if let Some(limit) = over(*requests_max, cost.requests) {
+            Some(format!("{limit} requests"))
+        } else if let Some(limit) = over(*bytes_max, cost.store_bytes) {
+            Some(format!("{limit} bytes"))
+        } else {
+            usd_max.filter(|limit| usd > *limit).map(|limit| format!("{limit} US dollars"))
+        };
+        reached.map_or(Ok(()), |limit| Err(EngineError::Limit { limit, cost }))
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! packed   edges without properties, packed into one number each; ~10 ns a record in memory
+//! batch    Arrow rows by key columns, stable
 //! ```
 //!
 //! Both work in the same way. Rows gather in a buffer; a full buffer becomes a sorted *run* in a
@@ -14,12 +15,16 @@
 //! A sorter belongs to one thread and knows no locks: each thread of a load fills its own, with its
 //! share of the budget, and `finish_all` merges them.
 
+pub mod batch;
+mod batch_keys;
+mod batch_rounds;
+mod batch_runs;
 pub mod packed;
 mod radix;
 mod record_runs;
 mod rounds;
 mod spill;
 
+pub use batch::{BatchSorter, SortedBatches};
 pub use packed::{PackedSorter, SortedRecords};
 pub use radix::Record;
-pub(crate) use spill::{SpillFile, spill_error};

@@ -1,0 +1,344 @@
+//! A column under construction: fields of text go in, an Arrow array comes out.
+//!
+//! Arrow's own builders cannot take a value back, and a row that turns out bad in its last field has
+//! already been written to the columns before. These columns can be [truncated](Column::truncate); their
+//! vectors become the buffers of the array without a copy.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, ListArray, StringArray, TimestampMicrosecondArray,
+};
+use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field};
+use hoplake_format::{KeyType, PropertyType, ScalarType};
+use jiff::{Timestamp, civil, fmt::temporal::DateTimeParser, tz::TimeZone};
+
+static DATES: DateTimeParser = DateTimeParser::new();
+const MILLIS_PER_DAY: i64 = 86_400_000;
+const MICROS_PER_MILLI: i64 = 1_000;
+
+/// How a field of text becomes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parse {
+    /// The type of the value.
+    pub(crate) kind: PropertyType,
+    /// What a whole number means in a column of dates or timestamps: so many microseconds since 1970.
+    pub(crate) epoch_unit_micros: Option<i64>,
+    /// What stands between the values of a list.
+    pub(crate) separator: u8,
+}
+
+impl Parse {
+    /// Values of this type, dates in ISO 8601, lists separated by `;`.
+    pub(crate) fn new(kind: PropertyType) -> Self {
+        Self { kind, epoch_unit_micros: None, separator: b';' }
+    }
+
+    /// A key of this type.
+    pub(crate) fn key(kind: KeyType) -> Self {
+        Self::new(PropertyType::Scalar(match kind {
+            KeyType::Int64 => ScalarType::Int64,
+            KeyType::String => ScalarType::String,
+        }))
+    }
+
+    /// The same, whole numbers being milliseconds since 1970.
+    pub(crate) fn or_millis(self) -> Self {
+        Self { epoch_unit_micros: Some(MICROS_PER_MILLI), ..self }
+    }
+}
+
+/// A column under construction.
+pub(crate) struct Column {
+    parse: Parse,
+    values: Values,
+    nulls: NullBufferBuilder,
+    rows: usize,
+}
+
+enum Values {
+    Bool(BooleanBufferBuilder),
+    Int64(Vec<i64>),
+    Float64(Vec<f64>),
+    Text { ends: Vec<i32>, bytes: Vec<u8> },
+    Date(Vec<i32>),
+    Timestamp(Vec<i64>),
+    List { ends: Vec<i32>, items: Box<Column> },
+}
+
+impl Column {
+    /// An empty column.
+    pub(crate) fn new(parse: Parse) -> Self {
+        let values = match parse.kind {
+            PropertyType::Scalar(ScalarType::Bool) => Values::Bool(BooleanBufferBuilder::new(0)),
+            PropertyType::Scalar(ScalarType::Int64) => Values::Int64(Vec::new()),
+            PropertyType::Scalar(ScalarType::Float64) => Values::Float64(Vec::new()),
+            PropertyType::Scalar(ScalarType::String) => Values::Text { ends: vec![0], bytes: Vec::new() },
+            PropertyType::Scalar(ScalarType::Date) => Values::Date(Vec::new()),
+            PropertyType::Scalar(ScalarType::Timestamp) => Values::Timestamp(Vec::new()),
+            PropertyType::List(scalar) => {
+                let item = Parse { kind: PropertyType::Scalar(scalar), ..parse };
+                Values::List { ends: vec![0], items: Box::new(Self::new(item)) }
+            }
+        };
+        Self { parse, values, nulls: NullBufferBuilder::new(1024), rows: 0 }
+    }
+
+    /// Appends the value of a field; an empty one is a null. Returns the bytes it takes, or why it is not
+    /// a value, as the end of a sentence; the column is then as it was.
+    pub(crate) fn append(&mut self, field: &[u8]) -> Result<usize, &'static str> {
+        if field.is_empty() {
+            self.append_null();
+            return Ok(8);
+        }
+        let bytes = match &mut self.values {
+            Values::Int64(values) => {
+                values.push(int64(field)?);
+                8
+            }
+            Values::Text { ends, bytes } => {
+                std::str::from_utf8(field).map_err(|_| "is not UTF-8 text")?;
+                bytes.extend_from_slice(field);
+                ends.push(i32::try_from(bytes.len()).map_err(|_| "is longer than 2 GiB")?);
+                field.len() + 4
+            }
+            Values::Float64(values) => {
+                values.push(text(field).and_then(|text| text.parse().ok()).ok_or("is not a float64")?);
+                8
+            }
+            Values::Bool(values) => {
+                values.append(boolean(field)?);
+                1
+            }
+            Values::Date(values) => {
+                values.push(date(field, self.parse.epoch_unit_micros)?);
+                4
+            }
+            Values::Timestamp(values) => {
+                values.push(timestamp(field, self.parse.epoch_unit_micros)?);
+                8
+            }
+            Values::List { ends, items } => append_list(field, self.parse.separator, ends, items)?,
+        };
+        self.nulls.append_non_null();
+        self.rows += 1;
+        Ok(bytes)
+    }
+
+    /// Appends a null.
+    pub(crate) fn append_null(&mut self) {
+        match &mut self.values {
+            Values::Bool(values) => values.append(false),
+            Values::Int64(values) | Values::Timestamp(values) => values.push(0),
+            Values::Float64(values) => values.push(0.0),
+            Values::Date(values) => values.push(0),
+            Values::Text { ends, .. } | Values::List { ends, .. } => ends.push(ends[self.rows]),
+        }
+        self.nulls.append_null();
+        self.rows += 1;
+    }
+
+    /// Takes back all rows from `rows` on.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        if rows >= self.rows {
+            return;
+        }
+        match &mut self.values {
+            Values::Bool(values) => values.truncate(rows),
+            Values::Int64(values) | Values::Timestamp(values) => values.truncate(rows),
+            Values::Float64(values) => values.truncate(rows),
+            Values::Date(values) => values.truncate(rows),
+            Values::Text { ends, bytes } => {
+                ends.truncate(rows + 1);
+                bytes.truncate(position(ends[rows]));
+            }
+            Values::List { ends, items } => {
+                ends.truncate(rows + 1);
+                items.truncate(position(ends[rows]));
+            }
+        }
+        self.nulls.truncate(rows);
+        self.rows = rows;
+    }
+
+    /// The array of all rows.
+    pub(crate) fn finish(mut self) -> Result<ArrayRef, ArrowError> {
+        let nulls = self.nulls.finish();
+        Ok(match self.values {
+            Values::Bool(mut values) => Arc::new(BooleanArray::new(values.finish(), nulls)),
+            Values::Int64(values) => Arc::new(Int64Array::try_new(values.into(), nulls)?),
+            Values::Float64(values) => Arc::new(Float64Array::try_new(values.into(), nulls)?),
+            Values::Date(values) => Arc::new(Date32Array::try_new(values.into(), nulls)?),
+            Values::Timestamp(values) => {
+                Arc::new(TimestampMicrosecondArray::try_new(values.into(), nulls)?.with_timezone("UTC"))
+            }
+            Values::Text { ends, bytes } => {
+                Arc::new(StringArray::try_new(OffsetBuffer::new(ScalarBuffer::from(ends)), bytes.into(), nulls)?)
+            }
+            Values::List { ends, items } => {
+                let item = match self.parse.kind.arrow() {
+                    DataType::List(item) => item,
+                    other => Arc::new(Field::new("item", other, true)),
+                };
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
+                Arc::new(ListArray::try_new(item, offsets, items.finish()?, nulls)?)
+            }
+        })
+    }
+}
+
+/// Appends the items of a list; empty items are left out.
+fn append_list(field: &[u8], separator: u8, ends: &mut Vec<i32>, items: &mut Column) -> Result<usize, &'static str> {
+    let (before, mut bytes) = (items.rows, 4);
+    for item in field.split(|&byte| byte == separator).filter(|item| !item.is_empty()) {
+        bytes += items.append(item).inspect_err(|_| items.truncate(before))?;
+    }
+    ends.push(i32::try_from(items.rows).map_err(|_| "makes a list that is too long")?);
+    Ok(bytes)
+}
+
+fn position(offset: i32) -> usize {
+    usize::try_from(offset).expect("offsets grow from 0")
+}
+
+fn text(field: &[u8]) -> Option<&str> {
+    std::str::from_utf8(field.trim_ascii()).ok()
+}
+
+fn int64(field: &[u8]) -> Result<i64, &'static str> {
+    text(field).and_then(|text| text.parse().ok()).ok_or("is not an int64")
+}
+
+fn boolean(field: &[u8]) -> Result<bool, &'static str> {
+    match field.trim_ascii() {
+        b"1" => Ok(true),
+        b"0" => Ok(false),
+        word if word.eq_ignore_ascii_case(b"true") => Ok(true),
+        word if word.eq_ignore_ascii_case(b"false") => Ok(false),
+        _ => Err("is not true or false"),
+    }
+}
+
+/// Days since 1970.
+fn date(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<i32, &'static str> {
+    let why = "is not a date such as 2010-02-14";
+    let field = field.trim_ascii();
+    if let Some(number) = epoch_unit_micros.zip(int64(field).ok()) {
+        let days = number.1.checked_mul(number.0).ok_or(why)?.div_euclid(MILLIS_PER_DAY * MICROS_PER_MILLI);
+        return i32::try_from(days).map_err(|_| why);
+    }
+    let date: civil::Date = DATES.parse_date(field).map_err(|_| why)?;
+    let since = date.since((jiff::Unit::Day, civil::date(1970, 1, 1))).map_err(|_| why)?;
+    Ok(since.get_days())
+}
+
+/// Microseconds since 1970. Without an offset, the time is taken as UTC.
+fn timestamp(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<i64, &'static str> {
+    let why = "is not a timestamp such as 2010-02-14T15:32:10.447Z";
+    let field = field.trim_ascii();
+    if let Some((unit, number)) = epoch_unit_micros.zip(int64(field).ok()) {
+        return number.checked_mul(unit).ok_or("is out of the range of timestamps");
+    }
+    let at: Timestamp = match DATES.parse_timestamp(field) {
+        Ok(at) => at,
+        Err(_) => {
+            let local: civil::DateTime = DATES.parse_datetime(field).map_err(|_| why)?;
+            local.to_zoned(TimeZone::UTC).map_err(|_| why)?.timestamp()
+        }
+    };
+    Ok(at.as_microsecond())
+}
+
+/// Whether a key is an int64 written in its one canonical way, so that keys `7` and `07` stay two keys.
+pub(crate) fn is_canonical_int64(field: &[u8]) -> bool {
+    let digits = field.strip_prefix(b"-").unwrap_or(field);
+    let shape = match digits {
+        [b'0'] => field.len() == 1,
+        [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    // Up to 18 digits always fit.
+    shape && (digits.len() <= 18 || int64(field).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use arrow_array::{Array, cast::AsArray, types::TimestampMicrosecondType};
+
+    use super::*;
+
+    fn scalar(kind: ScalarType) -> Parse {
+        Parse::new(PropertyType::Scalar(kind))
+    }
+
+    #[test]
+    fn moments_are_read_in_every_notation() {
+        let ldbc = scalar(ScalarType::Timestamp).or_millis();
+        let mut column = Column::new(ldbc);
+        for field in
+            ["2010-02-14T15:32:10.447+0000", "1266161530447", "2010-02-14T15:32:10.447Z", "2010-02-14 15:32:10.447"]
+        {
+            column.append(field.as_bytes()).unwrap();
+        }
+        let array = column.finish().unwrap();
+        assert_eq!(array.data_type(), &ScalarType::Timestamp.arrow());
+        assert_eq!(array.as_primitive::<TimestampMicrosecondType>().values(), &[1_266_161_530_447_000; 4]);
+        assert_eq!(timestamp(b"2010-02-14", None), Ok(1_266_105_600_000_000));
+        assert!(timestamp(b"1266161530447", None).is_err());
+    }
+
+    #[test]
+    fn days_are_read_as_iso_or_as_milliseconds() {
+        assert_eq!(date(b"1989-12-03", Some(1000)), Ok(7276));
+        assert_eq!(date(b"628646400000", Some(1000)), Ok(7276));
+        assert_eq!(date(b"-1", Some(1000)), Ok(-1));
+        assert!(date(b"3. 12. 1989", None).is_err());
+    }
+
+    #[test]
+    fn a_row_can_be_taken_back() {
+        for (kind, first, second) in [
+            (PropertyType::Scalar(ScalarType::Bool), "true", "false"),
+            (PropertyType::Scalar(ScalarType::Int64), "1", ""),
+            (PropertyType::Scalar(ScalarType::Float64), "1.5", "2"),
+            (PropertyType::Scalar(ScalarType::String), "é", "second"),
+            (PropertyType::Scalar(ScalarType::Date), "2020-01-01", "2021-01-01"),
+            (PropertyType::List(ScalarType::String), "a;;b", "c"),
+            (PropertyType::List(ScalarType::Int64), "1;2", "3"),
+        ] {
+            let (mut one, mut two) = (Column::new(Parse::new(kind)), Column::new(Parse::new(kind)));
+            one.append(first.as_bytes()).unwrap();
+            two.append(first.as_bytes()).unwrap();
+            two.append(second.as_bytes()).unwrap();
+            two.truncate(1);
+            one.append_null();
+            two.append_null();
+            let (one, two) = (one.finish().unwrap(), two.finish().unwrap());
+            assert_eq!(&one, &two);
+            assert_eq!((one.data_type(), one.null_count()), (&kind.arrow(), 1));
+        }
+    }
+
+    #[test]
+    fn a_bad_value_leaves_the_column_as_it_was() {
+        let mut column = Column::new(Parse::new(PropertyType::List(ScalarType::Int64)));
+        assert_eq!(column.append(b"1;x"), Err("is not an int64"));
+        column.append(b"2;3").unwrap();
+        let array = column.finish().unwrap();
+        assert_eq!(array.as_list::<i32>().value_length(0), 2);
+        assert_eq!(Column::new(scalar(ScalarType::String)).append(&[0xff]), Err("is not UTF-8 text"));
+    }
+
+    #[test]
+    fn integers_have_one_canonical_form() {
+        for good in ["0", "7", "-7", "9223372036854775807", "-9223372036854775808"] {
+            assert!(is_canonical_int64(good.as_bytes()), "{good}");
+        }
+        for bad in ["", "-", "-0", "07", "+7", "7 ", "1e3", "9223372036854775808"] {
+            assert!(!is_canonical_int64(bad.as_bytes()), "{bad}");
+        }
+    }
+}

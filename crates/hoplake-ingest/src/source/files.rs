@@ -1,0 +1,191 @@
+//! The files of a source: found, put in order, opened, decompressed.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufReader, Read},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crate::IngestError;
+
+const READ_BYTES: usize = 256 << 10;
+
+/// A file of a source.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SourceFile {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// Its size on disk.
+    pub(crate) bytes: u64,
+}
+
+impl SourceFile {
+    /// The file at this path.
+    pub(crate) fn at(path: PathBuf) -> Result<Self, IngestError> {
+        let bytes = fs::metadata(&path).map_err(|source| IngestError::Read { path: path.clone(), source })?.len();
+        Ok(Self { path, bytes })
+    }
+
+    /// Its name without `.gz` or `.zst`.
+    pub(crate) fn name(&self) -> &str {
+        let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name)
+    }
+
+    /// Its name without any extension.
+    pub(crate) fn stem(&self) -> &str {
+        let name = self.name();
+        name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+    }
+
+    /// Its extension (not that of the compression), or nothing.
+    pub(crate) fn extension(&self) -> &str {
+        self.name().rsplit_once('.').map_or("", |(_, extension)| extension)
+    }
+
+    /// Opens it as text; `bytes_read` counts the bytes of the file on disk as they are read.
+    pub(crate) fn open_text(&self, bytes_read: Arc<AtomicU64>, tabs: Tabs) -> Result<TextReader, IngestError> {
+        let file = File::open(&self.path).map_err(|source| self.failed(source))?;
+        let counted = Counted { inner: file, bytes_read };
+        let inner: Box<dyn Read + Send> = match self.path.extension().and_then(|extension| extension.to_str()) {
+            // A gzip file may be several, one after another.
+            Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(BufReader::with_capacity(READ_BYTES, counted))),
+            Some("zst") => Box::new(
+                zstd::Decoder::with_buffer(BufReader::with_capacity(READ_BYTES, counted))
+                    .map_err(|source| self.failed(source))?,
+            ),
+            _ => Box::new(counted),
+        };
+        Ok(TextReader { inner, tabs, last: b'\n', ended: false })
+    }
+
+    /// The error that reading this file failed with.
+    pub(crate) fn failed(&self, source: io::Error) -> IngestError {
+        IngestError::Read { path: self.path.clone(), source }
+    }
+
+    /// The error that this file is not what it was taken for.
+    pub(crate) fn layout(&self, why: impl Into<String>) -> IngestError {
+        IngestError::Layout { path: self.path.clone(), why: why.into() }
+    }
+}
+
+/// What becomes of tabs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tabs {
+    /// They stay.
+    Keep,
+    /// They become spaces, so that columns may be separated by any white space.
+    ToSpaces,
+}
+
+/// Text of a file, decompressed. It always ends with a newline, so that the reader of records can tell
+/// the line of every record from the number of newlines behind it.
+pub(crate) struct TextReader {
+    inner: Box<dyn Read + Send>,
+    tabs: Tabs,
+    last: u8,
+    ended: bool,
+}
+
+impl Read for TextReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.ended || buffer.is_empty() {
+            return Ok(0);
+        }
+        let read = self.inner.read(buffer)?;
+        if read == 0 {
+            self.ended = true;
+            if self.last == b'\n' {
+                return Ok(0);
+            }
+            buffer[0] = b'\n';
+            return Ok(1);
+        }
+        let filled = &mut buffer[..read];
+        if self.tabs == Tabs::ToSpaces {
+            for byte in filled.iter_mut() {
+                *byte = if *byte == b'\t' { b' ' } else { *byte };
+            }
+        }
+        self.last = filled[read - 1];
+        Ok(read)
+    }
+}
+
+struct Counted {
+    inner: File,
+    bytes_read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.bytes_read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// All files at or under these paths, sorted, each once. Hidden files and markers such as `_SUCCESS` are
+/// left out.
+pub(crate) fn find(from: &[PathBuf]) -> Result<Vec<SourceFile>, IngestError> {
+    let mut files = Vec::new();
+    for path in from {
+        let kind = fs::metadata(path).map_err(|source| IngestError::Read { path: path.clone(), source })?;
+        if kind.is_dir() { find_in(path, &mut files)? } else { files.push(SourceFile::at(path.clone())?) }
+    }
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+fn find_in(folder: &Path, files: &mut Vec<SourceFile>) -> Result<(), IngestError> {
+    let failed = |source| IngestError::Read { path: folder.to_owned(), source };
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name().to_string_lossy().starts_with(['.', '_']) {
+            continue;
+        }
+        // Links to files are followed, links to folders are not: they may lead in a circle.
+        if entry.file_type().map_err(failed)?.is_dir() {
+            find_in(&entry.path(), files)?;
+        } else if entry.path().is_file() {
+            files.push(SourceFile::at(entry.path())?);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn names_lose_the_compression_first() {
+        let name = |path: &str| SourceFile { path: path.into(), bytes: 0 };
+        assert_eq!(name("/a/person_0_0.csv.gz").stem(), "person_0_0");
+        assert_eq!(name("/a/web.v2.txt.zst").extension(), "txt");
+        assert_eq!((name("edges").stem(), name("edges").extension()), ("edges", ""));
+    }
+
+    #[test]
+    fn text_always_ends_with_one_newline() {
+        let folder = tempfile::tempdir().unwrap();
+        for (content, expected) in [("a\tb", "a b\n"), ("a\n", "a\n"), ("", "")] {
+            let path = folder.path().join("text");
+            fs::write(&path, content).unwrap();
+            let count = Arc::new(AtomicU64::new(0));
+            let mut text = String::new();
+            let file = SourceFile::at(path).unwrap();
+            file.open_text(Arc::clone(&count), Tabs::ToSpaces).unwrap().read_to_string(&mut text).unwrap();
+            assert_eq!(text, expected);
+            assert_eq!(count.load(Ordering::Relaxed), content.len() as u64);
+        }
+    }
+}

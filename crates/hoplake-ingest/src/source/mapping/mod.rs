@@ -1,0 +1,372 @@
+//! Any CSV or Parquet file, by a TOML file that says which column is what.
+//!
+//! ```toml
+//! # How CSV files are written (these are the defaults). An entry may have a [vertices.csv] or
+//! # [edges.csv] of its own.
+//! [csv]
+//! delimiter = ","          # "\t", "|", ";", or " " for any white space
+//! quote = true             # fields may stand in double quotes
+//! header = true            # the first line names the columns; else:
+//! # columns = ["id", "name"]
+//! lists = ";"              # between the values of a list
+//! comments = false         # whether lines that begin with # or % are left out
+//!
+//! [[vertices]]
+//! file = "people.csv"      # relative to this file, or to a folder given beside it; .gz and .zst too
+//! label = "Person"
+//! key = "person_id"        # the column of the key
+//! key_type = "int64"       # or "string", the default for CSV; Parquet has types
+//! ignore = ["internal"]    # columns that do not become properties (ignore_others = true: all others)
+//!
+//! # All other columns are properties: with their type in Parquet, as text in CSV unless typed here.
+//! [vertices.properties]
+//! age = "int64"            # bool, int64, float64, string, date, timestamp,
+//! joined = "timestamp_ms"  # timestamp_s, timestamp_ms, timestamp_us: numbers since 1970
+//! nicknames = { column = "nicks", type = "list<string>" }
+//!
+//! [[vertices]]             # without a file: implied by the edges that name it
+//! label = "City"
+//! key_type = "string"
+//!
+//! [[edges]]
+//! file = "knows.parquet"
+//! label = "knows"
+//! source = "from"          # the column of the key where the edge starts, and the label of that vertex
+//! source_label = "Person"
+//! target = "to"
+//! target_label = "Person"
+//! [edges.properties]
+//! since = "date"
+//!
+//! [[edges]]                # a foreign key: the same file as the vertices
+//! file = "people.csv"
+//! label = "livesIn"
+//! source = "person_id"
+//! source_label = "Person"
+//! target = "city"
+//! target_label = "City"
+//! optional = true          # an empty end is no edge
+//! ```
+
+mod spec;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use hoplake_format::{KeyType, PropertyType, ScalarType};
+
+pub use self::spec::{ColumnSpec, CsvSpec, EdgeSpec, KeySpec, Mapping, PropertySpec, TypeSpec, VertexSpec};
+use super::{
+    column::Parse,
+    files::SourceFile,
+    parquet::{self, ParquetFile},
+    plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, refuse_twice},
+    records::{TextFormat, head},
+    text::TextInput,
+};
+use crate::{Dataset, Endpoint, IngestError, Input};
+
+/// How a mapping begins, for the message that one is needed.
+pub(crate) const EXAMPLE: &str = r#"[[vertices]]
+file = "people.csv"
+label = "Person"
+key = "id"
+
+[[edges]]
+file = "knows.csv"
+label = "knows"
+source = "from"
+source_label = "Person"
+target = "to"
+target_label = "Person"
+"#;
+
+/// A file that the mapping names, with what it says of it.
+struct Mapped<'a> {
+    file: SourceFile,
+    csv: CsvSpec,
+    parquet: Option<ParquetFile>,
+    /// The columns, with their types as properties; in CSV, all are text.
+    columns: Vec<(String, Option<PropertyType>)>,
+    key_types: Vec<Option<KeyType>>,
+    vertices: Vec<&'a VertexSpec>,
+    edges: Vec<&'a EdgeSpec>,
+}
+
+/// Reads the mapping and the headers of its files.
+pub(crate) fn open(path: &Path, from: &[PathBuf]) -> Result<Dataset, IngestError> {
+    let failed = |why: String| IngestError::Layout { path: path.to_owned(), why };
+    let text = fs::read_to_string(path).map_err(|source| IngestError::Read { path: path.to_owned(), source })?;
+    let mapping: Mapping = toml::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    if mapping.vertices.is_empty() && mapping.edges.is_empty() {
+        return Err(failed(format!("has no [[vertices]] and no [[edges]]; a mapping begins like this:\n\n{EXAMPLE}")));
+    }
+    let files = mapped_files(&mapping, path, from)?;
+    let mut tables = Tables::default();
+    for spec in &mapping.vertices {
+        name_vertices(spec, &files, &mut tables).map_err(failed)?;
+    }
+    for file in &files {
+        file.imply_labels(&mut tables);
+    }
+    for file in &files {
+        file.name_properties(&mut tables)?;
+    }
+    let mut inputs = Vec::new();
+    for file in files {
+        inputs.extend(file.inputs(&mut tables)?);
+    }
+    inputs.sort_by(|one: &Box<dyn Input>, two| one.path().cmp(two.path()));
+    Ok(Dataset { vertex_tables: tables.vertices, edge_tables: tables.edges, inputs })
+}
+
+/// The file at a path of the mapping.
+fn find(named: &Path, mapping: &Path, from: &[PathBuf]) -> Result<SourceFile, IngestError> {
+    let beside = mapping.parent().unwrap_or(Path::new(""));
+    let folders = std::iter::once(beside).chain(from.iter().map(PathBuf::as_path));
+    let given = from.iter().filter(|path| path.ends_with(named)).cloned();
+    let found = folders.map(|folder| folder.join(named)).chain(given).find(|path| path.is_file());
+    let path = found.ok_or_else(|| IngestError::Layout {
+        path: mapping.to_owned(),
+        why: format!(
+            "names the file {}, which is neither beside the mapping nor in the folders given",
+            named.display()
+        ),
+    })?;
+    SourceFile::at(path)
+}
+
+fn mapped_files<'a>(mapping: &'a Mapping, path: &Path, from: &[PathBuf]) -> Result<Vec<Mapped<'a>>, IngestError> {
+    let mut files: Vec<Mapped<'a>> = Vec::new();
+    let at = |named: &Path, csv: Option<&CsvSpec>, files: &mut Vec<Mapped<'a>>| -> Result<usize, IngestError> {
+        let file = find(named, path, from)?;
+        if let Some(position) = files.iter().position(|other| other.file == file) {
+            if csv.is_some_and(|csv| *csv != files[position].csv) {
+                return Err(file.layout("has two entries in the mapping that differ in how its CSV is written"));
+            }
+            return Ok(position);
+        }
+        files.push(Mapped::open(file, csv.unwrap_or(&mapping.csv).clone())?);
+        Ok(files.len() - 1)
+    };
+    for spec in &mapping.vertices {
+        if let Some(named) = &spec.file {
+            let position = at(named, spec.csv.as_ref(), &mut files)?;
+            files[position].vertices.push(spec);
+        }
+    }
+    for spec in &mapping.edges {
+        let position = at(&spec.file, spec.csv.as_ref(), &mut files)?;
+        files[position].edges.push(spec);
+    }
+    Ok(files)
+}
+
+/// Makes the table of a vertex entry.
+fn name_vertices(spec: &VertexSpec, files: &[Mapped<'_>], tables: &mut Tables) -> Result<(), String> {
+    let file = files.iter().find(|file| file.vertices.iter().any(|other| std::ptr::eq(*other, spec)));
+    let of_column = match (file, &spec.key) {
+        (Some(file), Some(key)) => file.key_type(key).map_err(|error| error.to_string())?,
+        (Some(_), None) => return Err(format!("vertices {:?} have a file and no key", spec.label)),
+        (None, _) => files.iter().find_map(|file| file.key_type_of_ends(&spec.label)),
+    };
+    let key_type = spec.key_type.map(KeyType::from).or(of_column).unwrap_or(KeyType::String);
+    let space = spec.id_space.as_deref().unwrap_or(&spec.label);
+    let made = tables.vertex_named(&spec.label).is_none();
+    let table = tables.vertex(&spec.label, space, key_type);
+    let table = &mut tables.vertices[table];
+    if (table.id_space.as_str(), table.key_type) != (space, key_type) {
+        return Err(format!("vertices {:?} have two entries that differ in key_type or id_space", spec.label));
+    }
+    table.implied = file.is_none() && (made || table.implied);
+    if tables.vertices.iter().any(|table| table.id_space == space && table.key_type != key_type) {
+        return Err(format!("the labels of id space {space:?} have keys of two types; give them one key_type"));
+    }
+    Ok(())
+}
+
+impl Mapped<'_> {
+    fn open(file: SourceFile, csv: CsvSpec) -> Result<Self, IngestError> {
+        let mut mapped =
+            Self { file, csv, parquet: None, columns: vec![], key_types: vec![], vertices: vec![], edges: vec![] };
+        if mapped.file.extension() == "parquet" {
+            let parquet = ParquetFile::open(&mapped.file)?;
+            for (name, kind) in parquet.columns() {
+                mapped.columns.push((name, parquet::property_type(&kind)));
+                mapped.key_types.push(parquet::key_type(&kind));
+            }
+            mapped.parquet = Some(parquet);
+            return Ok(mapped);
+        }
+        let first = head(&mapped.file, mapped.format()?, 1)?.pop();
+        let names = match &mapped.csv.columns {
+            Some(names) => names.clone(),
+            None if mapped.csv.header => {
+                first.ok_or_else(|| mapped.file.layout("is empty where a header is expected"))?
+            }
+            None => return Err(mapped.file.layout("has no header; name its columns: columns = [\"…\", …]")),
+        };
+        let text = Some(PropertyType::Scalar(ScalarType::String));
+        mapped.columns = names.into_iter().map(|name| (name, text)).collect();
+        mapped.key_types = vec![None; mapped.columns.len()];
+        Ok(mapped)
+    }
+
+    fn format(&self) -> Result<TextFormat, IngestError> {
+        let delimiter = self.byte(self.csv.delimiter, "delimiter")?;
+        let trim = delimiter == b' ';
+        Ok(TextFormat { delimiter, quoting: self.csv.quote, comments: self.csv.comments, trim })
+    }
+
+    fn byte(&self, character: char, what: &str) -> Result<u8, IngestError> {
+        u8::try_from(character)
+            .ok()
+            .filter(u8::is_ascii)
+            .ok_or_else(|| self.file.layout(format!("has {character:?} as its {what}; it must be an ASCII character")))
+    }
+
+    fn position(&self, name: &str) -> Result<usize, IngestError> {
+        self.columns.iter().position(|(column, _)| column == name).ok_or_else(|| {
+            let names: Vec<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
+            self.file.layout(format!("has no column {name:?}, which the mapping names; it has {}", names.join(", ")))
+        })
+    }
+
+    /// The type of a key column; `None` for text, where it is open.
+    fn key_type(&self, column: &str) -> Result<Option<KeyType>, IngestError> {
+        let position = self.position(column)?;
+        match self.key_types[position] {
+            None if self.parquet.is_some() => {
+                Err(self.file.layout(format!("column {column:?} is neither integers nor text and cannot be a key")))
+            }
+            key_type => Ok(key_type),
+        }
+    }
+
+    /// The type of the keys by which edges of this file name a label.
+    fn key_type_of_ends(&self, label: &str) -> Option<KeyType> {
+        let ends =
+            self.edges.iter().flat_map(|edge| [(&edge.source_label, &edge.source), (&edge.target_label, &edge.target)]);
+        ends.filter(|(of, _)| *of == label).find_map(|(_, column)| self.key_type(column).ok().flatten())
+    }
+
+    /// Labels that only edges name are implied by them.
+    fn imply_labels(&self, tables: &mut Tables) {
+        for label in self.edges.iter().flat_map(|edge| [&edge.source_label, &edge.target_label]) {
+            if tables.vertex_named(label).is_none() {
+                let key_type = self.key_type_of_ends(label).unwrap_or(KeyType::String);
+                let table = tables.vertex(label, label, key_type);
+                tables.vertices[table].implied = true;
+            }
+        }
+    }
+
+    fn name_properties(&self, tables: &mut Tables) -> Result<(), IngestError> {
+        for spec in &self.vertices {
+            let table = tables.vertex_named(&spec.label).expect("all vertex entries have their tables");
+            for column in self.vertex_columns(spec)? {
+                tables.vertex_property(table, &self.file, &column)?;
+            }
+        }
+        for spec in &self.edges {
+            let table = edge_table(spec, tables);
+            for column in self.edge_columns(spec)? {
+                tables.edge_property(table, &self.file, &column)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn vertex_columns(&self, spec: &VertexSpec) -> Result<Vec<FileColumn>, IngestError> {
+        let keys: Vec<&String> = spec.key.iter().collect();
+        self.properties(&spec.properties, &keys, &spec.ignore, spec.ignore_others)
+    }
+
+    fn edge_columns(&self, spec: &EdgeSpec) -> Result<Vec<FileColumn>, IngestError> {
+        let ignore_others = spec.ignore_others.unwrap_or(!self.vertices.is_empty());
+        self.properties(&spec.properties, &[&spec.source, &spec.target], &spec.ignore, ignore_others)
+    }
+
+    fn properties(
+        &self,
+        typed: &std::collections::BTreeMap<String, PropertySpec>,
+        keys: &[&String],
+        ignore: &[String],
+        ignore_others: bool,
+    ) -> Result<Vec<FileColumn>, IngestError> {
+        let separator = self.byte(self.csv.lists, "separator of lists")?;
+        let mut columns = Vec::new();
+        for (property, spec) in typed {
+            let (name, kind) = match spec {
+                PropertySpec::Type(kind) => (property, Some(kind)),
+                PropertySpec::Column(column) => (&column.column, column.kind.as_ref()),
+            };
+            let position = self.position(name)?;
+            let parse = kind.map_or_else(|| self.parse_of(position), |kind| Ok(kind.0))?;
+            columns.push(FileColumn { property: property.clone(), ..FileColumn::new(position, name, parse) });
+        }
+        for name in ignore {
+            self.position(name)?;
+        }
+        let named: Vec<usize> = columns.iter().map(|column| column.position).collect();
+        for (position, (name, _)) in self.columns.iter().enumerate().filter(|_| !ignore_others) {
+            if !named.contains(&position) && !keys.contains(&name) && !ignore.contains(name) {
+                columns.push(FileColumn::new(position, name, self.parse_of(position)?));
+            }
+        }
+        columns.sort_by_key(|column| column.position);
+        columns.iter_mut().for_each(|column| column.parse.separator = separator);
+        refuse_twice(&self.file, &columns)?;
+        Ok(columns)
+    }
+
+    fn parse_of(&self, position: usize) -> Result<Parse, IngestError> {
+        let (name, kind) = &self.columns[position];
+        kind.map(Parse::new).ok_or_else(|| {
+            self.file.layout(format!("column {name:?} has a type that no property has; name it under ignore"))
+        })
+    }
+
+    fn key(&self, column: &str) -> Result<FileColumn, IngestError> {
+        self.key_type(column)?;
+        Ok(FileColumn::new(self.position(column)?, column, Parse::key(KeyType::String)))
+    }
+
+    fn inputs(self, tables: &mut Tables) -> Result<Vec<Box<dyn Input>>, IngestError> {
+        let mut feeds: Vec<FeedPlan> = Vec::new();
+        for spec in &self.vertices {
+            let table = tables.vertex_named(&spec.label).expect("all vertex entries have their tables");
+            let key = self.key(spec.key.as_deref().unwrap_or_default())?;
+            feeds.push(tables.vertex_feed(table, &key, &self.vertex_columns(spec)?));
+        }
+        for spec in &self.edges {
+            let table = edge_table(spec, tables);
+            let (source, target) = (self.key(&spec.source)?, self.key(&spec.target)?);
+            let edges = tables.edge_feed(table, &source, &target, &self.edge_columns(spec)?);
+            feeds.push(if spec.optional { edges.optional() } else { edges });
+            for (label, key) in [(&spec.source_label, &source), (&spec.target_label, &target)] {
+                let table = tables.vertex_named(label).filter(|&table| tables.vertices[table].implied);
+                let implied = table.map(|table| tables.vertex_feed(table, key, &[]));
+                feeds.extend(implied.map(|feed| if spec.optional { feed.optional() } else { feed }));
+            }
+        }
+        if let Some(parquet) = &self.parquet {
+            return Ok(parquet.inputs(feeds));
+        }
+        let (format, fields) = (self.format()?, FieldCount::Exactly(self.columns.len()));
+        let plan = TextPlan { format, header: self.csv.header, fields, feeds, by_label: None };
+        Ok(vec![Box::new(TextInput::new(&self.file, plan))])
+    }
+}
+
+fn edge_table(spec: &EdgeSpec, tables: &mut Tables) -> usize {
+    let end = |label: &str| {
+        let table = tables.vertex_named(label);
+        let space = table.map_or(label, |table| tables.vertices[table].id_space.as_str());
+        Endpoint { id_space: space.to_owned(), label: Some(label.to_owned()) }
+    };
+    let (source, target) = (end(&spec.source_label), end(&spec.target_label));
+    tables.edge(&spec.label, source, target)
+}

@@ -1,0 +1,178 @@
+//! The TOML of a mapping as data.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use hoplake_format::{KeyType, PropertyType, ScalarType};
+use serde::{Deserialize, Deserializer, de};
+
+use crate::source::column::Parse;
+
+/// A mapping file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mapping {
+    /// How CSV files are written, unless an entry says otherwise.
+    #[serde(default)]
+    pub csv: CsvSpec,
+    /// The vertex labels.
+    #[serde(default)]
+    pub vertices: Vec<VertexSpec>,
+    /// The edge labels.
+    #[serde(default)]
+    pub edges: Vec<EdgeSpec>,
+}
+
+/// How a CSV file is written.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CsvSpec {
+    /// What stands between fields: one character; a space stands for any white space. Default `,`.
+    pub delimiter: char,
+    /// Whether fields may stand in double quotes. Default true.
+    pub quote: bool,
+    /// Whether the first line names the columns. Default true.
+    pub header: bool,
+    /// The names of the columns, if the file does not name them.
+    pub columns: Option<Vec<String>>,
+    /// What stands between the values of a list: one character. Default `;`.
+    pub lists: char,
+    /// Whether lines that begin with `#` or `%` are comments. Default false.
+    pub comments: bool,
+}
+
+impl Default for CsvSpec {
+    fn default() -> Self {
+        Self { delimiter: ',', quote: true, header: true, columns: None, lists: ';', comments: false }
+    }
+}
+
+/// The vertices of one label in one file. Several entries may have one label, and several one file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VertexSpec {
+    /// The file, relative to the mapping, or else to one of the folders given beside it. Without a file,
+    /// the vertices are implied by the edges that name the label.
+    pub file: Option<PathBuf>,
+    /// The label.
+    pub label: String,
+    /// The column of the key; needed with a file.
+    pub key: Option<String>,
+    /// `int64` or `string`. Default: the column's type in Parquet, `string` in CSV.
+    pub key_type: Option<KeySpec>,
+    /// The id space, if labels share one. Default: the label.
+    pub id_space: Option<String>,
+    /// Properties whose type or name differs from their column's.
+    #[serde(default)]
+    pub properties: BTreeMap<String, PropertySpec>,
+    /// Columns that do not become properties.
+    #[serde(default)]
+    pub ignore: Vec<String>,
+    /// Whether only the columns under `properties` become properties. Default false.
+    #[serde(default)]
+    pub ignore_others: bool,
+    /// How the file is written, if it is CSV and differs from the others.
+    pub csv: Option<CsvSpec>,
+}
+
+/// The edges of one label in one file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EdgeSpec {
+    /// The file, relative to the mapping, or else to one of the folders given beside it.
+    pub file: PathBuf,
+    /// The edge label.
+    pub label: String,
+    /// The column of the key of the vertex where the edge starts.
+    pub source: String,
+    /// The label of that vertex.
+    pub source_label: String,
+    /// The column of the key of the vertex where the edge ends.
+    pub target: String,
+    /// The label of that vertex.
+    pub target_label: String,
+    /// Whether a row with an empty end is no edge, rather than a bad row. Default false.
+    #[serde(default)]
+    pub optional: bool,
+    /// Properties whose type or name differs from their column's.
+    #[serde(default)]
+    pub properties: BTreeMap<String, PropertySpec>,
+    /// Columns that do not become properties.
+    #[serde(default)]
+    pub ignore: Vec<String>,
+    /// Whether only the columns under `properties` become properties. Default false; true where the file
+    /// also holds vertices, whose columns the others are.
+    pub ignore_others: Option<bool>,
+    /// How the file is written, if it is CSV and differs from the others.
+    pub csv: Option<CsvSpec>,
+}
+
+/// A property: its type, or its type and the column it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum PropertySpec {
+    /// The type alone; the column has the name of the property.
+    Type(TypeSpec),
+    /// A column of another name.
+    Column(ColumnSpec),
+}
+
+/// A property that comes from a column of another name.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnSpec {
+    /// The column.
+    pub column: String,
+    /// The type. Default: the column's in Parquet, `string` in CSV.
+    #[serde(rename = "type")]
+    pub kind: Option<TypeSpec>,
+}
+
+/// A type by name: `bool`, `int64`, `float64`, `string`, `date`, `timestamp`, `timestamp_s`, `timestamp_ms`,
+/// `timestamp_us` (whole numbers since 1970), or `list<…>` of one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TypeSpec(pub(crate) Parse);
+
+impl<'de> Deserialize<'de> for TypeSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let item = name.strip_prefix("list<").and_then(|rest| rest.strip_suffix('>'));
+        let (scalar, epoch_unit_micros) = match item.unwrap_or(&name) {
+            "bool" => (ScalarType::Bool, None),
+            "int64" => (ScalarType::Int64, None),
+            "float64" => (ScalarType::Float64, None),
+            "string" => (ScalarType::String, None),
+            "date" => (ScalarType::Date, None),
+            "timestamp" => (ScalarType::Timestamp, None),
+            "timestamp_s" => (ScalarType::Timestamp, Some(1_000_000)),
+            "timestamp_ms" => (ScalarType::Timestamp, Some(1_000)),
+            "timestamp_us" => (ScalarType::Timestamp, Some(1)),
+            _ => {
+                return Err(de::Error::custom(format!(
+                    "unknown type {name:?}; bool, int64, float64, string, date, timestamp, timestamp_s, timestamp_ms, \
+                     timestamp_us and list<…> of these are known"
+                )));
+            }
+        };
+        let kind = if item.is_some() { PropertyType::List(scalar) } else { PropertyType::Scalar(scalar) };
+        Ok(Self(Parse { epoch_unit_micros, ..Parse::new(kind) }))
+    }
+}
+
+/// The type of a key by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeySpec {
+    /// A signed integer of 64 bits.
+    Int64,
+    /// UTF-8 text.
+    String,
+}
+
+impl From<KeySpec> for KeyType {
+    fn from(spec: KeySpec) -> Self {
+        match spec {
+            KeySpec::Int64 => Self::Int64,
+            KeySpec::String => Self::String,
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Scans of Parquet files: columns are cast as a whole and handed on; rows are looked at one by one only
+//! where a value is missing or does not fit its type.
+
+use std::{fs::File, path::PathBuf, sync::Arc};
+
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_cast::{CastOptions, cast_with_options, display::array_value_to_string};
+use arrow_schema::{DataType, TimeUnit};
+use arrow_select::filter::filter_record_batch;
+use hoplake_format::{KeyType, PropertyType, ScalarType};
+use parquet::arrow::{
+    ProjectionMask,
+    arrow_reader::{
+        ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    },
+};
+
+use super::{column::Parse, files::SourceFile, plan::FeedPlan};
+use crate::{
+    BadRow, BadRows, Chunk, Feed, IngestError, Input, Phase,
+    dataset::{Chunks, Lines},
+};
+
+const BATCH_ROWS: u64 = 65_536;
+const BATCH_BYTES: u64 = 2 << 20;
+/// Row groups are put together into inputs of this size, so that the parts of one large file are read in
+/// parallel.
+const INPUT_BYTES: u64 = 64 << 20;
+const MICROS_PER_MILLI: i64 = 1_000;
+
+/// A Parquet file whose footer has been read.
+pub(crate) struct ParquetFile {
+    file: SourceFile,
+    metadata: ArrowReaderMetadata,
+}
+
+impl ParquetFile {
+    /// Reads the footer.
+    pub(crate) fn open(file: &SourceFile) -> Result<Self, IngestError> {
+        let handle = File::open(&file.path).map_err(|source| file.failed(source))?;
+        let metadata = ArrowReaderMetadata::load(&handle, ArrowReaderOptions::default())
+            .map_err(|error| file.layout(format!("is not a Parquet file that can be read: {error}")))?;
+        Ok(Self { file: file.clone(), metadata })
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &SourceFile {
+        &self.file
+    }
+
+    /// The names and types of its columns.
+    pub(crate) fn columns(&self) -> Vec<(String, DataType)> {
+        let fields = self.metadata.schema().fields();
+        fields.iter().map(|field| (field.name().clone(), field.data_type().clone())).collect()
+    }
+
+    /// The inputs that read the file by these plans: one for each run of row groups.
+    pub(crate) fn inputs(&self, plans: Vec<FeedPlan>) -> Vec<Box<dyn Input>> {
+        let plans: Arc<[FeedPlan]> = plans.into();
+        let mut feeds = Vec::new();
+        for feed in plans.iter().map(|plan| plan.feed) {
+            if !feeds.contains(&feed) {
+                feeds.push(feed);
+            }
+        }
+        let (mut inputs, mut first_row) = (Vec::<ParquetInput>::new(), 1);
+        for (position, group) in self.metadata.metadata().row_groups().iter().enumerate() {
+            let (rows, bytes) = (unsigned(group.num_rows()), unsigned(group.compressed_size()));
+            match inputs.last_mut().filter(|input| input.bytes + bytes <= INPUT_BYTES) {
+                Some(input) => {
+                    input.row_groups.push(position);
+                    (input.rows, input.bytes) = (input.rows + rows, input.bytes + bytes);
+                    input.bytes_decoded += unsigned(group.total_byte_size());
+                }
+                None => inputs.push(ParquetInput {
+                    file: self.file.clone(),
+                    metadata: self.metadata.clone(),
+                    row_groups: vec![position],
+                    first_row,
+                    rows,
+                    bytes,
+                    bytes_decoded: unsigned(group.total_byte_size()),
+                    plans: Arc::clone(&plans),
+                    feeds: feeds.clone(),
+                }),
+            }
+            first_row += rows;
+        }
+        inputs.into_iter().map(|input| Box::new(input) as Box<dyn Input>).collect()
+    }
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+struct ParquetInput {
+    file: SourceFile,
+    metadata: ArrowReaderMetadata,
+    row_groups: Vec<usize>,
+    first_row: u64,
+    rows: u64,
+    bytes: u64,
+    bytes_decoded: u64,
+    plans: Arc<[FeedPlan]>,
+    feeds: Vec<Feed>,
+}
+
+impl Input for ParquetInput {
+    fn path(&self) -> &PathBuf {
+        &self.file.path
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn feeds(&self) -> &[Feed] {
+        &self.feeds
+    }
+
+    fn scan(&self, phase: Phase, bad_rows: Arc<BadRows>) -> Result<Chunks, IngestError> {
+        if !self.plans.iter().any(|plan| plan.phase() == phase) {
+            return Ok(Box::new(std::iter::empty()));
+        }
+        // The edge phase looks at the vertex columns too: a row that is bad there has been reported.
+        let looked_at = |plan: &&FeedPlan| plan.phase() == phase || phase == Phase::Edges;
+        let positions = self.plans.iter().filter(looked_at).flat_map(|plan| &plan.columns);
+        let mut roots: Vec<usize> = positions.filter_map(|column| column.position).collect();
+        roots.sort_unstable();
+        roots.dedup();
+        let batch_rows = (BATCH_BYTES * self.rows / self.bytes_decoded.max(1)).clamp(1024, BATCH_ROWS);
+        let handle = File::open(&self.file.path).map_err(|source| self.file.failed(source))?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(handle, self.metadata.clone());
+        let mask = ProjectionMask::roots(builder.parquet_schema(), roots.iter().copied());
+        let reader = builder
+            .with_projection(mask)
+            .with_row_groups(self.row_groups.clone())
+            .with_batch_size(usize::try_from(batch_rows).unwrap_or(8192))
+            .build()?;
+        let file = self.file.clone();
+        let plans = Arc::clone(&self.plans);
+        let batches = Batches { file, plans, phase, bad_rows, reader, roots, next_row: self.first_row };
+        let bytes_per_row = self.bytes as f64 / self.rows.max(1) as f64;
+        Ok(Box::new(batches.flat_map(move |chunks| {
+            let (chunks, error) = match chunks {
+                Ok((rows, mut chunks)) => {
+                    if let Some(first) = chunks.first_mut() {
+                        first.bytes_read = (rows as f64 * bytes_per_row) as u64;
+                    }
+                    (chunks, None)
+                }
+                Err(error) => (Vec::new(), Some(Err(error))),
+            };
+            chunks.into_iter().map(Ok).chain(error)
+        })))
+    }
+}
+
+struct Batches {
+    file: SourceFile,
+    plans: Arc<[FeedPlan]>,
+    phase: Phase,
+    bad_rows: Arc<BadRows>,
+    reader: ParquetRecordBatchReader,
+    roots: Vec<usize>,
+    next_row: u64,
+}
+
+impl Iterator for Batches {
+    type Item = Result<(usize, Vec<Chunk>), IngestError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = match self.reader.next()? {
+            Ok(batch) => batch,
+            Err(error) => return Some(Err(error.into())),
+        };
+        let first = self.next_row;
+        self.next_row += batch.num_rows() as u64;
+        Some(self.chunks(&batch, first).map(|chunks| (batch.num_rows(), chunks)))
+    }
+}
+
+/// A value that does not fit.
+struct Fault {
+    row: usize,
+    column: String,
+    value: String,
+    why: String,
+}
+
+impl Batches {
+    /// The chunks of one batch of the file, whose first row is row `first`.
+    fn chunks(&self, batch: &RecordBatch, first: u64) -> Result<Vec<Chunk>, IngestError> {
+        let mut faults = Vec::new();
+        let mut silent = Vec::new();
+        let mut yielded = Vec::new();
+        for plan in self.plans.iter() {
+            if plan.phase() == self.phase {
+                yielded.push((plan, self.cast(plan, batch, &mut faults)?));
+            } else if self.phase == Phase::Edges {
+                self.cast(plan, batch, &mut silent)?;
+            }
+        }
+        let bad = self.report(faults, &silent, first)?;
+        let mut chunks = Vec::with_capacity(yielded.len());
+        for (plan, columns) in yielded {
+            chunks.extend(self.chunk(plan, batch, columns, &bad, first)?);
+        }
+        Ok(chunks)
+    }
+
+    fn cast(
+        &self,
+        plan: &FeedPlan,
+        batch: &RecordBatch,
+        faults: &mut Vec<Fault>,
+    ) -> Result<Vec<ArrayRef>, IngestError> {
+        let absent = self.absent(plan, batch);
+        let mut columns = Vec::with_capacity(plan.columns.len());
+        for column in &plan.columns {
+            let Some(array) = column.position.map(|position| self.root(batch, position)) else {
+                columns.push(arrow_array::new_null_array(&column.parse.kind.arrow(), batch.num_rows()));
+                continue;
+            };
+            let values = cast(array, column.parse)?;
+            if values.null_count() > if column.required { 0 } else { array.null_count() } {
+                let fault = |row: usize| -> Result<Fault, IngestError> {
+                    let (value, why) = if array.is_null(row) {
+                        (String::new(), "is empty where a key is needed".to_owned())
+                    } else {
+                        (array_value_to_string(array, row)?, format!("does not fit {}", column.parse.kind))
+                    };
+                    Ok(Fault { row, column: column.header.clone(), value, why })
+                };
+                for row in (0..batch.num_rows()).filter(|&row| values.is_null(row)) {
+                    let missing = array.is_null(row);
+                    let left_out = absent.as_ref().is_some_and(|absent| absent[row]);
+                    if !left_out && (column.required || !missing) {
+                        faults.push(fault(row)?);
+                    }
+                }
+            }
+            columns.push(values);
+        }
+        Ok(columns)
+    }
+
+    /// The rows of the batch that have no row in this feed, because a column it needs is empty.
+    fn absent(&self, plan: &FeedPlan, batch: &RecordBatch) -> Option<Vec<bool>> {
+        let needed = plan.only_filled.iter().map(|&position| self.root(batch, position));
+        if !needed.clone().any(|array| array.null_count() > 0) {
+            return None;
+        }
+        Some((0..batch.num_rows()).map(|row| needed.clone().any(|array| array.is_null(row))).collect())
+    }
+
+    fn root<'a>(&self, batch: &'a RecordBatch, position: usize) -> &'a ArrayRef {
+        batch.column(self.roots.binary_search(&position).expect("all columns of the plans are projected"))
+    }
+
+    /// Reports the first fault of each row that no earlier phase has reported; returns all bad rows.
+    fn report(&self, mut faults: Vec<Fault>, silent: &[Fault], first: u64) -> Result<Vec<usize>, IngestError> {
+        faults.sort_by_key(|fault| fault.row);
+        let mut bad: Vec<usize> = silent.iter().map(|fault| fault.row).collect();
+        bad.sort_unstable();
+        bad.dedup();
+        let said = bad.len();
+        for fault in faults {
+            let again = bad.len() > said && bad.last() == Some(&fault.row);
+            if again || bad[..said].binary_search(&fault.row).is_ok() {
+                continue;
+            }
+            bad.push(fault.row);
+            self.bad_rows.report(BadRow {
+                file: self.file.path.clone(),
+                line: first + fault.row as u64,
+                column: Some(fault.column),
+                value: Some(fault.value),
+                why: fault.why,
+            })?;
+        }
+        bad.sort_unstable();
+        Ok(bad)
+    }
+
+    fn chunk(
+        &self,
+        plan: &FeedPlan,
+        batch: &RecordBatch,
+        columns: Vec<ArrayRef>,
+        bad: &[usize],
+        first: u64,
+    ) -> Result<Option<Chunk>, IngestError> {
+        let rows = batch.num_rows();
+        let absent = self.absent(plan, batch);
+        let whole = Lines::Range(first..first + rows as u64);
+        if bad.is_empty() && absent.is_none() {
+            let batch = RecordBatch::try_new(Arc::clone(&plan.schema), columns)?;
+            return Ok(Some(Chunk { feed: plan.feed, batch, lines: whole, bytes_read: 0 }));
+        }
+        let keep = |row: usize| bad.binary_search(&row).is_err() && !absent.as_ref().is_some_and(|absent| absent[row]);
+        let kept: Vec<u64> = (0..rows).filter(|&row| keep(row)).map(|row| first + row as u64).collect();
+        let mask: BooleanArray = (0..rows).map(|row| Some(keep(row))).collect();
+        // Keys must not be null in the schema of the feed, and before the filter they may be.
+        let nullable: Vec<_> =
+            plan.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+        let all = RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(nullable)), columns)?;
+        let good = filter_record_batch(&all, &mask)?;
+        if kept.is_empty() {
+            return Ok(None);
+        }
+        let batch = RecordBatch::try_new(Arc::clone(&plan.schema), good.columns().to_vec())?;
+        Ok(Some(Chunk { feed: plan.feed, batch, lines: Lines::List(kept), bytes_read: 0 }))
+    }
+}
+
+/// Casts a column; values that do not fit become nulls.
+fn cast(array: &ArrayRef, parse: Parse) -> Result<ArrayRef, IngestError> {
+    let wanted = parse.kind.arrow();
+    if array.data_type() == &wanted {
+        return Ok(Arc::clone(array));
+    }
+    // In a list, a value that does not fit could not be told from one that was null.
+    let safe = !matches!(wanted, DataType::List(_));
+    let options = CastOptions { safe, ..CastOptions::default() };
+    if let Some(unit) = parse.epoch_unit_micros.filter(|_| array.data_type().is_integer()) {
+        let unit = match unit {
+            1 => TimeUnit::Microsecond,
+            MICROS_PER_MILLI => TimeUnit::Millisecond,
+            _ => TimeUnit::Second,
+        };
+        let numbers = cast_with_options(array, &DataType::Int64, &options)?;
+        let moments = cast_with_options(&numbers, &DataType::Timestamp(unit, Some("UTC".into())), &options)?;
+        return Ok(cast_with_options(&moments, &wanted, &options)?);
+    }
+    Ok(cast_with_options(array, &wanted, &options)?)
+}
+
+/// The type of property that an Arrow column becomes unless the mapping says otherwise.
+pub(crate) fn property_type(column: &DataType) -> Option<PropertyType> {
+    match column {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            scalar_type(item.data_type()).map(PropertyType::List)
+        }
+        other => scalar_type(other).map(PropertyType::Scalar),
+    }
+}
+
+fn scalar_type(column: &DataType) -> Option<ScalarType> {
+    Some(match column {
+        DataType::Boolean => ScalarType::Bool,
+        integer if integer.is_integer() => ScalarType::Int64,
+        float if float.is_floating() => ScalarType::Float64,
+        DataType::Decimal32(_, 0)
+        | DataType::Decimal64(_, 0)
+        | DataType::Decimal128(_, 0)
+        | DataType::Decimal256(_, 0) => ScalarType::Int64,
+        decimal if decimal.is_decimal() => ScalarType::Float64,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ScalarType::String,
+        DataType::Date32 | DataType::Date64 => ScalarType::Date,
+        DataType::Timestamp(_, _) => ScalarType::Timestamp,
+        DataType::Dictionary(_, values) => return scalar_type(values),
+        _ => return None,
+    })
+}
+
+/// The type of key that an Arrow column holds.
+pub(crate) fn key_type(column: &DataType) -> Option<KeyType> {
+    match scalar_type(column)? {
+        ScalarType::Int64 => Some(KeyType::Int64),
+        ScalarType::String => Some(KeyType::String),
+        _ => None,
+    }
+}

@@ -1,0 +1,377 @@
+//! Scans of text files by their plan.
+//!
+//! A row is good or bad as a whole: if one of its fields is not a value, none of the tables gets it. A
+//! file that feeds vertices and edges is read in both phases; a row that the first phase has reported is
+//! passed over by the second in silence, which is why the second reads the vertex columns too.
+
+use std::{
+    collections::VecDeque,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use arrow_array::RecordBatch;
+
+use super::{
+    column::Column,
+    files::SourceFile,
+    plan::{ByLabel, FeedPlan, FieldCount, TextPlan},
+    records::Records,
+};
+use crate::{
+    BadRow, BadRows, Chunk, Feed, IngestError, Input, Phase,
+    dataset::{Chunks, Lines},
+};
+
+/// A chunk ends at so many rows, or so many bytes;
+const CHUNK_ROWS: usize = 32_768;
+const CHUNK_BYTES: usize = 2 << 20;
+/// and all chunks of a scan end when together they hold as much as this.
+const SCAN_BYTES: usize = 4 << 20;
+
+/// A text file with its plan.
+pub(crate) struct TextInput {
+    file: SourceFile,
+    plan: Arc<TextPlan>,
+    feeds: Vec<Feed>,
+}
+
+impl TextInput {
+    /// The input that reads `file` as `plan` says.
+    pub(crate) fn new(file: &SourceFile, plan: TextPlan) -> Self {
+        let mut feeds = Vec::new();
+        for feed in plan.feeds.iter().map(|plan| plan.feed) {
+            if !feeds.contains(&feed) {
+                feeds.push(feed);
+            }
+        }
+        Self { file: file.clone(), plan: Arc::new(plan), feeds }
+    }
+}
+
+impl Input for TextInput {
+    fn path(&self) -> &PathBuf {
+        &self.file.path
+    }
+
+    fn bytes(&self) -> u64 {
+        self.file.bytes
+    }
+
+    fn feeds(&self) -> &[Feed] {
+        &self.feeds
+    }
+
+    fn scan(&self, phase: Phase, bad_rows: Arc<BadRows>) -> Result<Chunks, IngestError> {
+        // A file in which no row has a label feeds nothing, and still has its rows to report.
+        let nothing = self.plan.feeds.is_empty() && phase == Phase::Edges;
+        if !nothing && !self.plan.feeds.iter().any(|feed| feed.phase() == phase) {
+            return Ok(Box::new(std::iter::empty()));
+        }
+        let bytes_read = Arc::new(AtomicU64::new(0));
+        let mut records = Records::open(&self.file, self.plan.format, Arc::clone(&bytes_read))?;
+        if self.plan.header {
+            records.advance()?;
+        }
+        let row = Row {
+            buffers: self.plan.feeds.iter().map(|plan| FeedBuffer::new(plan, phase)).collect(),
+            touched: Vec::new(),
+            second_look: phase == Phase::Edges && self.plan.feeds.iter().any(|feed| feed.phase() == Phase::Vertices),
+        };
+        Ok(Box::new(Scan {
+            file: self.file.clone(),
+            plan: Arc::clone(&self.plan),
+            records,
+            row,
+            bad_rows,
+            bytes_read,
+            told: 0,
+            chunks: VecDeque::new(),
+            ended: false,
+        }))
+    }
+}
+
+struct Scan {
+    file: SourceFile,
+    plan: Arc<TextPlan>,
+    records: Records,
+    row: Row,
+    bad_rows: Arc<BadRows>,
+    bytes_read: Arc<AtomicU64>,
+    told: u64,
+    chunks: VecDeque<Chunk>,
+    ended: bool,
+}
+
+impl Iterator for Scan {
+    type Item = Result<Chunk, IngestError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.chunks.is_empty() && !self.ended {
+            if let Err(error) = self.fill() {
+                self.ended = true;
+                self.chunks.clear();
+                return Some(Err(error));
+            }
+        }
+        self.chunks.pop_front().map(Ok)
+    }
+}
+
+impl Scan {
+    /// Reads until a chunk is full or the file ends.
+    fn fill(&mut self) -> Result<(), IngestError> {
+        let plan = Arc::clone(&self.plan);
+        let mut held: usize = self.row.buffers.iter().map(|buffer| buffer.bytes).sum();
+        while self.records.advance()? {
+            match self.row.take(&plan, &self.records) {
+                Ok(bytes) => held += bytes,
+                Err(fault) => self.report(fault)?,
+            }
+            if held >= SCAN_BYTES {
+                return self.finish(|_| true);
+            }
+            if self.row.touched.iter().any(|&feed| self.row.buffers[feed].is_full()) {
+                return self.finish(FeedBuffer::is_full);
+            }
+        }
+        self.ended = true;
+        self.finish(|_| true)
+    }
+
+    fn finish(&mut self, which: impl Fn(&FeedBuffer) -> bool) -> Result<(), IngestError> {
+        for position in 0..self.row.buffers.len() {
+            if self.row.buffers[position].rows == 0 || !which(&self.row.buffers[position]) {
+                continue;
+            }
+            let read = self.bytes_read.load(Ordering::Relaxed);
+            let plan = &self.plan.feeds[position];
+            let fresh = FeedBuffer::new(plan, plan.phase());
+            let full = std::mem::replace(&mut self.row.buffers[position], fresh);
+            self.chunks.push_back(full.chunk(plan, read - self.told)?);
+            self.told = read;
+        }
+        Ok(())
+    }
+
+    fn report(&self, fault: Fault) -> Result<(), IngestError> {
+        // What was wrong in the vertex phase has been said there.
+        let Fault::Said { column, value, why } = fault else { return Ok(()) };
+        self.bad_rows.report(BadRow { file: self.file.path.clone(), line: self.records.line(), column, value, why })
+    }
+}
+
+/// What is wrong with a row.
+enum Fault {
+    Said { column: Option<String>, value: Option<String>, why: String },
+    Silent,
+}
+
+/// Takes records apart into the buffers of all feeds.
+struct Row {
+    buffers: Vec<FeedBuffer>,
+    /// The feeds that the current row has gone to.
+    touched: Vec<usize>,
+    /// Whether an earlier phase has reported the rows that are bad for vertices.
+    second_look: bool,
+}
+
+impl Row {
+    /// Appends a record to the feeds that want it, or to none. Returns the bytes it takes.
+    fn take(&mut self, plan: &TextPlan, records: &Records) -> Result<usize, Fault> {
+        self.touched.clear();
+        self.check_count(plan, records)?;
+        let mut bytes = 0;
+        let picked = match &plan.by_label {
+            Some(by_label) => Some((self.labelled(by_label, records)?, by_label.among)),
+            None => None,
+        };
+        for (position, feed) in plan.feeds.iter().enumerate() {
+            let passed_over = picked.is_some_and(|(picked, among)| position < among && position != picked);
+            if passed_over || !self.wants(position, feed, records) {
+                continue;
+            }
+            self.touched.push(position);
+            match append(&mut self.buffers[position], feed, records) {
+                Ok(added) => bytes += added,
+                Err(fault) => {
+                    let silent = !self.buffers[position].active;
+                    self.take_back();
+                    return Err(if silent { Fault::Silent } else { fault });
+                }
+            }
+        }
+        self.keep(records.line());
+        Ok(bytes)
+    }
+
+    fn check_count(&self, plan: &TextPlan, records: &Records) -> Result<(), Fault> {
+        let found = records.len();
+        let why = match plan.fields {
+            FieldCount::Exactly(expected) if found != expected => {
+                format!("has {found} columns where {expected} are expected")
+            }
+            FieldCount::AtLeast(expected) if found < expected => {
+                format!("has {found} columns where at least {expected} are expected")
+            }
+            _ => return Ok(()),
+        };
+        Err(self.fault(None, None, why))
+    }
+
+    fn labelled(&self, by_label: &ByLabel, records: &Records) -> Result<usize, Fault> {
+        let field = records.field(by_label.position).unwrap_or_default();
+        let label = first_label(field);
+        let feed = if label.is_empty() { by_label.unlabelled } else { by_label.feeds.get(label).copied() };
+        feed.ok_or_else(|| {
+            let value = String::from_utf8_lossy(field).into_owned();
+            self.fault(Some(by_label.header.clone()), Some(value), "is not a label".to_owned())
+        })
+    }
+
+    /// Whether this feed has a row for this record; in the edge phase, vertex columns are read to see
+    /// whether the row is good, in the vertex phase the edges do not matter.
+    fn wants(&self, position: usize, feed: &FeedPlan, records: &Records) -> bool {
+        let buffer = &self.buffers[position];
+        (buffer.active || (self.second_look && feed.phase() == Phase::Vertices))
+            && feed.only_filled.iter().all(|&at| records.field(at).is_some_and(|field| !field.is_empty()))
+    }
+
+    fn fault(&self, column: Option<String>, value: Option<String>, why: String) -> Fault {
+        if self.second_look { Fault::Silent } else { Fault::Said { column, value, why } }
+    }
+
+    fn keep(&mut self, line: u64) {
+        for &position in &self.touched {
+            let buffer = &mut self.buffers[position];
+            if buffer.active {
+                buffer.rows += 1;
+                buffer.lines.push(line);
+            } else {
+                buffer.truncate();
+            }
+        }
+    }
+
+    fn take_back(&mut self) {
+        for &position in &self.touched {
+            self.buffers[position].truncate();
+        }
+    }
+}
+
+/// The first of labels that are separated by `;`.
+pub(crate) fn first_label(field: &[u8]) -> &[u8] {
+    field.split(|&byte| byte == b';').map(<[u8]>::trim_ascii).find(|label| !label.is_empty()).unwrap_or_default()
+}
+
+fn append(buffer: &mut FeedBuffer, feed: &FeedPlan, records: &Records) -> Result<usize, Fault> {
+    let mut bytes = 0;
+    for (column, plan) in buffer.columns.iter_mut().zip(&feed.columns) {
+        let field = plan.position.and_then(|position| records.field(position)).unwrap_or_default();
+        let why = match column.append(field) {
+            Ok(_) if plan.required && field.is_empty() => "is empty where a key is needed",
+            Ok(added) => {
+                bytes += added;
+                continue;
+            }
+            Err(why) => why,
+        };
+        return Err(Fault::Said {
+            column: Some(plan.header.clone()),
+            value: Some(String::from_utf8_lossy(field).into_owned()),
+            why: why.to_owned(),
+        });
+    }
+    buffer.bytes += bytes;
+    Ok(bytes)
+}
+
+/// The rows of one feed that have not been yielded yet.
+struct FeedBuffer {
+    columns: Vec<Column>,
+    rows: usize,
+    bytes: usize,
+    lines: LineList,
+    /// Whether its rows are yielded; else they are only checked.
+    active: bool,
+}
+
+impl FeedBuffer {
+    fn new(plan: &FeedPlan, phase: Phase) -> Self {
+        let columns = plan.columns.iter().map(|column| Column::new(column.parse)).collect();
+        Self { columns, rows: 0, bytes: 0, lines: LineList::default(), active: plan.phase() == phase }
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows >= CHUNK_ROWS || self.bytes >= CHUNK_BYTES
+    }
+
+    fn truncate(&mut self) {
+        for column in &mut self.columns {
+            column.truncate(self.rows);
+        }
+    }
+
+    fn chunk(self, plan: &FeedPlan, bytes_read: u64) -> Result<Chunk, IngestError> {
+        let columns = self.columns.into_iter().map(Column::finish).collect::<Result<_, _>>()?;
+        let batch = RecordBatch::try_new(Arc::clone(&plan.schema), columns)?;
+        Ok(Chunk { feed: plan.feed, batch, lines: self.lines.finish(), bytes_read })
+    }
+}
+
+/// Lines as they come: a range while they follow one another.
+#[derive(Default)]
+struct LineList {
+    first: u64,
+    count: u64,
+    list: Vec<u64>,
+}
+
+impl LineList {
+    fn push(&mut self, line: u64) {
+        if self.count == 0 {
+            self.first = line;
+        } else if self.list.is_empty() && line != self.first + self.count {
+            self.list.extend(self.first..self.first + self.count);
+        }
+        if !self.list.is_empty() {
+            self.list.push(line);
+        }
+        self.count += 1;
+    }
+
+    fn finish(self) -> Lines {
+        if self.list.is_empty() { Lines::Range(self.first..self.first + self.count) } else { Lines::List(self.list) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stay_a_range_while_they_follow_one_another() {
+        let mut lines = LineList::default();
+        for line in 5..8 {
+            lines.push(line);
+        }
+        assert_eq!(lines.finish(), Lines::Range(5..8));
+        let mut lines = LineList::default();
+        for line in [2, 3, 7, 8] {
+            lines.push(line);
+        }
+        assert_eq!(lines.finish(), Lines::List(vec![2, 3, 7, 8]));
+    }
+
+    #[test]
+    fn the_first_label_counts() {
+        assert_eq!(first_label(b"a;b"), b"a");
+        assert_eq!(first_label(b"; b"), b"b");
+        assert_eq!(first_label(b""), b"");
+    }
+}

@@ -1,13 +1,13 @@
 //! Properties of vertices, as Arrow columns.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, Schema as ArrowSchema};
 use hoplake_format::{LabelId, TableOwner, VertexId, constants::KEY_COLUMN};
 use hoplake_storage::{Meter, Wave};
 
-use crate::{EngineError, Frontier, Snapshot};
+use crate::{EngineError, Frontier, Neighbour, Snapshot};
 
 impl Snapshot {
     /// The keys (column `~key`) and properties called `names` of vertices of one label, in the order
@@ -85,6 +85,34 @@ impl Snapshot {
         });
         let (batches, waves): (Vec<_>, Vec<_>) = futures::future::try_join_all(reads).await?.into_iter().unzip();
         Ok((batches, waves.into_iter().max().unwrap_or(after)))
+    }
+
+    /// Properties called `names` of edges: one batch for each edge type and direction, with the positions
+    /// of its rows among `edges`. Columns are those of `names` that the edge type has. One wave, and one
+    /// before it if the tables were not read before.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn edge_properties(
+        &self,
+        edges: &[Neighbour],
+        names: &[String],
+        after: Wave,
+        meter: &Meter,
+    ) -> Result<(Vec<(Vec<usize>, RecordBatch)>, Wave), EngineError> {
+        let mut groups: BTreeMap<TableOwner, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
+        for (index, edge) in edges.iter().enumerate() {
+            let known = self.schema().edge_type(edge.edge_type).is_some_and(|edge| !edge.properties.is_empty());
+            if known {
+                let group = groups.entry(TableOwner::Edges(edge.edge_type, edge.direction)).or_default();
+                group.0.push(index);
+                group.1.push(edge.position);
+            }
+        }
+        let reads = groups.iter().map(|(owner, (_, rows))| self.table_rows(*owner, rows, names, after, meter));
+        let (batches, waves): (Vec<_>, Vec<_>) = futures::future::try_join_all(reads).await?.into_iter().unzip();
+        let positions = groups.into_values().map(|(positions, _)| positions);
+        Ok((positions.zip(batches).collect(), waves.into_iter().max().unwrap_or(after)))
     }
 
     /// Whether a vertex exists.

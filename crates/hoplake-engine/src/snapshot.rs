@@ -4,10 +4,10 @@
 //! second asks whether a newer version exists and, in parallel, reads the ends of the segments that the
 //! hint names. Only if the hint is stale or lost does it take more.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
-use futures::future::{join_all, try_join, try_join_all};
+use futures::future::{try_join, try_join_all};
 use hoplake_format::{
     Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SegmentRef,
     constants::{HINT_NAME, MANIFEST_FOLDER, manifest_name, manifest_version},
@@ -17,7 +17,7 @@ use hoplake_format::{
 use hoplake_storage::{BlockRequest, Check, Cost, Meter, Object, ReadSettings, Reader, Store, Wave};
 use tokio::sync::OnceCell;
 
-use crate::{EngineError, table::Table};
+use crate::{EngineError, table::Table, traversal::Hop};
 
 /// How a graph is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,6 +195,28 @@ impl Snapshot {
         Ok(Some((indexes.section(place.section, &segment.object), wave)))
     }
 
+    /// The indexes of all sections.
+    ///
+    /// # Errors
+    /// The store's, if some did not come with the open.
+    pub async fn section_indexes(&self) -> Result<Vec<&SectionIndex>, EngineError> {
+        let meter = Meter::new();
+        let loads = self.sections.keys().map(|kind| self.section(*kind, Wave(0), &meter));
+        let sections = try_join_all(loads).await?;
+        Ok(sections.into_iter().flatten().map(|(section, _)| section.index).collect())
+    }
+
+    /// The labels that a hop can reach from vertices of these labels.
+    pub fn labels_reached(&self, near: &[LabelId], hop: &Hop) -> Vec<LabelId> {
+        let mut reached = BTreeSet::new();
+        for label in near {
+            for direction in hop.direction.each() {
+                reached.extend(self.edge_types_from(*label, &hop.labels, *direction).map(|(_, far)| far));
+            }
+        }
+        reached.into_iter().collect()
+    }
+
     /// The sections that a hop along `edge_type` in `direction` reads, if their index is resident.
     pub(crate) fn resident_section(&self, kind: SectionKind) -> Option<Section<'_>> {
         let place = self.sections.get(&kind)?;
@@ -335,11 +357,4 @@ fn decode_tail(reference: &SegmentRef, tail: &Bytes, url: &str) -> Result<Segmen
         filters.push(of_section);
     }
     Ok(SegmentIndexes { sections, filters })
-}
-
-/// Loads the indexes of all segments that are not resident, for whoever needs all of them.
-pub(crate) async fn load_all_indexes(snapshot: &Arc<Snapshot>, meter: &Meter) -> Result<(), EngineError> {
-    let kinds: Vec<_> = snapshot.sections.keys().copied().collect();
-    let loads = kinds.into_iter().map(|kind| snapshot.section(kind, Wave(0), meter));
-    join_all(loads).await.into_iter().try_for_each(|loaded| loaded.map(drop))
 }

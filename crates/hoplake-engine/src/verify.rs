@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::{EngineError, Snapshot};
 use hoplake_format::{
     FormatError, KeyType, SegmentRef, TableRef,
     adjacency::{Block, Lists},
@@ -13,9 +14,6 @@ use hoplake_format::{
     keys::decode_key_block,
     segment::{BlockFirsts, SectionIndex, SectionKind, decode_segment_index},
 };
-use hoplake_storage::Meter;
-
-use crate::{EngineError, Snapshot, snapshot::load_all_indexes};
 
 /// What was read and found whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,8 +44,7 @@ impl Snapshot {
             self.verify_table(table, &mut verified).await?;
             progress(verified.bytes);
         }
-        let meter = Meter::new();
-        load_all_indexes(self, &meter).await?;
+        self.section_indexes().await?;
         self.verify_counts()?;
         Ok(verified)
     }

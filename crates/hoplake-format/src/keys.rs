@@ -69,6 +69,24 @@ impl std::fmt::Display for Key {
     }
 }
 
+impl From<i64> for Key {
+    fn from(key: i64) -> Self {
+        Self::Int64(key)
+    }
+}
+
+impl From<String> for Key {
+    fn from(key: String) -> Self {
+        Self::String(key)
+    }
+}
+
+impl From<&str> for Key {
+    fn from(key: &str) -> Self {
+        Self::String(key.to_owned())
+    }
+}
+
 /// Writes a block of at least one key; keys strictly ascend and are of one type.
 ///
 /// # Errors

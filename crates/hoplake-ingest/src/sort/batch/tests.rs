@@ -62,7 +62,7 @@ fn numbered(parts: Vec<Vec<(i64, Option<String>)>>) -> Vec<Vec<Row>> {
 
 fn any_row() -> impl Strategy<Value = (i64, Option<String>)> {
     let number = prop_oneof![Just(i64::MIN), Just(i64::MAX), -3i64..3, any::<i64>()];
-    let text = prop_oneof![Just(String::new()), "[ab]{0,3}", "a{10,40}[xy]?", "\\PC{0,8}"];
+    let text = prop_oneof![Just(String::new()), "[ab]{0,3}", "a{10,40}[xy]?", "https://example.org/a{0,20}[bc]{0,2}", "\\PC{0,8}"];
     (number, proptest::option::weighted(0.9, text))
 }
 
@@ -89,6 +89,18 @@ fn wide_rows_and_ties_across_many_runs() {
     for budget_bytes in [20_000, 200_000, 1 << 30] {
         assert_eq!(sorted(&[rows.clone()], &[0], budget_bytes, 100), expected(&rows, &[0]));
     }
+}
+
+#[test]
+fn keys_that_begin_alike() {
+    let text = |i: u32| Some(format!("https://example.org/a/path/that/all/share/{}", i.wrapping_mul(2_654_435_761) % 999));
+    let mut rows: Vec<Row> = (0..2000).map(|i| (0, text(i), i)).collect();
+    for budget_bytes in [100_000, 1 << 30] {
+        assert_eq!(sorted(&[rows.clone()], &[1], budget_bytes, 100), expected(&rows, &[1]));
+    }
+    // One key that is the beginning of the others.
+    rows[1500].1 = Some("https://example.org/a/path".to_owned());
+    assert_eq!(sorted(&[rows.clone()], &[1], 1 << 30, 100), expected(&rows, &[1]));
 }
 
 #[test]

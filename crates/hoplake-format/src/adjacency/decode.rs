@@ -9,6 +9,9 @@ use super::layout::{
 use super::pack::{CHUNK, packed_len, unpack};
 use crate::{FormatError, VertexId};
 
+/// How many sources of a group make it worth unpacking whole.
+const GROUP_LOAD_MIN: usize = 4;
+
 /// Lists of several sources, in buffers that can be used again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lists {
@@ -146,20 +149,29 @@ impl<'a> Block<'a> {
         let mut group = Group::default();
         while let Some(&source) = wanted.first() {
             let index = self.group_of(source);
-            group.load(self, index)?;
             let next_group = (index + 1 < self.groups_len()).then(|| self.group_source(index + 1));
             let here = wanted.partition_point(|&source| next_group.is_none_or(|next| source < next));
             // A damaged directory may not ascend; a source must be used up all the same.
             let (now, later) = wanted.split_at(here.max(1));
-            group.join(now, |source, place| {
-                self.read(place, &mut into.targets)?;
-                into.sources.push(source);
-                into.first_edges.push(self.header.first_edge + place.edge as u64);
-                into.offsets.push(into.targets.len());
-                Ok(())
-            })?;
             wanted = later;
+            if now.len() < GROUP_LOAD_MIN {
+                for &source in now {
+                    self.append(source, self.find(source)?, into)?;
+                }
+                continue;
+            }
+            group.load(self, index)?;
+            group.join(now, |source, place| self.append(source, Some(place), into))?;
         }
+        Ok(())
+    }
+
+    fn append(&self, source: u64, place: Option<Place>, into: &mut Lists) -> Result<(), FormatError> {
+        let Some(place) = place else { return Ok(()) };
+        self.read(place, &mut into.targets)?;
+        into.sources.push(source);
+        into.first_edges.push(self.header.first_edge + place.edge as u64);
+        into.offsets.push(into.targets.len());
         Ok(())
     }
 
@@ -284,6 +296,14 @@ impl<'a> Block<'a> {
 /// below 2^48 stay below 2^64. O(slots).
 fn sum_lists(base: u64, mut slots: &mut [u64], mut start: usize, ends: &[usize]) -> u64 {
     let mut all = 0;
+    // Many-to-one edges: every list has one target, and the loop has no list in it.
+    if slots.len() == ends.len() {
+        for slot in slots {
+            *slot += base;
+            all |= *slot;
+        }
+        return all;
+    }
     for &end in ends {
         let (list, rest) = slots.split_at_mut(end - start);
         let mut target = base;

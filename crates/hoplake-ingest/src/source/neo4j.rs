@@ -18,9 +18,10 @@ use crate::{Dataset, IngestError};
 /// Whether a header is one of this layout.
 pub(crate) fn recognises(header: &[String]) -> bool {
     header.iter().any(|column| {
-        let kind = column.rsplit_once(':').map_or("", |(_, kind)| kind);
-        let kind = kind.split(['(', '{']).next().unwrap_or("").to_ascii_uppercase();
-        matches!(kind.as_str(), "ID" | "START_ID" | "END_ID")
+        let plain = column.split('{').next().unwrap_or("");
+        let kind = plain.rsplit_once(':').map_or("", |(_, kind)| kind).to_ascii_uppercase();
+        let kind = kind.split_once('(').map_or(kind.as_str(), |(kind, _)| kind);
+        matches!(kind, "ID" | "START_ID" | "END_ID")
     })
 }
 
@@ -43,11 +44,11 @@ pub(crate) fn open(files: Vec<(SourceFile, TextFormat, Vec<String>)>) -> Result<
 }
 
 fn role(file: &SourceFile, column: &str, separator: u8) -> Result<Role, IngestError> {
-    let (name, kind) = column.rsplit_once(':').filter(|(name, _)| !name.contains('{')).unwrap_or((column, "string"));
     // What stands in braces are options, such as a time zone.
-    let kind = kind.split('{').next().unwrap_or("").trim();
+    let plain = column.split('{').next().unwrap_or("").trim();
+    let (name, kind) = plain.rsplit_once(':').unwrap_or((plain, "string"));
     let (base, space) = kind.split_once('(').map_or((kind, ""), |(base, space)| (base, space.trim_end_matches(')')));
-    let (name, space) = (name.split('{').next().unwrap_or("").trim().to_owned(), space.to_owned());
+    let (name, space) = (name.trim().to_owned(), space.to_owned());
     Ok(match base.to_ascii_uppercase().as_str() {
         "ID" => Role::Id { space, property: (!name.is_empty()).then_some(name) },
         "LABEL" | "TYPE" => Role::Label,

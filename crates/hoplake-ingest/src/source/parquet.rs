@@ -3,7 +3,7 @@
 
 use std::{fs::File, path::PathBuf, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, cast::AsArray, types::TimestampMicrosecondType};
 use arrow_cast::{CastOptions, cast_with_options, display::array_value_to_string};
 use arrow_schema::{DataType, TimeUnit};
 use arrow_select::filter::filter_record_batch;
@@ -225,19 +225,22 @@ impl Batches {
             };
             let values = cast(array, column.parse)?;
             if values.null_count() > if column.required { 0 } else { array.null_count() } {
-                let fault = |row: usize| -> Result<Fault, IngestError> {
+                let fault = |row: usize| {
                     let (value, why) = if array.is_null(row) {
                         (String::new(), "is empty where a key is needed".to_owned())
                     } else {
-                        (array_value_to_string(array, row)?, format!("does not fit {}", column.parse.kind))
+                        (
+                            array_value_to_string(array, row).unwrap_or_default(),
+                            format!("does not fit {}", column.parse.kind),
+                        )
                     };
-                    Ok(Fault { row, column: column.header.clone(), value, why })
+                    Fault { row, column: column.header.clone(), value, why }
                 };
                 for row in (0..batch.num_rows()).filter(|&row| values.is_null(row)) {
                     let missing = array.is_null(row);
                     let left_out = absent.as_ref().is_some_and(|absent| absent[row]);
                     if !left_out && (column.required || !missing) {
-                        faults.push(fault(row)?);
+                        faults.push(fault(row));
                     }
                 }
             }
@@ -331,17 +334,34 @@ fn cast(array: &ArrayRef, parse: Parse) -> Result<ArrayRef, IngestError> {
             _ => TimeUnit::Second,
         };
         let numbers = cast_with_options(array, &DataType::Int64, &options)?;
-        let moments = cast_with_options(&numbers, &DataType::Timestamp(unit, Some("UTC".into())), &options)?;
-        return Ok(cast_with_options(&moments, &wanted, &options)?);
+        return moments(&cast_with_options(&numbers, &DataType::Timestamp(unit, None), &options)?, &options);
+    }
+    if parse.kind == PropertyType::Scalar(ScalarType::Timestamp) {
+        return moments(array, &options);
     }
     Ok(cast_with_options(array, &wanted, &options)?)
+}
+
+/// Microseconds in UTC. Arrow counts moments with a zone from 1970 in UTC already; those without one are
+/// taken as UTC, so that in both cases only the unit changes.
+fn moments(array: &ArrayRef, options: &CastOptions<'_>) -> Result<ArrayRef, IngestError> {
+    let zone = match array.data_type() {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    };
+    let moments = cast_with_options(array, &DataType::Timestamp(TimeUnit::Microsecond, zone), options)?;
+    Ok(Arc::new(moments.as_primitive::<TimestampMicrosecondType>().clone().with_timezone("UTC")))
 }
 
 /// The type of property that an Arrow column becomes unless the mapping says otherwise.
 pub(crate) fn property_type(column: &DataType) -> Option<PropertyType> {
     match column {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            scalar_type(item.data_type()).map(PropertyType::List)
+            // Moments in lists are not converted.
+            let scalar = scalar_type(item.data_type());
+            scalar
+                .filter(|&scalar| scalar != ScalarType::Timestamp || *item.data_type() == scalar.arrow())
+                .map(PropertyType::List)
         }
         other => scalar_type(other).map(PropertyType::Scalar),
     }

@@ -18,7 +18,7 @@ use arrow_array::RecordBatch;
 use super::{
     column::Column,
     files::SourceFile,
-    plan::{ByLabel, FeedPlan, FieldCount, TextPlan},
+    plan::{ByLabel, ColumnPlan, FeedPlan, FieldCount, TextPlan},
     records::Records,
 };
 use crate::{
@@ -76,11 +76,7 @@ impl Input for TextInput {
         if self.plan.header {
             records.advance()?;
         }
-        let row = Row {
-            buffers: self.plan.feeds.iter().map(|plan| FeedBuffer::new(plan, phase)).collect(),
-            touched: Vec::new(),
-            second_look: phase == Phase::Edges && self.plan.feeds.iter().any(|feed| feed.phase() == Phase::Vertices),
-        };
+        let row = Row::new(&self.plan, phase);
         Ok(Box::new(Scan {
             file: self.file.clone(),
             plan: Arc::clone(&self.plan),
@@ -178,9 +174,22 @@ struct Row {
     touched: Vec<usize>,
     /// Whether an earlier phase has reported the rows that are bad for vertices.
     second_look: bool,
+    /// Whether the one edge feed reads all that the vertex feeds read: its keys, which come first among
+    /// its columns. Then these need not be read again, and faults in the keys have been reported.
+    keys_seen: bool,
 }
 
 impl Row {
+    fn new(plan: &TextPlan, phase: Phase) -> Self {
+        let second_look = phase == Phase::Edges && plan.feeds.iter().any(|feed| feed.phase() == Phase::Vertices);
+        let (vertices, edges): (Vec<_>, Vec<_>) = plan.feeds.iter().partition(|feed| feed.phase() == Phase::Vertices);
+        let keys_seen = second_look
+            && plan.by_label.is_none()
+            && matches!(edges[..], [edge] if vertices.iter().all(|feed| implied_by(feed, edge)) && all_keys(edge, &vertices));
+        let buffers = plan.feeds.iter().map(|plan| FeedBuffer::new(plan, phase)).collect();
+        Self { buffers, touched: Vec::new(), second_look, keys_seen }
+    }
+
     /// Appends a record to the feeds that want it, or to none. Returns the bytes it takes.
     fn take(&mut self, plan: &TextPlan, records: &Records) -> Result<usize, Fault> {
         self.touched.clear();
@@ -198,10 +207,10 @@ impl Row {
             self.touched.push(position);
             match append(&mut self.buffers[position], feed, records) {
                 Ok(added) => bytes += added,
-                Err(fault) => {
-                    let silent = !self.buffers[position].active;
+                Err((column, fault)) => {
+                    let said = !self.buffers[position].active || (self.keys_seen && feed.columns[column].required);
                     self.take_back();
-                    return Err(if silent { Fault::Silent } else { fault });
+                    return Err(if said { Fault::Silent } else { fault });
                 }
             }
         }
@@ -237,7 +246,7 @@ impl Row {
     /// whether the row is good, in the vertex phase the edges do not matter.
     fn wants(&self, position: usize, feed: &FeedPlan, records: &Records) -> bool {
         let buffer = &self.buffers[position];
-        (buffer.active || (self.second_look && feed.phase() == Phase::Vertices))
+        (buffer.active || (self.second_look && !self.keys_seen && feed.phase() == Phase::Vertices))
             && feed.only_filled.iter().all(|&at| records.field(at).is_some_and(|field| !field.is_empty()))
     }
 
@@ -269,9 +278,27 @@ pub(crate) fn first_label(field: &[u8]) -> &[u8] {
     field.split(|&byte| byte == b';').map(<[u8]>::trim_ascii).find(|label| !label.is_empty()).unwrap_or_default()
 }
 
-fn append(buffer: &mut FeedBuffer, feed: &FeedPlan, records: &Records) -> Result<usize, Fault> {
+/// Whether a vertex feed reads nothing but keys of this edge feed, and in the same rows.
+fn implied_by(vertices: &FeedPlan, edges: &FeedPlan) -> bool {
+    let is_key = |column: &ColumnPlan| {
+        let same = |key: &ColumnPlan| key.required && (key.position, key.parse) == (column.position, column.parse);
+        column.required && edges.columns.iter().any(same)
+    };
+    vertices.only_filled == edges.only_filled && vertices.columns.iter().all(is_key)
+}
+
+/// Whether these vertex feeds read all keys of an edge feed.
+fn all_keys(edges: &FeedPlan, vertices: &[&FeedPlan]) -> bool {
+    let read = |key: &ColumnPlan| {
+        vertices.iter().any(|feed| feed.columns.iter().any(|column| column.position == key.position))
+    };
+    edges.columns.iter().filter(|column| column.required).all(read)
+}
+
+/// Appends a record; the error is the column at fault and what is wrong with it.
+fn append(buffer: &mut FeedBuffer, feed: &FeedPlan, records: &Records) -> Result<usize, (usize, Fault)> {
     let mut bytes = 0;
-    for (column, plan) in buffer.columns.iter_mut().zip(&feed.columns) {
+    for (position, (column, plan)) in buffer.columns.iter_mut().zip(&feed.columns).enumerate() {
         let field = plan.position.and_then(|position| records.field(position)).unwrap_or_default();
         let why = match column.append(field) {
             Ok(_) if plan.required && field.is_empty() => "is empty where a key is needed",
@@ -281,11 +308,9 @@ fn append(buffer: &mut FeedBuffer, feed: &FeedPlan, records: &Records) -> Result
             }
             Err(why) => why,
         };
-        return Err(Fault::Said {
-            column: Some(plan.header.clone()),
-            value: Some(String::from_utf8_lossy(field).into_owned()),
-            why: why.to_owned(),
-        });
+        let value = String::from_utf8_lossy(field).into_owned();
+        let fault = Fault::Said { column: Some(plan.header.clone()), value: Some(value), why: why.to_owned() };
+        return Err((position, fault));
     }
     buffer.bytes += bytes;
     Ok(bytes)

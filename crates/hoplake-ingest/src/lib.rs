@@ -10,8 +10,11 @@
 //! ```
 
 pub mod bad_rows;
+pub mod build;
 pub mod dataset;
 mod error;
+pub mod order;
+pub mod resolve;
 pub mod sort;
 pub mod source;
 

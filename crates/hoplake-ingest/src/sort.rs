@@ -16,9 +16,9 @@
 //! share of the budget, and `finish_all` merges them.
 
 pub mod batch;
-mod batch_keys;
-mod batch_rounds;
-mod batch_runs;
+pub(crate) mod batch_keys;
+pub(crate) mod batch_rounds;
+pub(crate) mod batch_runs;
 pub mod packed;
 mod radix;
 mod record_runs;

@@ -56,8 +56,15 @@ impl BatchWriter {
 impl BatchFile {
     /// Reads it; the file goes with the reader.
     pub(crate) fn read(self) -> Result<BatchReader, IngestError> {
+        let mut reader = self.read_again()?;
+        reader.file = Some(self.file);
+        Ok(reader)
+    }
+
+    /// Reads it and keeps it.
+    pub(crate) fn read_again(&self) -> Result<BatchReader, IngestError> {
         let reader = StreamReader::try_new(self.file.open(FILE_BUFFER_BYTES)?, None).map_err(spill_error)?;
-        Ok(BatchReader { reader, batches_left: self.batches, _file: self.file })
+        Ok(BatchReader { reader, batches_left: self.batches, file: None })
     }
 }
 
@@ -65,7 +72,8 @@ impl BatchFile {
 pub(crate) struct BatchReader {
     reader: StreamReader<BufReader<File>>,
     batches_left: usize,
-    _file: SpillFile,
+    /// Held only to be removed at the end.
+    file: Option<SpillFile>,
 }
 
 impl BatchReader {

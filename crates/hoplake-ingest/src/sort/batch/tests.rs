@@ -87,7 +87,7 @@ fn wide_rows_and_ties_across_many_runs() {
     let texts = |i: u32| Some("w".repeat(2000 + (i as usize * 7919) % 500));
     let rows: Vec<Row> = (0..3000).map(|i| (i64::from(i * 31 % 7), texts(i), i)).collect();
     for budget_bytes in [20_000, 200_000, 1 << 30] {
-        assert_eq!(sorted(&[rows.clone()], &[0], budget_bytes, 100), expected(&rows, &[0]));
+        assert_eq!(sorted(std::slice::from_ref(&rows), &[0], budget_bytes, 100), expected(&rows, &[0]));
     }
 }
 
@@ -96,11 +96,11 @@ fn keys_that_begin_alike() {
     let text = |i: u32| Some(format!("https://example.org/a/path/that/all/share/{}", i.wrapping_mul(2_654_435_761) % 999));
     let mut rows: Vec<Row> = (0..2000).map(|i| (0, text(i), i)).collect();
     for budget_bytes in [100_000, 1 << 30] {
-        assert_eq!(sorted(&[rows.clone()], &[1], budget_bytes, 100), expected(&rows, &[1]));
+        assert_eq!(sorted(std::slice::from_ref(&rows), &[1], budget_bytes, 100), expected(&rows, &[1]));
     }
     // One key that is the beginning of the others.
     rows[1500].1 = Some("https://example.org/a/path".to_owned());
-    assert_eq!(sorted(&[rows.clone()], &[1], 1 << 30, 100), expected(&rows, &[1]));
+    assert_eq!(sorted(std::slice::from_ref(&rows), &[1], 1 << 30, 100), expected(&rows, &[1]));
 }
 
 #[test]

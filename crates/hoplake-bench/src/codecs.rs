@@ -49,6 +49,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             format!("{:.0}", own.batch_ns),
         ]);
     }
+    println!("\n## Chunk length, slots and widths only ({})\n", out.name);
+    header(&["slots a chunk", "bits per slot"]);
+    for len in [8, 16, 32, 64, 128] {
+        row(&[len.to_string(), format!("{:.2}", candidates::packed_bits(&out, len))]);
+    }
     println!("\n## Sections at 16 KiB\n");
     header(&[
         "section",
@@ -57,6 +62,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         "decode ns/edge",
         "list ns",
         "of edges",
+        "list ns, anywhere",
         "batch ns/list",
         "encode ns/edge",
     ]);
@@ -106,6 +112,7 @@ fn own_row(section: &Section) -> Result<()> {
         own.decode(),
         format!("{:.0}", own.list_ns),
         format!("{:.0}", own.list_edges),
+        format!("{:.0}", own.far_list_ns),
         format!("{:.0}", own.batch_ns),
         format!("{:.1}", own.encode_ns),
     ]);
@@ -131,7 +138,9 @@ struct Own {
     /// A look-up of a random list of 40 to 60 edges, or of any if there are none.
     list_ns: f64,
     list_edges: f64,
-    /// The same in batches of up to 32 a block.
+    /// The same anywhere in the section, once.
+    far_list_ns: f64,
+    /// The first in batches of up to 32 a block.
     batch_ns: f64,
 }
 
@@ -143,8 +152,11 @@ impl Own {
         let edges = section.targets.len();
         let mut lists = Lists::default();
         let decode = best_of(5, || decode_all(&blocks, &mut lists));
-        let picks = pick_lists(section, &blocks);
+        let picks = pick_lists(section, &blocks, true);
+        let far_picks = pick_lists(section, &blocks, false);
         let mut targets = Vec::new();
+        // Once, after the whole section has passed through the cache.
+        let far = best_of(1, || look_up(&blocks, &far_picks, &mut targets));
         let alone = best_of(5, || look_up(&blocks, &picks, &mut targets));
         let batch = best_of(5, || look_up_batches(&blocks, &picks, &mut lists));
         let of_picks = |seconds: f64| seconds * 1e9 / picks.len() as f64;
@@ -155,6 +167,7 @@ impl Own {
             encode_ns: encode * 1e9 / edges as f64,
             decode_ns: decode * 1e9 / edges as f64,
             list_ns: of_picks(alone),
+            far_list_ns: of_picks(far),
             list_edges: list_edges as f64 / picks.len() as f64,
             batch_ns: of_picks(batch),
         })
@@ -195,9 +208,10 @@ fn decode_all(blocks: &[EncodedBlock], lists: &mut Lists) -> usize {
     edges
 }
 
-/// 4,096 random sources, each with its block, ordered by block as a frontier is. They are from 32
-/// consecutive blocks, which stay in the cache: what is measured is the codec, not the memory.
-fn pick_lists(section: &Section, blocks: &[EncodedBlock]) -> Vec<(usize, u64)> {
+/// 4,096 random sources, each with its block. If `cached`, they are from 32 consecutive blocks, which
+/// stay in the cache, and ordered by block as a frontier is: what is measured is the codec. If not,
+/// they are from the whole section in no order, and most of a large one comes from main memory.
+fn pick_lists(section: &Section, blocks: &[EncodedBlock], cached: bool) -> Vec<(usize, u64)> {
     let first_sources: Vec<u64> = blocks.iter().map(|block| block.entry.first_source).collect();
     let mut random = SplitMix64::new(7);
     let of_degree = |degrees: std::ops::Range<usize>| -> Vec<(usize, u64)> {
@@ -209,11 +223,15 @@ fn pick_lists(section: &Section, blocks: &[EncodedBlock]) -> Vec<(usize, u64)> {
     if eligible.is_empty() {
         eligible = of_degree(1..usize::MAX);
     }
-    let first = eligible[eligible.len() / 2].0.saturating_sub(16);
-    eligible.retain(|&(block, _)| (first..first + 32).contains(&block));
+    if cached {
+        let first = eligible[eligible.len() / 2].0.saturating_sub(16);
+        eligible.retain(|&(block, _)| (first..first + 32).contains(&block));
+    }
     let mut picks: Vec<(usize, u64)> =
         (0..4_096).map(|_| eligible[random.below(eligible.len() as u64) as usize]).collect();
-    picks.sort_by_key(|&(block, _)| block);
+    if cached {
+        picks.sort_by_key(|&(block, _)| block);
+    }
     picks
 }
 

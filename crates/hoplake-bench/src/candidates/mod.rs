@@ -59,6 +59,16 @@ pub fn measure(section: &Section) -> Vec<Measured> {
     rivals.map(|rival| measure_one(rival.as_ref(), &pieces)).collect()
 }
 
+/// Bits per slot if every `len` slots are packed at the width of the largest, after a byte of width.
+pub fn packed_bits(section: &Section, len: usize) -> f64 {
+    let slots = slots(section);
+    let chunk_bits = |chunk: &[u64]| {
+        let all = chunk.iter().fold(0, |all, slot| all | slot);
+        8 + chunk.len() as u64 * u64::from(u64::BITS - all.leading_zeros())
+    };
+    slots.chunks(len).map(chunk_bits).sum::<u64>() as f64 / slots.len() as f64
+}
+
 fn slots(section: &Section) -> Vec<u64> {
     let mut slots = Vec::with_capacity(section.targets.len());
     for source in 0..section.sources() {

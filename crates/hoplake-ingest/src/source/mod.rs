@@ -1,7 +1,7 @@
 //! Readers of the layouts that data comes in.
 //!
 //! [`open`] looks at the names of files and at their headers, tells the [`Layout`], and returns a
-//! [`Dataset`]: the tables, and an input for each file. A layout's file of this module understands
+//! [`Dataset`](crate::Dataset): the tables, and an input for each file. A layout's file of this module understands
 //! headers and writes a plan (which field of a file becomes which column of which table); two readers
 //! carry plans out, one for text and one for Parquet. So a new layout is a new way to write plans.
 //!

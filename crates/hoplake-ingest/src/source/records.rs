@@ -74,7 +74,8 @@ impl Records {
             }
             let text = self.record.as_slice();
             let blank = text.trim_ascii().is_empty() && (self.record.len() == 1 || self.format.any_white_space());
-            if !blank && !(self.format.comments && matches!(text.first(), Some(b'#' | b'%'))) {
+            let comment = self.format.comments && matches!(text.first(), Some(b'#' | b'%'));
+            if !blank && !comment {
                 return Ok(true);
             }
         }

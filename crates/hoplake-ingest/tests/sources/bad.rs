@@ -53,6 +53,18 @@ fn rows_of_edge_lists_and_labelled_files() {
 }
 
 #[test]
+fn a_bad_key_of_an_implied_vertex_is_reported_once() {
+    let folder = folder(&[("g.e", "1 2 0.5\nx 3 0.5\n4 y 0.5\n")]);
+    let options = SourceOptions { key_type: Some(hoplake_format::KeyType::Int64), ..SourceOptions::default() };
+    let (rows, rejects) = skipping(&open(&[folder.path().to_owned()], &options).unwrap());
+    assert_eq!(rejects, ["2,source,x,is not an int64", "3,target,y,is not an int64"]);
+    assert_eq!(
+        (&rows["vertex"], &rows["vertex-edge->vertex"]),
+        (&vec!["1: 1".into(), "1: 2".into()], &vec!["1: 1|2|0.5".to_owned()])
+    );
+}
+
+#[test]
 fn an_edge_needs_a_label() {
     let folder = folder(&[
         ("nodes.csv", "~id,~label\n1,a\n"),

@@ -27,13 +27,11 @@ fn basic_in_folders_with_parts_and_compression() {
     assert_eq!(
         vertex_types(&dataset),
         [
-            "Person[int64]: email list<string>, speaks list<string>, firstName string, birthday date, \
-             creationDate timestamp, locationIP string",
+            "Person[int64]: firstName string, birthday date, creationDate timestamp, locationIP string, \
+             email list<string>, speaks list<string>",
             "Tag[int64]: ",
             "Place[int64]: name string, type string",
         ]
-        .map(|expected| expected.replace("             ", ""))
-        .map(|expected| if expected.starts_with("Person") { person_order(&dataset) } else { expected })
     );
     assert_eq!(edge_types(&dataset), ["hasInterest: ", "knows: creationDate timestamp", "isPartOf: "]);
     assert_eq!(dataset.vertex_tables.iter().map(|table| table.implied).collect::<Vec<_>>(), [false, true, false]);
@@ -48,14 +46,6 @@ fn basic_in_folders_with_parts_and_compression() {
     assert_eq!(rows["Person.email"], ["2: 2|x@y.z"]);
     assert_eq!(rows["Person-knows->Person"], ["2: 1|2|2010-02-14T15:32:10.447Z"]);
     assert_eq!((&rows["Tag"], &rows["Person-hasInterest->Tag"]), (&vec!["2: 7".into()], &vec!["2: 1|7".to_owned()]));
-}
-
-/// The properties of a person, whatever the order in which its files add them.
-fn person_order(dataset: &Dataset) -> String {
-    let mut names: Vec<_> = dataset.vertex_tables[0].properties.iter().map(|property| property.name.clone()).collect();
-    names.sort();
-    assert_eq!(names, ["birthday", "creationDate", "email", "firstName", "locationIP", "speaks"]);
-    vertex_types(dataset)[0].clone()
 }
 
 fn value(dataset: &Dataset, rows: &Rows, row: usize, property: &str) -> String {

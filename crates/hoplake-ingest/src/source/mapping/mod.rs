@@ -114,11 +114,11 @@ pub(crate) fn open(path: &Path, from: &[PathBuf]) -> Result<Dataset, IngestError
     for file in &files {
         file.name_properties(&mut tables)?;
     }
-    let mut inputs = Vec::new();
+    let mut inputs: Vec<Box<dyn Input>> = Vec::new();
     for file in files {
         inputs.extend(file.inputs(&mut tables)?);
     }
-    inputs.sort_by(|one: &Box<dyn Input>, two| one.path().cmp(two.path()));
+    inputs.sort_by(|one, two| one.path().cmp(two.path()));
     Ok(Dataset { vertex_tables: tables.vertices, edge_tables: tables.edges, inputs })
 }
 

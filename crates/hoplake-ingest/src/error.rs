@@ -50,6 +50,9 @@ pub enum IngestError {
     /// Parquet refused to read or write.
     #[error("parquet: {0}")]
     Parquet(#[from] parquet::errors::ParquetError),
+    /// The store failed.
+    #[error(transparent)]
+    Storage(#[from] hoplake_storage::StorageError),
     /// The format refused a value.
     #[error(transparent)]
     Format(#[from] hoplake_format::FormatError),

@@ -1,1 +1,52 @@
-//! See ARCHITECTURE.md.
+//! Hoplake: a graph engine whose graphs live in object storage.
+//!
+//! A property graph is loaded once into a bucket or folder; any process then opens it in two round
+//! trips and runs look-ups and multi-hop traversals straight from it.
+//!
+//! ```
+//! # async fn example() -> Result<(), hoplake::Error> {
+//! use hoplake::{Graph, Hop, LoadOptions, Traversal};
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let csv = folder.path().join("knows.csv");
+//! # std::fs::write(&csv, "# who knows whom\n1,2\n2,3\n").unwrap();
+//! hoplake::load("memory://docs/people", LoadOptions::from_paths([csv])).await?;
+//!
+//! let graph = Graph::open("memory://docs/people").await?;
+//! let mut query = graph.query();
+//! let start = query.vertex("vertex", 1).await?.expect("vertex 1 is in the file");
+//! let hop: Hop = "out:edge".parse()?;
+//! let reached = query.traverse(Traversal { starts: vec![start], hops: vec![hop.clone(), hop], ..Default::default() }).await?;
+//! assert_eq!(query.keys(reached.last()).await?, [3.into()]);
+//! assert_eq!(query.cost().waves, 4); // the key, two hops, and the key of the result
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! The same without async is in [`blocking`].
+
+pub mod blocking;
+mod error;
+mod graph;
+mod info;
+mod load;
+mod query;
+
+pub use error::{Error, ErrorKind};
+pub use graph::Graph;
+pub use hoplake_engine::{
+    Comparison, Degree, Frontier, Neighbour, OpenSettings, Predicate,
+    path::PathQuery,
+    traversal::{DepthProfile, Hop, HopDirection, Limits, Paths, Reached, Strategy, Traversal, VisitPolicy},
+    vacuum::Vacuumed,
+    verify::Verified,
+};
+pub use hoplake_format::{
+    DegreeSummary, Direction, EdgeType, EdgeTypeId, Key, KeyType, LabelId, Manifest, Property, PropertyType, Schema,
+    TableOwner, VertexId, VertexLabel, segment::SectionKind,
+};
+pub use hoplake_storage::{Cost, PriceList, ReadSettings, Store};
+pub use info::{GraphInfo, SectionSize};
+pub use load::{BadRowPolicy, LoadOptions, LoadPhase, LoadProgress, LoadReport, VertexOrder, load, load_with};
+pub use query::{EdgeRows, Query, Rows, StartKey, StepCost, TraversalAnswer, TraversalRequest};

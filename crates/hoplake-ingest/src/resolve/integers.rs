@@ -1,12 +1,18 @@
-//! Integer keys in memory: entries of (hash, vertex) sorted by hash, and a directory by its top bits.
+//! Integer keys in memory: entries of (hash, vertex) in a table of [`Slots`].
 //!
-//! The hash is a bijection, so it stands for the key and is never wrong. Sorted entries need no empty
-//! slots: 16 bytes and 2–4 of directory a key, and no second table while it grows. A wrong guess of a branch
-//! costs more than a comparison, so a look-up compares four entries whatever they are.
+//! The hash is a bijection, so it stands for the key and is never wrong. Slots take 19–20 bytes a key;
+//! a line holds four entries, which are compared without a branch: a wrong guess of the processor would
+//! cost more than the comparisons.
+
+use std::hint::select_unpredictable;
 
 use hoplake_format::LabelId;
 
-use super::{DIRECTORY_BYTES_PER_KEY, Directory, GROUP_LEN, PROBE_LEN, UNKNOWN, reserve, with_label};
+use super::{
+    UNKNOWN, reserve,
+    slots::{Slot, Slots},
+    with_label,
+};
 
 /// A bijection under which every bit depends on every other (the finalizer of MurmurHash3).
 #[inline]
@@ -24,10 +30,19 @@ fn unmix(mut hash: u64) -> i64 {
     (hash ^ hash >> 33) as i64
 }
 
+/// `mix(key) << 64 | vertex`.
+impl Slot for u128 {
+    const EMPTY: Self = Self::MAX;
+
+    #[inline]
+    fn hash(self) -> u64 {
+        (self >> 64) as u64
+    }
+}
+
 /// Keys and vertices on their way into a table.
 #[derive(Debug, Default)]
 pub(super) struct IntegerRows {
-    /// `mix(key) << 64 | vertex`.
     entries: Vec<u128>,
 }
 
@@ -39,7 +54,7 @@ impl IntegerRows {
 
     /// The size of the finished table.
     pub(super) fn bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<u128>() + self.entries.len() * DIRECTORY_BYTES_PER_KEY
+        (self.entries.capacity() * size_of::<u128>()).max(Slots::<u128>::bytes_for(self.entries.len()))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -48,53 +63,40 @@ impl IntegerRows {
 
     /// Everything that was pushed, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (i64, u64)> {
-        self.entries.iter().map(|&entry| (unmix((entry >> 64) as u64), entry as u64))
+        self.entries.iter().map(|&entry| (unmix(entry.hash()), entry as u64))
     }
 
-    pub(super) fn finish(mut self) -> IntegerTable {
-        self.entries.sort_unstable();
-        let directory = Directory::new(self.entries.iter().map(|entry| (entry >> 64) as u64), 32);
-        // A probe may look past the last entry; what it sees there resolves to no vertex.
-        self.entries.reserve_exact(PROBE_LEN);
-        self.entries.extend([u128::from(u64::MAX) << 64 | u128::from(UNKNOWN); PROBE_LEN]);
-        self.entries.shrink_to_fit();
-        IntegerTable { entries: self.entries, directory }
+    pub(super) fn finish(self) -> IntegerTable {
+        IntegerTable(Slots::new(self.entries))
     }
 }
 
 /// Integer keys and their vertices.
 #[derive(Debug)]
-pub(super) struct IntegerTable {
-    entries: Vec<u128>,
-    directory: Directory,
-}
+pub(super) struct IntegerTable(Slots<u128>);
 
 impl IntegerTable {
     pub(super) fn bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<u128>() + self.directory.bytes()
+        self.0.bytes()
     }
 
-    /// Looks keys up, a group at a time: first all buckets, then all entries. The loads within each loop do
-    /// not depend on each other, so the processor waits for many at once.
+    /// Looks keys up. No step depends on the one before, so the processor waits for several lines at once.
     pub(super) fn resolve(&self, keys: &[i64], label: Option<LabelId>, vertices: &mut Vec<u64>) {
-        let mut probes = [(0, (0, 0)); GROUP_LEN];
-        for keys in keys.chunks(GROUP_LEN) {
-            for (probe, &key) in probes.iter_mut().zip(keys) {
-                let hash = mix(key);
-                *probe = (hash, self.directory.bucket(hash));
-            }
-            let probes = &probes[..keys.len()];
-            vertices.extend(probes.iter().map(|&(hash, bucket)| with_label(self.find(hash, bucket), label)));
-        }
+        vertices.extend(keys.iter().map(|&key| with_label(self.find(mix(key)), label)));
     }
 
     #[inline]
-    fn find(&self, hash: u64, (start, end): (u32, u32)) -> u64 {
-        let (start, end) = (start as usize, end as usize);
-        let (probe, _) = self.entries[start..].split_first_chunk::<PROBE_LEN>().expect("entries end with a probe");
-        let choose = |vertex, &entry: &u128| if (entry >> 64) as u64 == hash { entry as u64 } else { vertex };
-        let vertex = probe.iter().fold(UNKNOWN, choose);
-        if end - start <= PROBE_LEN { vertex } else { self.entries[start + PROBE_LEN..end].iter().fold(vertex, choose) }
+    fn find(&self, hash: u64) -> u64 {
+        let start = self.0.line_start(hash);
+        let line: &[u128; 4] = self.0.line(start);
+        // An empty slot may have the hash too, but its vertex is none.
+        let vertex = line.iter().fold(UNKNOWN, |vertex, &entry| {
+            select_unpredictable(entry.hash() == hash, vertex.min(entry as u64), vertex)
+        });
+        if vertex != UNKNOWN || line[0] == u128::EMPTY {
+            return vertex;
+        }
+        self.0.candidates(hash, start).next().map_or(UNKNOWN, |entry| entry as u64)
     }
 }
 

@@ -1,4 +1,4 @@
-//! String keys in memory: an arena of texts, and their places sorted by hash.
+//! String keys in memory: an arena of texts, and their places in a table of [`Slots`].
 //!
 //! ```text
 //! arena  vertex : u64 | length : u32 | text …
@@ -7,10 +7,16 @@
 //!
 //! A look-up verifies the text, so equal hashes cost time and never an answer.
 
+use std::hint::select_unpredictable;
+
 use hoplake_format::LabelId;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{DIRECTORY_BYTES_PER_KEY, Directory, GROUP_LEN, PROBE_LEN, UNKNOWN, reserve, with_label};
+use super::{
+    GROUP_LEN, UNKNOWN, reserve,
+    slots::{Slot, Slots},
+    with_label,
+};
 
 const POSITION_BITS: u32 = 36;
 const HEADER_BYTES: usize = 12;
@@ -23,17 +29,49 @@ pub(super) fn hash(key: &str) -> u64 {
     xxh3_64(key.as_bytes())
 }
 
+/// A place: see the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place(u64);
+
+impl Place {
+    #[inline]
+    fn new(hash: u64, position: usize) -> Self {
+        Self(top(hash) | position as u64)
+    }
+
+    #[inline]
+    fn position(self) -> usize {
+        (self.0 & ((1 << POSITION_BITS) - 1)) as usize
+    }
+}
+
+impl Slot for Place {
+    // The arena never gets to the last position.
+    const EMPTY: Self = Self(u64::MAX);
+
+    #[inline]
+    fn hash(self) -> u64 {
+        top(self.0)
+    }
+}
+
+/// The bits of a hash that a place keeps.
+#[inline]
+fn top(hash: u64) -> u64 {
+    hash >> POSITION_BITS << POSITION_BITS
+}
+
 /// Keys and vertices on their way into a table.
 #[derive(Debug, Default)]
 pub(super) struct StringRows {
     arena: Vec<u8>,
-    entries: Vec<u64>,
+    places: Vec<Place>,
 }
 
 impl StringRows {
     pub(super) fn push(&mut self, key: &str, vertex: u64) {
-        reserve(&mut self.entries, 1);
-        self.entries.push(hash(key) >> POSITION_BITS << POSITION_BITS | self.arena.len() as u64);
+        reserve(&mut self.places, 1);
+        self.places.push(Place::new(hash(key), self.arena.len()));
         reserve(&mut self.arena, HEADER_BYTES + key.len());
         self.arena.extend_from_slice(&vertex.to_le_bytes());
         self.arena.extend_from_slice(&(key.len() as u32).to_le_bytes());
@@ -42,7 +80,8 @@ impl StringRows {
 
     /// The size of the finished table.
     pub(super) fn bytes(&self) -> usize {
-        self.arena.capacity() + self.entries.capacity() * size_of::<u64>() + self.entries.len() * DIRECTORY_BYTES_PER_KEY
+        let places_bytes = self.places.capacity() * size_of::<Place>();
+        self.arena.capacity() + places_bytes.max(Slots::<Place>::bytes_for(self.places.len()))
     }
 
     pub(super) fn arena_bytes(&self) -> usize {
@@ -62,15 +101,8 @@ impl StringRows {
     }
 
     pub(super) fn finish(mut self) -> StringTable {
-        self.entries.sort_unstable();
-        let directory = Directory::new(self.entries.iter().copied(), u64::BITS - POSITION_BITS);
-        let len = self.entries.len();
-        // A probe may look past the last entry.
-        self.entries.reserve_exact(PROBE_LEN);
-        self.entries.extend([u64::MAX; PROBE_LEN]);
-        self.entries.shrink_to_fit();
         self.arena.shrink_to_fit();
-        StringTable { arena: self.arena, entries: self.entries, len, directory }
+        StringTable { arena: self.arena, places: Slots::new(self.places) }
     }
 }
 
@@ -87,18 +119,16 @@ fn row(arena: &[u8], position: usize) -> (u64, &[u8]) {
 #[derive(Debug)]
 pub(super) struct StringTable {
     arena: Vec<u8>,
-    /// Places, and then as many that mean nothing as a probe takes.
-    entries: Vec<u64>,
-    len: usize,
-    directory: Directory,
+    places: Slots<Place>,
 }
 
 impl StringTable {
     pub(super) fn bytes(&self) -> usize {
-        self.arena.capacity() + self.entries.capacity() * size_of::<u64>() + self.directory.bytes()
+        self.arena.capacity() + self.places.bytes()
     }
 
-    /// Looks keys up, in steps over groups for the reason that [`IntegerTable`](super::integers::IntegerTable) has.
+    /// Looks keys up, a group at a time: first all hashes, then all places, then all texts. The loads of one
+    /// step do not depend on each other, so the processor waits for many at once.
     pub(super) fn resolve<'a>(
         &self,
         keys: impl Iterator<Item = &'a str>,
@@ -118,62 +148,39 @@ impl StringTable {
     }
 
     fn resolve_group(&self, keys: &[&str], label: Option<LabelId>, vertices: &mut Vec<u64>) {
-        let mut probes = [(0, (0, 0)); GROUP_LEN];
-        let mut candidates = [(0, 0); GROUP_LEN];
-        for (probe, key) in probes.iter_mut().zip(keys) {
-            let hash = hash(key);
-            *probe = (hash, self.directory.bucket(hash));
+        let mut hashes = [(0, 0); GROUP_LEN];
+        let mut guesses = [(Place::EMPTY, 0); GROUP_LEN];
+        for (slot, key) in hashes.iter_mut().zip(keys) {
+            let hash = top(hash(key));
+            *slot = (hash, self.places.line_start(hash));
         }
-        for (candidate, &(hash, bucket)) in candidates.iter_mut().zip(&probes[..keys.len()]) {
-            let position = self.candidate(hash, bucket);
-            // The byte is of no use here; it brings the line of the arena on its way.
-            *candidate = (position, self.touch(position));
+        for (guess, &(hash, start)) in guesses.iter_mut().zip(&hashes[..keys.len()]) {
+            let place = self.guess(hash, start);
+            // The byte of the length is compared later; now it brings the line of the arena on its way.
+            *guess = (place, self.arena.get(place.position() + 8).copied().unwrap_or_default());
         }
-        vertices.extend(keys.iter().zip(&probes).zip(&candidates).map(|((key, &(hash, _)), &(position, touched))| {
-            // The lowest byte of the length tells most wrong candidates apart.
-            let first = if touched == key.len() as u8 { position } else { position + 1 };
-            with_label(self.find(key.as_bytes(), hash, first), label)
+        vertices.extend(keys.iter().zip(&hashes).zip(&guesses).map(|((key, &hash), &guess)| {
+            with_label(self.find(key.as_bytes(), hash, guess), label)
         }));
     }
 
-    /// The first entry of the bucket with the same top of the hash, or `len`.
+    /// A place in the line with the same hash, without a branch; mostly the right one.
     #[inline]
-    fn candidate(&self, hash: u64, (start, end): (u32, u32)) -> usize {
-        let (start, end) = (start as usize, end as usize);
-        let (probe, _) = self.entries[start..].split_first_chunk::<PROBE_LEN>().expect("entries end with a probe");
-        let choose = |found, offset: usize| if same_top(probe[offset], hash) { start + offset } else { found };
-        let found = (0..PROBE_LEN).rev().fold(self.len, choose).min(self.len);
-        if found < self.len || end - start <= PROBE_LEN {
-            return found;
-        }
-        (start + PROBE_LEN..end).find(|&position| same_top(self.entries[position], hash)).unwrap_or(self.len)
+    fn guess(&self, hash: u64, start: usize) -> Place {
+        let line: &[Place; 8] = self.places.line(start);
+        line.iter().fold(Place::EMPTY, |guess, &place| select_unpredictable(place.hash() == hash, place, guess))
     }
 
+    /// The vertex of a key, where a place is guessed and the lowest byte of its length known.
     #[inline]
-    fn touch(&self, position: usize) -> u8 {
-        self.entries[..self.len].get(position).map_or(0, |&entry| self.arena[position_of(entry) + 8])
-    }
-
-    /// The vertex of a key, whose entry is the first of those with the same top of the hash, or one after it.
-    #[inline]
-    fn find(&self, key: &[u8], hash: u64, first: usize) -> u64 {
-        let entries = self.entries[..self.len].get(first..).unwrap_or_default();
-        for &entry in entries.iter().take_while(|&&entry| same_top(entry, hash)) {
-            let (vertex, text) = row(&self.arena, position_of(entry));
+    fn find(&self, key: &[u8], (hash, start): (u64, usize), (guess, length): (Place, u8)) -> u64 {
+        if guess != Place::EMPTY && length == key.len() as u8 {
+            let (vertex, text) = row(&self.arena, guess.position());
             if text == key {
                 return vertex;
             }
         }
-        UNKNOWN
+        let rows = self.places.candidates(hash, start).map(|place| row(&self.arena, place.position()));
+        rows.into_iter().find(|(_, text)| *text == key).map_or(UNKNOWN, |(vertex, _)| vertex)
     }
-}
-
-#[inline]
-fn same_top(entry: u64, hash: u64) -> bool {
-    (entry ^ hash) >> POSITION_BITS == 0
-}
-
-#[inline]
-fn position_of(entry: u64) -> usize {
-    (entry & ((1 << POSITION_BITS) - 1)) as usize
 }

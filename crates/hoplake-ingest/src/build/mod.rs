@@ -1,0 +1,516 @@
+//! From rows to one level of a graph in the store.
+//!
+//! ```text
+//! vertices   scan -> sort by key -> ordinals -> keys, tables, key tables
+//! order      scan edges -> a permutation of ordinals (only if a locality order is wanted)
+//! edges      scan -> resolve both ends -> sort by source and by target -> adjacency, tables
+//! ```
+//! Memory is divided, not shared: key tables get a part of the budget and keep it, and the sorters that
+//! are at work divide the rest. What does not fit goes to a temporary folder, which is removed at the end.
+
+mod adjacency;
+mod edges;
+mod groups;
+mod keys;
+mod objects;
+mod ordering;
+mod progress;
+mod route;
+mod scan;
+mod table;
+mod vertices;
+
+use std::{path::PathBuf, sync::Arc, thread};
+
+use arrow_array::{
+    ArrayRef, RecordBatch, UInt16Array, UInt64Array, cast::AsArray, types::UInt16Type, types::UInt64Type,
+};
+use arrow_schema::{DataType, Field, SchemaRef};
+use hoplake_format::{
+    DegreeSummary, Direction, EdgeType, EdgeTypeId, Key, LabelId, Schema, SegmentRef, TableOwner, TableRef,
+    VertexLabel,
+    constants::KEY_COLUMN,
+    segment::{SectionIndex, SectionKind},
+};
+use hoplake_storage::Store;
+use tokio::runtime::Handle;
+
+pub use progress::{Progress, Step};
+
+use self::{
+    edges::{DirectionWriter, by_direction},
+    groups::groups,
+    keys::KeyWriter,
+    objects::{Objects, SegmentWriter},
+    ordering::StagedVertices,
+    route::RoutedType,
+    scan::ScanContext,
+    table::{TableSettings, TableWriter, table_schema},
+    vertices::sort_vertices,
+};
+use crate::{
+    BadRows, Dataset, Feed, IngestError, Phase,
+    resolve::{KeyTable, KeyTableBuilder},
+    sort::BatchSorter,
+};
+
+/// The order in which vertices get their ordinals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum VertexOrder {
+    /// By key. Key blocks need no ordinals, and loading is fastest.
+    #[default]
+    Keys,
+    /// So that neighbours are close together: smaller adjacency, fewer blocks for a hop. Reads the
+    /// edges twice, and takes 12 bytes of memory for each vertex.
+    Locality,
+}
+
+/// How a level is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildSettings {
+    /// Budget of memory, in bytes.
+    pub memory_bytes: u64,
+    /// Where temporary files go; the system's folder by default.
+    pub temp_dir: Option<PathBuf>,
+    /// Threads.
+    pub threads: usize,
+    /// The order of ordinals.
+    pub order: VertexOrder,
+    /// Bytes of an adjacency block.
+    pub block_bytes: usize,
+    /// The version that the load starts from; part of its objects' names.
+    pub base_version: u64,
+    /// The writer's ULID; part of its objects' names.
+    pub writer: String,
+}
+
+/// A level that was written, for a manifest to name.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Level {
+    /// Labels, edge types and properties.
+    pub schema: Schema,
+    /// Vertices of each label.
+    pub vertex_counts: Vec<u64>,
+    /// Edges of each type.
+    pub edge_counts: Vec<u64>,
+    /// Degrees of each type, out and in.
+    pub degrees: Vec<[DegreeSummary; 2]>,
+    /// Keys and adjacency.
+    pub segments: Vec<SegmentRef>,
+    /// Properties.
+    pub tables: Vec<TableRef>,
+    /// Bytes of adjacency blocks, with checksums.
+    pub adjacency_bytes: u64,
+}
+
+/// The least budget: below it, buffers that cannot be smaller would not fit.
+pub const MEMORY_BYTES_MIN: u64 = 32 << 20;
+
+/// Builds a level from a source of data and writes its objects to `store`. Blocks, and must not be called
+/// from an async task; `runtime` is where its requests run.
+///
+/// # Errors
+/// [`IngestError::BadRow`] under the policy that stops, [`IngestError::Memory`] if a step cannot do with
+/// the budget, and those of the source, the temporary folder and the store.
+pub fn build(
+    dataset: &Dataset,
+    store: Store,
+    runtime: Handle,
+    settings: &BuildSettings,
+    bad_rows: &Arc<BadRows>,
+    progress: &dyn Progress,
+) -> Result<Level, IngestError> {
+    if settings.memory_bytes < MEMORY_BYTES_MIN {
+        let message = format!("a load needs at least {} MiB of memory; raise --memory", MEMORY_BYTES_MIN >> 20);
+        return Err(IngestError::Invalid(message));
+    }
+    let spill = match &settings.temp_dir {
+        Some(folder) => tempfile::tempdir_in(folder),
+        None => tempfile::tempdir(),
+    };
+    let spill = spill.map_err(IngestError::Spill)?;
+    let objects = Objects::new(store, runtime, settings.base_version, settings.writer.clone());
+    let build = Build {
+        dataset,
+        settings,
+        spill_dir: spill.path(),
+        objects: &objects,
+        context: ScanContext { inputs: &dataset.inputs, bad_rows, progress },
+    };
+    let mut level = build.empty_level()?;
+    let spaces = build.vertices(&mut level)?;
+    build.edges(&mut level, &spaces)?;
+    level.schema.validate()?;
+    Ok(level)
+}
+
+/// What all steps of a build need.
+struct Build<'a> {
+    dataset: &'a Dataset,
+    settings: &'a BuildSettings,
+    spill_dir: &'a std::path::Path,
+    objects: &'a Objects,
+    context: ScanContext<'a>,
+}
+
+/// What the edges need of the vertices.
+pub(crate) struct Spaces {
+    /// Name and keys of each id space.
+    tables: Vec<(String, Arc<KeyTable>)>,
+    /// With a locality order: for each label, the new ordinal of each old one.
+    permutation: Option<Vec<Vec<u32>>>,
+}
+
+impl Spaces {
+    pub(crate) fn table(&self, name: &str) -> Result<Arc<KeyTable>, IngestError> {
+        let found = self.tables.iter().find(|(space, _)| space == name);
+        let missing = || IngestError::Invalid(format!("edges name vertices of id space {name:?}, which has none"));
+        found.map(|(_, table)| table.clone()).ok_or_else(missing)
+    }
+}
+
+impl Build<'_> {
+    fn empty_level(&self) -> Result<Level, IngestError> {
+        let labels = self.dataset.vertex_tables.iter().map(|table| VertexLabel {
+            name: table.label.clone(),
+            key_type: table.key_type,
+            properties: table.properties.clone(),
+        });
+        let schema = Schema { vertex_labels: labels.collect(), edge_types: Vec::new() };
+        schema.validate()?;
+        Ok(Level { vertex_counts: vec![0; schema.vertex_labels.len()], schema, ..Level::default() })
+    }
+
+    /// A part of the budget, in 64ths.
+    fn share(&self, parts: u64) -> usize {
+        usize::try_from(self.settings.memory_bytes / 64 * parts).unwrap_or(usize::MAX)
+    }
+
+    fn table_settings(&self) -> TableSettings {
+        let group_bytes = self.share(2).clamp(1 << 20, 32 << 20);
+        TableSettings { page_rows: 512, page_bytes: 16 << 10, group_bytes }
+    }
+
+    fn input_bytes(&self, wanted: impl Fn(&Feed) -> bool) -> u64 {
+        let inputs = self.dataset.inputs.iter().filter(|input| input.feeds().iter().any(&wanted));
+        inputs.map(|input| input.bytes()).sum()
+    }
+
+    /// Reads, orders and writes all vertices.
+    fn vertices(&self, level: &mut Level) -> Result<Spaces, IngestError> {
+        let bytes = self.input_bytes(|feed| !matches!(feed, Feed::Edges { .. }));
+        self.context.progress.begin(Step::Vertices, bytes);
+        let mut segment = SegmentWriter::new(self.objects);
+        let mut spaces = SpaceBuilders::new(self)?;
+        let mut staged = Vec::new();
+        let tables = &self.dataset.vertex_tables;
+        for group in groups(self.dataset, Phase::Vertices) {
+            let sorted = sort_vertices(
+                &self.context,
+                tables,
+                &group.tables,
+                &group.inputs,
+                self.settings.threads,
+                self.share(40),
+                self.spill_dir,
+            )?;
+            for (table, mut sorted) in group.tables.iter().zip(sorted) {
+                let label = LabelId(*table as u16);
+                let mut writer = match self.settings.order {
+                    VertexOrder::Keys => VertexSink::Write(VertexWriter::new(self, &mut segment, label)?),
+                    VertexOrder::Locality => VertexSink::Stage(StagedVertices::create(self.spill_dir, label)?),
+                };
+                let count = &mut level.vertex_counts[*table];
+                while let Some((keys, batch)) = sorted.next(&self.context, &tables[*table])? {
+                    spaces.push(label, batch.column(0), *count)?;
+                    *count += keys.len() as u64;
+                    writer.write(keys, batch)?;
+                }
+                match writer {
+                    VertexSink::Write(writer) => level.tables.extend(writer.finish()?),
+                    VertexSink::Stage(stage) => staged.push(stage.finish()?),
+                }
+            }
+        }
+        let mut spaces = Spaces { tables: spaces.finish(self)?, permutation: None };
+        if self.settings.order == VertexOrder::Locality {
+            let permutation = self.locality(level, &spaces)?;
+            for stage in staged {
+                let label = stage.label();
+                let writer = VertexWriter::new(self, &mut segment, label)?;
+                level.tables.extend(self.write_staged(stage, &permutation[usize::from(label.0)], writer)?);
+            }
+            spaces.permutation = Some(permutation);
+        }
+        let (reference, sections) = segment.finish()?;
+        if !sections.is_empty() {
+            level.segments.push(reference);
+        }
+        Ok(spaces)
+    }
+
+    /// Writes the vertices of one label in a new order: keys with their ordinals, rows by ordinal.
+    fn write_staged(
+        &self,
+        stage: ordering::StagedReader,
+        ordinals: &[u32],
+        mut writer: VertexWriter<'_, '_>,
+    ) -> Result<Vec<TableRef>, IngestError> {
+        let table = &self.dataset.vertex_tables[usize::from(stage.label().0)];
+        let mut sorter: Option<BatchSorter> = None;
+        let mut next = ordinals.iter();
+        for batch in stage {
+            let batch = batch?;
+            let new: Vec<u64> = next.by_ref().take(batch.num_rows()).map(|ordinal| u64::from(*ordinal)).collect();
+            for (key, ordinal) in vertices::keys_of(table.key_type, batch.column(0)).into_iter().zip(&new) {
+                writer.key(key, *ordinal)?;
+            }
+            let batch = ordering::with_ordinals(&batch, new)?;
+            let sorter = match &mut sorter {
+                Some(sorter) => sorter,
+                None => sorter.insert(BatchSorter::new(batch.schema(), &[0], self.share(32), self.spill_dir)?),
+            };
+            sorter.push(batch)?;
+        }
+        if let Some(sorter) = sorter {
+            for batch in sorter.finish()? {
+                let batch = batch?;
+                let columns: Vec<_> = (1..batch.num_columns()).collect();
+                writer.rows(batch.project(&columns)?)?;
+            }
+        }
+        writer.finish()
+    }
+
+    /// Reads, sorts and writes all edges.
+    fn edges(&self, level: &mut Level, spaces: &Spaces) -> Result<(), IngestError> {
+        let bytes = self.input_bytes(|feed| matches!(feed, Feed::Edges { .. }));
+        self.context.progress.begin(Step::Edges, bytes);
+        let mut segments = [SegmentWriter::new(self.objects), SegmentWriter::new(self.objects)];
+        let key_bytes: usize = spaces.tables.iter().map(|(_, table)| table.memory_bytes()).sum();
+        let left = self.share(56).saturating_sub(key_bytes).max(self.share(8));
+        for group in groups(self.dataset, Phase::Edges) {
+            let routed = route::sort_edges(self, spaces, level, &group, left)?;
+            for edges in routed {
+                self.write_type(level, edges, &mut segments)?;
+            }
+        }
+        for segment in segments {
+            let (reference, sections) = segment.finish()?;
+            level.adjacency_bytes += sections.iter().map(section_bytes).sum::<u64>();
+            if !sections.is_empty() {
+                level.segments.push(reference);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes both directions of an edge type, each on a thread.
+    fn write_type(
+        &self,
+        level: &mut Level,
+        routed: RoutedType,
+        segments: &mut [SegmentWriter; 2],
+    ) -> Result<(), IngestError> {
+        let table = &self.dataset.edge_tables[routed.table];
+        let number = u16::try_from(level.schema.edge_types.len());
+        let edge_type =
+            EdgeTypeId(number.map_err(|_| IngestError::Invalid("there are more than 65,535 edge types".into()))?);
+        let progress = self.context.progress;
+        let written = thread::scope(|scope| {
+            let directions = by_direction(routed.sorters).into_iter().zip(segments.iter_mut()).zip(Direction::ALL);
+            let threads: Vec<_> = directions
+                .map(|((sorted, segment), direction)| {
+                    let advance = move |edges| progress.advance(edges);
+                    scope.spawn(move || {
+                        sorted.write(DirectionWriter {
+                            objects: self.objects,
+                            spill_dir: self.spill_dir,
+                            segment,
+                            edge_type,
+                            direction,
+                            properties: &table.properties,
+                            block_bytes: self.settings.block_bytes,
+                            table: self.table_settings(),
+                            advance: &advance,
+                        })
+                    })
+                })
+                .collect();
+            let results = threads.into_iter().map(|thread| thread.join().expect("a writer does not panic"));
+            results.collect::<Result<Vec<_>, _>>()
+        })?;
+        let [out, into]: [_; 2] =
+            written.try_into().map_err(|_| IngestError::Invalid("a direction is missing".into()))?;
+        level.schema.edge_types.push(EdgeType {
+            label: table.label.clone(),
+            source: routed.source,
+            target: routed.target,
+            properties: table.properties.clone(),
+        });
+        level.edge_counts.push(out.edges);
+        level.degrees.push([out.degrees, into.degrees]);
+        level.tables.extend(out.tables.into_iter().chain(into.tables));
+        Ok(())
+    }
+}
+
+fn section_bytes(section: &SectionIndex) -> u64 {
+    match section.kind {
+        SectionKind::Adjacency(..) => section.positions[section.block_count()] - section.positions[0],
+        SectionKind::Keys(_) => 0,
+    }
+}
+
+/// Where sorted vertices go.
+enum VertexSink<'a, 'b> {
+    Write(VertexWriter<'a, 'b>),
+    Stage(StagedVertices),
+}
+
+impl VertexSink<'_, '_> {
+    fn write(&mut self, keys: Vec<Key>, batch: RecordBatch) -> Result<(), IngestError> {
+        match self {
+            Self::Write(writer) => {
+                for key in keys {
+                    let ordinal = writer.next;
+                    writer.next += 1;
+                    writer.key(key, ordinal)?;
+                }
+                writer.rows(batch)
+            }
+            Self::Stage(stage) => stage.write(&batch),
+        }
+    }
+}
+
+/// Writes the keys and the table of one label.
+struct VertexWriter<'a, 'b> {
+    keys: KeyWriter<'a>,
+    table: TableWriter<'b>,
+    next: u64,
+}
+
+impl<'a, 'b> VertexWriter<'a, 'b> {
+    fn new(build: &'b Build<'_>, segment: &'a mut SegmentWriter, label: LabelId) -> Result<Self, IngestError> {
+        let table = &build.dataset.vertex_tables[usize::from(label.0)];
+        let key = Field::new(KEY_COLUMN, table.key_type.arrow(), false);
+        let schema = table_schema(Some(key), &table.properties);
+        let owner = TableOwner::Vertices(label);
+        Ok(Self {
+            keys: KeyWriter::new(segment, label, table.key_type)?,
+            table: TableWriter::new(build.objects, build.spill_dir, owner, schema, build.table_settings()),
+            next: 0,
+        })
+    }
+
+    fn key(&mut self, key: Key, ordinal: u64) -> Result<(), IngestError> {
+        self.keys.push(key, ordinal)
+    }
+
+    fn rows(&mut self, batch: RecordBatch) -> Result<(), IngestError> {
+        self.table.write(batch)
+    }
+
+    fn finish(self) -> Result<Vec<TableRef>, IngestError> {
+        self.keys.finish()?;
+        self.table.finish()
+    }
+}
+
+/// Gathers the keys of all id spaces. A space of one label takes its keys as they come, in order; those of
+/// several labels are sorted together first.
+struct SpaceBuilders {
+    spaces: Vec<SpaceBuilder>,
+    /// The space of each label.
+    of_label: Vec<usize>,
+}
+
+struct SpaceBuilder {
+    name: String,
+    table: KeyTableBuilder,
+    shared: Option<(BatchSorter, SchemaRef)>,
+}
+
+impl SpaceBuilders {
+    fn new(build: &Build<'_>) -> Result<Self, IngestError> {
+        let tables = &build.dataset.vertex_tables;
+        let mut names: Vec<&str> = tables.iter().map(|table| table.id_space.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let budget = build.share(16) / names.len().max(1);
+        let space = |name: &&str| {
+            let mut members = tables.iter().filter(|table| table.id_space == **name);
+            let first = members.next().expect("the name is that of a table");
+            let shared = members.next().map(|_| {
+                let fields = vec![
+                    Field::new("key", first.key_type.arrow(), false),
+                    Field::new("label", DataType::UInt16, false),
+                    Field::new("ordinal", DataType::UInt64, false),
+                ];
+                let schema: SchemaRef = Arc::new(arrow_schema::Schema::new(fields));
+                Ok::<_, IngestError>((BatchSorter::new(schema.clone(), &[0], budget / 2, build.spill_dir)?, schema))
+            });
+            let table = KeyTableBuilder::new(first.key_type, budget, build.spill_dir);
+            Ok(SpaceBuilder { name: (*name).to_owned(), table, shared: shared.transpose()? })
+        };
+        let position =
+            |table: &crate::VertexTable| names.binary_search(&table.id_space.as_str()).expect("it is a name");
+        let of_label = tables.iter().map(position).collect();
+        Ok(Self { spaces: names.iter().map(space).collect::<Result<_, IngestError>>()?, of_label })
+    }
+
+    /// Takes keys of a label, which ascend; their ordinals follow from the first.
+    fn push(&mut self, label: LabelId, keys: &ArrayRef, first_ordinal: u64) -> Result<(), IngestError> {
+        let space = &mut self.spaces[self.of_label[usize::from(label.0)]];
+        let ordinals: Vec<u64> = (first_ordinal..).take(keys.len()).collect();
+        match &mut space.shared {
+            None => space.table.push(keys, &vec![label.0; keys.len()], &ordinals),
+            Some((sorter, schema)) => {
+                let columns: Vec<ArrayRef> = vec![
+                    keys.clone(),
+                    Arc::new(UInt16Array::from_value(label.0, keys.len())),
+                    Arc::new(UInt64Array::from(ordinals)),
+                ];
+                sorter.push(RecordBatch::try_new(schema.clone(), columns)?)
+            }
+        }
+    }
+
+    fn finish(self, build: &Build<'_>) -> Result<Vec<(String, Arc<KeyTable>)>, IngestError> {
+        let finish = |space: SpaceBuilder| {
+            let SpaceBuilder { name, mut table, shared } = space;
+            let mut previous: Option<(Key, u16)> = None;
+            for batch in shared.map(|(sorter, _)| sorter.finish()).transpose()?.into_iter().flatten() {
+                let batch = batch?;
+                let labels = batch.column(1).as_primitive::<UInt16Type>().values();
+                refuse_shared_keys(build, &batch, labels, &mut previous)?;
+                table.push(batch.column(0), labels, batch.column(2).as_primitive::<UInt64Type>().values())?;
+            }
+            Ok((name, Arc::new(table.finish()?)))
+        };
+        self.spaces.into_iter().map(finish).collect()
+    }
+}
+
+/// A key of a space that two labels have would leave open which vertex an edge means.
+fn refuse_shared_keys(
+    build: &Build<'_>,
+    batch: &RecordBatch,
+    labels: &[u16],
+    previous: &mut Option<(Key, u16)>,
+) -> Result<(), IngestError> {
+    let tables = &build.dataset.vertex_tables;
+    let Some(first) = labels.first() else { return Ok(()) };
+    let keys = vertices::keys_of(tables[usize::from(*first)].key_type, batch.column(0));
+    for (key, label) in keys.into_iter().zip(labels) {
+        if let Some((other, before)) = previous.as_ref().filter(|(other, _)| *other == key) {
+            let name = |label: &u16| &tables[usize::from(*label)].label;
+            let message =
+                format!("key {other} belongs to a {} and to a {}, which share their ids", name(before), name(label));
+            return Err(IngestError::Invalid(message));
+        }
+        *previous = Some((key, *label));
+    }
+    Ok(())
+}

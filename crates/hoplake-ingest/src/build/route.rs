@@ -1,0 +1,288 @@
+//! Edges from a scan to the sorters of their types.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arrow_array::{
+    ArrayRef, RecordBatch, UInt32Array, UInt64Array,
+    cast::AsArray,
+    types::{UInt32Type, UInt64Type},
+};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use hoplake_format::{LabelId, VertexId};
+
+use super::{
+    Build, Level, Spaces,
+    edges::{EdgeSorter, ResolvedEdges},
+    groups::Group,
+    scan::{ScanContext, Worker},
+};
+use crate::{
+    Chunk, EdgeTable, Feed, IngestError, Phase,
+    dataset::Endpoint,
+    resolve::{End, JoinSide, ResolveJoin, ResolvedRows, UnknownKey},
+};
+
+/// The edges of one type, in the sorters of all threads.
+pub(crate) struct RoutedType {
+    /// The edge table they came from.
+    pub(crate) table: usize,
+    pub(crate) source: LabelId,
+    pub(crate) target: LabelId,
+    pub(crate) sorters: Vec<EdgeSorter>,
+}
+
+/// Takes resolved edges: the number of the table; columns source and target (packed vertices), input,
+/// line, then properties.
+pub(crate) trait EdgeSink: Send {
+    fn edges(&mut self, table: usize, batch: &RecordBatch) -> Result<(), IngestError>;
+}
+
+/// One thread's way from chunks to a sink, through the joins that resolve keys.
+pub(crate) struct Router<'a, S> {
+    context: ScanContext<'a>,
+    tables: &'a [EdgeTable],
+    joins: Vec<(usize, ResolveJoin)>,
+    sink: S,
+}
+
+impl<'a, S: EdgeSink> Router<'a, S> {
+    fn new(
+        build: &Build<'a>,
+        spaces: &Spaces,
+        level: &Level,
+        group: &Group,
+        budget: usize,
+        sink: S,
+    ) -> Result<Self, IngestError> {
+        let tables = &build.dataset.edge_tables;
+        let share = budget / group.tables.len().max(1);
+        let join = |number: &usize| {
+            let table = &tables[*number];
+            let side = |end: &Endpoint| {
+                let label = end.label.as_ref().map(|name| {
+                    let missing = || {
+                        IngestError::Invalid(format!(
+                            "edges {} name vertex label {name:?}, which is not there",
+                            table.label
+                        ))
+                    };
+                    level.schema.label_id(name).ok_or_else(missing)
+                });
+                Ok::<_, IngestError>(JoinSide { table: spaces.table(&end.id_space)?, label: label.transpose()? })
+            };
+            let schema = join_schema(build, table);
+            let join = ResolveJoin::new(&schema, side(&table.source)?, side(&table.target)?, share, build.spill_dir)?;
+            Ok((*number, join))
+        };
+        let joins = group.tables.iter().map(join).collect::<Result<_, IngestError>>()?;
+        Ok(Self { context: build.context, tables, joins, sink })
+    }
+}
+
+/// Source key, target key, input, line, properties.
+fn join_schema(build: &Build<'_>, table: &EdgeTable) -> SchemaRef {
+    let key = |end: &Endpoint| {
+        let mut tables = build.dataset.vertex_tables.iter();
+        let found = tables.find(|table| table.id_space == end.id_space);
+        found.map_or(DataType::Int64, |table| table.key_type.arrow())
+    };
+    let mut fields = vec![
+        Field::new("~source", key(&table.source), false),
+        Field::new("~target", key(&table.target), false),
+        Field::new("~input", DataType::UInt32, false),
+        Field::new("~line", DataType::UInt64, false),
+    ];
+    fields.extend(table.properties.iter().map(|property| property.arrow()));
+    Arc::new(Schema::new(fields))
+}
+
+impl<S: EdgeSink> Worker for Router<'_, S> {
+    fn take(&mut self, input: usize, chunk: Chunk) -> Result<(), IngestError> {
+        let Feed::Edges { table } = chunk.feed else { return Ok(()) };
+        let Some((_, join)) = self.joins.iter_mut().find(|(number, _)| *number == table) else { return Ok(()) };
+        let rows = chunk.batch.num_rows();
+        let lines: ArrayRef = Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| chunk.lines.line(row))));
+        let (schema, mut columns, _) = chunk.batch.into_parts();
+        columns.splice(2..2, [Arc::new(UInt32Array::from_value(input as u32, rows)) as ArrayRef, lines]);
+        let mut fields: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+        fields[0] = Field::new("~source", columns[0].data_type().clone(), false);
+        fields[1] = Field::new("~target", columns[1].data_type().clone(), false);
+        fields.splice(
+            2..2,
+            [Field::new("~input", DataType::UInt32, false), Field::new("~line", DataType::UInt64, false)],
+        );
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
+        let mut resolved = Resolved { context: &self.context, table, tables: self.tables, sink: &mut self.sink };
+        join.push(batch, &mut resolved)
+    }
+}
+
+/// Hands what a join resolves to the sink, and what it cannot to the bad rows.
+struct Resolved<'a, 'b, S> {
+    context: &'a ScanContext<'b>,
+    table: usize,
+    tables: &'b [EdgeTable],
+    sink: &'a mut S,
+}
+
+impl<S: EdgeSink> ResolvedRows for Resolved<'_, '_, S> {
+    fn rows(&mut self, batch: RecordBatch) -> Result<(), IngestError> {
+        self.sink.edges(self.table, &batch)
+    }
+
+    fn unknown(&mut self, unknown: UnknownKey) -> Result<(), IngestError> {
+        let table = &self.tables[self.table];
+        let (name, end) = match unknown.end {
+            End::Source => ("source", &table.source),
+            End::Target => ("target", &table.target),
+        };
+        let label = end.label.as_deref().unwrap_or("vertex");
+        let input = &self.context.inputs[unknown.file as usize];
+        let bad = input.bad_row(unknown.line, name, unknown.key, &format!("is the key of no {label}"));
+        self.context.bad_rows.report(bad)
+    }
+}
+
+/// Scans a group's edges, resolves them and gives them to sinks, one a thread.
+pub(crate) fn route_edges<S: EdgeSink>(
+    build: &Build<'_>,
+    spaces: &Spaces,
+    level: &Level,
+    group: &Group,
+    budget: usize,
+    sinks: Vec<S>,
+) -> Result<Vec<S>, IngestError> {
+    let share = budget / sinks.len().max(1);
+    let routers = sinks.into_iter().map(|sink| Router::new(build, spaces, level, group, share, sink));
+    let routers = build.context.run(&group.inputs, Phase::Edges, routers.collect::<Result<_, _>>()?)?;
+    let (mut joins, mut sinks): (Vec<_>, Vec<_>) =
+        routers.into_iter().map(|router| (router.joins.into_iter(), router.sink)).unzip();
+    let tables = &build.dataset.edge_tables;
+    for table in &group.tables {
+        let of_table: Vec<_> = joins.iter_mut().filter_map(|joins| joins.next().map(|(_, join)| join)).collect();
+        if let Some(sink) = sinks.first_mut() {
+            let mut resolved = Resolved { context: &build.context, table: *table, tables, sink };
+            ResolveJoin::finish_all(of_table, &mut resolved)?;
+        }
+    }
+    Ok(sinks)
+}
+
+/// Label and ordinal of a packed vertex that was found.
+pub(crate) fn parts(packed: u64) -> (LabelId, u64) {
+    (LabelId((packed >> 48) as u16), packed & VertexId::ORDINAL_MAX)
+}
+
+/// Sorts edges by type.
+struct TypeSorters<'a, 'b> {
+    build: &'a Build<'b>,
+    counts: &'a [u64],
+    permutation: Option<&'a [Vec<u32>]>,
+    budget_bytes: usize,
+    types: BTreeMap<(usize, LabelId, LabelId), EdgeSorter>,
+}
+
+impl EdgeSink for TypeSorters<'_, '_> {
+    fn edges(&mut self, table: usize, batch: &RecordBatch) -> Result<(), IngestError> {
+        let sources = batch.column(0).as_primitive::<UInt64Type>().values();
+        let targets = batch.column(1).as_primitive::<UInt64Type>().values();
+        let input = batch.column(2).as_primitive::<UInt32Type>().values();
+        let lines = batch.column(3).as_primitive::<UInt64Type>().values();
+        let columns: Vec<_> = (4..batch.num_columns()).collect();
+        let properties = batch.project(&columns)?;
+        // Mostly all rows are of one type; where labels are mixed, each type takes its rows.
+        let kind = |row: usize| (parts(sources[row]).0, parts(targets[row]).0);
+        let mut kinds: Vec<_> = (0..sources.len()).map(kind).collect();
+        kinds.dedup();
+        kinds.sort_unstable();
+        kinds.dedup();
+        for (source, target) in kinds {
+            let of_kind: Vec<u32> =
+                (0..sources.len()).filter(|row| kind(*row) == (source, target)).map(|row| row as u32).collect();
+            let ordinals = |label: LabelId, vertices: &[u64]| -> Vec<u64> {
+                let old = of_kind.iter().map(|row| parts(vertices[*row as usize]).1);
+                match self.permutation {
+                    None => old.collect(),
+                    Some(permutation) => {
+                        old.map(|old| permutation[usize::from(label.0)][old as usize].into()).collect()
+                    }
+                }
+            };
+            let (near, far) = (ordinals(source, sources), ordinals(target, targets));
+            let of_lines: Vec<u64> = of_kind.iter().map(|row| lines[*row as usize]).collect();
+            let edges = ResolvedEdges {
+                sources: &near,
+                targets: &far,
+                rows: &of_kind,
+                properties: &properties,
+                inputs: &of_kind.iter().map(|row| input[*row as usize]).collect::<Vec<_>>(),
+                lines: &of_lines,
+            };
+            self.sorter(table, source, target)?.push(&edges)?;
+        }
+        Ok(())
+    }
+}
+
+impl TypeSorters<'_, '_> {
+    fn sorter(&mut self, table: usize, source: LabelId, target: LabelId) -> Result<&mut EdgeSorter, IngestError> {
+        let count = |label: LabelId| self.counts[usize::from(label.0)];
+        match self.types.entry((table, source, target)) {
+            std::collections::btree_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                let properties = &self.build.dataset.edge_tables[table].properties;
+                let spill_dir = self.build.spill_dir;
+                let sorter = EdgeSorter::new(count(source), count(target), properties, self.budget_bytes, spill_dir)?;
+                Ok(entry.insert(sorter))
+            }
+        }
+    }
+}
+
+/// How many edge types a table may have: every pair of labels that its ends allow.
+fn types_of(build: &Build<'_>, table: &EdgeTable) -> usize {
+    let labels = |end: &Endpoint| match end.label {
+        Some(_) => 1,
+        None => build.dataset.vertex_tables.iter().filter(|table| table.id_space == end.id_space).count(),
+    };
+    (labels(&table.source) * labels(&table.target)).max(1)
+}
+
+/// Reads the edges of a group into sorters, by type.
+pub(crate) fn sort_edges(
+    build: &Build<'_>,
+    spaces: &Spaces,
+    level: &Level,
+    group: &Group,
+    budget_bytes: usize,
+) -> Result<Vec<RoutedType>, IngestError> {
+    let tables = &build.dataset.edge_tables;
+    let types: usize = group.tables.iter().map(|table| types_of(build, &tables[*table])).sum();
+    let threads = build.settings.threads.max(1);
+    // A quarter is for rows on their way through partitions.
+    let share = budget_bytes / 4 * 3 / threads / types.max(1);
+    let sink = || TypeSorters {
+        build,
+        counts: &level.vertex_counts,
+        permutation: spaces.permutation.as_deref(),
+        budget_bytes: share,
+        types: BTreeMap::new(),
+    };
+    let sinks = (0..threads).map(|_| sink()).collect();
+    let sinks = route_edges(build, spaces, level, group, budget_bytes / 4, sinks)?;
+    let mut routed: BTreeMap<_, Vec<EdgeSorter>> = BTreeMap::new();
+    for (kind, sorter) in sinks.into_iter().flat_map(|sink| sink.types) {
+        routed.entry(kind).or_default().push(sorter);
+    }
+    // A table whose ends are of known labels is a type even if it has no rows.
+    for number in &group.tables {
+        let label = |end: &Endpoint| end.label.as_ref().and_then(|name| level.schema.label_id(name));
+        let table = &tables[*number];
+        if let (Some(source), Some(target)) = (label(&table.source), label(&table.target)) {
+            routed.entry((*number, source, target)).or_default();
+        }
+    }
+    let typed =
+        routed.into_iter().map(|((table, source, target), sorters)| RoutedType { table, source, target, sorters });
+    Ok(typed.collect())
+}

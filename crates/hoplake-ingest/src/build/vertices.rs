@@ -1,0 +1,318 @@
+//! Vertices: from rows in any order to keys, ordinals and tables.
+//!
+//! The rows of a label are sorted by key within the budget. Going through them in order finds
+//! duplicates, joins the values of lists that stand in files of their own, and gives each vertex its rank
+//! as ordinal.
+
+use std::{path::Path, sync::Arc};
+
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, ListArray, RecordBatch, UInt32Array, UInt64Array,
+    cast::AsArray,
+    new_empty_array,
+    types::{Int64Type, UInt32Type, UInt64Type},
+};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::{concat::concat, filter::filter_record_batch};
+use hoplake_format::{Key, KeyType, PropertyType};
+
+use super::scan::{ScanContext, Worker};
+use crate::{
+    Chunk, Feed, IngestError, Phase, VertexTable,
+    dataset::Lines,
+    sort::{BatchSorter, SortedBatches},
+};
+
+/// Columns before a table's own: key, input, line.
+const OWN_COLUMNS: usize = 3;
+
+/// The sorted rows of one label, and of its lists.
+pub(crate) struct SortedVertices {
+    rows: SortedBatches,
+    lists: Vec<(usize, ListCursor)>,
+    previous: Option<(Key, u32, u64)>,
+}
+
+/// Sorts the rows of tables that share inputs.
+struct TableSorters {
+    /// For each table of the group: its number, its sorter, and one for each list property.
+    tables: Vec<(usize, BatchSorter, Vec<(usize, BatchSorter)>)>,
+}
+
+impl Worker for TableSorters {
+    fn take(&mut self, input: usize, chunk: Chunk) -> Result<(), IngestError> {
+        let batch = with_origin(input, &chunk)?;
+        let sorter = match chunk.feed {
+            Feed::Vertices { table } => self.of(table).map(|(_, sorter, _)| sorter),
+            Feed::ListValues { table, property } => self.of(table).and_then(|(_, _, lists)| {
+                lists.iter_mut().find(|(number, _)| *number == property).map(|(_, sorter)| sorter)
+            }),
+            Feed::Edges { .. } => None,
+        };
+        sorter.map_or(Ok(()), |sorter| sorter.push(batch))
+    }
+}
+
+impl TableSorters {
+    fn of(&mut self, table: usize) -> Option<&mut (usize, BatchSorter, Vec<(usize, BatchSorter)>)> {
+        self.tables.iter_mut().find(|(number, ..)| *number == table)
+    }
+}
+
+/// Puts the input's number and the line of each row behind the key.
+fn with_origin(input: usize, chunk: &Chunk) -> Result<RecordBatch, IngestError> {
+    let rows = chunk.batch.num_rows();
+    let lines: UInt64Array = match &chunk.lines {
+        Lines::Range(range) => UInt64Array::from_iter_values(range.clone().take(rows)),
+        Lines::List(lines) => UInt64Array::from_iter_values(lines.iter().copied()),
+    };
+    let files: ArrayRef = Arc::new(UInt32Array::from_value(input as u32, rows));
+    let mut columns = vec![chunk.batch.column(0).clone(), files, Arc::new(lines)];
+    columns.extend(chunk.batch.columns()[1..].iter().cloned());
+    let chunk_schema = chunk.batch.schema();
+    let fields = chunk_schema.fields().iter().skip(1).map(|field| field.as_ref().clone());
+    let schema = origin_schema(chunk.batch.column(0).data_type(), fields);
+    Ok(RecordBatch::try_new(schema, columns)?)
+}
+
+fn origin_schema(key: &DataType, others: impl Iterator<Item = Field>) -> SchemaRef {
+    let mut fields = vec![
+        Field::new("~key", key.clone(), false),
+        Field::new("~input", DataType::UInt32, false),
+        Field::new("~line", DataType::UInt64, false),
+    ];
+    fields.extend(others);
+    Arc::new(Schema::new(fields))
+}
+
+/// Reads and sorts the vertices of the tables with these numbers from the inputs with these numbers.
+pub(crate) fn sort_vertices(
+    context: &ScanContext<'_>,
+    tables: &[VertexTable],
+    wanted: &[usize],
+    inputs: &[usize],
+    threads: usize,
+    budget_bytes: usize,
+    spill_dir: &Path,
+) -> Result<Vec<SortedVertices>, IngestError> {
+    let is_list = |feed: &Feed| matches!(feed, Feed::ListValues { .. });
+    let lists: Vec<Feed> = context.inputs.iter().flat_map(|input| input.feeds()).copied().filter(is_list).collect();
+    let lists_of = |table: usize| {
+        let mut properties: Vec<_> = lists
+            .iter()
+            .filter_map(|feed| match feed {
+                Feed::ListValues { table: owner, property } if *owner == table => Some(*property),
+                _ => None,
+            })
+            .collect();
+        properties.sort_unstable();
+        properties.dedup();
+        properties
+    };
+    let threads = threads.min(inputs.len()).max(1);
+    let sorters: usize = wanted.iter().map(|table| 1 + lists_of(*table).len()).sum();
+    let share = budget_bytes / (sorters * threads).max(1);
+    let worker = || -> Result<TableSorters, IngestError> {
+        let sorters = wanted.iter().map(|number| {
+            let table = &tables[*number];
+            let key = table.key_type.arrow();
+            let schema = origin_schema(&key, table.properties.iter().map(|property| property.arrow()));
+            let lists = lists_of(*number).into_iter().map(|property| {
+                let value = Field::new("value", item_type(table.properties[property].kind), true);
+                let schema = origin_schema(&key, std::iter::once(value));
+                Ok((property, BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?))
+            });
+            let lists = lists.collect::<Result<Vec<_>, IngestError>>()?;
+            Ok((*number, BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?, lists))
+        });
+        Ok(TableSorters { tables: sorters.collect::<Result<_, IngestError>>()? })
+    };
+    let workers = (0..threads).map(|_| worker()).collect::<Result<Vec<_>, _>>()?;
+    let workers = context.run(inputs, Phase::Vertices, workers)?;
+    merge(workers, wanted, tables)
+}
+
+/// Brings the sorters of all workers for one table together.
+fn merge(
+    workers: Vec<TableSorters>,
+    wanted: &[usize],
+    tables: &[VertexTable],
+) -> Result<Vec<SortedVertices>, IngestError> {
+    let mut workers: Vec<_> = workers.into_iter().map(|worker| worker.tables.into_iter()).collect();
+    let mut merged = Vec::with_capacity(wanted.len());
+    for table in wanted {
+        let (mut rows, mut lists): (Vec<_>, Vec<(usize, Vec<_>)>) = (Vec::new(), Vec::new());
+        for (_, sorter, of_lists) in workers.iter_mut().filter_map(Iterator::next) {
+            rows.push(sorter);
+            for (property, sorter) in of_lists {
+                match lists.iter_mut().find(|(number, _)| *number == property) {
+                    Some((_, sorters)) => sorters.push(sorter),
+                    None => lists.push((property, vec![sorter])),
+                }
+            }
+        }
+        let cursor = |(property, sorters): (usize, _)| {
+            let value_type = item_type(tables[*table].properties[property].kind);
+            Ok((property, ListCursor::new(BatchSorter::finish_all(sorters)?, value_type)))
+        };
+        let lists = lists.into_iter().map(cursor).collect::<Result<Vec<_>, IngestError>>()?;
+        merged.push(SortedVertices { rows: BatchSorter::finish_all(rows)?, lists, previous: None });
+    }
+    Ok(merged)
+}
+
+fn item_type(kind: PropertyType) -> DataType {
+    match kind {
+        PropertyType::Scalar(scalar) | PropertyType::List(scalar) => scalar.arrow(),
+    }
+}
+
+impl SortedVertices {
+    /// The next vertices in key order: their keys, and a batch of the key and the table's properties.
+    pub(crate) fn next(
+        &mut self,
+        context: &ScanContext<'_>,
+        table: &VertexTable,
+    ) -> Result<Option<(Vec<Key>, RecordBatch)>, IngestError> {
+        let Some(batch) = self.rows.next().transpose()? else {
+            for (_, list) in &mut self.lists {
+                list.skip_below(None, context, table)?;
+            }
+            return Ok(None);
+        };
+        let keys = keys_of(table.key_type, batch.column(0));
+        let keep = self.distinct(&batch, &keys, context, table)?;
+        let batch = filter_record_batch(&batch, &BooleanArray::from(keep.clone()))?;
+        let mut kept = keep.iter();
+        let keys: Vec<_> = keys.into_iter().filter(|_| kept.next() == Some(&true)).collect();
+        let mut columns = vec![batch.column(0).clone()];
+        columns.extend(batch.columns()[OWN_COLUMNS..].iter().cloned());
+        for (property, list) in &mut self.lists {
+            columns[1 + *property] = list.join(&keys, context, table)?;
+        }
+        let schema = super::table::table_schema(
+            Some(Field::new(hoplake_format::constants::KEY_COLUMN, table.key_type.arrow(), false)),
+            &table.properties,
+        );
+        Ok(Some((keys, RecordBatch::try_new(schema, columns)?)))
+    }
+
+    /// Which rows are the first of their key. Further ones are bad, unless they are only implied.
+    fn distinct(
+        &mut self,
+        batch: &RecordBatch,
+        keys: &[Key],
+        context: &ScanContext<'_>,
+        table: &VertexTable,
+    ) -> Result<Vec<bool>, IngestError> {
+        let inputs = batch.column(1).as_primitive::<UInt32Type>().values();
+        let lines = batch.column(2).as_primitive::<UInt64Type>().values();
+        let mut keep = Vec::with_capacity(keys.len());
+        for (row, key) in keys.iter().enumerate() {
+            match &self.previous {
+                Some((previous, input, line)) if previous == key => {
+                    keep.push(false);
+                    if !table.implied {
+                        let first = context.inputs[*input as usize].path();
+                        let why = format!("is the key of another {} in {}, line {line}", table.label, first.display());
+                        let input = &context.inputs[inputs[row] as usize];
+                        context.bad_rows.report(input.bad_row(lines[row], "key", key.to_string(), &why))?;
+                    }
+                }
+                _ => {
+                    keep.push(true);
+                    self.previous = Some((key.clone(), inputs[row], lines[row]));
+                }
+            }
+        }
+        Ok(keep)
+    }
+}
+
+/// The keys in a column.
+pub(crate) fn keys_of(key_type: KeyType, column: &ArrayRef) -> Vec<Key> {
+    match key_type {
+        KeyType::Int64 => column.as_primitive::<Int64Type>().values().iter().map(|key| Key::Int64(*key)).collect(),
+        KeyType::String => {
+            let column = column.as_string::<i32>();
+            (0..column.len()).map(|row| Key::String(column.value(row).to_owned())).collect()
+        }
+    }
+}
+
+/// Goes through the sorted values of a list property.
+struct ListCursor {
+    rows: SortedBatches,
+    value_type: DataType,
+    batch: Option<(RecordBatch, Vec<Key>)>,
+    row: usize,
+}
+
+impl ListCursor {
+    fn new(rows: SortedBatches, value_type: DataType) -> Self {
+        Self { rows, value_type, batch: None, row: 0 }
+    }
+
+    /// Makes sure that there is a current row, unless all are done.
+    fn fill(&mut self, key_type: KeyType) -> Result<bool, IngestError> {
+        while self.batch.as_ref().is_none_or(|(_, keys)| self.row >= keys.len()) {
+            let Some(batch) = self.rows.next().transpose()? else { return Ok(false) };
+            let keys = keys_of(key_type, batch.column(0));
+            (self.batch, self.row) = (Some((batch, keys)), 0);
+        }
+        Ok(true)
+    }
+
+    /// Reports the values whose key is below `key` (or all): no vertex has them.
+    fn skip_below(
+        &mut self,
+        key: Option<&Key>,
+        context: &ScanContext<'_>,
+        table: &VertexTable,
+    ) -> Result<(), IngestError> {
+        while self.fill(table.key_type)? {
+            let Some((batch, keys)) = &self.batch else { break };
+            if key.is_some_and(|key| keys[self.row] >= *key) {
+                break;
+            }
+            let input = batch.column(1).as_primitive::<UInt32Type>().value(self.row);
+            let line = batch.column(2).as_primitive::<UInt64Type>().value(self.row);
+            let why = format!("is the key of no {}", table.label);
+            let bad = context.inputs[input as usize].bad_row(line, "key", keys[self.row].to_string(), &why);
+            context.bad_rows.report(bad)?;
+            self.row += 1;
+        }
+        Ok(())
+    }
+
+    /// The lists of these keys, which ascend; a key without values has none (null).
+    fn join(&mut self, keys: &[Key], context: &ScanContext<'_>, table: &VertexTable) -> Result<ArrayRef, IngestError> {
+        let mut pieces: Vec<ArrayRef> = Vec::new();
+        let mut lengths = Vec::with_capacity(keys.len());
+        for key in keys {
+            self.skip_below(Some(key), context, table)?;
+            let mut length = 0;
+            while self.fill(table.key_type)? {
+                let Some((batch, others)) = &self.batch else { break };
+                let count = others[self.row..].iter().take_while(|other| *other == key).count();
+                if count == 0 {
+                    break;
+                }
+                pieces.push(batch.column(OWN_COLUMNS).slice(self.row, count));
+                self.row += count;
+                length += count;
+            }
+            lengths.push(length);
+        }
+        let values = if pieces.is_empty() {
+            new_empty_array(&self.value_type)
+        } else {
+            let slices: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
+            concat(&slices)?
+        };
+        let nulls = NullBuffer::from_iter(lengths.iter().map(|length| *length > 0));
+        let field = Arc::new(Field::new("item", self.value_type.clone(), true));
+        Ok(Arc::new(ListArray::try_new(field, OffsetBuffer::from_lengths(lengths), values, Some(nulls))?))
+    }
+}

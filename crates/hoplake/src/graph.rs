@@ -1,0 +1,104 @@
+//! An open graph.
+
+use std::sync::Arc;
+
+use hoplake_engine::{OpenSettings, Snapshot, vacuum, verify::Verified};
+use hoplake_format::{
+    Manifest, Schema,
+    constants::{MANIFEST_FOLDER, manifest_version},
+};
+use hoplake_storage::{Cost, PriceList, Store};
+
+use crate::{Error, GraphInfo, Query, Vacuumed};
+
+/// One version of a graph, open for reading. Cheap to clone; queries share its caches.
+#[derive(Debug, Clone)]
+pub struct Graph {
+    snapshot: Arc<Snapshot>,
+}
+
+impl Graph {
+    /// Opens the newest version of the graph at a URL (`s3://bucket/prefix`, `gs://`, `az://`,
+    /// `file://`, `memory://`) or in a local folder. Two round trips.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph, [`Unavailable`](crate::ErrorKind::Unavailable)
+    /// if the store cannot be reached, [`Corrupt`](crate::ErrorKind::Corrupt) if its index is damaged.
+    pub async fn open(url: &str) -> Result<Self, Error> {
+        Self::open_with(Store::open(url)?, &OpenSettings::default()).await
+    }
+
+    /// Opens a graph at a store at hand, or another version, or with other budgets.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with(store: Store, settings: &OpenSettings) -> Result<Self, Error> {
+        Ok(Self { snapshot: Arc::new(Snapshot::open(store, settings).await?) })
+    }
+
+    /// The versions at a store that can be opened, oldest first. One listing.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn versions(store: &Store) -> Result<Vec<u64>, Error> {
+        let listed = store.list(MANIFEST_FOLDER).await?;
+        let mut versions: Vec<_> = listed.iter().filter_map(|object| manifest_version(&object.name)).collect();
+        versions.sort_unstable();
+        Ok(versions)
+    }
+
+    /// The version that is open.
+    pub fn version(&self) -> u64 {
+        self.snapshot.manifest().version
+    }
+
+    /// Labels, edge types and properties.
+    pub fn schema(&self) -> &Schema {
+        self.snapshot.schema()
+    }
+
+    /// Everything that the version says of itself.
+    pub fn manifest(&self) -> &Manifest {
+        self.snapshot.manifest()
+    }
+
+    /// What opening it took.
+    pub fn open_cost(&self) -> Cost {
+        self.snapshot.open_cost()
+    }
+
+    /// What requests to its store cost.
+    pub fn prices(&self) -> &PriceList {
+        self.snapshot.reader().store().prices()
+    }
+
+    /// Begins a query.
+    pub fn query(&self) -> Query {
+        Query::new(self.snapshot.clone())
+    }
+
+    /// Counts, sizes and degrees.
+    ///
+    /// # Errors
+    /// The store's, if indexes did not come with the open.
+    pub async fn info(&self) -> Result<GraphInfo, Error> {
+        GraphInfo::of(&self.snapshot).await
+    }
+
+    /// Reads everything and says whether it is whole. `progress` is told the bytes read so far.
+    ///
+    /// # Errors
+    /// [`Corrupt`](crate::ErrorKind::Corrupt), naming the first damaged object, section and block.
+    pub async fn verify(&self, progress: impl Fn(u64)) -> Result<Verified, Error> {
+        Ok(self.snapshot.verify(progress).await?)
+    }
+
+    /// Removes objects that no version names: leftovers of loads that can no longer be published, and
+    /// those last written before `older_than_unix_ms`, which may belong to a load that is still running.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn vacuum(store: &Store, older_than_unix_ms: i64) -> Result<Vacuumed, Error> {
+        Ok(vacuum::vacuum(store, older_than_unix_ms).await?)
+    }
+}

@@ -1,0 +1,76 @@
+//! What a graph says of itself.
+
+use std::sync::Arc;
+
+use hoplake_engine::Snapshot;
+use hoplake_format::{TableOwner, segment::SectionKind};
+
+use crate::Error;
+
+/// The size of one section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SectionSize {
+    /// What it holds.
+    pub kind: SectionKind,
+    /// Keys or edges.
+    pub items: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Bytes of its blocks, with checksums.
+    pub bytes: u64,
+}
+
+/// Counts, sizes and degrees of one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphInfo {
+    /// The version.
+    pub version: u64,
+    /// Vertices of all labels.
+    pub vertices: u64,
+    /// Edges of all types.
+    pub edges: u64,
+    /// Sections of keys and adjacency.
+    pub sections: Vec<SectionSize>,
+    /// Tables of properties: what they belong to and their bytes.
+    pub tables: Vec<(TableOwner, u64)>,
+    /// Indexes, filters and footers of segments.
+    pub index_bytes: u64,
+    /// Everything that the version names.
+    pub total_bytes: u64,
+}
+
+impl GraphInfo {
+    pub(crate) async fn of(snapshot: &Arc<Snapshot>) -> Result<Self, Error> {
+        let manifest = snapshot.manifest();
+        let mut sections: Vec<_> = snapshot
+            .section_indexes()
+            .await?
+            .into_iter()
+            .map(|index| SectionSize {
+                kind: index.kind,
+                items: index.items,
+                blocks: index.block_count() as u64,
+                bytes: index.positions[index.block_count()] - index.positions[0],
+            })
+            .collect();
+        sections.sort_unstable_by_key(|section| section.kind);
+        let ends = manifest.segments.iter().map(|segment| &segment.end);
+        let tables = manifest.tables.iter().map(|table| (table.owner, table.length));
+        Ok(Self {
+            version: manifest.version,
+            vertices: manifest.vertex_counts.iter().sum(),
+            edges: manifest.edge_counts.iter().sum(),
+            sections,
+            index_bytes: ends.clone().map(|end| end.length - end.filters_position).sum(),
+            total_bytes: ends.map(|end| end.length).chain(tables.clone().map(|(_, bytes)| bytes)).sum(),
+            tables: tables.collect(),
+        })
+    }
+
+    /// Bytes of adjacency blocks for each stored directed edge; every edge is stored in both directions.
+    pub fn bytes_per_directed_edge(&self) -> f64 {
+        let adjacency = self.sections.iter().filter(|section| matches!(section.kind, SectionKind::Adjacency(..)));
+        let (bytes, edges) = adjacency.fold((0, 0), |sum, section| (sum.0 + section.bytes, sum.1 + section.items));
+        if edges == 0 { 0.0 } else { bytes as f64 / edges as f64 }
+    }
+}

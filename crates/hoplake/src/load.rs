@@ -1,0 +1,196 @@
+//! Loading a graph into a store.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use hoplake_engine::{publish, vacuum};
+use hoplake_format::Manifest;
+use hoplake_ingest::{
+    BadRows,
+    build::{self, BuildSettings},
+    source::{self, SourceOptions},
+};
+use hoplake_storage::Store;
+
+pub use hoplake_ingest::build::{Progress as LoadProgress, Step as LoadPhase, VertexOrder};
+
+use crate::{Error, ErrorKind};
+
+/// What to do with rows that cannot be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum BadRowPolicy {
+    /// The first ends the load.
+    #[default]
+    Stop,
+    /// They are written to this CSV file (file, line, column, value, reason) and left out.
+    Skip(PathBuf),
+}
+
+/// How to load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Files and folders to load from. The layout is recognised: LDBC SNB, Gremlin or neo4j-admin CSV, edge
+    /// lists, or whatever `mapping` says.
+    pub from: Vec<PathBuf>,
+    /// A TOML file that says which column of which file is what.
+    pub mapping: Option<PathBuf>,
+    /// Budget of memory, in bytes; what does not fit is sorted in temporary files. Default 1 GiB.
+    pub memory_bytes: u64,
+    /// Where temporary files go; the system's folder by default.
+    pub temp_dir: Option<PathBuf>,
+    /// Threads; all processors by default.
+    pub threads: usize,
+    /// The order in which vertices get their ordinals.
+    pub order: VertexOrder,
+    /// Bytes of an adjacency block.
+    pub block_bytes: usize,
+    /// What to do with rows that cannot be loaded.
+    pub bad_rows: BadRowPolicy,
+    /// Whether a graph that is there may be replaced; its versions stay readable.
+    pub replace: bool,
+    /// A message to keep with the version.
+    pub message: String,
+}
+
+impl LoadOptions {
+    /// Loads from these files and folders, all else by default.
+    pub fn from_paths<P: Into<PathBuf>>(from: impl IntoIterator<Item = P>) -> Self {
+        Self {
+            from: from.into_iter().map(Into::into).collect(),
+            mapping: None,
+            memory_bytes: 1 << 30,
+            temp_dir: None,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            order: VertexOrder::Keys,
+            block_bytes: hoplake_format::adjacency::BLOCK_BYTES_DEFAULT,
+            bad_rows: BadRowPolicy::Stop,
+            replace: false,
+            message: String::new(),
+        }
+    }
+}
+
+/// What a load did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadReport {
+    /// The version that is now the newest.
+    pub version: u64,
+    /// Vertices loaded.
+    pub vertices: u64,
+    /// Edges loaded; each is stored in both directions.
+    pub edges: u64,
+    /// Rows left out.
+    pub bad_rows: u64,
+    /// Bytes of all objects.
+    pub bytes: u64,
+    /// Bytes of adjacency for each edge and direction.
+    pub bytes_per_directed_edge: f64,
+    /// How long it took.
+    pub time: Duration,
+}
+
+/// Loads a graph into the store at `url`. Nothing of it is visible until all of it is; when the load
+/// fails or is interrupted nothing ever is, and the next load or a vacuum removes what it left.
+///
+/// # Errors
+/// [`Conflict`](ErrorKind::Conflict) if there is a graph and `replace` is not set, or another load was
+/// faster; [`Invalid`](ErrorKind::Invalid) with file, line, column and value of a bad row; the store's.
+pub async fn load(url: &str, options: LoadOptions) -> Result<LoadReport, Error> {
+    load_with(Store::open(url)?, options, Arc::new(())).await
+}
+
+/// Loads a graph into a store at hand, and tells `progress` what it is doing.
+///
+/// # Errors
+/// As [`load`].
+pub async fn load_with(
+    store: Store,
+    options: LoadOptions,
+    progress: Arc<dyn LoadProgress>,
+) -> Result<LoadReport, Error> {
+    let begun = Instant::now();
+    let current = publish::current_version(&store).await?;
+    if let Some(version) = current.filter(|_| !options.replace) {
+        let message = format!(
+            "there is a graph at {} (version {version}); use --replace to load over it, which keeps that version readable",
+            store.url()
+        );
+        return Err(Error::new(ErrorKind::Conflict, message));
+    }
+    let base_version = current.unwrap_or(0);
+    let writer = ulid::Ulid::generate().to_string();
+    let target = store.clone();
+    let message = options.message.clone();
+    let runtime = tokio::runtime::Handle::current();
+    let settings_writer = writer.clone();
+    let built = tokio::task::spawn_blocking(move || {
+        let bad_rows = Arc::new(match &options.bad_rows {
+            BadRowPolicy::Stop => BadRows::stop(),
+            BadRowPolicy::Skip(path) => BadRows::skip(path)?,
+        });
+        let dataset = source::open(&options.from, &SourceOptions { mapping: options.mapping, ..Default::default() })?;
+        let settings = BuildSettings {
+            memory_bytes: options.memory_bytes,
+            temp_dir: options.temp_dir,
+            threads: options.threads,
+            order: options.order,
+            block_bytes: options.block_bytes,
+            base_version,
+            writer: settings_writer,
+        };
+        let level = build::build(&dataset, target, runtime, &settings, &bad_rows, progress.as_ref())?;
+        bad_rows.flush()?;
+        Ok::<_, Error>((level, bad_rows.skipped()))
+    });
+    let built = built.await.map_err(|error| Error::new(ErrorKind::Internal, format!("the load stopped: {error}")))?;
+    let (level, bad_rows) = match built {
+        Ok(built) => built,
+        Err(error) => {
+            remove_leftovers(&store, &writer).await;
+            return Err(error);
+        }
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let manifest = Manifest {
+        version: base_version + 1,
+        created_unix_ms: now.as_millis() as u64,
+        writer: writer.clone(),
+        message,
+        schema: level.schema,
+        vertex_counts: level.vertex_counts,
+        edge_counts: level.edge_counts,
+        degrees: level.degrees,
+        segments: level.segments,
+        tables: level.tables,
+    };
+    if let Err(error) = publish::publish(&store, &manifest).await {
+        // Only a lost race is certain; after anything else the version may yet be visible.
+        if matches!(error, hoplake_engine::EngineError::Conflict(_)) {
+            remove_leftovers(&store, &writer).await;
+        }
+        return Err(error.into());
+    }
+    // Loads that started from an older version can no longer publish: their leftovers are garbage.
+    let _ = vacuum::vacuum(&store, i64::MIN).await;
+    let edges: u64 = manifest.edge_counts.iter().sum();
+    let segments = manifest.segments.iter().map(|segment| segment.end.length);
+    Ok(LoadReport {
+        version: manifest.version,
+        vertices: manifest.vertex_counts.iter().sum(),
+        edges,
+        bad_rows,
+        bytes: segments.chain(manifest.tables.iter().map(|table| table.length)).sum(),
+        bytes_per_directed_edge: if edges == 0 { 0.0 } else { level.adjacency_bytes as f64 / (2 * edges) as f64 },
+        time: begun.elapsed(),
+    })
+}
+
+/// Removes what a load that failed has written. What it cannot remove, the next load will.
+async fn remove_leftovers(store: &Store, writer: &str) {
+    let Ok(listed) = store.list(hoplake_format::constants::DATA_FOLDER).await else { return };
+    let mine = listed.into_iter().map(|object| object.name).filter(|name| name.contains(writer));
+    let _ = store.delete(&mine.collect::<Vec<_>>()).await;
+}

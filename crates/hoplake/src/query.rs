@@ -1,0 +1,360 @@
+//! Queries: steps that depend on each other, and one account for all of them.
+
+use std::{sync::Arc, time::Instant};
+
+use arrow_array::RecordBatch;
+use futures::future::try_join;
+use hoplake_engine::{
+    Degree, Frontier, Neighbour, Snapshot,
+    path::PathQuery,
+    traversal::{Hop, Paths, Reached, Traversal},
+};
+use hoplake_format::{Key, LabelId, VertexId};
+use hoplake_storage::{Cost, Meter, Wave};
+
+use crate::{Error, ErrorKind};
+
+/// A vertex as a user names it: its label and its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartKey {
+    /// The label.
+    pub label: String,
+    /// The key, as text.
+    pub key: String,
+}
+
+impl std::str::FromStr for StartKey {
+    type Err = Error;
+
+    /// Reads `Person:933`.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong =
+            || Error::new(ErrorKind::Invalid, format!("{text:?} names no vertex; write LABEL:KEY, as in Person:933"));
+        let (label, key) = text.split_once(':').filter(|(label, _)| !label.is_empty()).ok_or_else(wrong)?;
+        Ok(Self { label: label.to_owned(), key: key.to_owned() })
+    }
+}
+
+/// A whole traversal, from keys to properties.
+#[derive(Debug, Clone, Default)]
+pub struct TraversalRequest {
+    /// Where it starts.
+    pub starts: Vec<StartKey>,
+    /// The traversal; its own starts are added to those above.
+    pub traversal: Traversal,
+    /// Properties of the result to fetch, beside label and key; `None` fetches nothing, not even keys.
+    pub select: Option<Vec<String>>,
+    /// The most vertices to fetch properties of.
+    pub limit: Option<usize>,
+}
+
+/// Vertices of one label with their keys (column `~key`) and properties.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows {
+    /// The label.
+    pub label: String,
+    /// One row a vertex.
+    pub batch: RecordBatch,
+}
+
+/// Properties of edges of one type that were followed in one direction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EdgeRows {
+    /// For each row, the position of its edge among those asked.
+    pub positions: Vec<usize>,
+    /// One row an edge.
+    pub batch: RecordBatch,
+}
+
+/// What one step of a query took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StepCost {
+    /// What it cost.
+    pub cost: Cost,
+    /// How long it took, in microseconds.
+    pub time_us: u64,
+}
+
+/// What a whole traversal found.
+#[derive(Debug, Clone)]
+pub struct TraversalAnswer {
+    /// The sets by depth, and what each hop took.
+    pub reached: Reached,
+    /// The vertices of the last depth, by label and ordinal, up to the limit.
+    pub rows: Vec<Rows>,
+    /// What finding the start vertices took, and what the properties need to know.
+    pub start_cost: StepCost,
+    /// What the keys and properties of the result took.
+    pub rows_cost: StepCost,
+}
+
+/// A query on one version of a graph. Each step depends on those before it; [`Query::cost`] says what
+/// all of them took.
+#[derive(Debug)]
+pub struct Query {
+    snapshot: Arc<Snapshot>,
+    meter: Arc<Meter>,
+    wave: Wave,
+}
+
+impl Query {
+    pub(crate) fn new(snapshot: Arc<Snapshot>) -> Self {
+        Self { snapshot, meter: Arc::new(Meter::new()), wave: Wave::default() }
+    }
+
+    /// What the query took so far.
+    pub fn cost(&self) -> Cost {
+        self.meter.cost()
+    }
+
+    /// The same in US dollars, for requests and bytes.
+    pub fn cost_usd(&self) -> f64 {
+        self.cost().usd(self.snapshot.reader().store().prices())
+    }
+
+    fn label(&self, name: &str) -> Result<LabelId, Error> {
+        let schema = self.snapshot.schema();
+        schema.label_id(name).ok_or_else(|| {
+            let known: Vec<_> = schema.vertex_labels.iter().map(|label| label.name.as_str()).collect();
+            Error::new(
+                ErrorKind::NotFound,
+                format!("the graph has no vertex label {name:?}; it has {}", known.join(", ")),
+            )
+        })
+    }
+
+    /// The vertex with this label and key, if there is one. One wave.
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound) if there is no such label, [`Invalid`](ErrorKind::Invalid) if the key
+    /// is of the wrong type; the store's.
+    pub async fn vertex(&mut self, label: &str, key: impl Into<Key>) -> Result<Option<VertexId>, Error> {
+        Ok(self.vertices(&[(label, key.into())]).await?.pop().flatten())
+    }
+
+    /// The vertices with these labels and keys, in their order. One wave.
+    ///
+    /// # Errors
+    /// As [`Self::vertex`].
+    pub async fn vertices(&mut self, keys: &[(&str, Key)]) -> Result<Vec<Option<VertexId>>, Error> {
+        let keys: Vec<_> =
+            keys.iter().map(|(label, key)| Ok((self.label(label)?, key.clone()))).collect::<Result<_, Error>>()?;
+        let (found, wave) = self.snapshot.look_up(&keys, self.wave, &self.meter).await?;
+        self.wave = wave;
+        Ok(found)
+    }
+
+    /// Reads keys that are given as text, each as its label's type.
+    fn parse_starts(&self, starts: &[StartKey]) -> Result<Vec<(LabelId, Key)>, Error> {
+        let parse = |start: &StartKey| {
+            let label = self.label(&start.label)?;
+            let key_type = self.snapshot.schema().label(label).map(|label| label.key_type);
+            let key = key_type.and_then(|key_type| Key::parse(&start.key, key_type));
+            let wrong = || {
+                let message = format!("{:?} is no key of {}, whose keys are int64", start.key, start.label);
+                Error::new(ErrorKind::Invalid, message)
+            };
+            Ok((label, key.ok_or_else(wrong)?))
+        };
+        starts.iter().map(parse).collect()
+    }
+
+    /// The vertices that a user names. One wave.
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound) that names the first that does not exist; as [`Self::vertex`].
+    pub async fn named(&mut self, starts: &[StartKey]) -> Result<Vec<VertexId>, Error> {
+        let keys = self.parse_starts(starts)?;
+        let (found, wave) = self.snapshot.look_up(&keys, self.wave, &self.meter).await?;
+        self.wave = wave;
+        all_found(starts, found)
+    }
+
+    /// The edges of a hop from these vertices, in the order of vertex, edge type, direction and
+    /// position. One wave, and one more for a condition on properties.
+    ///
+    /// # Errors
+    /// The store's; [`Invalid`](ErrorKind::Invalid) if a condition of the hop cannot be.
+    pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Neighbour>, Error> {
+        let frontier = vertices.iter().copied().collect();
+        let (edges, wave) = self.snapshot.neighbours(&frontier, hop, self.wave, &self.meter).await?;
+        self.wave = wave;
+        Ok(edges)
+    }
+
+    /// How many edges of a hop each of these vertices has, in the order of vertices. One wave.
+    ///
+    /// # Errors
+    /// As [`Self::neighbors`].
+    pub async fn degrees(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Degree>, Error> {
+        let frontier = vertices.iter().copied().collect();
+        let (degrees, wave) = self.snapshot.degrees(&frontier, hop, self.wave, &self.meter).await?;
+        self.wave = wave;
+        Ok(degrees)
+    }
+
+    /// The keys of a set, in its order. One wave, after one that each label's first use takes.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn keys(&mut self, vertices: &Frontier) -> Result<Vec<Key>, Error> {
+        let vertices: Vec<_> = vertices.vertices().collect();
+        let (keys, wave) = self.snapshot.keys(&vertices, self.wave, &self.meter).await?;
+        self.wave = wave;
+        Ok(keys)
+    }
+
+    /// The keys of vertices, in their order.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn keys_of(&mut self, vertices: &[VertexId]) -> Result<Vec<Key>, Error> {
+        let (keys, wave) = self.snapshot.keys(vertices, self.wave, &self.meter).await?;
+        self.wave = wave;
+        Ok(keys)
+    }
+
+    /// Keys and properties of a set, a batch for each label. One wave, after one that each label's first
+    /// use takes.
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound) if no label has a property of that name; the store's.
+    pub async fn properties(&mut self, vertices: &Frontier, names: &[String]) -> Result<Vec<Rows>, Error> {
+        let (batches, wave) = self.snapshot.frontier_properties(vertices, names, self.wave, &self.meter).await?;
+        self.wave = wave;
+        Ok(batches.into_iter().map(|(label, batch)| Rows { label: self.label_name(label), batch }).collect())
+    }
+
+    /// Properties of edges: one batch for each edge type and direction in which they were followed.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn edge_properties(&mut self, edges: &[Neighbour], names: &[String]) -> Result<Vec<EdgeRows>, Error> {
+        let (batches, wave) = self.snapshot.edge_properties(edges, names, self.wave, &self.meter).await?;
+        self.wave = wave;
+        Ok(batches.into_iter().map(|(positions, batch)| EdgeRows { positions, batch }).collect())
+    }
+
+    fn label_name(&self, label: LabelId) -> String {
+        self.snapshot.schema().label(label).map_or_else(String::new, |label| label.name.clone())
+    }
+
+    /// The name of a vertex's label.
+    pub fn label_of(&self, vertex: VertexId) -> String {
+        self.label_name(vertex.label())
+    }
+
+    /// Runs a traversal. One wave a hop breadth-first.
+    ///
+    /// # Errors
+    /// [`Limit`](ErrorKind::Limit) if it reached one; [`Invalid`](ErrorKind::Invalid) if its parts contradict each
+    /// other; the store's.
+    pub async fn traverse(&mut self, traversal: Traversal) -> Result<Reached, Error> {
+        let traversal = Traversal { after: self.wave, ..traversal };
+        let reached = self.snapshot.traverse(&traversal, &self.meter).await?;
+        self.wave = reached.wave;
+        Ok(reached)
+    }
+
+    /// The walks of a traversal, one by one, and the sets they lead through.
+    ///
+    /// # Errors
+    /// As [`Self::traverse`].
+    pub async fn paths(&mut self, traversal: Traversal) -> Result<(Paths, Reached), Error> {
+        let traversal = Traversal { after: self.wave, ..traversal };
+        let (paths, reached) = self.snapshot.paths(&traversal, &self.meter).await?;
+        self.wave = reached.wave;
+        Ok((paths, reached))
+    }
+
+    /// Runs a traversal from keys to properties: the key look-up, the hops, and one wave for the
+    /// properties of the result, because what that needs to know is read beside the look-up.
+    ///
+    /// # Errors
+    /// As [`Self::named`], [`Self::traverse`] and [`Self::properties`].
+    pub async fn run(&mut self, request: &TraversalRequest) -> Result<TraversalAnswer, Error> {
+        let keys = self.parse_starts(&request.starts)?;
+        let ends = self.labels_after(&keys, &request.traversal);
+        let select = request.select.as_deref();
+        let (begun, before) = (Instant::now(), self.cost());
+        self.snapshot.property_fields(select.unwrap_or_default())?;
+        let touched: &[LabelId] = if select.is_some() { &ends } else { &[] };
+        let (snapshot, meter) = (&self.snapshot, &self.meter);
+        let look_up = snapshot.look_up(&keys, self.wave, meter);
+        let ((found, wave), touched) = try_join(look_up, snapshot.touch_properties(touched, self.wave, meter)).await?;
+        let mut traversal = request.traversal.clone();
+        traversal.starts.extend(all_found(&request.starts, found)?);
+        self.wave = wave;
+        let start_cost = self.step_since(begun, &before);
+        let reached = self.traverse(traversal).await?;
+        let (begun, before) = (Instant::now(), self.cost());
+        let mut rows = Vec::new();
+        if let Some(select) = select {
+            let limit = request.limit.unwrap_or(usize::MAX);
+            let wanted: Frontier = reached.last().vertices().take(limit).collect();
+            self.wave = self.wave.max(touched);
+            rows = self.properties(&wanted, select).await?;
+        }
+        let rows_cost = self.step_since(begun, &before);
+        Ok(TraversalAnswer { reached, rows, start_cost, rows_cost })
+    }
+
+    fn step_since(&self, begun: Instant, before: &Cost) -> StepCost {
+        StepCost { cost: self.cost().since(before), time_us: begun.elapsed().as_micros() as u64 }
+    }
+
+    /// The labels that the last hop can reach.
+    fn labels_after(&self, keys: &[(LabelId, Key)], traversal: &Traversal) -> Vec<LabelId> {
+        let mut labels: Vec<_> = keys.iter().map(|(label, _)| *label).collect();
+        labels.extend(traversal.starts.iter().map(|vertex| vertex.label()));
+        for hop in &traversal.hops {
+            labels = self.snapshot.labels_reached(&labels, hop);
+        }
+        labels.sort_unstable();
+        labels.dedup();
+        labels
+    }
+
+    /// A shortest path by number of edges; `None` if there is none within the length.
+    ///
+    /// # Errors
+    /// As [`Self::traverse`].
+    pub async fn shortest_path(&mut self, query: PathQuery) -> Result<Option<Vec<VertexId>>, Error> {
+        let query = PathQuery { after: self.wave, ..query };
+        Ok(self.snapshot.shortest_path(&query, &self.meter).await?)
+    }
+
+    /// The vertices within some hops of others: the sets by distance, each vertex once.
+    ///
+    /// # Errors
+    /// As [`Self::traverse`].
+    pub async fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Reached, Error> {
+        let reached = self.snapshot.neighbourhood(starts, hop, depth, 1, self.wave, &self.meter).await?;
+        self.wave = reached.wave;
+        Ok(reached)
+    }
+
+    /// Labels and keys of the vertices of many paths, in one wave.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn name_paths(&mut self, paths: &[Vec<VertexId>]) -> Result<Vec<Vec<(String, Key)>>, Error> {
+        let all: Frontier = paths.iter().flatten().copied().collect();
+        let vertices: Vec<_> = all.vertices().collect();
+        let keys = self.keys(&all).await?;
+        let name = |vertex: &VertexId| {
+            let position = vertices.binary_search(vertex).ok()?;
+            Some((self.label_of(*vertex), keys.get(position)?.clone()))
+        };
+        Ok(paths.iter().map(|path| path.iter().filter_map(name).collect()).collect())
+    }
+}
+
+fn all_found(starts: &[StartKey], found: Vec<Option<VertexId>>) -> Result<Vec<VertexId>, Error> {
+    let each = starts.iter().zip(found).map(|(start, vertex)| {
+        vertex.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there is no {} with key {}", start.label, start.key))
+        })
+    });
+    each.collect()
+}

@@ -24,15 +24,18 @@
 
 mod decode;
 mod encode;
+mod group;
 mod layout;
+mod lists;
 mod pack;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
-pub use decode::{Block, Lists};
+pub use decode::Block;
 pub use encode::{BlockEncoder, EncodedBlock};
+pub use lists::Lists;
 
 /// The block size of a load that does not say otherwise, in bytes.
 pub const BLOCK_BYTES_DEFAULT: usize = 16 << 10;

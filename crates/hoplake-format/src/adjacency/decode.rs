@@ -3,72 +3,20 @@
 //! Nothing is trusted: a block that was cut, flipped or made up yields an error or wrong lists of
 //! at most 65,535 edges, never a panic. (Wrong lists are for the checksum of the layer above.)
 
-use super::layout::{
-    ENTRY, FLAG_CONTINUED, FLAG_CONTINUES, GROUP, GroupEntry, Header, Parts, STRIDE, corrupt, u16_at, u32_at,
-};
-use super::pack::{CHUNK, packed_len, unpack};
+use super::Lists;
+use super::group::{Group, Numbers, Place};
+use super::layout::{ENTRY, FLAG_CONTINUED, FLAG_CONTINUES, Header, Parts, STRIDE, corrupt, u16_at, u32_at};
+use super::pack::{CHUNK, unpack};
 use crate::{FormatError, VertexId};
 
 /// How many sources of a group make it worth unpacking whole.
 const GROUP_LOAD_MIN: usize = 4;
 
-/// Lists of several sources, in buffers that can be used again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lists {
-    /// The sources.
-    pub sources: Vec<u64>,
-    /// The position in the section of each list's first edge.
-    pub first_edges: Vec<u64>,
-    /// Where each list starts in `targets`, and at the end where the last one ends.
-    pub offsets: Vec<usize>,
-    /// The targets of all lists.
-    pub targets: Vec<u64>,
-}
-
-impl Default for Lists {
-    fn default() -> Self {
-        Self { sources: Vec::new(), first_edges: Vec::new(), offsets: vec![0], targets: Vec::new() }
-    }
-}
-
-impl Lists {
-    /// Forgets the lists and keeps the memory.
-    pub fn clear(&mut self) {
-        self.sources.clear();
-        self.first_edges.clear();
-        self.offsets.truncate(1);
-        self.targets.clear();
-    }
-
-    /// How many lists there are.
-    pub fn len(&self) -> usize {
-        self.sources.len()
-    }
-
-    /// Whether there is no list.
-    pub fn is_empty(&self) -> bool {
-        self.sources.is_empty()
-    }
-
-    /// Each list's source, position of its first edge, and targets.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64, &[u64])> {
-        let targets = self.offsets.windows(2).map(|pair| &self.targets[pair[0]..pair[1]]);
-        self.sources.iter().zip(&self.first_edges).zip(targets).map(|((&source, &edge), list)| (source, edge, list))
-    }
-}
-
 /// A block whose header was checked. It borrows the bytes and holds nothing else.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a> {
-    header: Header,
-    parts: Parts<'a>,
-}
-
-/// Where a list is within a block.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    edge: usize,
-    degree: usize,
+    pub(super) header: Header,
+    pub(super) parts: Parts<'a>,
 }
 
 impl<'a> Block<'a> {
@@ -352,142 +300,6 @@ impl Unpacked<'_> {
             }
             self.position += 2 * usize::from(width);
             self.chunk += 1;
-        }
-        Ok(())
-    }
-}
-
-/// The packed gaps and degrees of a group.
-struct Numbers<'a> {
-    /// The group's packed numbers and what follows them.
-    data: &'a [u8],
-    first_source: u64,
-    first_edge: usize,
-    len: usize,
-    gap_width: u8,
-    degree_width: u8,
-    degrees_at: usize,
-}
-
-impl<'a> Numbers<'a> {
-    fn of(block: &Block<'a>, group: usize) -> Result<Self, FormatError> {
-        let entry = GroupEntry::read(block.parts.directory, group);
-        let len = GROUP.min(block.header.lists - group * GROUP);
-        let data = block.parts.groups.get(entry.position..);
-        let data = data.filter(|_| entry.gap_width <= 32 && entry.degree_width <= 16);
-        Ok(Self {
-            data: data.ok_or_else(|| corrupt(format!("group {group} is not in it: {entry:?}")))?,
-            first_source: block.header.first_source + u64::from(entry.source),
-            first_edge: entry.edge,
-            len,
-            gap_width: entry.gap_width,
-            degree_width: entry.degree_width,
-            degrees_at: packed_len(len, entry.gap_width),
-        })
-    }
-
-    /// The gaps of 16 lists from list 16 · `chunk` on.
-    fn gaps(&self, chunk: usize, out: &mut [u64; CHUNK]) -> Result<(), FormatError> {
-        let position = 2 * usize::from(self.gap_width) * chunk;
-        unpack(self.data, position, self.gap_width, out).ok_or_else(|| corrupt("a group's sources are cut"))
-    }
-
-    /// The degrees, less one, of 16 lists from list 16 · `chunk` on.
-    fn degrees(&self, chunk: usize, out: &mut [u64; CHUNK]) -> Result<(), FormatError> {
-        let position = self.degrees_at + 2 * usize::from(self.degree_width) * chunk;
-        unpack(self.data, position, self.degree_width, out).ok_or_else(|| corrupt("a group's degrees are cut"))
-    }
-
-    /// Where the list of the source that is `reach` after the group's first is.
-    fn find(&self, reach: u64) -> Result<Option<Place>, FormatError> {
-        let Some(index) = self.index_of(reach)? else { return Ok(None) };
-        let mut numbers = [0; CHUNK];
-        let mut edge = self.first_edge;
-        for chunk in 0..index / CHUNK {
-            self.degrees(chunk, &mut numbers)?;
-            edge += CHUNK + numbers.iter().sum::<u64>() as usize;
-        }
-        self.degrees(index / CHUNK, &mut numbers)?;
-        let before = &numbers[..index % CHUNK];
-        edge += before.len() + before.iter().sum::<u64>() as usize;
-        Ok(Some(Place { edge, degree: numbers[index % CHUNK] as usize + 1 }))
-    }
-
-    /// Which list of the group it is that is `reach` sources after the first.
-    fn index_of(&self, reach: u64) -> Result<Option<usize>, FormatError> {
-        if self.gap_width == 0 {
-            return Ok(usize::try_from(reach).ok().filter(|&index| index < self.len));
-        }
-        let mut numbers = [0; CHUNK];
-        // One more than the reach of the list before.
-        let mut next = 0;
-        for start in (0..self.len).step_by(CHUNK) {
-            self.gaps(start / CHUNK, &mut numbers)?;
-            let here = CHUNK.min(self.len - start);
-            for (index, gap) in numbers[..here].iter().enumerate() {
-                next += gap;
-                if next >= reach {
-                    return Ok((next == reach).then_some(start + index));
-                }
-                next += 1;
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// A group, unpacked.
-struct Group {
-    len: usize,
-    sources: [u64; GROUP],
-    /// The first list's first edge.
-    start: usize,
-    /// The end of each list.
-    ends: [usize; GROUP],
-}
-
-impl Default for Group {
-    fn default() -> Self {
-        Self { len: 0, sources: [0; GROUP], start: 0, ends: [0; GROUP] }
-    }
-}
-
-impl Group {
-    fn load(&mut self, block: &Block<'_>, group: usize) -> Result<(), FormatError> {
-        let numbers = Numbers::of(block, group)?;
-        (self.len, self.start) = (numbers.len, numbers.first_edge);
-        let (mut source, mut edge) = (numbers.first_source, self.start);
-        let (mut gaps, mut degrees) = ([0; CHUNK], [0; CHUNK]);
-        let (sources, _) = self.sources.as_chunks_mut::<CHUNK>();
-        let (ends, _) = self.ends.as_chunks_mut::<CHUNK>();
-        for (chunk, (sources, ends)) in sources.iter_mut().zip(ends).enumerate().take(numbers.len.div_ceil(CHUNK)) {
-            numbers.gaps(chunk, &mut gaps)?;
-            numbers.degrees(chunk, &mut degrees)?;
-            for index in 0..CHUNK {
-                source += gaps[index];
-                sources[index] = source;
-                source += 1;
-                edge += degrees[index] as usize + 1;
-                ends[index] = edge;
-            }
-        }
-        Ok(())
-    }
-
-    /// Calls `found` with each of `wanted`, which ascend, that is in the group.
-    fn join(
-        &self,
-        wanted: &[u64],
-        mut found: impl FnMut(u64, Place) -> Result<(), FormatError>,
-    ) -> Result<(), FormatError> {
-        let sources = &self.sources[..self.len];
-        let mut index = 0;
-        for &source in wanted {
-            index += sources[index..].partition_point(|&here| here < source);
-            if sources.get(index) == Some(&source) {
-                let edge = if index == 0 { self.start } else { self.ends[index - 1] };
-                found(source, Place { edge, degree: self.ends[index] - edge })?;
-            }
         }
         Ok(())
     }

@@ -5,8 +5,8 @@
 //! | form | when | memory | look-up, 1 M keys |
 //! | --- | --- | --- | --- |
 //! | spans | integer keys without gaps, or with few | none to speak of | arithmetic |
-//! | integers | other integer keys | 17–18 bytes a key | one or two cache misses, overlapped |
-//! | strings | string keys | 19 bytes and the text a key | two or three cache misses, overlapped |
+//! | integers | other integer keys | 19–20 bytes a key | one cache miss |
+//! | strings | string keys | 22 bytes and the text a key | two cache misses, overlapped |
 //! | partitioned | the table would not fit its budget | buffers | through [`ResolveJoin`] only |
 //!
 //! Edges are resolved by a [`ResolveJoin`], which looks keys up as edges come if the tables are in
@@ -16,6 +16,7 @@
 mod integers;
 mod join;
 mod partitions;
+mod slots;
 mod spans;
 mod strings;
 mod table;
@@ -44,48 +45,6 @@ pub fn unpack(packed: u64) -> Option<VertexId> {
 
 /// Keys looked up together, so that their cache misses overlap.
 const GROUP_LEN: usize = 64;
-
-/// Entries of a bucket that are compared without a branch, which a processor could only guess. Of 20 buckets
-/// with two entries on average, 19 have no more.
-const PROBE_LEN: usize = 4;
-
-/// Where each bucket of a sorted hash table starts, by the top bits of the hash.
-#[derive(Debug)]
-struct Directory {
-    starts: Vec<u32>,
-    shift: u32,
-}
-
-impl Directory {
-    /// The directory of entries whose hashes ascend; one or two entries a bucket.
-    fn new(hashes: impl ExactSizeIterator<Item = u64>, bits_max: u32) -> Self {
-        let bits = hashes.len().max(2).ilog2().min(bits_max);
-        let shift = 64 - bits;
-        let mut starts = vec![0u32; (1 << bits) + 1];
-        for hash in hashes {
-            starts[(hash >> shift) as usize + 1] += 1;
-        }
-        let mut sum = 0;
-        for start in &mut starts {
-            sum += *start;
-            *start = sum;
-        }
-        Self { starts, shift }
-    }
-
-    #[inline]
-    fn bucket(&self, hash: u64) -> (u32, u32) {
-        let bucket = (hash >> self.shift) as usize;
-        (self.starts[bucket], self.starts[bucket + 1])
-    }
-
-    fn bytes(&self) -> usize {
-        self.starts.len() * size_of::<u32>()
-    }
-}
-
-/// The most bytes a directory takes for an entry.
-const DIRECTORY_BYTES_PER_KEY: usize = 4;
 
 /// Grows `values` for `more` of them by an eighth at least: doubling would hold half of the budget empty.
 fn reserve<T>(values: &mut Vec<T>, more: usize) {

@@ -9,7 +9,7 @@ use std::hint::select_unpredictable;
 use hoplake_format::LabelId;
 
 use super::{
-    UNKNOWN, reserve,
+    GROUP_LEN, UNKNOWN, reserve,
     slots::{Slot, Slots},
     with_label,
 };
@@ -80,24 +80,39 @@ impl IntegerTable {
         self.0.bytes()
     }
 
-    /// Looks keys up. No step depends on the one before, so the processor waits for several lines at once.
+    /// Looks keys up, a group at a time: first a load from the line of every key, then the comparisons. The
+    /// processor waits for all lines of a group at once, as no load hangs on a branch that it guessed.
     pub(super) fn resolve(&self, keys: &[i64], label: Option<LabelId>, vertices: &mut Vec<u64>) {
-        vertices.extend(keys.iter().map(|&key| with_label(self.find(mix(key)), label)));
+        let mut probes = [Probe::default(); GROUP_LEN];
+        for keys in keys.chunks(GROUP_LEN) {
+            for (probe, &key) in probes.iter_mut().zip(keys) {
+                let hash = mix(key);
+                let start = self.0.line_start(hash);
+                *probe = Probe { hash, start, is_full: self.0.line::<4>(start)[0] != u128::EMPTY };
+            }
+            vertices.extend(probes[..keys.len()].iter().map(|probe| with_label(self.find(probe), label)));
+        }
     }
 
     #[inline]
-    fn find(&self, hash: u64) -> u64 {
-        let start = self.0.line_start(hash);
-        let line: &[u128; 4] = self.0.line(start);
+    fn find(&self, &Probe { hash, start, is_full }: &Probe) -> u64 {
         // An empty slot may have the hash too, but its vertex is none.
-        let vertex = line.iter().fold(UNKNOWN, |vertex, &entry| {
+        let vertex = self.0.line::<4>(start).iter().fold(UNKNOWN, |vertex, &entry| {
             select_unpredictable(entry.hash() == hash, vertex.min(entry as u64), vertex)
         });
-        if vertex != UNKNOWN || line[0] == u128::EMPTY {
+        if vertex != UNKNOWN || !is_full {
             return vertex;
         }
         self.0.candidates(hash, start).next().map_or(UNKNOWN, |entry| entry as u64)
     }
+}
+
+/// A key on its way: its hash, its line, and whether the line is full, so that an entry may be below it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Probe {
+    hash: u64,
+    start: usize,
+    is_full: bool,
 }
 
 #[cfg(test)]

@@ -149,19 +149,26 @@ impl StringTable {
 
     fn resolve_group(&self, keys: &[&str], label: Option<LabelId>, vertices: &mut Vec<u64>) {
         let mut hashes = [(0, 0); GROUP_LEN];
-        let mut guesses = [(Place::EMPTY, 0); GROUP_LEN];
+        let mut guesses = [(Place::EMPTY, [0; 2]); GROUP_LEN];
         for (slot, key) in hashes.iter_mut().zip(keys) {
             let hash = top(hash(key));
             *slot = (hash, self.places.line_start(hash));
         }
-        for (guess, &(hash, start)) in guesses.iter_mut().zip(&hashes[..keys.len()]) {
+        for ((guess, &(hash, start)), key) in guesses.iter_mut().zip(&hashes).zip(keys) {
             let place = self.guess(hash, start);
-            // The byte of the length is compared later; now it brings the line of the arena on its way.
-            *guess = (place, self.arena.get(place.position() + 8).copied().unwrap_or_default());
+            *guess = (place, self.touch(place.position(), key.len()));
         }
         vertices.extend(keys.iter().zip(&hashes).zip(&guesses).map(|((key, &hash), &guess)| {
             with_label(self.find(key.as_bytes(), hash, guess), label)
         }));
+    }
+
+    /// The first byte of the length of a row and the last byte of its text, if it is the row of a key of this
+    /// length. They are compared before the text; loading them early brings the row's lines on their way.
+    #[inline]
+    fn touch(&self, position: usize, length: usize) -> [u8; 2] {
+        let byte = |at: usize| self.arena.get(position + at).copied().unwrap_or_default();
+        [byte(8), byte(HEADER_BYTES + length.saturating_sub(1))]
     }
 
     /// A place in the line with the same hash, without a branch; mostly the right one.
@@ -171,10 +178,11 @@ impl StringTable {
         line.iter().fold(Place::EMPTY, |guess, &place| select_unpredictable(place.hash() == hash, place, guess))
     }
 
-    /// The vertex of a key, where a place is guessed and the lowest byte of its length known.
+    /// The vertex of a key, where a place is guessed and two bytes of its row are known.
     #[inline]
-    fn find(&self, key: &[u8], (hash, start): (u64, usize), (guess, length): (Place, u8)) -> u64 {
-        if guess != Place::EMPTY && length == key.len() as u8 {
+    fn find(&self, key: &[u8], (hash, start): (u64, usize), (guess, touched): (Place, [u8; 2])) -> u64 {
+        let last = key.last().copied().unwrap_or(touched[1]);
+        if guess != Place::EMPTY && touched == [key.len() as u8, last] {
             let (vertex, text) = row(&self.arena, guess.position());
             if text == key {
                 return vertex;

@@ -157,16 +157,16 @@ fn what_is_not_a_table_is_refused() {
 struct Collected {
     edges: Vec<(u64, u64, i64)>,
     unknown: Vec<UnknownKey>,
-    batches_rows_max: usize,
 }
 
 impl ResolvedRows for Collected {
     fn rows(&mut self, batch: RecordBatch) -> Result<(), IngestError> {
-        assert_eq!(batch.num_columns(), 3);
+        assert_eq!(batch.num_columns(), 5);
         assert!(batch.num_rows() > 0);
-        self.batches_rows_max = self.batches_rows_max.max(batch.num_rows());
         let ends = [0, 1].map(|column| batch.column(column).as_primitive::<UInt64Type>().clone());
-        let weights = batch.column(2).as_primitive::<Int64Type>();
+        let lines = batch.column(3).as_primitive::<UInt64Type>();
+        let weights = batch.column(4).as_primitive::<Int64Type>();
+        assert!((0..batch.num_rows()).all(|row| lines.value(row) as i64 == weights.value(row)));
         self.edges.extend((0..batch.num_rows()).map(|row| (ends[0].value(row), ends[1].value(row), weights.value(row))));
         Ok(())
     }

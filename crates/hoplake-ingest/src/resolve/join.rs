@@ -90,7 +90,9 @@ impl ResolveJoin {
     ) -> Result<Self, IngestError> {
         let numbers = schema.fields().iter().map(|field| field.data_type()).skip(FILE_COLUMN).take(2);
         if !numbers.eq([&DataType::UInt32, &DataType::UInt64]) {
-            return Err(IngestError::Invalid("edges to be resolved have the columns source, target, file, line".into()));
+            return Err(IngestError::Invalid(
+                "edges to be resolved have the columns source, target, file, line".into(),
+            ));
         }
         let schemas = [Arc::clone(schema), with_vertices(schema, 0)];
         let sides = [source, target];

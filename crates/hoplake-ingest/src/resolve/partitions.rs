@@ -25,7 +25,9 @@ fn partitions(keys: &dyn Array) -> Result<Vec<u8>, IngestError> {
         DataType::Int64 => {
             Ok(keys.as_primitive::<Int64Type>().values().iter().map(|&key| partition(integers::mix(key))).collect())
         }
-        DataType::Utf8 => Ok(keys.as_string::<i32>().iter().map(|key| partition(strings::hash(key.unwrap_or_default()))).collect()),
+        DataType::Utf8 => {
+            Ok(keys.as_string::<i32>().iter().map(|key| partition(strings::hash(key.unwrap_or_default()))).collect())
+        }
         other => Err(IngestError::Invalid(format!("a key column has the type {other}; keys are int64 or string"))),
     }
 }

@@ -51,7 +51,8 @@ impl<E: Slot> Slots<E> {
         let last_of_line = |entry: E| line(entry.hash(), lines) * Self::LINE_LEN + Self::LINE_LEN - 1;
         // With a base this high no entry moves to a slot before its own, so none is overwritten that has yet
         // to move. With hashes that are spread well it is some dozens.
-        let base = entries.iter().enumerate().map(|(position, &entry)| position.saturating_sub(last_of_line(entry))).max();
+        let base =
+            entries.iter().enumerate().map(|(position, &entry)| position.saturating_sub(last_of_line(entry))).max();
         let base = base.unwrap_or(0);
         entries.reserve_exact(base + (lines + 1) * Self::LINE_LEN - len);
         // From here the allocation does not move, and lines can be cache lines.
@@ -94,7 +95,7 @@ impl<E: Slot> Slots<E> {
 
 #[inline]
 fn line(hash: u64, lines: usize) -> usize {
-    (u128::from(hash) * lines as u128 >> 64) as usize
+    ((u128::from(hash) * lines as u128) >> 64) as usize
 }
 
 #[cfg(test)]

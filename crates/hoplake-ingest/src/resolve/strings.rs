@@ -158,9 +158,12 @@ impl StringTable {
             let place = self.guess(hash, start);
             *guess = (place, self.touch(place.position(), key.len()));
         }
-        vertices.extend(keys.iter().zip(&hashes).zip(&guesses).map(|((key, &hash), &guess)| {
-            with_label(self.find(key.as_bytes(), hash, guess), label)
-        }));
+        vertices.extend(
+            keys.iter()
+                .zip(&hashes)
+                .zip(&guesses)
+                .map(|((key, &hash), &guess)| with_label(self.find(key.as_bytes(), hash, guess), label)),
+        );
     }
 
     /// The first byte of the length of a row and the last byte of its text, if it is the row of a key of this

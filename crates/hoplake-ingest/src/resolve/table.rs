@@ -2,7 +2,9 @@
 
 use std::{path::Path, path::PathBuf, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array, cast::AsArray, types::Int64Type};
+use arrow_array::{
+    Array, ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array, cast::AsArray, types::Int64Type,
+};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use hoplake_format::{KeyType, LabelId, VertexId};
 
@@ -70,7 +72,12 @@ impl KeyTable {
     ///
     /// # Errors
     /// [`IngestError::Invalid`] if the keys have another type, or the table is partitioned.
-    pub fn resolve(&self, keys: &dyn Array, label: Option<LabelId>, vertices: &mut Vec<u64>) -> Result<(), IngestError> {
+    pub fn resolve(
+        &self,
+        keys: &dyn Array,
+        label: Option<LabelId>,
+        vertices: &mut Vec<u64>,
+    ) -> Result<(), IngestError> {
         match self.memory() {
             Some(table) => table.resolve(keys, label, vertices),
             None => Err(IngestError::Invalid("a partitioned key table is joined, not looked up in".into())),
@@ -235,10 +242,14 @@ impl KeyTableBuilder {
             return Ok(());
         }
         self.check_order(keys)?;
-        let vertices: Vec<u64> = labels.iter().zip(ordinals).map(|(&label, &ordinal)| {
-            let vertex = VertexId::new(LabelId(label), ordinal).map(super::pack);
-            vertex.ok_or_else(|| IngestError::Invalid(format!("ordinal {ordinal} needs more than 48 bits")))
-        }).collect::<Result<_, _>>()?;
+        let vertices: Vec<u64> = labels
+            .iter()
+            .zip(ordinals)
+            .map(|(&label, &ordinal)| {
+                let vertex = VertexId::new(LabelId(label), ordinal).map(super::pack);
+                vertex.ok_or_else(|| IngestError::Invalid(format!("ordinal {ordinal} needs more than 48 bits")))
+            })
+            .collect::<Result<_, _>>()?;
         if vertices.len() != keys.len() {
             let why = format!("{} keys come with {} vertices", keys.len(), vertices.len());
             return Err(IngestError::Invalid(why));
@@ -312,10 +323,8 @@ fn schema(key_type: KeyType) -> SchemaRef {
 }
 
 fn batch(keys: ArrayRef, vertices: Vec<u64>) -> Result<RecordBatch, IngestError> {
-    let fields = vec![
-        Field::new("key", keys.data_type().clone(), false),
-        Field::new("vertex", DataType::UInt64, false),
-    ];
+    let fields =
+        vec![Field::new("key", keys.data_type().clone(), false), Field::new("vertex", DataType::UInt64, false)];
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![keys, Arc::new(UInt64Array::from(vertices))])?)
 }
 

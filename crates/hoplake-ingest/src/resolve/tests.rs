@@ -5,7 +5,8 @@ use std::{
 };
 
 use arrow_array::{
-    ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array, UInt64Array, cast::AsArray,
+    ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
+    cast::AsArray,
     types::{Int64Type, UInt64Type},
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -167,7 +168,8 @@ impl ResolvedRows for Collected {
         let lines = batch.column(3).as_primitive::<UInt64Type>();
         let weights = batch.column(4).as_primitive::<Int64Type>();
         assert!((0..batch.num_rows()).all(|row| lines.value(row) as i64 == weights.value(row)));
-        self.edges.extend((0..batch.num_rows()).map(|row| (ends[0].value(row), ends[1].value(row), weights.value(row))));
+        self.edges
+            .extend((0..batch.num_rows()).map(|row| (ends[0].value(row), ends[1].value(row), weights.value(row))));
         Ok(())
     }
 
@@ -219,13 +221,7 @@ fn expected<S: Key, T: Key>(
 }
 
 /// Joins edges, half in one join and half in another, and compares with maps.
-fn check_join<S: Key, T: Key>(
-    sources: &[S],
-    targets: &[T],
-    edges: &[(S, T)],
-    budgets: [usize; 2],
-    join_bytes: usize,
-) {
+fn check_join<S: Key, T: Key>(sources: &[S], targets: &[T], edges: &[(S, T)], budgets: [usize; 2], join_bytes: usize) {
     let folder = tempfile::tempdir().unwrap();
     let (sources, targets) = (vertices(sources, |position| position as u16), vertices(targets, |_| 2));
     let source_table = Arc::new(table(&sources, budgets[0], folder.path()));

@@ -53,7 +53,7 @@ struct Buffer {
     entries: Vec<Entry>,
     batches_bytes: usize,
     rows_bytes: usize,
-    /// How many bytes all whole keys begin with alike.
+    /// How many bytes all keys begin with alike, where prefixes are cut from them.
     shared: Option<usize>,
 }
 
@@ -62,17 +62,18 @@ impl Buffer {
         self.batches_bytes + self.rows_bytes + self.entries.len() * size_of::<Entry>()
     }
 
-    fn push(&mut self, batch: RecordBatch, bytes: usize, keys: BatchKeys) {
+    fn push(&mut self, batch: RecordBatch, bytes: usize, keys: BatchKeys, cut: bool) {
         let position = self.batches.len() as u32;
         let entries = (0..).zip(&keys.prefixes).map(|(row, &prefix)| Entry { prefix, batch: position, row });
         self.entries.extend(entries);
         self.batches_bytes += bytes;
         self.rows_bytes += keys.rows_bytes();
-        self.shared = match (self.rows.first(), &keys.rows) {
-            (Some(Some(first)), Some(rows)) => self.shared.map(|shared| shared_bytes(first, rows, shared)),
-            (None, Some(rows)) => Some(shared_bytes(rows, rows, usize::MAX)),
-            _ => None,
-        };
+        if let Some(rows) = keys.rows.as_ref().filter(|_| cut) {
+            self.shared = match self.rows.first() {
+                Some(Some(first)) => self.shared.map(|shared| shared_bytes(first, rows, shared)),
+                _ => Some(shared_bytes(rows, rows, usize::MAX)),
+            };
+        }
         self.rows.push(keys.rows);
         self.batches.push(batch);
     }
@@ -165,7 +166,7 @@ impl BatchSorter {
         if self.buffer.bytes() + added_bytes + BATCHES_PER_RUN * self.batch_bytes > self.budget_bytes {
             self.spill()?;
         }
-        self.buffer.push(batch, bytes, keys);
+        self.buffer.push(batch, bytes, keys, self.keys.cuts_prefixes());
         // The next batch, likely of the same size, is there before it is pushed.
         if self.buffer.bytes() + 2 * bytes + BATCHES_PER_RUN * self.batch_bytes > self.budget_bytes {
             self.spill()?;

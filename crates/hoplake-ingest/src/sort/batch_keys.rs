@@ -1,10 +1,11 @@
 //! What rows are compared by: sixteen bytes that are nearly always enough.
 //!
-//! Integer key columns without nulls that sum to sixteen bytes or less become one number, which orders
-//! rows completely. Any other key is encoded by Arrow's row format; its first sixteen bytes are the
-//! number, and equal numbers are told apart by the rest.
+//! Leading key columns of integers without nulls, as far as they sum to sixteen bytes, become one number;
+//! often that is all of the key. The columns after them are encoded by Arrow's row format and tell equal
+//! numbers apart. A key that starts with another column is encoded as a whole, and the first sixteen
+//! bytes of that are the number.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, sync::Arc};
 
 use arrow_array::{Array, RecordBatch, cast::AsArray, types};
 use arrow_row::{RowConverter, Rows, SortField};
@@ -28,7 +29,7 @@ pub(crate) struct Entry {
 pub(crate) struct BatchKeys {
     /// The prefix of each row.
     pub(crate) prefixes: Vec<u128>,
-    /// The whole key of each row, where prefixes do not decide.
+    /// The rest of each key, or the whole key where the prefix is cut from it.
     pub(crate) rows: Option<Rows>,
 }
 
@@ -39,7 +40,7 @@ impl BatchKeys {
     }
 }
 
-/// Compares two rows of batches whose whole keys are `keys`, by position of the batch.
+/// Compares two rows of batches whose keys beyond the prefix are `keys`, by position of the batch.
 pub(crate) fn compare<'a>(a: &Entry, b: &Entry, keys: impl Fn(u32) -> Option<&'a Rows>) -> Ordering {
     a.prefix.cmp(&b.prefix).then_with(|| match (keys(a.batch), keys(b.batch)) {
         (Some(left), Some(right)) => left.row(a.row as usize).cmp(&right.row(b.row as usize)),
@@ -50,36 +51,43 @@ pub(crate) fn compare<'a>(a: &Entry, b: &Entry, keys: impl Fn(u32) -> Option<&'a
 /// Reads the keys of batches of one schema.
 #[derive(Debug)]
 pub(crate) struct KeyReader {
-    columns: Vec<usize>,
-    /// `None` where the prefix is the whole key.
-    converter: Option<RowConverter>,
+    /// Leading columns that become the prefix.
+    numbers: Vec<usize>,
+    /// The other columns, if there are any, and their encoder.
+    others: Option<(Vec<usize>, RowConverter)>,
 }
 
 impl KeyReader {
     /// Keys that consist of `columns`, the most significant first.
     pub(crate) fn new(schema: &Schema, columns: &[usize]) -> Result<Self, IngestError> {
-        let fields: Vec<_> = columns.iter().map(|&column| schema.field(column)).collect();
-        let widths = fields.iter().map(|field| if field.is_nullable() { None } else { integer_bytes(field.data_type()) });
-        let converter = match widths.sum::<Option<u32>>() {
-            Some(bytes) if bytes <= 16 => None,
-            _ => {
-                let fields = fields.iter().map(|field| SortField::new(field.data_type().clone())).collect();
-                Some(RowConverter::new(fields)?)
-            }
+        let mut bytes = 0;
+        let fits = |column: &&usize| {
+            let field = schema.field(**column);
+            let width = integer_bytes(field.data_type()).filter(|_| !field.is_nullable());
+            bytes += width.unwrap_or(u32::MAX / 2);
+            bytes <= 16
         };
-        Ok(Self { columns: columns.to_vec(), converter })
+        let (numbers, others) = columns.split_at(columns.iter().take_while(fits).count());
+        let fields = others.iter().map(|&column| SortField::new(schema.field(column).data_type().clone()));
+        let converter = (!others.is_empty()).then(|| RowConverter::new(fields.collect())).transpose()?;
+        Ok(Self { numbers: numbers.to_vec(), others: converter.map(|converter| (others.to_vec(), converter)) })
+    }
+
+    /// Whether the prefix is cut from the encoded key, rather than being a number of its own.
+    pub(crate) fn cuts_prefixes(&self) -> bool {
+        self.numbers.is_empty()
     }
 
     /// The keys of `batch`.
     pub(crate) fn read(&self, batch: &RecordBatch) -> Result<BatchKeys, IngestError> {
-        let Some(converter) = &self.converter else {
-            let mut prefixes = vec![0; batch.num_rows()];
-            self.columns.iter().for_each(|&column| append_integers(batch.column(column), &mut prefixes));
-            return Ok(BatchKeys { prefixes, rows: None });
-        };
-        let columns: Vec<_> = self.columns.iter().map(|&column| batch.column(column).clone()).collect();
+        let mut prefixes = vec![0; batch.num_rows()];
+        self.numbers.iter().for_each(|&column| append_integers(batch.column(column), &mut prefixes));
+        let Some((others, converter)) = &self.others else { return Ok(BatchKeys { prefixes, rows: None }) };
+        let columns: Vec<_> = others.iter().map(|&column| Arc::clone(batch.column(column))).collect();
         let rows = converter.convert_columns(&columns)?;
-        let prefixes = rows.iter().map(|row| prefix(row.as_ref())).collect();
+        if self.cuts_prefixes() {
+            prefixes.iter_mut().zip(&rows).for_each(|(number, row)| *number = prefix(row.data()));
+        }
         Ok(BatchKeys { prefixes, rows: Some(rows) })
     }
 }

@@ -85,7 +85,8 @@ impl<T: Record> RecordWriter<T> {
 
     fn write_block(&mut self, records: &[T]) -> Result<(), IngestError> {
         let Some(&first) = records.first() else { return Ok(()) };
-        let all = records.windows(2).fold(T::default(), |all, pair| pair[1].minus(pair[0]).differing(T::default(), all));
+        let all =
+            records.windows(2).fold(T::default(), |all, pair| pair[1].minus(pair[0]).differing(T::default(), all));
         let width = all.width();
         self.block[0] = (records.len() - 1) as u8;
         self.block[1] = width as u8;
@@ -120,7 +121,8 @@ impl<T: Record> RecordRun<T> {
 
     pub(crate) fn file(run: RecordFile, buffer_bytes: usize) -> Result<Self, IngestError> {
         let reader = run.file.open(buffer_bytes)?;
-        let reader = BlockReader { reader, _file: run.file, records_left: run.records, block: vec![0; BLOCK_BYTES_MAX] };
+        let reader =
+            BlockReader { reader, _file: run.file, records_left: run.records, block: vec![0; BLOCK_BYTES_MAX] };
         Ok(Self::File { reader, records: Vec::new(), start: 0 })
     }
 }

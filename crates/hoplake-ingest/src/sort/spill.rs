@@ -18,11 +18,8 @@ pub(crate) struct SpillFile(TempPath);
 impl SpillFile {
     /// A new empty file, open for writing.
     pub(crate) fn create(folder: &Path) -> Result<(Self, File), IngestError> {
-        let (file, path) = tempfile::Builder::new()
-            .prefix("run-")
-            .tempfile_in(folder)
-            .map_err(IngestError::Spill)?
-            .into_parts();
+        let (file, path) =
+            tempfile::Builder::new().prefix("run-").tempfile_in(folder).map_err(IngestError::Spill)?.into_parts();
         Ok((Self(path), file))
     }
 

@@ -48,7 +48,11 @@ fn sorted(parts: &[Vec<Row>], columns: &[usize], budget_bytes: usize, batch_len:
 fn expected(rows: &[Row], columns: &[usize]) -> Vec<u32> {
     let mut order: Vec<_> = rows.iter().collect();
     order.sort_by(|a, b| {
-        let by = |column: &usize| if *column == 0 { a.0.cmp(&b.0) } else { a.1.cmp(&b.1) };
+        let by = |column: &usize| match column {
+            0 => a.0.cmp(&b.0),
+            1 => a.1.cmp(&b.1),
+            _ => a.2.cmp(&b.2),
+        };
         columns.iter().map(by).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
     });
     order.into_iter().map(|row| row.2).collect()
@@ -62,7 +66,13 @@ fn numbered(parts: Vec<Vec<(i64, Option<String>)>>) -> Vec<Vec<Row>> {
 
 fn any_row() -> impl Strategy<Value = (i64, Option<String>)> {
     let number = prop_oneof![Just(i64::MIN), Just(i64::MAX), -3i64..3, any::<i64>()];
-    let text = prop_oneof![Just(String::new()), "[ab]{0,3}", "a{10,40}[xy]?", "https://example.org/a{0,20}[bc]{0,2}", "\\PC{0,8}"];
+    let text = prop_oneof![
+        Just(String::new()),
+        "[ab]{0,3}",
+        "a{10,40}[xy]?",
+        "https://example.org/a{0,20}[bc]{0,2}",
+        "\\PC{0,8}"
+    ];
     (number, proptest::option::weighted(0.9, text))
 }
 
@@ -72,7 +82,7 @@ proptest! {
     #[test]
     fn sorts_stably_by_any_columns_in_any_budget(
         parts in proptest::collection::vec(proptest::collection::vec(any_row(), 0..600), 0..4),
-        columns in prop_oneof![Just(vec![0]), Just(vec![1]), Just(vec![0, 1]), Just(vec![1, 0])],
+        columns in prop_oneof![Just(vec![0]), Just(vec![1]), Just(vec![0, 1]), Just(vec![1, 0]), Just(vec![0, 2, 1]), Just(vec![])],
         budget_bytes in prop_oneof![Just(0usize), Just(40_000), Just(1 << 22)],
         batch_len in 1usize..100,
     ) {
@@ -93,7 +103,8 @@ fn wide_rows_and_ties_across_many_runs() {
 
 #[test]
 fn keys_that_begin_alike() {
-    let text = |i: u32| Some(format!("https://example.org/a/path/that/all/share/{}", i.wrapping_mul(2_654_435_761) % 999));
+    let text =
+        |i: u32| Some(format!("https://example.org/a/path/that/all/share/{}", i.wrapping_mul(2_654_435_761) % 999));
     let mut rows: Vec<Row> = (0..2000).map(|i| (0, text(i), i)).collect();
     for budget_bytes in [100_000, 1 << 30] {
         assert_eq!(sorted(std::slice::from_ref(&rows), &[1], budget_bytes, 100), expected(&rows, &[1]));
@@ -118,6 +129,20 @@ fn two_wide_integers_are_one_number() {
     let batch = sorter.finish().unwrap().next().unwrap().unwrap();
     let columns = vec![column(&[0, 7, 7, u64::MAX]), column(&[u64::MAX, 8, 9, 0])];
     assert_eq!(batch, RecordBatch::try_new(schema, columns).unwrap());
+}
+
+#[test]
+fn a_number_longer_than_sixteen_bytes_goes_on_behind() {
+    let schema =
+        Arc::new(Schema::new((0..3).map(|i| Field::new(format!("{i}"), DataType::UInt64, false)).collect::<Vec<_>>()));
+    let column = |values: [u64; 3]| -> ArrayRef { Arc::new(UInt64Array::from(values.to_vec())) };
+    let folder = tempfile::tempdir().unwrap();
+    let mut sorter = BatchSorter::new(schema.clone(), &[0, 1, 2], 1 << 20, folder.path()).unwrap();
+    let columns = vec![column([7, 7, 6]), column([9, 9, 9]), column([4, 3, u64::MAX])];
+    sorter.push(RecordBatch::try_new(schema.clone(), columns).unwrap()).unwrap();
+    let columns = vec![column([6, 7, 7]), column([9, 9, 9]), column([u64::MAX, 3, 4])];
+    let sorted = sorter.finish().unwrap().next().unwrap().unwrap();
+    assert_eq!(sorted, RecordBatch::try_new(schema, columns).unwrap());
 }
 
 #[test]

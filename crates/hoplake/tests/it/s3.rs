@@ -1,0 +1,121 @@
+//! A real S3 server: the same answers, versions, and writers that race.
+
+use std::{path::PathBuf, sync::Arc};
+
+use hoplake::{ErrorKind, Graph, Key, LoadOptions, OpenSettings, Store, VertexOrder, load_with};
+use hoplake_testkit::{S3Server, snb};
+use object_store::path::Path;
+
+use crate::snb::{BREADTH_FIRST, check_all};
+
+const SAMPLE: &str = "snb-sample-903p-genuine";
+
+fn at(server: &S3Server, prefix: &str) -> Store {
+    Store::new(Arc::new(server.store()), Path::from(prefix), &server.url(prefix))
+}
+
+async fn load(store: &Store, options: LoadOptions) -> Result<u64, hoplake::Error> {
+    Ok(load_with(store.clone(), options, Arc::new(())).await?.version)
+}
+
+/// An edge list from vertex 1 to each of `targets`.
+fn star(folder: &tempfile::TempDir, targets: &[i64]) -> LoadOptions {
+    let file: PathBuf = folder.path().join(format!("{}.el", targets.len()));
+    let lines: Vec<_> = targets.iter().map(|target| format!("1 {target}\n")).collect();
+    std::fs::write(&file, lines.concat()).unwrap();
+    LoadOptions::from_paths([file])
+}
+
+async fn neighbours_of_1(store: &Store, version: Option<u64>) -> Vec<Key> {
+    let settings = OpenSettings { version, ..Default::default() };
+    let graph = Graph::open_with(store.clone(), &settings).await.unwrap();
+    assert_eq!(Some(graph.version()), version.or(Some(graph.version())));
+    let mut query = graph.query();
+    let start = query.vertex("vertex", 1).await.unwrap().unwrap();
+    let edges = query.neighbors(&[start], &"out:edge".parse().unwrap()).await.unwrap();
+    let reached: Vec<_> = edges.iter().map(|edge| edge.to).collect();
+    query.keys_of(&reached).await.unwrap()
+}
+
+fn keys(keys: &[i64]) -> Vec<Key> {
+    keys.iter().map(|key| Key::Int64(*key)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_seven_traversals_of_the_genuine_sample() {
+    if !snb::available(SAMPLE) {
+        return;
+    }
+    let server = S3Server::start().unwrap();
+    let store = at(&server, "snb/sample");
+    let options = LoadOptions::from_paths([snb::extract(SAMPLE)]);
+    assert_eq!(load(&store, options).await.unwrap(), 1);
+    let graph = Graph::open_with(store, &OpenSettings::default()).await.unwrap();
+    assert_eq!(graph.open_cost().waves, 2);
+    assert!(check_all(&graph, &snb::truth(SAMPLE), &BREADTH_FIRST).await >= 200);
+    graph.verify(|_| ()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_graph_is_only_replaced_on_request_and_its_old_version_stays() {
+    let server = S3Server::start().unwrap();
+    let store = at(&server, "versions");
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (star(&folder, &[2, 3]), star(&folder, &[3, 4, 5]));
+    assert_eq!(load(&store, first).await.unwrap(), 1);
+    let before = store.list("").await.unwrap().len();
+    let refused = load(&store, second.clone()).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert!(refused.to_string().contains("there is a graph at s3://graphs/versions (version 1)"), "{refused}");
+    assert_eq!(store.list("").await.unwrap().len(), before, "a refused load writes nothing");
+    let opened_before = Graph::open_with(store.clone(), &OpenSettings::default()).await.unwrap();
+    let replacing = LoadOptions { replace: true, order: VertexOrder::Locality, ..second };
+    assert_eq!(load(&store, replacing).await.unwrap(), 2);
+    assert_eq!(Graph::versions(&store).await.unwrap(), [1, 2]);
+    assert_eq!(neighbours_of_1(&store, None).await.len(), 3);
+    assert_eq!(neighbours_of_1(&store, Some(1)).await, keys(&[2, 3]));
+    let mut newest = neighbours_of_1(&store, Some(2)).await;
+    newest.sort();
+    assert_eq!(newest, keys(&[3, 4, 5]));
+    opened_before.verify(|_| ()).await.unwrap();
+    let settings = OpenSettings { version: Some(3), ..Default::default() };
+    let missing = Graph::open_with(store.clone(), &settings).await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
+    let missing = Graph::open_with(at(&server, "elsewhere"), &OpenSettings::default()).await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_four_loads_at_once_one_wins_and_nothing_else_is_left() {
+    let server = S3Server::start().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..3 {
+        let store = at(&server, &format!("race/{round}"));
+        let targets: [&[i64]; 4] = [&[2], &[2, 3], &[2, 3, 4], &[2, 3, 4, 5]];
+        let barrier = Arc::new(tokio::sync::Barrier::new(targets.len()));
+        let race = targets.map(|targets| {
+            let (store, options, barrier) = (store.clone(), star(&folder, targets), barrier.clone());
+            tokio::spawn(async move {
+                barrier.wait().await;
+                (targets, load(&store, options).await)
+            })
+        });
+        let mut winners = Vec::new();
+        for outcome in futures::future::join_all(race).await {
+            match outcome.unwrap() {
+                (targets, Ok(version)) => {
+                    assert_eq!(version, 1);
+                    winners.push(targets);
+                }
+                (_, Err(error)) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+            }
+        }
+        let [winner] = winners[..] else { panic!("{} loads won", winners.len()) };
+        assert_eq!(neighbours_of_1(&store, None).await, keys(winner));
+        let graph = Graph::open_with(store.clone(), &OpenSettings::default()).await.unwrap();
+        let manifest = graph.manifest();
+        let named = manifest.segments.len() + manifest.tables.len();
+        assert_eq!(store.list("data").await.unwrap().len(), named);
+        assert_eq!(store.list("").await.unwrap().len(), named + 2, "beside data there are a manifest and a hint");
+    }
+}

@@ -188,8 +188,9 @@ impl Snapshot {
     /// edge type, direction and position. One wave, and one for properties in conditions.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] if a condition names no property or compares it with a wrong value; the
-    /// store's; [`EngineError::Format`] if a block is damaged.
+    /// [`EngineError::NotFound`] if the graph has no edge label of that name; [`EngineError::Invalid`] if a
+    /// condition names no property or compares it with a wrong value; the store's; [`EngineError::Format`] if
+    /// a block is damaged.
     pub async fn neighbours(
         &self,
         frontier: &Frontier,
@@ -197,7 +198,7 @@ impl Snapshot {
         after: Wave,
         meter: &Meter,
     ) -> Result<(Vec<Neighbour>, Wave), EngineError> {
-        self.check_predicates(hop)?;
+        self.check_hop(hop)?;
         let plan = self.plan_hop(frontier, hop, after, meter).await?;
         let mut sink = EdgeSink { edges: Vec::new() };
         let touched = self.touch_predicates(frontier, hop, after, meter);

@@ -174,7 +174,8 @@ impl Query {
     /// position. One wave, and one more for a condition on properties.
     ///
     /// # Errors
-    /// The store's; [`Invalid`](ErrorKind::Invalid) if a condition of the hop cannot be.
+    /// [`NotFound`](ErrorKind::NotFound) if the graph has no edge label of that name;
+    /// [`Invalid`](ErrorKind::Invalid) if a condition of the hop cannot be; the store's.
     pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Neighbour>, Error> {
         let frontier = vertices.iter().copied().collect();
         let (edges, wave) = self.snapshot.neighbours(&frontier, hop, self.wave, &self.meter).await?;

@@ -1,5 +1,6 @@
 //! The facade on real data, on real stores, against other systems' answers and a naive oracle.
 #![allow(clippy::unwrap_used)]
 
+mod oracle;
 mod s3;
 mod snb;

@@ -7,9 +7,8 @@
 
 use std::{path::Path, sync::Arc};
 
-use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array, cast::AsArray, types::UInt64Type};
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array, cast::AsArray, types::UInt64Type};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use arrow_select::take::take_record_batch;
 use hoplake_format::{DegreeSummary, Direction, EdgeTypeId, Property, TableOwner, TableRef};
 
 use super::{
@@ -28,16 +27,11 @@ const OWN_COLUMNS: usize = 4;
 /// Edges of one type, both ends resolved.
 pub(crate) struct ResolvedEdges<'a> {
     /// Ordinals of the sources.
-    pub(crate) sources: &'a [u64],
+    pub(crate) sources: Vec<u64>,
     /// Ordinals of the targets.
-    pub(crate) targets: &'a [u64],
-    /// Which rows of the batch they are.
-    pub(crate) rows: &'a [u32],
-    /// Columns are the properties.
-    pub(crate) properties: &'a RecordBatch,
-    /// The number of the input and the line of each edge.
-    pub(crate) inputs: &'a [u32],
-    pub(crate) lines: &'a [u64],
+    pub(crate) targets: Vec<u64>,
+    /// Columns from the third on are input, line and the properties.
+    pub(crate) batch: &'a RecordBatch,
 }
 
 /// How many bits the ordinals below `count` need.
@@ -93,14 +87,14 @@ impl EdgeSorter {
 
     /// Takes edges.
     pub(crate) fn push(&mut self, edges: &ResolvedEdges<'_>) -> Result<(), IngestError> {
-        let ends = edges.sources.iter().zip(edges.targets);
+        let ends = edges.sources.iter().zip(&edges.targets);
         match self {
             // A shift by all 64 bits can only be of 0: then the label has one vertex at most.
             Self::Packed(packed) => packed.push(ends, |near, far, bits| near.checked_shl(bits).unwrap_or(0) | far),
             Self::Wide(packed) => packed.push(ends, |near, far, bits| u128::from(near) << bits | u128::from(far)),
             Self::Rows { out, into } => {
-                out.push(row_batch(edges, edges.sources, edges.targets)?)?;
-                into.push(row_batch(edges, edges.targets, edges.sources)?)
+                out.push(row_batch(edges.batch, &edges.sources, &edges.targets)?)?;
+                into.push(row_batch(edges.batch, &edges.targets, &edges.sources)?)
             }
         }
     }
@@ -133,23 +127,14 @@ fn row_schema(properties: &[Property]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn row_batch(edges: &ResolvedEdges<'_>, near: &[u64], far: &[u64]) -> Result<RecordBatch, IngestError> {
+/// Replaces the ends of resolved edges by the ordinals of one direction.
+fn row_batch(batch: &RecordBatch, near: &[u64], far: &[u64]) -> Result<RecordBatch, IngestError> {
     let numbers = |values: &[u64]| -> ArrayRef { Arc::new(UInt64Array::from(values.to_vec())) };
-    let mut columns = vec![
-        numbers(near),
-        numbers(far),
-        Arc::new(UInt32Array::from(edges.inputs.to_vec())) as ArrayRef,
-        numbers(edges.lines),
-    ];
-    let whole = edges.rows.len() == edges.properties.num_rows();
-    let properties = if whole {
-        edges.properties.clone()
-    } else {
-        take_record_batch(edges.properties, &UInt32Array::from(edges.rows.to_vec()))?
-    };
-    columns.extend(properties.columns().iter().cloned());
-    let mut fields = row_schema(&[]).fields().to_vec();
-    fields.extend(properties.schema().fields().iter().cloned());
+    let mut columns = vec![numbers(near), numbers(far)];
+    columns.extend(batch.columns()[2..].iter().cloned());
+    let schema = batch.schema();
+    let mut fields = row_schema(&[]).fields()[..2].to_vec();
+    fields.extend(schema.fields()[2..].iter().cloned());
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 

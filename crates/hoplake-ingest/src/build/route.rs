@@ -2,12 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use arrow_array::{
-    ArrayRef, RecordBatch, UInt32Array, UInt64Array,
-    cast::AsArray,
-    types::{UInt32Type, UInt64Type},
-};
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array, cast::AsArray, types::UInt64Type};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::take::take_record_batch;
 use hoplake_format::{LabelId, VertexId};
 
 use super::{
@@ -184,47 +181,44 @@ struct TypeSorters<'a, 'b> {
 
 impl EdgeSink for TypeSorters<'_, '_> {
     fn edges(&mut self, table: usize, batch: &RecordBatch) -> Result<(), IngestError> {
-        let sources = batch.column(0).as_primitive::<UInt64Type>().values();
-        let targets = batch.column(1).as_primitive::<UInt64Type>().values();
-        let input = batch.column(2).as_primitive::<UInt32Type>().values();
-        let lines = batch.column(3).as_primitive::<UInt64Type>().values();
-        let columns: Vec<_> = (4..batch.num_columns()).collect();
-        let properties = batch.project(&columns)?;
-        // Mostly all rows are of one type; where labels are mixed, each type takes its rows.
-        let kind = |row: usize| (parts(sources[row]).0, parts(targets[row]).0);
-        let mut kinds: Vec<_> = (0..sources.len()).map(kind).collect();
-        kinds.dedup();
-        kinds.sort_unstable();
-        kinds.dedup();
-        for (source, target) in kinds {
-            let of_kind: Vec<u32> =
-                (0..sources.len()).filter(|row| kind(*row) == (source, target)).map(|row| row as u32).collect();
-            let ordinals = |label: LabelId, vertices: &[u64]| -> Vec<u64> {
-                let old = of_kind.iter().map(|row| parts(vertices[*row as usize]).1);
-                match self.permutation {
-                    None => old.collect(),
-                    Some(permutation) => {
-                        old.map(|old| permutation[usize::from(label.0)][old as usize].into()).collect()
-                    }
-                }
-            };
-            let (near, far) = (ordinals(source, sources), ordinals(target, targets));
-            let of_lines: Vec<u64> = of_kind.iter().map(|row| lines[*row as usize]).collect();
-            let edges = ResolvedEdges {
-                sources: &near,
-                targets: &far,
-                rows: &of_kind,
-                properties: &properties,
-                inputs: &of_kind.iter().map(|row| input[*row as usize]).collect::<Vec<_>>(),
-                lines: &of_lines,
-            };
-            self.sorter(table, source, target)?.push(&edges)?;
+        let ends = [0, 1].map(|column| batch.column(column).as_primitive::<UInt64Type>().values());
+        let [Some(source), Some(target)] = ends.map(|end| end.first()) else { return Ok(()) };
+        let labels = (parts(*source).0, parts(*target).0);
+        let alike = |end: &[u64], label| end.iter().all(|vertex| parts(*vertex).0 == label);
+        if alike(ends[0], labels.0) && alike(ends[1], labels.1) {
+            return self.push(table, labels, batch);
+        }
+        // Where labels are mixed, each type takes its rows.
+        let label_of = |row: usize| (parts(ends[0][row]).0, parts(ends[1][row]).0);
+        let mut rows: BTreeMap<_, Vec<u32>> = BTreeMap::new();
+        (0..batch.num_rows()).for_each(|row| rows.entry(label_of(row)).or_default().push(row as u32));
+        for (labels, rows) in rows {
+            self.push(table, labels, &take_record_batch(batch, &UInt32Array::from(rows))?)?;
         }
         Ok(())
     }
 }
 
 impl TypeSorters<'_, '_> {
+    /// Takes edges of one type.
+    fn push(
+        &mut self,
+        table: usize,
+        (source, target): (LabelId, LabelId),
+        batch: &RecordBatch,
+    ) -> Result<(), IngestError> {
+        let permutation = self.permutation;
+        let ordinals = |column: usize, label: LabelId| -> Vec<u64> {
+            let old = batch.column(column).as_primitive::<UInt64Type>().values().iter().map(|vertex| parts(*vertex).1);
+            match permutation {
+                None => old.collect(),
+                Some(permutation) => old.map(|old| permutation[usize::from(label.0)][old as usize].into()).collect(),
+            }
+        };
+        let (sources, targets) = (ordinals(0, source), ordinals(1, target));
+        self.sorter(table, source, target)?.push(&ResolvedEdges { sources, targets, batch })
+    }
+
     fn sorter(&mut self, table: usize, source: LabelId, target: LabelId) -> Result<&mut EdgeSorter, IngestError> {
         let count = |label: LabelId| self.counts[usize::from(label.0)];
         match self.types.entry((table, source, target)) {

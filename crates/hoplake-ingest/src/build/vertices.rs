@@ -34,29 +34,31 @@ pub(crate) struct SortedVertices {
     previous: Option<(Key, u32, u64)>,
 }
 
-/// Sorts the rows of tables that share inputs.
+/// One thread's sorters for the tables that share inputs.
 struct TableSorters {
-    /// For each table of the group: its number, its sorter, and one for each list property.
-    tables: Vec<(usize, BatchSorter, Vec<(usize, BatchSorter)>)>,
+    tables: Vec<OfTable>,
+}
+
+/// The sorters of one table: one for its rows and one for each list property.
+struct OfTable {
+    table: usize,
+    rows: BatchSorter,
+    lists: Vec<(usize, BatchSorter)>,
 }
 
 impl Worker for TableSorters {
     fn take(&mut self, input: usize, chunk: Chunk) -> Result<(), IngestError> {
         let batch = with_origin(input, &chunk)?;
-        let sorter = match chunk.feed {
-            Feed::Vertices { table } => self.of(table).map(|(_, sorter, _)| sorter),
-            Feed::ListValues { table, property } => self.of(table).and_then(|(_, _, lists)| {
-                lists.iter_mut().find(|(number, _)| *number == property).map(|(_, sorter)| sorter)
-            }),
-            Feed::Edges { .. } => None,
-        };
-        sorter.map_or(Ok(()), |sorter| sorter.push(batch))
-    }
-}
-
-impl TableSorters {
-    fn of(&mut self, table: usize) -> Option<&mut (usize, BatchSorter, Vec<(usize, BatchSorter)>)> {
-        self.tables.iter_mut().find(|(number, ..)| *number == table)
+        let (Feed::Vertices { table } | Feed::ListValues { table, .. } | Feed::Edges { table }) = chunk.feed;
+        let Some(of_table) = self.tables.iter_mut().find(|of_table| of_table.table == table) else { return Ok(()) };
+        match chunk.feed {
+            Feed::Vertices { .. } => of_table.rows.push(batch),
+            Feed::ListValues { property, .. } => {
+                let list = of_table.lists.iter_mut().find(|(number, _)| *number == property);
+                list.map_or(Ok(()), |(_, sorter)| sorter.push(batch))
+            }
+            Feed::Edges { .. } => Ok(()),
+        }
     }
 }
 
@@ -124,7 +126,7 @@ pub(crate) fn sort_vertices(
                 Ok((property, BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?))
             });
             let lists = lists.collect::<Result<Vec<_>, IngestError>>()?;
-            Ok((*number, BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?, lists))
+            Ok(OfTable { table: *number, rows: BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?, lists })
         });
         Ok(TableSorters { tables: sorters.collect::<Result<_, IngestError>>()? })
     };
@@ -143,9 +145,9 @@ fn merge(
     let mut merged = Vec::with_capacity(wanted.len());
     for table in wanted {
         let (mut rows, mut lists): (Vec<_>, Vec<(usize, Vec<_>)>) = (Vec::new(), Vec::new());
-        for (_, sorter, of_lists) in workers.iter_mut().filter_map(Iterator::next) {
-            rows.push(sorter);
-            for (property, sorter) in of_lists {
+        for of_table in workers.iter_mut().filter_map(Iterator::next) {
+            rows.push(of_table.rows);
+            for (property, sorter) in of_table.lists {
                 match lists.iter_mut().find(|(number, _)| *number == property) {
                     Some((_, sorters)) => sorters.push(sorter),
                     None => lists.push((property, vec![sorter])),

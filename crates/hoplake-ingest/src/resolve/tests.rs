@@ -130,6 +130,19 @@ fn integers_take_less_than_twenty_bytes_a_key() {
     assert!(table.memory_bytes() <= 20 * keys.len());
 }
 
+/// Among so many keys of one shape some share the 28 bits of the hash that are kept, both within the table
+/// and between a key that is there and one that is not.
+#[test]
+fn strings_with_like_hashes_are_told_apart() {
+    let keys: Vec<String> = (0..120_000).map(|i| format!("{i:06}x")).collect();
+    let top = |key: &String| strings::hash(key) >> 36;
+    let mut tops: HashMap<u64, [u32; 2]> = HashMap::new();
+    keys.iter().enumerate().for_each(|(position, key)| tops.entry(top(key)).or_default()[position % 2] += 1);
+    assert!(tops.values().any(|count| count[0] > 1) && tops.values().any(|count| count[0] > 0 && count[1] > 0));
+    let even: Vec<String> = keys.iter().step_by(2).cloned().collect();
+    check_table(&vertices(&even, |_| 0), &keys);
+}
+
 #[test]
 fn what_is_not_a_table_is_refused() {
     let folder = tempfile::tempdir().unwrap();

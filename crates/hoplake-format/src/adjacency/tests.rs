@@ -201,6 +201,25 @@ fn a_hub_spans_blocks_and_others_follow_it() {
 }
 
 #[test]
+fn each_field_of_the_header_may_be_nothing_or_its_most() {
+    let section: Section = (0..200).map(|source| (source * 3, (0..source % 7 + 1).collect())).collect();
+    let bytes = &encode(&section, 4 << 10)[0].bytes;
+    for (at, len) in [(1, 1), (2, 2), (4, 2), (6, 4), (10, 6), (16, 6), (22, 6), (28, 4)] {
+        for value in [0x00, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at..at + len].fill(value);
+            read_all(&damaged);
+            // No lists, no edges, no sources: nothing that an encoder writes.
+            let impossible = value == 0 && [2, 4, 6].contains(&at);
+            assert!(!impossible || matches!(Block::parse(&damaged), Err(FormatError::Corrupt { .. })), "field at {at}");
+        }
+    }
+    let mut other = bytes.clone();
+    other[0] = 2;
+    assert!(matches!(Block::parse(&other), Err(FormatError::Unsupported { .. })));
+}
+
+#[test]
 fn what_cannot_be_written_is_refused() {
     assert!(matches!(BlockEncoder::new(100), Err(FormatError::Invalid(_))));
     let mut encoder = BlockEncoder::new(BLOCK_BYTES_DEFAULT).unwrap();

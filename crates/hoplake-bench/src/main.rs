@@ -5,11 +5,11 @@
 mod candidates;
 mod codecs;
 mod graphs;
-#[path = "../../hoplake-ingest/src/order.rs"]
-mod order;
+mod load;
 mod orders;
 mod rival_orders;
 mod timing;
+mod traverse;
 
 use clap::{Parser, Subcommand};
 
@@ -27,11 +27,17 @@ enum Verb {
     Codecs(codecs::Arguments),
     /// Size and blocks touched by the order of the vertices (RFC 0002).
     Orders(orders::Arguments),
+    /// Edges per second, peak memory and size of a load.
+    Load(load::Arguments),
+    /// Latency and edges per second of traversals from warm memory.
+    Traverse(traverse::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().verb {
         Verb::Codecs(arguments) => codecs::run(&arguments),
         Verb::Orders(arguments) => orders::run(&arguments),
+        Verb::Load(arguments) => load::run(&arguments),
+        Verb::Traverse(arguments) => traverse::run(&arguments),
     }
 }

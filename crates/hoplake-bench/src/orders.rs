@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::order::{by_degree, degrees, locality};
+use hoplake_ingest::order::{by_degree, degrees, locality};
 use anyhow::Result;
 use hoplake_format::adjacency::{BLOCK_BYTES_DEFAULT, Block, EncodedBlock, blocks_of};
 use hoplake_testkit::generate::SplitMix64;

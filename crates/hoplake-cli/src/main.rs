@@ -1,3 +1,88 @@
-//! The `hoplake` command.
+//! The `hoplake` command: one file a verb.
+//!
+//! Data goes to standard output, everything else to standard error; an error ends with a hint and a
+//! status that says of which kind it is (see [`failure`]).
 
-fn main() {}
+mod failure;
+mod opening;
+mod output;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tokio::runtime::Builder;
+
+/// A graph engine whose graphs live in object storage.
+///
+/// URL is a local folder or a place in a store: s3://bucket/prefix, gs://, az://, file://.
+/// Credentials come from the provider's usual environment variables.
+#[derive(Debug, Parser)]
+#[command(name = "hoplake", version, after_help = "New here? Run: hoplake quickstart")]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Quickstart(verbs::quickstart::Args),
+    Load(verbs::load::Args),
+    Info(verbs::info::Args),
+    Traverse(verbs::traverse::Args),
+    Neighbors(verbs::neighbors::Args),
+    Path(verbs::path::Args),
+    Khop(verbs::khop::Args),
+    Get(verbs::get::Args),
+    Verify(verbs::verify::Args),
+    Vacuum(verbs::vacuum::Args),
+}
+
+impl Verb {
+    async fn run(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Quickstart(args) => verbs::quickstart::run(args).await,
+            Self::Load(args) => verbs::load::run(args).await,
+            Self::Info(args) => verbs::info::run(args).await,
+            Self::Traverse(args) => verbs::traverse::run(args).await,
+            Self::Neighbors(args) => verbs::neighbors::run(args).await,
+            Self::Path(args) => verbs::path::run(args).await,
+            Self::Khop(args) => verbs::khop::run(args).await,
+            Self::Get(args) => verbs::get::run(args).await,
+            Self::Verify(args) => verbs::verify::run(args).await,
+            Self::Vacuum(args) => verbs::vacuum::run(args).await,
+        }
+    }
+
+    /// Its name and the graph it is about, for hints.
+    fn place(&self) -> (&'static str, &str) {
+        match self {
+            Self::Quickstart(_) => ("quickstart", "URL"),
+            Self::Load(args) => ("load", &args.url),
+            Self::Info(args) => ("info", &args.graph.url),
+            Self::Traverse(args) => ("traverse", &args.graph.url),
+            Self::Neighbors(args) => ("neighbors", &args.graph.url),
+            Self::Path(args) => ("path", &args.graph.url),
+            Self::Khop(args) => ("khop", &args.graph.url),
+            Self::Get(args) => ("get", &args.graph.url),
+            Self::Verify(args) => ("verify", &args.graph.url),
+            Self::Vacuum(args) => ("vacuum", &args.url),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let Cli { verb } = Cli::parse();
+    let outcome = Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(verb.run()));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let (name, url) = verb.place();
+            ExitCode::from(failure::report(&error, name, url))
+        }
+    }
+}

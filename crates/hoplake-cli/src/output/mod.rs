@@ -1,0 +1,98 @@
+//! What commands print: rows in four formats, numbers for people, profiles and progress.
+
+pub mod formats;
+pub mod numbers;
+pub mod pipe;
+pub mod profile;
+pub mod progress;
+pub mod rows;
+pub mod tables;
+
+use std::{
+    fs::File,
+    io::{BufWriter, IsTerminal, Write, stdout},
+    path::PathBuf,
+};
+
+use anyhow::Context;
+use clap::ValueEnum;
+
+use crate::failure::Failure;
+pub use pipe::Pipe;
+
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Columns for people
+    Table,
+    /// One JSON object a line
+    Json,
+    /// Comma-separated, with a header
+    Csv,
+    /// A Parquet file
+    Parquet,
+}
+
+/// Where rows go, and how.
+#[derive(Debug, Clone, clap::Args)]
+pub struct OutputArgs {
+    /// How to write the result; by default as the name of --output says, else a table
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// Standard output, in this format.
+    pub fn stdout(format: Format) -> Self {
+        Self { format: Some(format), output: None }
+    }
+
+    /// The format that was asked for, or that the name of the file implies.
+    pub fn format(&self) -> Format {
+        let extension = self.output.as_ref().and_then(|path| path.extension()).and_then(|extension| extension.to_str());
+        self.format.unwrap_or(match extension {
+            Some("json" | "jsonl" | "ndjson") => Format::Json,
+            Some("csv") => Format::Csv,
+            Some("parquet") => Format::Parquet,
+            _ => Format::Table,
+        })
+    }
+
+    /// Refuses, before any work is done, what could not be written.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.format() == Format::Parquet && self.output.is_none() && stdout().is_terminal() {
+            let message = "a terminal cannot show Parquet";
+            return Err(Failure::usage(message, "add --output FILE.parquet, or choose another --format"));
+        }
+        Ok(())
+    }
+
+    /// Refuses Parquet for what is not rows and columns.
+    pub fn check_text(&self, what: &str) -> Result<(), Failure> {
+        if self.format() == Format::Parquet {
+            let message = format!("{what} cannot be written as Parquet");
+            return Err(Failure::usage(message, "choose --format json or csv"));
+        }
+        Ok(())
+    }
+
+    /// Opens the place where rows go.
+    pub fn open(&self) -> anyhow::Result<Sink> {
+        let inner: Box<dyn Write + Send> = match &self.output {
+            Some(path) => Box::new(File::create(path).with_context(|| format!("could not create {}", path.display()))?),
+            None => Box::new(Pipe::stdout()),
+        };
+        Ok(BufWriter::new(inner))
+    }
+}
+
+/// Where rows go.
+pub type Sink = BufWriter<Box<dyn Write + Send>>;
+
+/// Writes one line of data to standard output.
+pub fn print_line(line: impl std::fmt::Display) -> anyhow::Result<()> {
+    Ok(writeln!(Pipe::stdout(), "{line}")?)
+}

@@ -1,0 +1,118 @@
+//! Rows of several labels as one table: `label`, `key`, then properties.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray, new_null_array};
+use arrow_cast::{can_cast_types, cast, display};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use hoplake::{Graph, Key, KeyType, Rows};
+
+/// The column of keys, as the engine calls it.
+const KEY_COLUMN: &str = "~key";
+
+/// The name of a property's column: its own, unless another column has it.
+pub fn column_name(property: &str, taken: &[&str]) -> String {
+    if taken.contains(&property) { format!("property.{property}") } else { property.to_owned() }
+}
+
+/// A batch with its label and key as columns before its properties.
+pub fn with_label(rows: &Rows) -> anyhow::Result<RecordBatch> {
+    let labels: ArrayRef = Arc::new(StringArray::from(vec![rows.label.as_str(); rows.batch.num_rows()]));
+    let mut fields = vec![Field::new("label", DataType::Utf8, false)];
+    let mut columns = vec![labels];
+    for (field, column) in rows.batch.schema().fields().iter().zip(rows.batch.columns()) {
+        let key = field.name() == KEY_COLUMN;
+        let name = if key { "key".into() } else { column_name(field.name(), &["label", "key"]) };
+        fields.push(Field::new(name, field.data_type().clone(), !key));
+        columns.push(column.clone());
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+/// The columns of an empty result.
+pub fn empty(graph: &Graph, select: &[String]) -> RecordBatch {
+    let all = || graph.schema().vertex_labels.iter().flat_map(|label| &label.properties);
+    let mut fields = vec![Field::new("label", DataType::Utf8, false), Field::new("key", DataType::Utf8, false)];
+    for name in select {
+        let kind =
+            all().find(|property| property.name == *name).map_or(DataType::Utf8, |property| property.kind.arrow());
+        fields.push(Field::new(column_name(name, &["label", "key"]), kind, true));
+    }
+    RecordBatch::new_empty(Arc::new(Schema::new(fields)))
+}
+
+/// Batches with the columns of all of them, in the order of first sight. A column that a batch lacks
+/// becomes nulls; one whose types differ becomes text.
+pub fn align(batches: &[RecordBatch]) -> anyhow::Result<Vec<RecordBatch>> {
+    let mut fields: Vec<Field> = Vec::new();
+    for batch in batches {
+        for field in batch.schema().fields() {
+            let everywhere = batches.iter().all(|batch| batch.column_by_name(field.name()).is_some());
+            match fields.iter_mut().find(|known| known.name() == field.name()) {
+                None => fields.push(field.as_ref().clone().with_nullable(field.is_nullable() || !everywhere)),
+                Some(known) if known.data_type() != field.data_type() => {
+                    *known = known.clone().with_data_type(DataType::Utf8);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    let schema: SchemaRef = Arc::new(Schema::new(fields));
+    batches.iter().map(|batch| fit(batch, &schema)).collect()
+}
+
+fn fit(batch: &RecordBatch, schema: &SchemaRef) -> anyhow::Result<RecordBatch> {
+    let columns = schema.fields().iter().map(|field| match batch.column_by_name(field.name()) {
+        None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+        Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),
+        Some(column) => as_text(column),
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = columns.collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+}
+
+/// A column as text, as the table shows it.
+pub fn as_text(column: &ArrayRef) -> anyhow::Result<ArrayRef> {
+    if !column.data_type().is_nested() && can_cast_types(column.data_type(), &DataType::Utf8) {
+        return Ok(cast(column, &DataType::Utf8)?);
+    }
+    let formatter = display::ArrayFormatter::try_new(column, &display::FormatOptions::default())?;
+    let text = (0..column.len()).map(|row| column.is_valid(row).then(|| formatter.value(row).to_string()));
+    Ok(Arc::new(text.collect::<StringArray>()))
+}
+
+/// Keys as a column: integers if all are, else text.
+pub fn keys(keys: &[Key]) -> ArrayRef {
+    if keys.iter().all(|key| key.key_type() == KeyType::Int64) {
+        let integers = keys.iter().map(|key| if let Key::Int64(key) = key { Some(*key) } else { None });
+        Arc::new(integers.collect::<arrow_array::Int64Array>())
+    } else {
+        Arc::new(keys.iter().map(|key| Some(key.to_string())).collect::<StringArray>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Int64Array;
+
+    use super::*;
+
+    fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+        RecordBatch::try_from_iter(columns).unwrap()
+    }
+
+    #[test]
+    fn columns_that_differ_become_one_table() {
+        let people = batch(vec![
+            ("key", Arc::new(Int64Array::from(vec![1, 2]))),
+            ("age", Arc::new(Int64Array::from(vec![3, 4]))),
+        ]);
+        let towns = batch(vec![("key", Arc::new(StringArray::from(vec!["a"])))]);
+        let aligned = align(&[people, towns]).unwrap();
+        assert_eq!(aligned[0].schema(), aligned[1].schema());
+        assert_eq!(aligned[0].column(0).as_ref(), &StringArray::from(vec!["1", "2"]) as &dyn Array);
+        assert_eq!((aligned[0].column(1).null_count(), aligned[1].column(1).null_count()), (0, 1));
+        assert_eq!(column_name("label", &["label", "key"]), "property.label");
+    }
+}

@@ -1,0 +1,122 @@
+//! `hoplake khop`: all vertices within some hops of one, each with its distance.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use hoplake::{Frontier, Hop, Query, Reached, StartKey, Traversal, VisitPolicy};
+use serde_json::json;
+
+use super::{
+    limits::{LimitArgs, processors},
+    traverse::print_count,
+};
+use crate::{
+    opening::GraphArgs,
+    output::{
+        Format, OutputArgs, formats, print_line,
+        profile::{Profile, ProfileFormat, Stopwatch},
+        rows,
+    },
+};
+
+/// Print the vertices within some hops of a vertex, with their distances
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The vertex itself does not count.
+
+Example: how many people are within three friendships of person 933
+  hoplake khop s3://bucket/social Person:933 --depth 3 --hop both:knows --count")]
+pub struct Args {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// The vertex
+    #[arg(value_name = "LABEL:KEY")]
+    vertex: StartKey,
+    /// How many hops
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    depth: usize,
+    /// What a hop may follow: a direction, edge labels and conditions
+    #[arg(long, value_name = "HOP", default_value = "both")]
+    hop: Hop,
+    /// Properties to print beside label and key
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "count")]
+    select: Vec<String>,
+    /// Print only how many there are; in JSON by distance too
+    #[arg(long, conflicts_with = "limit")]
+    count: bool,
+    /// Print at most this many rows, nearest first
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Say on standard error what each step took
+    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
+    profile: Option<ProfileFormat>,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// Runs the verb.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    args.output.check()?;
+    let opened = args.graph.open().await?;
+    let mut query = opened.graph.query();
+    let stopwatch = Stopwatch::start(&query);
+    let starts = query.named(std::slice::from_ref(&args.vertex)).await?;
+    let look_up = stopwatch.stop(&query);
+    let hops = vec![args.hop.clone(); args.depth];
+    let traversal = Traversal {
+        starts,
+        hops: hops.clone(),
+        visit: VisitPolicy::Global,
+        parallelism: processors(),
+        limits: args.limits.limits(),
+        ..Traversal::default()
+    };
+    let reached = query.traverse(traversal).await?;
+    let stopwatch = Stopwatch::start(&query);
+    if args.count {
+        count(args, &reached)?;
+    } else {
+        let batches = read_rows(args, &mut query, &reached).await?;
+        formats::write(&args.output, &batches, with_distance(&rows::empty(&opened.graph, &args.select), 0)?)?;
+    }
+    if let Some(format) = args.profile {
+        let profile = Profile::new(*opened.graph.prices(), opened.cost).look_up(look_up);
+        profile.hops(&hops, &reached.profile).properties(stopwatch.stop(&query)).print(format);
+    }
+    Ok(())
+}
+
+fn count(args: &Args, reached: &Reached) -> anyhow::Result<()> {
+    let by_depth: Vec<_> = reached.depths.iter().skip(1).map(|depth| depth.len() as u64).collect();
+    let count = by_depth.iter().sum();
+    match args.output.format() {
+        Format::Json => print_line(json!({"count": count, "by_depth": by_depth})),
+        _ => args.output.check_text("a count").map_err(Into::into).and_then(|()| print_count(count, &args.output)),
+    }
+}
+
+async fn read_rows(args: &Args, query: &mut Query, reached: &Reached) -> anyhow::Result<Vec<RecordBatch>> {
+    let mut left = args.limit.unwrap_or(usize::MAX);
+    let mut batches = Vec::new();
+    for (distance, depth) in (0u64..).zip(&reached.depths).skip(1) {
+        let wanted: Frontier = depth.vertices().take(left).collect();
+        left -= wanted.len();
+        for labelled in query.properties(&wanted, &args.select).await? {
+            batches.push(with_distance(&rows::with_label(&labelled)?, distance)?);
+        }
+    }
+    Ok(batches)
+}
+
+fn with_distance(batch: &RecordBatch, distance: u64) -> anyhow::Result<RecordBatch> {
+    let taken = batch.column_by_name("distance").is_some();
+    let distances: ArrayRef = Arc::new(UInt64Array::from(vec![distance; batch.num_rows()]));
+    let name = if taken { "khop.distance" } else { "distance" };
+    let mut fields = vec![Arc::new(Field::new(name, DataType::UInt64, false))];
+    fields.extend(batch.schema().fields().iter().cloned());
+    let columns = [distances].into_iter().chain(batch.columns().iter().cloned()).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}

@@ -1,0 +1,45 @@
+//! Limits of a query, and how its threads are chosen; shared by the verbs that follow hops.
+
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use hoplake::Limits;
+
+/// What ends a query before it is done.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitArgs {
+    /// End the query after this time, as in 500ms or 2m
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    timeout: Option<Duration>,
+    /// End the query when it has visited more vertices, over all depths
+    #[arg(long, value_name = "N")]
+    max_vertices: Option<u64>,
+    /// End the query when it has sent more requests to the store
+    #[arg(long, value_name = "N")]
+    max_requests: Option<u64>,
+    /// End the query when it has read more bytes from the store, as in 64MiB
+    #[arg(long, value_name = "SIZE")]
+    max_bytes: Option<ByteSize>,
+    /// End the query when it has cost more US dollars
+    #[arg(long, value_name = "USD")]
+    max_usd: Option<f64>,
+}
+
+impl LimitArgs {
+    /// As the engine takes them.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            timeout: self.timeout,
+            vertices_max: self.max_vertices,
+            requests_max: self.max_requests,
+            bytes_max: self.max_bytes.map(|size| size.as_u64()),
+            usd_max: self.max_usd,
+        }
+    }
+}
+
+/// As many threads as there are processors.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

@@ -1,0 +1,185 @@
+//! `hoplake load`: files into a graph.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::Context;
+use bytesize::ByteSize;
+use clap::ValueEnum;
+use hoplake::{BadRowPolicy, Error, ErrorKind, LoadOptions, LoadReport, VertexOrder, load_with};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{
+    failure::Failure,
+    opening::open_store,
+    output::{numbers, print_line, progress::LoadBars},
+};
+
+/// Load files into a graph
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The layout of the files is recognised: LDBC SNB, Gremlin CSV (~id, ~label, ~from, ~to), neo4j-admin CSV
+(:ID, :LABEL, :START_ID, :END_ID, :TYPE), edge lists, CSV or Parquet, also as .gz or .zst. Anything else
+is loaded with a mapping. Nothing of the graph is visible until all of it is.
+
+Example:
+  hoplake load s3://bucket/social --from ./social-network --memory 4GiB")]
+pub struct Args {
+    /// Where the graph is to be: a folder, or s3://bucket/prefix, gs://, az://, file://
+    pub url: String,
+    /// Files and folders to load; may be repeated
+    #[arg(long, value_name = "PATH", num_args = 1.., required = true)]
+    from: Vec<PathBuf>,
+    /// A TOML file that says which column of which file is what
+    #[arg(long, value_name = "FILE.toml")]
+    mapping: Option<PathBuf>,
+    /// Budget of memory; what does not fit is sorted in temporary files
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    memory: ByteSize,
+    /// Threads; all processors by default
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Where temporary files go; the system's folder by default
+    #[arg(long, value_name = "FOLDER")]
+    temp_dir: Option<PathBuf>,
+    /// The order of vertices: by key, or neighbours close to each other
+    #[arg(long, value_enum, default_value = "keys")]
+    order: OrderName,
+    /// Size of a block of adjacency
+    #[arg(long, value_name = "SIZE")]
+    block_size: Option<ByteSize>,
+    /// What to do with rows that cannot be loaded
+    #[arg(long, value_enum, default_value = "stop")]
+    bad_rows: BadRowsName,
+    /// Where rows go that are skipped, as CSV
+    #[arg(long, value_name = "FILE", default_value = "rejects.csv")]
+    rejects: PathBuf,
+    /// Load over a graph that is there; its versions stay readable
+    #[arg(long)]
+    replace: bool,
+    /// A message to keep with the version
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    message: String,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The order of vertices.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OrderName {
+    /// By key
+    Keys,
+    /// Neighbours close to each other
+    Locality,
+}
+
+/// What to do with rows that cannot be loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BadRowsName {
+    /// The first ends the load
+    Stop,
+    /// They are left out, and written to --rejects
+    Skip,
+}
+
+impl Args {
+    fn options(&self) -> LoadOptions {
+        let defaults = LoadOptions::from_paths(&self.from);
+        LoadOptions {
+            mapping: self.mapping.clone(),
+            memory_bytes: self.memory.as_u64(),
+            threads: self.threads.unwrap_or(defaults.threads).max(1),
+            temp_dir: self.temp_dir.clone(),
+            order: match self.order {
+                OrderName::Keys => VertexOrder::Keys,
+                OrderName::Locality => VertexOrder::Locality,
+            },
+            block_bytes: self.block_size.map_or(defaults.block_bytes, |size| size.as_u64() as usize),
+            bad_rows: match self.bad_rows {
+                BadRowsName::Stop => BadRowPolicy::Stop,
+                BadRowsName::Skip => BadRowPolicy::Skip(self.rejects.clone()),
+            },
+            replace: self.replace,
+            message: self.message.clone(),
+            ..defaults
+        }
+    }
+
+    fn explain(&self, error: Error) -> anyhow::Error {
+        let hint = match error.kind() {
+            ErrorKind::Conflict => "add --replace, or load to another place",
+            ErrorKind::Invalid if self.bad_rows == BadRowsName::Stop && error.to_string().contains(", line ") => {
+                "correct the file, or add --bad-rows skip to load the rest and put such rows aside"
+            }
+            ErrorKind::Invalid if error.to_string().starts_with("could not read") => {
+                "check that it is there and that you may read it"
+            }
+            ErrorKind::Invalid => "hoplake load --help lists the layouts it knows, and what a mapping is for",
+            _ => return error.into(),
+        };
+        Failure::of(&error, hint).into()
+    }
+}
+
+/// Runs the verb.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    let report = load(&args.url, args.options()).await?.map_err(|error| args.explain(error))?;
+    if report.bad_rows > 0 {
+        eprintln!(
+            "{} left out; see {}",
+            numbers::counted(report.bad_rows, "row was", "rows were"),
+            args.rejects.display()
+        );
+    }
+    if args.json { print_line(report_json(&report)) } else { print_line(report_text(&args.url, &report)) }
+}
+
+/// Loads with bars, and leaves no temporary files when it is interrupted.
+pub async fn load(url: &str, mut options: LoadOptions) -> anyhow::Result<Result<LoadReport, Error>> {
+    let store = open_store(url)?;
+    let temp = match &options.temp_dir {
+        Some(folder) => TempDir::with_prefix_in("hoplake-load-", folder),
+        None => TempDir::with_prefix("hoplake-load-"),
+    };
+    let temp = temp.context("could not make a folder for temporary files")?;
+    options.temp_dir = Some(temp.path().to_owned());
+    let bars = Arc::new(LoadBars::new());
+    let outcome = tokio::select! {
+        outcome = load_with(store, options, bars.clone()) => outcome,
+        _ = tokio::signal::ctrl_c() => {
+            bars.clear();
+            // Its threads cannot be waited for: they may be in the middle of a long step.
+            let _ = temp.close();
+            eprintln!("error: interrupted; nothing of this load is visible\nhint: hoplake vacuum {url} removes what it left");
+            std::process::exit(130);
+        }
+    };
+    bars.clear();
+    Ok(outcome)
+}
+
+/// One line on what a load did.
+pub fn report_text(url: &str, report: &LoadReport) -> String {
+    format!(
+        "loaded {} and {} into {url}, version {}: {}, {:.2} bytes per directed edge, in {}",
+        numbers::counted(report.vertices, "vertex", "vertices"),
+        numbers::counted(report.edges, "edge", "edges"),
+        report.version,
+        numbers::bytes(report.bytes),
+        report.bytes_per_directed_edge,
+        numbers::time(report.time)
+    )
+}
+
+fn report_json(report: &LoadReport) -> serde_json::Value {
+    json!({
+        "version": report.version,
+        "vertices": report.vertices,
+        "edges": report.edges,
+        "bad_rows": report.bad_rows,
+        "bytes": report.bytes,
+        "bytes_per_directed_edge": report.bytes_per_directed_edge,
+        "time_ms": report.time.as_millis() as u64,
+    })
+}

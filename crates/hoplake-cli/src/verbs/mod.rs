@@ -1,0 +1,14 @@
+//! The verbs, one file each: its arguments, and what it does.
+
+pub mod get;
+pub mod info;
+pub mod khop;
+mod limits;
+pub mod load;
+pub mod neighbors;
+pub mod path;
+mod paths;
+pub mod quickstart;
+pub mod traverse;
+pub mod vacuum;
+pub mod verify;

@@ -1,0 +1,170 @@
+//! `hoplake neighbors`: the edges of a vertex, with properties of the edge or of the vertex at its other end.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
+use arrow_schema::{DataType, Field, Schema as ArrowSchema};
+use arrow_select::interleave::interleave;
+use hoplake::{ErrorKind, Frontier, Graph, Hop, Neighbour, Query, StartKey};
+
+use super::traverse::print_count;
+use crate::{
+    failure::Failure,
+    opening::{GraphArgs, check_hop},
+    output::{OutputArgs, formats, numbers, rows},
+};
+
+/// Print the edges of a vertex and where they lead
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A name in --select is a property of the edge if its type has it, else of the vertex at the other end.
+
+Example: whom person 933 knows, and since when
+  hoplake neighbors s3://bucket/social Person:933 --hop both:knows --select creationDate,firstName")]
+pub struct Args {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// The vertex
+    #[arg(value_name = "LABEL:KEY")]
+    vertex: StartKey,
+    /// What to follow: a direction, edge labels and conditions
+    #[arg(long, value_name = "HOP", default_value = "out")]
+    hop: Hop,
+    /// Properties to print, of the edge or of the vertex at its other end
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "count")]
+    select: Vec<String>,
+    /// Print only how many edges there are
+    #[arg(long, conflicts_with = "limit")]
+    count: bool,
+    /// Print at most this many rows
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Runs the verb.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    args.output.check()?;
+    let opened = args.graph.open().await?;
+    let graph = &opened.graph;
+    check_hop(graph.schema(), &args.hop)?;
+    check_select(graph, &args.select)?;
+    let mut query = graph.query();
+    let vertex = query.named(std::slice::from_ref(&args.vertex)).await?;
+    if args.count {
+        args.output.check_text("a count")?;
+        let degrees = query.degrees(&vertex, &args.hop).await?;
+        return print_count(degrees.iter().map(|degree| degree.edges).sum(), &args.output);
+    }
+    let mut edges = query.neighbors(&vertex, &args.hop).await?;
+    let all = edges.len();
+    edges.truncate(args.limit.unwrap_or(all));
+    let batch = read_rows(graph, &mut query, &edges, &args.select).await?;
+    let empty = batch.slice(0, 0);
+    formats::write(&args.output, &[batch], empty)?;
+    if edges.len() < all {
+        eprintln!(
+            "{} of {}; --limit shows more",
+            numbers::count(edges.len() as u64),
+            numbers::counted(all as u64, "edge", "edges")
+        );
+    }
+    Ok(())
+}
+
+fn check_select(graph: &Graph, select: &[String]) -> Result<(), Failure> {
+    let schema = graph.schema();
+    let of_vertices = schema.vertex_labels.iter().flat_map(|label| &label.properties);
+    let of_edges = schema.edge_types.iter().flat_map(|edge| &edge.properties);
+    let known: BTreeSet<_> = of_vertices.chain(of_edges).map(|property| property.name.as_str()).collect();
+    let Some(missing) = select.iter().find(|name| !known.contains(name.as_str())) else { return Ok(()) };
+    let known: Vec<_> = known.into_iter().collect();
+    let message = format!("neither an edge nor a vertex has a property {missing:?}");
+    Err(Failure::new(ErrorKind::NotFound, message, format!("the properties are {}", known.join(", "))))
+}
+
+/// One row an edge: its label and direction, the vertex at its other end, and what was selected.
+async fn read_rows(
+    graph: &Graph,
+    query: &mut Query,
+    edges: &[Neighbour],
+    select: &[String],
+) -> anyhow::Result<RecordBatch> {
+    let ends: Vec<_> = edges.iter().map(|edge| edge.to).collect();
+    let labels: StringArray = ends.iter().map(|vertex| Some(query.label_of(*vertex))).collect();
+    let edge_label = |edge: &Neighbour| graph.schema().edge_type(edge.edge_type).map(|edge| edge.label.as_str());
+    let edge_labels: StringArray = edges.iter().map(edge_label).collect();
+    let directions: StringArray = edges.iter().map(|edge| Some(edge.direction.to_string())).collect();
+    let keys = rows::keys(&query.keys_of(&ends).await?);
+    let mut columns: Vec<(String, ArrayRef)> = vec![
+        ("edge".into(), Arc::new(edge_labels)),
+        ("direction".into(), Arc::new(directions)),
+        ("label".into(), Arc::new(labels)),
+        ("key".into(), keys),
+    ];
+    let cells = Cells::read(graph, query, edges, select).await?;
+    for name in select {
+        let taken = ["edge", "direction", "label", "key"];
+        columns.push((rows::column_name(name, &taken), cells.column(name, edges.len())?));
+    }
+    let fields = columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), true));
+    let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
+    Ok(RecordBatch::try_new(schema, columns.into_iter().map(|(_, column)| column).collect())?)
+}
+
+/// Batches of properties, and for each of their rows the edges that it belongs to. Earlier batches win.
+struct Cells(Vec<(RecordBatch, Vec<(usize, usize)>)>);
+
+impl Cells {
+    async fn read(graph: &Graph, query: &mut Query, edges: &[Neighbour], select: &[String]) -> anyhow::Result<Self> {
+        let mut batches = Vec::new();
+        if select.is_empty() {
+            return Ok(Self(batches));
+        }
+        for rows in query.edge_properties(edges, select).await? {
+            let places = rows.positions.iter().enumerate().map(|(row, edge)| (*edge, row)).collect();
+            batches.push((rows.batch, places));
+        }
+        let of_vertices: Vec<_> = select.iter().filter(|name| has_vertex_property(graph, name)).cloned().collect();
+        if of_vertices.is_empty() {
+            return Ok(Self(batches));
+        }
+        let ends: Frontier = edges.iter().map(|edge| edge.to).collect();
+        for rows in query.properties(&ends, &of_vertices).await? {
+            let label = graph.schema().label_id(&rows.label);
+            let ordinals = label.map_or(&[][..], |label| ends.ordinals(label));
+            let mine = edges.iter().enumerate().filter(|(_, edge)| Some(edge.to.label()) == label);
+            let places = mine.filter_map(|(at, edge)| Some((at, ordinals.binary_search(&edge.to.ordinal()).ok()?)));
+            batches.push((rows.batch, places.collect()));
+        }
+        Ok(Self(batches))
+    }
+
+    /// The values of one property, one an edge; null where neither edge nor vertex has it.
+    fn column(&self, name: &str, edges: usize) -> anyhow::Result<ArrayRef> {
+        let mut sources: Vec<ArrayRef> = Vec::new();
+        let mut places: Vec<Option<(usize, usize)>> = vec![None; edges];
+        for (batch, rows) in &self.0 {
+            let Some(values) = batch.column_by_name(name) else { continue };
+            for (edge, row) in rows {
+                places[*edge].get_or_insert((sources.len() + 1, *row));
+            }
+            sources.push(values.clone());
+        }
+        let first = sources.first().map_or(DataType::Utf8, |column| column.data_type().clone());
+        let kind = if sources.iter().all(|column| *column.data_type() == first) { first } else { DataType::Utf8 };
+        let texts = sources
+            .into_iter()
+            .map(|column| if *column.data_type() == kind { Ok(column) } else { rows::as_text(&column) });
+        let mut arrays = vec![new_null_array(&kind, 1)];
+        arrays.extend(texts.collect::<anyhow::Result<Vec<_>>>()?);
+        let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
+        let places: Vec<_> = places.into_iter().map(|place| place.unwrap_or((0, 0))).collect();
+        Ok(interleave(&arrays, &places)?)
+    }
+}
+
+fn has_vertex_property(graph: &Graph, name: &str) -> bool {
+    graph.schema().vertex_labels.iter().any(|label| label.properties.iter().any(|property| property.name == name))
+}

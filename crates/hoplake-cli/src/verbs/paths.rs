@@ -1,0 +1,91 @@
+//! Walks and paths as lines: `Person:933 -> Person:1`, or an array of `{label, key}` in JSON.
+
+use std::io::Write;
+
+use hoplake::{Key, Query, VertexId};
+use serde_json::{Value, json};
+
+use crate::output::{Format, OutputArgs, Pipe, Sink};
+
+/// The most walks that are printed when nobody says how many: there can be very many more than edges.
+pub const PATHS_MAX: usize = 1000;
+
+/// Walks that are named at a time: enough to share a look-up of keys, few enough to print as they come.
+const CHUNK: usize = 1024;
+
+/// Writes walks as they come.
+pub struct PathWriter {
+    sink: Sink,
+    format: Format,
+}
+
+impl PathWriter {
+    /// Opens the output; CSV gets its header.
+    pub fn new(output: &OutputArgs) -> anyhow::Result<Self> {
+        let mut sink = output.open()?;
+        if output.format() == Format::Csv {
+            writeln!(sink, "path")?;
+        }
+        Ok(Self { sink, format: output.format() })
+    }
+
+    /// Names walks and writes them, until there are no more or nobody reads on.
+    pub async fn write(
+        &mut self,
+        query: &mut Query,
+        paths: impl IntoIterator<Item = Vec<VertexId>>,
+    ) -> anyhow::Result<()> {
+        let mut paths = paths.into_iter();
+        loop {
+            let chunk: Vec<_> = paths.by_ref().take(CHUNK).collect();
+            if chunk.is_empty() || Pipe::is_closed() {
+                return Ok(());
+            }
+            for path in query.name_paths(&chunk).await? {
+                self.line(&path)?;
+            }
+        }
+    }
+
+    fn line(&mut self, path: &[(String, Key)]) -> anyhow::Result<()> {
+        match self.format {
+            Format::Json => writeln!(self.sink, "{}", json(path))?,
+            // Quotes are doubled within quotes.
+            Format::Csv => writeln!(self.sink, "\"{}\"", text(path).replace('"', "\"\""))?,
+            Format::Table | Format::Parquet => writeln!(self.sink, "{}", text(path))?,
+        }
+        Ok(())
+    }
+
+    /// Writes what is buffered.
+    pub fn finish(mut self) -> anyhow::Result<()> {
+        Ok(self.sink.flush()?)
+    }
+}
+
+fn text(path: &[(String, Key)]) -> String {
+    path.iter().map(|(label, key)| format!("{label}:{key}")).collect::<Vec<_>>().join(" -> ")
+}
+
+fn json(path: &[(String, Key)]) -> Value {
+    path.iter().map(|(label, key)| json!({"label": label, "key": key_json(key)})).collect()
+}
+
+fn key_json(key: &Key) -> Value {
+    match key {
+        Key::Int64(key) => json!(key),
+        Key::String(key) => json!(key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_written_for_people_and_programs() {
+        let path = [("Person".to_owned(), Key::Int64(933)), ("Tag".to_owned(), "a \"b\"".into())];
+        assert_eq!(text(&path), "Person:933 -> Tag:a \"b\"");
+        assert_eq!(json(&path).to_string(), r#"[{"label":"Person","key":933},{"label":"Tag","key":"a \"b\""}]"#);
+    }
+}

@@ -1,0 +1,189 @@
+//! `hoplake traverse`: from start vertices along hops to a set of vertices, its rows, its size or its walks.
+
+use clap::ValueEnum;
+use hoplake::{Hop, Query, StartKey, Strategy, Traversal, TraversalAnswer, TraversalRequest, VisitPolicy};
+use serde_json::json;
+
+use super::{
+    limits::{LimitArgs, processors},
+    paths::{PATHS_MAX, PathWriter},
+};
+use crate::{
+    failure::Failure,
+    opening::{GraphArgs, Opened},
+    output::{
+        Format, OutputArgs, Pipe, formats, numbers, print_line,
+        profile::{Profile, ProfileFormat, Stopwatch},
+        rows,
+    },
+};
+
+/// Follow hops from start vertices and print what they reach
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A hop is a direction (out, in or both), edge labels and conditions on the edge or the vertex reached:
+  out:knows    both:knows,likes    in    'out:knows[since>=2011-01-01][weight<3]'
+
+Example: the interests of friends of friends of person 933, and what finding them cost
+  hoplake traverse s3://bucket/social --start Person:933 --hop both:knows --hop both:knows \\
+      --hop out:hasInterest --select name,url --profile")]
+pub struct Args {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Start at this vertex; may be repeated
+    #[arg(long, value_name = "LABEL:KEY", required = true)]
+    start: Vec<StartKey>,
+    /// Follow this hop; may be repeated, in order
+    #[arg(long, value_name = "HOP")]
+    hop: Vec<Hop>,
+    /// In which order vertices are expanded
+    #[arg(long, value_enum, default_value = "bfs")]
+    strategy: StrategyName,
+    /// How often a vertex may appear
+    #[arg(long, value_enum, default_value = "per-depth")]
+    visit: VisitName,
+    /// Threads or, depth-first, vertices at a time; by default all processors, and 1 depth-first
+    #[arg(long, value_name = "N")]
+    parallelism: Option<usize>,
+    /// Properties to print beside label and key
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["count", "paths"])]
+    select: Vec<String>,
+    /// Print at most this many rows or walks; walks 1000 by default, rows all
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Print only how many vertices were reached
+    #[arg(long, conflicts_with_all = ["paths", "limit"])]
+    count: bool,
+    /// Print each walk from a start to the last hop
+    #[arg(long)]
+    paths: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Say on standard error what each step took
+    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
+    profile: Option<ProfileFormat>,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// In which order vertices are expanded.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StrategyName {
+    /// Breadth-first, level by level
+    Bfs,
+    /// Breadth-first, each block expanded when it arrives
+    BfsPipelined,
+    /// Depth-first
+    Dfs,
+}
+
+/// How often a vertex may appear.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum VisitName {
+    /// Once at each depth
+    PerDepth,
+    /// Only at the first depth that reaches it
+    Global,
+}
+
+impl Args {
+    fn traversal(&self) -> Traversal {
+        let (strategy, parallelism) = match self.strategy {
+            StrategyName::Bfs => (Strategy::Bfs, processors()),
+            StrategyName::BfsPipelined => (Strategy::BfsPipelined, processors()),
+            StrategyName::Dfs => (Strategy::Dfs, 1),
+        };
+        let visit = match self.visit {
+            VisitName::PerDepth => VisitPolicy::PerDepth,
+            VisitName::Global => VisitPolicy::Global,
+        };
+        Traversal {
+            hops: self.hop.clone(),
+            strategy,
+            visit,
+            parallelism: self.parallelism.unwrap_or(parallelism),
+            limits: self.limits.limits(),
+            ..Traversal::default()
+        }
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        self.output.check()?;
+        match (self.paths, self.count) {
+            (true, _) => self.output.check_text("walks"),
+            (_, true) => self.output.check_text("a count"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Runs the verb.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    args.check()?;
+    let opened = args.graph.open().await?;
+    let mut query = opened.graph.query();
+    let profile = if args.paths {
+        print_paths(args, &opened, &mut query).await?
+    } else {
+        let request = TraversalRequest {
+            starts: args.start.clone(),
+            traversal: args.traversal(),
+            select: (!args.count).then(|| args.select.clone()),
+            limit: args.limit,
+        };
+        let answer = query.run(&request).await?;
+        print_answer(args, &opened, &answer)?;
+        Profile::new(*opened.graph.prices(), opened.cost)
+            .look_up(answer.start_cost)
+            .hops(&args.hop, &answer.reached.profile)
+            .properties(answer.rows_cost)
+    };
+    if let Some(format) = args.profile {
+        profile.print(format);
+    }
+    Ok(())
+}
+
+fn print_answer(args: &Args, opened: &Opened, answer: &TraversalAnswer) -> anyhow::Result<()> {
+    let reached = answer.reached.last().len();
+    if args.count {
+        return print_count(reached as u64, &args.output);
+    }
+    let batches = answer.rows.iter().map(rows::with_label).collect::<anyhow::Result<Vec<_>>>()?;
+    formats::write(&args.output, &batches, rows::empty(&opened.graph, &args.select))?;
+    if let Some(limit) = args.limit.filter(|limit| *limit < reached) {
+        eprintln!(
+            "{} of {}; --limit shows more",
+            numbers::count(limit as u64),
+            numbers::counted(reached as u64, "vertex", "vertices")
+        );
+    }
+    Ok(())
+}
+
+/// Prints a number: bare for people and CSV, `{"count":N}` in JSON.
+pub(super) fn print_count(count: u64, output: &OutputArgs) -> anyhow::Result<()> {
+    match output.format() {
+        Format::Json => print_line(json!({"count": count})),
+        Format::Csv => print_line(format_args!("count\n{count}")),
+        Format::Table | Format::Parquet => print_line(numbers::count(count)),
+    }
+}
+
+async fn print_paths(args: &Args, opened: &Opened, query: &mut Query) -> anyhow::Result<Profile> {
+    let stopwatch = Stopwatch::start(query);
+    let starts = query.named(&args.start).await?;
+    let look_up = stopwatch.stop(query);
+    let (mut paths, reached) = query.paths(Traversal { starts, ..args.traversal() }).await?;
+    let stopwatch = Stopwatch::start(query);
+    let mut writer = PathWriter::new(&args.output)?;
+    let limit = args.limit.unwrap_or(PATHS_MAX);
+    writer.write(query, paths.by_ref().take(limit)).await?;
+    writer.finish()?;
+    if !Pipe::is_closed() && paths.next().is_some() {
+        let default = if args.limit.is_none() { "; --limit shows more" } else { "" };
+        eprintln!("the first {}{default}", numbers::counted(limit as u64, "walk", "walks"));
+    }
+    let profile = Profile::new(*opened.graph.prices(), opened.cost).look_up(look_up);
+    Ok(profile.hops(&args.hop, &reached.profile).properties(stopwatch.stop(query)))
+}

@@ -1,0 +1,115 @@
+//! Loading, looking at what was loaded, and looking after it.
+
+use crate::hoplake::{EDGES, PEOPLE, Shell};
+
+#[test]
+fn load_and_info_agree() {
+    let shell = Shell::empty();
+    shell.write("data/people.csv", PEOPLE);
+    shell.write("data/edges.csv", EDGES);
+    let args = ["load", "graph", "--from", "data", "--memory", "64MiB", "--message", "hello", "--json"];
+    let run = shell.run(&args).ok();
+    let report = &run.json()[0];
+    assert_eq!((&report["vertices"], &report["edges"], &report["version"]), (&5.into(), &6.into(), &1.into()));
+    assert_eq!(run.err, "");
+    let info = shell.run(&["info", "graph", "--json"]).ok().json().remove(0);
+    assert_eq!((&info["vertices"], &info["edges"], &info["message"]), (&5.into(), &6.into(), &"hello".into()));
+    let knows = info["edge_types"].as_array().unwrap().iter().find(|edge| edge["label"] == "knows").unwrap();
+    assert_eq!((&knows["source"], &knows["target"], &knows["count"]), (&"Person".into(), &"Person".into(), &4.into()));
+    assert_eq!(knows["degrees"]["out"]["max"], 2);
+    assert_eq!(knows["degrees"]["out"]["vertices"], 3);
+    let text = shell.run(&["info", "graph"]).ok().out;
+    assert!(text.contains("5 vertices, 6 edges") && text.contains("Person -knows-> Person"), "{text}");
+}
+
+#[test]
+fn a_graph_is_replaced_only_on_request_and_old_versions_stay() {
+    let shell = Shell::with_graph();
+    shell.run(&["load", "graph", "--from", "data"]).fails(4, "there is a graph", "--replace");
+    shell.write("data/edges.csv", &EDGES[..EDGES.len() - "105,4,10,livesIn,\n".len()]);
+    shell.run(&["load", "graph", "--from", "data", "--replace"]).ok();
+    let edges = |version: &str| {
+        let info = shell.run(&["info", "graph", "--json", "--version", version]).ok().json().remove(0);
+        assert_eq!(info["versions"], serde_json::json!([1, 2]));
+        info["edges"].as_u64().unwrap()
+    };
+    assert_eq!((edges("1"), edges("2")), (6, 5));
+    let args = ["traverse", "graph", "--start", "Person:4", "--hop", "out:livesIn", "--count", "--version"];
+    assert_eq!(shell.run(&[&args[..], &["1"]].concat()).ok().out, "1\n");
+    assert_eq!(shell.run(&[&args[..], &["2"]].concat()).ok().out, "0\n");
+    shell.run(&["info", "graph", "--version", "9"]).fails(3, "no version 9", "hoplake info graph");
+}
+
+#[test]
+fn a_bad_row_is_named_or_put_aside() {
+    let shell = Shell::empty();
+    shell.write("data/people.csv", &PEOPLE.replace("42", "old"));
+    shell.write("data/edges.csv", &EDGES.replace("3,4,knows", "3,77,knows"));
+    let run = shell.run(&["load", "graph", "--from", "data"]);
+    run.fails(2, "people.csv, line 3, column age", "--bad-rows skip");
+    assert!(run.err.contains("\"old\""), "{}", run.err);
+    assert_eq!(shell.run(&["info", "graph"]).status, 3);
+    let run = shell.run(&["load", "graph", "--from", "data", "--bad-rows", "skip", "--json"]).ok();
+    assert!(run.err.contains("rejects.csv"), "{}", run.err);
+    let rejects = shell.read("rejects.csv");
+    let bad = run.json()[0]["bad_rows"].as_u64().unwrap() as usize;
+    assert_eq!(rejects.lines().count(), bad + 1);
+    assert!(rejects.lines().any(|line| line.contains("people.csv,3,age:Int,old,")), "{rejects}");
+    assert!(rejects.lines().any(|line| line.contains("edges.csv,5,") && line.contains("77")), "{rejects}");
+}
+
+#[test]
+fn verify_reads_all_and_finds_damage() {
+    let shell = Shell::with_graph();
+    let verified = shell.run(&["verify", "graph", "--json"]).ok().json().remove(0);
+    assert!(verified["blocks"].as_u64().unwrap() > 0);
+    let data = std::fs::read_dir(shell.path().join("graph/data")).unwrap();
+    let segment = data.map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some_and(|end| end == "hls"));
+    let segment = segment.unwrap();
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[9] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    let run = shell.run(&["verify", "graph"]);
+    assert_eq!(run.status, 7, "{}", run.err);
+    assert!(run.err.contains(".hls") && run.err.contains("hint: "), "{}", run.err);
+}
+
+#[test]
+fn vacuum_spares_what_is_young_and_what_is_named() {
+    let shell = Shell::with_graph();
+    let leftover = "graph/data/00000000000000000001-01JDXFAKEFAKEFAKEFAKEFAKE0-000000.hls";
+    shell.write(leftover, "leftover");
+    assert_eq!(shell.run(&["vacuum", "graph", "--json"]).ok().json()[0]["objects"], 0);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let run = shell.run(&["vacuum", "graph", "--min-age", "1ms", "--json"]).ok();
+    assert_eq!((&run.json()[0]["objects"], &run.json()[0]["bytes"]), (&1.into(), &8.into()));
+    shell.run(&["verify", "graph"]).ok();
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_load_leaves_nothing_visible() {
+    let shell = Shell::empty();
+    // A pipe that nobody writes to keeps the load waiting.
+    let fifo = shell.path().join("edges.csv");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut load = shell.command(&["load", "graph", "--from", "edges.csv", "--temp-dir", "."]);
+    let mut child = load.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    let temporary = || {
+        std::fs::read_dir(shell.path())
+            .unwrap()
+            .any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with("hoplake-load-"))
+    };
+    while !temporary() {
+        assert!(begun.elapsed().as_secs() < 30, "the load did not begin");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    // The folder is made just before the signal is listened to.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!temporary());
+    assert_eq!(shell.run(&["info", "graph"]).status, 3);
+}

@@ -1,0 +1,9 @@
+//! Runs the binary as a person or a script does.
+
+#![expect(clippy::unwrap_used, reason = "helpers outside of #[test] functions are test code, too")]
+
+mod errors;
+mod hoplake;
+mod load;
+mod queries;
+mod quickstart;

@@ -1,0 +1,150 @@
+//! Questions and the formats of their answers.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+use arrow_array::{Array, Int64Array, StringArray};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Value, json};
+
+use crate::hoplake::Shell;
+
+const FRIENDS: [&str; 6] = ["traverse", "graph", "--start", "Person:1", "--hop", "out:knows"];
+
+fn with<'a>(base: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [base, more].concat()
+}
+
+#[test]
+fn rows_come_in_every_format() {
+    let shell = Shell::with_graph();
+    let run = shell.run(&with(&FRIENDS, &["--select", "name,age", "--format", "json"])).ok();
+    let expected = [
+        json!({"label": "Person", "key": 2, "name": "Bob", "age": 42}),
+        json!({"label": "Person", "key": 3, "name": "Cid", "age": 53}),
+    ];
+    assert_eq!((run.json().as_slice(), run.err.as_str()), (&expected[..], ""));
+    let csv = shell.run(&with(&FRIENDS, &["--hop", "out", "--select", "name,tags", "--format", "csv"])).ok();
+    assert_eq!(csv.out, "label,key,name,tags\nPerson,3,Cid,[c]\nPerson,4,\"Dee, D.\",\n");
+    let table = shell.run(&with(&FRIENDS, &["--select", "name"])).ok();
+    let rows: Vec<Vec<_>> = table.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!((&rows[0], &rows[3]), (&vec!["label", "key", "name"], &vec!["Person", "3", "Cid"]));
+    shell.run(&with(&FRIENDS, &["--select", "name,tags", "--output", "found.parquet"])).ok();
+    let file = File::open(shell.path().join("found.parquet")).unwrap();
+    let batches = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+    let batch = batches.map(Result::unwrap).next().unwrap();
+    assert_eq!(batch.column_by_name("key").unwrap().as_ref(), &Int64Array::from(vec![2, 3]) as &dyn Array);
+    assert_eq!(batch.column_by_name("name").unwrap().as_ref(), &StringArray::from(vec!["Bob", "Cid"]) as &dyn Array);
+}
+
+#[test]
+fn labels_that_differ_and_results_without_rows_have_one_header() {
+    let shell = Shell::with_graph();
+    let all =
+        shell.run(&["traverse", "graph", "--start", "Person:1", "--hop", "out", "--select", "age", "--format", "csv"]);
+    let mut lines: Vec<_> = all.out.lines().collect();
+    lines[1..].sort_unstable();
+    assert_eq!(lines, ["label,key,age", "Person,2,42", "Person,3,53", "Town,10,"]);
+    let none = ["traverse", "graph", "--start", "Town:10", "--hop", "out", "--select", "age"];
+    assert_eq!(shell.run(&with(&none, &["--format", "csv"])).ok().out, "label,key,age\n");
+    assert_eq!(shell.run(&with(&none, &["--format", "json"])).ok().out, "");
+}
+
+#[test]
+fn conditions_counts_limits_and_strategies() {
+    let shell = Shell::with_graph();
+    let keys = |args: &[&str]| -> Vec<i64> {
+        let run = shell.run(&with(args, &["--format", "json"])).ok();
+        run.json().iter().map(|row| row["key"].as_i64().unwrap()).collect()
+    };
+    let hop = |hop: &'static str| ["traverse", "graph", "--start", "Person:1", "--hop", hop];
+    assert_eq!(keys(&hop("out:knows[since>=2002]")), [3]);
+    assert_eq!(keys(&hop("out:knows[name=Bob]")), [2]);
+    let three = with(&FRIENDS, &["--hop", "both:knows", "--hop", "out:livesIn"]);
+    for strategy in ["bfs", "bfs-pipelined", "dfs"] {
+        assert_eq!(keys(&with(&three, &["--strategy", strategy])), [10]);
+    }
+    // Back to the start: once at each depth, or only at the first.
+    let back = with(&FRIENDS, &["--hop", "in:knows"]);
+    assert_eq!(keys(&back), [1, 2]);
+    assert_eq!(keys(&with(&back, &["--visit", "global"])), [0i64; 0]);
+    assert_eq!(shell.run(&with(&FRIENDS, &["--count"])).ok().out, "2\n");
+    assert_eq!(shell.run(&with(&FRIENDS, &["--count", "--format", "json"])).ok().out, "{\"count\":2}\n");
+    let run = shell.run(&with(&FRIENDS, &["--limit", "1", "--format", "json"])).ok();
+    assert_eq!((run.out.lines().count(), run.err.contains("1 of 2 vertices")), (1, true));
+}
+
+#[test]
+fn walks_are_printed_one_a_line() {
+    let shell = Shell::with_graph();
+    let walks = with(&FRIENDS, &["--hop", "out:knows", "--paths"]);
+    let lines = ["Person:1 -> Person:2 -> Person:3", "Person:1 -> Person:3 -> Person:4"];
+    let run = shell.run(&walks).ok();
+    assert_eq!((run.out.lines().collect::<Vec<_>>().as_slice(), run.err.as_str()), (&lines[..], ""));
+    let json = shell.run(&with(&walks, &["--format", "json"])).ok().json();
+    assert_eq!(
+        json[1],
+        json!([{"label": "Person", "key": 1}, {"label": "Person", "key": 3}, {"label": "Person", "key": 4}])
+    );
+    let cut = shell.run(&with(&walks, &["--limit", "1", "--format", "csv"])).ok();
+    assert_eq!(
+        (cut.out.as_str(), cut.err.as_str()),
+        ("path\n\"Person:1 -> Person:2 -> Person:3\"\n", "the first 1 walk\n")
+    );
+}
+
+#[test]
+fn a_profile_counts_waves_on_standard_error() {
+    let shell = Shell::with_graph();
+    let run = shell
+        .run(&with(&FRIENDS, &["--hop", "out:knows", "--select", "name", "--format", "json", "--profile", "json"]));
+    assert_eq!(run.json().len(), 2);
+    let profile: Value = serde_json::from_str(&run.err).unwrap();
+    let waves = |step: &Value| step["waves"].as_u64().unwrap();
+    assert_eq!([&profile["open"], &profile["look_up"], &profile["properties"]].map(waves), [2, 1, 1]);
+    assert_eq!((waves(&profile["total"]), &profile["hops"][0]["edges"]), (6 - 1, &json!(2)), "{profile}");
+    assert_eq!((&profile["hops"][1]["depth"], &profile["hops"][1]["vertices"]), (&json!(2), &json!(2)));
+    let text = shell.run(&with(&FRIENDS, &["--count", "--profile"])).ok();
+    assert_eq!(text.out, "2\n");
+    assert!(text.err.contains("1 out:knows") && text.err.contains("total"), "{}", text.err);
+}
+
+#[test]
+fn vertices_neighbours_paths_and_distances() {
+    let shell = Shell::with_graph();
+    let got = shell.run(&["get", "graph", "Person:4", "Town:10", "--format", "json"]).ok().json();
+    let expected = json!({"label": "Person", "key": 4, "name": "Dee, D.", "age": 64, "tags": null});
+    assert_eq!(got.iter().find(|row| row["label"] == "Person"), Some(&expected));
+    let args = ["neighbors", "graph", "Person:3", "--hop", "both:knows", "--select", "since,name", "--format", "json"];
+    let mut edges = shell.run(&args).ok().json();
+    edges.sort_by_key(|edge| edge["since"].as_i64());
+    let first = json!({"edge": "knows", "direction": "in", "label": "Person", "key": 2, "since": 2002, "name": "Bob"});
+    assert_eq!((edges.len(), &edges[0], &edges[2]["direction"]), (3, &first, &json!("out")));
+    assert_eq!(shell.run(&["neighbors", "graph", "Person:3", "--hop", "both", "--count"]).ok().out, "3\n");
+    let path = ["path", "graph", "--from", "Person:2", "--to", "Person:4"];
+    assert_eq!(shell.run(&with(&path, &["--hop", "out:knows"])).ok().out, "Person:2 -> Person:3 -> Person:4\n");
+    let none = shell.run(&with(&path, &["--hop", "in:knows"]));
+    none.fails(3, "no path from Person:2 to Person:4", "--max-depth");
+    let khop = ["khop", "graph", "Person:1", "--depth", "2", "--hop", "out:knows"];
+    let count = shell.run(&with(&khop, &["--count", "--format", "json"])).ok();
+    assert_eq!(count.json()[0], json!({"count": 3, "by_depth": [2, 1]}));
+    let rows = shell.run(&with(&khop, &["--format", "csv"])).ok();
+    assert_eq!(rows.out, "distance,label,key\n1,Person,2\n1,Person,3\n2,Person,4\n");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let shell = Shell::empty();
+    let edges: String = (0..40_000).map(|vertex| format!("1 {}\n", vertex + 2)).collect();
+    shell.write("star.txt", &edges);
+    shell.run(&["load", "star", "--from", "star.txt"]).ok();
+    let mut command = shell.command(&["traverse", "star", "--start", "vertex:1", "--hop", "out", "--format", "csv"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::with_capacity(16, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((line.as_str(), output.status.code(), output.stderr.as_slice()), ("label,key\n", Some(0), &b""[..]));
+}

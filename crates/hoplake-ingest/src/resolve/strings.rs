@@ -191,7 +191,10 @@ impl StringTable {
                 return vertex;
             }
         }
-        let rows = self.places.candidates(hash, start).map(|place| row(&self.arena, place.position()));
+        let rows = self
+            .places
+            .candidates(hash, start + Slots::<Place>::LINE_LEN)
+            .map(|place| row(&self.arena, place.position()));
         rows.into_iter().find(|(_, text)| *text == key).map_or(UNKNOWN, |(vertex, _)| vertex)
     }
 }

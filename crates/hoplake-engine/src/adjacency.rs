@@ -78,16 +78,21 @@ impl Snapshot {
         meter: &Meter,
     ) -> Result<Plan, EngineError> {
         let mut plan = Plan { tasks: Vec::new(), ready: after };
+        let mut wanted = Vec::new();
         for (near, ordinals) in frontier.by_label() {
             for direction in hop.direction.each() {
                 for (edge_type, far) in self.edge_types_from(near, &hop.labels, *direction) {
                     let kind = SectionKind::Adjacency(edge_type, *direction);
-                    if let Some((section, ready)) = self.section(kind, after, meter).await? {
-                        plan.ready = plan.ready.max(ready);
-                        let base = ListTask { kind, near, far, block: 0, sources: 0..0 };
-                        plan_section(section.index, ordinals, &base, &mut plan.tasks);
-                    }
+                    wanted.push((ListTask { kind, near, far, block: 0, sources: 0..0 }, ordinals));
                 }
+            }
+        }
+        // Together, so that indexes that are not resident take one wave.
+        let sections = try_join_all(wanted.iter().map(|(base, _)| self.section(base.kind, after, meter))).await?;
+        for ((base, ordinals), section) in wanted.iter().zip(sections) {
+            if let Some((section, ready)) = section {
+                plan.ready = plan.ready.max(ready);
+                plan_section(section.index, ordinals, base, &mut plan.tasks);
             }
         }
         Ok(plan)
@@ -203,16 +208,36 @@ impl Snapshot {
         let mut sink = EdgeSink { edges: Vec::new() };
         let touched = self.touch_predicates(frontier, hop, after, meter);
         let read = self.run_part(frontier, &plan.tasks, &mut sink, plan.ready, meter);
-        let (mut wave, touched) = futures::future::try_join(read, touched).await?;
+        let (wave, touched) = futures::future::try_join(read, touched).await?;
         let mut edges = sink.edges;
         edges.sort_unstable_by_key(|edge| (edge.from, edge.edge_type, edge.direction, edge.position));
         if edges.iter().any(|edge| !self.has_vertex(edge.to)) {
             return Err(EngineError::format(self.reader().store().url())(outside()));
         }
-        for predicate in &hop.predicates {
-            (edges, wave) = self.keep_fulfilling(edges, predicate, wave.max(touched), meter).await?;
+        self.keep_fulfilling(edges, hop, wave, wave.max(touched), meter).await
+    }
+
+    /// The edges that fulfil all conditions of a hop. The properties of all conditions are one wave
+    /// after `ready`; without conditions, the wave is that of the edges.
+    async fn keep_fulfilling(
+        &self,
+        edges: Vec<Neighbour>,
+        hop: &Hop,
+        read: Wave,
+        ready: Wave,
+        meter: &Meter,
+    ) -> Result<(Vec<Neighbour>, Wave), EngineError> {
+        if hop.predicates.is_empty() {
+            return Ok((edges, read));
         }
-        Ok((edges, wave))
+        let mut of_property: BTreeMap<&str, Vec<&Predicate>> = BTreeMap::new();
+        hop.predicates.iter().for_each(|it| of_property.entry(&it.property).or_default().push(it));
+        let checks =
+            of_property.iter().map(|(name, conditions)| self.fulfilling(&edges, name, conditions, ready, meter));
+        let (masks, waves): (Vec<_>, Vec<_>) = try_join_all(checks).await?.into_iter().unzip();
+        let wave = waves.into_iter().max().unwrap_or(ready);
+        let kept = |(row, edge): (usize, Neighbour)| masks.iter().all(|mask| mask[row]).then_some(edge);
+        Ok((edges.into_iter().enumerate().filter_map(kept).collect(), wave))
     }
 
     /// The degrees of vertices along a hop, in the order of the set. One wave.
@@ -297,17 +322,19 @@ impl Snapshot {
         Ok(try_join_all(touches).await?.into_iter().max().unwrap_or(after))
     }
 
-    async fn keep_fulfilling(
+    /// Which edges fulfil all `conditions`, which are on one property.
+    async fn fulfilling(
         &self,
-        edges: Vec<Neighbour>,
-        predicate: &Predicate,
+        edges: &[Neighbour],
+        property: &str,
+        conditions: &[&Predicate],
         after: Wave,
         meter: &Meter,
-    ) -> Result<(Vec<Neighbour>, Wave), EngineError> {
+    ) -> Result<(Vec<bool>, Wave), EngineError> {
         let mut rows: BTreeMap<TableOwner, (PropertyPlace, Vec<u64>)> = BTreeMap::new();
         let mut owners = Vec::with_capacity(edges.len());
-        for edge in &edges {
-            let place = self.property_owner(edge.edge_type, edge.direction, &predicate.property);
+        for edge in edges {
+            let place = self.property_owner(edge.edge_type, edge.direction, property);
             owners.push(place.map(|place| place.owner));
             if let Some(place) = place {
                 let row = match place.owner {
@@ -317,18 +344,21 @@ impl Snapshot {
                 rows.entry(place.owner).or_insert((place, Vec::new())).1.push(row);
             }
         }
-        let column = [predicate.property.clone()];
+        let column = [property.to_owned()];
         let reads = rows.iter().map(|(owner, (_, rows))| self.table_rows(*owner, rows, &column, after, meter));
         let read = try_join_all(reads).await?;
         let wave = read.iter().map(|(_, wave)| *wave).max().unwrap_or(after);
         let mut masks = BTreeMap::new();
         for ((owner, (place, _)), (batch, _)) in rows.iter().zip(read) {
-            let literal = predicate.literal(place.kind)?;
-            masks.insert(*owner, predicate.evaluate(batch.column(0), &literal)?.into_iter());
+            let mut mask = vec![true; batch.num_rows()];
+            for condition in conditions {
+                let fulfilled = condition.evaluate(batch.column(0), &condition.literal(place.kind)?)?;
+                mask.iter_mut().zip(fulfilled).for_each(|(all, one)| *all &= one);
+            }
+            masks.insert(*owner, mask.into_iter());
         }
         let fulfils = |owner: Option<TableOwner>| owner.and_then(|owner| masks.get_mut(&owner)?.next()) == Some(true);
-        let kept = owners.into_iter().map(fulfils).collect::<Vec<_>>();
-        Ok((edges.into_iter().zip(kept).filter_map(|(edge, kept)| kept.then_some(edge)).collect(), wave))
+        Ok((owners.into_iter().map(fulfils).collect(), wave))
     }
 }
 

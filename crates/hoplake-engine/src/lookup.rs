@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow_array::{ArrayRef, cast::AsArray, types::Int64Type};
+use futures::future::try_join_all;
 use hoplake_format::{
     FormatError, Key, KeyType, LabelId, TableOwner, VertexId, constants::KEY_COLUMN, keys::find_in_key_block,
     segment::SectionKind,
@@ -26,7 +27,10 @@ impl Snapshot {
         let mut places = Vec::with_capacity(keys.len());
         for (label, key) in keys {
             self.check_key_type(*label, key)?;
-            let section = self.section(SectionKind::Keys(*label), after, meter).await?;
+        }
+        // Together, so that indexes that are not resident take one wave.
+        let sections = keys.iter().map(|(label, _)| self.section(SectionKind::Keys(*label), after, meter));
+        for ((_, key), section) in keys.iter().zip(try_join_all(sections).await?) {
             places.push(section.and_then(|(section, ready)| {
                 wave = wave.max(ready);
                 Some((section, section.block_that_may_hold(key)?))
@@ -77,7 +81,7 @@ impl Snapshot {
         let reads = by_label
             .iter()
             .map(|(label, ordinals)| self.table_rows(TableOwner::Vertices(*label), ordinals, &column, after, meter));
-        let read = futures::future::try_join_all(reads).await?;
+        let read = try_join_all(reads).await?;
         let wave = read.iter().map(|(_, wave)| *wave).max().unwrap_or(after);
         let mut columns = BTreeMap::new();
         for (label, (batch, _)) in by_label.keys().zip(read) {

@@ -1,0 +1,311 @@
+//! Round trips, requests and bytes, counted by a store that cannot be fooled, on a small and a large graph.
+
+use std::sync::Arc;
+
+use hoplake::{
+    Cost, Graph, Hop, HopDirection, Key, LoadOptions, OpenSettings, PathQuery, Query, ReadSettings, StartKey, Strategy,
+    Traversal, TraversalRequest, VisitPolicy,
+};
+use hoplake_testkit::{
+    WaveStore,
+    generate::{SplitMix64, log_normal},
+};
+use object_store::{ObjectStore, ObjectStoreExt};
+
+use crate::graphs::{edge_list, graph_at, load_apart};
+
+/// So many edges has the large graph; ten million take an unoptimised build more than a minute to load.
+const LARGE_EDGES: u64 = if cfg!(debug_assertions) { 2_000_000 } else { 10_000_000 };
+const SMALL_EDGES: u64 = 10_000;
+/// A vertex of so many neighbours is where queries start.
+const DEGREE: usize = 8;
+/// The mean out-degree is exp(1.8 + 0.5²/2) less half for rounding down.
+const MEAN_DEGREE: f64 = 6.3;
+
+struct Loaded {
+    inner: Arc<dyn ObjectStore>,
+    edges: u64,
+    bytes: u64,
+    /// Vertices of [`DEGREE`] out-neighbours.
+    starts: Vec<i64>,
+}
+
+/// A log-normal graph in blocks of 512 bytes, so that even the small one has many.
+fn log_normal_graph(edges: u64) -> Loaded {
+    let folder = tempfile::tempdir().unwrap();
+    let vertices = (edges as f64 / MEAN_DEGREE) as u64;
+    let generated = || log_normal(vertices, 1.8, 0.5, 11);
+    let file = edge_list(folder.path(), "graph.el", generated());
+    let mut starts = Vec::new();
+    let (mut last, mut targets) = (0, Vec::new());
+    for (source, target) in generated() {
+        if source != last {
+            targets.sort_unstable();
+            targets.dedup();
+            if targets.len() == DEGREE {
+                starts.push(last as i64);
+            }
+            (last, targets) = (source, Vec::new());
+        }
+        targets.push(target);
+    }
+    let (inner, report) = load_apart(LoadOptions { block_bytes: 512, ..LoadOptions::from_paths([file]) });
+    Loaded { inner, edges: report.edges, bytes: report.bytes, starts }
+}
+
+/// Blocks that lie close together are not joined, so that bytes are those of the blocks needed.
+fn unjoined() -> OpenSettings {
+    OpenSettings { read: ReadSettings { coalesce_gap_bytes_max: 0, ..Default::default() }, ..Default::default() }
+}
+
+async fn open(inner: &Arc<dyn ObjectStore>, settings: &OpenSettings) -> (WaveStore, Graph) {
+    let store = WaveStore::new(inner.clone());
+    let graph = Graph::open_with(graph_at(store.clone()), settings).await.unwrap();
+    assert_same(&store, graph.open_cost());
+    (store, graph)
+}
+
+/// What the product says it cost is what the store has seen.
+fn assert_same(store: &WaveStore, cost: Cost) {
+    let seen = (store.waves(), store.requests().total(), store.bytes_read());
+    assert_eq!((cost.waves, cost.requests, cost.store_bytes), seen, "{:#?}", store.log());
+}
+
+fn out(hops: usize) -> Vec<Hop> {
+    vec![Hop::along(HopDirection::Out, "edge"); hops]
+}
+
+fn request(start: i64, hops: usize, select: bool) -> TraversalRequest {
+    TraversalRequest {
+        starts: vec![StartKey { label: "vertex".into(), key: start.to_string() }],
+        traversal: Traversal { hops: out(hops), ..Default::default() },
+        select: select.then(Vec::new),
+        limit: None,
+    }
+}
+
+/// What a query costs on a graph just opened; the second part is the bytes of the pages of its result.
+async fn cold_cost(loaded: &Loaded, settings: &OpenSettings, request: &TraversalRequest) -> (Cost, u64) {
+    let (store, graph) = open(&loaded.inner, settings).await;
+    assert_eq!(graph.open_cost().waves, 2);
+    store.reset();
+    let mut query = graph.query();
+    let answer = query.run(request).await.unwrap();
+    assert_same(&store, query.cost());
+    assert!(store.log().iter().all(|request| request.range.is_some()), "no object is read whole");
+    (query.cost(), answer.rows_cost.cost.store_bytes)
+}
+
+#[tokio::test(start_paused = true)]
+async fn queries_take_their_waves_and_bytes_do_not_grow_with_the_graph() {
+    let (small, large) = (log_normal_graph(SMALL_EDGES), log_normal_graph(LARGE_EDGES));
+    assert!(small.edges.abs_diff(SMALL_EDGES) < SMALL_EDGES / 10, "{}", small.edges);
+    assert!(large.edges.abs_diff(LARGE_EDGES) < LARGE_EDGES / 10, "{}", large.edges);
+    for hops in 0..=3 {
+        for select in [false, true] {
+            let mut sums = [(0, 0); 2];
+            for (loaded, sum) in [&small, &large].into_iter().zip(&mut sums) {
+                for start in loaded.starts.iter().step_by(loaded.starts.len() / 10).take(10) {
+                    let (cost, rows_bytes) = cold_cost(loaded, &unjoined(), &request(*start, hops, select)).await;
+                    // From an empty process it is two more, those of the open.
+                    assert_eq!(cost.waves, 1 + hops as u64 + u64::from(select), "{hops} hops from {start}");
+                    // With the properties comes, once, the end of the table, which names all its pages.
+                    let bytes = if select { rows_bytes } else { cost.store_bytes };
+                    *sum = (sum.0 + cost.requests, sum.1 + bytes);
+                }
+            }
+            let told = format!("{hops} hops, select {select}: requests and bytes {sums:?}");
+            // The third hop of the small graph reads most of its blocks, and its result all its few pages.
+            let factor = if hops < 3 { 3 } else { 12 };
+            let bounded = sums[1].0 <= factor * sums[0].0 && sums[1].1 <= factor * sums[0].1;
+            assert!(select || bounded, "{told}");
+            // Of hundreds of vertices each, in blocks or pages of their own.
+            assert!(sums[1].1 / 10 < large.bytes / [1_000, 500, 50, 10][hops], "{told} of {} bytes", large.bytes);
+        }
+    }
+    let (joined, _) = cold_cost(&large, &OpenSettings::default(), &request(large.starts[0], 2, true)).await;
+    assert_eq!(joined.waves, 4);
+}
+
+/// A small graph with properties on vertices of two labels and on edges.
+fn people() -> Arc<dyn ObjectStore> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = SplitMix64::new(3);
+    let mut persons = ":ID(P),name,age:int\n".to_owned();
+    let mut places = ":ID(C),name\n".to_owned();
+    let mut knows = ":START_ID(P),:END_ID(P),:TYPE,since:int,weight:int\n".to_owned();
+    let mut lives = ":START_ID(P),:END_ID(C),:TYPE\n".to_owned();
+    for person in 0..3_000 {
+        persons.push_str(&format!("{person},n{person},{}\n", random.below(90)));
+        lives.push_str(&format!("{person},{},livesIn\n", random.below(500)));
+        for _ in 0..8 {
+            let (other, since, weight) = (random.below(3_000), random.below(100), random.below(100));
+            knows.push_str(&format!("{person},{other},knows,{since},{weight}\n"));
+        }
+    }
+    (0..500).for_each(|place| places.push_str(&format!("{place},p{place}\n")));
+    for (name, content) in [("P.csv", persons), ("C.csv", places), ("knows.csv", knows), ("lives.csv", lives)] {
+        std::fs::write(folder.path().join(name), content).unwrap();
+    }
+    load_apart(LoadOptions { block_bytes: 512, ..LoadOptions::from_paths([folder.path()]) }).0
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_step_takes_its_waves() {
+    let inner = people();
+    let (store, graph) = open(&inner, &OpenSettings::default()).await;
+    assert_eq!(store.waves(), 2);
+    let mut query = graph.query();
+    store.reset();
+    let mut waves = 0;
+    let mut expect = |query: &Query, more: u64, step: &str| {
+        waves += more;
+        assert_eq!(query.cost().waves, waves, "{step}");
+        assert_same(&store, query.cost());
+    };
+    let keys: [(&str, Key); 3] = [("P", 17.into()), ("C", 3.into()), ("P", 2_900.into())];
+    let found = query.vertices(&keys).await.unwrap();
+    expect(&query, 1, "look-ups in two labels");
+    let starts: Vec<_> = found.into_iter().flatten().collect();
+    let edges = query.neighbors(&starts, &"both".parse().unwrap()).await.unwrap();
+    expect(&query, 1, "neighbours in both directions along all types");
+    let near: Vec<_> = edges.iter().map(|edge| edge.to).collect();
+    query.degrees(&near, &"out:knows".parse().unwrap()).await.unwrap();
+    expect(&query, 1, "degrees");
+    query.edge_properties(&edges, &["since".into()]).await.unwrap();
+    expect(&query, 2, "properties of edges, at the first touch");
+    query.edge_properties(&edges, &["weight".into()]).await.unwrap();
+    expect(&query, 1, "other properties of edges");
+    let all = near.iter().copied().collect();
+    query.properties(&all, &["name".into()]).await.unwrap();
+    expect(&query, 2, "properties of vertices, at the first touch");
+    query.keys(&all).await.unwrap();
+    expect(&query, 0, "keys, which came with the properties");
+    query.properties(&all, &["age".into()]).await.unwrap();
+    expect(&query, 1, "other properties of vertices");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_takes_one_wave_more_and_two_conditions_no_more_than_that() {
+    let inner = people();
+    for (hop, waves) in [
+        ("out:knows", 1),
+        ("out:knows[since>50]", 2),
+        ("out:knows[since>20][weight>20]", 2),
+        ("both:knows[since>20][age>20]", 2),
+        ("out:knows[since>20][since<80]", 2),
+        ("both[name!=n5]", 2),
+    ] {
+        let (_, graph) = open(&inner, &OpenSettings::default()).await;
+        let start = graph.query().vertex("P", 5).await.unwrap().unwrap();
+        for strategy in [Strategy::Bfs, Strategy::BfsPipelined, Strategy::Dfs] {
+            let (store, graph) = open(&inner, &OpenSettings::default()).await;
+            store.reset();
+            let mut query = graph.query();
+            let hops = vec![hop.parse().unwrap()];
+            query.traverse(Traversal { starts: vec![start], hops, strategy, ..Default::default() }).await.unwrap();
+            assert_eq!(query.cost().waves, waves, "{hop} by {strategy:?}");
+            assert_same(&store, query.cost());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn strategies_paths_and_neighbourhoods_take_one_wave_a_hop() {
+    let inner = people();
+    let hops = vec![Hop::along(HopDirection::Both, "knows"); 2];
+    for (strategy, visit, parallelism) in [
+        (Strategy::Bfs, VisitPolicy::PerDepth, 1),
+        (Strategy::Bfs, VisitPolicy::Global, 3),
+        (Strategy::BfsPipelined, VisitPolicy::PerDepth, 2),
+        (Strategy::BfsPipelined, VisitPolicy::Global, 2),
+    ] {
+        let (store, graph) = open(&inner, &unjoined()).await;
+        store.reset();
+        let mut query = graph.query();
+        let start = query.vertex("P", 5).await.unwrap().unwrap();
+        let traversal =
+            Traversal { starts: vec![start], hops: hops.clone(), strategy, visit, parallelism, ..Default::default() };
+        query.traverse(traversal.clone()).await.unwrap();
+        assert_eq!(query.cost().waves, 3, "{strategy:?} {visit:?}");
+        assert_same(&store, query.cost());
+        query.paths(traversal).await.unwrap();
+        query.neighborhood(&[start], &hops[0], 2).await.unwrap();
+        assert_eq!(query.cost().waves, 3, "what was read is in memory");
+        assert_same(&store, query.cost());
+    }
+    let (store, graph) = open(&inner, &unjoined()).await;
+    store.reset();
+    let mut query = graph.query();
+    let ends = query.vertices(&[("P", 5.into()), ("P", 2_000.into())]).await.unwrap();
+    let (from, to) = (ends[0].unwrap(), ends[1].unwrap());
+    let hop = hops[0].clone();
+    let asked = PathQuery { from, to, hop, depth_max: 9, limits: Default::default(), after: Default::default() };
+    let path = query.shortest_path(asked).await.unwrap().unwrap();
+    assert!(store.waves() <= path.len() as u64, "a key look-up, and a wave for each edge at most");
+    let cost = query.cost();
+    assert_eq!((cost.requests, cost.store_bytes), (store.requests().total(), store.bytes_read()));
+    assert!(cost.waves >= store.waves());
+}
+
+#[tokio::test(start_paused = true)]
+async fn indexes_that_did_not_come_with_the_open_take_one_wave_at_first_touch() {
+    let inner = people();
+    let settings = OpenSettings { index_bytes_max: 0, ..unjoined() };
+    let (store, graph) = open(&inner, &settings).await;
+    assert_eq!(store.waves(), 2);
+    assert!(store.bytes_read() < 4 << 10, "{} bytes", store.bytes_read());
+    for (start, first) in [(5, true), (2_000, false)] {
+        store.reset();
+        let mut query = graph.query();
+        let keys: [(&str, Key); 2] = [("P", start.into()), ("C", (start / 10).into())];
+        let found = query.vertices(&keys).await.unwrap();
+        assert_eq!(query.cost().waves, 1 + u64::from(first), "the keys' segment");
+        assert_same(&store, query.cost());
+        let starts: Vec<_> = found.into_iter().flatten().collect();
+        query.neighbors(&starts, &"both".parse().unwrap()).await.unwrap();
+        assert_eq!(query.cost().waves, 2 + 2 * u64::from(first), "both segments of adjacency, together");
+        assert_same(&store, query.cost());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_is_not_read_again() {
+    let inner = people();
+    let (store, graph) = open(&inner, &OpenSettings::default()).await;
+    let request = TraversalRequest {
+        starts: vec!["P:5".parse().unwrap()],
+        traversal: Traversal { hops: vec!["out:knows".parse().unwrap(); 2], ..Default::default() },
+        select: Some(vec!["name".into(), "age".into()]),
+        limit: None,
+    };
+    let first = graph.query().run(&request).await.unwrap();
+    store.reset();
+    let mut query = graph.query();
+    let second = query.run(&request).await.unwrap();
+    assert_eq!((second.reached.depths, second.rows), (first.reached.depths, first.rows));
+    assert_eq!((query.cost().waves, query.cost().requests, store.requests().total()), (0, 0, 0));
+    assert!(query.cost().cache_hits > 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_or_damaged_hint_takes_two_waves_more_and_a_stale_one_one() {
+    let inner = people();
+    let hint = "g/hint".into();
+    let whole = inner.get(&hint).await.unwrap().bytes().await.unwrap();
+    inner.delete(&hint).await.unwrap();
+    assert_eq!(open(&inner, &OpenSettings::default()).await.0.waves(), 4);
+    inner.put(&hint, whole.slice(..whole.len() / 2).into()).await.unwrap();
+    assert_eq!(open(&inner, &OpenSettings::default()).await.0.waves(), 4);
+    inner.put(&hint, whole.into()).await.unwrap();
+    let version = OpenSettings { version: Some(1), ..Default::default() };
+    assert_eq!(open(&inner, &version).await.0.waves(), 2);
+    // Another version, whose hint did not come through.
+    let store = graph_at(inner.clone());
+    let manifest = store.get("manifest/00000000000000000001.hlm").await.unwrap().unwrap();
+    let mut manifest = hoplake::Manifest::decode(&manifest).unwrap();
+    manifest.version = 2;
+    store.create("manifest/00000000000000000002.hlm", manifest.encode().into()).await.unwrap();
+    let (wave_store, graph) = open(&inner, &OpenSettings::default()).await;
+    assert_eq!((wave_store.waves(), graph.version()), (3, 2));
+}

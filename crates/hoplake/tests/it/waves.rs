@@ -15,7 +15,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use crate::graphs::{edge_list, graph_at, load_apart};
 
 /// So many edges has the large graph; ten million take an unoptimised build more than a minute to load.
-const LARGE_EDGES: u64 = if cfg!(debug_assertions) { 2_000_000 } else { 10_000_000 };
+const LARGE_EDGES: u64 = if cfg!(debug_assertions) { 1_000_000 } else { 10_000_000 };
 const SMALL_EDGES: u64 = 10_000;
 /// A vertex of so many neighbours is where queries start.
 const DEGREE: usize = 8;
@@ -53,9 +53,11 @@ fn log_normal_graph(edges: u64) -> Loaded {
     Loaded { inner, edges: report.edges, bytes: report.bytes, starts }
 }
 
-/// Blocks that lie close together are not joined, so that bytes are those of the blocks needed.
+/// Blocks that lie close together are not joined, so that bytes are those of the blocks needed; and no
+/// request waits for another of its wave, as the 129th does by default.
 fn unjoined() -> OpenSettings {
-    OpenSettings { read: ReadSettings { coalesce_gap_bytes_max: 0, ..Default::default() }, ..Default::default() }
+    let read = ReadSettings { coalesce_gap_bytes_max: 0, parallel_requests_max: 100_000, ..Default::default() };
+    OpenSettings { read, ..Default::default() }
 }
 
 async fn open(inner: &Arc<dyn ObjectStore>, settings: &OpenSettings) -> (WaveStore, Graph) {

@@ -34,12 +34,12 @@ const HUB_FROM_EDGES: usize = 1_000;
 
 fn cases() -> impl Strategy<Value = Case> {
     let small = (1..=3u16, 1..=4u16, 0..=24u64, 0..=150usize);
-    let large = (1..=2u16, 1..=2u16, 250..=400u64, HUB_FROM_EDGES..=1_200usize);
-    let limits = prop_oneof![4 => small, 1 => large].prop_map(|(vertex_labels, edge_labels, most, edges)| {
+    let large = (1..=1u16, 1..=2u16, 5_000..=6_000u64, HUB_FROM_EDGES..=1_200usize);
+    let limits = prop_oneof![6 => small, 1 => large].prop_map(|(vertex_labels, edge_labels, most, edges)| {
         LabelledLimits { vertex_labels, edge_labels, vertices_per_label_max: most, edges }
     });
     let order = prop_oneof![Just(VertexOrder::Keys), Just(VertexOrder::Locality)];
-    let block_bytes = prop_oneof![Just(512usize), Just(2_048)];
+    let block_bytes = prop_oneof![3 => Just(512usize), 1 => Just(2_048)];
     (limits, any::<u64>(), any::<bool>(), order, block_bytes)
         .prop_map(|(limits, seed, gremlin, order, block_bytes)| Case { limits, seed, gremlin, order, block_bytes })
 }
@@ -84,14 +84,15 @@ fn oracle_of(case: &Case) -> Oracle {
             properties.extend(maybe(&mut random, age).filter(|_| aged).map(|age| ("age".to_owned(), age)));
         }
     }
-    let hub_edge = |other: (u16, u64), out: bool| {
+    let mut hub_edges = Vec::new();
+    if drawn.edges.len() >= HUB_FROM_EDGES {
         let hub = drawn.edges[0].source;
-        let (source, target) = if out { (hub, other) } else { (other, hub) };
-        LabelledEdge { label: 0, source, target }
-    };
-    let hub_edges = drawn.edges.iter().filter(|_| drawn.edges.len() >= HUB_FROM_EDGES);
-    let hub_edges: Vec<_> =
-        hub_edges.flat_map(|edge| [hub_edge(edge.target, true), hub_edge(edge.target, false)]).collect();
+        for number in 0..2 * drawn.edges.len() {
+            let other = (hub.0, random.below(drawn.vertices[usize::from(hub.0)]));
+            let (source, target) = if number % 2 == 0 { (hub, other) } else { (other, hub) };
+            hub_edges.push(LabelledEdge { label: 0, source, target });
+        }
+    }
     for (number, edge) in drawn.edges.iter().chain(&hub_edges).enumerate() {
         let vertex = |(label, ordinal): (u16, u64)| first[usize::from(label)] + ordinal as usize;
         let added = graph.add_edge(vertex(edge.source), format!("e{}", edge.label), vertex(edge.target));

@@ -1,6 +1,6 @@
 //! Batches in temporary files, as Arrow IPC streams.
 //!
-//! Not compressed: keys and ordinals gain little, and a spill folder is faster than LZ4 is.
+//! Not compressed: LZ4 makes files half as large and sorting 5–30 % slower while the page cache takes them.
 
 use std::{
     fs::File,

@@ -25,4 +25,4 @@ pub use error::FormatError;
 pub use ids::{Direction, EdgeTypeId, LabelId, VertexId};
 pub use keys::Key;
 pub use manifest::{DegreeSummary, Manifest, SegmentRef, TableOwner, TableRef};
-pub use schema::{EdgeType, KeyType, Property, PropertyType, ScalarType, Schema, VertexLabel};
+pub use schema::{EdgeType, KeyType, Property, PropertyType, ScalarType, Schema, TIMESTAMP_ZONE, VertexLabel};

@@ -10,6 +10,9 @@ use arrow_schema::{DataType, Field, TimeUnit};
 
 use crate::{Direction, EdgeTypeId, FormatError, LabelId};
 
+/// The time zone of timestamps: UTC, as the offset that Arrow reads without a table of time zones.
+pub const TIMESTAMP_ZONE: &str = "+00:00";
+
 /// The type of one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScalarType {
@@ -185,7 +188,7 @@ impl ScalarType {
             Self::Float64 => DataType::Float64,
             Self::String => DataType::Utf8,
             Self::Date => DataType::Date32,
-            Self::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            Self::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some(TIMESTAMP_ZONE.into())),
         }
     }
 }

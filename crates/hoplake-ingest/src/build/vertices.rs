@@ -4,7 +4,7 @@
 //! duplicates, joins the values of lists that stand in files of their own, and gives each vertex its rank
 //! as ordinal.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::HashSet, path::Path, sync::Arc};
 
 use arrow_array::{
     Array, ArrayRef, BooleanArray, ListArray, RecordBatch, UInt32Array, UInt64Array,
@@ -15,6 +15,7 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::{concat::concat, filter::filter_record_batch};
+use foldhash::fast::FixedState;
 use hoplake_format::{Key, KeyType, PropertyType};
 
 use super::scan::{ScanContext, Worker};
@@ -42,23 +43,71 @@ struct TableSorters {
 /// The sorters of one table: one for its rows and one for each list property.
 struct OfTable {
     table: usize,
+    /// For vertices that edges imply: keys that need not be sorted again.
+    known: Option<KnownKeys>,
     rows: BatchSorter,
     lists: Vec<(usize, BatchSorter)>,
 }
 
 impl Worker for TableSorters {
     fn take(&mut self, input: usize, chunk: Chunk) -> Result<(), IngestError> {
-        let batch = with_origin(input, &chunk)?;
         let (Feed::Vertices { table } | Feed::ListValues { table, .. } | Feed::Edges { table }) = chunk.feed;
         let Some(of_table) = self.tables.iter_mut().find(|of_table| of_table.table == table) else { return Ok(()) };
+        let mut batch = with_origin(input, &chunk)?;
         match chunk.feed {
-            Feed::Vertices { .. } => of_table.rows.push(batch),
+            Feed::Vertices { .. } => {
+                if let Some(known) = &mut of_table.known {
+                    batch = filter_record_batch(&batch, &known.learn(batch.column(0)))?;
+                }
+                of_table.rows.push(batch)
+            }
             Feed::ListValues { property, .. } => {
                 let list = of_table.lists.iter_mut().find(|(number, _)| *number == property);
                 list.map_or(Ok(()), |(_, sorter)| sorter.push(batch))
             }
             Feed::Edges { .. } => Ok(()),
         }
+    }
+}
+
+/// Keys that a sorter has seen. A graph names each vertex in many edges: without this, all ends of all
+/// edges would be sorted to find few vertices. Forgetting costs time only: the sort merges what is left.
+struct KnownKeys {
+    integers: HashSet<i64, FixedState>,
+    strings: HashSet<Box<str>, FixedState>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl KnownKeys {
+    fn new(bytes_max: usize) -> Self {
+        Self { integers: HashSet::default(), strings: HashSet::default(), bytes: 0, bytes_max }
+    }
+
+    /// Which of these keys were not known.
+    fn learn(&mut self, keys: &ArrayRef) -> BooleanArray {
+        if self.bytes > self.bytes_max {
+            *self = Self::new(self.bytes_max);
+        }
+        // An entry takes its key and a byte, in a table that is at least 7/16 full.
+        let new: BooleanArray = match keys.as_primitive_opt::<Int64Type>() {
+            Some(keys) => keys.values().iter().map(|key| Some(self.integers.insert(*key))).collect(),
+            None => keys
+                .as_string::<i32>()
+                .iter()
+                .flatten()
+                .map(|key| {
+                    let new = !self.strings.contains(key);
+                    if new {
+                        self.bytes += key.len() + 32;
+                        self.strings.insert(key.into());
+                    }
+                    Some(new)
+                })
+                .collect(),
+        };
+        self.bytes = self.bytes.max(self.integers.capacity() * 10);
+        new
     }
 }
 
@@ -126,7 +175,9 @@ pub(crate) fn sort_vertices(
                 Ok((property, BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?))
             });
             let lists = lists.collect::<Result<Vec<_>, IngestError>>()?;
-            Ok(OfTable { table: *number, rows: BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?, lists })
+            let known = table.implied.then(|| KnownKeys::new(share / 2));
+            let share = if table.implied { share / 2 } else { share };
+            Ok(OfTable { table: *number, known, rows: BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?, lists })
         });
         Ok(TableSorters { tables: sorters.collect::<Result<_, IngestError>>()? })
     };

@@ -11,7 +11,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field};
-use hoplake_format::{KeyType, PropertyType, ScalarType};
+use hoplake_format::{KeyType, PropertyType, ScalarType, TIMESTAMP_ZONE};
 use jiff::{Timestamp, civil, fmt::temporal::DateTimeParser, tz::TimeZone};
 
 static DATES: DateTimeParser = DateTimeParser::new();
@@ -171,7 +171,7 @@ impl Column {
             Values::Float64(values) => Arc::new(Float64Array::try_new(values.into(), nulls)?),
             Values::Date(values) => Arc::new(Date32Array::try_new(values.into(), nulls)?),
             Values::Timestamp(values) => {
-                Arc::new(TimestampMicrosecondArray::try_new(values.into(), nulls)?.with_timezone("UTC"))
+                Arc::new(TimestampMicrosecondArray::try_new(values.into(), nulls)?.with_timezone(TIMESTAMP_ZONE))
             }
             Values::Text { ends, bytes } => {
                 Arc::new(StringArray::try_new(OffsetBuffer::new(ScalarBuffer::from(ends)), bytes.into(), nulls)?)

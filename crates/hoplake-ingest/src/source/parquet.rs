@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, cast::AsArray, typ
 use arrow_cast::{CastOptions, cast_with_options, display::array_value_to_string};
 use arrow_schema::{DataType, TimeUnit};
 use arrow_select::filter::filter_record_batch;
-use hoplake_format::{KeyType, PropertyType, ScalarType};
+use hoplake_format::{KeyType, PropertyType, ScalarType, TIMESTAMP_ZONE};
 use parquet::arrow::{
     ProjectionMask,
     arrow_reader::{
@@ -350,7 +350,7 @@ fn moments(array: &ArrayRef, options: &CastOptions<'_>) -> Result<ArrayRef, Inge
         _ => None,
     };
     let moments = cast_with_options(array, &DataType::Timestamp(TimeUnit::Microsecond, zone), options)?;
-    Ok(Arc::new(moments.as_primitive::<TimestampMicrosecondType>().clone().with_timezone("UTC")))
+    Ok(Arc::new(moments.as_primitive::<TimestampMicrosecondType>().clone().with_timezone(TIMESTAMP_ZONE)))
 }
 
 /// The type of property that an Arrow column becomes unless the mapping says otherwise.

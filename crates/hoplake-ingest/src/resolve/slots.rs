@@ -4,7 +4,7 @@
 //! of lines, says in which line it belongs; a line fills from its end, and what does not fit goes to the
 //! nearest line below with a slot to spare. To build it, sort the entries by hash and move them apart from
 //! the last to the first: a table of n entries needs 1.2 n slots and never a second table. Of entries of
-//! 16 bytes one in ten is not in its own line, of 8 bytes one in twenty-five.
+//! 16 bytes one in seven is not in its own line, of 8 bytes one in thirteen.
 //!
 //! ```text
 //! line       0               1               2

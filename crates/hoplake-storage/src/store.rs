@@ -119,7 +119,19 @@ impl Store {
         if expected == 0 {
             return Ok(Bytes::new());
         }
-        let bytes = self.inner.get_range(&self.path(name), range).await.map_err(self.failed("read", name))?;
+        let path = self.path(name);
+        let bytes = match self.inner.get_range(&path, range.clone()).await {
+            Ok(bytes) => bytes,
+            Err(error @ object_store::Error::NotFound { .. }) => return Err(self.failed("read", name)(error)),
+            // Each store refuses a range behind an object's end in its own way: the length tells.
+            Err(error) => match self.inner.head(&path).await {
+                Ok(meta) if meta.size < range.end => {
+                    let found = meta.size.saturating_sub(range.start);
+                    return Err(StorageError::Length { object: self.place(name), expected, found });
+                }
+                _ => return Err(self.failed("read", name)(error)),
+            },
+        };
         if bytes.len() as u64 != expected {
             return Err(StorageError::Length { object: self.place(name), expected, found: bytes.len() as u64 });
         }
@@ -298,6 +310,10 @@ mod tests {
         assert_eq!(store.get_range("manifest/1", 1..3).await.unwrap(), "ne");
         let long = store.get_range("manifest/1", 1..9).await.unwrap_err();
         assert!(long.to_string().contains("manifest/1"), "{long}");
+        for range in [1..9, 3..4, 7..9] {
+            let long = store.get_range("manifest/1", range).await;
+            assert!(matches!(long, Err(StorageError::Length { .. })), "{long:?}");
+        }
         assert!(matches!(store.get_range("none", 0..1).await, Err(StorageError::NotFound { .. })));
         let mut upload = store.upload("data/big");
         let part = vec![7; PART_BYTES - 1];

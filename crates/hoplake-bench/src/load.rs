@@ -98,11 +98,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if !input.exists() {
         write_input(arguments, &input)?;
     }
-    println!("| graph | form | memory, MiB | vertices | edges | seconds | M edges/s | peak, MiB | bytes per directed edge |");
+    println!(
+        "| graph | form | memory, MiB | vertices | edges | seconds | M edges/s | peak, MiB | bytes per directed edge |"
+    );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for memory in &arguments.memory_mib {
         let mut child = Command::new(std::env::current_exe()?);
-        child.args(["load", "--child", "--graph", value(&arguments.graph).as_str(), "--form", value(&arguments.form).as_str()]);
+        child.args([
+            "load",
+            "--child",
+            "--graph",
+            value(&arguments.graph).as_str(),
+            "--form",
+            value(&arguments.form).as_str(),
+        ]);
         child.args(["--scale", &arguments.scale.to_string(), "--memory-mib", &memory.to_string()]);
         child.arg("--folder").arg(&arguments.folder);
         if arguments.locality {

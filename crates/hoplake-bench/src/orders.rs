@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use hoplake_ingest::order::{by_degree, degrees, locality};
 use anyhow::Result;
 use hoplake_format::adjacency::{BLOCK_BYTES_DEFAULT, Block, EncodedBlock, blocks_of};
+use hoplake_ingest::order::{by_degree, degrees, locality};
 use hoplake_testkit::generate::SplitMix64;
 
 use crate::codecs::{encode, header, row, size};

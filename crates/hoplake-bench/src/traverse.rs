@@ -37,7 +37,12 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     let read = ReadSettings { cache_bytes_max: 8 << 30, ..ReadSettings::default() };
     let store = Store::open(&arguments.graph.to_string_lossy())?;
     let graph = Graph::open_with(store, &OpenSettings { read, ..OpenSettings::default() }).await?;
-    println!("opened in {} waves, {} requests, {} bytes", graph.open_cost().waves, graph.open_cost().requests, graph.open_cost().store_bytes);
+    println!(
+        "opened in {} waves, {} requests, {} bytes",
+        graph.open_cost().waves,
+        graph.open_cost().requests,
+        graph.open_cost().store_bytes
+    );
     println!("| hops | starts | p50, us | p99, us | edges a query | M edges/s |");
     println!("| --- | --- | --- | --- | --- | --- |");
     for (hops, starts) in [(1, arguments.starts), (2, arguments.starts / 10), (3, arguments.starts / 100)] {
@@ -69,7 +74,8 @@ async fn measure_hops(graph: &Graph, arguments: &Arguments, hops: usize, starts:
         let begun = Instant::now();
         let mut query = graph.query();
         let Some(start) = query.vertex(&arguments.label, key).await? else { continue };
-        let traversal = Traversal { starts: vec![start], hops: hops.clone(), strategy: Strategy::Bfs, ..Traversal::default() };
+        let traversal =
+            Traversal { starts: vec![start], hops: hops.clone(), strategy: Strategy::Bfs, ..Traversal::default() };
         let reached = query.traverse(traversal).await?;
         micros.push(begun.elapsed().as_secs_f64() * 1e6);
         edges += reached.profile.iter().map(|depth| depth.edges).sum::<u64>();

@@ -177,7 +177,15 @@ impl Snapshot {
             for (label, set) in sink.sets {
                 match sets.entry(label) {
                     std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(set)),
-                    std::collections::btree_map::Entry::Occupied(mut entry) => drop(entry.get_mut().merge(set)),
+                    std::collections::btree_map::Entry::Occupied(mut entry) => {
+                        let place = self.reader().store().url();
+                        entry
+                            .get_mut()
+                            .merge(set)
+                            .then_some(())
+                            .ok_or_else(outside)
+                            .map_err(EngineError::format(place))?;
+                    }
                 }
             }
         }

@@ -16,8 +16,13 @@ use crate::{EngineError, snapshot::newest_version};
 pub async fn current_version(store: &Store) -> Result<Option<u64>, EngineError> {
     let meter = Meter::new();
     let hint = store.get(HINT_NAME).await?.and_then(|hint| Manifest::decode(&hint).ok());
-    let mut version = match hint {
-        Some(hint) => Some(hint.version),
+    // The hint may outlive a graph that was deleted: only a manifest is a version.
+    let hinted = match hint {
+        Some(hint) if store.get(&manifest_name(hint.version)).await?.is_some() => Some(hint.version),
+        _ => None,
+    };
+    let mut version = match hinted {
+        Some(version) => Some(version),
         None => newest_version(store, Wave(1), &meter).await?,
     };
     while let Some(next) = version.map_or(Some(1), |version| version.checked_add(1)) {

@@ -17,7 +17,9 @@ use hoplake_storage::{BlockRequest, Check, Meter, Object, Wave};
 use parquet::{
     arrow::{
         ProjectionMask,
-        arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection},
+        arrow_reader::{
+            ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelectionPolicy,
+        },
     },
     errors::ParquetError,
     file::{
@@ -274,6 +276,8 @@ impl<'a> TableRead<'a> {
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, self.layout.metadata.clone())
             .with_projection(self.mask.clone())
             .with_row_selection(selection)
+            // A mask would read every page between the first and the last row.
+            .with_row_selection_policy(RowSelectionPolicy::Selectors)
             .with_batch_size(self.rows.len().clamp(1, 8192))
             .build()?;
         let schema = reader.schema();

@@ -388,6 +388,10 @@ impl TryFrom<ManifestMessage> for Manifest {
         if message.format_version != FORMAT_VERSION {
             return Err(unsupported(format!("format version {}", message.format_version)));
         }
+        // The version after it must be a version too.
+        if message.version == 0 || message.version == u64::MAX {
+            return Err(corrupt(format!("it says that it is version {}", message.version)));
+        }
         let mut schema = Schema::default();
         let (mut vertex_counts, mut edge_counts, mut degrees) = (Vec::new(), Vec::new(), Vec::new());
         for label in message.labels {
@@ -404,7 +408,16 @@ impl TryFrom<ManifestMessage> for Manifest {
             schema.edge_types.push(edge.try_into()?);
         }
         schema.validate().map_err(|error| corrupt(error.to_string()))?;
-        let segments = message.segments.into_iter().map(SegmentRef::try_from).collect::<Result<_, _>>()?;
+        let segments = message.segments.into_iter().map(SegmentRef::try_from).collect::<Result<Vec<_>, _>>()?;
+        for kind in segments.iter().flat_map(|segment: &SegmentRef| &segment.sections) {
+            let known = match kind {
+                SectionKind::Keys(label) => schema.label(*label).is_some(),
+                SectionKind::Adjacency(edge_type, _) => schema.edge_type(*edge_type).is_some(),
+            };
+            if !known {
+                return Err(corrupt(format!("section {kind:?} belongs to nothing in the schema")));
+            }
+        }
         let tables = message.tables.into_iter().map(TableRef::try_from).collect::<Result<Vec<_>, _>>()?;
         for table in &tables {
             let known = match table.owner {

@@ -10,7 +10,6 @@ use hoplake::{LoadPhase, LoadProgress};
 use indicatif::{ProgressBar, ProgressStyle};
 
 const BYTES: &str = "{msg:<18} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
-const EDGES: &str = "{msg:<18} [{bar:30}] {human_pos}/{human_len} {per_sec} {eta}";
 const UNKNOWN: &str = "{msg:<18} {spinner} {human_pos} {per_sec}";
 
 /// A bar of bytes, hidden unless standard error is a terminal.
@@ -53,9 +52,8 @@ impl LoadProgress for LoadBars {
     fn begin(&self, step: LoadPhase, total: u64) {
         let next = match step {
             LoadPhase::Vertices => bar("reading vertices", total, BYTES),
-            LoadPhase::Order => bar("ordering vertices", total, EDGES),
+            LoadPhase::Order => bar("ordering vertices", total, BYTES),
             LoadPhase::Edges => bar("reading edges", total, BYTES),
-            LoadPhase::Adjacency => bar("writing adjacency", total, EDGES),
         };
         let last = std::mem::replace(&mut *self.0.lock().expect("no thread panics while it changes the bar"), next);
         last.finish_and_clear();

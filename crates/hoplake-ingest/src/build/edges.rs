@@ -148,8 +148,6 @@ pub(crate) struct DirectionWriter<'a> {
     pub(crate) properties: &'a [Property],
     pub(crate) block_bytes: usize,
     pub(crate) table: TableSettings,
-    /// Told how many edges were written.
-    pub(crate) advance: &'a (dyn Fn(u64) + Sync),
 }
 
 /// What was written of a direction.
@@ -203,17 +201,17 @@ pub(crate) fn by_direction(sorters: Vec<EdgeSorter>) -> [SortedEdges; 2] {
 impl SortedEdges {
     /// Writes the section, and the table of properties if there are any.
     pub(crate) fn write(self, writer: DirectionWriter<'_>) -> Result<WrittenDirection, IngestError> {
-        let DirectionWriter { segment, edge_type, direction, block_bytes, advance, .. } = writer;
+        let DirectionWriter { segment, edge_type, direction, block_bytes, .. } = writer;
         let mut adjacency = AdjacencyWriter::new(segment, edge_type, direction, block_bytes)?;
         let mut tables = Vec::new();
         match self {
             Self::Packed { sorters, far_bits } => {
                 let far_mask = 1u64.checked_shl(far_bits).map_or(u64::MAX, |bit| bit - 1);
-                write_packed(sorters, &mut adjacency, advance, |edge| {
+                write_packed(sorters, &mut adjacency, |edge| {
                     (edge.checked_shr(far_bits).unwrap_or(0), edge & far_mask)
                 })?;
             }
-            Self::Wide { sorters, far_bits } => write_packed(sorters, &mut adjacency, advance, |edge| {
+            Self::Wide { sorters, far_bits } => write_packed(sorters, &mut adjacency, |edge| {
                 ((edge >> far_bits) as u64, (edge & ((1 << far_bits) - 1)) as u64)
             })?,
             Self::Rows(sorters) => {
@@ -225,7 +223,6 @@ impl SortedEdges {
                     let near = batch.column(0).as_primitive::<UInt64Type>().values();
                     let far = batch.column(1).as_primitive::<UInt64Type>().values();
                     near.iter().zip(far).try_for_each(|(near, far)| adjacency.push(*near, *far))?;
-                    advance(near.len() as u64);
                     table.write(RecordBatch::try_new(schema.clone(), batch.columns()[OWN_COLUMNS..].to_vec())?)?;
                 }
                 tables = table.finish()?;
@@ -239,7 +236,6 @@ impl SortedEdges {
 fn write_packed<T: crate::sort::Record>(
     sorters: Vec<PackedSorter<T>>,
     adjacency: &mut AdjacencyWriter<'_>,
-    advance: &(dyn Fn(u64) + Sync),
     unpack: impl Fn(T) -> (u64, u64),
 ) -> Result<(), IngestError> {
     if sorters.is_empty() {
@@ -252,7 +248,6 @@ fn write_packed<T: crate::sort::Record>(
             let (near, far) = unpack(*edge);
             adjacency.push(near, far)?;
         }
-        advance(piece.len() as u64);
     }
     Ok(())
 }

@@ -316,12 +316,10 @@ impl Build<'_> {
         let number = u16::try_from(level.schema.edge_types.len());
         let edge_type =
             EdgeTypeId(number.map_err(|_| IngestError::Invalid("there are more than 65,535 edge types".into()))?);
-        let progress = self.context.progress;
         let written = thread::scope(|scope| {
             let directions = by_direction(routed.sorters).into_iter().zip(segments.iter_mut()).zip(Direction::ALL);
             let threads: Vec<_> = directions
                 .map(|((sorted, segment), direction)| {
-                    let advance = move |edges| progress.advance(edges);
                     scope.spawn(move || {
                         sorted.write(DirectionWriter {
                             objects: self.objects,
@@ -332,7 +330,6 @@ impl Build<'_> {
                             properties: &table.properties,
                             block_bytes: self.settings.block_bytes,
                             table: self.table_settings(),
-                            advance: &advance,
                         })
                     })
                 })

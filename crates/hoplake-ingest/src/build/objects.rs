@@ -41,26 +41,39 @@ impl Objects {
 
     /// Begins an object.
     pub(crate) fn create(&self, name: &str) -> ObjectWriter {
-        ObjectWriter { upload: self.store.upload(name), runtime: self.runtime.clone(), length: 0 }
+        ObjectWriter { upload: Some(self.store.upload(name)), runtime: self.runtime.clone(), length: 0 }
     }
 }
 
 /// An object that is being written.
 pub(crate) struct ObjectWriter {
-    upload: Upload,
+    /// Gone once the object is there.
+    upload: Option<Upload>,
     runtime: Handle,
     length: u64,
 }
 
 impl ObjectWriter {
     /// Ends the object and returns its length and the CRC-32C of its bytes.
-    pub(crate) fn finish(self) -> Result<(u64, u32), IngestError> {
-        Ok((self.length, self.runtime.block_on(self.upload.finish())?))
+    pub(crate) fn finish(mut self) -> Result<(u64, u32), IngestError> {
+        let upload = self.upload.take().expect("an object is ended once");
+        Ok((self.length, self.runtime.block_on(upload.finish())?))
     }
 
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
         self.length += bytes.len() as u64;
-        Ok(self.runtime.block_on(self.upload.write(bytes))?)
+        let upload = self.upload.as_mut().expect("nothing is appended after the end");
+        Ok(self.runtime.block_on(upload.write(bytes))?)
+    }
+}
+
+/// An object that is not ended takes its parts back, which no listing of objects would show.
+impl Drop for ObjectWriter {
+    fn drop(&mut self) {
+        if let Some(upload) = self.upload.take() {
+            // What fails here the store's own expiry of parts will do.
+            let _ = self.runtime.block_on(upload.abort());
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A locality order: edges are read once to find it, and vertices wait in files until it is known.
 
 use std::{
+    cell::Cell,
     fs::File,
     io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write},
     path::Path,
@@ -105,17 +106,23 @@ impl EdgeSink for PairSink<'_> {
     }
 }
 
-/// Pairs from a file; ends early if the file cannot be read, which `check` then tells.
+/// Pairs from a file. A file that cannot be read ends early and says so in `failed`.
 struct Pairs<'a> {
     reader: BufReader<&'a File>,
+    left: u64,
+    failed: &'a Cell<Option<std::io::Error>>,
 }
 
 impl Iterator for Pairs<'_> {
     type Item = (u32, u32);
 
     fn next(&mut self) -> Option<(u32, u32)> {
+        self.left = self.left.checked_sub(1)?;
         let mut bytes = [0; 8];
-        self.reader.read_exact(&mut bytes).ok()?;
+        if let Err(error) = self.reader.read_exact(&mut bytes) {
+            self.failed.set(Some(error));
+            return None;
+        }
         let pair = u64::from_le_bytes(bytes);
         Some(((pair >> 32) as u32, pair as u32))
     }
@@ -128,6 +135,10 @@ impl Build<'_> {
         let needed_bytes = vertices.saturating_mul(16);
         let left_bytes = self.share(44) as u64;
         let fits = u32::try_from(vertices).ok().filter(|_| needed_bytes <= left_bytes);
+        if vertices > u64::from(u32::MAX) {
+            let message = "a locality order numbers at most 4,294,967,295 vertices; use --order keys";
+            return Err(IngestError::Invalid(message.into()));
+        }
         let count = fits.ok_or(IngestError::Memory { what: "a locality order", needed_bytes, left_bytes })?;
         let bytes = self.input_bytes(|feed| matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(Step::Order, bytes);
@@ -145,14 +156,18 @@ impl Build<'_> {
                 files.push(file);
             }
         }
+        let failed = Cell::new(None);
         let pairs = || {
             files.iter().flat_map(|mut file| {
-                // A file that cannot be rewound yields nothing; the order is then worse, never wrong.
-                let rewound = file.seek(SeekFrom::Start(0)).is_ok();
-                rewound.then(|| Pairs { reader: BufReader::with_capacity(1 << 20, file) }).into_iter().flatten()
+                let end = file.seek(SeekFrom::End(0)).and_then(|end| file.rewind().map(|()| end));
+                let left = end.map_err(|error| failed.set(Some(error))).unwrap_or(0) / 8;
+                Pairs { reader: BufReader::with_capacity(1 << 20, file), left, failed: &failed }
             })
         };
         let positions = order::locality(count, pairs);
+        if let Some(error) = failed.take() {
+            return Err(IngestError::Spill(error));
+        }
         Ok(ranks_by_label(&positions, &level.vertex_counts))
     }
 }

@@ -7,19 +7,17 @@ pub enum Step {
     Vertices,
     /// Finding an order of ordinals.
     Order,
-    /// Reading edges.
+    /// Reading edges, and writing adjacency in between.
     Edges,
-    /// Writing adjacency.
-    Adjacency,
 }
 
 /// Watches a load. Called from several threads.
 pub trait Progress: Send + Sync {
-    /// A step begins; `total` units (bytes of input, or edges) are known to come.
+    /// A step begins; `total` bytes of input are known to come.
     fn begin(&self, step: Step, total: u64);
 
-    /// Some units of the step are done.
-    fn advance(&self, units: u64);
+    /// Some bytes of the step's input are read.
+    fn advance(&self, bytes: u64);
 }
 
 /// Watches nothing.

@@ -3,6 +3,7 @@
 
 mod damage;
 mod graphs;
+mod loads;
 mod oracle;
 mod s3;
 mod snb;

@@ -7,11 +7,13 @@ use std::{
     sync::Arc,
 };
 
+use arrow_array::{Array, RecordBatch};
+use arrow_cast::display::array_value_to_string;
 use bytes::Bytes;
 use futures::{FutureExt, TryStreamExt};
 use hoplake::{
-    Error, ErrorKind, Frontier, Graph, Hop, Key, LoadOptions, OpenSettings, ReadSettings, SectionKind, Store,
-    Traversal, VertexId,
+    EdgeRows, Error, ErrorKind, Frontier, Graph, Hop, Key, LoadOptions, OpenSettings, ReadSettings, Rows, SectionKind,
+    Store, Traversal, VertexId,
 };
 use hoplake_testkit::generate::log_normal;
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
@@ -72,6 +74,18 @@ fn shown(value: impl Debug) -> String {
     format!("{value:?}")
 }
 
+/// Names and cells of a batch, whatever its own text looks like.
+fn cells(batch: &RecordBatch) -> String {
+    let schema = batch.schema();
+    let cell = |column: usize, row: usize| {
+        let value = array_value_to_string(batch.column(column), row).unwrap();
+        let value = if batch.column(column).is_null(row) { "none".into() } else { format!("{value:?}") };
+        format!("{}: {value}", schema.field(column).name())
+    };
+    let row = |row| (0..batch.num_columns()).map(|column| cell(column, row)).collect::<Vec<_>>().join(", ");
+    (0..batch.num_rows()).map(row).collect::<Vec<_>>().join(" | ")
+}
+
 /// Everything that can be asked of a tiny graph: each answer as text, or why there is none.
 pub(crate) async fn answers(graph: &Graph) -> Vec<Result<String, Error>> {
     let mut answers = Vec::new();
@@ -89,7 +103,9 @@ pub(crate) async fn answers(graph: &Graph) -> Vec<Result<String, Error>> {
         let hop: Hop = hop.parse().unwrap();
         let edges = query.neighbors(&all, &hop).await;
         if let Ok(edges) = &edges {
-            answers.push(query.edge_properties(edges, &["since", "weight"].map(str::to_owned)).await.map(shown));
+            let rows = query.edge_properties(edges, &["since", "weight"].map(str::to_owned)).await;
+            let text = |rows: &EdgeRows| format!("{:?} {}", rows.positions, cells(&rows.batch));
+            answers.push(rows.map(|rows| shown(rows.iter().map(text).collect::<Vec<_>>())));
         }
         answers.push(edges.map(shown));
         answers.push(query.degrees(&all, &hop).await.map(shown));
@@ -100,7 +116,9 @@ pub(crate) async fn answers(graph: &Graph) -> Vec<Result<String, Error>> {
     answers.push(query.keys(&frontier).await.map(shown));
     for properties in [&["list"][..], &["name", "bool", "int", "float", "day", "time", "list", "ints"]] {
         let properties: Vec<_> = properties.iter().copied().map(str::to_owned).collect();
-        answers.push(query.properties(&frontier, &properties).await.map(shown));
+        let rows = query.properties(&frontier, &properties).await;
+        let text = |rows: &Rows| format!("{} {}", rows.label, cells(&rows.batch));
+        answers.push(rows.map(|rows| shown(rows.iter().map(text).collect::<Vec<_>>())));
     }
     answers
 }

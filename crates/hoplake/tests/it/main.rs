@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod damage;
+mod golden;
 mod graphs;
 mod loads;
 mod oracle;

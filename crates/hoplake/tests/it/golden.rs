@@ -1,0 +1,85 @@
+//! Graphs of each released version of the format, kept as files: they stay readable, with the answers they had.
+
+use std::path::{Path, PathBuf};
+
+use hoplake::{Graph, Key, LoadOptions, Store};
+
+use crate::damage::{answers, write_tiny};
+
+/// The version of the format that this build writes.
+const NEWEST: u32 = hoplake_format::constants::FORMAT_VERSION;
+
+fn folder_of(format_version: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/v{format_version}"))
+}
+
+/// All answers, one a line.
+async fn answers_as_text(graph: &Graph) -> String {
+    let answers = answers(graph).await.into_iter().map(Result::unwrap);
+    answers.map(|answer| answer + "\n").collect()
+}
+
+async fn open_golden(format_version: u32) -> Graph {
+    let graph = folder_of(format_version).join("graph");
+    Graph::open(graph.to_str().unwrap()).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_released_version_of_the_format_is_read() {
+    for format_version in 1..=NEWEST {
+        let graph = open_golden(format_version).await;
+        assert_eq!((graph.version(), &*graph.manifest().message), (1, "golden"));
+        graph.verify(|_| ()).await.unwrap();
+        let expected = std::fs::read_to_string(folder_of(format_version).join("answers.txt")).unwrap();
+        let found = answers_as_text(&graph).await;
+        for (found, expected) in found.lines().zip(expected.lines()) {
+            assert_eq!(found, expected, "format version {format_version}");
+        }
+        assert_eq!(found.lines().count(), expected.lines().count());
+    }
+}
+
+/// What a reader can check against the files by eye, whatever the answers' text looks like.
+#[tokio::test]
+async fn the_hub_of_the_first_version_knows_whom_it_knew() {
+    let graph = open_golden(1).await;
+    let mut query = graph.query();
+    let hub = query.vertex("P", 1).await.unwrap().unwrap();
+    let edges = query.neighbors(&[hub], &"out:knows[weight<3]".parse().unwrap()).await.unwrap();
+    let near: Vec<_> = edges.iter().map(|edge| edge.to).collect();
+    assert_eq!(query.keys_of(&near).await.unwrap(), [Key::Int64(2), Key::Int64(2)]);
+    let edges = query.neighbors(&[hub], &"both".parse().unwrap()).await.unwrap();
+    assert_eq!(edges.len(), 2 + 12 + 12 + 1, "two parallel edges, twelve each way, and where it lives");
+}
+
+#[tokio::test]
+async fn golden_files_are_small() {
+    let mut bytes = 0;
+    let mut folders = vec![folder_of(1)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            match entry.metadata().unwrap() {
+                metadata if metadata.is_dir() => folders.push(entry.path()),
+                metadata => bytes += metadata.len(),
+            }
+        }
+    }
+    assert!((5_000..50_000).contains(&bytes), "{bytes} bytes");
+}
+
+/// Writes the files of a new version of the format; those that are there are never written again.
+#[tokio::test]
+#[ignore = "run once for each version of the format"]
+async fn write_the_newest_version() {
+    let folder = folder_of(NEWEST);
+    assert!(!folder.exists(), "{} is kept as it is", folder.display());
+    let files = tempfile::tempdir().unwrap();
+    write_tiny(files.path());
+    let graph = folder.join("graph");
+    std::fs::create_dir_all(&graph).unwrap();
+    let store = Store::open(graph.to_str().unwrap()).unwrap();
+    let options = LoadOptions { block_bytes: 512, message: "golden".into(), ..LoadOptions::from_paths([files.path()]) };
+    hoplake::load_with(store, options, std::sync::Arc::new(())).await.unwrap();
+    let text = answers_as_text(&open_golden(NEWEST).await).await;
+    std::fs::write(folder.join("answers.txt"), text).unwrap();
+}

@@ -8,6 +8,7 @@ mod graphs;
 mod load;
 mod orders;
 mod rival_orders;
+mod snb;
 mod timing;
 mod traverse;
 
@@ -29,6 +30,8 @@ enum Verb {
     Orders(orders::Arguments),
     /// Edges per second, peak memory and size of a load.
     Load(load::Arguments),
+    /// Size of a social network by edge type, and the cost of the seven traversals from an empty process.
+    Snb(snb::Arguments),
     /// Latency and edges per second of traversals from warm memory.
     Traverse(traverse::Arguments),
 }
@@ -38,6 +41,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Codecs(arguments) => codecs::run(&arguments),
         Verb::Orders(arguments) => orders::run(&arguments),
         Verb::Load(arguments) => load::run(&arguments),
+        Verb::Snb(arguments) => snb::run(&arguments),
         Verb::Traverse(arguments) => traverse::run(&arguments),
     }
 }

@@ -14,8 +14,8 @@ use object_store::{ObjectStore, ObjectStoreExt};
 
 use crate::graphs::{edge_list, graph_at, load_apart};
 
-/// So many edges has the large graph; ten million take an unoptimised build more than a minute to load.
-const LARGE_EDGES: u64 = if cfg!(debug_assertions) { 1_000_000 } else { 10_000_000 };
+/// So many edges has the large graph.
+const LARGE_EDGES: u64 = 10_000_000;
 const SMALL_EDGES: u64 = 10_000;
 /// A vertex of so many neighbours is where queries start.
 const DEGREE: usize = 8;

@@ -151,7 +151,7 @@ pub async fn load(url: &str, mut options: LoadOptions) -> anyhow::Result<Result<
             bars.clear();
             // Its threads cannot be waited for: they may be in the middle of a long step.
             let _ = temp.close();
-            eprintln!("error: interrupted; nothing of this load is visible\nhint: hoplake vacuum {url} removes what it left");
+            eprintln!("error: interrupted; nothing of this load is visible\nhint: the next load removes what it left, and so does: hoplake vacuum {url} --min-age 0s");
             std::process::exit(130);
         }
     };

@@ -8,7 +8,9 @@ use object_store::path::Path;
 
 use crate::snb::{BREADTH_FIRST, check_all};
 
-const SAMPLE: &str = "snb-sample-903p-genuine";
+/// The social networks, and how many checks each has at least: its sources under two visit policies.
+const NETWORKS: [(&str, usize); 3] =
+    [("snb-sample-903p-genuine", 200), ("snb-sf0.1-datagen", 300), ("snb-sf0.1-official-partial", 250)];
 
 fn at(server: &S3Server, prefix: &str) -> Store {
     Store::new(Arc::new(server.store()), Path::from(prefix), &server.url(prefix))
@@ -42,18 +44,20 @@ fn keys(keys: &[i64]) -> Vec<Key> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_seven_traversals_of_the_genuine_sample() {
-    if !snb::available(SAMPLE) {
-        return;
-    }
+async fn the_seven_traversals() {
     let server = S3Server::start().unwrap();
-    let store = at(&server, "snb/sample");
-    let options = LoadOptions::from_paths([snb::extract(SAMPLE)]);
-    assert_eq!(load(&store, options).await.unwrap(), 1);
-    let graph = Graph::open_with(store, &OpenSettings::default()).await.unwrap();
-    assert_eq!(graph.open_cost().waves, 2);
-    assert!(check_all(&graph, &snb::truth(SAMPLE), &BREADTH_FIRST).await >= 200);
-    graph.verify(|_| ()).await.unwrap();
+    for (folder, checks) in NETWORKS {
+        if !snb::available(folder) {
+            continue;
+        }
+        let store = at(&server, &format!("snb/{folder}"));
+        assert_eq!(load(&store, LoadOptions::from_paths([snb::extract(folder)])).await.unwrap(), 1);
+        let graph = Graph::open_with(store, &OpenSettings::default()).await.unwrap();
+        assert_eq!(graph.open_cost().waves, 2);
+        let checked = check_all(&graph, &snb::truth(folder), &BREADTH_FIRST).await;
+        assert!(checked >= checks, "{folder}: {checked}");
+        graph.verify(|_| ()).await.unwrap();
+    }
 }
 
 #[tokio::test]

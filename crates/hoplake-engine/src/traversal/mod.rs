@@ -15,6 +15,7 @@ mod depth_first;
 mod hop;
 mod paths;
 mod pipelined;
+mod visits;
 
 use std::{
     sync::Arc,

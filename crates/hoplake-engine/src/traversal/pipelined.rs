@@ -5,17 +5,15 @@
 //! a vertex may turn out to belong to an earlier depth; what was read ahead then only warms the cache,
 //! and the exact sets are taken level by level from it.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    sync::Arc,
-    time::Instant,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use futures::{StreamExt, stream::FuturesUnordered};
-use hoplake_format::VertexId;
 use hoplake_storage::{Meter, Wave};
 
-use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch, breadth_first};
+use super::{
+    Reached, Traversal, VisitPolicy, Watch, breadth_first,
+    visits::{Expanded, Visits},
+};
 use crate::{
     EngineError, Frontier, Snapshot,
     adjacency::{EdgeSink, Plan},
@@ -46,13 +44,9 @@ async fn run_per_depth(
     traversal: &Traversal,
     meter: &Arc<Meter>,
 ) -> Result<Reached, EngineError> {
-    let (begun, before) = (Instant::now(), meter.cost());
     let mut watch = Watch::new(&traversal.limits, snapshot, meter);
+    let mut visits = Visits::new(traversal, meter);
     let hops = traversal.hops.len();
-    let mut seen: Vec<HashSet<VertexId>> = vec![HashSet::new(); hops + 1];
-    seen[0].extend(&traversal.starts);
-    let mut profile = vec![DepthProfile::default(); hops];
-    let mut last_wave = traversal.after;
     let (mut waiting, mut running) = (VecDeque::new(), FuturesUnordered::new());
     if hops > 0 {
         let starts = Arc::new(traversal.starts.iter().copied().collect());
@@ -64,25 +58,16 @@ async fn run_per_depth(
             let Some(step) = waiting.pop_front() else { break };
             running.push(expand(snapshot, traversal, step, meter));
         }
-        let Some(arrived) = running.next().await else { break };
-        let (depth, reached, edges, wave) = arrived?;
-        last_wave = last_wave.max(wave);
-        profile[depth].edges += edges;
-        let new: Frontier = reached.vertices().filter(|vertex| seen[depth + 1].insert(*vertex)).collect();
+        let Some(expanded) = running.next().await else { break };
+        let expanded = expanded?;
+        let new: Frontier = visits.arrived(&expanded).into_iter().collect();
         watch.visited(new.len())?;
-        if depth + 1 < hops && !new.is_empty() {
-            steps(snapshot, traversal, depth + 1, Arc::new(new), wave, meter, &mut waiting).await?;
+        let depth = expanded.depth + 1;
+        if depth < hops && !new.is_empty() {
+            steps(snapshot, traversal, depth, Arc::new(new), expanded.wave, meter, &mut waiting).await?;
         }
     }
-    for (depth, profile) in profile.iter_mut().enumerate() {
-        profile.vertices = seen[depth + 1].len() as u64;
-    }
-    if let Some(last) = profile.last_mut() {
-        last.cost = meter.cost().since(&before);
-        last.time_us = begun.elapsed().as_micros() as u64;
-    }
-    let depths = seen.into_iter().map(|vertices| vertices.into_iter().collect()).collect();
-    Ok(Reached { depths, profile, wave: last_wave })
+    Ok(visits.finish(meter))
 }
 
 /// One step for each block, so that each is expanded when it arrives; a hop with conditions is one step.
@@ -113,7 +98,7 @@ async fn expand(
     traversal: &Traversal,
     step: Step,
     meter: &Meter,
-) -> Result<(usize, Frontier, u64, Wave), EngineError> {
+) -> Result<Expanded, EngineError> {
     let hop = &traversal.hops[step.depth];
     let (edges, wave) = if hop.predicates.is_empty() {
         let mut sink = EdgeSink { edges: Vec::new() };
@@ -122,5 +107,6 @@ async fn expand(
     } else {
         snapshot.neighbours(&step.frontier, hop, step.plan.ready, meter).await?
     };
-    Ok((step.depth, edges.iter().map(|edge| edge.to).collect(), edges.len() as u64, wave))
+    let reached = edges.iter().map(|edge| edge.to).collect();
+    Ok(Expanded { depth: step.depth, reached, edges: edges.len() as u64, wave })
 }

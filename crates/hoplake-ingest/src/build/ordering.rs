@@ -132,7 +132,7 @@ impl Build<'_> {
     /// For each label, the new ordinal of each old one.
     pub(super) fn locality(&self, level: &Level, spaces: &Spaces) -> Result<Vec<Vec<u32>>, IngestError> {
         let vertices: u64 = level.vertex_counts.iter().sum();
-        let needed_bytes = vertices.saturating_mul(16);
+        let needed_bytes = vertices.saturating_mul(12);
         let left_bytes = self.share(44) as u64;
         let fits = u32::try_from(vertices).ok().filter(|_| needed_bytes <= left_bytes);
         if vertices > u64::from(u32::MAX) {

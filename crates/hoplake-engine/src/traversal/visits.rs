@@ -1,0 +1,57 @@
+//! What a traversal that does not go level by level has visited.
+
+use std::{collections::HashSet, time::Instant};
+
+use hoplake_format::VertexId;
+use hoplake_storage::{Cost, Meter, Wave};
+
+use super::{DepthProfile, Reached, Traversal};
+use crate::Frontier;
+
+/// The answer of one expansion: the depth it left, whom it reached, over how many edges, in which wave.
+pub(super) struct Expanded {
+    pub(super) depth: usize,
+    pub(super) reached: Frontier,
+    pub(super) edges: u64,
+    pub(super) wave: Wave,
+}
+
+/// The vertices seen at each depth, and the account of the whole.
+pub(super) struct Visits {
+    seen: Vec<HashSet<VertexId>>,
+    profile: Vec<DepthProfile>,
+    wave: Wave,
+    begun: Instant,
+    before: Cost,
+}
+
+impl Visits {
+    pub(super) fn new(traversal: &Traversal, meter: &Meter) -> Self {
+        let hops = traversal.hops.len();
+        let mut seen = vec![HashSet::new(); hops + 1];
+        seen[0].extend(&traversal.starts);
+        let profile = vec![DepthProfile::default(); hops];
+        Self { seen, profile, wave: traversal.after, begun: Instant::now(), before: meter.cost() }
+    }
+
+    /// Takes an answer and returns those that were not seen at their depth before.
+    pub(super) fn arrived(&mut self, expanded: &Expanded) -> Vec<VertexId> {
+        self.wave = self.wave.max(expanded.wave);
+        self.profile[expanded.depth].edges += expanded.edges;
+        let seen = &mut self.seen[expanded.depth + 1];
+        expanded.reached.vertices().filter(|vertex| seen.insert(*vertex)).collect()
+    }
+
+    /// The sets by depth. Depths overlap in time: cost and time are put on the last.
+    pub(super) fn finish(mut self, meter: &Meter) -> Reached {
+        for (profile, seen) in self.profile.iter_mut().zip(&self.seen[1..]) {
+            profile.vertices = seen.len() as u64;
+        }
+        if let Some(last) = self.profile.last_mut() {
+            last.cost = meter.cost().since(&self.before);
+            last.time_us = self.begun.elapsed().as_micros() as u64;
+        }
+        let depths = self.seen.into_iter().map(|vertices| vertices.into_iter().collect()).collect();
+        Reached { depths, profile: self.profile, wave: self.wave }
+    }
+}

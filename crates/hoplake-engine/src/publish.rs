@@ -1,9 +1,11 @@
 //! How a version appears: its objects first, then one manifest that must not exist.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use hoplake_format::{
     FormatError, Manifest,
-    constants::{HINT_NAME, manifest_name},
+    constants::{DATA_FOLDER, HINT_NAME, manifest_name},
 };
 use hoplake_storage::{Meter, Store, Wave};
 
@@ -37,9 +39,11 @@ pub async fn current_version(store: &Store) -> Result<Option<u64>, EngineError> 
 /// Makes a version visible, in one atomic step. Everything it names must be there.
 ///
 /// # Errors
-/// [`EngineError::Conflict`] if that version exists already and is another's; the store's.
+/// [`EngineError::Conflict`] if that version exists already and is another's, or a vacuum has removed
+/// what it names; the store's.
 pub async fn publish(store: &Store, manifest: &Manifest) -> Result<(), EngineError> {
     manifest.schema.validate().map_err(EngineError::format(store.url()))?;
+    check_objects(store, manifest).await?;
     let bytes = Bytes::from(manifest.encode());
     let name = manifest_name(manifest.version);
     // A retry after a lost answer meets its own manifest; whose it is tells the bytes.
@@ -53,6 +57,22 @@ pub async fn publish(store: &Store, manifest: &Manifest) -> Result<(), EngineErr
     // The hint is advice: without it the next opening takes two waves more.
     let _ = store.put(HINT_NAME, bytes).await;
     Ok(())
+}
+
+/// Refuses a manifest whose objects are not all there: a vacuum by age may have met a load that took longer.
+async fn check_objects(store: &Store, manifest: &Manifest) -> Result<(), EngineError> {
+    let listed: BTreeMap<_, _> =
+        store.list(DATA_FOLDER).await?.into_iter().map(|object| (object.name, object.bytes)).collect();
+    let segments = manifest.segments.iter().map(|segment| (&segment.name, segment.end.length));
+    let mut named = segments.chain(manifest.tables.iter().map(|table| (&table.name, table.length)));
+    match named.find(|(name, length)| listed.get(*name) != Some(length)) {
+        None => Ok(()),
+        Some((name, length)) => Err(EngineError::Conflict(format!(
+            "{} of {length} bytes is gone before its version was published, as a vacuum with too short an age does; \
+             load again",
+            store.place(name)
+        ))),
+    }
 }
 
 /// Reads one version's manifest.
@@ -69,4 +89,59 @@ pub async fn read_version(store: &Store, version: u64) -> Result<Manifest, Engin
         return Err(EngineError::format(store.place(&name))(FormatError::corrupt("manifest", why)));
     }
     Ok(manifest)
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake_format::{Direction, EdgeTypeId, SegmentRef, segment::SectionKind, segment::SegmentEnd};
+
+    use super::*;
+
+    /// A manifest of an empty schema that names one segment of 9 bytes.
+    fn naming(version: u64, name: &str) -> Manifest {
+        let end = SegmentEnd { length: 9, filters_position: 8, index_position: 8 };
+        let segment = SegmentRef { name: name.into(), end, sections: Vec::new(), checksum: 0 };
+        Manifest {
+            version,
+            created_unix_ms: 0,
+            writer: format!("writer of {name}"),
+            message: String::new(),
+            schema: hoplake_format::Schema::default(),
+            vertex_counts: Vec::new(),
+            edge_counts: Vec::new(),
+            degrees: Vec::new(),
+            segments: vec![segment],
+            tables: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_version_is_published_once_and_whole() {
+        let store = Store::open("memory://publish/graph").unwrap();
+        let gone = publish(&store, &naming(1, "data/a")).await.unwrap_err();
+        assert!(gone.to_string().contains("data/a of 9 bytes is gone"), "{gone}");
+        assert_eq!(current_version(&store).await.unwrap(), None);
+        store.put("data/a", Bytes::from_static(b"123456789")).await.unwrap();
+        store.put("data/b", Bytes::from_static(b"123456789")).await.unwrap();
+        publish(&store, &naming(1, "data/a")).await.unwrap();
+        // Sent again, as after a lost answer.
+        publish(&store, &naming(1, "data/a")).await.unwrap();
+        let late = publish(&store, &naming(1, "data/b")).await.unwrap_err();
+        assert!(matches!(late, EngineError::Conflict(_)), "{late}");
+        assert_eq!(current_version(&store).await.unwrap(), Some(1));
+    }
+
+    #[tokio::test]
+    async fn a_hint_that_outlived_its_graph_names_no_version() {
+        let store = Store::open("memory://publish/deleted").unwrap();
+        store.put(HINT_NAME, naming(7, "data/a").encode().into()).await.unwrap();
+        assert_eq!(current_version(&store).await.unwrap(), None);
+    }
+
+    #[test]
+    fn sections_outside_the_schema_are_damage() {
+        let mut manifest = naming(1, "data/a");
+        manifest.segments[0].sections = vec![SectionKind::Adjacency(EdgeTypeId(0), Direction::Out)];
+        assert!(Manifest::decode(&manifest.encode()).is_err());
+    }
 }

@@ -37,10 +37,13 @@ pub fn pack(vertex: VertexId) -> u64 {
 
 /// The vertex of a number made by [`pack`]; `None` for [`UNKNOWN`].
 pub fn unpack(packed: u64) -> Option<VertexId> {
-    if packed == UNKNOWN {
-        return None;
-    }
-    VertexId::new(LabelId((packed >> 48) as u16), packed & VertexId::ORDINAL_MAX)
+    let (label, ordinal) = parts(packed);
+    (packed != UNKNOWN).then(|| VertexId::new(label, ordinal))?
+}
+
+/// Label and ordinal of a packed vertex that was found.
+pub(crate) fn parts(packed: u64) -> (LabelId, u64) {
+    (LabelId((packed >> 48) as u16), packed & VertexId::ORDINAL_MAX)
 }
 
 /// Keys looked up together, so that their cache misses overlap.

@@ -16,9 +16,9 @@ use hoplake_format::LabelId;
 use super::{
     Build, Level, Spaces, Step,
     groups::groups,
-    route::{EdgeSink, parts, route_edges},
+    route::{EdgeSink, route_edges},
 };
-use crate::{Feed, IngestError, Phase, order};
+use crate::{Feed, IngestError, Phase, order, resolve::parts};
 
 /// The rows of a label in key order, on their way to a file.
 pub(crate) struct StagedVertices {

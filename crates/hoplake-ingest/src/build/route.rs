@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array, cast::AsArray, types::UInt64Type};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take_record_batch;
-use hoplake_format::{LabelId, VertexId};
+use hoplake_format::LabelId;
 
 use super::{
     Build, Level, Spaces,
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Chunk, EdgeTable, Feed, IngestError, Phase,
     dataset::Endpoint,
-    resolve::{End, JoinSide, ResolveJoin, ResolvedRows, UnknownKey},
+    resolve::{End, JoinSide, ResolveJoin, ResolvedRows, UnknownKey, parts},
 };
 
 /// The edges of one type, in the sorters of all threads.
@@ -163,11 +163,6 @@ pub(crate) fn route_edges<S: EdgeSink>(
         }
     }
     Ok(sinks)
-}
-
-/// Label and ordinal of a packed vertex that was found.
-pub(crate) fn parts(packed: u64) -> (LabelId, u64) {
-    (LabelId((packed >> 48) as u16), packed & VertexId::ORDINAL_MAX)
 }
 
 /// Sorts edges by type.

@@ -13,7 +13,8 @@ use hoplake_format::{
     adjacency::{Block, Lists},
     segment::{BlockFirsts, SectionIndex, SectionKind},
 };
-use hoplake_storage::{Meter, Wave};
+use hoplake_storage::{QueryContext, Wave};
+use tokio::task::JoinSet;
 
 use crate::{
     EngineError, Frontier, Predicate, Snapshot,
@@ -75,7 +76,7 @@ impl Snapshot {
         frontier: &Frontier,
         hop: &Hop,
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<Plan, EngineError> {
         let mut plan = Plan { tasks: Vec::new(), ready: after };
         let mut wanted = Vec::new();
@@ -88,7 +89,7 @@ impl Snapshot {
             }
         }
         // Together, so that indexes that are not resident take one wave.
-        let sections = try_join_all(wanted.iter().map(|(base, _)| self.section(base.kind, after, meter))).await?;
+        let sections = try_join_all(wanted.iter().map(|(base, _)| self.section(base.kind, after, context))).await?;
         for ((base, ordinals), section) in wanted.iter().zip(sections) {
             if let Some((section, ready)) = section {
                 plan.ready = plan.ready.max(ready);
@@ -105,27 +106,31 @@ impl Snapshot {
         frontier: &Arc<Frontier>,
         plan: Plan,
         sinks: Vec<S>,
-        meter: &Arc<Meter>,
+        context: &QueryContext,
     ) -> Result<(Vec<S>, Wave), EngineError> {
         let Plan { tasks, ready } = plan;
         // Handing work over costs some microseconds; a few blocks are decoded in that time.
         let parts = sinks.len().min(tasks.len() / 16).max(1);
         if parts == 1 {
             let mut sinks = sinks;
-            let wave = self.run_part(frontier, &tasks, &mut sinks[0], ready, meter).await?;
+            let wave = self.run_part(frontier, &tasks, &mut sinks[0], ready, context).await?;
             return Ok((sinks, wave));
         }
         let size = tasks.len().div_ceil(parts);
-        let running = tasks.chunks(size).zip(sinks).map(|(tasks, mut sink)| {
-            let (snapshot, frontier, meter) = (self.clone(), frontier.clone(), meter.clone());
+        // A set of tasks, so that whoever drops the query ends them all.
+        let mut running = JoinSet::new();
+        for (tasks, mut sink) in tasks.chunks(size).zip(sinks) {
+            let (snapshot, frontier, context) = (self.clone(), frontier.clone(), context.clone());
             let tasks = tasks.to_vec();
-            tokio::spawn(async move {
-                let wave = snapshot.run_part(&frontier, &tasks, &mut sink, ready, &meter).await?;
+            running.spawn(async move {
+                let wave = snapshot.run_part(&frontier, &tasks, &mut sink, ready, &context).await?;
                 Ok::<_, EngineError>((sink, wave))
-            })
-        });
-        let results = try_join_all(running).await.map_err(|error| EngineError::Invalid(error.to_string()))?;
-        let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+            });
+        }
+        let mut results = Vec::new();
+        while let Some(result) = running.join_next().await {
+            results.push(result.map_err(|error| EngineError::Invalid(error.to_string()))??);
+        }
         let wave = results.iter().map(|(_, wave)| *wave).max().unwrap_or(ready);
         Ok((results.into_iter().map(|(sink, _)| sink).collect(), wave))
     }
@@ -136,7 +141,7 @@ impl Snapshot {
         tasks: &[ListTask],
         sink: &mut S,
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<Wave, EngineError> {
         let section = |task: &ListTask| {
             let missing = || EngineError::Invalid(format!("the index of {:?} is not resident", task.kind));
@@ -154,7 +159,7 @@ impl Snapshot {
                 EngineError::Format { place: format!("{place}, {:?}, block {}", task.kind, task.block), source }
             })
         };
-        self.reader().read_each(after, &requests, meter, take).await
+        self.reader().read_each(after, &requests, context, take).await
     }
 
     /// The set that a hop from `frontier` reaches, and how many edges led there.
@@ -164,12 +169,12 @@ impl Snapshot {
         hop: &Hop,
         parallelism: usize,
         after: Wave,
-        meter: &Arc<Meter>,
+        context: &QueryContext,
     ) -> Result<(Frontier, u64, Wave), EngineError> {
-        let plan = self.plan_hop(frontier, hop, after, meter).await?;
+        let plan = self.plan_hop(frontier, hop, after, context).await?;
         let sinks =
             (0..parallelism.max(1)).map(|_| SetSink { snapshot: self.clone(), sets: BTreeMap::new(), edges: 0 });
-        let (sinks, wave) = self.run_tasks(frontier, plan, sinks.collect(), meter).await?;
+        let (sinks, wave) = self.run_tasks(frontier, plan, sinks.collect(), context).await?;
         let mut edges = 0;
         let mut sets: BTreeMap<LabelId, OrdinalCollector> = BTreeMap::new();
         for sink in sinks {
@@ -209,20 +214,20 @@ impl Snapshot {
         frontier: &Frontier,
         hop: &Hop,
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<(Vec<Neighbour>, Wave), EngineError> {
         self.check_hop(hop)?;
-        let plan = self.plan_hop(frontier, hop, after, meter).await?;
+        let plan = self.plan_hop(frontier, hop, after, context).await?;
         let mut sink = EdgeSink { edges: Vec::new() };
-        let touched = self.touch_predicates(frontier, hop, after, meter);
-        let read = self.run_part(frontier, &plan.tasks, &mut sink, plan.ready, meter);
+        let touched = self.touch_predicates(frontier, hop, after, context);
+        let read = self.run_part(frontier, &plan.tasks, &mut sink, plan.ready, context);
         let (wave, touched) = futures::future::try_join(read, touched).await?;
         let mut edges = sink.edges;
         edges.sort_unstable_by_key(|edge| (edge.from, edge.edge_type, edge.direction, edge.position));
         if edges.iter().any(|edge| !self.has_vertex(edge.to)) {
             return Err(EngineError::format(self.reader().store().url())(outside()));
         }
-        self.keep_fulfilling(edges, hop, wave, wave.max(touched), meter).await
+        self.keep_fulfilling(edges, hop, wave, wave.max(touched), context).await
     }
 
     /// The edges that fulfil all conditions of a hop. The properties of all conditions are one wave
@@ -233,7 +238,7 @@ impl Snapshot {
         hop: &Hop,
         read: Wave,
         ready: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<(Vec<Neighbour>, Wave), EngineError> {
         if hop.predicates.is_empty() {
             return Ok((edges, read));
@@ -241,7 +246,7 @@ impl Snapshot {
         let mut of_property: BTreeMap<&str, Vec<&Predicate>> = BTreeMap::new();
         hop.predicates.iter().for_each(|it| of_property.entry(&it.property).or_default().push(it));
         let checks =
-            of_property.iter().map(|(name, conditions)| self.fulfilling(&edges, name, conditions, ready, meter));
+            of_property.iter().map(|(name, conditions)| self.fulfilling(&edges, name, conditions, ready, context));
         let (masks, waves): (Vec<_>, Vec<_>) = try_join_all(checks).await?.into_iter().unzip();
         let wave = waves.into_iter().max().unwrap_or(ready);
         let kept = |(row, edge): (usize, Neighbour)| masks.iter().all(|mask| mask[row]).then_some(edge);
@@ -257,9 +262,9 @@ impl Snapshot {
         frontier: &Frontier,
         hop: &Hop,
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<(Vec<Degree>, Wave), EngineError> {
-        let (edges, wave) = self.neighbours(frontier, hop, after, meter).await?;
+        let (edges, wave) = self.neighbours(frontier, hop, after, context).await?;
         let mut edges = edges.iter().peekable();
         let degree = |vertex: VertexId| {
             let mut count = 0;
@@ -313,7 +318,7 @@ impl Snapshot {
         frontier: &Frontier,
         hop: &Hop,
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<Wave, EngineError> {
         let mut touches = Vec::new();
         for predicate in &hop.predicates {
@@ -321,7 +326,7 @@ impl Snapshot {
                 for direction in hop.direction.each() {
                     for (edge_type, _) in self.edge_types_from(near, &hop.labels, *direction) {
                         if let Some(place) = self.property_owner(edge_type, *direction, &predicate.property) {
-                            touches.push(self.touch_tables(place.owner, after, meter));
+                            touches.push(self.touch_tables(place.owner, after, context));
                         }
                     }
                 }
@@ -337,7 +342,7 @@ impl Snapshot {
         property: &str,
         conditions: &[&Predicate],
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<(Vec<bool>, Wave), EngineError> {
         let mut rows: BTreeMap<TableOwner, (PropertyPlace, Vec<u64>)> = BTreeMap::new();
         let mut owners = Vec::with_capacity(edges.len());
@@ -353,7 +358,7 @@ impl Snapshot {
             }
         }
         let column = [property.to_owned()];
-        let reads = rows.iter().map(|(owner, (_, rows))| self.table_rows(*owner, rows, &column, after, meter));
+        let reads = rows.iter().map(|(owner, (_, rows))| self.table_rows(*owner, rows, &column, after, context));
         let read = try_join_all(reads).await?;
         let wave = read.iter().map(|(_, wave)| *wave).max().unwrap_or(after);
         let mut masks = BTreeMap::new();

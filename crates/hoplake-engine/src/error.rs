@@ -27,7 +27,7 @@ pub enum EngineError {
     },
     /// The store failed, or gave bytes that are not what was written.
     #[error(transparent)]
-    Storage(#[from] StorageError),
+    Storage(StorageError),
     /// A structure is damaged.
     #[error("{place}: {source}")]
     Format {
@@ -49,6 +49,15 @@ pub enum EngineError {
     /// Columns could not be brought together.
     #[error("could not arrange columns: {0}")]
     Arrow(#[from] arrow_schema::ArrowError),
+}
+
+impl From<StorageError> for EngineError {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Limit { limit, cost } => Self::Limit { limit, cost: *cost },
+            error => Self::Storage(error),
+        }
+    }
 }
 
 impl EngineError {

@@ -8,7 +8,7 @@ use hoplake_format::{
     FormatError, Key, KeyType, LabelId, TableOwner, VertexId, constants::KEY_COLUMN, keys::find_in_key_block,
     segment::SectionKind,
 };
-use hoplake_storage::{Meter, Wave};
+use hoplake_storage::{QueryContext, Wave};
 
 use crate::{EngineError, Snapshot};
 
@@ -21,7 +21,7 @@ impl Snapshot {
         &self,
         keys: &[(LabelId, Key)],
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<(Vec<Option<VertexId>>, Wave), EngineError> {
         let mut wave = after;
         let mut places = Vec::with_capacity(keys.len());
@@ -29,7 +29,7 @@ impl Snapshot {
             self.check_key_type(*label, key)?;
         }
         // Together, so that indexes that are not resident take one wave.
-        let sections = keys.iter().map(|(label, _)| self.section(SectionKind::Keys(*label), after, meter));
+        let sections = keys.iter().map(|(label, _)| self.section(SectionKind::Keys(*label), after, context));
         for ((_, key), section) in keys.iter().zip(try_join_all(sections).await?) {
             places.push(section.and_then(|(section, ready)| {
                 wave = wave.max(ready);
@@ -37,7 +37,7 @@ impl Snapshot {
             }));
         }
         let requests: Vec<_> = places.iter().flatten().map(|(section, block)| section.request(*block)).collect();
-        let (blocks, wave) = self.reader().read(wave, &requests, meter).await?;
+        let (blocks, wave) = self.reader().read(wave, &requests, context).await?;
         let mut blocks = blocks.into_iter();
         let mut found = Vec::with_capacity(keys.len());
         for ((label, key), place) in keys.iter().zip(&places) {
@@ -71,7 +71,7 @@ impl Snapshot {
         &self,
         vertices: &[VertexId],
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<(Vec<Key>, Wave), EngineError> {
         let mut by_label: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
         for vertex in vertices {
@@ -80,7 +80,7 @@ impl Snapshot {
         let column = [KEY_COLUMN.to_owned()];
         let reads = by_label
             .iter()
-            .map(|(label, ordinals)| self.table_rows(TableOwner::Vertices(*label), ordinals, &column, after, meter));
+            .map(|(label, ordinals)| self.table_rows(TableOwner::Vertices(*label), ordinals, &column, after, context));
         let read = try_join_all(reads).await?;
         let wave = read.iter().map(|(_, wave)| *wave).max().unwrap_or(after);
         let mut columns = BTreeMap::new();

@@ -6,7 +6,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use hoplake_format::VertexId;
-use hoplake_storage::{Meter, Wave};
+use hoplake_storage::{QueryContext, Wave};
 
 use crate::{
     EngineError, Frontier, Snapshot,
@@ -60,14 +60,14 @@ impl Snapshot {
     pub async fn shortest_path(
         self: &Arc<Self>,
         query: &PathQuery,
-        meter: &Arc<Meter>,
+        context: &QueryContext,
     ) -> Result<Option<Vec<VertexId>>, EngineError> {
         self.check_hop(&query.hop)?;
         if !query.hop.predicates.is_empty() {
             let message = "conditions on the hop of a path are not supported: they would differ seen from its two ends";
             return Err(EngineError::Invalid(message.into()));
         }
-        let mut watch = Watch::new(&query.limits, self, meter);
+        let mut watch = Watch::new(&query.limits, self, context);
         let mut sides = [Side::new(query.from, query.hop.clone()), Side::new(query.to, query.hop.reversed())];
         let mut wave = query.after;
         if query.from == query.to {
@@ -76,7 +76,7 @@ impl Snapshot {
         while sides[0].depth + sides[1].depth < query.depth_max && sides.iter().all(|side| !side.frontier.is_empty()) {
             let smaller = usize::from(sides[1].frontier.len() < sides[0].frontier.len());
             let side = &mut sides[smaller];
-            let (edges, after) = self.neighbours(&side.frontier, &side.hop, wave, meter).await?;
+            let (edges, after) = self.neighbours(&side.frontier, &side.hop, wave, context).await?;
             wave = after;
             let mut new: Vec<VertexId> = Vec::new();
             // Edges come in the order of the vertex left, so that the smallest parent wins.

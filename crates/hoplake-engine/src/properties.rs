@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, Schema as ArrowSchema};
 use hoplake_format::{LabelId, TableOwner, VertexId, constants::KEY_COLUMN};
-use hoplake_storage::{Meter, Wave};
+use hoplake_storage::{QueryContext, Wave};
 
 use crate::{EngineError, Frontier, Neighbour, Snapshot};
 
@@ -22,12 +22,12 @@ impl Snapshot {
         ordinals: &[u64],
         names: &[String],
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<(RecordBatch, Wave), EngineError> {
         let fields = self.property_fields(names)?;
         let mut columns = vec![KEY_COLUMN.to_owned()];
         columns.extend_from_slice(names);
-        let (batch, wave) = self.table_rows(TableOwner::Vertices(label), ordinals, &columns, after, meter).await?;
+        let (batch, wave) = self.table_rows(TableOwner::Vertices(label), ordinals, &columns, after, context).await?;
         let key = batch.column_by_name(KEY_COLUMN).cloned();
         let key_field = self.schema().label(label).map(|label| Field::new(KEY_COLUMN, label.key_type.arrow(), false));
         let mut out_fields: Vec<_> = key_field.into_iter().collect();
@@ -62,8 +62,13 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's.
-    pub async fn touch_properties(&self, labels: &[LabelId], after: Wave, meter: &Meter) -> Result<Wave, EngineError> {
-        let touches = labels.iter().map(|label| self.touch_tables(TableOwner::Vertices(*label), after, meter));
+    pub async fn touch_properties(
+        &self,
+        labels: &[LabelId],
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<Wave, EngineError> {
+        let touches = labels.iter().map(|label| self.touch_tables(TableOwner::Vertices(*label), after, context));
         let waves = futures::future::try_join_all(touches).await?;
         Ok(waves.into_iter().max().unwrap_or(after))
     }
@@ -77,10 +82,10 @@ impl Snapshot {
         frontier: &Frontier,
         names: &[String],
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<(Vec<(LabelId, RecordBatch)>, Wave), EngineError> {
         let reads = frontier.by_label().map(|(label, ordinals)| async move {
-            let (batch, wave) = self.vertex_properties(label, ordinals, names, after, meter).await?;
+            let (batch, wave) = self.vertex_properties(label, ordinals, names, after, context).await?;
             Ok::<_, EngineError>(((label, batch), wave))
         });
         let (batches, waves): (Vec<_>, Vec<_>) = futures::future::try_join_all(reads).await?.into_iter().unzip();
@@ -98,7 +103,7 @@ impl Snapshot {
         edges: &[Neighbour],
         names: &[String],
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<(Vec<(Vec<usize>, RecordBatch)>, Wave), EngineError> {
         let mut groups: BTreeMap<TableOwner, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
         for (index, edge) in edges.iter().enumerate() {
@@ -109,7 +114,7 @@ impl Snapshot {
                 group.1.push(edge.position);
             }
         }
-        let reads = groups.iter().map(|(owner, (_, rows))| self.table_rows(*owner, rows, names, after, meter));
+        let reads = groups.iter().map(|(owner, (_, rows))| self.table_rows(*owner, rows, names, after, context));
         let (batches, waves): (Vec<_>, Vec<_>) = futures::future::try_join_all(reads).await?.into_iter().unzip();
         let positions = groups.into_values().map(|(positions, _)| positions);
         Ok((positions.zip(batches).collect(), waves.into_iter().max().unwrap_or(after)))

@@ -5,18 +5,17 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use hoplake_format::{
     FormatError, Manifest,
-    constants::{DATA_FOLDER, HINT_NAME, manifest_name},
+    constants::{DATA_FOLDER, HINT_NAME, MANIFEST_FOLDER, manifest_name},
 };
-use hoplake_storage::{Meter, Store, Wave};
+use hoplake_storage::Store;
 
-use crate::{EngineError, snapshot::newest_version};
+use crate::{EngineError, snapshot::newest_listed};
 
 /// The newest version of the graph at `store`; `None` if there is no graph.
 ///
 /// # Errors
 /// The store's.
 pub async fn current_version(store: &Store) -> Result<Option<u64>, EngineError> {
-    let meter = Meter::new();
     let hint = store.get(HINT_NAME).await?.and_then(|hint| Manifest::decode(&hint).ok());
     // The hint may outlive a graph that was deleted: only a manifest is a version.
     let hinted = match hint {
@@ -25,7 +24,7 @@ pub async fn current_version(store: &Store) -> Result<Option<u64>, EngineError> 
     };
     let mut version = match hinted {
         Some(version) => Some(version),
-        None => newest_version(store, Wave(1), &meter).await?,
+        None => newest_listed(&store.list(MANIFEST_FOLDER).await?),
     };
     while let Some(next) = version.map_or(Some(1), |version| version.checked_add(1)) {
         if store.get(&manifest_name(next)).await?.is_none() {

@@ -9,25 +9,25 @@ use std::collections::{BTreeSet, HashMap};
 use bytes::Bytes;
 use futures::future::{try_join, try_join_all};
 use hoplake_format::{
-    Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SegmentRef,
+    Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SegmentRef, TableRef,
     constants::{HINT_NAME, MANIFEST_FOLDER, manifest_name, manifest_version},
     filter::KeyFilter,
-    segment::{SectionIndex, SectionKind, decode_segment_index},
+    segment::{SectionIndex, SectionKind, SegmentEnd, decode_segment_index},
 };
-use hoplake_storage::{BlockRequest, Check, Cost, Meter, Object, ReadSettings, Reader, Store, Wave};
+use hoplake_storage::{BlockRequest, Check, Cost, Object, ObjectInfo, QueryContext, ReadSettings, Reader, Wave};
 use tokio::sync::OnceCell;
 
 use crate::{EngineError, table::Table, traversal::Hop};
 
 /// How a graph is opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct OpenSettings {
     /// The version to open; `None` opens the newest.
     pub version: Option<u64>,
     /// Indexes and filters come with the open while they are together at most this many bytes; beyond
     /// that, a segment's own index is read when it is first touched. Default 32 MiB.
     pub index_bytes_max: u64,
-    /// How blocks are read.
+    /// How blocks are read, by a graph that has caches of its own.
     pub read: ReadSettings,
 }
 
@@ -97,28 +97,26 @@ impl Snapshot {
     /// # Errors
     /// [`EngineError::NotFound`] if there is no graph or no such version; the store's; [`EngineError::Format`] if
     /// a manifest or an index is damaged.
-    pub async fn open(store: Store, settings: &OpenSettings) -> Result<Self, EngineError> {
-        let meter = Meter::new();
-        let reader = Reader::new(store.clone(), settings.read.clone());
-        let (manifest, tails, wave) = match settings.version {
+    pub async fn open(reader: Reader, settings: &OpenSettings) -> Result<Self, EngineError> {
+        let context = QueryContext::new();
+        let (manifest, tails) = match settings.version {
             Some(version) => {
-                let manifest = read_manifest(&store, version, Wave(1), &meter).await?;
-                let missing = || EngineError::NotFound(format!("{} has no version {version}", store.url()));
+                let (manifest, wave) = read_manifest(&reader, version, Wave(0), &context).await?;
+                let missing = || EngineError::NotFound(format!("{} has no version {version}", reader.store().url()));
                 let manifest = manifest.ok_or_else(missing)?;
-                let (tails, wave) = read_tails(&store, &manifest, settings, Wave(1), &meter).await?;
-                (manifest, tails, wave)
+                let tails = read_tails(&reader, &manifest, settings, wave, &context).await?;
+                (manifest, tails)
             }
-            None => open_newest(&store, settings, &meter).await?,
+            None => open_newest(&reader, settings, &context).await?,
         };
         let mut snapshot = Self::assemble(manifest, reader)?;
         for (segment, tail) in snapshot.segments.iter_mut().zip(tails) {
             if let Some(tail) = tail {
-                let indexes = decode_tail(&segment.reference, &tail, store.url())?;
+                let indexes = decode_tail(&segment.reference, &tail, snapshot.reader.store().url())?;
                 segment.index = OnceCell::new_with(Some(indexes));
             }
         }
-        debug_assert!(u64::from(wave.0) == meter.cost().waves);
-        snapshot.open_cost = meter.cost();
+        snapshot.open_cost = context.cost();
         Ok(snapshot)
     }
 
@@ -132,17 +130,14 @@ impl Snapshot {
                 }
             }
         }
-        let segments: Vec<_> = (0u32..)
-            .zip(&manifest.segments)
-            .map(|(number, reference)| Segment {
-                reference: reference.clone(),
-                object: Object::new(&reference.name, number),
-                index: OnceCell::new(),
-            })
-            .collect();
-        let first_table = segments.len() as u32;
-        let tables = (first_table..).zip(&manifest.tables);
-        let tables = tables.map(|(number, reference)| Table::new(reference.clone(), number)).collect();
+        let segment = |reference: &SegmentRef| Segment {
+            reference: reference.clone(),
+            object: reader.object(&reference.name),
+            index: OnceCell::new(),
+        };
+        let segments = manifest.segments.iter().map(segment).collect();
+        let table = |reference: &TableRef| Table::new(reference.clone(), reader.object(&reference.name));
+        let tables = manifest.tables.iter().map(table).collect();
         Ok(Self { manifest, reader, segments, sections, tables, open_cost: Cost::default() })
     }
 
@@ -177,19 +172,18 @@ impl Snapshot {
         &self,
         kind: SectionKind,
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<Option<(Section<'_>, Wave)>, EngineError> {
         let Some(place) = self.sections.get(&kind) else { return Ok(None) };
         let segment = &self.segments[place.segment];
-        let mut wave = after;
-        if segment.index.get().is_none() {
-            wave = after.next();
-        }
+        let mut wave = if segment.index.initialized() { after } else { after.next() };
         let read = async {
             let end = &segment.reference.end;
-            let tail = self.reader.store().get_range(&segment.reference.name, end.index_position..end.length).await?;
-            meter.store_read(wave, 1, tail.len() as u64);
-            decode_tail(&segment.reference, &tail, self.reader.store().url())
+            let tail =
+                BlockRequest { object: &segment.object, range: end.index_position..end.length, check: Check::Later };
+            let (tail, came) = self.reader.read(after, &[tail], context).await?;
+            wave = came;
+            decode_tail(&segment.reference, &tail[0], self.reader.store().url())
         };
         let indexes = segment.index.get_or_try_init(|| read).await?;
         Ok(Some((indexes.section(place.section, &segment.object), wave)))
@@ -200,8 +194,8 @@ impl Snapshot {
     /// # Errors
     /// The store's, if some did not come with the open.
     pub async fn section_indexes(&self) -> Result<Vec<&SectionIndex>, EngineError> {
-        let meter = Meter::new();
-        let loads = self.sections.keys().map(|kind| self.section(*kind, Wave(0), &meter));
+        let context = QueryContext::new();
+        let loads = self.sections.keys().map(|kind| self.section(*kind, Wave(0), &context));
         let sections = try_join_all(loads).await?;
         Ok(sections.into_iter().flatten().map(|(section, _)| section.index).collect())
     }
@@ -246,91 +240,90 @@ impl SegmentIndexes {
 }
 
 async fn read_manifest(
-    store: &Store,
+    reader: &Reader,
     version: u64,
-    wave: Wave,
-    meter: &Meter,
-) -> Result<Option<Manifest>, EngineError> {
+    after: Wave,
+    context: &QueryContext,
+) -> Result<(Option<Manifest>, Wave), EngineError> {
     let name = manifest_name(version);
-    let bytes = store.get(&name).await?;
-    meter.store_read(wave, 1, bytes.as_ref().map_or(0, |bytes| bytes.len() as u64));
-    let Some(bytes) = bytes else { return Ok(None) };
-    let manifest = Manifest::decode(&bytes).map_err(EngineError::format(store.place(&name)))?;
+    let (bytes, wave) = reader.read_object(&name, after, context).await?;
+    let Some(bytes) = bytes else { return Ok((None, wave)) };
+    let place = reader.store().place(&name);
+    let manifest = Manifest::decode(&bytes).map_err(EngineError::format(&*place))?;
     if manifest.version != version {
         let why = format!("it says that it is version {}", manifest.version);
-        return Err(EngineError::format(store.place(&name))(FormatError::corrupt("manifest", why)));
+        return Err(EngineError::format(place)(FormatError::corrupt("manifest", why)));
     }
-    Ok(Some(manifest))
+    Ok((Some(manifest), wave))
 }
 
 type Tails = Vec<Option<Bytes>>;
 
 async fn open_newest(
-    store: &Store,
+    reader: &Reader,
     settings: &OpenSettings,
-    meter: &Meter,
-) -> Result<(Manifest, Tails, Wave), EngineError> {
-    let (mut manifest, mut wave) = first_manifest(store, meter).await?;
+    context: &QueryContext,
+) -> Result<(Manifest, Tails), EngineError> {
+    let (mut manifest, mut wave) = first_manifest(reader, context).await?;
     loop {
-        let probe = read_manifest(store, manifest.version + 1, wave.next(), meter);
-        let tails = read_tails(store, &manifest, settings, wave, meter);
-        let (newer, (tails, _)) = try_join(probe, tails).await?;
-        wave = wave.next();
+        let probe = read_manifest(reader, manifest.version + 1, wave, context);
+        let tails = read_tails(reader, &manifest, settings, wave, context);
+        let ((newer, came), tails) = try_join(probe, tails).await?;
         match newer {
-            Some(newer) => manifest = newer,
-            None => return Ok((manifest, tails, wave)),
+            Some(newer) => (manifest, wave) = (newer, came),
+            None => return Ok((manifest, tails)),
         }
     }
 }
 
 /// The manifest of the hint, or without a readable hint the newest that a listing shows.
-async fn first_manifest(store: &Store, meter: &Meter) -> Result<(Manifest, Wave), EngineError> {
-    let hint = store.get(HINT_NAME).await?;
-    meter.store_read(Wave(1), 1, hint.as_ref().map_or(0, |hint| hint.len() as u64));
+async fn first_manifest(reader: &Reader, context: &QueryContext) -> Result<(Manifest, Wave), EngineError> {
+    let (hint, wave) = reader.read_object(HINT_NAME, Wave(0), context).await?;
     // A hint is only advice: it is overwritten, so that a reader may meet half of it.
     if let Some(manifest) = hint.and_then(|hint| Manifest::decode(&hint).ok()) {
-        return Ok((manifest, Wave(1)));
+        return Ok((manifest, wave));
     }
-    let version = newest_version(store, Wave(2), meter).await?;
+    let (listed, wave) = reader.list(MANIFEST_FOLDER, wave, context).await?;
     let missing = || {
-        let url = store.url();
+        let url = reader.store().url();
         EngineError::NotFound(format!("there is no graph at {url}; load one with: hoplake load {url} --from FILES"))
     };
-    let version = version.ok_or_else(missing)?;
-    let manifest = read_manifest(store, version, Wave(3), meter).await?.ok_or_else(missing)?;
-    Ok((manifest, Wave(3)))
+    let version = newest_listed(&listed).ok_or_else(missing)?;
+    let (manifest, wave) = read_manifest(reader, version, wave, context).await?;
+    Ok((manifest.ok_or_else(missing)?, wave))
 }
 
-/// The newest version that a listing shows; a newer one may exist.
-pub(crate) async fn newest_version(store: &Store, wave: Wave, meter: &Meter) -> Result<Option<u64>, EngineError> {
-    let listed = store.list(MANIFEST_FOLDER).await?;
-    meter.store_read(wave, 1, 0);
-    Ok(listed.iter().filter_map(|object| manifest_version(&object.name)).max())
+/// The newest version that a listing of manifests shows; a newer one may exist.
+pub(crate) fn newest_listed(listed: &[ObjectInfo]) -> Option<u64> {
+    listed.iter().filter_map(|object| manifest_version(&object.name)).max()
 }
 
 /// The ends of all segments, unless they are too large to keep.
 async fn read_tails(
-    store: &Store,
+    reader: &Reader,
     manifest: &Manifest,
     settings: &OpenSettings,
     after: Wave,
-    meter: &Meter,
-) -> Result<(Tails, Wave), EngineError> {
+    context: &QueryContext,
+) -> Result<Tails, EngineError> {
     let ends = || manifest.segments.iter().map(|segment| &segment.end);
     let with_filters: u64 = ends().map(|end| end.length - end.filters_position).sum();
     let indexes: u64 = ends().map(|end| end.length - end.index_position).sum();
     if indexes > settings.index_bytes_max {
-        return Ok((vec![None; manifest.segments.len()], after));
+        return Ok(vec![None; manifest.segments.len()]);
     }
-    let wave = after.next();
-    let reads = manifest.segments.iter().map(|segment| async move {
-        let end = &segment.end;
-        let start = if with_filters <= settings.index_bytes_max { end.filters_position } else { end.index_position };
-        let tail = store.get_range(&segment.name, start..end.length).await?;
-        meter.store_read(wave, 1, tail.len() as u64);
-        Ok::<_, EngineError>(Some(tail))
+    let start = |end: &SegmentEnd| {
+        if with_filters <= settings.index_bytes_max { end.filters_position } else { end.index_position }
+    };
+    let objects: Vec<_> = manifest.segments.iter().map(|segment| reader.object(&segment.name)).collect();
+    let tails = objects.iter().zip(ends()).map(|(object, end)| BlockRequest {
+        object,
+        range: start(end)..end.length,
+        check: Check::Later,
     });
-    Ok((try_join_all(reads).await?, wave))
+    let tails: Vec<_> = tails.collect();
+    let (tails, _) = reader.read(after, &tails, context).await?;
+    Ok(tails.into_iter().map(Some).collect())
 }
 
 /// Reads the index of a segment and, if they are in `tail`, the filters.

@@ -13,7 +13,7 @@ use arrow_select::{concat::concat_batches, take::take_record_batch};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::{Buf, Bytes};
 use hoplake_format::{FormatError, TableOwner, TableRef, constants::PAGE_CHECKSUMS_ENTRY};
-use hoplake_storage::{BlockRequest, Check, Meter, Object, Wave};
+use hoplake_storage::{BlockRequest, Check, Object, QueryContext, Wave};
 use parquet::{
     arrow::{
         ProjectionMask,
@@ -58,8 +58,7 @@ struct Page {
 }
 
 impl Table {
-    pub(crate) fn new(reference: TableRef, number: u32) -> Self {
-        let object = Object::new(&reference.name, number);
+    pub(crate) fn new(reference: TableRef, object: Object) -> Self {
         Self { reference, object, layout: OnceCell::new() }
     }
 
@@ -67,21 +66,23 @@ impl Table {
         self.reference.first_row..self.reference.first_row + self.reference.rows
     }
 
-    async fn layout(&self, snapshot: &Snapshot, after: Wave, meter: &Meter) -> Result<(&Layout, Wave), EngineError> {
-        let wave = if self.layout.initialized() { after } else { after.next() };
+    async fn layout(
+        &self,
+        snapshot: &Snapshot,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<(&Layout, Wave), EngineError> {
+        let mut wave = if self.layout.initialized() { after } else { after.next() };
         let read = async {
-            let store = snapshot.reader().store();
             let TableRef { name, tail_position, length, tail_checksum, .. } = &self.reference;
-            let tail = store.get_range(name, *tail_position..*length).await?;
-            meter.store_read(wave, 1, tail.len() as u64);
-            let found = crc32c::crc32c(&tail);
-            if found != *tail_checksum {
-                let why = format!("its end fails its checksum (expected {tail_checksum:08x}, found {found:08x})");
-                return Err(EngineError::format(store.place(name))(FormatError::corrupt("table", why)));
-            }
-            Layout::parse(&tail, &self.reference, &store.place(name))
+            let check = Check::Known(*tail_checksum);
+            let tail = BlockRequest { object: &self.object, range: *tail_position..*length, check };
+            let (tail, came) = snapshot.reader().read(after, &[tail], context).await?;
+            wave = came;
+            Layout::parse(&tail[0], &self.reference, &snapshot.reader().store().place(name))
         };
-        Ok((self.layout.get_or_try_init(|| read).await?, wave))
+        let layout = self.layout.get_or_try_init(|| read).await?;
+        Ok((layout, wave))
     }
 }
 
@@ -174,10 +175,10 @@ impl Snapshot {
         &self,
         owner: TableOwner,
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<Wave, EngineError> {
         let tables = self.tables_of(owner);
-        let layouts = tables.map(|table| table.layout(self, after, meter));
+        let layouts = tables.map(|table| table.layout(self, after, context));
         let layouts = futures::future::try_join_all(layouts).await?;
         Ok(layouts.into_iter().map(|(_, wave)| wave).max().unwrap_or(after))
     }
@@ -194,12 +195,12 @@ impl Snapshot {
         rows: &[u64],
         columns: &[String],
         after: Wave,
-        meter: &Meter,
+        context: &QueryContext,
     ) -> Result<(RecordBatch, Wave), EngineError> {
         let mut sorted = rows.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
-        let ready = self.touch_tables(owner, after, meter).await?;
+        let ready = self.touch_tables(owner, after, context).await?;
         let mut reads = Vec::new();
         for table in self.tables_of(owner) {
             let bounds = table.rows();
@@ -207,12 +208,12 @@ impl Snapshot {
             let to = sorted.partition_point(|row| *row < bounds.end);
             if from < to {
                 let rows = sorted[from..to].iter().map(|row| row - bounds.start).collect();
-                let (layout, _) = table.layout(self, ready, meter).await?;
+                let (layout, _) = table.layout(self, ready, context).await?;
                 reads.push(TableRead::new(table, layout, rows, columns));
             }
         }
         let requests: Vec<_> = reads.iter().flat_map(TableRead::requests).collect();
-        let (pages, wave) = self.reader().read(ready, &requests, meter).await?;
+        let (pages, wave) = self.reader().read(ready, &requests, context).await?;
         let mut pages = pages.into_iter();
         let mut batches = Vec::new();
         for read in &reads {

@@ -1,10 +1,14 @@
 //! What can go wrong between here and a store.
 
+use std::sync::Arc;
+
 use hoplake_format::FormatError;
 use thiserror::Error;
 
+use crate::Cost;
+
 /// Why the store did not give or take what was asked.
-#[derive(Debug, Error)]
+#[derive(Debug, Clone, Error)]
 pub enum StorageError {
     /// The URL names no store.
     #[error("{url:?} names no store: {why}")]
@@ -29,8 +33,28 @@ pub enum StorageError {
         object: String,
         /// What the store said.
         #[source]
-        source: object_store::Error,
+        source: Arc<object_store::Error>,
     },
+    /// The store did not answer in time.
+    #[error("could not read {object}: no answer within {timeout_ms} ms")]
+    TimedOut {
+        /// The object.
+        object: String,
+        /// How long it had.
+        timeout_ms: u64,
+    },
+    /// The query reached a limit that was set for it.
+    #[error("the query was ended at its limit of {limit}; until then it took {} waves, {} requests and {} bytes",
+        cost.waves, cost.requests, cost.store_bytes)]
+    Limit {
+        /// The limit, with its number and unit.
+        limit: String,
+        /// What was spent until then.
+        cost: Box<Cost>,
+    },
+    /// Settings that cannot work.
+    #[error("wrong settings: {0}")]
+    Settings(String),
     /// The store gave another number of bytes than asked.
     #[error("could not read {object}: the store gave {found} bytes where {expected} were due")]
     Length {
@@ -54,4 +78,18 @@ pub enum StorageError {
         #[source]
         source: FormatError,
     },
+}
+
+impl StorageError {
+    /// Whether the same request may succeed when it is sent again: the store was busy or away, or the
+    /// answer was damaged on its way.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Unavailable { source, .. } => {
+                matches!(**source, object_store::Error::Generic { .. } | object_store::Error::JoinError { .. })
+            }
+            Self::TimedOut { .. } | Self::Length { .. } | Self::Corrupt { .. } => true,
+            Self::Url { .. } | Self::NotFound { .. } | Self::Limit { .. } | Self::Settings(_) => false,
+        }
+    }
 }

@@ -1,19 +1,43 @@
-//! Object store access for Hoplake: one door to every store, reads in waves, checks, a cache, accounts.
+//! Object store access for Hoplake: one door to every store, reads in waves, caches, accounts.
 //!
 //! Floor 1 of the house: it knows objects and blocks, not graphs.
 //!
 //! * [`Store`]: a prefix in an object store, by URL.
-//! * [`Reader`]: many blocks in one wave, through the memory cache, each checked.
-//! * [`Meter`]: what a query cost, in waves, requests, bytes and dollars.
+//! * [`Reader`]: many blocks in one wave. What a wave asks goes from tier to tier: the memory cache, the
+//!   cache on the local disk (`disk`), requests that are in flight for others (`flight`), and at last an
+//!   [`ObjectSource`], in requests that are planned (`plan`), hedged (`hedge`), and repeated until an
+//!   answer passes its check (`fetch`).
+//! * [`ReadPool`]: what all readers of a process share.
+//! * [`QueryContext`]: what a query spent, in waves, requests, bytes and dollars, and what it may spend.
 
+mod block;
+mod context;
+mod disk;
 mod error;
+mod fetch;
+mod flight;
+mod hedge;
+mod memory;
 mod meter;
+mod plan;
+mod pool;
 mod prices;
+mod profile;
 mod reader;
+mod settings;
+mod source;
 mod store;
 
+use disk::DiskCache;
+
+pub use block::{BlockRequest, Check, Object};
+pub use context::{QueryContext, ReadLimits};
 pub use error::StorageError;
-pub use meter::{Cost, Meter, Wave};
+pub use meter::{Cost, Served, Wave};
+pub use pool::ReadPool;
 pub use prices::PriceList;
-pub use reader::{BlockRequest, Check, Object, ReadSettings, Reader};
+pub use profile::{Latency, StoreProfile};
+pub use reader::Reader;
+pub use settings::{DiskSettings, HedgeSettings, ReadSettings, RetrySettings};
+pub use source::{Fetched, ObjectSource, Wanted};
 pub use store::{ObjectInfo, Store, Upload};

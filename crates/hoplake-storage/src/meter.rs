@@ -4,7 +4,10 @@
 //! needs the store returns the wave after the one it depends on; a read from memory returns it
 //! unchanged. The waves of a query are the longest such chain, whatever ran in parallel.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    ops::Add,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use crate::PriceList;
 
@@ -15,7 +18,77 @@ pub struct Wave(pub u32);
 impl Wave {
     /// The wave of a read from the store that depends on this one.
     pub fn next(self) -> Self {
-        Self(self.0 + 1)
+        self.later(1)
+    }
+
+    /// The wave that lies some dependent round trips after this one.
+    pub fn later(self, rounds: u32) -> Self {
+        Self(self.0 + rounds)
+    }
+}
+
+/// Where a block was found, from near to far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    /// The memory cache.
+    Memory,
+    /// What was read ahead for this query.
+    Prefetched,
+    /// The cache on the local disk.
+    Disk,
+    /// A request that was in flight for another reader already.
+    Shared,
+}
+
+/// Blocks that a tier served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Served {
+    /// How many.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What was spent up to a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Dependent round trips to the store; parallel requests count once.
+    pub waves: u64,
+    /// Requests to the store, with hedges, retries and those that read ahead.
+    pub requests: u64,
+    /// Of these, second requests for what a first one was slow to bring.
+    pub hedges: u64,
+    /// Of these, requests that repeat a failed one.
+    pub retries: u64,
+    /// Of these, requests that read ahead.
+    pub prefetches: u64,
+    /// Bytes read from the store.
+    pub store_bytes: u64,
+    /// Blocks found in memory.
+    pub memory: Served,
+    /// Blocks that had been read ahead.
+    pub prefetched: Served,
+    /// Blocks found on the local disk.
+    pub disk: Served,
+    /// Blocks that came with a request of another reader.
+    pub shared: Served,
+}
+
+/// A counter of blocks and bytes.
+#[derive(Debug, Default)]
+struct Tally {
+    blocks: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Tally {
+    fn add(&self, blocks: u64, bytes: u64) {
+        self.blocks.fetch_add(blocks, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    fn served(&self) -> Served {
+        Served { blocks: self.blocks.load(Relaxed), bytes: self.bytes.load(Relaxed) }
     }
 }
 
@@ -24,54 +97,86 @@ impl Wave {
 pub struct Meter {
     waves: AtomicU64,
     requests: AtomicU64,
+    hedges: AtomicU64,
+    retries: AtomicU64,
+    prefetches: AtomicU64,
     store_bytes: AtomicU64,
-    cache_hits: AtomicU64,
-    cache_bytes: AtomicU64,
-}
-
-/// What was spent up to a moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cost {
-    /// Dependent round trips to the store; parallel requests count once.
-    pub waves: u64,
-    /// Requests to the store.
-    pub requests: u64,
-    /// Bytes read from the store.
-    pub store_bytes: u64,
-    /// Blocks found in memory.
-    pub cache_hits: u64,
-    /// Bytes found in memory.
-    pub cache_bytes: u64,
+    memory: Tally,
+    prefetched: Tally,
+    disk: Tally,
+    shared: Tally,
 }
 
 impl Meter {
-    /// A new account.
-    pub fn new() -> Self {
-        Self::default()
+    /// Notes that `wave` was reached.
+    pub(crate) fn reached(&self, wave: Wave) {
+        self.waves.fetch_max(wave.0.into(), Relaxed);
     }
 
-    /// Notes `requests` to the store that brought `bytes` in `wave`.
-    pub fn store_read(&self, wave: Wave, requests: u64, bytes: u64) {
-        self.waves.fetch_max(wave.0.into(), Ordering::Relaxed);
-        self.requests.fetch_add(requests, Ordering::Relaxed);
-        self.store_bytes.fetch_add(bytes, Ordering::Relaxed);
+    /// Notes requests that were sent.
+    pub(crate) fn requested(&self, requests: u64) {
+        self.requests.fetch_add(requests, Relaxed);
     }
 
-    /// Notes `blocks` of together `bytes` found in memory.
-    pub fn cache_read(&self, blocks: u64, bytes: u64) {
-        self.cache_hits.fetch_add(blocks, Ordering::Relaxed);
-        self.cache_bytes.fetch_add(bytes, Ordering::Relaxed);
+    /// Notes that a request just noted is a hedge.
+    pub(crate) fn hedged(&self) {
+        self.hedges.fetch_add(1, Relaxed);
+    }
+
+    /// Notes that a request to come repeats a failed one, and returns how many did so before.
+    pub(crate) fn retried(&self) -> u64 {
+        self.retries.fetch_add(1, Relaxed)
+    }
+
+    /// Notes that a request just noted reads ahead.
+    pub(crate) fn read_ahead(&self) {
+        self.prefetches.fetch_add(1, Relaxed);
+    }
+
+    /// Notes bytes that came from the store.
+    pub(crate) fn received(&self, bytes: u64) {
+        self.store_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Notes blocks that a tier served.
+    pub(crate) fn served(&self, tier: Tier, blocks: u64, bytes: u64) {
+        let tally = match tier {
+            Tier::Memory => &self.memory,
+            Tier::Prefetched => &self.prefetched,
+            Tier::Disk => &self.disk,
+            Tier::Shared => &self.shared,
+        };
+        tally.add(blocks, bytes);
     }
 
     /// What was spent so far.
     pub fn cost(&self) -> Cost {
         Cost {
-            waves: self.waves.load(Ordering::Relaxed),
-            requests: self.requests.load(Ordering::Relaxed),
-            store_bytes: self.store_bytes.load(Ordering::Relaxed),
-            cache_hits: self.cache_hits.load(Ordering::Relaxed),
-            cache_bytes: self.cache_bytes.load(Ordering::Relaxed),
+            waves: self.waves.load(Relaxed),
+            requests: self.requests.load(Relaxed),
+            hedges: self.hedges.load(Relaxed),
+            retries: self.retries.load(Relaxed),
+            prefetches: self.prefetches.load(Relaxed),
+            store_bytes: self.store_bytes.load(Relaxed),
+            memory: self.memory.served(),
+            prefetched: self.prefetched.served(),
+            disk: self.disk.served(),
+            shared: self.shared.served(),
         }
+    }
+}
+
+impl Served {
+    fn since(self, earlier: Self) -> Self {
+        Self { blocks: self.blocks - earlier.blocks, bytes: self.bytes - earlier.bytes }
+    }
+}
+
+impl Add for Served {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { blocks: self.blocks + other.blocks, bytes: self.bytes + other.bytes }
     }
 }
 
@@ -81,14 +186,39 @@ impl Cost {
         Self {
             waves: self.waves - earlier.waves,
             requests: self.requests - earlier.requests,
+            hedges: self.hedges - earlier.hedges,
+            retries: self.retries - earlier.retries,
+            prefetches: self.prefetches - earlier.prefetches,
             store_bytes: self.store_bytes - earlier.store_bytes,
-            cache_hits: self.cache_hits - earlier.cache_hits,
-            cache_bytes: self.cache_bytes - earlier.cache_bytes,
+            memory: self.memory.since(earlier.memory),
+            prefetched: self.prefetched.since(earlier.prefetched),
+            disk: self.disk.since(earlier.disk),
+            shared: self.shared.since(earlier.shared),
         }
     }
 
     /// Dollars for the requests and bytes, at these prices.
     pub fn usd(&self, prices: &PriceList) -> f64 {
         prices.reads_usd(self.requests, self.store_bytes)
+    }
+}
+
+/// One after the other.
+impl Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            waves: self.waves + other.waves,
+            requests: self.requests + other.requests,
+            hedges: self.hedges + other.hedges,
+            retries: self.retries + other.retries,
+            prefetches: self.prefetches + other.prefetches,
+            store_bytes: self.store_bytes + other.store_bytes,
+            memory: self.memory + other.memory,
+            prefetched: self.prefetched + other.prefetched,
+            disk: self.disk + other.disk,
+            shared: self.shared + other.shared,
+        }
     }
 }

@@ -10,11 +10,13 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::{
-    MultipartUpload, ObjectStore, ObjectStoreExt, PutMode, PutPayload, memory::InMemory, parse_url_opts, path::Path,
+    MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode, PutPayload, RetryConfig,
+    aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder, local::LocalFileSystem,
+    memory::InMemory, path::Path,
 };
 use url::Url;
 
-use crate::{PriceList, StorageError};
+use crate::{PriceList, StorageError, StoreProfile};
 
 /// Parts of an upload: the store's minimum is 5 MiB, and 10,000 parts make 80 GB.
 const PART_BYTES: usize = 8 << 20;
@@ -25,10 +27,13 @@ static MEMORY: LazyLock<Mutex<HashMap<String, Arc<InMemory>>>> = LazyLock::new(M
 /// A prefix in an object store. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
+    /// For all but reads: its client repeats what failed.
     inner: Arc<dyn ObjectStore>,
+    /// For reads, which the access layer repeats as the query's limits allow.
+    reads: Arc<dyn ObjectStore>,
     prefix: Path,
     url: String,
-    prices: PriceList,
+    profile: Arc<StoreProfile>,
 }
 
 /// An object in a listing.
@@ -59,14 +64,21 @@ impl Store {
         }
         // The TLS library wants its provider named once in a process; another may have named it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let (inner, prefix) = parse_url_opts(&parsed, environment()).map_err(|error| wrong(error.to_string()))?;
-        Ok(Self::new(inner.into(), prefix, parsed.as_str()))
+        let client = |retry| connect(&parsed, retry).map_err(|error| wrong(error.to_string()));
+        let (inner, prefix) = client(RetryConfig::default())?;
+        let (reads, _) = client(RetryConfig { max_retries: 0, ..RetryConfig::default() })?;
+        Ok(Self { reads, ..Self::new(inner, prefix, parsed.as_str()) })
     }
 
-    /// A prefix of a store at hand; `url` is its name in messages, and its scheme sets the prices.
+    /// A prefix of a store at hand; `url` is its name in messages, and its scheme sets the profile.
     pub fn new(inner: Arc<dyn ObjectStore>, prefix: Path, url: &str) -> Self {
-        let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-        Self { inner, prefix, prices: PriceList::of_scheme(scheme), url: url.trim_end_matches('/').to_owned() }
+        let profile = Arc::new(StoreProfile::of_url(url));
+        Self { reads: inner.clone(), inner, prefix, profile, url: url.trim_end_matches('/').to_owned() }
+    }
+
+    /// The same store, taken for another kind: other prices, other latencies to plan by.
+    pub fn with_profile(self, profile: StoreProfile) -> Self {
+        Self { profile: Arc::new(profile), ..self }
     }
 
     /// Where it is.
@@ -74,9 +86,14 @@ impl Store {
         &self.url
     }
 
+    /// How fast it is expected to be, and what it costs.
+    pub fn profile(&self) -> &StoreProfile {
+        &self.profile
+    }
+
     /// What its requests cost.
     pub fn prices(&self) -> &PriceList {
-        &self.prices
+        &self.profile.prices
     }
 
     /// The full place of an object, for messages.
@@ -92,16 +109,25 @@ impl Store {
         let object = self.place(name);
         move |source| match source {
             object_store::Error::NotFound { .. } => StorageError::NotFound { object: object.clone() },
-            source => StorageError::Unavailable { action, object: object.clone(), source },
+            source => StorageError::Unavailable { action, object: object.clone(), source: Arc::new(source) },
         }
     }
 
-    /// A whole object; `None` if it is not there.
+    /// A whole object; `None` if it is not there. Queries read through a [`Reader`](crate::Reader).
     ///
     /// # Errors
     /// [`StorageError::Unavailable`] if the store fails.
     pub async fn get(&self, name: &str) -> Result<Option<Bytes>, StorageError> {
-        let read = async { self.inner.get(&self.path(name)).await?.bytes().await };
+        self.get_from(&self.inner, name).await
+    }
+
+    /// As [`Self::get`], in one request that is not repeated.
+    pub(crate) async fn get_once(&self, name: &str) -> Result<Option<Bytes>, StorageError> {
+        self.get_from(&self.reads, name).await
+    }
+
+    async fn get_from(&self, client: &Arc<dyn ObjectStore>, name: &str) -> Result<Option<Bytes>, StorageError> {
+        let read = async { client.get(&self.path(name)).await?.bytes().await };
         match read.await.map_err(self.failed("read", name)) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(StorageError::NotFound { .. }) => Ok(None),
@@ -109,33 +135,53 @@ impl Store {
         }
     }
 
-    /// A range of an object, exactly.
+    /// A range of an object, exactly. Queries read through a [`Reader`](crate::Reader).
     ///
     /// # Errors
     /// [`StorageError::NotFound`], [`StorageError::Unavailable`], or [`StorageError::Length`] if the object
     /// is shorter than that.
     pub async fn get_range(&self, name: &str, range: Range<u64>) -> Result<Bytes, StorageError> {
+        match self.get_range_from(&self.inner, name, range.clone()).await {
+            Err(error) => Err(self.diagnose(name, &range, error).await),
+            bytes => bytes,
+        }
+    }
+
+    /// As [`Self::get_range`], in one request that is not repeated. Most stores say that they are
+    /// unavailable if the object ends before the range begins.
+    pub(crate) async fn get_range_once(&self, name: &str, range: Range<u64>) -> Result<Bytes, StorageError> {
+        self.get_range_from(&self.reads, name, range).await
+    }
+
+    async fn get_range_from(
+        &self,
+        client: &Arc<dyn ObjectStore>,
+        name: &str,
+        range: Range<u64>,
+    ) -> Result<Bytes, StorageError> {
         let expected = range.end - range.start;
         if expected == 0 {
             return Ok(Bytes::new());
         }
-        let path = self.path(name);
-        let bytes = match self.inner.get_range(&path, range.clone()).await {
-            Ok(bytes) => bytes,
-            Err(error @ object_store::Error::NotFound { .. }) => return Err(self.failed("read", name)(error)),
-            // Each store refuses a range behind an object's end in its own way: the length tells.
-            Err(error) => match self.inner.head(&path).await {
-                Ok(meta) if meta.size < range.end => {
-                    let found = meta.size.saturating_sub(range.start);
-                    return Err(StorageError::Length { object: self.place(name), expected, found });
-                }
-                _ => return Err(self.failed("read", name)(error)),
-            },
-        };
+        let bytes = client.get_range(&self.path(name), range).await.map_err(self.failed("read", name))?;
         if bytes.len() as u64 != expected {
             return Err(StorageError::Length { object: self.place(name), expected, found: bytes.len() as u64 });
         }
         Ok(bytes)
+    }
+
+    /// Why a range could not be read, for a message: each store refuses a range behind an object's end
+    /// in its own way, and only the length tells.
+    pub(crate) async fn diagnose(&self, name: &str, range: &Range<u64>, error: StorageError) -> StorageError {
+        let StorageError::Unavailable { .. } = error else { return error };
+        match self.inner.head(&self.path(name)).await {
+            Ok(meta) if meta.size < range.end => StorageError::Length {
+                object: self.place(name),
+                expected: range.end - range.start,
+                found: meta.size.saturating_sub(range.start),
+            },
+            _ => error,
+        }
     }
 
     /// Creates an object if there is none of that name; `false` if there is.
@@ -263,6 +309,30 @@ impl Upload {
             None => Ok(()),
         }
     }
+}
+
+/// A client for a URL, with the provider's settings from the environment.
+fn connect(url: &Url, retry: RetryConfig) -> object_store::Result<(Arc<dyn ObjectStore>, Path)> {
+    let (scheme, path) = ObjectStoreScheme::parse(url)?;
+    /// Builders of all providers are alike, but have no trait in common.
+    macro_rules! client {
+        ($builder:ty) => {{
+            let builder = <$builder>::new().with_url(url.as_str()).with_retry(retry);
+            let with_option = |builder: $builder, (key, value): (String, String)| match key.parse() {
+                Ok(key) => builder.with_config(key, value),
+                // The environment has settings of other providers and tools.
+                Err(_) => builder,
+            };
+            Arc::new(environment().into_iter().fold(builder, with_option).build()?) as Arc<dyn ObjectStore>
+        }};
+    }
+    let store = match scheme {
+        ObjectStoreScheme::AmazonS3 => client!(AmazonS3Builder),
+        ObjectStoreScheme::GoogleCloudStorage => client!(GoogleCloudStorageBuilder),
+        ObjectStoreScheme::MicrosoftAzure => client!(MicrosoftAzureBuilder),
+        _ => Arc::new(LocalFileSystem::new()),
+    };
+    Ok((store, Path::parse(path)?))
 }
 
 fn parse_location(location: &str) -> Result<Url, String> {

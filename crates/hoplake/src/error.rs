@@ -54,12 +54,13 @@ impl Error {
 
 fn storage_kind(error: &StorageError) -> ErrorKind {
     match error {
-        StorageError::Url { .. } => ErrorKind::Invalid,
+        StorageError::Url { .. } | StorageError::Settings(_) => ErrorKind::Invalid,
+        StorageError::Limit { .. } => ErrorKind::Limit,
         // The manifest names the object: that it is gone is damage.
         StorageError::NotFound { .. } | StorageError::Length { .. } | StorageError::Corrupt { .. } => {
             ErrorKind::Corrupt
         }
-        StorageError::Unavailable { .. } => ErrorKind::Unavailable,
+        StorageError::Unavailable { .. } | StorageError::TimedOut { .. } => ErrorKind::Unavailable,
     }
 }
 

@@ -7,7 +7,7 @@ use hoplake_format::{
     Manifest, Schema,
     constants::{MANIFEST_FOLDER, manifest_version},
 };
-use hoplake_storage::{Cost, PriceList, Store};
+use hoplake_storage::{Cost, PriceList, ReadPool, Reader, Store};
 
 use crate::{Error, GraphInfo, Query, Vacuumed};
 
@@ -28,12 +28,22 @@ impl Graph {
         Self::open_with(Store::open(url)?, &OpenSettings::default()).await
     }
 
-    /// Opens a graph at a store at hand, or another version, or with other budgets.
+    /// Opens a graph at a store at hand, or another version, or with other budgets. It has caches of its own.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; [`Invalid`](crate::ErrorKind::Invalid) if the settings cannot work.
+    pub async fn open_with(store: Store, settings: &OpenSettings) -> Result<Self, Error> {
+        let pool = ReadPool::new(settings.read.clone())?;
+        Self::open_through(Reader::new(store, pool), settings).await
+    }
+
+    /// Opens a graph through a reader, which may share its caches and bounds with other graphs; how the
+    /// reader reads is set already.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub async fn open_with(store: Store, settings: &OpenSettings) -> Result<Self, Error> {
-        Ok(Self { snapshot: Arc::new(Snapshot::open(store, settings).await?) })
+    pub async fn open_through(reader: Reader, settings: &OpenSettings) -> Result<Self, Error> {
+        Ok(Self { snapshot: Arc::new(Snapshot::open(reader, settings).await?) })
     }
 
     /// The versions at a store that can be opened, oldest first. One listing.

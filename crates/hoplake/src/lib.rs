@@ -46,7 +46,10 @@ pub use hoplake_format::{
     DegreeSummary, Direction, EdgeType, EdgeTypeId, Key, KeyType, LabelId, Manifest, Property, PropertyType, Schema,
     TableOwner, VertexId, VertexLabel, segment::SectionKind,
 };
-pub use hoplake_storage::{Cost, PriceList, ReadSettings, Store};
+pub use hoplake_storage::{
+    Cost, DiskSettings, HedgeSettings, PriceList, ReadPool, ReadSettings, Reader, RetrySettings, Served, Store,
+    StoreProfile,
+};
 pub use info::{GraphInfo, SectionSize};
 pub use load::{BadRowPolicy, LoadOptions, LoadPhase, LoadProgress, LoadReport, VertexOrder, load, load_with};
 pub use query::{EdgeRows, Query, Rows, StartKey, StepCost, TraversalAnswer, TraversalRequest};

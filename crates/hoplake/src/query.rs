@@ -10,7 +10,7 @@ use hoplake_engine::{
     traversal::{Hop, Paths, Reached, Traversal},
 };
 use hoplake_format::{Key, LabelId, VertexId};
-use hoplake_storage::{Cost, Meter, Wave};
+use hoplake_storage::{Cost, QueryContext, Wave};
 
 use crate::{Error, ErrorKind};
 
@@ -93,18 +93,18 @@ pub struct TraversalAnswer {
 #[derive(Debug)]
 pub struct Query {
     snapshot: Arc<Snapshot>,
-    meter: Arc<Meter>,
+    context: QueryContext,
     wave: Wave,
 }
 
 impl Query {
     pub(crate) fn new(snapshot: Arc<Snapshot>) -> Self {
-        Self { snapshot, meter: Arc::new(Meter::new()), wave: Wave::default() }
+        Self { snapshot, context: QueryContext::new(), wave: Wave::default() }
     }
 
     /// What the query took so far.
     pub fn cost(&self) -> Cost {
-        self.meter.cost()
+        self.context.cost()
     }
 
     /// The same in US dollars, for requests and bytes.
@@ -139,7 +139,7 @@ impl Query {
     pub async fn vertices(&mut self, keys: &[(&str, Key)]) -> Result<Vec<Option<VertexId>>, Error> {
         let keys: Vec<_> =
             keys.iter().map(|(label, key)| Ok((self.label(label)?, key.clone()))).collect::<Result<_, Error>>()?;
-        let (found, wave) = self.snapshot.look_up(&keys, self.wave, &self.meter).await?;
+        let (found, wave) = self.snapshot.look_up(&keys, self.wave, &self.context).await?;
         self.wave = wave;
         Ok(found)
     }
@@ -165,7 +165,7 @@ impl Query {
     /// [`NotFound`](ErrorKind::NotFound) that names the first that does not exist; as [`Self::vertex`].
     pub async fn named(&mut self, starts: &[StartKey]) -> Result<Vec<VertexId>, Error> {
         let keys = self.parse_starts(starts)?;
-        let (found, wave) = self.snapshot.look_up(&keys, self.wave, &self.meter).await?;
+        let (found, wave) = self.snapshot.look_up(&keys, self.wave, &self.context).await?;
         self.wave = wave;
         all_found(starts, found)
     }
@@ -178,7 +178,7 @@ impl Query {
     /// [`Invalid`](ErrorKind::Invalid) if a condition of the hop cannot be; the store's.
     pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Neighbour>, Error> {
         let frontier = vertices.iter().copied().collect();
-        let (edges, wave) = self.snapshot.neighbours(&frontier, hop, self.wave, &self.meter).await?;
+        let (edges, wave) = self.snapshot.neighbours(&frontier, hop, self.wave, &self.context).await?;
         self.wave = wave;
         Ok(edges)
     }
@@ -189,7 +189,7 @@ impl Query {
     /// As [`Self::neighbors`].
     pub async fn degrees(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Degree>, Error> {
         let frontier = vertices.iter().copied().collect();
-        let (degrees, wave) = self.snapshot.degrees(&frontier, hop, self.wave, &self.meter).await?;
+        let (degrees, wave) = self.snapshot.degrees(&frontier, hop, self.wave, &self.context).await?;
         self.wave = wave;
         Ok(degrees)
     }
@@ -200,7 +200,7 @@ impl Query {
     /// The store's.
     pub async fn keys(&mut self, vertices: &Frontier) -> Result<Vec<Key>, Error> {
         let vertices: Vec<_> = vertices.vertices().collect();
-        let (keys, wave) = self.snapshot.keys(&vertices, self.wave, &self.meter).await?;
+        let (keys, wave) = self.snapshot.keys(&vertices, self.wave, &self.context).await?;
         self.wave = wave;
         Ok(keys)
     }
@@ -210,7 +210,7 @@ impl Query {
     /// # Errors
     /// The store's.
     pub async fn keys_of(&mut self, vertices: &[VertexId]) -> Result<Vec<Key>, Error> {
-        let (keys, wave) = self.snapshot.keys(vertices, self.wave, &self.meter).await?;
+        let (keys, wave) = self.snapshot.keys(vertices, self.wave, &self.context).await?;
         self.wave = wave;
         Ok(keys)
     }
@@ -221,7 +221,7 @@ impl Query {
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if no label has a property of that name; the store's.
     pub async fn properties(&mut self, vertices: &Frontier, names: &[String]) -> Result<Vec<Rows>, Error> {
-        let (batches, wave) = self.snapshot.frontier_properties(vertices, names, self.wave, &self.meter).await?;
+        let (batches, wave) = self.snapshot.frontier_properties(vertices, names, self.wave, &self.context).await?;
         self.wave = wave;
         Ok(batches.into_iter().map(|(label, batch)| Rows { label: self.label_name(label), batch }).collect())
     }
@@ -231,7 +231,7 @@ impl Query {
     /// # Errors
     /// The store's.
     pub async fn edge_properties(&mut self, edges: &[Neighbour], names: &[String]) -> Result<Vec<EdgeRows>, Error> {
-        let (batches, wave) = self.snapshot.edge_properties(edges, names, self.wave, &self.meter).await?;
+        let (batches, wave) = self.snapshot.edge_properties(edges, names, self.wave, &self.context).await?;
         self.wave = wave;
         Ok(batches.into_iter().map(|(positions, batch)| EdgeRows { positions, batch }).collect())
     }
@@ -252,7 +252,7 @@ impl Query {
     /// other; the store's.
     pub async fn traverse(&mut self, traversal: Traversal) -> Result<Reached, Error> {
         let traversal = Traversal { after: self.wave, ..traversal };
-        let reached = self.snapshot.traverse(&traversal, &self.meter).await?;
+        let reached = self.snapshot.traverse(&traversal, &self.context).await?;
         self.wave = reached.wave;
         Ok(reached)
     }
@@ -263,7 +263,7 @@ impl Query {
     /// As [`Self::traverse`].
     pub async fn paths(&mut self, traversal: Traversal) -> Result<(Paths, Reached), Error> {
         let traversal = Traversal { after: self.wave, ..traversal };
-        let (paths, reached) = self.snapshot.paths(&traversal, &self.meter).await?;
+        let (paths, reached) = self.snapshot.paths(&traversal, &self.context).await?;
         self.wave = reached.wave;
         Ok((paths, reached))
     }
@@ -278,13 +278,17 @@ impl Query {
         let ends = self.labels_after(&keys, &request.traversal);
         let select = request.select.as_deref();
         let (begun, before) = (Instant::now(), self.cost());
+        request.traversal.limits.apply(&self.context);
         self.snapshot.property_fields(select.unwrap_or_default())?;
         let touched: &[LabelId] = if select.is_some() { &ends } else { &[] };
-        let (snapshot, meter) = (&self.snapshot, &self.meter);
-        let look_up = snapshot.look_up(&keys, self.wave, meter);
-        let ((found, wave), touched) = try_join(look_up, snapshot.touch_properties(touched, self.wave, meter)).await?;
+        let (snapshot, context) = (&self.snapshot, &self.context);
+        let look_up = snapshot.look_up(&keys, self.wave, context);
+        let ((found, wave), touched) =
+            try_join(look_up, snapshot.touch_properties(touched, self.wave, context)).await?;
         let mut traversal = request.traversal.clone();
         traversal.starts.extend(all_found(&request.starts, found)?);
+        // The look-up took its part of the time.
+        traversal.limits.timeout = traversal.limits.timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
         self.wave = wave;
         let start_cost = self.step_since(begun, &before);
         let reached = self.traverse(traversal).await?;
@@ -322,7 +326,7 @@ impl Query {
     /// As [`Self::traverse`].
     pub async fn shortest_path(&mut self, query: PathQuery) -> Result<Option<Vec<VertexId>>, Error> {
         let query = PathQuery { after: self.wave, ..query };
-        Ok(self.snapshot.shortest_path(&query, &self.meter).await?)
+        Ok(self.snapshot.shortest_path(&query, &self.context).await?)
     }
 
     /// The vertices within some hops of others: the sets by distance, each vertex once.
@@ -330,7 +334,7 @@ impl Query {
     /// # Errors
     /// As [`Self::traverse`].
     pub async fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Reached, Error> {
-        let reached = self.snapshot.neighbourhood(starts, hop, depth, 1, self.wave, &self.meter).await?;
+        let reached = self.snapshot.neighbourhood(starts, hop, depth, 1, self.wave, &self.context).await?;
         self.wave = reached.wave;
         Ok(reached)
     }

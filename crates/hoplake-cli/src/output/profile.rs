@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use hoplake::{Cost, DepthProfile, Hop, PriceList, Query, StepCost};
+use hoplake::{Cost, DepthProfile, Hop, PriceList, Query, Served, StepCost};
 use serde_json::{Value, json};
 
 use super::{numbers, tables::table};
@@ -55,13 +55,7 @@ impl Profile {
     pub fn total(&self) -> StepCost {
         let hops = self.hops.iter().map(|(_, depth)| StepCost { cost: depth.cost, time_us: depth.time_us });
         hops.chain([self.open, self.look_up, self.properties]).fold(StepCost::default(), |sum, step| StepCost {
-            cost: Cost {
-                waves: sum.cost.waves + step.cost.waves,
-                requests: sum.cost.requests + step.cost.requests,
-                store_bytes: sum.cost.store_bytes + step.cost.store_bytes,
-                cache_hits: sum.cost.cache_hits + step.cost.cache_hits,
-                cache_bytes: sum.cost.cache_bytes + step.cost.cache_bytes,
-            },
+            cost: sum.cost + step.cost,
             time_us: sum.time_us + step.time_us,
         })
     }
@@ -77,16 +71,18 @@ impl Profile {
     /// It as a table.
     pub fn text(&self) -> String {
         let header =
-            ["step", "edges", "vertices", "waves", "requests", "bytes", "cache hits", "cache bytes", "time", "dollars"];
-        let mut text = table(&header, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+            ["step", "edges", "vertices", "waves", "requests", "bytes", "memory", "disk", "shared", "time", "dollars"];
+        let mut text = table(&header, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
         let mut add = |name: String, sets: Option<(u64, u64)>, cost: &Cost, time_us: u64| {
             let sets = sets.map_or_else(Default::default, |(edges, vertices)| [edges, vertices].map(numbers::count));
             let numbers = [cost.waves, cost.requests].map(numbers::count);
-            let read = [numbers::bytes(cost.store_bytes), numbers::count(cost.cache_hits)];
-            let cached = numbers::bytes(cost.cache_bytes);
+            let bytes = numbers::bytes(cost.store_bytes);
+            let tiers = [cost.memory, cost.disk, cost.shared].map(|served| numbers::count(served.blocks));
             let time = numbers::time(Duration::from_micros(time_us));
             let dollars = numbers::dollars(cost.usd(&self.prices));
-            text.add_row([name].into_iter().chain(sets).chain(numbers).chain(read).chain([cached, time, dollars]));
+            text.add_row(
+                [name].into_iter().chain(sets).chain(numbers).chain([bytes]).chain(tiers).chain([time, dollars]),
+            );
         };
         add("open".into(), None, &self.open.cost, self.open.time_us);
         add("look-up".into(), None, &self.look_up.cost, self.look_up.time_us);
@@ -97,7 +93,17 @@ impl Profile {
         add("properties".into(), None, &self.properties.cost, self.properties.time_us);
         let total = self.total();
         add("total".into(), None, &total.cost, total.time_us);
-        format!("{text}\nprices: {}, as of {}", self.prices.name, self.prices.as_of)
+        let Cost { hedges, retries, .. } = total.cost;
+        let again = if hedges + retries == 0 {
+            String::new()
+        } else {
+            format!("\nof the requests, {hedges} were hedges of slow ones and {retries} repeated failed ones")
+        };
+        let Self { prices, .. } = self;
+        format!(
+            "{text}\nblocks found in memory, on disk, and on their way already{again}\nprices: {}, as of {}",
+            prices.name, prices.as_of
+        )
     }
 
     fn json(&self) -> Value {
@@ -121,13 +127,20 @@ impl Profile {
     }
 }
 
+fn served(served: Served) -> Value {
+    json!({"blocks": served.blocks, "bytes": served.bytes})
+}
+
 fn cost_json(cost: &Cost, time_us: u64, prices: &PriceList) -> Value {
     json!({
         "waves": cost.waves,
         "requests": cost.requests,
         "bytes": cost.store_bytes,
-        "cache_hits": cost.cache_hits,
-        "cache_bytes": cost.cache_bytes,
+        "hedges": cost.hedges,
+        "retries": cost.retries,
+        "memory": served(cost.memory),
+        "disk": served(cost.disk),
+        "shared": served(cost.shared),
         "time_us": time_us,
         "usd": cost.usd(prices),
     })

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use hoplake_format::VertexId;
-use hoplake_storage::{Cost, Meter, Wave};
+use hoplake_storage::{Cost, QueryContext, Wave};
 
 use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch};
 use crate::{EngineError, Frontier, Snapshot};
@@ -12,20 +12,20 @@ use crate::{EngineError, Frontier, Snapshot};
 pub(super) async fn run(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
-    meter: &Arc<Meter>,
+    context: &QueryContext,
 ) -> Result<Reached, EngineError> {
-    let mut watch = Watch::new(&traversal.limits, snapshot, meter);
+    let mut watch = Watch::new(&traversal.limits, snapshot, context);
     let mut frontier: Arc<Frontier> = Arc::new(traversal.starts.iter().copied().collect());
     let mut seen = Frontier::clone(&frontier);
     let mut reached = Reached { wave: traversal.after, ..Reached::default() };
-    let mut before: Cost = meter.cost();
+    let mut before: Cost = context.cost();
     watch.visited(frontier.len())?;
     for hop in &traversal.hops {
         let begun = Instant::now();
         let (mut next, edges, wave) = if hop.predicates.is_empty() {
-            snapshot.neighbour_set(&frontier, hop, traversal.parallelism, reached.wave, meter).await?
+            snapshot.neighbour_set(&frontier, hop, traversal.parallelism, reached.wave, context).await?
         } else {
-            let (edges, wave) = snapshot.neighbours(&frontier, hop, reached.wave, meter).await?;
+            let (edges, wave) = snapshot.neighbours(&frontier, hop, reached.wave, context).await?;
             (edges.iter().map(|edge| edge.to).collect(), edges.len() as u64, wave)
         };
         if traversal.visit == VisitPolicy::Global {
@@ -33,7 +33,7 @@ pub(super) async fn run(
             seen.unite(&next);
         }
         watch.visited(next.len())?;
-        let cost = meter.cost();
+        let cost = context.cost();
         reached.profile.push(DepthProfile {
             edges,
             vertices: next.len() as u64,
@@ -59,7 +59,7 @@ impl Snapshot {
         depth: usize,
         parallelism: usize,
         after: Wave,
-        meter: &Arc<Meter>,
+        context: &QueryContext,
     ) -> Result<Reached, EngineError> {
         let traversal = Traversal {
             starts: starts.to_vec(),
@@ -69,6 +69,6 @@ impl Snapshot {
             after,
             ..Traversal::default()
         };
-        self.traverse(&traversal, meter).await
+        self.traverse(&traversal, context).await
     }
 }

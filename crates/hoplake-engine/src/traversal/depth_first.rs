@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use hoplake_format::VertexId;
-use hoplake_storage::{Meter, Wave};
+use hoplake_storage::{QueryContext, Wave};
 
 use super::{
     Reached, Traversal, Watch,
@@ -20,10 +20,10 @@ use crate::{EngineError, Frontier, Snapshot};
 pub(super) async fn run(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
-    meter: &Arc<Meter>,
+    context: &QueryContext,
 ) -> Result<Reached, EngineError> {
-    let mut watch = Watch::new(&traversal.limits, snapshot, meter);
-    let mut visits = Visits::new(traversal, meter);
+    let mut watch = Watch::new(&traversal.limits, snapshot, context);
+    let mut visits = Visits::new(traversal, context);
     let starts: Frontier = traversal.starts.iter().copied().collect();
     let mut stack: Vec<_> = starts.vertices().map(|vertex| (vertex, 0, traversal.after)).collect();
     stack.reverse();
@@ -32,7 +32,7 @@ pub(super) async fn run(
         while running.len() < traversal.parallelism.max(1) {
             let Some((vertex, depth, wave)) = stack.pop() else { break };
             if depth < traversal.hops.len() {
-                running.push(expand(snapshot, traversal, vertex, depth, wave, meter));
+                running.push(expand(snapshot, traversal, vertex, depth, wave, context));
             }
         }
         let Some(expanded) = running.next().await else { break };
@@ -41,7 +41,7 @@ pub(super) async fn run(
         watch.visited(new.len())?;
         stack.extend(new.into_iter().map(|vertex| (vertex, expanded.depth + 1, expanded.wave)));
     }
-    Ok(visits.finish(meter))
+    Ok(visits.finish(context))
 }
 
 async fn expand(
@@ -50,10 +50,10 @@ async fn expand(
     vertex: VertexId,
     depth: usize,
     after: Wave,
-    meter: &Meter,
+    context: &QueryContext,
 ) -> Result<Expanded, EngineError> {
     let frontier = std::iter::once(vertex).collect();
-    let (edges, wave) = snapshot.neighbours(&frontier, &traversal.hops[depth], after, meter).await?;
+    let (edges, wave) = snapshot.neighbours(&frontier, &traversal.hops[depth], after, context).await?;
     let reached = edges.iter().map(|edge| edge.to).collect();
     Ok(Expanded { depth, reached, edges: edges.len() as u64, wave })
 }

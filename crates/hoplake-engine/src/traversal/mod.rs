@@ -17,13 +17,11 @@ mod paths;
 mod pipelined;
 mod visits;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use hoplake_format::VertexId;
-use hoplake_storage::{Cost, Meter, Wave};
+use hoplake_storage::{Cost, QueryContext, ReadLimits, Wave};
+use tokio::time::Instant;
 
 pub use hop::{Hop, HopDirection};
 pub use paths::Paths;
@@ -123,12 +121,16 @@ impl Snapshot {
     /// # Errors
     /// [`EngineError::Invalid`] if depth-first is to visit globally, a label does not exist or a condition
     /// cannot be read; [`EngineError::Limit`] with the cost so far; the store's.
-    pub async fn traverse(self: &Arc<Self>, traversal: &Traversal, meter: &Arc<Meter>) -> Result<Reached, EngineError> {
+    pub async fn traverse(
+        self: &Arc<Self>,
+        traversal: &Traversal,
+        context: &QueryContext,
+    ) -> Result<Reached, EngineError> {
         self.check_traversal(traversal)?;
         match traversal.strategy {
-            Strategy::Bfs => breadth_first::run(self, traversal, meter).await,
-            Strategy::BfsPipelined => pipelined::run(self, traversal, meter).await,
-            Strategy::Dfs => depth_first::run(self, traversal, meter).await,
+            Strategy::Bfs => breadth_first::run(self, traversal, context).await,
+            Strategy::BfsPipelined => pipelined::run(self, traversal, context).await,
+            Strategy::Dfs => depth_first::run(self, traversal, context).await,
         }
     }
 
@@ -158,38 +160,36 @@ impl Snapshot {
     }
 }
 
-/// Watches over the limits of a query.
+/// Watches over the limits of a query: those of time, requests, bytes and dollars are the context's, and
+/// reach every request; vertices are counted here.
 pub(crate) struct Watch<'a> {
-    limits: &'a Limits,
+    vertices_max: Option<u64>,
     snapshot: &'a Snapshot,
-    meter: &'a Meter,
-    begun: Instant,
+    context: &'a QueryContext,
     vertices: u64,
 }
 
+impl Limits {
+    /// Has the reads of a query end at these limits; its time begins now.
+    pub fn apply(&self, context: &QueryContext) {
+        let deadline = self.timeout.map(|timeout| (Instant::now() + timeout, timeout.as_millis() as u64));
+        let Self { requests_max, bytes_max, usd_max, .. } = *self;
+        context.limit(ReadLimits { deadline, requests_max, bytes_max, usd_max });
+    }
+}
+
 impl<'a> Watch<'a> {
-    pub(crate) fn new(limits: &'a Limits, snapshot: &'a Snapshot, meter: &'a Meter) -> Self {
-        Self { limits, snapshot, meter, begun: Instant::now(), vertices: 0 }
+    pub(crate) fn new(limits: &Limits, snapshot: &'a Snapshot, context: &'a QueryContext) -> Self {
+        limits.apply(context);
+        Self { vertices_max: limits.vertices_max, snapshot, context, vertices: 0 }
     }
 
     /// Counts vertices that were reached and checks all limits.
     pub(crate) fn visited(&mut self, vertices: usize) -> Result<(), EngineError> {
         self.vertices += vertices as u64;
-        let cost = self.meter.cost();
-        let usd = cost.usd(self.snapshot.reader().store().prices());
-        let Limits { timeout, vertices_max, requests_max, bytes_max, usd_max } = self.limits;
-        let over = |limit: Option<u64>, value: u64| limit.filter(|limit| value > *limit);
-        let reached = if let Some(limit) = timeout.filter(|limit| self.begun.elapsed() > *limit) {
-            Some(format!("{} ms", limit.as_millis()))
-        } else if let Some(limit) = over(*vertices_max, self.vertices) {
-            Some(format!("{limit} vertices"))
-        } else if let Some(limit) = over(*requests_max, cost.requests) {
-            Some(format!("{limit} requests"))
-        } else if let Some(limit) = over(*bytes_max, cost.store_bytes) {
-            Some(format!("{limit} bytes"))
-        } else {
-            usd_max.filter(|limit| usd > *limit).map(|limit| format!("{limit} US dollars"))
-        };
-        reached.map_or(Ok(()), |limit| Err(EngineError::Limit { limit, cost }))
+        if let Some(limit) = self.vertices_max.filter(|limit| self.vertices > *limit) {
+            return Err(EngineError::Limit { limit: format!("{limit} vertices"), cost: self.context.cost() });
+        }
+        Ok(self.context.check(self.snapshot.reader().store().prices())?)
     }
 }

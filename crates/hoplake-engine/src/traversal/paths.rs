@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use hoplake_format::VertexId;
-use hoplake_storage::Meter;
+use hoplake_storage::QueryContext;
 
 use super::{Reached, Traversal, VisitPolicy};
 use crate::{EngineError, Frontier, Snapshot};
@@ -32,12 +32,12 @@ impl Snapshot {
     pub async fn paths(
         self: &Arc<Self>,
         traversal: &Traversal,
-        meter: &Arc<Meter>,
+        context: &QueryContext,
     ) -> Result<(Paths, Reached), EngineError> {
-        let mut reached = self.traverse(traversal, meter).await?;
+        let mut reached = self.traverse(traversal, context).await?;
         let mut layers = Vec::with_capacity(traversal.hops.len());
         for (hop, depths) in traversal.hops.iter().zip(reached.depths.windows(2)) {
-            let (edges, wave) = self.neighbours(&depths[0], hop, reached.wave, meter).await?;
+            let (edges, wave) = self.neighbours(&depths[0], hop, reached.wave, context).await?;
             reached.wave = reached.wave.max(wave);
             let mut layer: BTreeMap<_, Vec<_>> = BTreeMap::new();
             for edge in

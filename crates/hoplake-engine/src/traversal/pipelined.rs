@@ -8,7 +8,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use futures::{StreamExt, stream::FuturesUnordered};
-use hoplake_storage::{Meter, Wave};
+use hoplake_storage::{QueryContext, Wave};
 
 use super::{
     Reached, Traversal, VisitPolicy, Watch, breadth_first,
@@ -30,33 +30,33 @@ struct Step {
 pub(super) async fn run(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
-    meter: &Arc<Meter>,
+    context: &QueryContext,
 ) -> Result<Reached, EngineError> {
-    let reached = run_per_depth(snapshot, traversal, meter).await?;
+    let reached = run_per_depth(snapshot, traversal, context).await?;
     match traversal.visit {
         VisitPolicy::PerDepth => Ok(reached),
-        VisitPolicy::Global => breadth_first::run(snapshot, traversal, meter).await,
+        VisitPolicy::Global => breadth_first::run(snapshot, traversal, context).await,
     }
 }
 
 async fn run_per_depth(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
-    meter: &Arc<Meter>,
+    context: &QueryContext,
 ) -> Result<Reached, EngineError> {
-    let mut watch = Watch::new(&traversal.limits, snapshot, meter);
-    let mut visits = Visits::new(traversal, meter);
+    let mut watch = Watch::new(&traversal.limits, snapshot, context);
+    let mut visits = Visits::new(traversal, context);
     let hops = traversal.hops.len();
     let (mut waiting, mut running) = (VecDeque::new(), FuturesUnordered::new());
     if hops > 0 {
         let starts = Arc::new(traversal.starts.iter().copied().collect());
-        steps(snapshot, traversal, 0, starts, traversal.after, meter, &mut waiting).await?;
+        steps(snapshot, traversal, 0, starts, traversal.after, context, &mut waiting).await?;
     }
     let in_flight = traversal.parallelism.max(1) * 64;
     loop {
         while running.len() < in_flight {
             let Some(step) = waiting.pop_front() else { break };
-            running.push(expand(snapshot, traversal, step, meter));
+            running.push(expand(snapshot, traversal, step, context));
         }
         let Some(expanded) = running.next().await else { break };
         let expanded = expanded?;
@@ -64,10 +64,10 @@ async fn run_per_depth(
         watch.visited(new.len())?;
         let depth = expanded.depth + 1;
         if depth < hops && !new.is_empty() {
-            steps(snapshot, traversal, depth, Arc::new(new), expanded.wave, meter, &mut waiting).await?;
+            steps(snapshot, traversal, depth, Arc::new(new), expanded.wave, context, &mut waiting).await?;
         }
     }
-    Ok(visits.finish(meter))
+    Ok(visits.finish(context))
 }
 
 /// One step for each block, so that each is expanded when it arrives; a hop with conditions is one step.
@@ -77,11 +77,11 @@ async fn steps(
     depth: usize,
     frontier: Arc<Frontier>,
     after: Wave,
-    meter: &Meter,
+    context: &QueryContext,
     waiting: &mut VecDeque<Step>,
 ) -> Result<(), EngineError> {
     let hop = &traversal.hops[depth];
-    let plan = snapshot.plan_hop(&frontier, hop, after, meter).await?;
+    let plan = snapshot.plan_hop(&frontier, hop, after, context).await?;
     if !hop.predicates.is_empty() {
         waiting.push_back(Step { depth, frontier, plan });
         return Ok(());
@@ -97,15 +97,15 @@ async fn expand(
     snapshot: &Snapshot,
     traversal: &Traversal,
     step: Step,
-    meter: &Meter,
+    context: &QueryContext,
 ) -> Result<Expanded, EngineError> {
     let hop = &traversal.hops[step.depth];
     let (edges, wave) = if hop.predicates.is_empty() {
         let mut sink = EdgeSink { edges: Vec::new() };
-        let wave = snapshot.run_part(&step.frontier, &step.plan.tasks, &mut sink, step.plan.ready, meter).await?;
+        let wave = snapshot.run_part(&step.frontier, &step.plan.tasks, &mut sink, step.plan.ready, context).await?;
         (sink.edges, wave)
     } else {
-        snapshot.neighbours(&step.frontier, hop, step.plan.ready, meter).await?
+        snapshot.neighbours(&step.frontier, hop, step.plan.ready, context).await?
     };
     let reached = edges.iter().map(|edge| edge.to).collect();
     Ok(Expanded { depth: step.depth, reached, edges: edges.len() as u64, wave })

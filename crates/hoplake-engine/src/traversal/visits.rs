@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Instant};
 
 use hoplake_format::VertexId;
-use hoplake_storage::{Cost, Meter, Wave};
+use hoplake_storage::{Cost, QueryContext, Wave};
 
 use super::{DepthProfile, Reached, Traversal};
 use crate::Frontier;
@@ -26,12 +26,12 @@ pub(super) struct Visits {
 }
 
 impl Visits {
-    pub(super) fn new(traversal: &Traversal, meter: &Meter) -> Self {
+    pub(super) fn new(traversal: &Traversal, context: &QueryContext) -> Self {
         let hops = traversal.hops.len();
         let mut seen = vec![HashSet::new(); hops + 1];
         seen[0].extend(&traversal.starts);
         let profile = vec![DepthProfile::default(); hops];
-        Self { seen, profile, wave: traversal.after, begun: Instant::now(), before: meter.cost() }
+        Self { seen, profile, wave: traversal.after, begun: Instant::now(), before: context.cost() }
     }
 
     /// Takes an answer and returns those that were not seen at their depth before.
@@ -43,12 +43,12 @@ impl Visits {
     }
 
     /// The sets by depth. Depths overlap in time: cost and time are put on the last.
-    pub(super) fn finish(mut self, meter: &Meter) -> Reached {
+    pub(super) fn finish(mut self, context: &QueryContext) -> Reached {
         for (profile, seen) in self.profile.iter_mut().zip(&self.seen[1..]) {
             profile.vertices = seen.len() as u64;
         }
         if let Some(last) = self.profile.last_mut() {
-            last.cost = meter.cost().since(&self.before);
+            last.cost = context.cost().since(&self.before);
             last.time_us = self.begun.elapsed().as_micros() as u64;
         }
         let depths = self.seen.into_iter().map(|vertices| vertices.into_iter().collect()).collect();

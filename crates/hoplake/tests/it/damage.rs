@@ -12,8 +12,8 @@ use arrow_cast::display::array_value_to_string;
 use bytes::Bytes;
 use futures::{FutureExt, TryStreamExt};
 use hoplake::{
-    EdgeRows, Error, ErrorKind, Frontier, Graph, Hop, Key, LoadOptions, OpenSettings, ReadSettings, Rows, SectionKind,
-    Store, Traversal, VertexId,
+    EdgeRows, Error, ErrorKind, Frontier, Graph, Hop, Key, LoadOptions, OpenSettings, ReadSettings, RetrySettings,
+    Rows, SectionKind, Store, Traversal, VertexId,
 };
 use hoplake_testkit::generate::log_normal;
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
@@ -124,8 +124,9 @@ pub(crate) async fn answers(graph: &Graph) -> Vec<Result<String, Error>> {
 }
 
 fn settings() -> OpenSettings {
-    // A small cache, because a fresh one is made for every damage.
-    OpenSettings { read: ReadSettings { cache_bytes_max: 1 << 16, ..Default::default() }, ..Default::default() }
+    // A small cache, because a fresh one is made for every damage, and no pause before each second try.
+    let retry = RetrySettings { attempts_max: 2, backoff_ms: 0, ..Default::default() };
+    OpenSettings { read: ReadSettings { cache_bytes_max: 1 << 16, retry, ..Default::default() }, ..Default::default() }
 }
 
 async fn open_damaged(store: &Store, version: Option<u64>) -> Result<Graph, Error> {
@@ -322,7 +323,14 @@ async fn verify_names_object_section_and_block() {
     let (inner, store) = in_memory();
     load_into(&store, LoadOptions { block_bytes: 512, ..LoadOptions::from_paths([file]) }).await.unwrap();
     let graph = open(&store).await;
-    let snapshot = Arc::new(hoplake_engine::Snapshot::open(store.clone(), &settings()).await.unwrap());
+    let snapshot = Arc::new(
+        hoplake_engine::Snapshot::open(
+            hoplake::Reader::new(store.clone(), hoplake::ReadPool::new(settings().read).unwrap()),
+            &settings(),
+        )
+        .await
+        .unwrap(),
+    );
     let mut seen = BTreeSet::new();
     for index in snapshot.section_indexes().await.unwrap() {
         let segment = graph.manifest().segments.iter().find(|segment| segment.sections.contains(&index.kind)).unwrap();

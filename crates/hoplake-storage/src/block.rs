@@ -1,0 +1,71 @@
+//! Blocks, the objects they are in, and how they prove that they are whole.
+
+use std::{ops::Range, sync::Arc};
+
+use bytes::Bytes;
+use hoplake_format::{
+    FormatError,
+    checksum::{ObjectSeed, open_block},
+    constants::CHECKSUM_BYTES,
+};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// An immutable object, as a reader knows it.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// Its name below the prefix.
+    pub name: Arc<str>,
+    /// Tells its blocks apart from those of other objects in memory; unique within a pool.
+    pub(crate) number: u32,
+    /// Tells its blocks apart on disk, in every process.
+    pub(crate) identity: u64,
+    pub(crate) seed: ObjectSeed,
+}
+
+impl Object {
+    pub(crate) fn new(store_url: &str, name: &str, number: u32) -> Self {
+        let identity = xxh3_64_with_seed(name.as_bytes(), xxh3_64_with_seed(store_url.as_bytes(), 0));
+        Self { name: name.into(), number, identity, seed: ObjectSeed::of(name) }
+    }
+}
+
+/// How a block proves that it is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// It ends with its own checksum, which is taken off.
+    Sealed,
+    /// Its CRC-32C is known.
+    Known(u32),
+    /// Whoever asked looks into it; it is not cached.
+    Later,
+}
+
+/// A block to read.
+#[derive(Debug, Clone)]
+pub struct BlockRequest<'a> {
+    /// The object it is in.
+    pub object: &'a Object,
+    /// Its bytes, with checksum if sealed.
+    pub range: Range<u64>,
+    /// How it is checked.
+    pub check: Check,
+}
+
+/// A block's payload, if it is whole.
+pub(crate) fn open(object: &Object, position: u64, check: Check, block: &Bytes) -> Result<Bytes, FormatError> {
+    match check {
+        Check::Sealed => {
+            open_block(object.seed, position, block)?;
+            Ok(block.slice(..block.len() - CHECKSUM_BYTES))
+        }
+        Check::Known(expected) => {
+            let found = crc32c::crc32c(block);
+            if found != expected {
+                let why = format!("fails its checksum (expected {expected:08x}, found {found:08x})");
+                return Err(FormatError::corrupt("page", why));
+            }
+            Ok(block.clone())
+        }
+        Check::Later => Ok(block.clone()),
+    }
+}

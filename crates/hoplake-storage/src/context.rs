@@ -1,0 +1,116 @@
+//! What goes with a query on its way down to the store: its account and its limits.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use tokio::time::Instant;
+
+use crate::{Cost, PriceList, StorageError, meter::Meter};
+
+/// What ends a query's reads. `None` sets no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ReadLimits {
+    /// When it must be done, and the milliseconds that it had, for the message.
+    pub deadline: Option<(Instant, u64)>,
+    /// Requests to the store.
+    pub requests_max: Option<u64>,
+    /// Bytes from the store.
+    pub bytes_max: Option<u64>,
+    /// US dollars for requests and bytes.
+    pub usd_max: Option<f64>,
+}
+
+/// A query, as the access layer sees it. Clones are the same query.
+#[derive(Debug, Clone, Default)]
+pub struct QueryContext(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    number: u64,
+    meter: Meter,
+    limits: Mutex<ReadLimits>,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self { number: NEXT.fetch_add(1, Relaxed), meter: Meter::default(), limits: Mutex::default() }
+    }
+}
+
+impl QueryContext {
+    /// A query that has spent nothing and has no limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Tells queries of this process apart.
+    pub fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.0.meter
+    }
+
+    /// What it spent so far.
+    pub fn cost(&self) -> Cost {
+        self.0.meter.cost()
+    }
+
+    /// Sets its limits from now on; what was spent before counts.
+    pub fn limit(&self, limits: ReadLimits) {
+        *self.0.limits.lock().expect("no thread panics with the limits") = limits;
+    }
+
+    fn limits(&self) -> ReadLimits {
+        *self.0.limits.lock().expect("no thread panics with the limits")
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.limits().deadline.map(|(deadline, _)| deadline)
+    }
+
+    /// Whether it is within its limits.
+    ///
+    /// # Errors
+    /// [`StorageError::Limit`] with what was spent so far.
+    pub fn check(&self, prices: &PriceList) -> Result<(), StorageError> {
+        if self.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(self.too_late());
+        }
+        self.admit(0, 0, prices)
+    }
+
+    /// The error for a query whose time is over.
+    pub(crate) fn too_late(&self) -> StorageError {
+        let given = self.limits().deadline.map_or(0, |(_, given)| given);
+        self.over(format!("{given} ms"))
+    }
+
+    /// Refuses requests that would go beyond a limit, before they are sent.
+    ///
+    /// # Errors
+    /// [`StorageError::Limit`] with what was spent so far.
+    pub(crate) fn admit(&self, requests: u64, bytes: u64, prices: &PriceList) -> Result<(), StorageError> {
+        let limits = self.limits();
+        let cost = self.cost();
+        let (requests, bytes) = (cost.requests + requests, cost.store_bytes + bytes);
+        if let Some(limit) = limits.requests_max.filter(|limit| requests > *limit) {
+            return Err(self.over(format!("{limit} requests")));
+        }
+        if let Some(limit) = limits.bytes_max.filter(|limit| bytes > *limit) {
+            return Err(self.over(format!("{limit} bytes")));
+        }
+        match limits.usd_max.filter(|limit| prices.reads_usd(requests, bytes) > *limit) {
+            Some(limit) => Err(self.over(format!("{limit} US dollars"))),
+            None => Ok(()),
+        }
+    }
+
+    fn over(&self, limit: String) -> StorageError {
+        StorageError::Limit { limit, cost: Box::new(self.cost()) }
+    }
+}

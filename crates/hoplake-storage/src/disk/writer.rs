@@ -1,0 +1,110 @@
+//! The thread that writes blocks to the disk cache.
+
+use std::{
+    fs, io,
+    path::PathBuf,
+    sync::{Arc, Mutex, mpsc::Receiver},
+};
+
+use bytes::Bytes;
+
+use super::{
+    Entry, Offer, State, lock,
+    log::{self, Log},
+};
+
+/// Logs are this share of the budget, so that deleting one takes little away.
+const LOGS: u64 = 32;
+
+/// The longest log: positions in it are 32 bits.
+const LOG_BYTES_MAX: u64 = 256 << 20;
+
+/// Writes what it is offered, and deletes what is too much.
+pub(super) struct Writer {
+    folder: PathBuf,
+    bytes_max: u64,
+    /// The number of the next log.
+    next: u32,
+    state: Arc<Mutex<State>>,
+    current: Option<(u32, Log)>,
+}
+
+impl Writer {
+    pub(super) fn new(folder: PathBuf, bytes_max: u64, next: u32, state: Arc<Mutex<State>>) -> Self {
+        Self { folder, bytes_max, next, state, current: None }
+    }
+
+    /// Until all who offer blocks are gone.
+    pub(super) fn run(mut self, offers: &Receiver<Offer>) {
+        while let Ok((key, block)) = offers.recv() {
+            if lock(&self.state).places.contains_key(&key) {
+                continue;
+            }
+            // A full disk, or a folder that is gone: this block is not cached, and the next one begins a
+            // new log.
+            if self.write(key, &block).is_err() {
+                self.finish();
+            }
+        }
+        self.finish();
+    }
+
+    fn write(&mut self, key: u64, block: &Bytes) -> io::Result<()> {
+        let log_bytes_max = (self.bytes_max / LOGS).min(LOG_BYTES_MAX);
+        self.append(key, block)?;
+        if self.current.as_ref().is_some_and(|(_, log)| log.bytes >= log_bytes_max) {
+            self.finish();
+            while lock(&self.state).bytes() > self.bytes_max - log_bytes_max && self.drop_oldest()? {}
+        }
+        Ok(())
+    }
+
+    /// Writes a block, and only then says where it is.
+    fn append(&mut self, key: u64, block: &[u8]) -> io::Result<()> {
+        let (number, log) = match &mut self.current {
+            Some(current) => current,
+            None => {
+                let log = Log::create(self.folder.join(log::name(self.next)))?;
+                lock(&self.state).files.insert(self.next, log.file.clone());
+                self.next += 1;
+                self.current.insert((self.next - 1, log))
+            }
+        };
+        let record = log.append(key, block)?;
+        lock(&self.state).places.insert(key, Entry { log: *number, record, used: false });
+        Ok(())
+    }
+
+    fn finish(&mut self) {
+        if let Some((number, mut log)) = self.current.take() {
+            // Without its footer a log is scanned at the next start.
+            let _ = log.finish();
+            lock(&self.state).finished.insert(number, log);
+        }
+    }
+
+    /// Deletes the oldest log; up to half of it is kept, of blocks that were used. `false` if there is none.
+    fn drop_oldest(&mut self) -> io::Result<bool> {
+        let mut used = Vec::new();
+        let mut state = lock(&self.state);
+        let Some((number, log)) = state.finished.pop_first() else { return Ok(false) };
+        state.files.remove(&number);
+        for (key, record) in &log.records {
+            // Some may have been written to a later log.
+            if state.places.get(key).is_some_and(|entry| entry.log == number) {
+                used.extend(state.places.remove(key).filter(|entry| entry.used).map(|_| (*key, *record)));
+            }
+        }
+        drop(state);
+        fs::remove_file(&log.path)?;
+        let mut room = log.bytes / 2;
+        for (key, record) in used {
+            let Some(rest) = room.checked_sub(record.length.into()) else { break };
+            room = rest;
+            if let Ok(block) = log::read(&log.file, record) {
+                self.append(key, &block)?;
+            }
+        }
+        Ok(true)
+    }
+}

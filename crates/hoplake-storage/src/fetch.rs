@@ -1,0 +1,199 @@
+//! One request made to succeed: hedged, repeated with pauses, checked, bounded.
+//!
+//! Everything that is read goes through here. An attempt is over when it is answered, when it has taken
+//! too long, or when its hedge was faster. What failed in a way that may pass is tried again after a
+//! pause, as often as the request, and the query, may. An answer that fails its check counts as failed:
+//! the store or the way to it may have damaged it, and what is stored may be whole. Dropping the future
+//! drops whatever is in flight.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, Either, select};
+use tokio::time::{Instant, sleep, timeout};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::{
+    Object, ObjectSource, QueryContext, ReadPool, StorageError, Store, Wave, block::open, pool::FLIGHT_UNIT_BYTES,
+    source::Wanted,
+};
+
+/// How a graph's objects are reached.
+#[derive(Debug)]
+pub(crate) struct Fetcher {
+    pub(crate) store: Store,
+    pub(crate) source: Arc<dyn ObjectSource>,
+    pub(crate) pool: Arc<ReadPool>,
+}
+
+/// What a request brought, checked.
+pub(crate) struct Landed {
+    /// The blocks as they are stored, and their payloads.
+    pub(crate) blocks: Vec<(Bytes, Bytes)>,
+    /// Dependent round trips that it took: one, and one for each repetition.
+    pub(crate) rounds: u32,
+}
+
+/// A whole object of unknown length is taken for this long.
+const OBJECT_BYTES: u64 = 64 << 10;
+
+impl Fetcher {
+    /// Blocks of an object that lie close together, in one request.
+    pub(crate) async fn blocks(
+        &self,
+        object: &Object,
+        wanted: &[Wanted],
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<Landed, StorageError> {
+        let span = wanted.iter().map(|block| block.range.end).max().unwrap_or(0)
+            - wanted.iter().map(|block| block.range.start).min().unwrap_or(0);
+        let name = &object.name;
+        let attempt = |attempt| -> BoxFuture<'_, _> {
+            let fetch = self.source.fetch(name, wanted, attempt);
+            Box::pin(async move {
+                let fetched = fetch.await?;
+                context.meter().received(fetched.bytes);
+                if !self.source.is_store() {
+                    context.meter().requested(fetched.requests);
+                }
+                Ok(fetched.blocks)
+            })
+        };
+        let check = |blocks: Vec<Bytes>| {
+            let opened = wanted.iter().zip(blocks).map(|(block, bytes)| {
+                let opened = open(object, block.range.start, block.check, &bytes);
+                let payload = opened.map_err(|source| StorageError::Corrupt {
+                    object: self.store.place(name),
+                    start: block.range.start,
+                    end: block.range.end,
+                    source,
+                })?;
+                Ok((bytes, payload))
+            });
+            opened.collect::<Result<Vec<_>, _>>()
+        };
+        let pause_seed = wanted.first().map_or(0, |block| block.range.start);
+        match self.repeated(span, pause_seed, after, context, attempt, check).await {
+            Ok((blocks, rounds)) => Ok(Landed { blocks, rounds }),
+            Err(error) => Err(self.source.diagnose(name, wanted, error).await),
+        }
+    }
+
+    /// A whole object; `None` if it is not there. Also the wave in which it came.
+    pub(crate) async fn object(
+        &self,
+        name: &str,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<(Option<Bytes>, Wave), StorageError> {
+        let attempt = |attempt| -> BoxFuture<'_, _> {
+            let get = self.source.get(name, attempt);
+            Box::pin(async move {
+                let found = get.await?;
+                context.meter().received(found.as_ref().map_or(0, |bytes| bytes.len() as u64));
+                Ok(found)
+            })
+        };
+        let (found, rounds) = self.repeated(OBJECT_BYTES, 0, after, context, attempt, Ok).await?;
+        Ok((found, after.later(rounds)))
+    }
+
+    /// Tries until an answer passes its check, with pauses between, and says in how many rounds.
+    async fn repeated<'a, T, U>(
+        &'a self,
+        bytes: u64,
+        pause_seed: u64,
+        after: Wave,
+        context: &QueryContext,
+        attempt: impl Fn(u32) -> BoxFuture<'a, Result<T, StorageError>>,
+        check: impl Fn(T) -> Result<U, StorageError>,
+    ) -> Result<(U, u32), StorageError> {
+        let retry = &self.pool.settings.retry;
+        let mut rounds = 1;
+        loop {
+            context.meter().reached(after.later(rounds));
+            let answer = self.hedged(bytes, rounds - 1, context, &attempt).await;
+            let error = match answer.and_then(&check) {
+                Ok(value) => return Ok((value, rounds)),
+                Err(error) => error,
+            };
+            let spent = !error.may_pass() || rounds >= retry.attempts_max;
+            if spent || context.meter().retried() >= retry.query_retries_max {
+                return Err(error);
+            }
+            sleep(self.pause(rounds, pause_seed, context)).await;
+            rounds += 1;
+        }
+    }
+
+    /// A pause drawn evenly from zero to a bound that doubles with each round ("full jitter"), so that
+    /// those who failed together do not come back together.
+    fn pause(&self, round: u32, seed: u64, context: &QueryContext) -> Duration {
+        let retry = &self.pool.settings.retry;
+        let bound = retry.backoff_ms.saturating_mul(1 << (round - 1).min(20)).min(retry.backoff_max_ms);
+        let mut drawn_from = [0; 24];
+        for (bytes, number) in drawn_from.chunks_exact_mut(8).zip([seed, round.into(), context.number()]) {
+            bytes.copy_from_slice(&number.to_le_bytes());
+        }
+        let share = xxh3_64_with_seed(&drawn_from, self.pool.seed) as f64 / u64::MAX as f64;
+        Duration::from_secs_f64(bound as f64 * share / 1e3)
+    }
+
+    /// One attempt, when there is room for its bytes, and a second beside it if the first is slow.
+    async fn hedged<'a, T>(
+        &'a self,
+        bytes: u64,
+        round: u32,
+        context: &QueryContext,
+        attempt: &impl Fn(u32) -> BoxFuture<'a, Result<T, StorageError>>,
+    ) -> Result<T, StorageError> {
+        let pool = &self.pool;
+        let units_max = pool.settings.in_flight_bytes_max.div_ceil(FLIGHT_UNIT_BYTES).clamp(1, u32::MAX.into());
+        let units = bytes.div_ceil(FLIGHT_UNIT_BYTES).clamp(1, units_max) as u32;
+        let _room = pool.in_flight.acquire_many(units).await.expect("the semaphore is never closed");
+        let profile = self.store.profile();
+        let sent = Instant::now();
+        let mut first = Box::pin(self.timed(bytes, context, attempt(round * 2)));
+        let Some(slow) = pool.hedge.sent(bytes, profile) else { return first.await };
+        if let Ok(answer) = timeout(slow, &mut first).await {
+            answer.as_ref().ok().inspect(|_| pool.hedge.observed(sent.elapsed(), bytes, profile));
+            return answer;
+        }
+        if !pool.hedge.pay() {
+            let answer = first.await;
+            pool.hedge.observed(sent.elapsed(), bytes, profile);
+            return answer;
+        }
+        context.meter().hedged();
+        let sent_again = Instant::now();
+        let second = Box::pin(self.timed(bytes, context, attempt(round * 2 + 1)));
+        let answer = match select(first, second).await {
+            Either::Left((Err(_), other)) | Either::Right((Err(_), other)) => other.await,
+            Either::Left((answer, _)) => answer,
+            Either::Right((answer, _)) => {
+                pool.hedge.observed(sent_again.elapsed(), bytes, profile);
+                answer
+            }
+        };
+        // Of the first it is known that it took so long, or longer.
+        pool.hedge.observed(sent.elapsed(), bytes, profile);
+        answer
+    }
+
+    /// Sends one request, and waits so long at most.
+    async fn timed<T>(
+        &self,
+        bytes: u64,
+        context: &QueryContext,
+        attempt: BoxFuture<'_, Result<T, StorageError>>,
+    ) -> Result<T, StorageError> {
+        if self.source.is_store() {
+            context.meter().requested(1);
+        }
+        let timeout_ms = self.pool.settings.retry.attempt_timeout_ms;
+        let in_time = timeout(Duration::from_millis(timeout_ms) + self.store.profile().transfer(bytes), attempt);
+        let late = |_| StorageError::TimedOut { object: self.store.url().to_owned(), timeout_ms };
+        in_time.await.map_err(late)?
+    }
+}

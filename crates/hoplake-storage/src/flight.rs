@@ -1,0 +1,77 @@
+//! Single flight: a block that is on its way is not asked for again.
+//!
+//! A request is a shared future, driven by whoever waits for it. So there is no task to leak, nobody
+//! waits for one that was cancelled, and when the last who waits is gone the request is dropped with it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use bytes::Bytes;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared, WeakShared},
+};
+
+use crate::StorageError;
+
+/// A block in a pool: its object's number and its position.
+pub(crate) type BlockKey = (u32, u64);
+
+/// The blocks that a request brought, by position and ascending, and in how many rounds.
+pub(crate) type Flown = Result<(Arc<[(u64, Bytes)]>, u32), StorageError>;
+
+/// A request in flight. It does nothing unless polled.
+pub(crate) type Flight = Shared<BoxFuture<'static, Flown>>;
+
+/// The requests in flight, by the blocks they bring.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flights(Arc<Mutex<HashMap<BlockKey, WeakShared<BoxFuture<'static, Flown>>>>>);
+
+/// Takes a request out when it is over, or when nobody waits for it any more.
+pub(crate) struct Landing {
+    flights: Flights,
+    keys: Vec<BlockKey>,
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        let mut flights = self.flights.lock();
+        for key in &self.keys {
+            flights.0.remove(key);
+        }
+    }
+}
+
+/// The flights, locked: what is found missing and what is then launched are one step.
+pub(crate) struct Locked<'a>(MutexGuard<'a, HashMap<BlockKey, WeakShared<BoxFuture<'static, Flown>>>>);
+
+impl Flights {
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        Locked(self.0.lock().expect("no thread panics with the flights"))
+    }
+
+    /// Ends the registration of `keys` when it is dropped; to be held by the request.
+    pub(crate) fn landing(&self, keys: Vec<BlockKey>) -> Landing {
+        Landing { flights: self.clone(), keys }
+    }
+}
+
+impl Locked<'_> {
+    /// The request that brings a block. To be dropped after the lock: its end takes the lock.
+    pub(crate) fn bringing(&self, key: BlockKey) -> Option<Flight> {
+        self.0.get(&key)?.upgrade()
+    }
+
+    /// Registers a request for all blocks it brings.
+    pub(crate) fn launch(&mut self, keys: &[BlockKey], request: BoxFuture<'static, Flown>) -> Flight {
+        let flight = request.shared();
+        if let Some(weak) = flight.downgrade() {
+            for key in keys {
+                self.0.insert(*key, weak.clone());
+            }
+        }
+        flight
+    }
+}

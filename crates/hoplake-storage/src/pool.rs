@@ -1,0 +1,59 @@
+//! What all graphs that a process has open share: caches, bounds and what was learnt of the store.
+
+use std::{
+    hash::BuildHasher,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+};
+
+use tokio::sync::Semaphore;
+
+use crate::{DiskCache, Object, ReadSettings, StorageError, hedge::Hedge, memory::MemoryCache};
+
+/// Bytes in flight are counted in units of this, since a semaphore counts to 32 bits.
+pub(crate) const FLIGHT_UNIT_BYTES: u64 = 1 << 10;
+
+/// The caches and bounds of a process. Every open graph reads through one.
+#[derive(Debug)]
+pub struct ReadPool {
+    pub(crate) settings: ReadSettings,
+    pub(crate) memory: MemoryCache,
+    pub(crate) disk: Option<DiskCache>,
+    pub(crate) hedge: Hedge,
+    pub(crate) in_flight: Semaphore,
+    /// What pauses are drawn from.
+    pub(crate) seed: u64,
+    next_object: AtomicU32,
+}
+
+impl ReadPool {
+    /// A pool with an empty memory cache, and with whatever the disk cache's folder has.
+    ///
+    /// # Errors
+    /// [`StorageError::Settings`] if they cannot work or the disk cache's folder cannot be written.
+    pub fn new(settings: ReadSettings) -> Result<Arc<Self>, StorageError> {
+        settings.validate()?;
+        let disk = settings.disk.as_ref().map(DiskCache::open).transpose()?;
+        Ok(Arc::new(Self {
+            memory: MemoryCache::new(settings.cache_bytes_max),
+            disk,
+            hedge: Hedge::new(settings.hedge),
+            in_flight: Semaphore::new((settings.in_flight_bytes_max.div_ceil(FLIGHT_UNIT_BYTES) as usize).max(1)),
+            seed: settings.retry.seed.unwrap_or_else(|| std::hash::RandomState::new().hash_one(0)),
+            next_object: AtomicU32::new(0),
+            settings,
+        }))
+    }
+
+    /// How it reads.
+    pub fn settings(&self) -> &ReadSettings {
+        &self.settings
+    }
+
+    /// An object of a store, with a number no other object of the pool has.
+    pub(crate) fn object(&self, store_url: &str, name: &str) -> Object {
+        Object::new(store_url, name, self.next_object.fetch_add(1, Relaxed))
+    }
+}

@@ -1,0 +1,105 @@
+//! Where objects are read from: a store, or nodes that stand in front of one.
+
+use std::{fmt::Debug, ops::Range};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+
+use crate::{Check, ObjectInfo, StorageError, Store};
+
+/// A block that is wanted of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its bytes, with checksum if sealed.
+    pub range: Range<u64>,
+    /// How it is checked, for who keeps it on the way.
+    pub check: Check,
+}
+
+/// What came of one request, and what it took behind the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// The blocks as they are stored, in the order in which they were wanted; not checked yet.
+    pub blocks: Vec<Bytes>,
+    /// Requests to the store that it took; a node that had all of it says 0.
+    pub requests: u64,
+    /// Bytes that these brought.
+    pub bytes: u64,
+}
+
+/// Reads objects. A call is one request, which may be sent again: with a higher `attempt`, so that a
+/// source of several nodes can ask another. Callers check what comes.
+pub trait ObjectSource: Debug + Send + Sync {
+    /// Whether each call is a request to the store. If not, answers say how many it took.
+    fn is_store(&self) -> bool {
+        false
+    }
+
+    /// A whole object; `None` if it is not there.
+    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Option<Bytes>, StorageError>>;
+
+    /// Blocks of one object that lie close together; they ascend and may overlap.
+    fn fetch<'a>(
+        &'a self,
+        name: &'a str,
+        blocks: &'a [Wanted],
+        attempt: u32,
+    ) -> BoxFuture<'a, Result<Fetched, StorageError>>;
+
+    /// All objects whose name begins with `folder/`.
+    fn list<'a>(&'a self, folder: &'a str) -> BoxFuture<'a, Result<Vec<ObjectInfo>, StorageError>>;
+
+    /// What to say when `fetch` has failed for good.
+    fn diagnose<'a>(
+        &'a self,
+        _name: &'a str,
+        _blocks: &'a [Wanted],
+        error: StorageError,
+    ) -> BoxFuture<'a, StorageError> {
+        Box::pin(std::future::ready(error))
+    }
+}
+
+/// The bytes from the first block's beginning to the last one's end.
+fn covering(blocks: &[Wanted]) -> Range<u64> {
+    let start = blocks.iter().map(|block| block.range.start).min().unwrap_or(0);
+    let end = blocks.iter().map(|block| block.range.end).max().unwrap_or(0);
+    start..end
+}
+
+impl ObjectSource for Store {
+    fn is_store(&self) -> bool {
+        true
+    }
+
+    fn get<'a>(&'a self, name: &'a str, _: u32) -> BoxFuture<'a, Result<Option<Bytes>, StorageError>> {
+        Box::pin(self.get_once(name))
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        name: &'a str,
+        blocks: &'a [Wanted],
+        _: u32,
+    ) -> BoxFuture<'a, Result<Fetched, StorageError>> {
+        Box::pin(async move {
+            let all = covering(blocks);
+            let answer = self.get_range_once(name, all.clone()).await?;
+            let cut = |block: &Wanted| {
+                let start = (block.range.start - all.start) as usize;
+                let cut = answer.slice(start..start + (block.range.end - block.range.start) as usize);
+                // A slice would keep the whole answer alive for as long as a cache keeps the block.
+                if blocks.len() > 1 { Bytes::copy_from_slice(&cut) } else { cut }
+            };
+            Ok(Fetched { blocks: blocks.iter().map(cut).collect(), requests: 1, bytes: answer.len() as u64 })
+        })
+    }
+
+    fn list<'a>(&'a self, folder: &'a str) -> BoxFuture<'a, Result<Vec<ObjectInfo>, StorageError>> {
+        Box::pin(Store::list(self, folder))
+    }
+
+    fn diagnose<'a>(&'a self, name: &'a str, blocks: &'a [Wanted], error: StorageError) -> BoxFuture<'a, StorageError> {
+        Box::pin(async move { Store::diagnose(self, name, &covering(blocks), error).await })
+    }
+}

@@ -48,7 +48,7 @@ impl Hedge {
         }
         let mut state = self.state.lock().expect("no thread panics with the state");
         state.tokens = (state.tokens + self.settings.share_max).min(self.settings.burst_max);
-        let slow = state.slow.unwrap_or_else(|| profile.get.quantile(self.settings.quantile));
+        let slow = *state.slow.get_or_insert_with(|| profile.get.quantile(self.settings.quantile));
         Some(slow + profile.transfer(bytes))
     }
 
@@ -84,10 +84,12 @@ impl Hedge {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
-    fn standard() -> StoreProfile {
-        StoreProfile::named("s3-standard").unwrap()
+    fn standard() -> Arc<StoreProfile> {
+        StoreProfile::s3_standard()
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Floor 1 of the house: it knows objects and blocks, not graphs.
 //!
 //! * [`Store`]: a prefix in an object store, by URL.
+//! * [`StoreProfile`]: prices, latencies and limits of a kind of store.
 //! * [`Reader`]: many blocks in one wave. What a wave asks goes from tier to tier: the memory cache, the
 //!   cache on the local disk (`disk`), requests that are in flight for others (`flight`), and at last an
 //!   [`ObjectSource`], in requests that are planned (`plan`), hedged (`hedge`), and repeated until an
@@ -36,7 +37,7 @@ pub use error::StorageError;
 pub use meter::{Cost, Served, Wave};
 pub use pool::ReadPool;
 pub use prices::PriceList;
-pub use profile::{Latency, StoreProfile};
+pub use profile::{Latency, ProfileError, Profiles, StoreProfile};
 pub use reader::Reader;
 pub use settings::{DiskSettings, HedgeSettings, ReadSettings, RetrySettings};
 pub use source::{Fetched, ObjectSource, Wanted};

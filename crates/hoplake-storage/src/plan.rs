@@ -44,12 +44,12 @@ impl Sum {
 
     /// In US dollars, with time at its worth.
     fn usd(&self, settings: &ReadSettings, profile: &StoreProfile) -> f64 {
-        let parallel = self.requests.min(settings.parallel_requests_max as u64).max(1) as f64;
-        let rounds = self.requests.div_ceil(settings.parallel_requests_max as u64) as f64;
-        let first_byte = profile.get.quantile(parallel / (parallel + 1.0)).as_secs_f64();
+        let parallel = settings.parallel_requests_max as u64;
+        let rounds = self.requests.div_ceil(parallel) as f64;
+        let first_byte = profile.slowest_of(self.requests.min(parallel));
         let transfer = profile.transfer(self.longest).as_secs_f64();
-        let network = self.bytes as f64 / profile.network_bytes_per_second;
-        let processor = self.requests as f64 * profile.request_cpu_us / 1e6;
+        let network = self.bytes as f64 / profile.network_bytes_per_second as f64;
+        let processor = (self.requests * profile.request_processor_us) as f64 / 1e6;
         let seconds = (rounds * (first_byte + transfer)).max(network) + processor;
         profile.prices.reads_usd(self.requests, self.bytes) + seconds * settings.waiting_usd_per_hour / 3600.0
     }
@@ -135,13 +135,13 @@ fn sum(requests: &[BlockRequest<'_>], sorted: &[usize], gap: u64, length: u64) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Check;
+    use crate::{Check, Profiles};
 
     fn planned(profile: &str, settings: &ReadSettings, ranges: &[Range<u64>]) -> Vec<(Range<u64>, usize)> {
         let object = Object::new("s3://bucket", "data/a", 0);
         let request = |range: &Range<u64>| BlockRequest { object: &object, range: range.clone(), check: Check::Sealed };
         let requests: Vec<_> = ranges.iter().map(request).collect();
-        let profile = StoreProfile::named(profile).unwrap();
+        let profile = Profiles::shipped().get(profile).unwrap();
         let fetches = plan(&requests, (0..requests.len()).collect(), settings, &profile);
         fetches.into_iter().map(|fetch| (fetch.range, fetch.blocks.len())).collect()
     }

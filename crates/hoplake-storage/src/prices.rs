@@ -1,12 +1,16 @@
 //! What object stores charge, with the day on which it was read.
 
-/// Prices of one class of storage, in US dollars.
-#[derive(Debug, Clone, Copy, PartialEq)]
+use serde::Deserialize;
+
+/// Prices of one class of storage, in US dollars. Those that are shipped are in `profiles.toml`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PriceList {
-    /// The class of storage.
-    pub name: &'static str,
+    /// The class of storage; that of the profile it is in.
+    #[serde(skip)]
+    pub name: String,
     /// The day on which the prices were read, as year-month-day.
-    pub as_of: &'static str,
+    pub as_of: String,
     /// For 1,000 GET requests.
     pub get_usd_per_1000: f64,
     /// For 1,000 PUT or LIST requests.
@@ -20,49 +24,20 @@ pub struct PriceList {
 }
 
 impl PriceList {
-    /// Nothing costs anything: local files and memory.
-    pub const FREE: Self = Self {
-        name: "local",
-        as_of: "always",
-        get_usd_per_1000: 0.0,
-        put_usd_per_1000: 0.0,
-        read_usd_per_gb: 0.0,
-        written_usd_per_gb: 0.0,
-        storage_usd_per_gb_month: 0.0,
-    };
-
-    /// Amazon S3 Standard, us-east-1.
-    pub const S3_STANDARD: Self = Self {
-        name: "s3-standard",
-        as_of: "2026-11-01",
-        get_usd_per_1000: 0.0004,
-        put_usd_per_1000: 0.005,
-        read_usd_per_gb: 0.0,
-        written_usd_per_gb: 0.0,
-        storage_usd_per_gb_month: 0.023,
-    };
-
-    /// Amazon S3 Express One Zone, us-east-1.
-    pub const S3_EXPRESS: Self = Self {
-        name: "s3-express",
-        as_of: "2026-11-01",
-        get_usd_per_1000: 0.00003,
-        put_usd_per_1000: 0.00113,
-        read_usd_per_gb: 0.0006,
-        written_usd_per_gb: 0.0032,
-        storage_usd_per_gb_month: 0.11,
-    };
-
-    /// The list for a store's URL scheme: local stores are free, all others are counted as S3 Standard.
-    pub fn of_scheme(scheme: &str) -> Self {
-        match scheme {
-            "file" | "memory" => Self::FREE,
-            _ => Self::S3_STANDARD,
-        }
-    }
-
     /// Dollars of `gets` requests that brought `bytes`.
     pub fn reads_usd(&self, gets: u64, bytes: u64) -> f64 {
         gets as f64 / 1e3 * self.get_usd_per_1000 + bytes as f64 / 1e9 * self.read_usd_per_gb
+    }
+
+    /// Dollars of `puts` requests (PUT or LIST) that brought `bytes` there.
+    pub fn writes_usd(&self, puts: u64, bytes: u64) -> f64 {
+        puts as f64 / 1e3 * self.put_usd_per_1000 + bytes as f64 / 1e9 * self.written_usd_per_gb
+    }
+
+    /// Whether every price is a number from 0.
+    pub(crate) fn is_valid(&self) -> bool {
+        let requests = [self.get_usd_per_1000, self.put_usd_per_1000];
+        let bytes = [self.read_usd_per_gb, self.written_usd_per_gb, self.storage_usd_per_gb_month];
+        requests.iter().chain(&bytes).all(|price| price.is_finite() && *price >= 0.0)
     }
 }

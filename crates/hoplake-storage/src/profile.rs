@@ -1,64 +1,249 @@
-//! stand-in until the profiles land
+//! What a kind of store charges, how fast it answers, and what it refuses.
+//!
+//! **What it is.** A [`StoreProfile`] is what a plan of reads, an account in dollars and a simulated store
+//! must agree on. Those that are shipped are in one file of settings, `profiles.toml`, which is part of
+//! the binary; a user with other prices or another network gives a file of the same shape.
+//!
+//! **Why one published model.** Latency against a real bucket cannot be had in a test, and a figure that
+//! depends on the day cannot be compared. The model says where its numbers come from, beside them.
+
+mod latency;
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, LazyLock, OnceLock},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use thiserror::Error;
+
 use crate::PriceList;
-use std::time::Duration;
-/// Latency.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Latency {
-    pub(crate) base_ms: f64,
-    pub(crate) scale_ms: f64,
-    pub(crate) sigma: f64,
-}
-impl Latency {
-    /// q
-    pub fn quantile(&self, p: f64) -> Duration {
-        // Acklam-free: bisection on erf is not here; logistic stand-in
-        let p = p.clamp(1e-6, 1.0 - 1e-6);
-        let z = (p / (1.0 - p)).ln() / 1.702;
-        Duration::from_secs_f64((self.base_ms + self.scale_ms * (self.sigma * z).exp()) / 1e3)
-    }
-}
-/// Profile.
-#[derive(Debug, Clone, PartialEq)]
+pub use latency::Latency;
+
+/// The file of settings that is shipped.
+static SHIPPED: LazyLock<Profiles> =
+    LazyLock::new(|| Profiles::parse(include_str!("../profiles.toml")).expect("the shipped profiles are valid"));
+
+/// Prices, latencies and limits of one kind of store.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StoreProfile {
-    /// prices
+    /// Its name, such as `s3-standard`.
+    #[serde(skip)]
+    pub name: String,
+    /// When latencies and limits were measured or published.
+    pub as_of: String,
+    /// What it charges.
     pub prices: PriceList,
-    /// get
+    /// The first byte of a GET or HEAD.
     pub get: Latency,
-    /// bytes
-    pub stream_bytes_per_second: f64,
-    /// network
-    pub network_bytes_per_second: f64,
-    /// cpu
-    pub request_cpu_us: f64,
-    /// hedges
+    /// The answer to a PUT or DELETE, without the time that its bytes take.
+    pub put: Latency,
+    /// One page of a listing.
+    pub list: Latency,
+    /// Bytes per second of one stream, after the first byte.
+    pub stream_bytes_per_second: u64,
+    /// Bytes per second of all streams of one client together, in each direction.
+    pub network_bytes_per_second: u64,
+    /// What a request takes of the client's processor, in microseconds.
+    pub request_processor_us: u64,
+    /// Whether it pays to send a slow request a second time.
     pub hedges: bool,
+    /// GET and HEAD requests per second under one prefix; what exceeds them is answered with 503.
+    pub gets_per_second: u32,
+    /// PUT, DELETE and LIST requests per second under one prefix; what exceeds them is answered with 503.
+    pub puts_per_second: u32,
+    #[serde(skip)]
+    slowest: Slowest,
 }
+
+/// The medians of the first byte of the slowest of n requests, in seconds; computed when first asked for.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Slowest(OnceLock<Vec<f64>>);
+
+/// Beyond so many requests at once the slowest is taken to grow no more.
+const PARALLEL_MAX: u32 = 256;
+
 impl StoreProfile {
-    /// named
-    pub fn named(name: &str) -> Option<Self> {
-        let (prices, base_ms, scale_ms) = match name {
-            "s3-standard" => (PriceList::S3_STANDARD, 15.0, 10.0),
-            "s3-express" => (PriceList::S3_EXPRESS, 2.5, 2.5),
-            _ => (PriceList::FREE, 0.02, 0.02),
-        };
-        let local = !name.starts_with("s3");
-        let stream = if local { 2e9 } else { 55.0 * 1048576.0 };
-        Some(Self {
-            prices,
-            get: Latency { base_ms, scale_ms, sigma: 0.75 },
-            stream_bytes_per_second: stream,
-            network_bytes_per_second: 1.25e9,
-            request_cpu_us: if local { 10.0 } else { 50.0 },
-            hedges: !local,
-        })
+    /// About the median of the first byte of the slowest of `requests` at once, in seconds: the
+    /// n / (n + 1) quantile of one.
+    pub fn slowest_of(&self, requests: u64) -> f64 {
+        let quantile = |n: u32| self.get.quantile(f64::from(n) / f64::from(n + 1)).as_secs_f64();
+        let slowest = self.slowest.0.get_or_init(|| (1..=PARALLEL_MAX).map(quantile).collect());
+        slowest[requests.clamp(1, PARALLEL_MAX.into()) as usize - 1]
     }
-    /// of url
-    pub fn of_url(url: &str) -> Self {
-        let local = url.starts_with("file:") || url.starts_with("memory:");
-        Self::named(if local { "local" } else { "s3-standard" }).expect("both are there")
-    }
-    /// transfer
+
+    /// How long `bytes` take in one stream, after the first byte.
     pub fn transfer(&self, bytes: u64) -> Duration {
-        Duration::from_secs_f64(bytes as f64 / self.stream_bytes_per_second)
+        Duration::from_secs_f64(bytes as f64 / self.stream_bytes_per_second as f64)
+    }
+
+    /// Amazon S3 Standard, us-east-1.
+    pub fn s3_standard() -> Arc<Self> {
+        Self::shipped("s3-standard")
+    }
+
+    /// Amazon S3 Express One Zone, us-east-1.
+    pub fn s3_express() -> Arc<Self> {
+        Self::shipped("s3-express")
+    }
+
+    /// Local files and memory, which charge nothing.
+    pub fn local() -> Arc<Self> {
+        Self::shipped("local")
+    }
+
+    fn shipped(name: &str) -> Arc<Self> {
+        SHIPPED.get(name).expect("the shipped profiles have these names")
+    }
+
+    /// The shipped profile for a store's URL: `file` and `memory` are local, a bucket whose name ends
+    /// with `--x-s3` is S3 Express One Zone, and all others are taken for S3 Standard.
+    pub fn of_url(url: &str) -> Arc<Self> {
+        let (scheme, rest) = url.split_once("://").unwrap_or((url.split(':').next().unwrap_or_default(), ""));
+        let bucket = rest.split('/').next().unwrap_or_default();
+        match scheme {
+            "file" | "memory" => Self::local(),
+            "s3" | "s3a" if bucket.ends_with("--x-s3") => Self::s3_express(),
+            _ => Self::s3_standard(),
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if !self.prices.is_valid() {
+            return Err("a price is below 0 or no number".into());
+        }
+        let rates = [self.stream_bytes_per_second, self.network_bytes_per_second];
+        if rates.contains(&0) || self.gets_per_second == 0 || self.puts_per_second == 0 {
+            return Err("each …_per_second must be above 0".into());
+        }
+        Ok(())
+    }
+}
+
+/// The profiles of one file of settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profiles(BTreeMap<String, Arc<StoreProfile>>);
+
+/// Why a file of settings was not taken.
+#[derive(Debug, Error)]
+pub enum ProfileError {
+    /// It could not be read.
+    #[error("could not read {file}: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is not of the shape of the shipped one.
+    #[error("{0}")]
+    Shape(#[from] toml::de::Error),
+    /// A value cannot be.
+    #[error("profile {name}: {why}")]
+    Value {
+        /// The profile it is in.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Profiles {
+    /// Those that are shipped: `local`, `s3-express` and `s3-standard`.
+    pub fn shipped() -> &'static Self {
+        &SHIPPED
+    }
+
+    /// Those of a file.
+    ///
+    /// # Errors
+    /// [`ProfileError`] if it cannot be read, or as [`Profiles::parse`].
+    pub fn read(file: &Path) -> Result<Self, ProfileError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|source| ProfileError::Read { file: file.display().to_string(), source })?;
+        Self::parse(&text)
+    }
+
+    /// Those of a text in TOML, of the shape of the shipped `profiles.toml`.
+    ///
+    /// # Errors
+    /// [`ProfileError`] if the text has another shape, or a value cannot be.
+    pub fn parse(text: &str) -> Result<Self, ProfileError> {
+        let parsed: BTreeMap<String, StoreProfile> = toml::from_str(text)?;
+        let mut profiles = BTreeMap::new();
+        for (name, mut profile) in parsed {
+            profile.check().map_err(|why| ProfileError::Value { name: name.clone(), why })?;
+            profile.name.clone_from(&name);
+            profile.prices.name.clone_from(&name);
+            profiles.insert(name, Arc::new(profile));
+        }
+        Ok(Self(profiles))
+    }
+
+    /// The profile of this name.
+    pub fn get(&self, name: &str) -> Option<Arc<StoreProfile>> {
+        self.0.get(name).cloned()
+    }
+
+    /// The names of all, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_names_the_profile() {
+        for (url, name) in [
+            ("file:///tmp/graph", "local"),
+            ("memory://x/graph", "local"),
+            ("s3://bucket/graph", "s3-standard"),
+            ("s3://graphs--use1-az4--x-s3/graph", "s3-express"),
+            ("s3://bucket/graphs--use1-az4--x-s3", "s3-standard"),
+            ("gs://bucket--x-s3/graph", "s3-standard"),
+        ] {
+            assert_eq!(StoreProfile::of_url(url).name, name, "{url}");
+        }
+    }
+
+    #[test]
+    fn the_shipped_prices_are_those_of_the_design() {
+        assert_eq!(Profiles::shipped().names().collect::<Vec<_>>(), ["local", "s3-express", "s3-standard"]);
+        let standard = &StoreProfile::s3_standard().prices;
+        assert_eq!((standard.get_usd_per_1000, standard.put_usd_per_1000), (0.0004, 0.005));
+        assert_eq!((standard.storage_usd_per_gb_month, standard.reads_usd(0, 1 << 40)), (0.023, 0.0));
+        let express = &StoreProfile::s3_express().prices;
+        assert_eq!((express.get_usd_per_1000, express.put_usd_per_1000), (0.00003, 0.00113));
+        assert_eq!((express.read_usd_per_gb, express.written_usd_per_gb), (0.0006, 0.0032));
+        assert_eq!((express.storage_usd_per_gb_month, &*express.name), (0.11, "s3-express"));
+        let local = &StoreProfile::local().prices;
+        assert_eq!((local.reads_usd(1_000, 1 << 40), local.writes_usd(1_000, 1 << 40)), (0.0, 0.0));
+        assert_eq!(express.writes_usd(1_000, 1_000_000_000), 0.00113 + 0.0032);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_place() {
+        let shipped = include_str!("../profiles.toml");
+        for (from, to, words) in [
+            ("gets_per_second = 5_500", "gets_per_second = 0", "above 0"),
+            ("get_usd_per_1000 = 0.0004", "get_usd_per_1000 = -1.0", "a price is below 0"),
+            ("get_usd_per_1000 = 0.0004", "gets_usd = 1.0", "gets_usd"),
+            ("put = { p50_ms = 28.0, p99_ms = 80.0 }", "put = { p50_ms = 28.0 }", "p99_ms"),
+            ("put = { p50_ms = 28.0, p99_ms = 80.0 }", "put = { p50_ms = 28.0, p99_ms = 8.0 }", "above p50_ms"),
+            ("straggler_share = 0.0015", "straggler_share = 2.0", "straggler_share"),
+        ] {
+            let text = shipped.replacen(from, to, 1);
+            let error = Profiles::parse(&text).unwrap_err().to_string();
+            assert!(error.contains(words), "{to}: {error}");
+        }
+        let missing = Profiles::read(Path::new("/no/such/file")).unwrap_err();
+        assert!(missing.to_string().contains("/no/such/file"), "{missing}");
     }
 }

@@ -72,13 +72,13 @@ impl Store {
 
     /// A prefix of a store at hand; `url` is its name in messages, and its scheme sets the profile.
     pub fn new(inner: Arc<dyn ObjectStore>, prefix: Path, url: &str) -> Self {
-        let profile = Arc::new(StoreProfile::of_url(url));
+        let profile = StoreProfile::of_url(url);
         Self { reads: inner.clone(), inner, prefix, profile, url: url.trim_end_matches('/').to_owned() }
     }
 
     /// The same store, taken for another kind: other prices, other latencies to plan by.
-    pub fn with_profile(self, profile: StoreProfile) -> Self {
-        Self { profile: Arc::new(profile), ..self }
+    pub fn with_profile(self, profile: Arc<StoreProfile>) -> Self {
+        Self { profile, ..self }
     }
 
     /// Where it is.

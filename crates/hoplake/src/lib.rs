@@ -47,8 +47,8 @@ pub use hoplake_format::{
     TableOwner, VertexId, VertexLabel, segment::SectionKind,
 };
 pub use hoplake_storage::{
-    Cost, DiskSettings, HedgeSettings, PriceList, ReadPool, ReadSettings, Reader, RetrySettings, Served, Store,
-    StoreProfile,
+    Cost, DiskSettings, HedgeSettings, PriceList, ProfileError, Profiles, ReadPool, ReadSettings, Reader,
+    RetrySettings, Served, Store, StoreProfile,
 };
 pub use info::{GraphInfo, SectionSize};
 pub use load::{BadRowPolicy, LoadOptions, LoadPhase, LoadProgress, LoadReport, VertexOrder, load, load_with};

@@ -83,7 +83,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         formats::write(&args.output, &batches, with_distance(&rows::empty(&opened.graph, &args.select), 0)?)?;
     }
     if let Some(format) = args.profile {
-        let profile = Profile::new(*opened.graph.prices(), opened.cost).look_up(look_up);
+        let profile = Profile::new(opened.graph.prices().clone(), opened.cost).look_up(look_up);
         profile.hops(&hops, &reached.profile).properties(stopwatch.stop(&query)).print(format);
     }
     Ok(())

@@ -8,7 +8,8 @@ use std::{
 
 use anyhow::Context;
 use hoplake::{
-    ErrorKind, Graph, Hop, LoadOptions, PriceList, StartKey, Traversal, TraversalAnswer, TraversalRequest, VisitPolicy,
+    ErrorKind, Graph, Hop, LoadOptions, StartKey, StoreProfile, Traversal, TraversalAnswer, TraversalRequest,
+    VisitPolicy,
 };
 
 use super::{info, limits::processors, load};
@@ -67,13 +68,14 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let request = request()?;
     let answer = opened.graph.query().run(&request).await?;
     print_answer(&opened.graph, &answer, &mut out)?;
-    let profile = Profile::new(*opened.graph.prices(), opened.cost).look_up(answer.start_cost);
+    let profile = Profile::new(opened.graph.prices().clone(), opened.cost).look_up(answer.start_cost);
     let profile = profile.hops(&request.traversal.hops, &answer.reached.profile).properties(answer.rows_cost);
     writeln!(out, "What that took, from an empty process. A wave is a round trip that waits for the one before it:\n")?;
     writeln!(out, "{}\n", profile.text())?;
     let cost = profile.total().cost;
     let requests = numbers::count(cost.requests);
-    let (list, usd) = (PriceList::S3_STANDARD, numbers::dollars(cost.usd(&PriceList::S3_STANDARD)));
+    let list = &StoreProfile::s3_standard().prices;
+    let usd = numbers::dollars(cost.usd(list));
     writeln!(
         out,
         "In a bucket of {} those {requests} requests would cost {usd} (prices of {}).\n",

@@ -133,7 +133,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         };
         let answer = query.run(&request).await?;
         print_answer(args, &opened, &answer)?;
-        Profile::new(*opened.graph.prices(), opened.cost)
+        Profile::new(opened.graph.prices().clone(), opened.cost)
             .look_up(answer.start_cost)
             .hops(&args.hop, &answer.reached.profile)
             .properties(answer.rows_cost)
@@ -184,6 +184,6 @@ async fn print_paths(args: &Args, opened: &Opened, query: &mut Query) -> anyhow:
         let default = if args.limit.is_none() { "; --limit shows more" } else { "" };
         eprintln!("the first {}{default}", numbers::counted(limit as u64, "walk", "walks"));
     }
-    let profile = Profile::new(*opened.graph.prices(), opened.cost).look_up(look_up);
+    let profile = Profile::new(opened.graph.prices().clone(), opened.cost).look_up(look_up);
     Ok(profile.hops(&args.hop, &reached.profile).properties(stopwatch.stop(query)))
 }

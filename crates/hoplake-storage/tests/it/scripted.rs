@@ -82,7 +82,7 @@ impl Scripted {
     /// A reader through this source, as if it were S3 Standard.
     pub fn reader(self: &Arc<Self>, settings: ReadSettings) -> Reader {
         let store = Store::open("memory://scripted").unwrap();
-        let store = store.with_profile(StoreProfile::named("s3-standard").unwrap());
+        let store = store.with_profile(StoreProfile::s3_standard());
         Reader::from_source(store, self.clone(), ReadPool::new(settings).unwrap())
     }
 

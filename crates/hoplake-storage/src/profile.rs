@@ -51,9 +51,9 @@ pub struct StoreProfile {
     pub request_processor_us: u64,
     /// Whether it pays to send a slow request a second time.
     pub hedges: bool,
-    /// GET and HEAD requests per second under one prefix; what exceeds them is answered with 503.
+    /// GET, HEAD and LIST requests per second under one prefix; what exceeds them is answered with 503.
     pub gets_per_second: u32,
-    /// PUT, DELETE and LIST requests per second under one prefix; what exceeds them is answered with 503.
+    /// PUT and DELETE requests per second under one prefix; what exceeds them is answered with 503.
     pub puts_per_second: u32,
     #[serde(skip)]
     slowest: Slowest,

@@ -1,6 +1,8 @@
 //! Generators, oracle, recording stores and real servers for the tests of Hoplake. Development only.
 //!
 //! - [`WaveStore`]: an object store that counts dependent round trips, requests and bytes exactly.
+//! - [`SimStore`]: an object store with published latencies, limits and prices, in virtual or real time;
+//!   [`SimProxy`]: the same before a real S3 server.
 //! - [`S3Server`]: a real S3 server on a loopback port, with conditional writes that hold.
 //! - [`oracle`]: a naive property graph with reference functions to hold the engine's answers against.
 //! - [`generate`]: seeded graphs: Kronecker, log-normal, and small ones with labels.
@@ -8,10 +10,13 @@
 
 pub mod generate;
 pub mod oracle;
+mod requests;
 mod s3_server;
+mod sim;
 pub mod snb;
 mod wave_store;
 
 pub use oracle::Oracle;
 pub use s3_server::S3Server;
+pub use sim::{Fault, FaultKind, Sim, SimCounts, SimProxy, SimStore};
 pub use wave_store::{Request, RequestCounts, RequestKind, WaveStore};

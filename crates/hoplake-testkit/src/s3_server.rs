@@ -85,9 +85,13 @@ impl S3Server {
 
     /// The environment by which a process finds the server and may use it.
     pub fn env(&self) -> Vec<(String, String)> {
-        let endpoint = self.endpoint();
+        self.env_at(&self.endpoint())
+    }
+
+    /// The same for a process that goes to `endpoint`, where something stands before the server.
+    pub fn env_at(&self, endpoint: &str) -> Vec<(String, String)> {
         let variables = [
-            ("AWS_ENDPOINT_URL", endpoint.as_str()),
+            ("AWS_ENDPOINT_URL", endpoint),
             ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
             ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
             ("AWS_REGION", REGION),
@@ -99,10 +103,15 @@ impl S3Server {
 
     /// A client of the bucket.
     pub fn store(&self) -> AmazonS3 {
+        self.store_at(&self.endpoint())
+    }
+
+    /// A client of the bucket that goes to `endpoint`, where something stands before the server.
+    pub fn store_at(&self, endpoint: &str) -> AmazonS3 {
         // The client is built with rustls even if it only speaks http, and rustls wants to know by which
         // cryptography. An error says that somebody chose before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let settings = self.env().into_iter().map(|(name, value)| {
+        let settings = self.env_at(endpoint).into_iter().map(|(name, value)| {
             let key = name.to_lowercase().parse().expect("object_store knows these settings");
             (key, value)
         });

@@ -30,8 +30,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use futures::{FutureExt, StreamExt};
 use object_store::path::Path;
 use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
@@ -39,8 +40,7 @@ use object_store::{
 };
 use tokio::time::Instant;
 
-/// Entries on one page of a listing, as on S3; also how many deletions run at once.
-const PAGE_ENTRIES: usize = 1_000;
+use crate::requests::{PAGE_ENTRIES, deletions, paged};
 
 /// What a request asked of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -228,6 +228,18 @@ impl Record {
         tokio::time::sleep_until(arrival).await;
         sent
     }
+
+    /// A request whose answer is noted as soon as the store has it.
+    async fn sent_and_answered(self, kind: RequestKind, path: String) -> Result<()> {
+        self.send(kind, path, 0).await.answered(|_| ());
+        Ok(())
+    }
+
+    /// The requests for the pages of a listing.
+    fn pages(&self, prefix: Option<&Path>) -> impl Fn(usize) -> BoxFuture<'static, Result<()>> + use<> {
+        let (record, path) = (self.clone(), prefix.map(Path::to_string).unwrap_or_default());
+        move |_| record.clone().sent_and_answered(RequestKind::List, path.clone()).boxed()
+    }
 }
 
 impl InFlight {
@@ -279,31 +291,19 @@ impl ObjectStore for WaveStore {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        let (inner, record) = (self.inner.clone(), self.record.clone());
-        locations
-            .map(move |location| {
-                let (inner, record) = (inner.clone(), record.clone());
-                async move {
-                    let location = location?;
-                    let sent = record.send(RequestKind::Delete, location.as_ref(), 0).await;
-                    let mut deleted = inner.delete_stream(futures::stream::once(async { Ok(location) }).boxed());
-                    let answer = deleted.next().await.expect("a store answers each deletion");
-                    sent.answered(|_| ());
-                    answer
-                }
-            })
-            .buffered(PAGE_ENTRIES)
-            .boxed()
+        let record = self.record.clone();
+        let request = move |path| record.clone().sent_and_answered(RequestKind::Delete, path);
+        deletions(self.inner.clone(), locations, request)
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        let inner = self.inner.clone();
-        paged(self.record.clone(), prefix.cloned(), move |prefix| inner.list(prefix))
+        let (inner, prefix) = (self.inner.clone(), prefix.cloned());
+        paged(self.record.pages(prefix.as_ref()), move || inner.list(prefix.as_ref()))
     }
 
     fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (inner, offset) = (self.inner.clone(), offset.clone());
-        paged(self.record.clone(), prefix.cloned(), move |prefix| inner.list_with_offset(prefix, &offset))
+        let (inner, prefix, offset) = (self.inner.clone(), prefix.cloned(), offset.clone());
+        paged(self.record.pages(prefix.as_ref()), move || inner.list_with_offset(prefix.as_ref(), &offset))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
@@ -324,30 +324,6 @@ impl ObjectStore for WaveStore {
         sent.answered(|_| ());
         answer
     }
-}
-
-/// Passes a listing on page by page, each a request that follows the one before. `list` runs when the
-/// first page is answered.
-fn paged(
-    record: Record,
-    prefix: Option<Path>,
-    list: impl FnOnce(Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> + Send + 'static,
-) -> BoxStream<'static, Result<ObjectMeta>> {
-    let first_page = async move {
-        let path = prefix.as_ref().map(Path::to_string).unwrap_or_default();
-        record.send(RequestKind::List, path.clone(), 0).await.answered(|_| ());
-        let pages = list(prefix.as_ref()).chunks(PAGE_ENTRIES).enumerate();
-        pages.then(move |(number, page)| {
-            let (record, path) = (record.clone(), path.clone());
-            async move {
-                if number > 0 {
-                    record.send(RequestKind::List, path, 0).await.answered(|_| ());
-                }
-                futures::stream::iter(page)
-            }
-        })
-    };
-    first_page.into_stream().flatten().flatten().boxed()
 }
 
 struct WaveUpload {

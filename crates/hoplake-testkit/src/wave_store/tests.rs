@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use object_store::memory::InMemory;
 use object_store::{ObjectStoreExt, PutMode};
 

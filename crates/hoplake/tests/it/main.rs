@@ -7,5 +7,6 @@ mod graphs;
 mod loads;
 mod oracle;
 mod s3;
+mod simulated;
 mod snb;
 mod waves;

@@ -1,0 +1,32 @@
+//! What was asked of a simulated store.
+
+use hoplake_storage::PriceList;
+
+use crate::RequestCounts;
+
+/// What was asked of a simulated store since the last reset.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SimCounts {
+    /// Requests sent, those among them that were refused or cancelled.
+    pub requests: RequestCounts,
+    /// Those that were answered with 503.
+    pub refused: RequestCounts,
+    /// Those that were dropped before their last byte.
+    pub cancelled: u64,
+    /// Bytes of content that reached the client; of a cancelled request those that were there by then.
+    pub bytes_read: u64,
+    /// Bytes of content that reached the store, likewise.
+    pub bytes_written: u64,
+    /// The most requests that were in flight at once.
+    pub in_flight_peak: u64,
+}
+
+impl SimCounts {
+    /// What it costs: requests that were not refused, and bytes. A deletion is free.
+    pub fn usd(&self, prices: &PriceList) -> f64 {
+        let (all, refused) = (&self.requests, &self.refused);
+        let gets = all.get + all.head - refused.get - refused.head;
+        let puts = all.put + all.list - refused.put - refused.list;
+        prices.reads_usd(gets, self.bytes_read) + prices.writes_usd(puts, self.bytes_written)
+    }
+}

@@ -1,0 +1,69 @@
+//! A graph in the simulated store: time that repeats, what idling asks for, and what a bad store changes.
+
+use std::{sync::Arc, time::Duration};
+
+use hoplake::{Graph, LoadOptions, StoreProfile, Traversal, VisitPolicy};
+use hoplake_testkit::{Fault, FaultKind, RequestKind, SimStore, generate::log_normal};
+use object_store::ObjectStore;
+use tokio::time::Instant;
+
+use crate::graphs::{edge_list, graph_at, load_apart, open};
+
+fn loaded() -> Arc<dyn ObjectStore> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = edge_list(folder.path(), "graph.el", log_normal(2_000, 1.8, 0.5, 5));
+    load_apart(LoadOptions { block_bytes: 512, ..LoadOptions::from_paths([file]) }).0
+}
+
+async fn three_hops(graph: &Graph) -> (usize, u64) {
+    let mut query = graph.query();
+    let start = query.vertex("vertex", 1).await.unwrap().unwrap();
+    let hops = vec!["out:edge".parse().unwrap(); 3];
+    let visit = VisitPolicy::Global;
+    let reached = query.traverse(Traversal { starts: vec![start], hops, visit, ..Default::default() }).await.unwrap();
+    (reached.depths.iter().map(|depth| depth.len()).sum(), query.cost().waves)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seed_repeats_a_cold_query_to_the_millisecond() {
+    let inner = loaded();
+    let run = async |seed| {
+        let store = SimStore::new(inner.clone(), StoreProfile::s3_standard(), seed);
+        let begun = Instant::now();
+        let (reached, waves) = three_hops(&open(&graph_at(store.clone())).await).await;
+        // The open has two waves more, and none of them takes less than the store's fastest answer.
+        assert!(begun.elapsed() >= (waves as u32 + 2) * Duration::from_millis(15), "{:?}", begun.elapsed());
+        (reached, begun.elapsed(), store.sim().counts())
+    };
+    let first = run(1).await;
+    assert_eq!(first, run(1).await);
+    let other = run(2).await;
+    assert_eq!((first.0, first.2.requests), (other.0, other.2.requests));
+    assert_ne!(first.1, other.1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_graph_asks_for_nothing() {
+    let store = SimStore::new(loaded(), StoreProfile::s3_standard(), 1);
+    let graph = open(&graph_at(store.clone())).await;
+    three_hops(&graph).await;
+    let before = store.sim().counts();
+    assert!(before.requests.get > 5, "{before:?}");
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(store.sim().counts(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_that_are_wrong_once_cost_a_request_and_no_answer() {
+    let inner = loaded();
+    let expected = three_hops(&open(&graph_at(inner.clone())).await).await;
+    for kind in [FaultKind::Flip, FaultKind::Truncate { bytes: 3 }] {
+        let store = SimStore::new(inner.clone(), StoreProfile::s3_standard(), 1);
+        let graph = open(&graph_at(store.clone())).await;
+        store.sim().reset_counts();
+        store.sim().set_faults([Fault::new(kind).on(RequestKind::Get).below("/data/").first_attempts(1)]);
+        assert_eq!(three_hops(&graph).await.0, expected.0, "{kind:?}");
+        let gets = store.sim().gets_by_object();
+        assert!(!gets.is_empty() && gets.values().all(|gets| *gets > 1), "{gets:?}");
+    }
+}

@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, timeout};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    Object, ObjectSource, QueryContext, ReadPool, StorageError, Store, Wave, block::open, pool::FLIGHT_UNIT_BYTES,
-    source::Wanted,
+    Object, ObjectSource, QueryContext, ReadPool, StorageError, Store, Wave, block::open, plan::Planner,
+    pool::FLIGHT_UNIT_BYTES, source::Wanted,
 };
 
 /// How a graph's objects are reached.
@@ -24,6 +24,7 @@ pub(crate) struct Fetcher {
     pub(crate) store: Store,
     pub(crate) source: Arc<dyn ObjectSource>,
     pub(crate) pool: Arc<ReadPool>,
+    pub(crate) planner: Planner,
 }
 
 /// What a request brought, checked.

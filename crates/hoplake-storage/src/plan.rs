@@ -11,13 +11,19 @@
 //! quantile of the first byte (about the median of the slowest of n), the transfer of the longest, and
 //! the processor's time for each.
 
-use std::ops::Range;
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use crate::{BlockRequest, Object, ReadSettings, StoreProfile};
 
 /// Gaps and lengths that are tried, in bytes.
 const GAPS: [u64; 7] = [0, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 const LENGTHS: [u64; 6] = [128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20];
+
+/// Beyond so many requests at once the slowest is taken to grow no more.
+const PARALLEL_MAX: u32 = 256;
 
 /// A request and the blocks it serves, by their position among the blocks asked.
 #[derive(Debug)]
@@ -41,73 +47,90 @@ impl Sum {
         self.bytes += length;
         self.longest = self.longest.max(length);
     }
-
-    /// In US dollars, with time at its worth.
-    fn usd(&self, settings: &ReadSettings, profile: &StoreProfile) -> f64 {
-        let parallel = settings.parallel_requests_max as u64;
-        let rounds = self.requests.div_ceil(parallel) as f64;
-        let first_byte = profile.slowest_of(self.requests.min(parallel));
-        let transfer = profile.transfer(self.longest).as_secs_f64();
-        let network = self.bytes as f64 / profile.network_bytes_per_second as f64;
-        let processor = (self.requests * profile.request_processor_us) as f64 / 1e6;
-        let seconds = (rounds * (first_byte + transfer)).max(network) + processor;
-        profile.prices.reads_usd(self.requests, self.bytes) + seconds * settings.waiting_usd_per_hour / 3600.0
-    }
 }
 
-/// Plans the reading of the blocks `wanted` of `requests` in one wave. What is asked twice is read once.
-pub(crate) fn plan<'a>(
-    requests: &[BlockRequest<'a>],
-    mut wanted: Vec<usize>,
-    settings: &ReadSettings,
-    profile: &StoreProfile,
-) -> Vec<Fetch<'a>> {
-    let place = |index: &usize| (requests[*index].object.number, requests[*index].range.start);
-    wanted.sort_unstable_by_key(place);
-    let (mut gap, mut length) = (0, 0);
-    if wanted.len() > 1 && settings.request_bytes_max > 0 {
-        (gap, length) = cheapest(requests, &wanted, settings, profile);
+/// Plans waves for one kind of store.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    profile: Arc<StoreProfile>,
+    /// For n requests at once, about the median of the slowest one's first byte, in seconds. Each takes
+    /// microseconds to compute, and a plan asks for dozens.
+    slowest: OnceLock<Vec<f64>>,
+}
+
+impl Planner {
+    pub(crate) fn new(profile: Arc<StoreProfile>) -> Self {
+        Self { profile, slowest: OnceLock::new() }
     }
-    let mut fetches: Vec<Fetch<'a>> = Vec::new();
-    for index in wanted {
-        let BlockRequest { object, range, .. } = &requests[index];
-        let last = fetches.last_mut().filter(|last| last.object.number == object.number);
-        match last.filter(|last| joins(&last.range, range, gap, length)) {
-            Some(last) => {
-                last.range.end = last.range.end.max(range.end);
-                last.blocks.push(index);
-            }
-            None => fetches.push(Fetch { object, range: range.clone(), blocks: vec![index] }),
+
+    /// Plans the reading of the blocks `wanted` of `requests` in one wave. What is asked twice is read
+    /// once.
+    pub(crate) fn plan<'a>(
+        &self,
+        requests: &[BlockRequest<'a>],
+        mut wanted: Vec<usize>,
+        settings: &ReadSettings,
+    ) -> Vec<Fetch<'a>> {
+        wanted.sort_unstable_by_key(|index| (requests[*index].object.number, requests[*index].range.start));
+        let (mut gap, mut length) = (0, 0);
+        if wanted.len() > 1 && settings.request_bytes_max > 0 {
+            (gap, length) = self.cheapest(requests, &wanted, settings);
         }
+        let mut fetches: Vec<Fetch<'a>> = Vec::new();
+        for index in wanted {
+            let BlockRequest { object, range, .. } = &requests[index];
+            let last = fetches.last_mut().filter(|last| last.object.number == object.number);
+            match last.filter(|last| joins(&last.range, range, gap, length)) {
+                Some(last) => {
+                    last.range.end = last.range.end.max(range.end);
+                    last.blocks.push(index);
+                }
+                None => fetches.push(Fetch { object, range: range.clone(), blocks: vec![index] }),
+            }
+        }
+        fetches
     }
-    fetches
+
+    /// The gap and the length with which the blocks, in order, are read most cheaply.
+    fn cheapest(&self, requests: &[BlockRequest<'_>], sorted: &[usize], settings: &ReadSettings) -> (u64, u64) {
+        let mut best = (f64::INFINITY, (0, 0));
+        let mut lengths = LENGTHS.map(|length| length.min(settings.request_bytes_max)).to_vec();
+        lengths.dedup();
+        for length in lengths {
+            for gap in GAPS.into_iter().filter(|gap| *gap < length) {
+                let usd = self.usd(&sum(requests, sorted, gap, length), settings);
+                if usd < best.0 {
+                    best = (usd, (gap, length));
+                }
+            }
+        }
+        best.1
+    }
+
+    /// What a plan comes to in US dollars, with time at its worth.
+    fn usd(&self, sum: &Sum, settings: &ReadSettings) -> f64 {
+        let profile = &self.profile;
+        let parallel = settings.parallel_requests_max as u64;
+        let rounds = sum.requests.div_ceil(parallel) as f64;
+        let first_byte = self.slowest_of(sum.requests.min(parallel));
+        let transfer = profile.transfer(sum.longest).as_secs_f64();
+        let network = sum.bytes as f64 / profile.network_bytes_per_second as f64;
+        let processor = (sum.requests * profile.request_processor_us) as f64 / 1e6;
+        let seconds = (rounds * (first_byte + transfer)).max(network) + processor;
+        profile.prices.reads_usd(sum.requests, sum.bytes) + seconds * settings.waiting_usd_per_hour / 3600.0
+    }
+
+    fn slowest_of(&self, requests: u64) -> f64 {
+        let quantile = |n: u32| self.profile.get.quantile(f64::from(n) / f64::from(n + 1)).as_secs_f64();
+        let slowest = self.slowest.get_or_init(|| (1..=PARALLEL_MAX).map(quantile).collect());
+        slowest[requests.clamp(1, PARALLEL_MAX.into()) as usize - 1]
+    }
 }
 
 /// Whether a block becomes part of the request before it.
 fn joins(last: &Range<u64>, block: &Range<u64>, gap: u64, length: u64) -> bool {
     let inside = block.end <= last.end;
     inside || block.start <= last.end.saturating_add(gap) && block.end - last.start <= length
-}
-
-/// The gap and the length with which the blocks, in order, are read most cheaply.
-fn cheapest(
-    requests: &[BlockRequest<'_>],
-    sorted: &[usize],
-    settings: &ReadSettings,
-    profile: &StoreProfile,
-) -> (u64, u64) {
-    let mut best = (f64::INFINITY, (0, 0));
-    let lengths = LENGTHS.iter().map(|length| *length.min(&settings.request_bytes_max));
-    let mut tried = 0;
-    for length in lengths.filter(|length| std::mem::replace(&mut tried, *length) != *length) {
-        for gap in GAPS.into_iter().filter(|gap| *gap < length) {
-            let usd = sum(requests, sorted, gap, length).usd(settings, profile);
-            if usd < best.0 {
-                best = (usd, (gap, length));
-            }
-        }
-    }
-    best.1
 }
 
 fn sum(requests: &[BlockRequest<'_>], sorted: &[usize], gap: u64, length: u64) -> Sum {
@@ -141,8 +164,8 @@ mod tests {
         let object = Object::new("s3://bucket", "data/a", 0);
         let request = |range: &Range<u64>| BlockRequest { object: &object, range: range.clone(), check: Check::Sealed };
         let requests: Vec<_> = ranges.iter().map(request).collect();
-        let profile = Profiles::shipped().get(profile).unwrap();
-        let fetches = plan(&requests, (0..requests.len()).collect(), settings, &profile);
+        let planner = Planner::new(Profiles::shipped().get(profile).unwrap());
+        let fetches = planner.plan(&requests, (0..requests.len()).collect(), settings);
         fetches.into_iter().map(|fetch| (fetch.range, fetch.blocks.len())).collect()
     }
 

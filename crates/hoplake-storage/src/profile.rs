@@ -12,7 +12,7 @@ mod latency;
 use std::{
     collections::BTreeMap,
     path::Path,
-    sync::{Arc, LazyLock, OnceLock},
+    sync::{Arc, LazyLock},
     time::Duration,
 };
 
@@ -55,26 +55,9 @@ pub struct StoreProfile {
     pub gets_per_second: u32,
     /// PUT and DELETE requests per second under one prefix; what exceeds them is answered with 503.
     pub puts_per_second: u32,
-    #[serde(skip)]
-    slowest: Slowest,
 }
 
-/// The medians of the first byte of the slowest of n requests, in seconds; computed when first asked for.
-#[derive(Debug, Clone, PartialEq, Default)]
-struct Slowest(OnceLock<Vec<f64>>);
-
-/// Beyond so many requests at once the slowest is taken to grow no more.
-const PARALLEL_MAX: u32 = 256;
-
 impl StoreProfile {
-    /// About the median of the first byte of the slowest of `requests` at once, in seconds: the
-    /// n / (n + 1) quantile of one.
-    pub fn slowest_of(&self, requests: u64) -> f64 {
-        let quantile = |n: u32| self.get.quantile(f64::from(n) / f64::from(n + 1)).as_secs_f64();
-        let slowest = self.slowest.0.get_or_init(|| (1..=PARALLEL_MAX).map(quantile).collect());
-        slowest[requests.clamp(1, PARALLEL_MAX.into()) as usize - 1]
-    }
-
     /// How long `bytes` take in one stream, after the first byte.
     pub fn transfer(&self, bytes: u64) -> Duration {
         Duration::from_secs_f64(bytes as f64 / self.stream_bytes_per_second as f64)

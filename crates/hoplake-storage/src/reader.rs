@@ -16,7 +16,7 @@ use crate::{
     fetch::Fetcher,
     flight::{BlockKey, Flight, Flights, Flown},
     meter::Tier,
-    plan::{Fetch, plan},
+    plan::{Fetch, Planner},
     source::Wanted,
 };
 
@@ -51,7 +51,8 @@ impl Reader {
 
     /// A reader of a store that is reached through something else.
     pub fn from_source(store: Store, source: Arc<dyn ObjectSource>, pool: Arc<ReadPool>) -> Self {
-        Self { fetcher: Arc::new(Fetcher { store, source, pool }), flights: Flights::default() }
+        let planner = Planner::new(store.shared_profile());
+        Self { fetcher: Arc::new(Fetcher { store, source, pool, planner }), flights: Flights::default() }
     }
 
     /// The store it reads from.
@@ -251,7 +252,7 @@ impl Reader {
                     None => absent.push(index),
                 }
             }
-            let fetches = plan(requests, absent, settings, self.store().profile());
+            let fetches = self.fetcher.planner.plan(requests, absent, settings);
             let bytes = fetches.iter().map(|fetch| fetch.range.end - fetch.range.start).sum();
             context.admit(fetches.len() as u64, bytes, self.store().prices())?;
             let lanes = Arc::new(Semaphore::new(settings.parallel_requests_max));

@@ -91,6 +91,10 @@ impl Store {
         &self.profile
     }
 
+    pub(crate) fn shared_profile(&self) -> Arc<StoreProfile> {
+        self.profile.clone()
+    }
+
     /// What its requests cost.
     pub fn prices(&self) -> &PriceList {
         &self.profile.prices

@@ -92,7 +92,7 @@ async fn the_budget_is_kept() {
     for generation in 0..4 {
         let source = Scripted::new(&[]);
         let reader = source.reader(settings(folder.path()));
-        for object in 0..700 {
+        for object in 0..300 {
             // Numbers differ, and so do the names as the disk knows them, by the store's address.
             let store = hoplake_storage::Store::open(&format!("memory://{generation}-{object}")).unwrap();
             let reader = hoplake_storage::Reader::from_source(store, source.clone(), reader.pool().clone());

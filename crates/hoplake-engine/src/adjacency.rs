@@ -13,13 +13,13 @@ use hoplake_format::{
     adjacency::{Block, Lists},
     segment::{BlockFirsts, SectionIndex, SectionKind},
 };
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::{BlockRequest, QueryContext, Wave};
 use tokio::task::JoinSet;
 
 use crate::{
     EngineError, Frontier, Predicate, Snapshot,
     frontier::OrdinalCollector,
-    traversal::{Hop, HopDirection},
+    traversal::{Hop, HopDirection, Queue},
 };
 
 /// An edge, seen from the vertex that a hop left.
@@ -135,6 +135,15 @@ impl Snapshot {
         Ok((results.into_iter().map(|(sink, _)| sink).collect(), wave))
     }
 
+    /// The blocks that tasks read, in their order; the indexes they need are resident.
+    pub(crate) fn requests(&self, tasks: &[ListTask]) -> Result<Vec<BlockRequest<'_>>, EngineError> {
+        let request = |task: &ListTask| {
+            let missing = || EngineError::Invalid(format!("the index of {:?} is not resident", task.kind));
+            Ok(self.resident_section(task.kind).ok_or_else(missing)?.request(task.block))
+        };
+        tasks.iter().map(request).collect()
+    }
+
     pub(crate) async fn run_part<S: Sink>(
         &self,
         frontier: &Frontier,
@@ -143,12 +152,7 @@ impl Snapshot {
         after: Wave,
         context: &QueryContext,
     ) -> Result<Wave, EngineError> {
-        let section = |task: &ListTask| {
-            let missing = || EngineError::Invalid(format!("the index of {:?} is not resident", task.kind));
-            self.resident_section(task.kind).ok_or_else(missing)
-        };
-        let requests = tasks.iter().map(|task| Ok(section(task)?.request(task.block)));
-        let requests = requests.collect::<Result<Vec<_>, EngineError>>()?;
+        let requests = self.requests(tasks)?;
         let mut lists = Lists::default();
         let take = |index: usize, payload: Bytes| {
             let task = &tasks[index];
@@ -162,18 +166,20 @@ impl Snapshot {
         self.reader().read_each(after, &requests, context, take).await
     }
 
-    /// The set that a hop from `frontier` reaches, and how many edges led there.
+    /// The set that a hop from `frontier` reaches, and how many edges led there. Whom each block reaches is
+    /// told to the queue of `next`, with the number of the hop to come, as soon as the block is here.
     pub(crate) async fn neighbour_set(
         self: &Arc<Self>,
         frontier: &Arc<Frontier>,
         hop: &Hop,
         parallelism: usize,
+        next: Option<(Arc<Queue>, usize)>,
         after: Wave,
         context: &QueryContext,
     ) -> Result<(Frontier, u64, Wave), EngineError> {
         let plan = self.plan_hop(frontier, hop, after, context).await?;
-        let sinks =
-            (0..parallelism.max(1)).map(|_| SetSink { snapshot: self.clone(), sets: BTreeMap::new(), edges: 0 });
+        let sink = |_| SetSink { snapshot: self.clone(), sets: BTreeMap::new(), edges: 0, next: next.clone() };
+        let sinks = (0..parallelism.max(1)).map(sink);
         let (sinks, wave) = self.run_tasks(frontier, plan, sinks.collect(), context).await?;
         let mut edges = 0;
         let mut sets: BTreeMap<LabelId, OrdinalCollector> = BTreeMap::new();
@@ -430,11 +436,15 @@ struct SetSink {
     snapshot: Arc<Snapshot>,
     sets: BTreeMap<LabelId, OrdinalCollector>,
     edges: u64,
+    next: Option<(Arc<Queue>, usize)>,
 }
 
 impl Sink for SetSink {
     fn take(&mut self, task: &ListTask, lists: &Lists) -> Result<(), FormatError> {
         self.edges += lists.targets.len() as u64;
+        if let Some((queue, hop)) = &self.next {
+            queue.offer(*hop, lists.targets.iter().filter_map(|target| VertexId::new(task.far, *target)));
+        }
         let universe = self.snapshot.vertex_count(task.far);
         let set = self.sets.entry(task.far).or_insert_with(|| OrdinalCollector::new(universe));
         set.extend(&lists.targets).then_some(()).ok_or_else(outside)

@@ -1,13 +1,13 @@
 //! What goes with a query on its way down to the store: its account and its limits.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc, Mutex, OnceLock,
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use tokio::time::Instant;
 
-use crate::{Cost, PriceList, StorageError, meter::Meter};
+use crate::{Cost, PriceList, StorageError, ahead::Ahead, meter::Meter};
 
 /// What ends a query's reads. `None` sets no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -31,12 +31,18 @@ struct Inner {
     number: u64,
     meter: Meter,
     limits: Mutex<ReadLimits>,
+    ahead: OnceLock<Arc<Ahead>>,
 }
 
 impl Default for Inner {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self { number: NEXT.fetch_add(1, Relaxed), meter: Meter::default(), limits: Mutex::default() }
+        Self {
+            number: NEXT.fetch_add(1, Relaxed),
+            meter: Meter::default(),
+            limits: Mutex::default(),
+            ahead: OnceLock::new(),
+        }
     }
 }
 
@@ -53,6 +59,16 @@ impl QueryContext {
 
     pub(crate) fn meter(&self) -> &Meter {
         &self.0.meter
+    }
+
+    /// Lets [`Reader::read_ahead`](crate::Reader::read_ahead) keep blocks for this query, up to a budget in
+    /// bytes; the first budget that is set stays.
+    pub fn keep_ahead(&self, bytes_max: u64) {
+        self.0.ahead.get_or_init(|| Arc::new(Ahead::new(bytes_max)));
+    }
+
+    pub(crate) fn ahead(&self) -> Option<&Arc<Ahead>> {
+        self.0.ahead.get()
     }
 
     /// What it spent so far.

@@ -11,6 +11,7 @@
 //! * [`ReadPool`]: what all readers of a process share.
 //! * [`QueryContext`]: what a query spent, in waves, requests, bytes and dollars, and what it may spend.
 
+mod ahead;
 mod block;
 mod context;
 mod disk;

@@ -22,6 +22,9 @@ impl MemoryCache {
     pub(crate) fn get(&self, key: (u32, u64)) -> Option<Bytes> {
         self.0.get(&key)
     }
+    pub(crate) fn remove(&self, key: (u32, u64)) -> Option<Bytes> {
+        self.0.remove(&key).map(|(_, block)| block)
+    }
     pub(crate) fn insert(&self, key: (u32, u64), block: Bytes) {
         self.0.insert(key, block);
     }

@@ -11,7 +11,8 @@ use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered}
 use tokio::{sync::Semaphore, time::timeout_at};
 
 use crate::{
-    Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Wave,
+    DiskCache, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Wave,
+    ahead::Ahead,
     block::{BlockRequest, Check, open},
     fetch::Fetcher,
     flight::{BlockKey, Flight, Flights, Flown},
@@ -34,6 +35,12 @@ struct Arrived {
     here: Vec<(usize, Bytes)>,
     rounds: u32,
     lost: Vec<usize>,
+}
+
+/// Requests that bring what is missing, with the positions of the blocks among those asked.
+struct Launched {
+    joined: Vec<(Flight, usize)>,
+    new: Vec<(Flight, Vec<usize>)>,
 }
 
 type Arriving<'a> = BoxFuture<'a, Result<Arrived, StorageError>>;
@@ -153,7 +160,64 @@ impl Reader {
         if missing.is_empty() {
             return Ok(after);
         }
-        in_time(context, self.read_missing(after, requests, missing, context, each)).await
+        let mut wave = after;
+        if let Some(ahead) = context.ahead() {
+            let before = missing.len();
+            missing = self.take_ahead(ahead, requests, missing, context, &mut each)?;
+            // They came in a round trip of their own, whenever that was.
+            wave = if missing.len() < before { after.next() } else { after };
+            context.meter().reached(wave);
+        }
+        Ok(wave.max(in_time(context, self.read_missing(after, requests, missing, context, each)).await?))
+    }
+
+    /// Hands over what was read ahead for the query; returns what was not.
+    fn take_ahead<E>(
+        &self,
+        ahead: &Ahead,
+        requests: &[BlockRequest<'_>],
+        missing: Vec<usize>,
+        context: &QueryContext,
+        each: &mut impl FnMut(usize, Bytes) -> Result<(), E>,
+    ) -> Result<Vec<usize>, E> {
+        let mut absent = Vec::new();
+        for index in missing {
+            let Some(payload) = ahead.take(key(&requests[index])) else {
+                absent.push(index);
+                continue;
+            };
+            context.meter().served(Tier::Prefetched, 1, payload.len() as u64);
+            self.pool().memory.insert(key(&requests[index]), payload.clone());
+            each(index, payload)?;
+        }
+        Ok(absent)
+    }
+
+    /// Reads blocks that the query may ask for later, and keeps them for it (see
+    /// [`QueryContext::keep_ahead`]). What is in a cache or on its way already is left alone.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn read_ahead(
+        &self,
+        after: Wave,
+        requests: &[BlockRequest<'_>],
+        context: &QueryContext,
+    ) -> Result<(), StorageError> {
+        let Some(ahead) = context.ahead() else { return Ok(()) };
+        let near = |request: &BlockRequest<'_>| {
+            let on_disk = |disk: &DiskCache| disk.find(request.object.identity, &request.range).is_some();
+            self.pool().memory.get(key(request)).is_some()
+                || ahead.contains(key(request))
+                || self.pool().disk.as_ref().is_some_and(on_disk)
+        };
+        let missing = (0..requests.len()).filter(|index| !near(&requests[*index])).collect();
+        let launched = self.launch(after, requests, missing, context, Some(ahead))?;
+        let mut flights: FuturesUnordered<_> = launched.new.into_iter().map(|(flight, _)| flight).collect();
+        while let Some(landed) = flights.next().await {
+            landed?;
+        }
+        Ok(())
     }
 
     async fn read_missing<E: From<StorageError>>(
@@ -240,29 +304,8 @@ impl Reader {
         context: &'a QueryContext,
         arriving: &mut FuturesUnordered<Arriving<'a>>,
     ) -> Result<(), StorageError> {
-        let mut joined: Vec<(Flight, usize)> = Vec::new();
-        let mut launched: Vec<(Flight, Vec<usize>)> = Vec::new();
-        let settings = &self.pool().settings;
-        {
-            let mut flights = self.flights.lock();
-            let mut absent = Vec::new();
-            for index in missing {
-                match flights.bringing(key(&requests[index])) {
-                    Some(flight) => joined.push((flight, index)),
-                    None => absent.push(index),
-                }
-            }
-            let fetches = self.fetcher.planner.plan(requests, absent, settings);
-            let bytes = fetches.iter().map(|fetch| fetch.range.end - fetch.range.start).sum();
-            context.admit(fetches.len() as u64, bytes, self.store().prices())?;
-            let lanes = Arc::new(Semaphore::new(settings.parallel_requests_max));
-            for fetch in fetches {
-                let (keys, request) = self.request(requests, &fetch, after, context, &lanes);
-                launched.push((flights.launch(&keys, request), fetch.blocks));
-            }
-        }
-        let launched = launched.into_iter();
-        arriving.extend(launched.map(|(flight, blocks)| self.landed(requests, flight, blocks).boxed()));
+        let Launched { joined, new } = self.launch(after, requests, missing, context, None)?;
+        arriving.extend(new.into_iter().map(|(flight, blocks)| self.landed(requests, flight, blocks).boxed()));
         arriving.extend(joined.into_iter().map(|(flight, index)| {
             let landed = self.landed(requests, flight, vec![index]);
             async move {
@@ -270,11 +313,49 @@ impl Reader {
                 context.meter().reached(after.later(arrived.rounds));
                 let bytes = arrived.here.iter().map(|(_, payload)| payload.len() as u64).sum();
                 context.meter().served(Tier::Shared, arrived.here.len() as u64, bytes);
+                for (index, payload) in &arrived.here {
+                    // It may have been meant for another query alone.
+                    self.pool().memory.insert(key(&requests[*index]), payload.clone());
+                }
                 Ok(arrived)
             }
             .boxed()
         }));
         Ok(())
+    }
+
+    /// Plans requests for what is on its way for nobody, and registers them in the same step. Returns who
+    /// brings what: the requests of others, and new ones.
+    fn launch(
+        &self,
+        after: Wave,
+        requests: &[BlockRequest<'_>],
+        missing: Vec<usize>,
+        context: &QueryContext,
+        ahead: Option<&Arc<Ahead>>,
+    ) -> Result<Launched, StorageError> {
+        let (mut joined, mut launched, mut absent) = (Vec::new(), Vec::new(), Vec::new());
+        let settings = &self.pool().settings;
+        let mut flights = self.flights.lock();
+        for index in missing {
+            match flights.bringing(key(&requests[index])) {
+                Some(flight) => joined.push((flight, index)),
+                None => absent.push(index),
+            }
+        }
+        let fetches = self.fetcher.planner.plan(requests, absent, settings);
+        let bytes = fetches.iter().map(|fetch| fetch.range.end - fetch.range.start).sum();
+        let admitted = context.admit(fetches.len() as u64, bytes, self.store().prices());
+        if admitted.is_ok() {
+            let lanes = Arc::new(Semaphore::new(settings.parallel_requests_max));
+            for fetch in fetches {
+                let (keys, request) = self.request(requests, &fetch, after, context, ahead, &lanes);
+                launched.push((flights.launch(&keys, request), fetch.blocks));
+            }
+        }
+        // Whoever drops the last handle of a request takes the lock again.
+        drop(flights);
+        admitted.map(|()| Launched { joined, new: launched })
     }
 
     /// The request for the blocks of a fetch, and what they are called.
@@ -284,6 +365,7 @@ impl Reader {
         fetch: &Fetch<'_>,
         after: Wave,
         context: &QueryContext,
+        ahead: Option<&Arc<Ahead>>,
         lanes: &Arc<Semaphore>,
     ) -> (Vec<BlockKey>, BoxFuture<'static, Flown>) {
         let wanted = fetch.blocks.iter().map(|index| &requests[*index]);
@@ -293,14 +375,20 @@ impl Reader {
         let keys: Vec<_> = wanted.iter().map(|block| (fetch.object.number, block.range.start)).collect();
         let landing = self.flights.landing(keys.clone());
         let (fetcher, object) = (self.fetcher.clone(), fetch.object.clone());
-        let (context, lanes) = (context.clone(), lanes.clone());
+        let (context, ahead, lanes) = (context.clone(), ahead.cloned(), lanes.clone());
         let request = async move {
             let _landing = landing;
             let _lane = lanes.acquire().await.expect("the semaphore is never closed");
+            if ahead.is_some() {
+                context.meter().read_ahead();
+            }
             let landed = fetcher.blocks(&object, &wanted, after, &context).await?;
             let mut payloads = Vec::with_capacity(wanted.len());
             for (block, (stored, payload)) in wanted.iter().zip(landed.blocks) {
-                fetcher.keep(&object, block, stored, &payload);
+                match &ahead {
+                    Some(ahead) => ahead.insert((object.number, block.range.start), payload.clone()),
+                    None => fetcher.keep(&object, block, stored, &payload),
+                }
                 payloads.push((block.range.start, payload));
             }
             Ok((payloads.into(), landed.rounds))

@@ -38,7 +38,7 @@ pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Degree, Frontier, Neighbour, OpenSettings, Predicate,
     path::PathQuery,
-    traversal::{DepthProfile, Hop, HopDirection, Limits, Paths, Reached, Strategy, Traversal, VisitPolicy},
+    traversal::{DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy},
     vacuum::Vacuumed,
     verify::Verified,
 };

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use hoplake_format::VertexId;
 use hoplake_storage::{Cost, QueryContext, Wave};
 
-use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch};
+use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch, prefetch::Prefetcher};
 use crate::{EngineError, Frontier, Snapshot};
 
 /// Runs the traversal. Memory: the sets of all depths, and the blocks in flight.
@@ -20,10 +20,13 @@ pub(super) async fn run(
     let mut reached = Reached { wave: traversal.after, ..Reached::default() };
     let mut before: Cost = context.cost();
     watch.visited(frontier.len())?;
-    for hop in &traversal.hops {
+    let prefetcher = Prefetcher::start(snapshot, traversal, context);
+    for (number, hop) in traversal.hops.iter().enumerate() {
+        let next = prefetcher.as_ref().filter(|_| number + 1 < traversal.hops.len());
+        let next = next.map(|prefetcher| (prefetcher.queue().clone(), number + 1));
         let begun = Instant::now();
         let (mut next, edges, wave) = if hop.predicates.is_empty() {
-            snapshot.neighbour_set(&frontier, hop, traversal.parallelism, reached.wave, context).await?
+            snapshot.neighbour_set(&frontier, hop, traversal.parallelism, next, reached.wave, context).await?
         } else {
             let (edges, wave) = snapshot.neighbours(&frontier, hop, reached.wave, context).await?;
             (edges.iter().map(|edge| edge.to).collect(), edges.len() as u64, wave)

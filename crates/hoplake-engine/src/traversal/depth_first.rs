@@ -12,6 +12,7 @@ use hoplake_storage::{QueryContext, Wave};
 
 use super::{
     Reached, Traversal, Watch,
+    prefetch::Prefetcher,
     visits::{Expanded, Visits},
 };
 use crate::{EngineError, Frontier, Snapshot};
@@ -27,6 +28,7 @@ pub(super) async fn run(
     let starts: Frontier = traversal.starts.iter().copied().collect();
     let mut stack: Vec<_> = starts.vertices().map(|vertex| (vertex, 0, traversal.after)).collect();
     stack.reverse();
+    let prefetcher = Prefetcher::start(snapshot, traversal, context);
     let mut running = FuturesUnordered::new();
     loop {
         while running.len() < traversal.parallelism.max(1) {
@@ -39,6 +41,9 @@ pub(super) async fn run(
         let expanded = expanded?;
         let new = visits.arrived(&expanded);
         watch.visited(new.len())?;
+        if let Some(prefetcher) = prefetcher.as_ref().filter(|_| expanded.depth + 1 < traversal.hops.len()) {
+            prefetcher.queue().offer(expanded.depth + 1, new.iter().copied());
+        }
         stack.extend(new.into_iter().map(|vertex| (vertex, expanded.depth + 1, expanded.wave)));
     }
     Ok(visits.finish(context))

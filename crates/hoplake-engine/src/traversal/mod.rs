@@ -15,6 +15,7 @@ mod depth_first;
 mod hop;
 mod paths;
 mod pipelined;
+mod prefetch;
 mod visits;
 
 use std::{sync::Arc, time::Duration};
@@ -25,6 +26,8 @@ use tokio::time::Instant;
 
 pub use hop::{Hop, HopDirection};
 pub use paths::Paths;
+pub use prefetch::Prefetch;
+pub(crate) use prefetch::Queue;
 
 use crate::{EngineError, Frontier, Snapshot};
 
@@ -78,6 +81,8 @@ pub struct Traversal {
     pub visit: VisitPolicy,
     /// How many threads or, depth-first, vertices at a time; 0 counts as 1.
     pub parallelism: usize,
+    /// Whether and how it reads ahead of itself; pipelined it never does, being ahead already.
+    pub prefetch: Option<Prefetch>,
     /// What ends it early.
     pub limits: Limits,
     /// The wave in which the start vertices were known.

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use hoplake::{Graph, LoadOptions, StoreProfile, Traversal, VisitPolicy};
+use hoplake::{
+    Graph, LoadOptions, OpenSettings, Prefetch, ReadSettings, StoreProfile, Strategy, Traversal, VisitPolicy,
+};
 use hoplake_testkit::{Fault, FaultKind, RequestKind, SimStore, generate::log_normal};
 use object_store::ObjectStore;
 use tokio::time::Instant;
@@ -65,5 +67,36 @@ async fn bytes_that_are_wrong_once_cost_a_request_and_no_answer() {
         assert_eq!(three_hops(&graph).await.0, expected.0, "{kind:?}");
         let gets = store.sim().gets_by_object();
         assert!(!gets.is_empty() && gets.values().all(|gets| *gets > 1), "{gets:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reading_ahead_shortens_the_wait_and_changes_no_answer() {
+    let inner = loaded();
+    let run = async |strategy, prefetch| {
+        let store = SimStore::new(inner.clone(), StoreProfile::s3_standard(), 1);
+        // A request for each block, so that some of a hop are slower than others.
+        let read = ReadSettings { request_bytes_max: 0, ..Default::default() };
+        let settings = OpenSettings { read, ..Default::default() };
+        let graph = Graph::open_with(graph_at(store.clone()), &settings).await.unwrap();
+        let mut query = graph.query();
+        let start = query.vertex("vertex", 1).await.unwrap().unwrap();
+        let hops = vec!["out:edge".parse().unwrap(); 3];
+        let begun = Instant::now();
+        let traversal = Traversal { starts: vec![start], hops, strategy, prefetch, ..Default::default() };
+        let reached = query.traverse(traversal).await.unwrap();
+        (reached.depths, begun.elapsed(), query.cost())
+    };
+    let few = Prefetch { workers: 4, queue_max: 64, cache_bytes_max: 1 << 20 };
+    for strategy in [Strategy::Dfs, Strategy::Bfs] {
+        let (sets, took, cost) = run(strategy, None).await;
+        let (ahead_sets, ahead_took, ahead_cost) = run(strategy, Some(few)).await;
+        assert_eq!(sets, ahead_sets);
+        assert_eq!((cost.prefetched.blocks, cost.prefetches), (0, 0));
+        assert!(ahead_cost.prefetched.blocks + ahead_cost.shared.blocks > 10, "{ahead_cost:?}");
+        assert!(ahead_cost.prefetches > 0 && ahead_cost.prefetches <= ahead_cost.requests, "{ahead_cost:?}");
+        if strategy == Strategy::Dfs {
+            assert!(ahead_took < took / 2, "{ahead_took:?} is not half of {took:?}");
+        }
     }
 }

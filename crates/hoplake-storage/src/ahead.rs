@@ -1,0 +1,30 @@
+//! Blocks that were read ahead for one query.
+//!
+//! They have a small cache of their own, so that guesses do not push out what was asked for. A block that
+//! is asked for moves to the memory cache.
+
+use bytes::Bytes;
+
+use crate::{flight::BlockKey, memory::MemoryCache};
+
+/// What was read ahead for a query.
+#[derive(Debug)]
+pub(crate) struct Ahead(MemoryCache);
+
+impl Ahead {
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        Self(MemoryCache::new(bytes_max))
+    }
+
+    pub(crate) fn contains(&self, key: BlockKey) -> bool {
+        self.0.get(key).is_some()
+    }
+
+    pub(crate) fn insert(&self, key: BlockKey, payload: Bytes) {
+        self.0.insert(key, payload);
+    }
+
+    pub(crate) fn take(&self, key: BlockKey) -> Option<Bytes> {
+        self.0.remove(key)
+    }
+}

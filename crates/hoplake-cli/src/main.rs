@@ -36,6 +36,7 @@ enum Verb {
     Get(verbs::get::Args),
     Verify(verbs::verify::Args),
     Vacuum(verbs::vacuum::Args),
+    Cost(verbs::cost::Args),
 }
 
 impl Verb {
@@ -51,6 +52,7 @@ impl Verb {
             Self::Get(args) => verbs::get::run(args).await,
             Self::Verify(args) => verbs::verify::run(args).await,
             Self::Vacuum(args) => verbs::vacuum::run(args).await,
+            Self::Cost(args) => verbs::cost::run(args),
         }
     }
 
@@ -67,6 +69,7 @@ impl Verb {
             Self::Get(args) => ("get", &args.graph.url),
             Self::Verify(args) => ("verify", &args.graph.url),
             Self::Vacuum(args) => ("vacuum", &args.url),
+            Self::Cost(_) => ("cost", "URL"),
         }
     }
 }

@@ -123,8 +123,13 @@ pub enum ProfileError {
         source: std::io::Error,
     },
     /// It is not of the shape of the shipped one.
-    #[error("{0}")]
-    Shape(#[from] toml::de::Error),
+    #[error("line {line}: {message}")]
+    Shape {
+        /// Where, from 1.
+        line: usize,
+        /// What is wrong there.
+        message: String,
+    },
     /// A value cannot be.
     #[error("profile {name}: {why}")]
     Value {
@@ -156,7 +161,7 @@ impl Profiles {
     /// # Errors
     /// [`ProfileError`] if the text has another shape, or a value cannot be.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
-        let parsed: BTreeMap<String, StoreProfile> = toml::from_str(text)?;
+        let parsed: BTreeMap<String, StoreProfile> = toml::from_str(text).map_err(|error| misshapen(text, &error))?;
         let mut profiles = BTreeMap::new();
         for (name, mut profile) in parsed {
             profile.check().map_err(|why| ProfileError::Value { name: name.clone(), why })?;
@@ -176,6 +181,13 @@ impl Profiles {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
+}
+
+/// What the parser says, as a sentence: its own text draws the place on several lines.
+fn misshapen(text: &str, error: &toml::de::Error) -> ProfileError {
+    let until = error.span().map_or(0, |span| span.start);
+    let line = 1 + text.bytes().take(until).filter(|byte| *byte == b'\n').count();
+    ProfileError::Shape { line, message: error.message().replace('\n', " ") }
 }
 
 #[cfg(test)]
@@ -217,7 +229,7 @@ mod tests {
         for (from, to, words) in [
             ("gets_per_second = 5_500", "gets_per_second = 0", "above 0"),
             ("get_usd_per_1000 = 0.0004", "get_usd_per_1000 = -1.0", "a price is below 0"),
-            ("get_usd_per_1000 = 0.0004", "gets_usd = 1.0", "gets_usd"),
+            ("get_usd_per_1000 = 0.0004", "gets_usd = 1.0", "line 29: unknown field `gets_usd`"),
             ("put = { p50_ms = 28.0, p99_ms = 80.0 }", "put = { p50_ms = 28.0 }", "p99_ms"),
             ("put = { p50_ms = 28.0, p99_ms = 80.0 }", "put = { p50_ms = 28.0, p99_ms = 8.0 }", "above p50_ms"),
             ("straggler_share = 0.0015", "straggler_share = 2.0", "straggler_share"),

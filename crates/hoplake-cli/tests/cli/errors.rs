@@ -57,7 +57,9 @@ fn limits_end_a_query() {
 #[test]
 fn every_verb_has_an_example() {
     let shell = Shell::empty();
-    for verb in ["quickstart", "load", "info", "traverse", "neighbors", "path", "khop", "get", "verify", "vacuum"] {
+    for verb in
+        ["quickstart", "load", "info", "traverse", "neighbors", "path", "khop", "get", "verify", "vacuum", "cost"]
+    {
         let help = shell.run(&[verb, "--help"]).ok().out;
         assert!(help.contains("Example") && help.contains(&format!("  hoplake {verb} ")), "{help}");
     }

@@ -23,7 +23,7 @@ pub enum EngineError {
         /// The limit, with its number and unit.
         limit: String,
         /// What was spent until then.
-        cost: Cost,
+        cost: Box<Cost>,
     },
     /// The store failed, or gave bytes that are not what was written.
     #[error(transparent)]
@@ -54,7 +54,7 @@ pub enum EngineError {
 impl From<StorageError> for EngineError {
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::Limit { limit, cost } => Self::Limit { limit, cost: *cost },
+            StorageError::Limit { limit, cost } => Self::Limit { limit, cost },
             error => Self::Storage(error),
         }
     }

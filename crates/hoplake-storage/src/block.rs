@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc};
 use bytes::Bytes;
 use hoplake_format::{
     FormatError,
-    checksum::{ObjectSeed, open_block},
+    checksum::{ObjectSeed, open_block, seal_block},
     constants::CHECKSUM_BYTES,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -67,5 +67,17 @@ pub(crate) fn open(object: &Object, position: u64, check: Check, block: &Bytes) 
             Ok(block.clone())
         }
         Check::Later => Ok(block.clone()),
+    }
+}
+
+/// A block as it is stored, from its payload.
+pub(crate) fn close(request: &BlockRequest<'_>, payload: Bytes) -> Bytes {
+    match request.check {
+        Check::Sealed => {
+            let mut stored = Vec::with_capacity(payload.len() + CHECKSUM_BYTES);
+            seal_block(request.object.seed, request.range.start, &payload, &mut stored);
+            stored.into()
+        }
+        Check::Known(_) | Check::Later => payload,
     }
 }

@@ -6,7 +6,13 @@
 //! the store or the way to it may have damaged it, and what is stored may be whole. Dropping the future
 //! drops whatever is in flight.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, Either, select};
@@ -112,9 +118,12 @@ impl Fetcher {
     ) -> Result<(U, u32), StorageError> {
         let retry = &self.pool.settings.retry;
         let mut rounds = 1;
+        // Hedges and repetitions count on, so that a source of several nodes asks another each time.
+        let sent = AtomicU32::new(0);
+        let attempt = || attempt(sent.fetch_add(1, Relaxed));
         loop {
             context.meter().reached(after.later(rounds));
-            let answer = self.hedged(bytes, rounds - 1, context, &attempt).await;
+            let answer = self.hedged(bytes, context, &attempt).await;
             let error = match answer.and_then(&check) {
                 Ok(value) => return Ok((value, rounds)),
                 Err(error) => error,
@@ -123,7 +132,10 @@ impl Fetcher {
             if spent || context.meter().retried() >= retry.query_retries_max {
                 return Err(error);
             }
-            sleep(self.pause(rounds, pause_seed, context)).await;
+            // While there is another node to ask, no store needs time to recover.
+            if sent.load(Relaxed) >= self.source.nodes() {
+                sleep(self.pause(rounds, pause_seed, context)).await;
+            }
             rounds += 1;
         }
     }
@@ -145,9 +157,8 @@ impl Fetcher {
     async fn hedged<'a, T>(
         &'a self,
         bytes: u64,
-        round: u32,
         context: &QueryContext,
-        attempt: &impl Fn(u32) -> BoxFuture<'a, Result<T, StorageError>>,
+        attempt: &impl Fn() -> BoxFuture<'a, Result<T, StorageError>>,
     ) -> Result<T, StorageError> {
         let pool = &self.pool;
         let units_max = pool.settings.in_flight_bytes_max.div_ceil(FLIGHT_UNIT_BYTES).clamp(1, u32::MAX.into());
@@ -155,7 +166,7 @@ impl Fetcher {
         let _room = pool.in_flight.acquire_many(units).await.expect("the semaphore is never closed");
         let profile = self.store.profile();
         let sent = Instant::now();
-        let mut first = Box::pin(self.timed(bytes, context, attempt(round * 2)));
+        let mut first = Box::pin(self.timed(bytes, context, attempt()));
         let Some(slow) = pool.hedge.sent(bytes, profile) else { return first.await };
         if let Ok(answer) = timeout(slow, &mut first).await {
             answer.as_ref().ok().inspect(|_| pool.hedge.observed(sent.elapsed(), bytes, profile));
@@ -168,7 +179,7 @@ impl Fetcher {
         }
         context.meter().hedged();
         let sent_again = Instant::now();
-        let second = Box::pin(self.timed(bytes, context, attempt(round * 2 + 1)));
+        let second = Box::pin(self.timed(bytes, context, attempt()));
         let answer = match select(first, second).await {
             Either::Left((Err(_), other)) | Either::Right((Err(_), other)) => other.await,
             Either::Left((answer, _)) => answer,

@@ -13,7 +13,7 @@ use tokio::{sync::Semaphore, time::timeout_at};
 use crate::{
     DiskCache, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Wave,
     ahead::Ahead,
-    block::{BlockRequest, Check, open},
+    block::{BlockRequest, Check, close, open},
     fetch::Fetcher,
     flight::{BlockKey, Flight, Flights, Flown},
     meter::Tier,
@@ -109,6 +109,23 @@ impl Reader {
         context.meter().reached(after.next());
         context.meter().requested(1);
         Ok((in_time(context, self.fetcher.source.list(folder)).await?, after.next()))
+    }
+
+    /// Blocks of an object as they are stored, for a reader elsewhere that checks them itself: from the
+    /// caches, or read and kept there. `object` is one of this reader's.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn read_stored(
+        &self,
+        object: &Object,
+        wanted: &[Wanted],
+        context: &QueryContext,
+    ) -> Result<Vec<Bytes>, StorageError> {
+        let request = |block: &Wanted| BlockRequest { object, range: block.range.clone(), check: block.check };
+        let requests: Vec<_> = wanted.iter().map(request).collect();
+        let (payloads, _) = self.read(Wave(0), &requests, context).await?;
+        Ok(payloads.into_iter().zip(&requests).map(|(payload, request)| close(request, payload)).collect())
     }
 
     /// Reads all blocks asked, in one wave at most, and returns their payloads in the same order and

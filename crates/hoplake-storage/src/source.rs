@@ -27,12 +27,17 @@ pub struct Fetched {
     pub bytes: u64,
 }
 
-/// Reads objects. A call is one request, which may be sent again: with a higher `attempt`, so that a
-/// source of several nodes can ask another. Callers check what comes.
+/// Reads objects. A call is one request, which may be sent again: with the next `attempt`, counted from 0,
+/// so that a source of several nodes can ask another. Callers check what comes.
 pub trait ObjectSource: Debug + Send + Sync {
     /// Whether each call is a request to the store. If not, answers say how many it took.
     fn is_store(&self) -> bool {
         false
+    }
+
+    /// How many nodes can be asked; a failure of one says nothing of the others.
+    fn nodes(&self) -> u32 {
+        1
     }
 
     /// A whole object; `None` if it is not there.

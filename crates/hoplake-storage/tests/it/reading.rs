@@ -3,7 +3,8 @@
 use std::{sync::atomic::Ordering::SeqCst, time::Duration};
 
 use hoplake_storage::{
-    HedgeSettings, QueryContext, ReadLimits, ReadSettings, Reader, RetrySettings, StorageError, Wave,
+    Check, HedgeSettings, ObjectSource, QueryContext, ReadLimits, ReadSettings, Reader, RetrySettings, StorageError,
+    Wanted, Wave,
 };
 use tokio::time::{Instant, timeout};
 
@@ -204,4 +205,18 @@ async fn bytes_and_requests_in_flight_are_bounded() {
         read(&reader, &blocks, &context).await.unwrap();
         assert_eq!(begun.elapsed().as_millis(), 20 * 12 / at_once);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn blocks_are_served_as_they_are_stored() {
+    let source = Scripted::new(&[]);
+    let (node, elsewhere) = (source.reader(calm()), QueryContext::new());
+    let object = node.object(NAME);
+    let wanted: Vec<_> = [2, 7].map(|block| Wanted { range: range(block), check: Check::Sealed }).into();
+    let first = node.read_stored(&object, &wanted, &elsewhere).await.unwrap();
+    let direct = source.fetch(NAME, &wanted, 0).await.unwrap();
+    assert_eq!(first, direct.blocks);
+    // The second time from memory, and the same.
+    assert_eq!(node.read_stored(&object, &wanted, &elsewhere).await.unwrap(), first);
+    assert_eq!(source.requests(), 2);
 }

@@ -10,9 +10,12 @@
 //!   answer passes its check (`fetch`).
 //! * [`ReadPool`]: what all readers of a process share.
 //! * [`QueryContext`]: what a query spent, in waves, requests, bytes and dollars, and what it may spend.
+//! * [`cache`]: the memory cache, its eviction policies, and the simulator that compares them.
+//! * [`trace`]: records of accesses, which that simulator replays.
 
 mod ahead;
 mod block;
+pub mod cache;
 mod context;
 mod disk;
 mod error;
@@ -29,6 +32,7 @@ mod reader;
 mod settings;
 mod source;
 mod store;
+pub mod trace;
 
 use disk::DiskCache;
 

@@ -1,0 +1,154 @@
+//! A heap of slots by rank, in which a slot's rank can change: the lowest rank goes first.
+//!
+//! Four children for each node rather than two: a block that is used nearly always becomes the highest, so that
+//! hits walk from the root's side to the leaves, and half as many levels mean half as many cache lines.
+
+use super::Slot;
+
+const CHILDREN: usize = 4;
+
+/// What slots are ordered by: the score, and where it ties the time of the last use.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Rank {
+    /// The higher, the longer it stays; not NaN.
+    pub score: f64,
+    /// When it was last used, in accesses.
+    pub used: u64,
+}
+
+/// Slots by rank.
+#[derive(Debug, Default)]
+pub struct RankHeap {
+    nodes: Vec<(Rank, Slot)>,
+    /// Where a slot is in `nodes`.
+    places: Vec<u32>,
+}
+
+impl RankHeap {
+    /// Adds a slot that is not there.
+    pub fn push(&mut self, slot: Slot, rank: Rank) {
+        if slot as usize >= self.places.len() {
+            self.places.resize(slot as usize + 1, 0);
+        }
+        self.nodes.push((rank, slot));
+        self.rise(self.nodes.len() - 1);
+    }
+
+    /// The score of a slot that is there.
+    #[inline]
+    pub fn score(&self, slot: Slot) -> f64 {
+        self.nodes[self.places[slot as usize] as usize].0.score
+    }
+
+    /// Gives a slot that is there a rank that is not lower than the one it has.
+    #[inline]
+    pub fn raise(&mut self, slot: Slot, rank: Rank) {
+        let place = self.places[slot as usize] as usize;
+        debug_assert!(self.nodes[place].0 <= rank, "a use never lowers a rank");
+        self.nodes[place].0 = rank;
+        self.sink(place);
+    }
+
+    /// Removes a slot that is there.
+    pub fn remove(&mut self, slot: Slot) {
+        let place = self.places[slot as usize] as usize;
+        self.nodes.swap_remove(place);
+        if place < self.nodes.len() {
+            // What came from the end may belong above or below.
+            self.sink(place);
+            self.rise(place);
+        }
+    }
+
+    /// Removes the slot of the lowest rank.
+    pub fn pop(&mut self) -> Option<Slot> {
+        let slot = self.nodes.first()?.1;
+        self.remove(slot);
+        Some(slot)
+    }
+
+    /// Removes all.
+    pub fn clear(&mut self) {
+        self.nodes.clear();
+        self.places.clear();
+    }
+
+    fn rise(&mut self, mut place: usize) {
+        let moved = self.nodes[place];
+        while place > 0 {
+            let parent = (place - 1) / CHILDREN;
+            if self.nodes[parent].0 <= moved.0 {
+                break;
+            }
+            self.put(place, self.nodes[parent]);
+            place = parent;
+        }
+        self.put(place, moved);
+    }
+
+    fn sink(&mut self, mut place: usize) {
+        let moved = self.nodes[place];
+        loop {
+            let first = place * CHILDREN + 1;
+            let Some(children) = self.nodes.get(first..self.nodes.len().min(first + CHILDREN)) else { break };
+            let mut lowest = 0;
+            for (child, node) in children.iter().enumerate().skip(1) {
+                if node.0 < children[lowest].0 {
+                    lowest = child;
+                }
+            }
+            if children.is_empty() || moved.0 <= children[lowest].0 {
+                break;
+            }
+            self.put(place, children[lowest]);
+            place = first + lowest;
+        }
+        self.put(place, moved);
+    }
+
+    #[inline]
+    fn put(&mut self, place: usize, node: (Rank, Slot)) {
+        self.nodes[place] = node;
+        self.places[node.1 as usize] = place as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake_testkit::generate::SplitMix64;
+
+    use super::*;
+
+    #[test]
+    fn the_lowest_goes_first_whatever_was_raised_and_removed() {
+        let mut random = SplitMix64::new(5);
+        let (mut heap, mut naive) = (RankHeap::default(), Vec::new());
+        for used in 0..20_000 {
+            let rank = Rank { score: random.below(1_000) as f64, used };
+            let slot = random.below(200) as Slot;
+            match naive.iter().position(|(_, other)| *other == slot) {
+                None => {
+                    heap.push(slot, rank);
+                    naive.push((rank, slot));
+                }
+                Some(place) if used % 3 == 0 => {
+                    heap.remove(slot);
+                    naive.swap_remove(place);
+                }
+                Some(place) => {
+                    let higher = Rank { score: naive[place].0.score + 10.0, used };
+                    heap.raise(slot, higher);
+                    naive[place].0 = higher;
+                    assert_eq!(heap.score(slot), higher.score);
+                }
+            }
+            if used % 100 == 99 {
+                let lowest = (0..naive.len()).min_by(|a, b| naive[*a].0.partial_cmp(&naive[*b].0).unwrap());
+                assert_eq!(heap.pop(), lowest.map(|place| naive.swap_remove(place).1));
+            }
+        }
+        naive.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap());
+        assert!(naive.len() > 50 && naive.into_iter().all(|(_, slot)| heap.pop() == Some(slot)));
+        assert_eq!(heap.pop(), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! W-TinyLFU (Einziger, Friedman, Manes: TinyLFU: A Highly Efficient Cache Admission Policy, ACM TOS 13(4), 2017).
+//!
+//! A newcomer enters a *window* of 1 % of the budget, which is an LRU queue, so that bursts are served. What leaves the
+//! window is a *candidate* for the main part. It is let in if it was used more often lately than the block that
+//! would have to go for it; a [sketch](super::sketch) remembers how often, also of blocks that are not in the cache.
+//! The main part is a segmented LRU: a block starts on *probation*, and moves to the *protected* 80 % when it is used there.
+//!
+//! Worth multiplies the counts that are compared. Queues are measured in bytes.
+
+use super::{
+    Eviction, Incoming, Slot,
+    queue::{Links, Queue},
+    sketch::Sketch,
+};
+
+/// The bytes of a block of the usual size, by which the number of blocks is guessed.
+const USUAL_BYTES: u64 = 16 << 10;
+
+/// The policy.
+#[derive(Debug)]
+pub struct WTinyLfu {
+    links: Links<Note>,
+    window: Part,
+    probation: Part,
+    protected: Part,
+    main_bytes_max: u64,
+    sketch: Sketch,
+}
+
+/// A queue and the bytes in it.
+#[derive(Debug)]
+struct Part {
+    queue: Queue,
+    bytes: u64,
+    bytes_max: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Place {
+    #[default]
+    Window,
+    Probation,
+    Protected,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Note {
+    hash: u64,
+    weight: u64,
+    worth: f32,
+    place: Place,
+}
+
+impl Part {
+    fn new(bytes_max: u64) -> Self {
+        Self { queue: Queue::EMPTY, bytes: 0, bytes_max }
+    }
+}
+
+impl WTinyLfu {
+    /// Tracks nothing yet; for a cache of `bytes_max`.
+    pub fn new(bytes_max: u64) -> Self {
+        // At least one block of the usual size, or a burst would find no window at all in a small cache.
+        let window = (bytes_max / 100).max(USUAL_BYTES * 5 / 4).min(bytes_max / 4);
+        Self {
+            links: Links::new(),
+            window: Part::new(window),
+            // Probation is what the others leave.
+            probation: Part::new(bytes_max),
+            protected: Part::new((bytes_max - window) / 5 * 4),
+            main_bytes_max: bytes_max - window,
+            sketch: Sketch::new((bytes_max / USUAL_BYTES) as usize),
+        }
+    }
+
+    fn part(&mut self, place: Place) -> &mut Part {
+        match place {
+            Place::Window => &mut self.window,
+            Place::Probation => &mut self.probation,
+            Place::Protected => &mut self.protected,
+        }
+    }
+
+    fn enter(&mut self, slot: Slot, place: Place) {
+        let note = self.links.note(slot);
+        note.place = place;
+        let weight = note.weight;
+        let part = self.part(place);
+        part.bytes += weight;
+        let mut queue = part.queue;
+        self.links.push(&mut queue, slot);
+        self.part(place).queue = queue;
+    }
+
+    fn leave(&mut self, slot: Slot) {
+        let Note { place, weight, .. } = *self.links.note(slot);
+        let part = self.part(place);
+        part.bytes -= weight;
+        let mut queue = part.queue;
+        self.links.take(&mut queue, slot);
+        self.part(place).queue = queue;
+    }
+
+    /// Lets blocks into the main part without a judgement while it has room: the window holds
+    /// everything until the cache is full for the first time.
+    fn fill_main(&mut self) {
+        while self.window.bytes > self.window.bytes_max
+            && let Some(oldest) = self.window.queue.oldest()
+            && self.probation.bytes + self.protected.bytes + self.links.note(oldest).weight <= self.main_bytes_max
+        {
+            self.leave(oldest);
+            self.enter(oldest, Place::Probation);
+        }
+    }
+
+    /// How much a block is wanted.
+    fn appeal(&mut self, slot: Slot) -> f32 {
+        let Note { hash, worth, .. } = *self.links.note(slot);
+        f32::from(self.sketch.estimate(hash)) * worth
+    }
+}
+
+impl Eviction for WTinyLfu {
+    fn insert(&mut self, slot: Slot, block: Incoming) {
+        let Incoming { hash, weight, worth } = block;
+        self.sketch.count(hash);
+        self.links.put(slot, Note { hash, weight, worth, place: Place::Window });
+        self.enter(slot, Place::Window);
+    }
+
+    #[inline]
+    fn hit(&mut self, slot: Slot) {
+        let Note { hash, place, .. } = *self.links.note(slot);
+        self.sketch.count(hash);
+        match place {
+            Place::Window => self.links.renew(&mut self.window.queue, slot),
+            Place::Protected => self.links.renew(&mut self.protected.queue, slot),
+            Place::Probation => {
+                self.leave(slot);
+                self.enter(slot, Place::Protected);
+                while self.protected.bytes > self.protected.bytes_max
+                    && let Some(oldest) = self.protected.queue.oldest()
+                {
+                    self.leave(oldest);
+                    self.enter(oldest, Place::Probation);
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, slot: Slot) {
+        self.leave(slot);
+    }
+
+    fn evict(&mut self) -> Option<Slot> {
+        self.fill_main();
+        let victim = self.probation.queue.oldest().or_else(|| self.protected.queue.oldest());
+        // The window is judged only when it is full, or when there is nothing else.
+        let candidate = self.window.queue.oldest().filter(|_| self.window.bytes > self.window.bytes_max);
+        let gone = match (candidate, victim) {
+            (Some(candidate), Some(victim)) => {
+                // A tie keeps what is there, so that a scan does not wear the main part down.
+                let admitted = self.appeal(candidate) > self.appeal(victim);
+                if admitted {
+                    self.leave(candidate);
+                    self.enter(candidate, Place::Probation);
+                }
+                if admitted { victim } else { candidate }
+            }
+            (candidate, victim) => candidate.or(victim).or_else(|| self.window.queue.oldest())?,
+        };
+        self.leave(gone);
+        Some(gone)
+    }
+
+    fn clear(&mut self) {
+        self.links.clear();
+        for place in [Place::Window, Place::Probation, Place::Protected] {
+            let part = self.part(place);
+            (part.queue, part.bytes) = (Queue::EMPTY, 0);
+        }
+        self.sketch.clear();
+    }
+}

@@ -1,0 +1,231 @@
+//! The memory cache: blocks by object and position, within a budget of bytes, under a policy that can be chosen.
+//!
+//! # What it is
+//! [`MemoryCache`] is split into shards by the hash of the key, each with a lock, an index and an
+//! [eviction policy](eviction) of its own. A warm one-hop query does two look-ups and should take 5 µs in all, so a hit
+//! allocates nothing: it hashes 12 bytes, takes a lock that is nearly always free, finds the entry, tells the policy,
+//! and clones a [`Bytes`], which is a counter.
+//!
+//! # Why this way
+//! The policy is what the project studies ([`simulate`] replays traces of accesses through the same code), so it is
+//! ours, one file each. A library's cache has its one policy inside its tables; `hoplake-bench cache` holds this
+//! one against such a library.
+//!
+//! - *A lock for each shard rather than a reader's lock*: a hit changes the policy's books. With a shard for every 8 MiB,
+//!   two threads on 256 MiB meet once in 32 look-ups, for some 40 ns.
+//! - *Budget by shard*: a shard is 8 MiB or more, so that it holds the largest block there is, and hundreds of
+//!   usual ones: the shares are uneven by a few per cent. Budgets below 16 MiB have one shard.
+//! - *Nothing oversized*: a block larger than a shard is handed back and counted as refused. It would
+//!   empty the shard for one use.
+//! - *A seedless hash*: who can write the graph's objects could make keys collide, and slow down reads of what they
+//!   wrote. In exchange, the same accesses evict the same blocks, in a test and in the simulator.
+//!
+//! # What a block weighs
+//! Its bytes and [`ENTRY_BYTES`] of books, so that a million pages of 300 bytes do not take half as much again.
+
+pub mod eviction;
+mod shard;
+#[cfg(test)]
+mod tests;
+mod worth;
+
+use std::hash::BuildHasher;
+
+use bytes::Bytes;
+use foldhash::fast::FixedState;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+pub use eviction::{Policy, PolicyError};
+use shard::{Arrival, Shard};
+pub use worth::FetchCost;
+
+/// What a block takes of the budget beside its bytes: 64 for its entry, 40 for the policy, 10 for
+/// the index, and 40 for the counter behind the [`Bytes`], rounded up.
+pub const ENTRY_BYTES: u64 = 160;
+
+/// A shard is not made smaller than this, or it could not hold a block of a few MiB.
+const SHARD_BYTES_MIN: u64 = 8 << 20;
+/// More shards do not help threads, but make the shares more uneven.
+const SHARDS_MAX: u64 = 64;
+
+/// Names a block: an object's number, which is unique within a reader, and where in it the block begins, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockKey {
+    /// The object's number.
+    pub object: u32,
+    /// The block's first byte.
+    pub position: u64,
+}
+
+impl From<(u32, u64)> for BlockKey {
+    fn from((object, position): (u32, u64)) -> Self {
+        Self { object, position }
+    }
+}
+
+/// How a memory cache goes about it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CacheSettings {
+    /// The budget, in bytes. Default 256 MiB. With 0 nothing is kept.
+    pub cache_bytes_max: u64,
+    /// Which block goes when room is needed.
+    pub policy: Policy,
+    /// What it costs to fetch a block again, so that a small one, which costs a request all the same, stays
+    /// longer; `None` if all blocks are alike. Policies without scores ignore it
+    /// ([`Policy::heeds_worth`]).
+    pub fetch_cost: Option<FetchCost>,
+}
+
+impl Default for CacheSettings {
+    fn default() -> Self {
+        Self { cache_bytes_max: 256 << 20, policy: Policy::default(), fetch_cost: Some(FetchCost::STANDARD) }
+    }
+}
+
+/// What a cache did, and what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheCounts {
+    /// Look-ups that found their block.
+    pub hits: u64,
+    /// Look-ups that did not.
+    pub misses: u64,
+    /// Blocks kept, one that was there already not counted.
+    pub insertions: u64,
+    /// Blocks that had to go for others.
+    pub evictions: u64,
+    /// Blocks too large to be kept.
+    pub refusals: u64,
+    /// Blocks held now.
+    pub blocks: u64,
+    /// Bytes of the budget taken now.
+    pub bytes: u64,
+}
+
+impl CacheCounts {
+    fn add(self, other: Self) -> Self {
+        Self {
+            hits: self.hits + other.hits,
+            misses: self.misses + other.misses,
+            insertions: self.insertions + other.insertions,
+            evictions: self.evictions + other.evictions,
+            refusals: self.refusals + other.refusals,
+            blocks: self.blocks + other.blocks,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
+/// Blocks in memory. Shared by all threads.
+#[derive(Debug)]
+pub struct MemoryCache {
+    /// A power of two of them.
+    shards: Box<[Padded]>,
+    fetch_cost: Option<FetchCost>,
+}
+
+/// A shard with cache lines of its own, so that locks of neighbours do not disturb each other.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Padded(Mutex<Shard<Bytes>>);
+
+/// The hash of a key, for shard, index and policy.
+#[inline]
+fn hash_of(key: BlockKey) -> u64 {
+    FixedState::default().hash_one(key)
+}
+
+/// What a block of `bytes` takes of the budget.
+fn weight_of(bytes: u64) -> u64 {
+    bytes.saturating_add(ENTRY_BYTES)
+}
+
+/// A block on its way in, with its weight and worth.
+fn arrival(key: BlockKey, hash: u64, bytes: u64, fetch_cost: Option<&FetchCost>) -> Arrival {
+    let weight = weight_of(bytes);
+    Arrival { key, hash, weight, worth: fetch_cost.map_or(1.0, |cost| cost.worth(bytes, weight)) }
+}
+
+impl MemoryCache {
+    /// Holds nothing yet.
+    pub fn new(settings: CacheSettings) -> Self {
+        let CacheSettings { cache_bytes_max, policy, fetch_cost } = settings;
+        let fitting = (cache_bytes_max / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
+        // The power of two below, so that none is too small.
+        let shards = 1 << fitting.ilog2();
+        let bytes_max = cache_bytes_max / shards;
+        let shard = |_| Padded(Mutex::new(Shard::new(bytes_max, policy.build(bytes_max, shards as usize))));
+        Self { shards: (0..shards).map(shard).collect(), fetch_cost }
+    }
+
+    /// A block's bytes, if they are here. This counts as a use.
+    #[inline]
+    pub fn get(&self, key: impl Into<BlockKey>) -> Option<Bytes> {
+        let key = key.into();
+        let hash = hash_of(key);
+        self.shard(hash).0.lock().get(hash, key).cloned()
+    }
+
+    /// Whether a block is here, which is not a use: for plans, before anything is read.
+    pub fn contains(&self, key: impl Into<BlockKey>) -> bool {
+        let key = key.into();
+        let hash = hash_of(key);
+        self.shard(hash).0.lock().contains(hash, key)
+    }
+
+    /// Keeps a block, and lets others go until it fits. A block larger than a shard is not kept. A block
+    /// that is here already is used, and its bytes are replaced.
+    ///
+    /// The bytes should be the block's own: a slice keeps alive what it was cut from, which no budget sees.
+    pub fn insert(&self, key: impl Into<BlockKey>, block: Bytes) {
+        let key = key.into();
+        let hash = hash_of(key);
+        // The first clone of bytes that came from a vector allocates their counter: better here than in the first hit.
+        drop(block.clone());
+        let arrival = arrival(key, hash, block.len() as u64, self.fetch_cost.as_ref());
+        let gone = self.shard(hash).0.lock().insert(arrival, block);
+        // Freed only now, outside the lock.
+        drop(gone);
+    }
+
+    /// Takes a block out and returns it.
+    pub fn remove(&self, key: impl Into<BlockKey>) -> Option<Bytes> {
+        let key = key.into();
+        let hash = hash_of(key);
+        self.shard(hash).0.lock().remove(hash, key)
+    }
+
+    /// Takes all blocks of an object out, as when it is damaged or no version names it any more. Looks at every block.
+    pub fn remove_object(&self, object: u32) {
+        for shard in &self.shards {
+            let gone = shard.0.lock().remove_if(|key| key.object == object);
+            drop(gone);
+        }
+    }
+
+    /// Takes all blocks out. Counters go on.
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            let gone = shard.0.lock().clear();
+            drop(gone);
+        }
+    }
+
+    /// Bytes of the budget that are taken: blocks and their books. Visits every shard, so it is for metrics.
+    pub fn bytes(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.0.lock().bytes()).sum()
+    }
+
+    /// What happened so far. Shards are visited one after the other: while others use the cache, sums are of
+    /// slightly different moments.
+    pub fn counts(&self) -> CacheCounts {
+        self.shards.iter().map(|shard| shard.0.lock().counts()).fold(CacheCounts::default(), CacheCounts::add)
+    }
+
+    #[inline]
+    fn shard(&self, hash: u64) -> &Padded {
+        // The index of a shard takes the low bits and its tags the highest seven: these are in between.
+        &self.shards[(hash >> 40) as usize & (self.shards.len() - 1)]
+    }
+}

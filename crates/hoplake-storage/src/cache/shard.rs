@@ -1,0 +1,205 @@
+//! A part of the cache, for one thread at a time: an index by key, the blocks in slots, and a policy for the slots.
+//!
+//! A hit touches three places: the index, which holds four bytes a block and is small enough for the processor's own
+//! cache; the block's entry, which is one cache line; and the policy's books. Slots are used again, so that a
+//! full shard allocates nothing but what its index and policy need.
+
+use hashbrown::HashTable;
+
+use super::{
+    BlockKey, CacheCounts,
+    eviction::{Eviction, Incoming, Slot},
+};
+
+/// Up to `bytes_max` of blocks. The simulator has shards without values.
+#[derive(Debug)]
+pub struct Shard<V> {
+    index: HashTable<Slot>,
+    entries: Vec<Entry<V>>,
+    free: Vec<Slot>,
+    eviction: Box<dyn Eviction>,
+    bytes: u64,
+    bytes_max: u64,
+    counts: CacheCounts,
+}
+
+#[derive(Debug)]
+struct Entry<V> {
+    key: BlockKey,
+    hash: u64,
+    weight: u64,
+    /// `None` in a free slot.
+    value: Option<V>,
+}
+
+/// A block on its way in.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    /// Its key.
+    pub key: BlockKey,
+    /// The hash of its key.
+    pub hash: u64,
+    /// The bytes it takes of the budget.
+    pub weight: u64,
+    /// What it is worth to keep it.
+    pub worth: f32,
+}
+
+impl<V> Shard<V> {
+    /// Holds nothing yet.
+    pub fn new(bytes_max: u64, eviction: Box<dyn Eviction>) -> Self {
+        Self {
+            index: HashTable::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            eviction,
+            bytes: 0,
+            bytes_max,
+            counts: CacheCounts::default(),
+        }
+    }
+
+    /// The bytes of the budget that are taken.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> CacheCounts {
+        CacheCounts { blocks: self.index.len() as u64, bytes: self.bytes, ..self.counts }
+    }
+
+    /// The block's value, which counts as a use.
+    #[inline]
+    pub fn get(&mut self, hash: u64, key: BlockKey) -> Option<&V> {
+        let Some(slot) = self.find(hash, key) else {
+            self.counts.misses += 1;
+            return None;
+        };
+        self.counts.hits += 1;
+        self.eviction.hit(slot);
+        self.entries[slot as usize].value.as_ref()
+    }
+
+    /// Whether the block is here; not a use.
+    pub fn contains(&self, hash: u64, key: BlockKey) -> bool {
+        self.find(hash, key).is_some()
+    }
+
+    /// Keeps a block, and returns what had to go for it or was there before: the caller drops it outside its lock.
+    /// A block larger than the shard is what goes itself.
+    pub fn insert(&mut self, block: Arrival, value: V) -> Vec<V> {
+        let mut gone = Vec::new();
+        if let Some(slot) = self.find(block.hash, block.key) {
+            let entry = &mut self.entries[slot as usize];
+            if entry.weight == block.weight {
+                // Two queries fetched it at the same time: that is a use. The bytes are the same.
+                self.eviction.hit(slot);
+                gone.extend(entry.value.replace(value));
+                return gone;
+            }
+            gone.extend(self.remove(block.hash, block.key));
+        }
+        if block.weight > self.bytes_max {
+            self.counts.refusals += 1;
+            gone.push(value);
+            return gone;
+        }
+        while self.bytes + block.weight > self.bytes_max {
+            let slot = self.eviction.evict().expect("a block that fits an empty shard fits when all others have gone");
+            self.counts.evictions += 1;
+            gone.extend(self.release(slot));
+        }
+        self.place(block, value);
+        gone
+    }
+
+    /// Takes a block out.
+    pub fn remove(&mut self, hash: u64, key: BlockKey) -> Option<V> {
+        let slot = self.find(hash, key)?;
+        self.eviction.remove(slot);
+        self.release(slot)
+    }
+
+    /// Takes all blocks out that `chosen` chooses.
+    pub fn remove_if(&mut self, chosen: impl Fn(BlockKey) -> bool) -> Vec<V> {
+        let slots = self.index.iter().copied().filter(|slot| chosen(self.entries[*slot as usize].key));
+        let mut gone = Vec::new();
+        for slot in slots.collect::<Vec<_>>() {
+            self.eviction.remove(slot);
+            gone.extend(self.release(slot));
+        }
+        gone
+    }
+
+    /// Takes all blocks out, and forgets what the policy remembers. Counters go on.
+    pub fn clear(&mut self) -> Vec<V> {
+        self.index.clear();
+        self.free.clear();
+        self.eviction.clear();
+        self.bytes = 0;
+        self.entries.drain(..).filter_map(|entry| entry.value).collect()
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, key: BlockKey) -> Option<Slot> {
+        self.index.find(hash, |slot| self.entries[*slot as usize].key == key).copied()
+    }
+
+    fn place(&mut self, block: Arrival, value: V) {
+        let Arrival { key, hash, weight, worth } = block;
+        let entry = Entry { key, hash, weight, value: Some(value) };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.entries[slot as usize] = entry;
+                slot
+            }
+            None => {
+                self.entries.push(entry);
+                (self.entries.len() - 1) as Slot
+            }
+        };
+        let entries = &self.entries;
+        self.index.insert_unique(hash, slot, |slot| entries[*slot as usize].hash);
+        self.eviction.insert(slot, Incoming { hash, weight, worth });
+        self.bytes += weight;
+        self.counts.insertions += 1;
+    }
+
+    /// Takes a slot that the policy no longer tracks out of the books.
+    fn release(&mut self, slot: Slot) -> Option<V> {
+        let entry = &mut self.entries[slot as usize];
+        let value = entry.value.take();
+        self.bytes -= entry.weight;
+        self.index.find_entry(entry.hash, |other| *other == slot).expect("a tracked slot is in the index").remove();
+        self.free.push(slot);
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::cache::Policy;
+
+    #[test]
+    fn slots_are_used_again() {
+        let mut shard = Shard::new(10, Policy::Lru.build(10, 1));
+        for hash in 0..1_000 {
+            shard.insert(Arrival { key: (0, hash).into(), hash, weight: 1, worth: 1.0 }, ());
+            if hash % 7 == 0 {
+                shard.remove(hash, (0, hash).into());
+            }
+        }
+        assert!(shard.entries.len() <= 10 && shard.free.len() <= 1);
+    }
+
+    #[test]
+    fn the_books_of_an_entry_are_in_its_weight() {
+        // Beside the entry: four bytes and a tag for the index at half its load, the policy's 40, and what `Bytes` allocates.
+        assert!(size_of::<Entry<Bytes>>() <= 64);
+        assert!((size_of::<Entry<Bytes>>() + 10 + 40 + 40) as u64 <= crate::cache::ENTRY_BYTES);
+    }
+}

@@ -25,6 +25,7 @@
 
 pub mod eviction;
 mod shard;
+pub mod simulate;
 #[cfg(test)]
 mod tests;
 mod worth;

@@ -75,7 +75,14 @@ impl Model for Scored {
             for other in &self.blocks {
                 let near = rank(chosen).0 <= rank(other).0 * (1.0 + self.tolerance);
                 let least = if self.tolerance > 0.0 { near } else { rank(chosen) <= rank(other) };
-                assert!(least, "{} went at {:?}, {} stayed at {:?}", chosen.position, rank(chosen), other.position, rank(other));
+                assert!(
+                    least,
+                    "{} went at {:?}, {} stayed at {:?}",
+                    chosen.position,
+                    rank(chosen),
+                    other.position,
+                    rank(other)
+                );
             }
             let chosen = chosen.position;
             gone.retain(|position| *position != chosen);

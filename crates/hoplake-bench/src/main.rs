@@ -2,6 +2,7 @@
 //!
 //! Everything is seeded, so that a table can be had again; times depend on the machine.
 
+mod cache;
 mod candidates;
 mod codecs;
 mod graphs;
@@ -32,6 +33,8 @@ enum Verb {
     Load(load::Arguments),
     /// Size of a social network by edge type, and the cost of the seven traversals from an empty process.
     Snb(snb::Arguments),
+    /// Nanoseconds of a hit and of an insert in the memory cache, by policy and beside a library.
+    Cache(cache::Arguments),
     /// Latency and edges per second of traversals from warm memory.
     Traverse(traverse::Arguments),
 }
@@ -42,6 +45,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Orders(arguments) => orders::run(&arguments),
         Verb::Load(arguments) => load::run(&arguments),
         Verb::Snb(arguments) => snb::run(&arguments),
+        Verb::Cache(arguments) => cache::run(&arguments),
         Verb::Traverse(arguments) => traverse::run(&arguments),
     }
 }

@@ -3,8 +3,8 @@
 //! # What is replayed
 //! Each access of the trace looks its block up in a cache of its own, which keeps the block if it was not there. The
 //! cache is a shard of the [`MemoryCache`](super::MemoryCache), with the whole budget and the same weights, so that what is
-//! measured is the code that runs. The product splits larger budgets into shards, which costs it some tenths of a
-//! per cent of its hits.
+//! measured is the code that runs. The product splits larger budgets into shards; on a
+//! synthetic trace that moves hits by 0.4 per cent of them, 2.6 for LFU.
 //! Where a block was served from when the trace was recorded plays no part: it is only [summed up](Workload::summary).
 //!
 //! # What is counted
@@ -34,13 +34,15 @@ mod workload;
 
 use std::{
     fmt,
+    str::FromStr,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
 
 pub use workload::{Summary, Workload};
 
-use super::{FetchCost, Policy};
+use super::{FetchCost, Policy, PolicyError};
+use crate::ReadSettings;
 
 /// Blocks that read-ahead keeps for one query; the oldest goes.
 pub const PREFETCHED_BLOCKS_MAX: usize = 64;
@@ -72,6 +74,22 @@ impl fmt::Display for Contender {
     }
 }
 
+impl FromStr for Contender {
+    type Err = PolicyError;
+
+    /// `belady`, `bound`, or a policy, with `+worth` at the usual [`FetchCost`].
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        Ok(match text {
+            "belady" => Self::Belady,
+            "bound" => Self::Bound,
+            text => match text.strip_suffix("+worth") {
+                Some(policy) => Self::Policy { policy: policy.parse()?, fetch_cost: Some(FetchCost::STANDARD) },
+                None => Self::Policy { policy: text.parse()?, fetch_cost: None },
+            },
+        })
+    }
+}
+
 /// What to replay a trace against.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -85,6 +103,24 @@ pub struct Plan {
     pub coalesce_gap_bytes_max: u64,
     /// A joined request grows no longer than this.
     pub request_bytes_max: u64,
+}
+
+impl Default for Plan {
+    /// Every policy, also with worth where it is heeded, Belady and the bound; requests as the reader joins them
+    /// by default; no sizes and no read-ahead.
+    fn default() -> Self {
+        let policy = |policy, fetch_cost| Contender::Policy { policy, fetch_cost };
+        let with_worth = |name: Policy| name.heeds_worth().then(|| policy(name, Some(FetchCost::STANDARD)));
+        let policies = Policy::ALL.into_iter().flat_map(|name| [Some(policy(name, None)), with_worth(name)]).flatten();
+        let reads = ReadSettings::default();
+        Self {
+            sizes: Vec::new(),
+            contenders: policies.chain([Contender::Belady, Contender::Bound]).collect(),
+            read_ahead_blocks: 0,
+            coalesce_gap_bytes_max: reads.coalesce_gap_bytes_max,
+            request_bytes_max: reads.request_bytes_max,
+        }
+    }
 }
 
 /// How a contender did with one budget.

@@ -37,6 +37,7 @@ enum Verb {
     Verify(verbs::verify::Args),
     Vacuum(verbs::vacuum::Args),
     Cost(verbs::cost::Args),
+    CacheSim(verbs::cache_sim::Args),
 }
 
 impl Verb {
@@ -53,6 +54,7 @@ impl Verb {
             Self::Verify(args) => verbs::verify::run(args).await,
             Self::Vacuum(args) => verbs::vacuum::run(args).await,
             Self::Cost(args) => verbs::cost::run(args),
+            Self::CacheSim(args) => verbs::cache_sim::run(args),
         }
     }
 
@@ -70,6 +72,7 @@ impl Verb {
             Self::Verify(args) => ("verify", &args.graph.url),
             Self::Vacuum(args) => ("vacuum", &args.url),
             Self::Cost(_) => ("cost", "URL"),
+            Self::CacheSim(_) => ("cache-sim", "URL"),
         }
     }
 }

@@ -13,11 +13,14 @@
 //! | column | what |
 //! | --- | --- |
 //! | `query` | tells queries apart: a whole number below 2⁶⁴, see [`Trace::next_query`] |
-//! | `wave` | the batch of reads of that query in which it was asked, from 0: blocks with the same query and wave were asked together. It counts batches that memory answered, too, which [`Wave`](crate::Wave) does not |
+//! | `wave` | the batch of reads of that query in which it was asked, from 0: blocks of the same one were asked together |
 //! | `object` | the object's name, or any text that is the same for the same object |
 //! | `position` | where in the object the block begins, in bytes |
 //! | `bytes` | the length of the block as the cache would keep it, in bytes |
 //! | `served` | `memory`, `prefetch`, `disk`, `store`, or `shared`: waited for a request that another asker had sent |
+//!
+//! The column `wave` counts batches that memory answered, too; [`Wave`](crate::Wave) does not. Otherwise a trace of a warm
+//! cache would not say which accesses a cold one could join.
 //!
 //! [`Trace`] records and [`TraceReader`] reads.
 

@@ -24,9 +24,10 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 //! ```
 //!
-//! The same without async is in [`blocking`].
+//! The same without async is in [`blocking`]; what memory to give it, in [`caching`].
 
 pub mod blocking;
+pub mod caching;
 mod error;
 mod graph;
 mod info;

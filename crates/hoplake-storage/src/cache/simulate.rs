@@ -10,7 +10,7 @@
 //! # What is counted
 //! - *Object hit ratio*: accesses that found their block, of all. *Byte hit ratio*: the same by bytes.
 //! - *Requests*: what misses of one wave of one query would send. Ranges of one object that lie closer together than
-//!   a gap are one request, as the reader joins them.
+//!   a gap are one request. The reader weighs the gap for each wave; here it is one for all.
 //!
 //! # What no policy can beat
 //! - *Belady* ([`belady`]): the block whose next use is farthest away goes. The best there is if all blocks have one size
@@ -42,7 +42,6 @@ use std::{
 pub use workload::{Summary, Workload};
 
 use super::{FetchCost, Policy, PolicyError};
-use crate::ReadSettings;
 
 /// Blocks that read-ahead keeps for one query; the oldest goes.
 pub const PREFETCHED_BLOCKS_MAX: usize = 64;
@@ -106,19 +105,18 @@ pub struct Plan {
 }
 
 impl Default for Plan {
-    /// Every policy, also with worth where it is heeded, Belady and the bound; requests as the reader joins them
-    /// by default; no sizes and no read-ahead.
+    /// Every policy, also with worth where it is heeded, Belady and the bound; gaps up to 64 KiB and requests up
+    /// to 4 MiB; no sizes and no read-ahead.
     fn default() -> Self {
         let policy = |policy, fetch_cost| Contender::Policy { policy, fetch_cost };
         let with_worth = |name: Policy| name.heeds_worth().then(|| policy(name, Some(FetchCost::STANDARD)));
         let policies = Policy::ALL.into_iter().flat_map(|name| [Some(policy(name, None)), with_worth(name)]).flatten();
-        let reads = ReadSettings::default();
         Self {
             sizes: Vec::new(),
             contenders: policies.chain([Contender::Belady, Contender::Bound]).collect(),
             read_ahead_blocks: 0,
-            coalesce_gap_bytes_max: reads.coalesce_gap_bytes_max,
-            request_bytes_max: reads.request_bytes_max,
+            coalesce_gap_bytes_max: 64 << 10,
+            request_bytes_max: 4 << 20,
         }
     }
 }

@@ -10,6 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::StoreProfile;
+
 /// What it costs to fetch a block again.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +28,14 @@ impl FetchCost {
 
     /// The size whose worth is 1: nearly all blocks of keys and adjacency have it.
     const USUAL_BYTES: u64 = 16 << 10;
+
+    /// That of a store: the median of its first bytes, and a stream of it.
+    pub fn of(profile: &StoreProfile) -> Self {
+        Self {
+            first_byte_ms: profile.get.quantile(0.5).as_secs_f64() * 1e3,
+            stream_bytes_per_second: profile.stream_bytes_per_second as f64,
+        }
+    }
 
     /// Milliseconds to fetch `bytes`.
     pub fn fetch_ms(&self, bytes: u64) -> f64 {
@@ -61,6 +71,8 @@ mod tests {
         // 25.005 ms for 300 bytes against 25.284 ms for 16,384: nearly the ratio of the sizes.
         assert!((worth(300) - 54.0).abs() < 0.1, "{}", worth(300));
         assert!((worth(256 << 10) - 0.073).abs() < 0.001, "{}", worth(256 << 10));
+        let shipped = FetchCost::of(&StoreProfile::s3_standard());
+        assert!((shipped.worth(300, 300) / worth(300) - 1.0).abs() < 1e-3, "{shipped:?}");
         // Without a first byte to wait for, a byte is a byte.
         let stream = FetchCost { first_byte_ms: 0.0, stream_bytes_per_second: 1e6 };
         assert_eq!((stream.worth(300, 300), stream.worth(1 << 20, 1 << 20)), (1.0, 1.0));

@@ -9,7 +9,7 @@
 //! | 2, properties | pages of 300 bytes to 300 KiB, log-normal | the last wave: one for each block of the frontier, of its own part of the table |
 //!
 //! Once in a while a query scans a run of adjacency blocks that nobody asked for lately, and once in a while the same
-//! start is asked for several times in a row.
+//! start is asked for several times in a row. Popularity drifts.
 
 use super::{SplitMix64, Zipf};
 
@@ -31,13 +31,24 @@ pub struct AccessPattern {
     pub scan_blocks: usize,
     /// The share of queries that are asked again, up to five times.
     pub bursts: f64,
+    /// The share of queries with which two blocks change places in popularity.
+    pub drift: f64,
     /// Names the sequence for ever.
     pub seed: u64,
 }
 
 impl Default for AccessPattern {
     fn default() -> Self {
-        Self { blocks: 20_000, skew: 0.9, queries: 20_000, scans: 0.005, scan_blocks: 500, bursts: 0.1, seed: 1 }
+        Self {
+            blocks: 20_000,
+            skew: 0.9,
+            queries: 20_000,
+            scans: 0.005,
+            scan_blocks: 500,
+            bursts: 0.1,
+            drift: 0.25,
+            seed: 1,
+        }
     }
 }
 
@@ -96,6 +107,10 @@ impl<'a> Drawn<'a> {
     }
 
     fn query(&mut self, query: u64) {
+        if self.random.unit() < self.pattern.drift {
+            let [one, other] = [0; 2].map(|_: u8| self.random.below(self.pattern.blocks as u64) as usize);
+            self.places.swap(one, other);
+        }
         if self.random.unit() < self.pattern.scans {
             return self.scan(query);
         }

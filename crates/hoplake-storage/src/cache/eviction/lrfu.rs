@@ -12,8 +12,8 @@
 //! A score at time t is Σ 2^(-λ(t - tᵢ)), which would have to be brought up to date before any two are compared.
 //! Taken times 2^(λt), it is S = Σ 2^(λtᵢ): the same order, and no time in it; but 2^(λt) overflows soon. So the
 //! heap holds s = log₂ S. A use at t makes it log₂(2^s + 2^(λt)) = max + log₂(1 + 2^-|s - λt|), and a worth w,
-//! which multiplies S, adds log₂ w. That s grows by λ with each access: after 10¹² accesses with λ = 1 it has
-//! digits left for 1/8,000 of an access, after as many with λ = 0.001 for 1/8,000,000. It never overflows, and
+//! which multiplies S, adds log₂ w. That s grows by λ with each access: after 10¹² accesses it still tells 1/8,000 of
+//! an access apart, whatever λ, and it reaches the end of an f64 in no time that matters. It never overflows, and
 //! nothing is ever rescaled. Scores too close to tell tie, and the block used least recently goes.
 //!
 //! # λ and shards

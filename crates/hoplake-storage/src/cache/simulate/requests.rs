@@ -24,7 +24,7 @@ impl Misses {
         self.0.push(Miss { query, wave, object, start: range.start, end: range.end });
     }
 
-    /// The requests they become, by the rules of the reader.
+    /// The requests they become.
     pub fn join(mut self, plan: &Plan) -> Fetched {
         self.0.sort_unstable_by_key(|miss| (miss.query, miss.wave, miss.object, miss.start));
         let mut fetched = Fetched::default();

@@ -57,9 +57,20 @@ fn limits_end_a_query() {
 #[test]
 fn every_verb_has_an_example() {
     let shell = Shell::empty();
-    for verb in
-        ["quickstart", "load", "info", "traverse", "neighbors", "path", "khop", "get", "verify", "vacuum", "cost", "cache-sim"]
-    {
+    for verb in [
+        "quickstart",
+        "load",
+        "info",
+        "traverse",
+        "neighbors",
+        "path",
+        "khop",
+        "get",
+        "verify",
+        "vacuum",
+        "cost",
+        "cache-sim",
+    ] {
         let help = shell.run(&[verb, "--help"]).ok().out;
         assert!(help.contains("Example") && help.contains(&format!("  hoplake {verb} ")), "{help}");
     }

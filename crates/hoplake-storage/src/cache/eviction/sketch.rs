@@ -84,7 +84,7 @@ mod tests {
         (0..20).for_each(|_| sketch.count(1_000));
         assert_eq!(sketch.estimate(1_000), COUNT_MAX);
         // 1,000 uses are a sample of 100 blocks: 270 were seen.
-        (0..730u64).for_each(|hash| sketch.count(1 << 20 | hash % 7));
+        (0..730u64).for_each(|hash| sketch.count((1 << 20) | (hash % 7)));
         assert_eq!((sketch.estimate(1_000), sketch.uses), (COUNT_MAX / 2, 500));
     }
 }

@@ -17,10 +17,13 @@ pub trait Model {
 pub struct Scored {
     blocks: Vec<Block>,
     now: u64,
-    score: Box<dyn Fn(&Block, u64) -> f64>,
+    score: Score,
     /// Scores this close, relatively, are not told apart: a sum and its logarithm round differently.
     tolerance: f64,
 }
+
+/// Of a block, at a time.
+type Score = Box<dyn Fn(&Block, u64) -> f64>;
 
 pub struct Block {
     position: u64,

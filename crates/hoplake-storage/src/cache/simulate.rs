@@ -13,9 +13,9 @@
 //!   a gap are one request. The reader weighs the gap for each wave; here it is one for all.
 //!
 //! # What no policy can beat
-//! - *Belady* ([`belady`]): the block whose next use is farthest away goes. The best there is if all blocks have one size
+//! - *Belady* (`belady.rs`): the block whose next use is farthest away goes. The best there is if all blocks have one size
 //!   (Belady, IBM Systems Journal 5(2), 1966); a good rule, not a bound, if they differ.
-//! - *Bound* ([`bound`]): no policy hits more often, whatever the sizes.
+//! - *Bound* (`bound.rs`): no policy hits more often, whatever the sizes.
 //!
 //! # Prefetch
 //! A trace says what was asked, not what a prefetcher might have asked for; what it names after a block is unknown to

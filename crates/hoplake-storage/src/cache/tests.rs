@@ -5,7 +5,6 @@ mod models;
 use std::{
     collections::{BTreeMap, BTreeSet},
     thread,
-    time::{Duration, Instant},
 };
 
 use hoplake_testkit::generate::SplitMix64;
@@ -233,17 +232,16 @@ fn a_block_of_another_size_replaces_the_first() {
 fn threads_see_only_what_was_inserted() {
     for policy in Policy::ALL {
         let cache = MemoryCache::new(CacheSettings { cache_bytes_max: 32 << 20, policy, ..CacheSettings::default() });
-        let until = Instant::now() + Duration::from_millis(100);
         thread::scope(|scope| {
             for seed in 0..4 {
                 let cache = &cache;
                 scope.spawn(move || {
                     let mut random = SplitMix64::new(seed);
-                    for _ in 0..20_000 {
+                    for step in 0..20_000 {
                         let position = random.below(64) * random.below(64);
                         match random.below(64) {
                             0 => drop(cache.remove((0, position))),
-                            1 if seed == 0 && Instant::now() > until => cache.clear(),
+                            1 if seed == 0 && step % 1_000 < 50 => cache.clear(),
                             _ => match cache.get((0, position)) {
                                 Some(block) => assert_eq!(block[..8], position.to_le_bytes()),
                                 None => cache.insert((0, position), position.to_le_bytes().repeat(2_048).into()),
@@ -254,7 +252,7 @@ fn threads_see_only_what_was_inserted() {
             }
         });
         let counts = cache.counts();
-        assert!(counts.bytes <= 32 << 20 && counts.blocks > 1_000 && counts.hits > 20_000, "{policy}: {counts:?}");
+        assert!(counts.bytes <= 32 << 20 && counts.hits > 10_000, "{policy}: {counts:?}");
         let blocks = (0..4_096).filter(|position| cache.contains((0, *position))).count() as u64;
         assert_eq!((blocks, counts.blocks * (16_384 + ENTRY_BYTES)), (counts.blocks, counts.bytes));
     }

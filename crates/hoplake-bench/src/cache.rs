@@ -15,8 +15,9 @@ use anyhow::Result;
 use bytes::Bytes;
 use clap::Args;
 use hoplake_storage::{
+    Tier,
     cache::{CacheSettings, ENTRY_BYTES, MemoryCache, Policy},
-    trace::{Access, Served, Trace},
+    trace::{Access, Trace},
 };
 use hoplake_testkit::generate::{AccessPattern, BlockAccess, SplitMix64, Zipf, block_accesses};
 use quick_cache::{Weighter, sync::Cache};
@@ -116,7 +117,7 @@ fn write_trace(path: &Path) -> Result<()> {
     let trace = Trace::create(path)?;
     for BlockAccess { query, wave, object, position, bytes } in block_accesses(&AccessPattern::default()) {
         let object = ["keys", "adjacency", "properties"][object as usize];
-        trace.record(&Access { query, wave, object, position, bytes, served: Served::Store });
+        trace.record(&Access { query, wave, object, position, bytes, served: Tier::Store });
     }
     println!("{} accesses", trace.finish()?);
     Ok(())

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use crate::{flight::BlockKey, memory::MemoryCache};
+use crate::cache::{BlockKey, CacheSettings, MemoryCache, Policy};
 
 /// What was read ahead for a query.
 #[derive(Debug)]
@@ -13,11 +13,11 @@ pub(crate) struct Ahead(MemoryCache);
 
 impl Ahead {
     pub(crate) fn new(bytes_max: u64) -> Self {
-        Self(MemoryCache::new(bytes_max))
+        Self(MemoryCache::new(CacheSettings { cache_bytes_max: bytes_max, policy: Policy::Lru, fetch_cost: None }))
     }
 
     pub(crate) fn contains(&self, key: BlockKey) -> bool {
-        self.0.get(key).is_some()
+        self.0.contains(key)
     }
 
     pub(crate) fn insert(&self, key: BlockKey, payload: Bytes) {

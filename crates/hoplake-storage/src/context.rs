@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex, OnceLock,
-    atomic::{AtomicU64, Ordering::Relaxed},
+    atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 
 use tokio::time::Instant;
@@ -32,6 +32,8 @@ struct Inner {
     meter: Meter,
     limits: Mutex<ReadLimits>,
     ahead: OnceLock<Arc<Ahead>>,
+    /// Reads so far; counted for traces only.
+    batches: AtomicU32,
 }
 
 impl Default for Inner {
@@ -42,6 +44,7 @@ impl Default for Inner {
             meter: Meter::default(),
             limits: Mutex::default(),
             ahead: OnceLock::new(),
+            batches: AtomicU32::new(0),
         }
     }
 }
@@ -55,6 +58,11 @@ impl QueryContext {
     /// Tells queries of this process apart.
     pub fn number(&self) -> u64 {
         self.0.number
+    }
+
+    /// The number of a read, for traces.
+    pub(crate) fn next_batch(&self) -> u32 {
+        self.0.batches.fetch_add(1, Relaxed)
     }
 
     pub(crate) fn meter(&self) -> &Meter {

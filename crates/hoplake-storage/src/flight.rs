@@ -14,10 +14,7 @@ use futures::{
     future::{BoxFuture, Shared, WeakShared},
 };
 
-use crate::StorageError;
-
-/// A block in a pool: its object's number and its position.
-pub(crate) type BlockKey = (u32, u64);
+use crate::{StorageError, cache::BlockKey};
 
 /// The blocks that a request brought, by position and ascending, and in how many rounds.
 pub(crate) type Flown = Result<(Arc<[(u64, Bytes)]>, u32), StorageError>;

@@ -14,6 +14,7 @@
 //! * [`trace`]: records of accesses, which that simulator replays.
 
 mod ahead;
+mod batch;
 mod block;
 pub mod cache;
 mod context;
@@ -22,7 +23,6 @@ mod error;
 mod fetch;
 mod flight;
 mod hedge;
-mod memory;
 mod meter;
 mod plan;
 mod pool;
@@ -32,6 +32,7 @@ mod reader;
 mod settings;
 mod source;
 mod store;
+mod tier;
 pub mod trace;
 
 use disk::DiskCache;
@@ -47,3 +48,4 @@ pub use reader::Reader;
 pub use settings::{DiskSettings, HedgeSettings, ReadSettings, RetrySettings};
 pub use source::{Fetched, ObjectSource, Wanted};
 pub use store::{ObjectInfo, Store, Upload};
+pub use tier::Tier;

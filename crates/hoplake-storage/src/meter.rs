@@ -9,7 +9,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use crate::PriceList;
+use crate::{PriceList, Tier};
 
 /// The number of dependent round trips behind an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -25,19 +25,6 @@ impl Wave {
     pub fn later(self, rounds: u32) -> Self {
         Self(self.0 + rounds)
     }
-}
-
-/// Where a block was found, from near to far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tier {
-    /// The memory cache.
-    Memory,
-    /// What was read ahead for this query.
-    Prefetched,
-    /// The cache on the local disk.
-    Disk,
-    /// A request that was in flight for another reader already.
-    Shared,
 }
 
 /// Blocks that a tier served.
@@ -140,13 +127,14 @@ impl Meter {
 
     /// Notes blocks that a tier served.
     pub(crate) fn served(&self, tier: Tier, blocks: u64, bytes: u64) {
-        let tally = match tier {
-            Tier::Memory => &self.memory,
-            Tier::Prefetched => &self.prefetched,
-            Tier::Disk => &self.disk,
-            Tier::Shared => &self.shared,
-        };
-        tally.add(blocks, bytes);
+        match tier {
+            Tier::Memory => self.memory.add(blocks, bytes),
+            Tier::Prefetch => self.prefetched.add(blocks, bytes),
+            Tier::Disk => self.disk.add(blocks, bytes),
+            Tier::Shared => self.shared.add(blocks, bytes),
+            // Its requests and their bytes are noted where they are sent.
+            Tier::Store => {}
+        }
     }
 
     /// What was spent so far.

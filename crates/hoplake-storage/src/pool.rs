@@ -10,7 +10,12 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use crate::{DiskCache, Object, ReadSettings, StorageError, hedge::Hedge, memory::MemoryCache};
+use crate::{
+    DiskCache, Object, ReadSettings, StorageError,
+    cache::{CacheCounts, CacheSettings, MemoryCache},
+    hedge::Hedge,
+    trace::Trace,
+};
 
 /// Bytes in flight are counted in units of this, since a semaphore counts to 32 bits.
 pub(crate) const FLIGHT_UNIT_BYTES: u64 = 1 << 10;
@@ -23,6 +28,7 @@ pub struct ReadPool {
     pub(crate) disk: Option<DiskCache>,
     pub(crate) hedge: Hedge,
     pub(crate) in_flight: Semaphore,
+    pub(crate) trace: Trace,
     /// What pauses are drawn from.
     pub(crate) seed: u64,
     next_object: AtomicU32,
@@ -34,10 +40,23 @@ impl ReadPool {
     /// # Errors
     /// [`StorageError::Settings`] if they cannot work or the disk cache's folder cannot be written.
     pub fn new(settings: ReadSettings) -> Result<Arc<Self>, StorageError> {
+        Self::traced(settings, Trace::off())
+    }
+
+    /// A pool that records every access to a block.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn traced(settings: ReadSettings, trace: Trace) -> Result<Arc<Self>, StorageError> {
         settings.validate()?;
         let disk = settings.disk.as_ref().map(DiskCache::open).transpose()?;
         Ok(Arc::new(Self {
-            memory: MemoryCache::new(settings.cache_bytes_max),
+            memory: MemoryCache::new(CacheSettings {
+                cache_bytes_max: settings.cache_bytes_max,
+                policy: settings.cache_policy,
+                ..CacheSettings::default()
+            }),
+            trace,
             disk,
             hedge: Hedge::new(settings.hedge),
             in_flight: Semaphore::new((settings.in_flight_bytes_max.div_ceil(FLIGHT_UNIT_BYTES) as usize).max(1)),
@@ -50,6 +69,11 @@ impl ReadPool {
     /// How it reads.
     pub fn settings(&self) -> &ReadSettings {
         &self.settings
+    }
+
+    /// What its memory cache did, and what it holds.
+    pub fn memory_counts(&self) -> CacheCounts {
+        self.memory.counts()
     }
 
     /// An object of a store, with a number no other object of the pool has.

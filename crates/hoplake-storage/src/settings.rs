@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::StorageError;
+use crate::{StorageError, cache::Policy};
 
 /// How a process reads blocks, from whichever graphs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,6 +12,8 @@ use crate::StorageError;
 pub struct ReadSettings {
     /// Budget of the memory cache, in bytes. Default 256 MiB.
     pub cache_bytes_max: u64,
+    /// Which block leaves the memory cache when room is needed.
+    pub cache_policy: Policy,
     /// A cache on the local disk; none by default.
     pub disk: Option<DiskSettings>,
     /// What an hour of waiting is worth, in US dollars: weighs time against requests and bytes when it
@@ -75,6 +77,7 @@ impl Default for ReadSettings {
     fn default() -> Self {
         Self {
             cache_bytes_max: 256 << 20,
+            cache_policy: Policy::default(),
             disk: None,
             waiting_usd_per_hour: 0.25,
             request_bytes_max: 4 << 20,

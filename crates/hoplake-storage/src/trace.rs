@@ -31,7 +31,6 @@ use std::{
     fs::File,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
-    str::FromStr,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -40,49 +39,12 @@ use std::{
 
 use thiserror::Error;
 
+use crate::Tier;
+
 pub use reader::{ReadAccess, Recording, TraceReader};
 
 /// The names of the columns, in order.
 pub const COLUMNS: [&str; 6] = ["query", "wave", "object", "position", "bytes", "served"];
-
-/// Where a block came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Served {
-    /// The memory cache.
-    Memory,
-    /// A prefetcher had it, or had asked for it.
-    Prefetch,
-    /// The cache on local disk.
-    Disk,
-    /// The store.
-    Store,
-    /// A request that another asker had sent already.
-    Shared,
-}
-
-impl Served {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Memory, Self::Prefetch, Self::Disk, Self::Store, Self::Shared];
-
-    /// As a trace writes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Prefetch => "prefetch",
-            Self::Disk => "disk",
-            Self::Store => "store",
-            Self::Shared => "shared",
-        }
-    }
-}
-
-impl FromStr for Served {
-    type Err = ();
-
-    fn from_str(name: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|served| served.name() == name).ok_or(())
-    }
-}
 
 /// One access, to be recorded. The fields are the trace's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +60,7 @@ pub struct Access<'a> {
     /// Its length, in bytes.
     pub bytes: u64,
     /// Where it came from.
-    pub served: Served,
+    pub served: Tier,
 }
 
 /// What is wrong with a trace.
@@ -322,7 +284,7 @@ mod tests {
     use super::*;
 
     fn access(query: u64, position: u64) -> Access<'static> {
-        Access { query, wave: 2, object: "data/a, b", position, bytes: 100, served: Served::Store }
+        Access { query, wave: 2, object: "data/a, b", position, bytes: 100, served: Tier::Store }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! against the other.
 //!
 //! ```
-//! use hoplake::caching::{Access, Contender, Plan, Recording, Served, Trace, Workload};
+//! use hoplake::caching::{Access, Contender, Plan, Recording, Tier, Trace, Workload};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
@@ -10,7 +10,7 @@
 //! let trace = Trace::create(&path)?;
 //! for position in [0, 1, 2, 3].repeat(10) {
 //!     let query = trace.next_query();
-//!     trace.record(&Access { query, wave: 0, object: "a", position, bytes: 1, served: Served::Store });
+//!     trace.record(&Access { query, wave: 0, object: "a", position, bytes: 1, served: Tier::Store });
 //! }
 //! trace.finish()?;
 //!
@@ -25,9 +25,10 @@
 //! ```
 
 pub use hoplake_storage::{
+    Tier,
     cache::{
         CacheCounts, CacheSettings, FetchCost, Policy, PolicyError,
         simulate::{Contender, Fetched, Outcome, Plan, Summary, Workload},
     },
-    trace::{Access, ReadAccess, Recording, Served, Trace, TraceError},
+    trace::{Access, ReadAccess, Recording, Trace, TraceError},
 };

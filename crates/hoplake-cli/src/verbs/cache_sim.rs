@@ -7,7 +7,7 @@ use std::{io::ErrorKind as IoErrorKind, path::PathBuf};
 use bytesize::ByteSize;
 use hoplake::{
     ErrorKind,
-    caching::{Contender, Outcome, Plan, Recording, Served, Summary, TraceError, Workload},
+    caching::{Contender, Outcome, Plan, Recording, Summary, Tier, TraceError, Workload},
 };
 use serde_json::{Value, json};
 
@@ -124,7 +124,7 @@ fn print_summary(summary: &Summary) -> anyhow::Result<()> {
         numbers::counted(summary.blocks, "block", "blocks"),
         numbers::bytes(summary.cache_bytes),
     ))?;
-    let served = Served::ALL.iter().zip(summary.served).filter(|(_, accesses)| *accesses > 0);
+    let served = Tier::ALL.iter().zip(summary.served).filter(|(_, accesses)| *accesses > 0);
     let served = served.map(|(from, accesses)| format!("{} {}", from.name(), percent(accesses, summary.accesses)));
     print_line(format_args!("When recorded, served from: {}\n", served.collect::<Vec<_>>().join(", ")))
 }
@@ -155,7 +155,7 @@ fn percent(part: u64, whole: u64) -> String {
 
 fn to_json(summary: &Summary, outcomes: &[Outcome]) -> Value {
     let served: serde_json::Map<_, _> =
-        Served::ALL.iter().zip(summary.served).map(|(from, accesses)| (from.name().into(), accesses.into())).collect();
+        Tier::ALL.iter().zip(summary.served).map(|(from, accesses)| (from.name().into(), accesses.into())).collect();
     let outcome = |outcome: &Outcome| {
         json!({
             "policy": outcome.contender.to_string(),

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{COLUMNS, Served, TraceError, is_zstd};
+use super::{COLUMNS, Tier, TraceError, is_zstd};
 
 /// An access that was read. The fields are the trace's columns, but for the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct ReadAccess {
     /// Its length, in bytes.
     pub bytes: u64,
     /// Where it came from.
-    pub served: Served,
+    pub served: Tier,
 }
 
 /// A whole trace in memory: 40 bytes an access.
@@ -97,7 +97,7 @@ impl TraceReader {
             return Err(self.mistake(None, why));
         }
         let served = self.line[5].parse().map_err(|()| {
-            let known = Served::ALL.map(Served::name).join(", ");
+            let known = Tier::ALL.map(Tier::name).join(", ");
             self.mistake(Some(5), format!("{:?} is none of {known}", &self.line[5]))
         })?;
         let wave = u32::try_from(self.number(1)?).map_err(|_| self.no_number(1))?;

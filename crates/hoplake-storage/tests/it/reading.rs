@@ -3,8 +3,9 @@
 use std::{sync::atomic::Ordering::SeqCst, time::Duration};
 
 use hoplake_storage::{
-    Check, HedgeSettings, ObjectSource, QueryContext, ReadLimits, ReadSettings, Reader, RetrySettings, StorageError,
-    Wanted, Wave,
+    Check, HedgeSettings, ObjectSource, QueryContext, ReadLimits, ReadPool, ReadSettings, Reader, RetrySettings,
+    StorageError, Tier, Wanted, Wave,
+    trace::{Recording, Trace},
 };
 use tokio::time::{Instant, timeout};
 
@@ -219,4 +220,42 @@ async fn blocks_are_served_as_they_are_stored() {
     // The second time from memory, and the same.
     assert_eq!(node.read_stored(&object, &wanted, &elsewhere).await.unwrap(), first);
     assert_eq!(source.requests(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trace_says_where_each_block_was_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.csv");
+    let source = Scripted::new(&[]);
+    let pool = ReadPool::traced(calm(), Trace::create(&path).unwrap()).unwrap();
+    let reader = Reader::from_source(source.reader(calm()).store().clone(), source.clone(), pool);
+    let object = reader.object(NAME);
+    let (first, second) = (QueryContext::new(), QueryContext::new());
+    let both = tokio::join!(read_of(&reader, &object, &[1, 2], &first), read_of(&reader, &object, &[2], &second));
+    both.0.unwrap();
+    both.1.unwrap();
+    read_of(&reader, &object, &[1], &first).await.unwrap();
+    first.keep_ahead(1 << 20);
+    reader.read_ahead(Wave(0), &[request(&object, 9)], &first).await.unwrap();
+    read_of(&reader, &object, &[9], &first).await.unwrap();
+    drop(reader);
+    let recording = Recording::read(&path).unwrap();
+    let number = |context: &QueryContext| context.number();
+    let found: Vec<_> = recording
+        .accesses
+        .iter()
+        .map(|access| (access.query, access.wave, access.position / 104, access.served))
+        .collect();
+    let (one, two) = (number(&first), number(&second));
+    assert_eq!(
+        found,
+        [
+            (one, 0, 1, Tier::Store),
+            (one, 0, 2, Tier::Store),
+            (two, 0, 2, Tier::Shared),
+            (one, 1, 1, Tier::Memory),
+            (one, 3, 9, Tier::Prefetch)
+        ]
+    );
+    assert!(recording.accesses.iter().all(|access| access.bytes == 100));
 }

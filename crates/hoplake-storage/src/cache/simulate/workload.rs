@@ -5,8 +5,9 @@ use std::ops::Range;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use crate::{
+    Tier,
     cache::{BlockKey, hash_of, weight_of},
-    trace::{ReadAccess, Recording, Served},
+    trace::{ReadAccess, Recording},
 };
 
 /// The accesses of a trace.
@@ -49,7 +50,7 @@ pub struct Summary {
     pub blocks: u64,
     /// What a cache that holds all of them takes, with its books, in bytes.
     pub cache_bytes: u64,
-    /// Accesses by where the recorded run served them from, in the order of [`Served::ALL`].
+    /// Accesses by where the recorded run served them from, in the order of [`Tier::ALL`].
     pub served: [u64; 5],
 }
 
@@ -94,7 +95,7 @@ impl Workload {
             bytes: uses.iter().map(|access| blocks[access.block as usize].bytes).sum(),
             blocks: blocks.len() as u64,
             cache_bytes: blocks.iter().map(Block::weight).sum(),
-            served: Served::ALL.map(count),
+            served: Tier::ALL.map(count),
         };
         Self { uses, blocks, summary }
     }

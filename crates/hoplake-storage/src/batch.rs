@@ -1,0 +1,322 @@
+//! One read of many blocks, on its way through the tiers.
+//!
+//! What is in memory, or was read ahead, is handed over at once. What is on the local disk, what other readers
+//! have asked for already, and what must be fetched then come side by side, and each block is handed over
+//! when it is here.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use tokio::sync::Semaphore;
+
+use crate::{
+    DiskCache, QueryContext, ReadPool, Reader, StorageError, Tier, Wave,
+    ahead::Ahead,
+    block::{BlockRequest, Check, open},
+    cache::BlockKey,
+    fetch::Fetcher,
+    flight::{Flight, Flown},
+    plan::Fetch,
+    source::Wanted,
+    trace::Access,
+};
+
+/// A read of some blocks for a query.
+pub(crate) struct Batch<'a> {
+    reader: &'a Reader,
+    requests: &'a [BlockRequest<'a>],
+    after: Wave,
+    context: &'a QueryContext,
+    /// Its number among the query's reads, for traces.
+    number: u32,
+}
+
+/// Blocks that arrived, by their position among those asked, and in how many rounds; and those that
+/// the disk had lost.
+#[derive(Default)]
+struct Arrived {
+    here: Vec<(usize, Bytes)>,
+    rounds: u32,
+    lost: Vec<usize>,
+}
+
+/// Requests that bring what is missing, with the positions of the blocks among those asked.
+struct Launched {
+    joined: Vec<(Flight, usize)>,
+    new: Vec<(Flight, Vec<usize>)>,
+}
+
+type Arriving<'a> = FuturesUnordered<BoxFuture<'a, Result<Arrived, StorageError>>>;
+
+fn key(request: &BlockRequest<'_>) -> BlockKey {
+    BlockKey { object: request.object.number, position: request.range.start }
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn new(
+        reader: &'a Reader,
+        requests: &'a [BlockRequest<'a>],
+        after: Wave,
+        context: &'a QueryContext,
+    ) -> Self {
+        let number = if reader.pool().trace.is_on() { context.next_batch() } else { 0 };
+        Self { reader, requests, after, context, number }
+    }
+
+    fn pool(&self) -> &'a ReadPool {
+        self.reader.pool()
+    }
+
+    /// Notes that a tier served some blocks.
+    fn served(&self, tier: Tier, blocks: u64, bytes: u64) {
+        self.context.meter().served(tier, blocks, bytes);
+    }
+
+    /// Records an access, if accesses are recorded.
+    fn record(&self, index: usize, payload: &Bytes, served: Tier) {
+        let trace = &self.pool().trace;
+        if trace.is_on() {
+            let BlockRequest { object, range, .. } = &self.requests[index];
+            let (query, bytes) = (self.context.number(), payload.len() as u64);
+            trace.record(&Access {
+                query,
+                wave: self.number,
+                object: &object.name,
+                position: range.start,
+                bytes,
+                served,
+            });
+        }
+    }
+
+    /// Hands over what is in memory; returns what is not.
+    pub(crate) fn take_from_memory<E>(
+        &self,
+        each: &mut impl FnMut(usize, Bytes) -> Result<(), E>,
+    ) -> Result<Vec<usize>, E> {
+        let mut missing = Vec::new();
+        let (mut blocks, mut bytes) = (0, 0);
+        for (index, request) in self.requests.iter().enumerate() {
+            match self.pool().memory.get(key(request)) {
+                Some(payload) => {
+                    (blocks, bytes) = (blocks + 1, bytes + payload.len() as u64);
+                    self.record(index, &payload, Tier::Memory);
+                    each(index, payload)?;
+                }
+                None => missing.push(index),
+            }
+        }
+        self.served(Tier::Memory, blocks, bytes);
+        Ok(missing)
+    }
+
+    /// Hands over what was read ahead for the query; returns what was not, and the wave. What was came in a
+    /// round trip of its own, whenever that was.
+    pub(crate) fn take_ahead<E>(
+        &self,
+        missing: Vec<usize>,
+        each: &mut impl FnMut(usize, Bytes) -> Result<(), E>,
+    ) -> Result<(Vec<usize>, Wave), E> {
+        let Some(ahead) = self.context.ahead() else { return Ok((missing, self.after)) };
+        let (mut absent, mut wave) = (Vec::new(), self.after);
+        for index in missing {
+            let key = key(&self.requests[index]);
+            let Some(payload) = ahead.take(key) else {
+                absent.push(index);
+                continue;
+            };
+            wave = self.after.next();
+            self.context.meter().reached(wave);
+            self.served(Tier::Prefetch, 1, payload.len() as u64);
+            self.record(index, &payload, Tier::Prefetch);
+            self.pool().memory.insert(key, payload.clone());
+            each(index, payload)?;
+        }
+        Ok((absent, wave))
+    }
+
+    /// Hands over the rest as it comes; returns the wave in which the last came.
+    pub(crate) async fn read_missing<E: From<StorageError>>(
+        &self,
+        missing: Vec<usize>,
+        mut each: impl FnMut(usize, Bytes) -> Result<(), E>,
+    ) -> Result<Wave, E> {
+        let mut arriving = FuturesUnordered::new();
+        let missing = self.start_from_disk(missing, &mut arriving);
+        self.start_flights(missing, &mut arriving)?;
+        let mut wave = self.after;
+        while let Some(arrived) = arriving.next().await {
+            let Arrived { here, rounds, lost } = arrived?;
+            wave = wave.max(self.after.later(rounds));
+            for (index, payload) in here {
+                each(index, payload)?;
+            }
+            if !lost.is_empty() {
+                self.start_flights(lost, &mut arriving)?;
+            }
+        }
+        Ok(wave)
+    }
+
+    /// Starts to read what the disk cache has; returns what it does not have.
+    fn start_from_disk<'b>(&'b self, missing: Vec<usize>, arriving: &mut Arriving<'b>) -> Vec<usize> {
+        let Some(disk) = &self.pool().disk else { return missing };
+        let (mut found, mut absent) = (Vec::new(), Vec::new());
+        for index in missing {
+            let BlockRequest { object, range, .. } = &self.requests[index];
+            match disk.find(object.identity, range) {
+                Some(place) => found.push((index, place)),
+                None => absent.push(index),
+            }
+        }
+        if !found.is_empty() {
+            let (indices, places): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+            let blocks = disk.read(places);
+            arriving.push(async move { Ok(self.check_from_disk(indices, blocks.await)) }.boxed());
+        }
+        absent
+    }
+
+    /// What is damaged or gone on the disk is read from the store.
+    fn check_from_disk(&self, indices: Vec<usize>, blocks: Vec<Option<Bytes>>) -> Arrived {
+        let mut arrived = Arrived::default();
+        for (index, block) in indices.into_iter().zip(blocks) {
+            let request = &self.requests[index];
+            let opened = block.and_then(|block| open(request.object, request.range.start, request.check, &block).ok());
+            let Some(payload) = opened else {
+                arrived.lost.push(index);
+                continue;
+            };
+            self.served(Tier::Disk, 1, payload.len() as u64);
+            self.record(index, &payload, Tier::Disk);
+            self.pool().memory.insert(key(request), payload.clone());
+            arrived.here.push((index, payload));
+        }
+        arrived
+    }
+
+    /// Joins requests in flight, and sends new ones for the rest.
+    fn start_flights<'b>(&'b self, missing: Vec<usize>, arriving: &mut Arriving<'b>) -> Result<(), StorageError> {
+        let Launched { joined, new } = self.launch(missing, None)?;
+        arriving.extend(new.into_iter().map(|(flight, indices)| self.landed(flight, indices, Tier::Store).boxed()));
+        arriving
+            .extend(joined.into_iter().map(|(flight, index)| self.landed(flight, vec![index], Tier::Shared).boxed()));
+        Ok(())
+    }
+
+    /// Waits for a request and picks some blocks from what it brings.
+    async fn landed(&self, flight: Flight, indices: Vec<usize>, served: Tier) -> Result<Arrived, StorageError> {
+        let (blocks, rounds) = flight.await?;
+        let mut arrived = Arrived { rounds, ..Arrived::default() };
+        self.context.meter().reached(self.after.later(rounds));
+        for index in indices {
+            let key = key(&self.requests[index]);
+            let at = blocks.binary_search_by_key(&key.position, |(position, _)| *position);
+            let payload = blocks[at.expect("a flight brings what it was launched for")].1.clone();
+            self.served(served, 1, payload.len() as u64);
+            self.record(index, &payload, served);
+            if served == Tier::Shared && !self.pool().memory.contains(key) {
+                // It was read ahead, for another query alone.
+                self.pool().memory.insert(key, payload.clone());
+            }
+            arrived.here.push((index, payload));
+        }
+        Ok(arrived)
+    }
+
+    /// Reads what no tier near has into what is kept ahead for the query.
+    pub(crate) async fn read_ahead(&self) -> Result<(), StorageError> {
+        let Some(ahead) = self.context.ahead() else { return Ok(()) };
+        let near = |request: &BlockRequest<'_>| {
+            let on_disk = |disk: &DiskCache| disk.find(request.object.identity, &request.range).is_some();
+            self.pool().memory.contains(key(request))
+                || ahead.contains(key(request))
+                || self.pool().disk.as_ref().is_some_and(on_disk)
+        };
+        let missing = (0..self.requests.len()).filter(|index| !near(&self.requests[*index])).collect();
+        let launched = self.launch(missing, Some(ahead))?;
+        let mut flights: FuturesUnordered<_> = launched.new.into_iter().map(|(flight, _)| flight).collect();
+        while let Some(landed) = flights.next().await {
+            landed?;
+        }
+        Ok(())
+    }
+
+    /// Plans requests for what is on its way for nobody, and registers them in the same step. Returns who
+    /// brings what: the requests of others, and new ones.
+    fn launch(&self, missing: Vec<usize>, ahead: Option<&Arc<Ahead>>) -> Result<Launched, StorageError> {
+        let (mut joined, mut new, mut absent) = (Vec::new(), Vec::new(), Vec::new());
+        let settings = &self.pool().settings;
+        let mut flights = self.reader.flights.lock();
+        for index in missing {
+            match flights.bringing(key(&self.requests[index])) {
+                Some(flight) => joined.push((flight, index)),
+                None => absent.push(index),
+            }
+        }
+        let fetches = self.reader.fetcher.planner.plan(self.requests, absent, settings);
+        let bytes = fetches.iter().map(|fetch| fetch.range.end - fetch.range.start).sum();
+        let admitted = self.context.admit(fetches.len() as u64, bytes, self.reader.store().prices());
+        if admitted.is_ok() {
+            let lanes = Arc::new(Semaphore::new(settings.parallel_requests_max));
+            for fetch in fetches {
+                let (keys, request) = self.request(&fetch, ahead, &lanes);
+                new.push((flights.launch(&keys, request), fetch.blocks));
+            }
+        }
+        // Whoever drops the last handle of a request takes the lock again.
+        drop(flights);
+        admitted.map(|()| Launched { joined, new })
+    }
+
+    /// The request for the blocks of a fetch, and what they are called.
+    fn request(
+        &self,
+        fetch: &Fetch<'_>,
+        ahead: Option<&Arc<Ahead>>,
+        lanes: &Arc<Semaphore>,
+    ) -> (Vec<BlockKey>, BoxFuture<'static, Flown>) {
+        let wanted = fetch.blocks.iter().map(|index| &self.requests[*index]);
+        let mut wanted: Vec<_> =
+            wanted.map(|request| Wanted { range: request.range.clone(), check: request.check }).collect();
+        wanted.dedup();
+        let number = fetch.object.number;
+        let key = move |position| BlockKey { object: number, position };
+        let keys: Vec<_> = wanted.iter().map(|block| key(block.range.start)).collect();
+        let landing = self.reader.flights.landing(keys.clone());
+        let (fetcher, object, after) = (self.reader.fetcher.clone(), fetch.object.clone(), self.after);
+        let (context, ahead, lanes) = (self.context.clone(), ahead.cloned(), lanes.clone());
+        let request = async move {
+            let _landing = landing;
+            let _lane = lanes.acquire().await.expect("the semaphore is never closed");
+            if ahead.is_some() {
+                context.meter().read_ahead();
+            }
+            let landed = fetcher.blocks(&object, &wanted, after, &context).await?;
+            let mut payloads = Vec::with_capacity(wanted.len());
+            for (block, (stored, payload)) in wanted.iter().zip(landed.blocks) {
+                match &ahead {
+                    Some(ahead) => ahead.insert(key(block.range.start), payload.clone()),
+                    None => fetcher.keep(key(block.range.start), object.identity, block.check, stored, &payload),
+                }
+                payloads.push((block.range.start, payload));
+            }
+            Ok((payloads.into(), landed.rounds))
+        };
+        (keys, request.boxed())
+    }
+}
+
+impl Fetcher {
+    /// Puts a block into the caches.
+    fn keep(&self, key: BlockKey, object: u64, check: Check, stored: Bytes, payload: &Bytes) {
+        if check == Check::Later {
+            return;
+        }
+        self.pool.memory.insert(key, payload.clone());
+        if let Some(disk) = &self.pool.disk {
+            disk.offer(object, key.position, stored);
+        }
+    }
+}

@@ -1,8 +1,12 @@
 //! Opening a graph, as all verbs that read one do.
 
-use std::time::Instant;
+use std::{path::PathBuf, sync::Arc, time::Instant};
 
-use hoplake::{ErrorKind, Graph, Hop, OpenSettings, Schema, StepCost, Store};
+use bytesize::ByteSize;
+use hoplake::{
+    DiskSettings, ErrorKind, Graph, Hop, OpenSettings, ReadPool, ReadSettings, Reader, Schema, StepCost, Store,
+    caching::Trace,
+};
 
 use crate::failure::Failure;
 
@@ -14,6 +18,49 @@ pub struct GraphArgs {
     /// Open this version instead of the newest
     #[arg(long, value_name = "N")]
     pub version: Option<u64>,
+    #[command(flatten)]
+    reading: ReadingArgs,
+}
+
+const CACHE: ByteSize = ByteSize::mib(256);
+const DISK_CACHE: ByteSize = ByteSize::gib(8);
+
+/// How it is read.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Reading")]
+struct ReadingArgs {
+    /// Memory for blocks of the graph
+    #[arg(long, value_name = "SIZE", default_value_t = CACHE)]
+    cache: ByteSize,
+    /// Keep blocks in this folder too, for the next time
+    #[arg(long, value_name = "FOLDER", env = "HOPLAKE_DISK_CACHE")]
+    disk_cache: Option<PathBuf>,
+    /// Disk space for them
+    #[arg(long, value_name = "SIZE", default_value_t = DISK_CACHE)]
+    disk_cache_size: ByteSize,
+    /// Record every block that is read in this file, for `hoplake cache-sim`; compressed if it ends in .zst
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+impl Default for ReadingArgs {
+    fn default() -> Self {
+        Self { cache: CACHE, disk_cache: None, disk_cache_size: DISK_CACHE, trace: None }
+    }
+}
+
+impl ReadingArgs {
+    fn pool(&self) -> anyhow::Result<Arc<ReadPool>> {
+        let disk_settings =
+            |folder: &PathBuf| DiskSettings { folder: folder.clone(), bytes_max: self.disk_cache_size.as_u64() };
+        let settings = ReadSettings {
+            cache_bytes_max: self.cache.as_u64(),
+            disk: self.disk_cache.as_ref().map(disk_settings),
+            ..ReadSettings::default()
+        };
+        let trace = self.trace.as_ref().map_or(Ok(Trace::off()), Trace::create)?;
+        Ok(ReadPool::traced(settings, trace).map_err(hoplake::Error::from)?)
+    }
 }
 
 /// An open graph and what opening it took.
@@ -25,12 +72,18 @@ pub struct Opened {
 }
 
 impl GraphArgs {
+    /// The newest version at a URL, read as by default.
+    pub fn at(url: String) -> Self {
+        Self { url, version: None, reading: ReadingArgs::default() }
+    }
+
     /// Opens the graph.
     pub async fn open(&self) -> anyhow::Result<Opened> {
         let begun = Instant::now();
         let settings = OpenSettings { version: self.version, ..OpenSettings::default() };
         let store = self.store()?;
-        let graph = Graph::open_with(store, &settings).await.map_err(|error| match error.kind() {
+        let reader = Reader::new(store, self.reading.pool()?);
+        let graph = Graph::open_through(reader, &settings).await.map_err(|error| match error.kind() {
             ErrorKind::NotFound => anyhow::Error::from(Failure::of(&error, self.how_to_get_one())),
             _ => error.into(),
         })?;

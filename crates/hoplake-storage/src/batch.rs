@@ -76,8 +76,9 @@ impl<'a> Batch<'a> {
     /// Records an access, if accesses are recorded.
     fn record(&self, index: usize, payload: &Bytes, served: Tier) {
         let trace = &self.pool().trace;
-        if trace.is_on() {
-            let BlockRequest { object, range, .. } = &self.requests[index];
+        let BlockRequest { object, range, check } = &self.requests[index];
+        // What is not cached tells nothing of caches.
+        if trace.is_on() && *check != Check::Later {
             let (query, bytes) = (self.context.number(), payload.len() as u64);
             trace.record(&Access {
                 query,

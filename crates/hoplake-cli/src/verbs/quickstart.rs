@@ -63,7 +63,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let options = LoadOptions { replace: true, message: "quickstart".into(), ..LoadOptions::from_paths([&files]) };
     let report = load::load(&url, options).await??;
     writeln!(out, "2. The graph: {}\n", load::report_text(&url, &report))?;
-    let opened = GraphArgs { url: url.clone(), version: None }.open().await?;
+    let opened = GraphArgs::at(url.clone()).open().await?;
     info::write_shape(&opened.graph, &mut out).await?;
     let request = request()?;
     let answer = opened.graph.query().run(&request).await?;

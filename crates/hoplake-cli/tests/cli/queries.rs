@@ -148,3 +148,21 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((line.as_str(), output.status.code(), output.stderr.as_slice()), ("label,key\n", Some(0), &b""[..]));
 }
+
+#[test]
+fn a_second_run_finds_its_blocks_on_the_disk_and_a_trace_says_so() {
+    let shell = Shell::with_graph();
+    let reading = ["--disk-cache", "blocks", "--trace", "trace.csv", "--select", "name", "--profile=json"];
+    let profile = |run: &crate::hoplake::Run| -> Value { serde_json::from_str(&run.err).unwrap() };
+    let first = shell.run(&with(&FRIENDS, &reading)).ok();
+    assert_eq!(profile(&first)["total"]["disk"]["blocks"], 0);
+    let second = shell.run(&with(&FRIENDS, &reading)).ok();
+    assert_eq!(first.out, second.out);
+    let steps = profile(&second);
+    assert_eq!((&steps["hops"][0]["requests"], &steps["look_up"]["requests"]), (&json!(0), &json!(0)));
+    assert!(steps["total"]["disk"]["blocks"].as_u64().unwrap() >= 3);
+    let trace = shell.read("trace.csv");
+    assert!(trace.lines().skip(1).all(|line| line.ends_with(",disk")), "{trace}");
+    let wrong = shell.run(&with(&FRIENDS, &["--disk-cache", "graph/hint/x"]));
+    wrong.fails(2, "the disk cache cannot use the folder graph/hint/x", "");
+}

@@ -88,14 +88,14 @@ impl Snapshot {
                 }
             }
         }
-        // Together, so that indexes that are not resident take one wave.
-        let sections = try_join_all(wanted.iter().map(|(base, _)| self.section(base.kind, after, context))).await?;
+        let kinds: Vec<_> = wanted.iter().map(|(base, _)| base.kind).collect();
+        let (sections, ready) = self.sections_of(&kinds, after, context).await?;
         for ((base, ordinals), section) in wanted.iter().zip(sections) {
-            if let Some((section, ready)) = section {
-                plan.ready = plan.ready.max(ready);
+            if let Some(section) = section {
                 plan_section(section.index, ordinals, base, &mut plan.tasks);
             }
         }
+        plan.ready = ready;
         Ok(plan)
     }
 

@@ -23,19 +23,16 @@ impl Snapshot {
         after: Wave,
         context: &QueryContext,
     ) -> Result<(Vec<Option<VertexId>>, Wave), EngineError> {
-        let mut wave = after;
-        let mut places = Vec::with_capacity(keys.len());
         for (label, key) in keys {
             self.check_key_type(*label, key)?;
         }
-        // Together, so that indexes that are not resident take one wave.
-        let sections = keys.iter().map(|(label, _)| self.section(SectionKind::Keys(*label), after, context));
-        for ((_, key), section) in keys.iter().zip(try_join_all(sections).await?) {
-            places.push(section.and_then(|(section, ready)| {
-                wave = wave.max(ready);
-                Some((section, section.block_that_may_hold(key)?))
-            }));
-        }
+        let kinds: Vec<_> = keys.iter().map(|(label, _)| SectionKind::Keys(*label)).collect();
+        let (sections, wave) = self.sections_of(&kinds, after, context).await?;
+        let places = sections.into_iter().zip(keys).map(|(section, (_, key))| {
+            let section = section?;
+            Some((section, section.block_that_may_hold(key)?))
+        });
+        let places: Vec<_> = places.collect();
         let requests: Vec<_> = places.iter().flatten().map(|(section, block)| section.request(*block)).collect();
         let (blocks, wave) = self.reader().read(wave, &requests, context).await?;
         let mut blocks = blocks.into_iter();

@@ -189,6 +189,23 @@ impl Snapshot {
         Ok(Some((indexes.section(place.section, &segment.object), wave)))
     }
 
+    /// The sections of these kinds, as [`Self::section`] has them. Indexes that are not resident are read
+    /// together, in one wave; usually all are, and nothing waits.
+    pub(crate) async fn sections_of(
+        &self,
+        kinds: &[SectionKind],
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<(Vec<Option<Section<'_>>>, Wave), EngineError> {
+        let resident = |kind: &SectionKind| self.resident_section(*kind).is_some() || !self.sections.contains_key(kind);
+        if kinds.iter().all(resident) {
+            return Ok((kinds.iter().map(|kind| self.resident_section(*kind)).collect(), after));
+        }
+        let read = try_join_all(kinds.iter().map(|kind| self.section(*kind, after, context))).await?;
+        let wave = read.iter().flatten().map(|(_, wave)| *wave).max().unwrap_or(after);
+        Ok((read.into_iter().map(|section| section.map(|(section, _)| section)).collect(), wave))
+    }
+
     /// The indexes of all sections.
     ///
     /// # Errors

@@ -16,7 +16,8 @@ pub(super) async fn run(
 ) -> Result<Reached, EngineError> {
     let mut watch = Watch::new(&traversal.limits, snapshot, context);
     let mut frontier: Arc<Frontier> = Arc::new(traversal.starts.iter().copied().collect());
-    let mut seen = Frontier::clone(&frontier);
+    let mut seen =
+        if traversal.visit == VisitPolicy::Global { Frontier::clone(&frontier) } else { Frontier::default() };
     let mut reached = Reached { wave: traversal.after, ..Reached::default() };
     let mut before: Cost = context.cost();
     watch.visited(frontier.len())?;

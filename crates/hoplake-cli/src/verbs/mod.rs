@@ -11,6 +11,7 @@ pub mod neighbors;
 pub mod path;
 mod paths;
 pub mod quickstart;
+pub mod serve;
 pub mod traverse;
 pub mod vacuum;
 pub mod verify;

@@ -1,0 +1,110 @@
+//! How many queries run at once, and how many may wait.
+//!
+//! Permits are given in the order in which they are asked for. Whoever finds the queue full, or waits in it too
+//! long, is told at once, so that a balancer or a client can go elsewhere while that still helps.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+use crate::{
+    Settings,
+    failure::{Failure, Reason},
+};
+
+/// The gate that every query passes.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    running: Arc<Semaphore>,
+    running_max: usize,
+    waiting: AtomicUsize,
+    waiting_max: usize,
+    wait: Duration,
+}
+
+/// Leaves the queue, however it is left.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Admission {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            running: Arc::new(Semaphore::new(settings.queries_max)),
+            running_max: settings.queries_max,
+            waiting: AtomicUsize::new(0),
+            waiting_max: settings.queue_max,
+            wait: settings.queue_wait(),
+        }
+    }
+
+    /// Waits for a place among those that run.
+    ///
+    /// # Errors
+    /// [`Reason::Busy`] if too many wait already, or it took too long.
+    pub(crate) async fn admit(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        if let Ok(permit) = self.running.clone().try_acquire_owned() {
+            return Ok(permit);
+        }
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.waiting_max {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            let message = format!("{} queries run and {} wait; try again later", self.running_max, self.waiting_max);
+            return Err(Failure::new(Reason::Busy, message));
+        }
+        let _waiting = Waiting(&self.waiting);
+        let Ok(permit) = timeout(self.wait, self.running.clone().acquire_owned()).await else {
+            let message = format!("no query ended within {} ms; try again later", self.wait.as_millis());
+            return Err(Failure::new(Reason::Busy, message));
+        };
+        Ok(permit.expect("the semaphore is never closed"))
+    }
+
+    /// Queries that run.
+    pub(crate) fn running(&self) -> usize {
+        self.running_max - self.running.available_permits()
+    }
+
+    /// Queries that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_queue_is_bounded_in_length_and_time() {
+        let settings = Settings { queries_max: 1, queue_max: 1, queue_wait_ms: 20, ..Settings::default() };
+        let gate = Arc::new(Admission::new(&settings));
+        let first = gate.admit().await.unwrap();
+        let second = tokio::spawn({
+            let gate = gate.clone();
+            async move { gate.admit().await.map(drop) }
+        });
+        while gate.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let full = gate.admit().await.unwrap_err();
+        assert!(full.message.contains("1 queries run and 1 wait"), "{full}");
+        let late = second.await.unwrap().unwrap_err();
+        assert_eq!((late.reason, gate.waiting(), gate.running()), (Reason::Busy, 0, 1));
+        drop(first);
+        assert_eq!(gate.running(), 0);
+        gate.admit().await.unwrap();
+    }
+}

@@ -1,0 +1,283 @@
+//! One request, from its headers to its line in the log.
+//!
+//! A call holds its place among the queries that run until it is dropped or [`Call::leave`]s it. Dropping it before
+//! it is finished is what a client does that hangs up; it is logged as CANCELLED.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use axum::http::HeaderMap;
+use hoplake::{Graph, Limits, Query};
+use tokio::sync::OwnedSemaphorePermit;
+use tracing::{Level, Span};
+
+use super::{Asked, GraphRef, Service, bounds::Bounds};
+use crate::{
+    LimitSettings,
+    catalog::OpenGraph,
+    cost::Spent,
+    failure::{Failure, Reason},
+    telemetry,
+};
+
+/// How a request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Grpc,
+    Http,
+}
+
+impl Protocol {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Grpc => "grpc",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// The header that names a request; it is made up if the client sends none.
+pub(crate) const REQUEST_ID: &str = "x-request-id";
+/// The longest name of a request that is taken over, in bytes.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// One request.
+pub(crate) struct Call {
+    pub(crate) service: Arc<Service>,
+    /// Names it in the log, and to the client.
+    pub(crate) id: String,
+    /// For what lies below the call in traces.
+    pub(crate) span: Span,
+    /// What it took so far.
+    pub(crate) spent: Spent,
+    protocol: Protocol,
+    name: &'static str,
+    graph: String,
+    pub(crate) bounds: Bounds,
+    trusted: bool,
+    permit: Option<OwnedSemaphorePermit>,
+    finished: bool,
+}
+
+impl Call {
+    /// Reads what the headers say; judges nothing yet.
+    pub(crate) fn begin(service: &Arc<Service>, protocol: Protocol, name: &'static str, headers: &HeaderMap) -> Self {
+        let mut bounds = Bounds::begin(&service.lifecycle);
+        if let Some(timeout) = grpc_timeout(headers) {
+            bounds.shorten(timeout);
+        }
+        let id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).filter(|id| id.len() <= REQUEST_ID_BYTES_MAX);
+        let id = id.map_or_else(|| ulid::Ulid::generate().to_string(), str::to_owned);
+        let span = telemetry::traces::span_of(name, protocol.name(), &id, headers);
+        Self {
+            id,
+            span,
+            spent: Spent::default(),
+            protocol,
+            name,
+            graph: String::new(),
+            bounds,
+            trusted: is_trusted(service.settings.token.as_deref(), headers),
+            permit: None,
+            finished: false,
+            service: service.clone(),
+        }
+    }
+
+    /// Ends it so many milliseconds after it began, if nothing ends it before; 0 changes nothing.
+    pub(crate) fn limit_time(&mut self, time_ms: u64) {
+        self.bounds.shorten_ms(time_ms);
+    }
+
+    /// Lets it in: with the right token, at its turn.
+    ///
+    /// # Errors
+    /// [`Reason::Unauthenticated`], [`Reason::Busy`], [`Reason::Time`].
+    pub(crate) async fn enter(&mut self) -> Result<(), Failure> {
+        self.check_token()?;
+        let service = self.service.clone();
+        self.limit_time(service.settings.limits.time_ms);
+        self.permit = Some(self.bounded(service.admission.admit()).await?);
+        Ok(())
+    }
+
+    /// Refuses it without the right token.
+    ///
+    /// # Errors
+    /// [`Reason::Unauthenticated`].
+    pub(crate) fn check_token(&self) -> Result<(), Failure> {
+        let refusal = || {
+            let message = "this server wants a token: send the header authorization: Bearer TOKEN";
+            Failure::new(Reason::Unauthenticated, message)
+        };
+        self.trusted.then_some(()).ok_or_else(refusal)
+    }
+
+    /// Lets it in and opens its graph.
+    ///
+    /// # Errors
+    /// As [`Self::enter`]; that there is no such graph; the store's.
+    pub(crate) async fn graph(&mut self, graph: &GraphRef) -> Result<Arc<OpenGraph>, Failure> {
+        self.graph.clone_from(&graph.name);
+        self.enter().await?;
+        let catalog = self.service.catalog.clone();
+        self.bounded(catalog.acquire(&graph.name, graph.version)).await
+    }
+
+    /// It is about this graph.
+    pub(crate) fn about(&mut self, graph: &str) {
+        graph.clone_into(&mut self.graph);
+    }
+
+    /// Gives its place to the next; the answer is there and waits only for the client.
+    pub(crate) fn leave(&mut self) {
+        self.permit = None;
+    }
+
+    /// Waits for `work` until the deadline, or until the server ends. Dropping the work ends it.
+    pub(crate) async fn bounded<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        self.bounds.bounded(work).await
+    }
+
+    /// The limits of the engine: the server's, or less if the client asks for less.
+    pub(crate) fn limits(&self, asked: &Asked) -> Limits {
+        Limits { timeout: self.bounds.left(), ..asked.within(&self.service.settings.limits) }
+    }
+
+    /// Enters what a query took, and says it in its failure.
+    pub(crate) fn settle<T>(
+        &mut self,
+        query: &Query,
+        graph: &Graph,
+        outcome: Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let spent = Spent::of(&query.cost(), graph.prices());
+        self.settle_spent(spent, outcome)
+    }
+
+    /// As [`Self::settle`], for a part of a query.
+    pub(crate) fn settle_spent<T>(&mut self, spent: Spent, outcome: Result<T, Failure>) -> Result<T, Failure> {
+        self.spent = spent;
+        outcome.map_err(|failure| Failure { spent: Some(spent), ..failure })
+    }
+
+    /// Writes its line.
+    pub(crate) fn finish<T>(&mut self, outcome: &Result<T, Failure>) {
+        match outcome {
+            Ok(_) => self.log("OK", None),
+            Err(failure) => self.log(failure.reason.name(), Some(failure)),
+        }
+    }
+
+    fn log(&mut self, status: &'static str, failure: Option<&Failure>) {
+        self.finished = true;
+        self.permit = None;
+        let (time, protocol) = (self.bounds.begun.elapsed(), self.protocol.name());
+        self.service.metrics.request(protocol, self.name, status, time, &self.spent);
+        telemetry::traces::end(&self.span, status, failure, &self.spent);
+        let (id, graph, call, Spent { waves, requests, bytes, cache_hits, usd, .. }) =
+            (&self.id, &self.graph, self.name, self.spent);
+        let time_us = time.as_micros() as u64;
+        let error = failure.map(|failure| failure.message.as_str());
+        macro_rules! line {
+            ($level:expr) => {
+                tracing::event!(target: "hoplake::requests", parent: None, $level, id, graph, protocol, call, status,
+                    time_us, waves, requests, bytes, cache_hits, usd, error)
+            };
+        }
+        match failure.map(|failure| failure.reason) {
+            Some(Reason::Corrupt | Reason::Internal) => line!(Level::ERROR),
+            Some(Reason::Unavailable) => line!(Level::WARN),
+            _ => line!(Level::INFO),
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.log("CANCELLED", None);
+        }
+    }
+}
+
+impl Asked {
+    /// Without the time, which runs from the beginning of a call.
+    pub(crate) fn within(&self, own: &LimitSettings) -> Limits {
+        Limits {
+            timeout: None,
+            vertices_max: least(self.vertices_max, own.vertices_max),
+            requests_max: least(self.requests_max, own.requests_max),
+            bytes_max: least(self.bytes_max, own.bytes_max),
+            usd_max: [self.usd_max, own.usd_max].into_iter().filter(|usd| *usd > 0.0).reduce(f64::min),
+        }
+    }
+}
+
+fn least(asked: u64, own: u64) -> Option<u64> {
+    [asked, own].into_iter().filter(|limit| *limit > 0).min()
+}
+
+/// Whether the headers bring the token, in a time that does not depend on how much of it is right.
+fn is_trusted(token: Option<&str>, headers: &HeaderMap) -> bool {
+    let Some(token) = token else { return true };
+    let brought = headers.get("authorization").and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    brought.is_some_and(|brought| {
+        let differences = brought.iter().zip(token.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
+        differences == 0 && brought.len() == token.len()
+    })
+}
+
+/// The deadline of a gRPC client, less a twentieth (at most 20 ms) for the answer's way: what the query took until
+/// then must still reach it.
+fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let number: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    let timeout = match unit {
+        "H" => Duration::from_secs(number * 3_600),
+        "M" => Duration::from_secs(number * 60),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    };
+    Some(timeout - (timeout / 20).min(Duration::from_millis(20)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())])
+    }
+
+    #[test]
+    fn deadlines_leave_time_for_the_answer() {
+        let timeout = |text| grpc_timeout(&headers("grpc-timeout", text));
+        assert_eq!(timeout("2S"), Some(Duration::from_millis(1_980)));
+        assert_eq!(timeout("100m"), Some(Duration::from_millis(95)));
+        for wrong in ["", "m", "100", "1x", "123456789m", "-1S", "1é"] {
+            assert_eq!(timeout(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_the_whole_token_is_trusted() {
+        let trusted = |value| is_trusted(Some("secret"), &headers("authorization", value));
+        assert!(trusted("Bearer secret"));
+        for wrong in ["Bearer secre", "Bearer secret2", "secret", "Basic secret", "Bearer "] {
+            assert!(!trusted(wrong), "{wrong}");
+        }
+        assert!(is_trusted(None, &HeaderMap::new()) && !is_trusted(Some("secret"), &HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_client_can_ask_only_for_less() {
+        assert_eq!(
+            (least(0, 0), least(5, 0), least(0, 7), least(5, 7), least(9, 7)),
+            (None, Some(5), Some(7), Some(5), Some(7))
+        );
+    }
+}

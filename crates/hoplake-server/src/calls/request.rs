@@ -1,0 +1,96 @@
+//! Requests, as both protocols understand them.
+
+use hoplake::{Hop, Key, Strategy, VisitPolicy};
+
+/// Which graph; version 0 is the newest that is open.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct GraphRef {
+    pub(crate) name: String,
+    pub(crate) version: u64,
+}
+
+/// A vertex, by what the client has at hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum VertexName {
+    /// The engine's 64 bits.
+    Id(u64),
+    /// A label and a key of the label's type.
+    Key(String, Key),
+    /// `Person:933`, to be read as the label's type.
+    Text(String),
+}
+
+/// The limits that a client asks for; 0 asks for none.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Asked {
+    pub(crate) time_ms: u64,
+    pub(crate) vertices_max: u64,
+    pub(crate) requests_max: u64,
+    pub(crate) bytes_max: u64,
+    pub(crate) usd_max: f64,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct NeighborsQuery {
+    pub(crate) vertices: Vec<VertexName>,
+    pub(crate) hop: Hop,
+    pub(crate) keys: bool,
+    pub(crate) limits: Asked,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct PropertiesQuery {
+    pub(crate) vertices: Vec<VertexName>,
+    pub(crate) select: Vec<String>,
+    pub(crate) limits: Asked,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct TraversalSpec {
+    pub(crate) starts: Vec<VertexName>,
+    pub(crate) hops: Vec<Hop>,
+    pub(crate) strategy: Strategy,
+    pub(crate) visit: VisitPolicy,
+    /// 0 is the server's choice.
+    pub(crate) parallelism: usize,
+    pub(crate) limits: Asked,
+}
+
+/// What comes of each vertex of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// Its id.
+    Ids,
+    /// Its id, its key and these properties.
+    Rows(Vec<String>),
+    /// Nothing.
+    Nothing,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct TraverseQuery {
+    pub(crate) spec: TraversalSpec,
+    pub(crate) output: Output,
+    /// Vertices to return; 0 is as many as the server allows.
+    pub(crate) limit: usize,
+    pub(crate) all_depths: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct PathsQuery {
+    pub(crate) spec: TraversalSpec,
+    /// Walks to return; 0 is as many as the server allows.
+    pub(crate) limit: usize,
+    pub(crate) keys: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct ShortestPathQuery {
+    pub(crate) from: VertexName,
+    pub(crate) to: VertexName,
+    pub(crate) hop: Hop,
+    /// 0 is the default.
+    pub(crate) depth_max: usize,
+    pub(crate) keys: bool,
+    pub(crate) limits: Asked,
+}

@@ -1,0 +1,163 @@
+//! Traversals that the client steers: open, next neighbours, close.
+//!
+//! One pins the version of its graph, and has one account and one set of limits over all its steps. Steps of one
+//! traversal come one after another. One that nobody uses is closed after a while.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, Instant},
+};
+
+use hoplake::{Hop, Limits, Query};
+
+use super::{
+    Asked, Call, GraphRef, Neighbors, VertexName,
+    neighbors::{check_limits, edges_of},
+};
+use crate::{
+    catalog::OpenGraph,
+    cost::Spent,
+    failure::{Failure, Reason},
+};
+
+/// A traversal that was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Opened {
+    pub(crate) id: String,
+    pub(crate) version: u64,
+    pub(crate) idle_ms: u64,
+}
+
+/// A step.
+#[derive(Debug, Clone)]
+pub(crate) struct NextQuery {
+    pub(crate) id: String,
+    pub(crate) vertices: Vec<VertexName>,
+    pub(crate) hop: Hop,
+    pub(crate) keys: bool,
+}
+
+/// The account of a traversal that was closed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Closed {
+    pub(crate) spent: Spent,
+    pub(crate) vertices: u64,
+}
+
+struct Steered {
+    open: Arc<OpenGraph>,
+    limits: Limits,
+    time_ms: u64,
+    steps: tokio::sync::Mutex<Steps>,
+    used: Mutex<Instant>,
+}
+
+struct Steps {
+    query: Query,
+    /// Vertices that the steps went on from.
+    vertices: u64,
+}
+
+impl Steered {
+    fn touch(&self) {
+        *self.used.lock().expect("no thread panics with the time") = Instant::now();
+    }
+
+    fn idle(&self) -> Duration {
+        self.used.lock().expect("no thread panics with the time").elapsed()
+    }
+}
+
+/// All that are open.
+#[derive(Default)]
+pub(crate) struct Traversals(Mutex<HashMap<String, Arc<Steered>>>);
+
+impl Traversals {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Steered>>> {
+        self.0.lock().expect("no thread panics with the traversals")
+    }
+
+    /// How many are open.
+    pub(crate) fn len(&self) -> usize {
+        self.all().len()
+    }
+
+    fn get(&self, id: &str) -> Result<Arc<Steered>, Failure> {
+        self.all().get(id).cloned().ok_or_else(|| unknown(id))
+    }
+
+    /// Closes those that nobody used for so long.
+    pub(crate) fn close_idle(&self, idle: Duration) {
+        self.all().retain(|_, steered| Arc::strong_count(steered) > 1 || steered.idle() < idle);
+    }
+}
+
+fn unknown(id: &str) -> Failure {
+    let message = format!("no traversal {id:?} is open on this server: it was closed, or nobody used it for too long");
+    Failure::new(Reason::NotFound, message)
+}
+
+/// Opens a traversal.
+pub(crate) async fn open(call: &mut Call, graph: &GraphRef, limits: &Asked) -> Result<Opened, Failure> {
+    let open = call.graph(graph).await?;
+    let settings = &call.service.settings;
+    let id = ulid::Ulid::generate().to_string();
+    let steps = Steps { query: open.graph.query(), vertices: 0 };
+    let version = open.graph.version();
+    let steered = Steered {
+        limits: limits.within(&settings.limits),
+        time_ms: limits.time_ms,
+        steps: steps.into(),
+        used: Mutex::new(Instant::now()),
+        open,
+    };
+    let mut all = call.service.traversals.all();
+    if all.len() >= settings.traversals_max {
+        let message = format!("{} traversals are open; close one, or try again later", all.len());
+        return Err(Failure::new(Reason::Busy, message));
+    }
+    all.insert(id.clone(), Arc::new(steered));
+    Ok(Opened { id, version, idle_ms: settings.traversal_idle_ms })
+}
+
+/// The edges of a hop from the vertices that the client goes on from.
+pub(crate) async fn next_neighbors(call: &mut Call, asked: &NextQuery) -> Result<Neighbors, Failure> {
+    call.check_token()?;
+    let steered = call.service.traversals.get(&asked.id)?;
+    call.about(&steered.open.name);
+    call.limit_time(steered.time_ms);
+    call.enter().await?;
+    call.service.check_batch(&asked.vertices)?;
+    let graph = &steered.open.graph;
+    let mut steps = call.bounded(async { Ok(steered.steps.lock().await) }).await?;
+    steered.touch();
+    let before = steps.query.cost();
+    let outcome = call.bounded(step(&steered, &mut steps, asked)).await;
+    steered.touch();
+    let spent = Spent::since(&steps.query, &before, graph.prices());
+    let (edges, keys) = call.settle_spent(spent, outcome)?;
+    Ok(Neighbors { edges, keys, spent, open: steered.open.clone() })
+}
+
+async fn step(
+    steered: &Steered,
+    steps: &mut Steps,
+    asked: &NextQuery,
+) -> Result<(Vec<hoplake::Neighbour>, Option<Vec<hoplake::Key>>), Failure> {
+    let graph = &steered.open.graph;
+    steps.vertices += asked.vertices.len() as u64;
+    // The account is the traversal's: a step that begins beyond a limit does not begin.
+    check_limits(graph, &steps.query, steps.vertices as usize, &steered.limits)?;
+    let unbounded = Limits { vertices_max: None, ..steered.limits };
+    edges_of(graph, &mut steps.query, &asked.vertices, &asked.hop, asked.keys, &unbounded).await
+}
+
+/// Closes a traversal.
+pub(crate) async fn close(call: &mut Call, id: &str) -> Result<Closed, Failure> {
+    call.check_token()?;
+    let steered = call.service.traversals.all().remove(id).ok_or_else(|| unknown(id))?;
+    call.about(&steered.open.name);
+    let steps = call.bounded(async { Ok(steered.steps.lock().await) }).await?;
+    Ok(Closed { spent: Spent::of(&steps.query.cost(), steered.open.graph.prices()), vertices: steps.vertices })
+}

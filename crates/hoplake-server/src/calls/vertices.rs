@@ -1,0 +1,139 @@
+//! From the names of vertices to vertices.
+
+use hoplake::{Graph, Key, LabelId, Query, StartKey, VertexId};
+
+use super::{Service, VertexName};
+use crate::failure::{Failure, Reason};
+
+/// A vertex that is known, or has still to be looked up.
+#[derive(Debug, Clone)]
+pub(super) enum Named {
+    Vertex(VertexId),
+    Key(String, Key),
+}
+
+impl Named {
+    /// As the facade takes the starts of a whole traversal.
+    pub(super) fn start(&self) -> Option<StartKey> {
+        match self {
+            Self::Vertex(_) => None,
+            Self::Key(label, key) => Some(StartKey { label: label.clone(), key: key.to_string() }),
+        }
+    }
+}
+
+/// The id of a vertex on the wire: its label in the upper 16 bits, its ordinal below.
+pub(crate) fn raw_id(vertex: VertexId) -> u64 {
+    u64::from(vertex.label().0) << 48 | vertex.ordinal()
+}
+
+fn vertex_of(raw: u64) -> VertexId {
+    let label = LabelId((raw >> 48) as u16);
+    VertexId::new(label, raw & VertexId::ORDINAL_MAX).expect("48 bits are an ordinal")
+}
+
+/// Reads the id that JSON has: `3:17`.
+pub(crate) fn parse_id(text: &str) -> Option<u64> {
+    let (label, ordinal) = text.split_once(':')?;
+    VertexId::new(LabelId(label.parse().ok()?), ordinal.parse().ok()?).map(raw_id)
+}
+
+impl Service {
+    /// Refuses a request that names too many.
+    pub(super) fn check_batch(&self, names: &[VertexName]) -> Result<(), Failure> {
+        let most = self.settings.limits.batch_max;
+        if names.len() > most {
+            let message = format!("{} vertices are named, and a request may name {most}; send several", names.len());
+            return Err(Failure::invalid(message));
+        }
+        Ok(())
+    }
+}
+
+/// Holds names against the schema.
+///
+/// # Errors
+/// [`Reason::NotFound`] if there is no such label or position, [`Reason::Invalid`] if a key is of the wrong type.
+pub(super) fn resolve(graph: &Graph, names: &[VertexName]) -> Result<Vec<Named>, Failure> {
+    names.iter().map(|name| resolve_one(graph, name)).collect()
+}
+
+fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
+    match name {
+        VertexName::Id(raw) => {
+            let vertex = vertex_of(*raw);
+            let count = graph.manifest().vertex_counts.get(usize::from(vertex.label().0));
+            if count.is_none_or(|count| vertex.ordinal() >= *count) {
+                let message = format!("version {} of the graph has no vertex with id {vertex}", graph.version());
+                return Err(Failure::new(Reason::NotFound, message));
+            }
+            Ok(Named::Vertex(vertex))
+        }
+        VertexName::Key(label, key) => {
+            // The schema may not have the label: looking up says so.
+            let known = graph.schema().vertex_labels.iter().find(|known| known.name == *label);
+            if let Some(known) = known.filter(|known| known.key_type != key.key_type()) {
+                let message = format!("keys of {label} are {}, but {key} is {}", known.key_type, key.key_type());
+                return Err(Failure::invalid(message));
+            }
+            Ok(Named::Key(label.clone(), key.clone()))
+        }
+        VertexName::Text(text) => {
+            let StartKey { label, key } = text.parse()?;
+            let known = graph.schema().vertex_labels.iter().find(|known| known.name == label);
+            let Some(known) = known else { return Ok(Named::Key(label, Key::String(key))) };
+            let wrong = || Failure::invalid(format!("{key:?} is no key of {label}, whose keys are {}", known.key_type));
+            Ok(Named::Key(label.clone(), Key::parse(&key, known.key_type).ok_or_else(wrong)?))
+        }
+    }
+}
+
+/// The vertices, in the order of their names; `None` where there is none. At most one wave.
+pub(super) async fn find(query: &mut Query, named: &[Named]) -> Result<Vec<Option<VertexId>>, Failure> {
+    let key = |named: &Named| match named {
+        Named::Vertex(_) => None,
+        Named::Key(label, key) => Some((label.clone(), key.clone())),
+    };
+    let keys: Vec<_> = named.iter().filter_map(key).collect();
+    let keys: Vec<_> = keys.iter().map(|(label, key)| (label.as_str(), key.clone())).collect();
+    let found = if keys.is_empty() { Vec::new() } else { query.vertices(&keys).await? };
+    let mut found = found.into_iter();
+    let each = named.iter().map(|named| match named {
+        Named::Vertex(vertex) => Some(*vertex),
+        Named::Key(..) => found.next().flatten(),
+    });
+    Ok(each.collect())
+}
+
+/// The vertices, all of which must be there.
+///
+/// # Errors
+/// [`Reason::NotFound`] that names the first that is not.
+pub(super) async fn find_all(query: &mut Query, named: &[Named]) -> Result<Vec<VertexId>, Failure> {
+    let found = find(query, named).await?;
+    let each = named.iter().zip(found).map(|(named, vertex)| {
+        vertex.ok_or_else(|| {
+            let (label, key) = match named {
+                Named::Key(label, key) => (label.as_str(), key.to_string()),
+                Named::Vertex(vertex) => ("vertex", vertex.to_string()),
+            };
+            Failure::new(Reason::NotFound, format!("there is no {label} with key {key}"))
+        })
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_written_and_read_alike() {
+        let vertex = VertexId::new(LabelId(3), 17).unwrap();
+        assert_eq!(vertex_of(raw_id(vertex)), vertex);
+        assert_eq!(parse_id(&vertex.to_string()), Some(raw_id(vertex)));
+        for wrong in ["", "3", "3:", ":3", "70000:1", "1:281474976710656", "1:-1", "a:b"] {
+            assert_eq!(parse_id(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The graphs that are open, and how others become so.
+//!
+//! A graph is opened by its first use. All who ask meanwhile wait for that one opening; it is a task of its own, so
+//! that it goes on if the first who asked leaves. A failure is everyone's who waited, and is forgotten then.
+//!
+//! A graph is *in use* while somebody holds its [`OpenGraph`]. Others are closed when they were not used for a
+//! while, or when the room is needed.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, Instant},
+};
+
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared, ready},
+};
+use hoplake::{ErrorKind, Graph, OpenSettings, ReadSettings, Store};
+
+use crate::{
+    Settings,
+    failure::{Failure, Reason},
+    names::{Source, check_name},
+    telemetry::metrics::Metrics,
+};
+
+/// Opens the store at a URL; tests bring stores of their own.
+pub type StoreOpener = Arc<dyn Fn(&str) -> Result<Store, hoplake::Error> + Send + Sync>;
+
+/// A graph that is open for as long as somebody holds this.
+#[derive(Debug)]
+pub(crate) struct OpenGraph {
+    /// The name it was asked for by.
+    pub(crate) name: String,
+    /// The graph, at one version.
+    pub(crate) graph: Graph,
+}
+
+type Opening = Shared<BoxFuture<'static, Result<Arc<OpenGraph>, Failure>>>;
+
+/// A name and a version; 0 is the newest.
+type SlotKey = (String, u64);
+
+struct Slot {
+    opening: Opening,
+    used: Instant,
+    looked: Instant,
+}
+
+impl Slot {
+    fn new(opening: Opening) -> Self {
+        Self { opening, used: Instant::now(), looked: Instant::now() }
+    }
+
+    fn open(&self) -> Option<&Arc<OpenGraph>> {
+        self.opening.peek().and_then(|outcome| outcome.as_ref().ok())
+    }
+
+    /// Whether somebody but the slot holds it, or is about to.
+    fn in_use(&self) -> bool {
+        self.open().is_none_or(|graph| Arc::strong_count(graph) > 1)
+    }
+}
+
+/// All graphs of a server.
+pub(crate) struct Catalog {
+    sources: Vec<Source>,
+    opener: StoreOpener,
+    read: ReadSettings,
+    open_max: usize,
+    idle: Duration,
+    refresh: Option<Duration>,
+    slots: Mutex<HashMap<SlotKey, Slot>>,
+    metrics: Arc<Metrics>,
+}
+
+impl Catalog {
+    /// No graph is open yet.
+    ///
+    /// # Errors
+    /// [`Reason::Invalid`] if an entry of `settings.graphs` cannot be read.
+    pub(crate) fn new(settings: &Settings, opener: StoreOpener, metrics: Arc<Metrics>) -> Result<Self, Failure> {
+        let sources = settings.graphs.iter().map(|source| source.parse()).collect::<Result<_, _>>()?;
+        Ok(Self {
+            sources,
+            opener,
+            read: ReadSettings { cache_bytes_max: settings.cache_bytes_per_graph, ..ReadSettings::default() },
+            open_max: settings.graphs_open_max,
+            idle: settings.graph_idle(),
+            refresh: settings.refresh(),
+            slots: Mutex::default(),
+            metrics,
+        })
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<SlotKey, Slot>> {
+        self.slots.lock().expect("no thread panics with the slots")
+    }
+
+    /// The graph of this name, opened if need be; `version` 0 is the newest.
+    ///
+    /// # Errors
+    /// [`Reason::Invalid`] if it is no name, [`Reason::NotFound`] if there is no such graph, [`Reason::Busy`] if
+    /// there is no room for one more; the store's.
+    pub(crate) async fn acquire(self: &Arc<Self>, name: &str, version: u64) -> Result<Arc<OpenGraph>, Failure> {
+        let opening = {
+            let mut slots = self.slots();
+            // The newest is often open when its number is asked for.
+            let newest = version > 0 && slots.get(&(name.to_owned(), 0)).is_some_and(|slot| is_version(slot, version));
+            let key = (name.to_owned(), if newest { 0 } else { version });
+            match slots.get_mut(&key) {
+                Some(slot) => {
+                    slot.used = Instant::now();
+                    if let Some(graph) = slot.open().cloned() {
+                        self.refresh_if_due(slot, &key);
+                        return Ok(graph);
+                    }
+                    slot.opening.clone()
+                }
+                None => {
+                    check_name(name)?;
+                    self.make_room(&mut slots)?;
+                    let opening = self.clone().begin_opening(key.clone());
+                    slots.insert(key, Slot::new(opening.clone()));
+                    opening
+                }
+            }
+        };
+        opening.await
+    }
+
+    /// Opens in a task of its own; a failure gives its slot back.
+    fn begin_opening(self: Arc<Self>, key: SlotKey) -> Opening {
+        let opening = tokio::spawn(async move {
+            let opened = self.open(&key).await;
+            if opened.is_err() {
+                self.slots().remove(&key);
+            }
+            opened
+        });
+        let failed = |error| Failure::new(Reason::Internal, format!("opening a graph broke off: {error}"));
+        opening.map(move |joined| joined.unwrap_or_else(|error| Err(failed(error)))).boxed().shared()
+    }
+
+    async fn open(&self, (name, version): &SlotKey) -> Result<Arc<OpenGraph>, Failure> {
+        let settings = OpenSettings {
+            version: (*version > 0).then_some(*version),
+            read: self.read.clone(),
+            ..OpenSettings::default()
+        };
+        let mut missing = None;
+        for place in self.sources.iter().flat_map(|source| source.places(name)) {
+            let begun = Instant::now();
+            match Graph::open_with((self.opener)(&place)?, &settings).await {
+                Ok(graph) => {
+                    self.metrics.graph_opened();
+                    let (version, waves, time_ms) =
+                        (graph.version(), graph.open_cost().waves, begun.elapsed().as_millis() as u64);
+                    tracing::info!(graph = name, version, url = place, waves, time_ms, "graph opened");
+                    return Ok(Arc::new(OpenGraph { name: name.clone(), graph }));
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => missing = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let version = if *version > 0 { format!(" with version {version}") } else { String::new() };
+        let why = missing.map(|error| format!(": {error}")).unwrap_or_default();
+        Err(Failure::new(Reason::NotFound, format!("there is no graph {name:?}{version}{why}")))
+    }
+
+    /// Closes the graph that was not used for longest, if there is no room for one more.
+    fn make_room(&self, slots: &mut HashMap<SlotKey, Slot>) -> Result<(), Failure> {
+        if slots.len() < self.open_max {
+            return Ok(());
+        }
+        let unused = slots.iter().filter(|(_, slot)| !slot.in_use()).min_by_key(|(_, slot)| slot.used);
+        let Some(key) = unused.map(|(key, _)| key.clone()) else {
+            let message = format!("{} graphs are open and all in use; try again later", self.open_max);
+            return Err(Failure::new(Reason::Busy, message));
+        };
+        self.close(slots, &key, "room is needed");
+        Ok(())
+    }
+
+    fn close(&self, slots: &mut HashMap<SlotKey, Slot>, key: &SlotKey, why: &str) {
+        if slots.remove(key).is_some() {
+            self.metrics.graph_closed();
+            tracing::info!(graph = key.0, why, "graph closed");
+        }
+    }
+
+    /// Looks for a newer version beside the query that found it due.
+    fn refresh_if_due(self: &Arc<Self>, slot: &mut Slot, key: &SlotKey) {
+        let due = self.refresh.is_some_and(|refresh| slot.looked.elapsed() >= refresh);
+        if key.1 > 0 || !due {
+            return;
+        }
+        // Now, so that those who come meanwhile do not look too.
+        slot.looked = Instant::now();
+        let (catalog, key) = (self.clone(), key.clone());
+        tokio::spawn(async move { catalog.look_for_newer(key).await });
+    }
+
+    async fn look_for_newer(self: Arc<Self>, key: SlotKey) {
+        let opened = self.open(&key).await;
+        let mut slots = self.slots();
+        match opened {
+            Err(failure) if failure.reason == Reason::NotFound => self.close(&mut slots, &key, "it is gone"),
+            Err(failure) => tracing::warn!(graph = key.0, %failure, "could not look for a newer version"),
+            Ok(new) => {
+                let slot = slots.get_mut(&key).filter(|slot| !is_version(slot, new.graph.version()));
+                if let Some(slot) = slot {
+                    slot.opening = ready(Ok(new)).boxed().shared();
+                    // A shared future tells its outcome once it was asked.
+                    let _ = slot.opening.clone().now_or_never();
+                    slot.looked = Instant::now();
+                }
+                self.metrics.graph_closed();
+            }
+        }
+    }
+
+    /// Closes what was not used for too long.
+    pub(crate) fn close_idle(&self) {
+        let mut slots = self.slots();
+        let idle = |slot: &Slot| !slot.in_use() && slot.used.elapsed() >= self.idle;
+        let keys: Vec<_> = slots.iter().filter(|(_, slot)| idle(slot)).map(|(key, _)| key.clone()).collect();
+        keys.iter().for_each(|key| self.close(&mut slots, key, "nobody used it"));
+    }
+
+    /// The names of graphs that are open or were named at the start, in order.
+    pub(crate) fn names(&self) -> Vec<(String, bool)> {
+        let slots = self.slots();
+        let open = slots.iter().filter(|(_, slot)| slot.open().is_some()).map(|((name, _), _)| (name.clone(), true));
+        let named = self.sources.iter().filter_map(|source| Some((source.name()?.to_owned(), false)));
+        let mut names: Vec<_> = open.chain(named).collect();
+        // Open ones first within a name, so that they stay.
+        names.sort_by(|a, b| (&a.0, !a.1).cmp(&(&b.0, !b.1)));
+        names.dedup_by(|later, first| later.0 == first.0);
+        names
+    }
+}
+
+fn is_version(slot: &Slot, version: u64) -> bool {
+    slot.open().is_some_and(|open| open.graph.version() == version)
+}

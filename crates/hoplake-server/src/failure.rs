@@ -1,0 +1,174 @@
+//! Why a call failed, and what each protocol says of it. The one place that knows both sets of statuses.
+
+use std::{collections::HashMap, time::Duration};
+
+use axum::http::StatusCode;
+use hoplake::{Error, ErrorKind};
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+use crate::cost::Spent;
+
+/// What kind of failure, finer than the facade's kinds where a server adds its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The request is wrong.
+    Invalid,
+    /// Its body is too large.
+    TooLarge,
+    /// Its place has other methods of HTTP.
+    Method,
+    /// It brought no token, or a wrong one.
+    Unauthenticated,
+    /// What was named is not there.
+    NotFound,
+    /// Another writer was faster.
+    Conflict,
+    /// The query reached a limit on vertices, requests, bytes or dollars.
+    Limit,
+    /// Its time is over.
+    Time,
+    /// The server has enough to do.
+    Busy,
+    /// The store cannot be reached.
+    Unavailable,
+    /// The server is about to end.
+    ShuttingDown,
+    /// Stored bytes are damaged.
+    Corrupt,
+    /// A mistake in Hoplake.
+    Internal,
+}
+
+impl Reason {
+    /// Its name in both protocols, the status of HTTP, that of gRPC, and a title.
+    fn on_the_wire(self) -> (&'static str, StatusCode, Code, &'static str) {
+        use StatusCode as Http;
+        match self {
+            Self::Invalid => ("INVALID", Http::BAD_REQUEST, Code::InvalidArgument, "The request is wrong"),
+            Self::TooLarge => ("TOO_LARGE", Http::PAYLOAD_TOO_LARGE, Code::OutOfRange, "The request is too large"),
+            Self::Method => {
+                ("METHOD", Http::METHOD_NOT_ALLOWED, Code::Unimplemented, "This method is not for this place")
+            }
+            Self::Unauthenticated => {
+                ("UNAUTHENTICATED", Http::UNAUTHORIZED, Code::Unauthenticated, "A token is needed")
+            }
+            Self::NotFound => ("NOT_FOUND", Http::NOT_FOUND, Code::NotFound, "There is no such thing"),
+            Self::Conflict => ("CONFLICT", Http::CONFLICT, Code::Aborted, "Another writer was faster"),
+            // Not 429: the same question meets the same limit again.
+            Self::Limit => ("LIMIT", Http::UNPROCESSABLE_ENTITY, Code::ResourceExhausted, "The query reached a limit"),
+            Self::Time => ("TIME", Http::GATEWAY_TIMEOUT, Code::DeadlineExceeded, "The query ran out of time"),
+            Self::Busy => ("BUSY", Http::TOO_MANY_REQUESTS, Code::ResourceExhausted, "The server is busy"),
+            Self::Unavailable => {
+                ("UNAVAILABLE", Http::SERVICE_UNAVAILABLE, Code::Unavailable, "The store is unavailable")
+            }
+            Self::ShuttingDown => {
+                ("SHUTTING_DOWN", Http::SERVICE_UNAVAILABLE, Code::Unavailable, "The server is shutting down")
+            }
+            Self::Corrupt => ("CORRUPT", Http::INTERNAL_SERVER_ERROR, Code::DataLoss, "Stored bytes are damaged"),
+            Self::Internal => ("INTERNAL", Http::INTERNAL_SERVER_ERROR, Code::Internal, "A mistake in Hoplake"),
+        }
+    }
+
+    /// Its name in both protocols.
+    pub fn name(self) -> &'static str {
+        self.on_the_wire().0
+    }
+
+    /// The status of HTTP.
+    pub fn http(self) -> StatusCode {
+        self.on_the_wire().1
+    }
+
+    /// The status of gRPC.
+    pub fn grpc(self) -> Code {
+        self.on_the_wire().2
+    }
+
+    /// What it means, in a few words.
+    pub fn title(self) -> &'static str {
+        self.on_the_wire().3
+    }
+
+    /// After how long to try again, if that is all there is to do.
+    pub fn retry_after(self) -> Option<Duration> {
+        matches!(self, Self::Busy | Self::ShuttingDown).then_some(Duration::from_secs(1))
+    }
+}
+
+/// Why a call failed: a reason to act on, a sentence to read, and what the query took until then.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// What kind.
+    pub reason: Reason,
+    /// A sentence.
+    pub message: String,
+    /// What was spent, if the query had begun.
+    pub spent: Option<Spent>,
+}
+
+impl Failure {
+    /// A failure of this kind.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), spent: None }
+    }
+
+    /// The request is wrong.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Reason::Invalid, message)
+    }
+
+    /// The server is about to end.
+    pub(crate) fn shutting_down() -> Self {
+        Self::new(Reason::ShuttingDown, "the server is shutting down; ask another, or try again")
+    }
+
+    /// For gRPC, with details that any client library can read.
+    pub(crate) fn status(&self) -> Status {
+        let spent = self.spent.as_ref().map(Spent::pairs).unwrap_or_default();
+        let metadata: HashMap<String, String> = spent.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        let mut details = ErrorDetails::with_error_info(self.reason.name(), "hoplake", metadata);
+        if let Some(delay) = self.reason.retry_after() {
+            details.set_retry_info(Some(delay));
+        }
+        Status::with_error_details(self.reason.grpc(), &self.message, details)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let reason = match error.kind() {
+            ErrorKind::Invalid => Reason::Invalid,
+            ErrorKind::NotFound => Reason::NotFound,
+            ErrorKind::Conflict => Reason::Conflict,
+            ErrorKind::Unavailable => Reason::Unavailable,
+            // Whether it was time is for the call to say, which knows when it began.
+            ErrorKind::Limit => Reason::Limit,
+            ErrorKind::Corrupt => Reason::Corrupt,
+            ErrorKind::Internal => Reason::Internal,
+        };
+        Self::new(reason, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic_types::StatusExt;
+
+    use super::*;
+
+    #[test]
+    fn a_status_says_what_was_spent_and_when_to_come_back() {
+        let spent = Spent { requests: 3, ..Spent::default() };
+        let status = Failure { spent: Some(spent), ..Failure::new(Reason::Limit, "too far") }.status();
+        let info = status.get_details_error_info().unwrap();
+        assert_eq!(
+            (status.code(), info.reason.as_str(), info.domain.as_str()),
+            (Code::ResourceExhausted, "LIMIT", "hoplake")
+        );
+        assert_eq!(info.metadata["requests"], "3");
+        assert!(status.get_details_retry_info().is_none());
+        assert!(Failure::new(Reason::Busy, "later").status().get_details_retry_info().is_some());
+    }
+}

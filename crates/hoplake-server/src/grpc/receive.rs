@@ -1,0 +1,200 @@
+//! Messages that came, as requests. The only place that judges them by themselves.
+
+use hoplake::{Comparison, Hop, HopDirection, Key, Predicate, Strategy, VisitPolicy};
+
+use crate::{
+    calls::{
+        Asked, GraphRef, NeighborsQuery, NextQuery, Output, PathsQuery, PropertiesQuery, ShortestPathQuery,
+        TraversalSpec, TraverseQuery, VertexName,
+    },
+    failure::Failure,
+    v1,
+};
+
+/// The graph, which must be named.
+pub(super) fn graph(graph: Option<v1::GraphRef>) -> Result<GraphRef, Failure> {
+    let v1::GraphRef { name, version } = graph.ok_or_else(|| Failure::invalid("field graph is missing"))?;
+    Ok(GraphRef { name, version })
+}
+
+pub(super) fn vertices(vertices: Vec<v1::VertexRef>) -> Result<Vec<VertexName>, Failure> {
+    vertices.into_iter().map(VertexName::try_from).collect()
+}
+
+/// A hop that must be there.
+pub(super) fn hop(hop: Option<v1::Hop>) -> Result<Hop, Failure> {
+    hop.ok_or_else(|| Failure::invalid("field hop is missing; write for instance {text: \"out:knows\"}"))?.try_into()
+}
+
+/// How rows are to be written.
+pub(super) fn format(format: i32) -> Result<v1::RowFormat, Failure> {
+    v1::RowFormat::try_from(format).map_err(|_| Failure::invalid(format!("{format} is no format of rows")))
+}
+
+impl TryFrom<v1::VertexRef> for VertexName {
+    type Error = Failure;
+
+    fn try_from(vertex: v1::VertexRef) -> Result<Self, Failure> {
+        use v1::{key::Kind as KeyKind, vertex_ref::Kind};
+        match vertex.kind {
+            Some(Kind::Id(id)) => Ok(Self::Id(id)),
+            Some(Kind::Text(text)) => Ok(Self::Text(text)),
+            Some(Kind::Key(v1::vertex_ref::LabelledKey { label, key })) => match key.and_then(|key| key.kind) {
+                Some(KeyKind::Int64(key)) => Ok(Self::Key(label, Key::Int64(key))),
+                Some(KeyKind::String(key)) => Ok(Self::Key(label, Key::String(key))),
+                None => Err(Failure::invalid(format!("a vertex of label {label:?} has no key"))),
+            },
+            None => Err(Failure::invalid("a vertex has neither id nor key nor text")),
+        }
+    }
+}
+
+impl TryFrom<v1::Hop> for Hop {
+    type Error = Failure;
+
+    fn try_from(hop: v1::Hop) -> Result<Self, Failure> {
+        if !hop.text.is_empty() {
+            let parts = !hop.labels.is_empty() || !hop.conditions.is_empty() || hop.direction != 0;
+            if parts {
+                return Err(Failure::invalid(format!(
+                    "hop {:?} has parts beside its text; give one of the two",
+                    hop.text
+                )));
+            }
+            return Ok(hop.text.parse::<Self>().map_err(hoplake::Error::from)?);
+        }
+        let direction = match v1::Direction::try_from(hop.direction) {
+            Ok(v1::Direction::Out) => HopDirection::Out,
+            Ok(v1::Direction::In) => HopDirection::In,
+            Ok(v1::Direction::Both) => HopDirection::Both,
+            _ => return Err(Failure::invalid("a hop has neither text nor direction")),
+        };
+        let predicates = hop.conditions.into_iter().map(condition).collect::<Result<_, _>>()?;
+        Ok(Self { labels: hop.labels, direction, predicates })
+    }
+}
+
+fn condition(condition: v1::Condition) -> Result<Predicate, Failure> {
+    use v1::Comparison as Wire;
+    let v1::Condition { property, comparison, value } = condition;
+    let comparison = match Wire::try_from(comparison) {
+        Ok(Wire::Equal) => Comparison::Equal,
+        Ok(Wire::NotEqual) => Comparison::NotEqual,
+        Ok(Wire::Less) => Comparison::Less,
+        Ok(Wire::LessOrEqual) => Comparison::LessOrEqual,
+        Ok(Wire::Greater) => Comparison::Greater,
+        Ok(Wire::GreaterOrEqual) => Comparison::GreaterOrEqual,
+        _ => return Err(Failure::invalid(format!("the condition on {property:?} has no comparison"))),
+    };
+    Ok(Predicate { property, comparison, value })
+}
+
+impl From<Option<v1::Limits>> for Asked {
+    fn from(limits: Option<v1::Limits>) -> Self {
+        let v1::Limits { time_ms, vertices_max, requests_max, bytes_max, usd_max } = limits.unwrap_or_default();
+        Self { time_ms, vertices_max, requests_max, bytes_max, usd_max }
+    }
+}
+
+impl TryFrom<v1::NeighborsRequest> for NeighborsQuery {
+    type Error = Failure;
+
+    fn try_from(request: v1::NeighborsRequest) -> Result<Self, Failure> {
+        let limits = request.limits.into();
+        Ok(Self { vertices: vertices(request.vertices)?, hop: hop(request.hop)?, keys: request.keys, limits })
+    }
+}
+
+impl TryFrom<v1::NextNeighborsRequest> for NextQuery {
+    type Error = Failure;
+
+    fn try_from(request: v1::NextNeighborsRequest) -> Result<Self, Failure> {
+        let v1::NextNeighborsRequest { traversal: id, vertices: names, hop: along, keys } = request;
+        Ok(Self { id, vertices: vertices(names)?, hop: hop(along)?, keys })
+    }
+}
+
+impl TryFrom<v1::PropertiesRequest> for PropertiesQuery {
+    type Error = Failure;
+
+    fn try_from(request: v1::PropertiesRequest) -> Result<Self, Failure> {
+        let limits = request.limits.into();
+        Ok(Self { vertices: vertices(request.vertices)?, select: request.select, limits })
+    }
+}
+
+impl TryFrom<Option<v1::Traversal>> for TraversalSpec {
+    type Error = Failure;
+
+    fn try_from(traversal: Option<v1::Traversal>) -> Result<Self, Failure> {
+        let traversal = traversal.ok_or_else(|| Failure::invalid("field traversal is missing"))?;
+        let strategy = match v1::Strategy::try_from(traversal.strategy) {
+            Ok(v1::Strategy::Bfs) => Strategy::Bfs,
+            Ok(v1::Strategy::BfsPipelined) => Strategy::BfsPipelined,
+            Ok(v1::Strategy::Dfs) => Strategy::Dfs,
+            Err(_) => return Err(Failure::invalid(format!("{} is no strategy", traversal.strategy))),
+        };
+        let visit = match v1::VisitPolicy::try_from(traversal.visit) {
+            Ok(v1::VisitPolicy::PerDepth) => VisitPolicy::PerDepth,
+            Ok(v1::VisitPolicy::Global) => VisitPolicy::Global,
+            Err(_) => return Err(Failure::invalid(format!("{} is no visit policy", traversal.visit))),
+        };
+        Ok(Self {
+            starts: vertices(traversal.starts)?,
+            hops: traversal.hops.into_iter().map(Hop::try_from).collect::<Result<_, _>>()?,
+            strategy,
+            visit,
+            parallelism: traversal.parallelism as usize,
+            limits: traversal.limits.into(),
+        })
+    }
+}
+
+fn limit(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+impl TryFrom<v1::TraverseRequest> for TraverseQuery {
+    type Error = Failure;
+
+    fn try_from(request: v1::TraverseRequest) -> Result<Self, Failure> {
+        use v1::traverse_request::Output as Wire;
+        let output = match Wire::try_from(request.output) {
+            Ok(Wire::Rows) => Output::Rows(request.select),
+            _ if !request.select.is_empty() => {
+                return Err(Failure::invalid("properties are selected, but output is not ROWS"));
+            }
+            Ok(Wire::Ids) => Output::Ids,
+            Ok(Wire::Nothing) => Output::Nothing,
+            Err(_) => return Err(Failure::invalid(format!("{} is no output", request.output))),
+        };
+        let spec = request.traversal.try_into()?;
+        Ok(Self { spec, output, limit: limit(request.limit), all_depths: request.all_depths })
+    }
+}
+
+impl TryFrom<v1::PathsRequest> for PathsQuery {
+    type Error = Failure;
+
+    fn try_from(request: v1::PathsRequest) -> Result<Self, Failure> {
+        Ok(Self { spec: request.traversal.try_into()?, limit: limit(request.limit), keys: request.keys })
+    }
+}
+
+impl TryFrom<v1::ShortestPathRequest> for ShortestPathQuery {
+    type Error = Failure;
+
+    fn try_from(request: v1::ShortestPathRequest) -> Result<Self, Failure> {
+        let end = |end: Option<v1::VertexRef>, name: &str| {
+            end.ok_or_else(|| Failure::invalid(format!("field {name} is missing")))?.try_into()
+        };
+        Ok(Self {
+            from: end(request.from, "from")?,
+            to: end(request.to, "to")?,
+            hop: hop(request.hop)?,
+            depth_max: request.depth_max as usize,
+            keys: request.keys,
+            limits: request.limits.into(),
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! Answers as messages, in chunks that fit a client's default bound of 4 MiB a message.
+
+use hoplake::{Direction, Frontier, Key, Neighbour, VertexId};
+
+use super::columns;
+use crate::{
+    calls::{
+        DepthStatistics, EdgeRun, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, Neighbors, PropertyInfo,
+        Statistics, raw_id,
+    },
+    failure::Failure,
+    v1::{self, vertex_ref::LabelledKey},
+};
+
+/// Ids in a message: 64 KiB, or 2 MiB with keys of 250 bytes.
+const IDS_MAX: usize = 8 << 10;
+/// The bytes of rows in a message, on average: a 16th of the bound, for rows that are longer than others.
+const ROW_BYTES: usize = 256 << 10;
+/// Rows in a message, however short.
+const ROWS_MAX: usize = 4 << 10;
+
+pub(super) fn ids(vertices: impl IntoIterator<Item = VertexId>) -> Vec<u64> {
+    vertices.into_iter().map(raw_id).collect()
+}
+
+/// Keys of vertices, all of one label.
+fn keys<'a>(keys: impl IntoIterator<Item = &'a Key>) -> v1::Keys {
+    let mut wire = v1::Keys::default();
+    for key in keys {
+        match key {
+            Key::Int64(key) => wire.int64s.push(*key),
+            Key::String(key) => wire.strings.push(key.clone()),
+        }
+    }
+    wire
+}
+
+fn edges(run: &EdgeRun, edges: &[Neighbour], of_ends: Option<&[Key]>) -> v1::Edges {
+    let direction = match run.direction {
+        Direction::Out => v1::Direction::Out,
+        Direction::In => v1::Direction::In,
+    };
+    v1::Edges {
+        from: raw_id(run.from),
+        edge_type: run.edge_type.0.into(),
+        direction: direction.into(),
+        to: ids(edges[run.range.clone()].iter().map(|edge| edge.to)),
+        keys: of_ends.map(|all| keys(&all[run.range.clone()])),
+    }
+}
+
+/// All edges, for an answer in one message.
+pub(super) fn all_edges(all: &[Neighbour]) -> Vec<v1::Edges> {
+    EdgeRun::all(all, usize::MAX).map(|run| edges(&run, all, None)).collect()
+}
+
+/// The messages of a hop's edges.
+pub(super) fn neighbors(answer: &Neighbors) -> Vec<v1::NeighborsResponse> {
+    let mut messages = vec![v1::NeighborsResponse::default()];
+    let mut room = IDS_MAX;
+    for run in EdgeRun::all(&answer.edges, IDS_MAX) {
+        if run.range.len() > room {
+            messages.push(v1::NeighborsResponse::default());
+            room = IDS_MAX;
+        }
+        room -= run.range.len();
+        let message = messages.last_mut().expect("there is one from the start");
+        message.edges.push(edges(&run, &answer.edges, answer.keys.as_deref()));
+    }
+    messages.iter_mut().for_each(|message| message.version = answer.open.graph.version());
+    let last = messages.last_mut().expect("there is one from the start");
+    last.cost = Some(answer.spent.into());
+    messages
+}
+
+/// The messages of a set of vertices.
+pub(super) fn vertices(depth: u32, set: &Frontier) -> Vec<v1::Vertices> {
+    let all = ids(set.vertices());
+    all.chunks(IDS_MAX).map(|ids| v1::Vertices { depth, ids: ids.to_vec() }).collect()
+}
+
+/// The messages of rows.
+pub(super) fn rows(all: &[LabelRows], format: v1::RowFormat) -> Result<Vec<v1::Rows>, Failure> {
+    let chunks = all.iter().flat_map(|rows| {
+        let mean = rows.batch.get_array_memory_size() / rows.len().max(1);
+        rows.chunks((ROW_BYTES / mean.max(1)).clamp(1, ROWS_MAX))
+    });
+    chunks.map(|rows| columns::rows(&rows, format)).collect()
+}
+
+impl From<&DepthStatistics> for v1::Depth {
+    fn from(depth: &DepthStatistics) -> Self {
+        Self { edges: depth.edges, vertices: depth.vertices, step: Some(depth.step.into()) }
+    }
+}
+
+impl From<Statistics> for v1::Statistics {
+    fn from(statistics: Statistics) -> Self {
+        Self {
+            cost: Some(statistics.spent.into()),
+            time_us: statistics.time_us,
+            look_up: Some(statistics.look_up.into()),
+            depths: statistics.depths.iter().map(Into::into).collect(),
+            rows: Some(statistics.rows.into()),
+            results: statistics.results,
+            truncated: statistics.truncated,
+            version: statistics.version,
+        }
+    }
+}
+
+impl From<NamedPath> for v1::Path {
+    fn from(path: NamedPath) -> Self {
+        let kind = |key| match key {
+            Key::Int64(key) => v1::key::Kind::Int64(key),
+            Key::String(key) => v1::key::Kind::String(key),
+        };
+        let key = |(label, key)| LabelledKey { label, key: Some(v1::Key { kind: Some(kind(key)) }) };
+        Self { ids: ids(path.vertices), keys: path.keys.into_iter().map(key).collect() }
+    }
+}
+
+impl From<&Failure> for v1::Failure {
+    fn from(failure: &Failure) -> Self {
+        let (code, reason) = (failure.reason.grpc() as i32, failure.reason.name().to_owned());
+        Self { code, reason, message: failure.message.clone() }
+    }
+}
+
+fn properties(properties: Vec<PropertyInfo>) -> Vec<v1::Property> {
+    properties.into_iter().map(|property| v1::Property { name: property.name, r#type: property.kind }).collect()
+}
+
+impl From<LabelInfo> for v1::VertexLabel {
+    fn from(label: LabelInfo) -> Self {
+        let LabelInfo { name, key_type, vertices, properties: all } = label;
+        Self { name, key_type, vertices, properties: properties(all) }
+    }
+}
+
+impl From<EdgeTypeInfo> for v1::EdgeType {
+    fn from(edge: EdgeTypeInfo) -> Self {
+        let EdgeTypeInfo { label, source, target, edges, properties: all } = edge;
+        Self { label, source, target, edges, properties: properties(all) }
+    }
+}
+
+impl From<Info> for v1::GetGraphResponse {
+    fn from(info: Info) -> Self {
+        Self {
+            name: info.name,
+            version: info.version,
+            vertices: info.vertices,
+            edges: info.edges,
+            labels: info.labels.into_iter().map(Into::into).collect(),
+            edge_types: info.edge_types.into_iter().map(Into::into).collect(),
+            index_bytes: info.index_bytes,
+            total_bytes: info.total_bytes,
+            bytes_per_directed_edge: info.bytes_per_directed_edge,
+            created_unix_ms: info.created_unix_ms,
+            message: info.message,
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Bodies of answers, made from what calls return.
+
+use std::collections::BTreeMap;
+
+use hoplake::{Graph, Key, VertexId};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::values;
+use crate::{
+    calls::{
+        DepthStatistics, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, Neighbors, PropertyInfo, Statistics,
+    },
+    cost::{Spent, Step},
+    failure::Failure,
+};
+
+/// A graph that can be asked.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GraphName {
+    pub(crate) name: String,
+    /// Whether it is open now.
+    pub(crate) open: bool,
+}
+
+/// A property of a vertex label or an edge type.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Property {
+    name: String,
+    /// `bool`, `int64`, `float64`, `string`, `date`, `timestamp`, or a list of one of them: `list<string>`.
+    r#type: String,
+}
+
+/// A class of vertices.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct VertexLabel {
+    name: String,
+    /// `int64` or `string`.
+    key_type: String,
+    vertices: u64,
+    properties: Vec<Property>,
+}
+
+/// An edge label between two vertex labels.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EdgeType {
+    label: String,
+    source: String,
+    target: String,
+    edges: u64,
+    properties: Vec<Property>,
+}
+
+/// Schema, counts and sizes.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GraphAnswer {
+    name: String,
+    version: u64,
+    vertices: u64,
+    edges: u64,
+    labels: Vec<VertexLabel>,
+    edge_types: Vec<EdgeType>,
+    /// Indexes, filters and footers.
+    index_bytes: u64,
+    /// Everything that the version names.
+    total_bytes: u64,
+    bytes_per_directed_edge: f64,
+    created_unix_ms: i64,
+    message: String,
+}
+
+/// What was found, in the order of the request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LookUpAnswer {
+    /// An id, or null if there is no such vertex.
+    ids: Vec<Option<String>>,
+    version: u64,
+    cost: Spent,
+}
+
+/// An edge that was followed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Edge {
+    /// The id of the vertex left.
+    from: String,
+    label: String,
+    /// `out` or `in`.
+    direction: String,
+    /// The id of the vertex reached.
+    to: String,
+    /// The label of the vertex reached.
+    to_label: String,
+    /// The key of the vertex reached, if keys were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_key: Option<Value>,
+}
+
+/// The edges of a hop.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NeighborsAnswer {
+    /// In the order of vertex left, type, direction and position.
+    edges: Vec<Edge>,
+    version: u64,
+    cost: Spent,
+}
+
+/// A vertex with its key and properties.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Row {
+    id: String,
+    label: String,
+    key: Value,
+    /// The distance in hops.
+    depth: u32,
+    /// Every selected property, null if the vertex has none.
+    properties: BTreeMap<String, Value>,
+}
+
+/// Rows, in the order of label and position.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PropertiesAnswer {
+    rows: Vec<Row>,
+    version: u64,
+    cost: Spent,
+}
+
+/// The ids at one depth.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Vertices {
+    depth: u32,
+    ids: Vec<String>,
+}
+
+/// What one depth took.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Depth {
+    /// Edges that were followed to it.
+    edges: u64,
+    /// Vertices in its set.
+    vertices: u64,
+    /// Level by level each depth has its own; elsewhere depths overlap, and all is put on the last.
+    step: Step,
+}
+
+/// What a traversal took, and how much it found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StatisticsAnswer {
+    cost: Spent,
+    time_us: u64,
+    /// The keys of the starts.
+    look_up: Step,
+    /// One a hop.
+    depths: Vec<Depth>,
+    /// Keys and properties of the result.
+    rows: Step,
+    /// Vertices at the last depth, returned or not; of paths, the walks returned.
+    results: u64,
+    /// Whether the limit kept some of them back.
+    truncated: bool,
+    version: u64,
+}
+
+/// What a traversal found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TraverseAnswer {
+    /// With output `rows`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<Vec<Row>>,
+    /// With output `ids`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vertices: Option<Vec<Vertices>>,
+    statistics: StatisticsAnswer,
+}
+
+/// A vertex of a path.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PathVertex {
+    id: String,
+    /// If keys were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    /// If keys were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<Value>,
+}
+
+/// Walks, each a list of vertices.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PathsAnswer {
+    pub(crate) paths: Vec<Vec<PathVertex>>,
+    pub(crate) statistics: StatisticsAnswer,
+}
+
+/// A shortest path.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ShortestPathAnswer {
+    /// Null if there is none within the length.
+    pub(crate) path: Option<Vec<PathVertex>>,
+    pub(crate) version: u64,
+    pub(crate) cost: Spent,
+}
+
+/// A traversal that was opened.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OpenAnswer {
+    /// Known only to this server.
+    pub(crate) traversal: String,
+    pub(crate) version: u64,
+    /// It is closed when it was not used for so long.
+    pub(crate) idle_ms: u64,
+}
+
+/// The account of a traversal that was closed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CloseAnswer {
+    /// Vertices that the steps were asked to go on from.
+    pub(crate) vertices: u64,
+    pub(crate) cost: Spent,
+}
+
+pub(super) fn key(key: &Key) -> Value {
+    match key {
+        Key::Int64(key) => (*key).into(),
+        Key::String(key) => key.as_str().into(),
+    }
+}
+
+fn ids(vertices: impl IntoIterator<Item = VertexId>) -> Vec<String> {
+    vertices.into_iter().map(|vertex| vertex.to_string()).collect()
+}
+
+fn properties(properties: Vec<PropertyInfo>) -> Vec<Property> {
+    properties.into_iter().map(|property| Property { name: property.name, r#type: property.kind }).collect()
+}
+
+impl From<Info> for GraphAnswer {
+    fn from(info: Info) -> Self {
+        let label = |label: LabelInfo| {
+            let LabelInfo { name, key_type, vertices, properties: all } = label;
+            VertexLabel { name, key_type, vertices, properties: properties(all) }
+        };
+        let edge_type = |edge: EdgeTypeInfo| {
+            let EdgeTypeInfo { label, source, target, edges, properties: all } = edge;
+            EdgeType { label, source, target, edges, properties: properties(all) }
+        };
+        Self {
+            name: info.name,
+            version: info.version,
+            vertices: info.vertices,
+            edges: info.edges,
+            labels: info.labels.into_iter().map(label).collect(),
+            edge_types: info.edge_types.into_iter().map(edge_type).collect(),
+            index_bytes: info.index_bytes,
+            total_bytes: info.total_bytes,
+            bytes_per_directed_edge: info.bytes_per_directed_edge,
+            created_unix_ms: info.created_unix_ms,
+            message: info.message,
+        }
+    }
+}
+
+impl LookUpAnswer {
+    pub(super) fn of(found: &[Option<VertexId>], version: u64, cost: Spent) -> Self {
+        Self { ids: found.iter().map(|vertex| vertex.map(|vertex| vertex.to_string())).collect(), version, cost }
+    }
+}
+
+impl NeighborsAnswer {
+    pub(super) fn of(answer: &Neighbors) -> Self {
+        let graph: &Graph = &answer.open.graph;
+        let label = |vertex: VertexId| graph.schema().label(vertex.label()).map(|label| label.name.clone());
+        let edges = answer.edges.iter().enumerate().map(|(position, edge)| Edge {
+            from: edge.from.to_string(),
+            label: graph.schema().edge_type(edge.edge_type).map(|edge| edge.label.clone()).unwrap_or_default(),
+            direction: edge.direction.to_string(),
+            to: edge.to.to_string(),
+            to_label: label(edge.to).unwrap_or_default(),
+            to_key: answer.keys.as_ref().and_then(|keys| keys.get(position)).map(key),
+        });
+        Self { edges: edges.collect(), version: graph.version(), cost: answer.spent }
+    }
+}
+
+fn rows(all: &[LabelRows]) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for part in all {
+        let columns = values::columns(&part.batch)?;
+        for (row, id) in part.ids.iter().enumerate() {
+            let mut properties: BTreeMap<String, Value> =
+                columns.iter().map(|(name, values)| (name.clone(), values[row].clone())).collect();
+            let key = properties.remove(values::KEY_COLUMN).unwrap_or_default();
+            rows.push(Row { id: id.to_string(), label: part.label.clone(), key, depth: part.depth, properties });
+        }
+    }
+    Ok(rows)
+}
+
+impl PropertiesAnswer {
+    pub(super) fn of(found: &[LabelRows], version: u64, cost: Spent) -> Result<Self, Failure> {
+        Ok(Self { rows: rows(found)?, version, cost })
+    }
+}
+
+impl From<DepthStatistics> for Depth {
+    fn from(DepthStatistics { edges, vertices, step }: DepthStatistics) -> Self {
+        Self { edges, vertices, step }
+    }
+}
+
+impl From<Statistics> for StatisticsAnswer {
+    fn from(statistics: Statistics) -> Self {
+        Self {
+            cost: statistics.spent,
+            time_us: statistics.time_us,
+            look_up: statistics.look_up,
+            depths: statistics.depths.into_iter().map(Into::into).collect(),
+            rows: statistics.rows,
+            results: statistics.results,
+            truncated: statistics.truncated,
+            version: statistics.version,
+        }
+    }
+}
+
+impl TraverseAnswer {
+    pub(super) fn of(found: crate::calls::Traversed, output: super::requests::OutputBody) -> Result<Self, Failure> {
+        use super::requests::OutputBody;
+        let sets = found.vertices.iter().map(|(depth, set)| Vertices { depth: *depth, ids: ids(set.vertices()) });
+        let vertices = (output == OutputBody::Ids).then(|| sets.collect());
+        let rows = if output == OutputBody::Rows { Some(rows(&found.rows)?) } else { None };
+        Ok(Self { rows, vertices, statistics: found.statistics.into() })
+    }
+}
+
+/// A path, as a list of its vertices.
+pub(super) fn path(path: NamedPath) -> Vec<PathVertex> {
+    let mut names = path.keys.iter();
+    let vertex = |vertex: &VertexId| {
+        let name = names.next();
+        let label = name.map(|(label, _)| label.clone());
+        PathVertex { id: vertex.to_string(), label, key: name.map(|(_, of)| key(of)) }
+    };
+    path.vertices.iter().map(vertex).collect()
+}

@@ -1,0 +1,60 @@
+//! HTTP/JSON: from bodies to calls and back; probes, counters and the OpenAPI document.
+
+mod answers;
+mod exchange;
+mod graphs;
+mod openapi;
+mod probes;
+mod problem;
+mod requests;
+mod traversals;
+mod values;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    response::Response,
+    routing::{delete, get, post},
+};
+
+use crate::{
+    calls::Service,
+    failure::{Failure, Reason},
+};
+
+/// All routes. Each has its operation in `openapi`; a test holds the two against each other.
+pub(crate) fn router(service: Arc<Service>) -> Router {
+    let limit = DefaultBodyLimit::max(service.settings.message_bytes_max);
+    Router::new()
+        .route("/v1/graphs", get(graphs::list))
+        .route("/v1/graphs/{graph}", get(graphs::info))
+        .route("/v1/graphs/{graph}/look-up", post(graphs::look_up))
+        .route("/v1/graphs/{graph}/neighbors", post(graphs::neighbors))
+        .route("/v1/graphs/{graph}/properties", post(graphs::properties))
+        .route("/v1/graphs/{graph}/traverse", post(graphs::traverse))
+        .route("/v1/graphs/{graph}/paths", post(graphs::paths))
+        .route("/v1/graphs/{graph}/shortest-path", post(graphs::shortest_path))
+        .route("/v1/graphs/{graph}/traversals", post(traversals::open))
+        .route("/v1/traversals/{traversal}/neighbors", post(traversals::next_neighbors))
+        .route("/v1/traversals/{traversal}", delete(traversals::close))
+        .route("/healthz", get(probes::healthz))
+        .route("/readyz", get(probes::readyz))
+        .route("/metrics", get(probes::metrics))
+        .route("/openapi.json", get(probes::openapi_json))
+        .fallback(no_such_place)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(limit)
+        .with_state(service)
+}
+
+async fn no_such_place() -> Response {
+    let message = "there is nothing here; /openapi.json lists what there is";
+    problem::response(&Failure::new(Reason::NotFound, message), None)
+}
+
+async fn no_such_method() -> Response {
+    let message = "this place has other methods; /openapi.json lists them";
+    problem::response(&Failure::new(Reason::Method, message), None)
+}

@@ -1,0 +1,44 @@
+//! The OpenAPI document, made from the types and the handlers.
+
+use utoipa::{
+    Modify, OpenApi,
+    openapi::security::{Http, HttpAuthScheme, SecurityScheme},
+};
+
+use super::{graphs, probes, traversals};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Hoplake",
+        description = "Graphs that live in object storage. Ids hold within one version of a graph. Failures are problem \
+                       documents (RFC 9457) with a `reason`, and with what the query took until then.",
+    ),
+    paths(
+        graphs::list, graphs::info, graphs::look_up, graphs::neighbors, graphs::properties, graphs::traverse,
+        graphs::paths, graphs::shortest_path, traversals::open, traversals::next_neighbors, traversals::close,
+        probes::healthz, probes::readyz, probes::metrics, probes::openapi_json,
+    ),
+    tags(
+        (name = "graphs", description = "Queries, each in one call"),
+        (name = "traversals", description = "Traversals that the client steers; they live in one server"),
+        (name = "operations", description = "Without a token"),
+    ),
+    modifiers(&Token),
+)]
+struct Document;
+
+/// A server may want a token.
+struct Token;
+
+impl Modify for Token {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    }
+}
+
+/// The document.
+pub(super) fn document() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}

@@ -1,0 +1,47 @@
+//! What operators ask: whether it lives, whether to send it queries, and its counters. None wants a token.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+
+use super::openapi;
+use crate::calls::Service;
+
+/// Whether the process lives.
+#[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, description = "It lives.", body = String)))]
+pub(super) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Whether to send it queries.
+#[utoipa::path(
+    get, path = "/readyz", tag = "operations",
+    responses(
+        (status = 200, description = "Send it queries.", body = String),
+        (status = 503, description = "It is about to end.", body = String),
+    )
+)]
+pub(super) async fn readyz(State(service): State<Arc<Service>>) -> Response {
+    if service.lifecycle.is_draining() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
+    }
+    "ready\n".into_response()
+}
+
+/// Counters for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "operations", responses((status = 200, description = "OpenMetrics text.", body = String)))]
+pub(super) async fn metrics(State(service): State<Arc<Service>>) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], service.metrics_text()).into_response()
+}
+
+/// This document.
+#[utoipa::path(get, path = "/openapi.json", tag = "operations", responses((status = 200, description = "OpenAPI 3.", body = Object)))]
+pub(super) async fn openapi_json() -> Response {
+    Json(openapi::document()).into_response()
+}

@@ -1,0 +1,57 @@
+//! Failures as problem documents (RFC 9457).
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, Response, StatusCode, header},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{cost::Spent, failure::Failure};
+
+/// Why a request failed (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// `urn:hoplake:problem:` and the reason.
+    r#type: String,
+    /// What it means, in a few words.
+    title: &'static str,
+    /// The status of HTTP.
+    status: u16,
+    /// A sentence about this request.
+    detail: String,
+    /// What a program can act on: `INVALID`, `NOT_FOUND`, `LIMIT`, `TIME`, `BUSY`, …
+    reason: &'static str,
+    /// The name of the request in the server's log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    /// What the query took until then, if it had begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Spent>,
+}
+
+/// The answer to a request that failed.
+pub(super) fn response(failure: &Failure, request_id: Option<&str>) -> Response<Body> {
+    let reason = failure.reason;
+    let problem = Problem {
+        r#type: format!("urn:hoplake:problem:{}", reason.name().to_ascii_lowercase().replace('_', "-")),
+        title: reason.title(),
+        status: reason.http().as_u16(),
+        detail: failure.message.clone(),
+        reason: reason.name(),
+        request_id: request_id.map(str::to_owned),
+        cost: failure.spent,
+    };
+    let body = serde_json::to_vec(&problem).expect("a problem is plain data");
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = reason.http();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    if let Some(delay) = reason.retry_after() {
+        headers.insert(header::RETRY_AFTER, delay.as_secs().into());
+    }
+    if reason.http() == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}

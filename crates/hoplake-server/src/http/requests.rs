@@ -1,0 +1,434 @@
+//! Bodies of requests, and what becomes of them. The only place that judges them by themselves.
+
+use hoplake::{Comparison, Hop, HopDirection, Key, Predicate, Strategy, VisitPolicy};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::{
+    calls::{
+        Asked, NeighborsQuery, NextQuery, Output, PathsQuery, PropertiesQuery, ShortestPathQuery, TraversalSpec,
+        TraverseQuery, VertexName, parse_id,
+    },
+    failure::Failure,
+};
+
+/// A key: a number or text, as its label has it.
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum KeyBody {
+    Number(i64),
+    Text(String),
+}
+
+/// A vertex, by what is at hand.
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum VertexBody {
+    /// As on the command line: `Person:933`. The key is read as its label's type.
+    Text(String),
+    /// The id that another answer had; valid within one version.
+    Id { id: String },
+    /// Label and key apart.
+    Key { label: String, key: KeyBody },
+}
+
+/// Along edges, against them, or both ways; a self-loop counts twice then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DirectionBody {
+    Out,
+    In,
+    Both,
+}
+
+/// How two values compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+pub(crate) enum ComparisonBody {
+    #[serde(rename = "=")]
+    Equal,
+    #[serde(rename = "!=")]
+    NotEqual,
+    #[serde(rename = "<")]
+    Less,
+    #[serde(rename = "<=")]
+    LessOrEqual,
+    #[serde(rename = ">")]
+    Greater,
+    #[serde(rename = ">=")]
+    GreaterOrEqual,
+}
+
+/// A condition on a property of the edge, or else of the vertex reached.
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConditionBody {
+    property: String,
+    comparison: ComparisonBody,
+    /// As text that the property's type can read.
+    value: String,
+}
+
+/// One hop: text as on the command line, `out:knows,likes[since>=2011-01-01]`, or its parts.
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum HopBody {
+    Text(String),
+    Parts {
+        direction: DirectionBody,
+        /// None means any.
+        #[serde(default)]
+        labels: Vec<String>,
+        #[serde(default)]
+        conditions: Vec<ConditionBody>,
+    },
+}
+
+/// What ends a query before it is done. The server's own limits always hold; these can only be less.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct LimitsBody {
+    /// Time, in milliseconds.
+    time_ms: u64,
+    /// Vertices over all depths.
+    vertices_max: u64,
+    /// Requests to the store.
+    requests_max: u64,
+    /// Bytes from the store.
+    bytes_max: u64,
+    /// US dollars for requests and bytes.
+    usd_max: f64,
+}
+
+/// Keys to look up.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LookUpBody {
+    /// The version of the graph; without, the newest that is open.
+    #[serde(default)]
+    pub(crate) version: u64,
+    pub(crate) vertices: Vec<VertexBody>,
+}
+
+/// A hop to follow.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NeighborsBody {
+    /// The version of the graph; without, the newest that is open.
+    #[serde(default)]
+    pub(crate) version: u64,
+    /// A set: one that is named twice is left once.
+    vertices: Vec<VertexBody>,
+    hop: HopBody,
+    /// Whether the keys of the vertices reached come too.
+    #[serde(default)]
+    keys: bool,
+    #[serde(default)]
+    limits: LimitsBody,
+}
+
+/// Vertices whose properties to read.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PropertiesBody {
+    /// The version of the graph; without, the newest that is open.
+    #[serde(default)]
+    pub(crate) version: u64,
+    vertices: Vec<VertexBody>,
+    /// Which properties; none means only the keys.
+    #[serde(default)]
+    select: Vec<String>,
+    #[serde(default)]
+    limits: LimitsBody,
+}
+
+/// In which order vertices are expanded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum StrategyBody {
+    /// Breadth-first, level by level.
+    #[default]
+    Bfs,
+    /// Breadth-first, each block expanded when it arrives.
+    BfsPipelined,
+    /// Depth-first.
+    Dfs,
+}
+
+/// How often a vertex may appear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum VisitBody {
+    /// Once at each depth.
+    #[default]
+    PerDepth,
+    /// Only at the first depth that reaches it. Not depth-first.
+    Global,
+}
+
+/// What comes of each vertex of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OutputBody {
+    /// Its id, its key and the selected properties.
+    #[default]
+    Rows,
+    /// Its id.
+    Ids,
+    /// Nothing: only the statistics.
+    Nothing,
+}
+
+/// A traversal to run.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TraverseBody {
+    /// The version of the graph; without, the newest that is open.
+    #[serde(default)]
+    pub(crate) version: u64,
+    starts: Vec<VertexBody>,
+    hops: Vec<HopBody>,
+    #[serde(default)]
+    strategy: StrategyBody,
+    #[serde(default)]
+    visit: VisitBody,
+    /// Threads or, depth-first, vertices at a time; 0 is the server's choice.
+    #[serde(default)]
+    parallelism: usize,
+    #[serde(default)]
+    limits: LimitsBody,
+    #[serde(default)]
+    output: OutputBody,
+    /// Which properties; none means only the keys.
+    #[serde(default)]
+    select: Vec<String>,
+    /// At most this many vertices; 0 is all that the server allows.
+    #[serde(default)]
+    limit: usize,
+    /// Whether all depths are returned, from the starts on, or only the last.
+    #[serde(default)]
+    all_depths: bool,
+}
+
+impl OutputBody {
+    /// What a traversal asks for.
+    pub(super) fn of(body: &TraverseBody) -> Self {
+        body.output
+    }
+}
+
+/// A traversal whose walks to list.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PathsBody {
+    /// The version of the graph; without, the newest that is open.
+    #[serde(default)]
+    pub(crate) version: u64,
+    starts: Vec<VertexBody>,
+    hops: Vec<HopBody>,
+    #[serde(default)]
+    visit: VisitBody,
+    #[serde(default)]
+    limits: LimitsBody,
+    /// At most this many walks, of which there can be very many; 1,000 if it is left out.
+    #[serde(default = "walks")]
+    limit: usize,
+    /// Whether vertices come with label and key, or only with their ids.
+    #[serde(default)]
+    keys: bool,
+}
+
+fn walks() -> usize {
+    1_000
+}
+
+/// Two vertices to connect.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShortestPathBody {
+    /// The version of the graph; without, the newest that is open.
+    #[serde(default)]
+    pub(crate) version: u64,
+    from: VertexBody,
+    to: VertexBody,
+    /// Which edges it may take, without conditions.
+    hop: HopBody,
+    /// The longest path that counts, in edges; 0 means 16.
+    #[serde(default)]
+    depth_max: usize,
+    /// Whether vertices come with label and key, or only with their ids.
+    #[serde(default)]
+    keys: bool,
+    #[serde(default)]
+    limits: LimitsBody,
+}
+
+/// A traversal to steer.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OpenBody {
+    /// The version of the graph; without, the newest that is open.
+    #[serde(default)]
+    pub(crate) version: u64,
+    /// Over all its steps, except time, which is a step's.
+    #[serde(default)]
+    pub(crate) limits: LimitsBody,
+}
+
+/// A step of a traversal that was opened.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NextBody {
+    vertices: Vec<VertexBody>,
+    hop: HopBody,
+    /// Whether the keys of the vertices reached come too.
+    #[serde(default)]
+    keys: bool,
+}
+
+pub(super) fn vertices(vertices: Vec<VertexBody>) -> Result<Vec<VertexName>, Failure> {
+    vertices.into_iter().map(VertexName::try_from).collect()
+}
+
+impl TryFrom<VertexBody> for VertexName {
+    type Error = Failure;
+
+    fn try_from(vertex: VertexBody) -> Result<Self, Failure> {
+        match vertex {
+            VertexBody::Text(text) => Ok(Self::Text(text)),
+            VertexBody::Key { label, key: KeyBody::Number(key) } => Ok(Self::Key(label, Key::Int64(key))),
+            VertexBody::Key { label, key: KeyBody::Text(key) } => Ok(Self::Key(label, Key::String(key))),
+            VertexBody::Id { id } => {
+                let wrong = || Failure::invalid(format!("{id:?} is no id of a vertex; ids look like 3:17"));
+                parse_id(&id).map(Self::Id).ok_or_else(wrong)
+            }
+        }
+    }
+}
+
+impl TryFrom<HopBody> for Hop {
+    type Error = Failure;
+
+    fn try_from(hop: HopBody) -> Result<Self, Failure> {
+        let (direction, labels, conditions) = match hop {
+            HopBody::Text(text) => return Ok(text.parse::<Self>().map_err(hoplake::Error::from)?),
+            HopBody::Parts { direction, labels, conditions } => (direction, labels, conditions),
+        };
+        let direction = match direction {
+            DirectionBody::Out => HopDirection::Out,
+            DirectionBody::In => HopDirection::In,
+            DirectionBody::Both => HopDirection::Both,
+        };
+        Ok(Self { labels, direction, predicates: conditions.into_iter().map(Predicate::from).collect() })
+    }
+}
+
+impl From<ConditionBody> for Predicate {
+    fn from(ConditionBody { property, comparison, value }: ConditionBody) -> Self {
+        let comparison = match comparison {
+            ComparisonBody::Equal => Comparison::Equal,
+            ComparisonBody::NotEqual => Comparison::NotEqual,
+            ComparisonBody::Less => Comparison::Less,
+            ComparisonBody::LessOrEqual => Comparison::LessOrEqual,
+            ComparisonBody::Greater => Comparison::Greater,
+            ComparisonBody::GreaterOrEqual => Comparison::GreaterOrEqual,
+        };
+        Self { property, comparison, value }
+    }
+}
+
+impl From<LimitsBody> for Asked {
+    fn from(LimitsBody { time_ms, vertices_max, requests_max, bytes_max, usd_max }: LimitsBody) -> Self {
+        Self { time_ms, vertices_max, requests_max, bytes_max, usd_max }
+    }
+}
+
+impl TryFrom<NeighborsBody> for NeighborsQuery {
+    type Error = Failure;
+
+    fn try_from(body: NeighborsBody) -> Result<Self, Failure> {
+        let (vertices, hop) = (vertices(body.vertices)?, body.hop.try_into()?);
+        Ok(Self { vertices, hop, keys: body.keys, limits: body.limits.into() })
+    }
+}
+
+impl NextBody {
+    /// A step of this traversal.
+    pub(super) fn step_of(self, id: String) -> Result<NextQuery, Failure> {
+        Ok(NextQuery { id, vertices: vertices(self.vertices)?, hop: self.hop.try_into()?, keys: self.keys })
+    }
+}
+
+impl TryFrom<PropertiesBody> for PropertiesQuery {
+    type Error = Failure;
+
+    fn try_from(body: PropertiesBody) -> Result<Self, Failure> {
+        Ok(Self { vertices: vertices(body.vertices)?, select: body.select, limits: body.limits.into() })
+    }
+}
+
+fn spec(
+    starts: Vec<VertexBody>,
+    hops: Vec<HopBody>,
+    visit: VisitBody,
+    limits: LimitsBody,
+) -> Result<TraversalSpec, Failure> {
+    let visit = match visit {
+        VisitBody::PerDepth => VisitPolicy::PerDepth,
+        VisitBody::Global => VisitPolicy::Global,
+    };
+    Ok(TraversalSpec {
+        starts: vertices(starts)?,
+        hops: hops.into_iter().map(Hop::try_from).collect::<Result<_, _>>()?,
+        strategy: Strategy::Bfs,
+        visit,
+        parallelism: 0,
+        limits: limits.into(),
+    })
+}
+
+impl TryFrom<TraverseBody> for TraverseQuery {
+    type Error = Failure;
+
+    fn try_from(body: TraverseBody) -> Result<Self, Failure> {
+        let strategy = match body.strategy {
+            StrategyBody::Bfs => Strategy::Bfs,
+            StrategyBody::BfsPipelined => Strategy::BfsPipelined,
+            StrategyBody::Dfs => Strategy::Dfs,
+        };
+        let output = match body.output {
+            OutputBody::Rows => Output::Rows(body.select),
+            _ if !body.select.is_empty() => {
+                return Err(Failure::invalid("properties are selected, but output is not rows"));
+            }
+            OutputBody::Ids => Output::Ids,
+            OutputBody::Nothing => Output::Nothing,
+        };
+        let spec = spec(body.starts, body.hops, body.visit, body.limits)?;
+        let spec = TraversalSpec { strategy, parallelism: body.parallelism, ..spec };
+        Ok(Self { spec, output, limit: body.limit, all_depths: body.all_depths })
+    }
+}
+
+impl TryFrom<PathsBody> for PathsQuery {
+    type Error = Failure;
+
+    fn try_from(body: PathsBody) -> Result<Self, Failure> {
+        let spec = spec(body.starts, body.hops, body.visit, body.limits)?;
+        Ok(Self { spec, limit: body.limit, keys: body.keys })
+    }
+}
+
+impl TryFrom<ShortestPathBody> for ShortestPathQuery {
+    type Error = Failure;
+
+    fn try_from(body: ShortestPathBody) -> Result<Self, Failure> {
+        Ok(Self {
+            from: body.from.try_into()?,
+            to: body.to.try_into()?,
+            hop: body.hop.try_into()?,
+            depth_max: body.depth_max,
+            keys: body.keys,
+            limits: body.limits.into(),
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! Traversals that the client steers: open, next neighbours, close.
+
+use axum::{extract::Path, response::Response};
+use tracing::Instrument;
+
+use super::{
+    answers::{CloseAnswer, NeighborsAnswer, OpenAnswer},
+    exchange::{Exchange, JsonBody, respond},
+    problem::Problem,
+    requests::{NextBody, OpenBody},
+};
+use crate::calls::{self, GraphRef};
+
+/// Opens a traversal: it pins the version of the graph and carries one account and its limits.
+#[utoipa::path(
+    post, path = "/v1/graphs/{graph}/traversals", tag = "traversals",
+    params(("graph" = String, Path, example = "air-routes")),
+    request_body(content = OpenBody, example = json!({"limits": {"requests_max": 1000}})),
+    responses((status = 200, body = OpenAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+pub(super) async fn open(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
+    let mut call = exchange.begin("OpenTraversal");
+    let span = call.span.clone();
+    let answer = async {
+        let OpenBody { version, limits } = body.read()?;
+        let graph = GraphRef { name: graph, version };
+        let opened = calls::open(&mut call, &graph, &limits.into()).await?;
+        Ok(OpenAnswer { traversal: opened.id, version: opened.version, idle_ms: opened.idle_ms })
+    };
+    let answer = answer.instrument(span).await;
+    respond(&mut call, answer)
+}
+
+/// The edges of a hop from the vertices that the client wants to go on from.
+#[utoipa::path(
+    post, path = "/v1/traversals/{traversal}/neighbors", tag = "traversals",
+    params(("traversal" = String, Path, description = "As opening it told")),
+    request_body(content = NextBody, example = json!({"vertices": ["airport:65"], "hop": "out:route"})),
+    responses((status = 200, body = NeighborsAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+pub(super) async fn next_neighbors(exchange: Exchange, Path(id): Path<String>, body: JsonBody) -> Response {
+    let mut call = exchange.begin("NextNeighbors");
+    let span = call.span.clone();
+    let answer = async {
+        let step = body.read::<NextBody>()?.step_of(id)?;
+        Ok(NeighborsAnswer::of(&calls::next_neighbors(&mut call, &step).await?))
+    };
+    let answer = answer.instrument(span).await;
+    respond(&mut call, answer)
+}
+
+/// Closes it, and says what it took.
+#[utoipa::path(
+    delete, path = "/v1/traversals/{traversal}", tag = "traversals",
+    params(("traversal" = String, Path, description = "As opening it told")),
+    responses((status = 200, body = CloseAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+pub(super) async fn close(exchange: Exchange, Path(id): Path<String>) -> Response {
+    let mut call = exchange.begin("CloseTraversal");
+    let span = call.span.clone();
+    let closed = calls::close(&mut call, &id).instrument(span).await;
+    let answer = closed.map(|closed| CloseAnswer { vertices: closed.vertices, cost: closed.spent });
+    respond(&mut call, answer)
+}

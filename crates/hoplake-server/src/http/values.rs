@@ -1,0 +1,65 @@
+//! Columns as values of JSON: dates and moments as text (ISO 8601), whole numbers as numbers, NaN and infinities as null.
+
+use arrow_array::{
+    Array, ArrayRef, RecordBatch,
+    cast::AsArray,
+    types::{Float64Type, Int64Type},
+};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_schema::{ArrowError, DataType};
+use serde_json::Value;
+
+use crate::failure::{Failure, Reason};
+
+/// The column of keys, as the engine calls it.
+pub(super) const KEY_COLUMN: &str = "~key";
+
+/// Names and values of all columns.
+pub(super) fn columns(batch: &RecordBatch) -> Result<Vec<(String, Vec<Value>)>, Failure> {
+    let schema = batch.schema();
+    let columns = schema.fields().iter().zip(batch.columns());
+    columns.map(|(field, column)| Ok((field.name().clone(), values(column)?))).collect()
+}
+
+fn values(array: &ArrayRef) -> Result<Vec<Value>, Failure> {
+    let of = |value: &dyn Fn(usize) -> Value| -> Vec<Value> {
+        (0..array.len()).map(|row| if array.is_null(row) { Value::Null } else { value(row) }).collect()
+    };
+    Ok(match array.data_type() {
+        DataType::Boolean => of(&|row| array.as_boolean().value(row).into()),
+        DataType::Int64 => of(&|row| array.as_primitive::<Int64Type>().value(row).into()),
+        DataType::Float64 => of(&|row| array.as_primitive::<Float64Type>().value(row).into()),
+        DataType::Utf8 => of(&|row| array.as_string::<i32>().value(row).into()),
+        DataType::List(_) => {
+            let lists = array.as_list::<i32>();
+            let list =
+                |row| if lists.is_null(row) { Ok(Value::Null) } else { values(&lists.value(row)).map(Value::from) };
+            (0..lists.len()).map(list).collect::<Result<_, _>>()?
+        }
+        _ => {
+            let failed = |error: ArrowError| Failure::new(Reason::Internal, error.to_string());
+            let formatter = ArrayFormatter::try_new(array, &FormatOptions::default()).map_err(failed)?;
+            of(&|row| formatter.value(row).to_string().into())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{Date32Array, Float64Array, TimestampMicrosecondArray};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn days_and_moments_are_text() {
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![Some(0), None]));
+        assert_eq!(values(&days).unwrap(), [json!("1970-01-01"), Value::Null]);
+        let moments: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![1_500_000]).with_timezone("+00:00"));
+        assert_eq!(values(&moments).unwrap(), [json!("1970-01-01T00:00:01.500Z")]);
+        let numbers: ArrayRef = Arc::new(Float64Array::from(vec![0.5, f64::NAN]));
+        assert_eq!(values(&numbers).unwrap(), [json!(0.5), Value::Null]);
+    }
+}

@@ -1,0 +1,51 @@
+//! Hoplake as a service: gRPC on one port, HTTP/JSON, probes and counters on another.
+//!
+//! It is stateless but for caches and for traversals that clients steer: run one, or many behind a balancer. What it
+//! can be asked, how graphs are found by name, and what ends a query is in
+//! [RFC 0004](https://github.com/hoplake/hoplake/blob/main/docs/rfcs/0004-service.md).
+//!
+//! * `calls`: what can be asked, whatever the protocol. The rest of the crate is either below or above it.
+//! * `catalog`, `admission`, `lifecycle`: which graphs are open, who may run, and when it ends.
+//! * `grpc`, `http`: from the wire to calls and back.
+//! * [`telemetry`]: logs, counters, traces.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use hoplake_server::{ServerBuilder, Settings};
+//!
+//! let settings = Settings { graphs: vec!["s3://bucket/graphs".into()], ..Settings::default() };
+//! let server = ServerBuilder::new(settings).bind().await?;
+//! println!("{} and {}", server.grpc(), server.http());
+//! server.run(async { tokio::signal::ctrl_c().await.expect("signals can be listened to") }).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod admission;
+mod calls;
+mod catalog;
+mod cost;
+mod failure;
+mod grpc;
+mod http;
+mod lifecycle;
+mod names;
+mod server;
+mod settings;
+pub mod telemetry;
+
+/// The messages of gRPC, its clients and its services, as `proto/hoplake/v1` has them.
+#[expect(missing_docs, clippy::unwrap_used, reason = "generated; the .proto files have the documentation")]
+pub mod v1 {
+    tonic::include_proto!("hoplake.v1");
+
+    /// The files themselves, as reflection tells them.
+    pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+}
+
+pub use catalog::StoreOpener;
+pub use cost::{Spent, Step};
+pub use failure::{Failure, Reason};
+pub use names::Source;
+pub use server::{Server, ServerBuilder, ServerError};
+pub use settings::{InvalidSetting, LimitSettings, Settings};

@@ -1,0 +1,36 @@
+//! From accepting to ended: what everyone in the server can ask or wait for.
+
+use tokio_util::sync::CancellationToken;
+
+/// The stages of a server's end. Cheap to clone; all clones share the stage.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lifecycle {
+    draining: CancellationToken,
+    ending: CancellationToken,
+}
+
+impl Lifecycle {
+    /// The server is about to end: probes fail, long streams take no more queries.
+    pub(crate) fn drain(&self) {
+        self.draining.cancel();
+    }
+
+    /// The time for running queries is over.
+    pub(crate) fn end(&self) {
+        self.ending.cancel();
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.is_cancelled()
+    }
+
+    /// Waits until the server is about to end.
+    pub(crate) async fn drained(&self) {
+        self.draining.cancelled().await;
+    }
+
+    /// Waits until the time for running queries is over.
+    pub(crate) async fn ended(&self) {
+        self.ending.cancelled().await;
+    }
+}

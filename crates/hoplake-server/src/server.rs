@@ -1,0 +1,197 @@
+//! From settings to a server that listens, and to its end.
+
+use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::serve::ListenerExt;
+use hoplake::Store;
+use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
+use tonic::transport::server::TcpIncoming;
+
+use crate::{
+    Failure, InvalidSetting, Settings,
+    admission::Admission,
+    calls::{Service, Traversals},
+    catalog::{Catalog, StoreOpener},
+    grpc, http,
+    lifecycle::Lifecycle,
+    telemetry::metrics::Metrics,
+};
+
+/// After the grace, for the last answers to leave.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Why a server did not begin, or broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// A setting cannot be.
+    #[error(transparent)]
+    Setting(#[from] InvalidSetting),
+    /// What is to be served cannot be read.
+    #[error(transparent)]
+    Source(#[from] Failure),
+    /// A port is taken, or not ours.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// gRPC broke off.
+    #[error("gRPC broke off: {0}")]
+    Grpc(#[from] tonic::transport::Error),
+    /// HTTP broke off.
+    #[error("HTTP broke off: {0}")]
+    Http(io::Error),
+}
+
+/// A server to be: settings, and the live parts it is to use.
+pub struct ServerBuilder {
+    settings: Settings,
+    opener: StoreOpener,
+}
+
+impl ServerBuilder {
+    /// With stores opened by URL.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, opener: Arc::new(|url| Ok(Store::open(url)?)) }
+    }
+
+    /// Opens stores in another way, such as one that is already at hand.
+    #[must_use]
+    pub fn open_stores_with(self, opener: StoreOpener) -> Self {
+        Self { opener, ..self }
+    }
+
+    /// Checks the settings and listens; nothing is answered before [`Server::run`]. No graph is opened.
+    ///
+    /// # Errors
+    /// A setting that cannot be; a port that is taken.
+    pub async fn bind(self) -> Result<Server, ServerError> {
+        let Self { settings, opener } = self;
+        settings.validate()?;
+        let metrics = Arc::new(Metrics::new());
+        let catalog = Arc::new(Catalog::new(&settings, opener, metrics.clone())?);
+        let (grpc, http) = (listen(settings.grpc).await?, listen(settings.http).await?);
+        let service = Arc::new(Service {
+            admission: Admission::new(&settings),
+            traversals: Traversals::default(),
+            lifecycle: Lifecycle::default(),
+            catalog,
+            metrics,
+            settings,
+        });
+        Ok(Server { service, grpc, http })
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
+    let failed = |source| ServerError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+/// A server that listens.
+pub struct Server {
+    service: Arc<Service>,
+    grpc: (TcpListener, SocketAddr),
+    http: (TcpListener, SocketAddr),
+}
+
+impl Server {
+    /// Where gRPC listens.
+    pub fn grpc(&self) -> SocketAddr {
+        self.grpc.1
+    }
+
+    /// Where HTTP listens.
+    pub fn http(&self) -> SocketAddr {
+        self.http.1
+    }
+
+    /// Answers until `stop` is ready, then ends in order: probes fail, after a while no connection is accepted,
+    /// running queries end within their grace, and what is left is ended.
+    ///
+    /// # Errors
+    /// If a listener breaks off.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), ServerError> {
+        let Self { service, grpc: (grpc, _), http: (http, _) } = self;
+        let closing = tokio_util::sync::CancellationToken::new();
+        let keeper = tokio::spawn(keep(service.clone()));
+        let mut grpc = tokio::spawn(run_grpc(service.clone(), grpc, closing.clone().cancelled_owned()));
+        let mut http = tokio::spawn(run_http(service.clone(), http, closing.clone().cancelled_owned()));
+        let broken = tokio::select! {
+            () = stop => None,
+            ended = &mut grpc => Some(joined(ended)),
+            ended = &mut http => Some(joined(ended)),
+        };
+        if let Some(outcome) = broken {
+            closing.cancel();
+            service.lifecycle.end();
+            return outcome;
+        }
+        let settings = &service.settings;
+        tracing::info!("shutting down");
+        service.lifecycle.drain();
+        tokio::time::sleep(Duration::from_millis(settings.notice_ms)).await;
+        closing.cancel();
+        let ended = wind_down(&service, Duration::from_millis(settings.grace_ms), grpc, http).await;
+        keeper.abort();
+        tracing::info!("shut down");
+        ended
+    }
+}
+
+type Running = JoinHandle<Result<(), ServerError>>;
+
+fn joined(outcome: Result<Result<(), ServerError>, tokio::task::JoinError>) -> Result<(), ServerError> {
+    outcome.unwrap_or_else(|error| Err(ServerError::Http(io::Error::other(error))))
+}
+
+/// Waits for running queries, then ends them, then for the last answers to leave.
+async fn wind_down(service: &Service, grace: Duration, grpc: Running, http: Running) -> Result<(), ServerError> {
+    let mut both = std::pin::pin!(async { (joined(grpc.await), joined(http.await)) });
+    let ended = match timeout(grace, &mut both).await {
+        Ok(ended) => Some(ended),
+        Err(_) => {
+            tracing::warn!(running = service.admission.running(), "the grace is over; ending what still runs");
+            service.lifecycle.end();
+            // A client that keeps its connection open must not keep the server.
+            timeout(LAST_WORDS, both).await.ok()
+        }
+    };
+    ended.map_or(Ok(()), |(grpc, http)| grpc.and(http))
+}
+
+async fn run_grpc(
+    service: Arc<Service>,
+    listener: TcpListener,
+    closing: impl Future<Output = ()> + Send,
+) -> Result<(), ServerError> {
+    let routes = grpc::routes(&service).await;
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    Ok(tonic::transport::Server::builder().add_routes(routes).serve_with_incoming_shutdown(incoming, closing).await?)
+}
+
+async fn run_http(
+    service: Arc<Service>,
+    listener: TcpListener,
+    closing: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), ServerError> {
+    // A connection without it still works.
+    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
+    axum::serve(listener, http::router(service)).with_graceful_shutdown(closing).await.map_err(ServerError::Http)
+}
+
+/// Closes what nobody uses, looking often enough that nothing stays open twice as long as it should.
+async fn keep(service: Arc<Service>) {
+    let idle = service.settings.graph_idle().min(service.settings.traversal_idle());
+    let mut ticks = tokio::time::interval((idle / 4).max(Duration::from_millis(1)));
+    loop {
+        ticks.tick().await;
+        service.catalog.close_idle();
+        service.traversals.close_idle(service.settings.traversal_idle());
+    }
+}

@@ -1,0 +1,208 @@
+//! What can be set, with its default, and one check of all of it.
+//!
+//! Plain data: the command line fills it from a TOML file and its flags. Live components (stores, listeners) are
+//! handed to the [`ServerBuilder`](crate::ServerBuilder).
+
+use std::{net::SocketAddr, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+/// Settings of a server. A TOML file has the same names; what it leaves out keeps its default.
+///
+/// ```
+/// let settings: hoplake_server::Settings = toml::from_str("http = '127.0.0.1:0'\n[limits]\ntime_ms = 500").unwrap();
+/// assert_eq!((settings.limits.time_ms, settings.queries_max), (500, 64));
+/// settings.validate().unwrap();
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Where gRPC listens; port 0 takes a free one. Default `127.0.0.1:7480`.
+    pub grpc: SocketAddr,
+    /// Where HTTP listens; port 0 takes a free one. Default `127.0.0.1:7481`.
+    pub http: SocketAddr,
+    /// What is served. See [`Source`](crate::Source) for how an entry is read.
+    pub graphs: Vec<String>,
+    /// The token that every query must bring as `authorization: Bearer …`. Default none.
+    pub token: Option<String>,
+    /// Bounds of each query.
+    pub limits: LimitSettings,
+    /// Queries that run at once. Default 64.
+    pub queries_max: usize,
+    /// Queries that wait for one of those to end; more are refused. Default 256.
+    pub queue_max: usize,
+    /// How long one waits before it is refused, in milliseconds. Default 2,000.
+    pub queue_wait_ms: u64,
+    /// Traversals that clients have open to steer. Default 1,000.
+    pub traversals_max: usize,
+    /// A steered traversal that nobody uses for this long is closed, in milliseconds. Default 60,000.
+    pub traversal_idle_ms: u64,
+    /// Graphs that are open at once. Default 16.
+    pub graphs_open_max: usize,
+    /// A graph that nobody uses for this long is closed, in milliseconds. Default 600,000.
+    pub graph_idle_ms: u64,
+    /// A graph in use is looked at for a newer version this long after the last look, in milliseconds; 0 is
+    /// never. Default 60,000.
+    pub refresh_ms: u64,
+    /// Memory for blocks of each open graph, in bytes. Default 256 MiB.
+    pub cache_bytes_per_graph: u64,
+    /// The largest request, in bytes. Default 4 MiB.
+    pub message_bytes_max: usize,
+    /// Between failing the readiness probe and accepting no more connections, in milliseconds. Default 1,000.
+    pub notice_ms: u64,
+    /// For running queries to end after that, in milliseconds. Default 20,000.
+    pub grace_ms: u64,
+}
+
+/// Bounds of each query. A request can ask for less. 0 sets no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitSettings {
+    /// Time, in milliseconds. Default 30,000.
+    pub time_ms: u64,
+    /// Vertices over all depths. Default 20,000,000.
+    pub vertices_max: u64,
+    /// Requests to the store. Default none.
+    pub requests_max: u64,
+    /// Bytes from the store. Default none.
+    pub bytes_max: u64,
+    /// US dollars for requests and bytes. Default none.
+    pub usd_max: f64,
+    /// Vertices that a request may name. Default 100,000.
+    pub batch_max: usize,
+    /// Vertices, rows or walks that an answer may have. Default 1,000,000.
+    pub results_max: usize,
+    /// Hops of a traversal, and edges of a path. Default 64.
+    pub hops_max: usize,
+    /// Threads or, depth-first, vertices at a time. Default: as many as there are processors.
+    pub parallelism_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            grpc: SocketAddr::from(([127, 0, 0, 1], 7480)),
+            http: SocketAddr::from(([127, 0, 0, 1], 7481)),
+            graphs: Vec::new(),
+            token: None,
+            limits: LimitSettings::default(),
+            queries_max: 64,
+            queue_max: 256,
+            queue_wait_ms: 2_000,
+            traversals_max: 1_000,
+            traversal_idle_ms: 60_000,
+            graphs_open_max: 16,
+            graph_idle_ms: 600_000,
+            refresh_ms: 60_000,
+            cache_bytes_per_graph: 256 << 20,
+            message_bytes_max: 4 << 20,
+            notice_ms: 1_000,
+            grace_ms: 20_000,
+        }
+    }
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self {
+            time_ms: 30_000,
+            vertices_max: 20_000_000,
+            requests_max: 0,
+            bytes_max: 0,
+            usd_max: 0.0,
+            batch_max: 100_000,
+            results_max: 1_000_000,
+            hops_max: 64,
+            parallelism_max: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+/// A setting that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("setting {name} {why}")]
+pub struct InvalidSetting {
+    /// Which.
+    pub name: &'static str,
+    /// What is wrong, and what to write instead.
+    pub why: String,
+}
+
+impl Settings {
+    /// Checks that a server can run with them.
+    ///
+    /// # Errors
+    /// The first setting that cannot be.
+    pub fn validate(&self) -> Result<(), InvalidSetting> {
+        let at_least_one = [
+            ("queries_max", self.queries_max),
+            ("graphs_open_max", self.graphs_open_max),
+            ("traversals_max", self.traversals_max),
+            ("message_bytes_max", self.message_bytes_max),
+            ("limits.batch_max", self.limits.batch_max),
+            ("limits.results_max", self.limits.results_max),
+            ("limits.hops_max", self.limits.hops_max),
+            ("limits.parallelism_max", self.limits.parallelism_max),
+        ];
+        if let Some((name, _)) = at_least_one.into_iter().find(|(_, value)| *value == 0) {
+            return Err(InvalidSetting { name, why: "is 0; it must be at least 1".into() });
+        }
+        for (name, value) in [("traversal_idle_ms", self.traversal_idle_ms), ("graph_idle_ms", self.graph_idle_ms)] {
+            if value == 0 {
+                return Err(InvalidSetting { name, why: "is 0: nothing would stay open; give milliseconds".into() });
+            }
+        }
+        if !self.limits.usd_max.is_finite() || self.limits.usd_max < 0.0 {
+            let why = format!("is {}; give dollars, or 0 for no bound", self.limits.usd_max);
+            return Err(InvalidSetting { name: "limits.usd_max", why });
+        }
+        if self.token.as_ref().is_some_and(String::is_empty) {
+            return Err(InvalidSetting { name: "token", why: "is empty; leave it out to serve without one".into() });
+        }
+        if self.grpc.port() != 0 && self.grpc == self.http {
+            return Err(InvalidSetting { name: "http", why: format!("is {}, where gRPC listens", self.http) });
+        }
+        if self.graphs.is_empty() {
+            return Err(InvalidSetting { name: "graphs", why: "is empty; name a URL, or NAME=URL".into() });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn queue_wait(&self) -> Duration {
+        Duration::from_millis(self.queue_wait_ms)
+    }
+
+    pub(crate) fn refresh(&self) -> Option<Duration> {
+        (self.refresh_ms > 0).then(|| Duration::from_millis(self.refresh_ms))
+    }
+
+    pub(crate) fn graph_idle(&self) -> Duration {
+        Duration::from_millis(self.graph_idle_ms)
+    }
+
+    pub(crate) fn traversal_idle(&self) -> Duration {
+        Duration::from_millis(self.traversal_idle_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        let good = Settings { graphs: vec!["memory://x".into()], ..Settings::default() };
+        good.validate().unwrap();
+        let cases: [(&str, Settings); 5] = [
+            ("graphs", Settings::default()),
+            ("queries_max", Settings { queries_max: 0, ..good.clone() }),
+            ("token", Settings { token: Some(String::new()), ..good.clone() }),
+            ("http", Settings { http: good.grpc, ..good.clone() }),
+            ("limits.usd_max", Settings { limits: LimitSettings { usd_max: f64::NAN, ..good.limits }, ..good.clone() }),
+        ];
+        for (name, settings) in cases {
+            assert_eq!(settings.validate().unwrap_err().name, name);
+        }
+        assert!(toml::from_str::<Settings>("queriesmax = 3").is_err());
+    }
+}

@@ -1,0 +1,154 @@
+//! Counters for Prometheus.
+//!
+//! No metric has the name of a graph, which may be any of thousands.
+
+use std::time::Duration;
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text},
+    metrics::{
+        counter::{Atomic, Counter},
+        family::Family,
+        gauge::Gauge,
+        histogram::Histogram,
+    },
+    registry::{Registry, Unit},
+};
+
+use crate::cost::Spent;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    protocol: &'static str,
+    call: &'static str,
+    status: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TimeLabels {
+    protocol: &'static str,
+    call: &'static str,
+}
+
+/// From 100 µs, a warm hop, to 50 s, twice the default limit of time.
+const SECONDS: [f64; 17] =
+    [1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 50.0];
+
+fn seconds() -> Histogram {
+    Histogram::new(SECONDS)
+}
+
+type Dollars = Counter<f64, std::sync::atomic::AtomicU64>;
+
+/// All counters of a server.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<CallLabels, Counter>,
+    times: Family<TimeLabels, Histogram, fn() -> Histogram>,
+    stream_queries: Counter,
+    waves: Counter,
+    store_requests: Counter,
+    store_bytes: Counter,
+    cache_hits: Counter,
+    cache_bytes: Counter,
+    dollars: Dollars,
+    graphs_opened: Counter,
+    graphs_open: Gauge,
+    running: Gauge,
+    waiting: Gauge,
+    traversals: Gauge,
+}
+
+/// What is read when somebody asks.
+pub(crate) struct Readings {
+    pub(crate) running: usize,
+    pub(crate) waiting: usize,
+    pub(crate) traversals: usize,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut metrics = Self {
+            registry: Registry::with_prefix("hoplake"),
+            requests: Family::default(),
+            times: Family::new_with_constructor(seconds),
+            stream_queries: Counter::default(),
+            waves: Counter::default(),
+            store_requests: Counter::default(),
+            store_bytes: Counter::default(),
+            cache_hits: Counter::default(),
+            cache_bytes: Counter::default(),
+            dollars: Dollars::default(),
+            graphs_opened: Counter::default(),
+            graphs_open: Gauge::default(),
+            running: Gauge::default(),
+            waiting: Gauge::default(),
+            traversals: Gauge::default(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("requests", "Requests that ended, by status; a stream is one", self.requests.clone());
+        registry.register_with_unit("request", "How long requests took", Unit::Seconds, self.times.clone());
+        registry.register("stream_queries", "Queries on streams of Query.Neighbors", self.stream_queries.clone());
+        registry.register("waves", "Dependent round trips of queries to the store", self.waves.clone());
+        registry.register("store_requests", "Requests of queries to the store", self.store_requests.clone());
+        let read = "Bytes that queries read from the store";
+        registry.register_with_unit("store", read, Unit::Bytes, self.store_bytes.clone());
+        registry.register("cache_hits", "Blocks that queries found in memory", self.cache_hits.clone());
+        let cached = "Bytes that queries found in memory";
+        registry.register_with_unit("cache", cached, Unit::Bytes, self.cache_bytes.clone());
+        registry.register("usd", "US dollars for requests and bytes of queries", self.dollars.clone());
+        registry.register("graph_opens", "Openings of graphs", self.graphs_opened.clone());
+        registry.register("graphs_open", "Graphs that are open", self.graphs_open.clone());
+        registry.register("queries_running", "Queries that run", self.running.clone());
+        registry.register("queries_waiting", "Queries that wait to run", self.waiting.clone());
+        registry.register("traversals_open", "Traversals that clients steer", self.traversals.clone());
+    }
+
+    /// A request ended.
+    pub(crate) fn request(
+        &self,
+        protocol: &'static str,
+        call: &'static str,
+        status: &'static str,
+        time: Duration,
+        spent: &Spent,
+    ) {
+        self.requests.get_or_create(&CallLabels { protocol, call, status }).inc();
+        self.times.get_or_create(&TimeLabels { protocol, call }).observe(time.as_secs_f64());
+        self.waves.inc_by(spent.waves);
+        self.store_requests.inc_by(spent.requests);
+        self.store_bytes.inc_by(spent.bytes);
+        self.cache_hits.inc_by(spent.cache_hits);
+        self.cache_bytes.inc_by(spent.cache_bytes);
+        Atomic::inc_by(self.dollars.inner(), spent.usd);
+    }
+
+    /// A query on a stream was answered.
+    pub(crate) fn stream_query(&self) {
+        self.stream_queries.inc();
+    }
+
+    pub(crate) fn graph_opened(&self) {
+        self.graphs_opened.inc();
+        self.graphs_open.inc();
+    }
+
+    pub(crate) fn graph_closed(&self) {
+        self.graphs_open.dec();
+    }
+
+    /// All of it, as Prometheus reads it.
+    pub(crate) fn text(&self, readings: &Readings) -> String {
+        self.running.set(readings.running as i64);
+        self.waiting.set(readings.waiting as i64);
+        self.traversals.set(readings.traversals as i64);
+        let mut out = String::new();
+        text::encode(&mut out, &self.registry).expect("a string takes all that is written");
+        out
+    }
+}

@@ -1,0 +1,58 @@
+//! What a server tells of itself: logs, counters and traces.
+
+pub(crate) mod metrics;
+pub(crate) mod traces;
+
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use serde::{Deserialize, Serialize};
+use tracing_subscriber::{Layer, filter::Targets, layer::SubscriberExt, registry, util::SubscriberInitExt};
+
+use crate::failure::Failure;
+
+/// How a line of log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Ends what was begun by [`start`]: sends the spans that are still here.
+#[must_use = "spans are lost when it is dropped without `finish`"]
+pub struct Telemetry(Option<SdkTracerProvider>);
+
+/// Begins to log to standard error, and to trace if `OTEL_EXPORTER_OTLP_ENDPOINT` (or the same for traces alone) is
+/// in the environment. `filter` is a level, or levels by module: `info`, `warn,hoplake=debug`.
+///
+/// Once in a process, by whoever owns it.
+///
+/// # Errors
+/// [`Reason::Invalid`](crate::Reason::Invalid) if the filter cannot be read, the endpoint is none, or something else
+/// logs already.
+pub fn start(format: LogFormat, filter: &str) -> Result<Telemetry, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| Failure::invalid(format!("cannot log: {error}"));
+    let targets: Targets = filter.parse().map_err(|error| wrong(&error))?;
+    // Spans are for traces; on every line of log they would repeat it.
+    let targets = targets.with_target(traces::TARGET, tracing::level_filters::LevelFilter::OFF);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match format {
+        LogFormat::Text => lines.with_ansi(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
+    };
+    let provider = traces::provider()?;
+    let spans = provider.as_ref().map(traces::layer);
+    registry().with(lines.with_filter(targets)).with(spans).try_init().map_err(|error| wrong(&error))?;
+    Ok(Telemetry(provider))
+}
+
+impl Telemetry {
+    /// Sends the spans that are still here; waits for the collector, so not to be called where others wait.
+    pub fn finish(self) {
+        if let Some(Err(error)) = self.0.map(|provider| provider.shutdown()) {
+            tracing::warn!(%error, "could not send the last spans");
+        }
+    }
+}

@@ -105,6 +105,6 @@ mod tests {
         assert_eq!((late.reason, gate.waiting(), gate.running()), (Reason::Busy, 0, 1));
         drop(first);
         assert_eq!(gate.running(), 0);
-        gate.admit().await.unwrap();
+        drop(gate.admit().await.unwrap());
     }
 }

@@ -149,7 +149,6 @@ impl Catalog {
             read: self.read.clone(),
             ..OpenSettings::default()
         };
-        let mut missing = None;
         for place in self.sources.iter().flat_map(|source| source.places(name)) {
             let begun = Instant::now();
             match Graph::open_with((self.opener)(&place)?, &settings).await {
@@ -160,13 +159,15 @@ impl Catalog {
                     tracing::info!(graph = name, version, url = place, waves, time_ms, "graph opened");
                     return Ok(Arc::new(OpenGraph { name: name.clone(), graph }));
                 }
-                Err(error) if error.kind() == ErrorKind::NotFound => missing = Some(error),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    tracing::debug!(graph = name, url = place, %error, "no graph there");
+                }
                 Err(error) => return Err(error.into()),
             }
         }
         let version = if *version > 0 { format!(" with version {version}") } else { String::new() };
-        let why = missing.map(|error| format!(": {error}")).unwrap_or_default();
-        Err(Failure::new(Reason::NotFound, format!("there is no graph {name:?}{version}{why}")))
+        // Where it was looked for is for the log alone.
+        Err(Failure::new(Reason::NotFound, format!("there is no graph {name:?}{version}")))
     }
 
     /// Closes the graph that was not used for longest, if there is no room for one more.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Settings of a server. A TOML file has the same names; what it leaves out keeps its default.
 ///
 /// ```
-/// let settings: hoplake_server::Settings = toml::from_str("http = '127.0.0.1:0'\n[limits]\ntime_ms = 500").unwrap();
+/// let settings: hoplake_server::Settings = toml::from_str("graphs = ['s3://b/g']\n[limits]\ntime_ms = 500").unwrap();
 /// assert_eq!((settings.limits.time_ms, settings.queries_max), (500, 64));
 /// settings.validate().unwrap();
 /// ```

@@ -119,8 +119,8 @@ mod tests {
         // A slice: the first list is another's.
         let lists: ArrayRef = Arc::new(lists.finish().slice(1, 3));
         let wire = column("l", &lists).unwrap();
-        let Some(Values::Lists(v1::Lists { lengths, items })) = wire.values else { panic!("{wire:?}") };
-        let v1::Lists { lengths, items } = *lists;
+        let Some(Values::Lists(wire_lists)) = wire.values else { panic!("{wire:?}") };
+        let v1::Lists { lengths, items } = *wire_lists;
         assert_eq!((wire.nulls, lengths), (vec![0], vec![0, 0, 1]));
         assert_eq!(items.unwrap().values, Some(Values::Strings(v1::Strings { values: vec!["b".into()] })));
     }

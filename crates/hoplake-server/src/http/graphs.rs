@@ -50,7 +50,7 @@ pub(super) async fn info(exchange: Exchange, Path(graph): Path<String>) -> Respo
 /// The ids of some vertices.
 #[utoipa::path(
     post, path = "/v1/graphs/{graph}/look-up", tag = "graphs", params(("graph" = String, Path, example = "air-routes")),
-    request_body(content = LookUpBody, example = json!({"vertices": ["airport:65", {"label": "airport", "key": "81"}]})),
+    request_body(content = LookUpBody, example = json!({"vertices": ["airport:65", {"label": "airport", "key": 81}]})),
     responses((status = 200, body = LookUpAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn look_up(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {

@@ -27,6 +27,8 @@ pub(super) fn provider() -> Result<Option<SdkTracerProvider>, Failure> {
     if !ENDPOINTS.iter().any(|name| std::env::var(name).is_ok_and(|value| !value.is_empty())) {
         return Ok(None);
     }
+    // The exporter's client wants the TLS library's provider named once in a process; a store may have named it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let exporter = SpanExporter::builder()
         .with_http()
         .build()

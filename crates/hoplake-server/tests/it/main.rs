@@ -1,1 +1,14 @@
+//! A real server on free ports, asked by real clients of both protocols.
+#![allow(clippy::unwrap_used)]
 
+mod answers;
+mod graphs;
+mod held_store;
+mod http;
+mod limits;
+mod operations;
+mod running;
+mod sample;
+mod shutdown;
+mod steered;
+mod stream;

@@ -1,0 +1,154 @@
+//! Many graphs: found by name, opened once, closed when idle, followed to newer versions.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use futures::future::join_all;
+use hoplake::Store;
+use hoplake_server::{Settings, StoreOpener};
+use serde_json::{Value, json};
+
+use crate::{
+    held_store::until,
+    running::{Running, settings},
+    sample,
+};
+
+/// Counts how often a store is opened, which is once for each place that is looked at.
+fn counted() -> (Arc<AtomicUsize>, StoreOpener) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = count.clone();
+    let opener = move |url: &str| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        Ok(Store::open(url)?)
+    };
+    (count, Arc::new(opener))
+}
+
+#[tokio::test]
+async fn a_graph_is_found_by_its_name_without_a_listing() {
+    let folder = sample::in_memory("one").await;
+    sample::add(&folder, "two", 8).await;
+    let other = sample::in_memory("three").await;
+    let graphs = vec![folder.clone(), format!("third={other}/three"), format!("{folder}/two")];
+    let server = Running::start(Settings { graphs, ..settings("") }).await;
+    assert_eq!(server.ask("GET", "/v1/graphs", &Value::Null).await, json!([{"name": "third", "open": false}]));
+    for name in ["one", "two", "third"] {
+        let answer = server.ask("GET", &format!("/v1/graphs/{name}"), &Value::Null).await;
+        assert_eq!(answer["name"], name);
+    }
+    for missing in ["three", "four"] {
+        assert_eq!(server.try_ask("GET", &format!("/v1/graphs/{missing}"), &Value::Null).await.0, 404);
+    }
+    let listed = server.ask("GET", "/v1/graphs", &Value::Null).await;
+    let open = |name: &str| json!({"name": name, "open": true});
+    assert_eq!(listed, json!([open("one"), open("third"), open("two")]));
+}
+
+#[tokio::test]
+async fn a_hundred_first_requests_open_once() {
+    let (held, opener) = sample::held().await;
+    let server = Running::start_with(settings("memory://held"), opener).await;
+    held.hold();
+    held.reads.store(0, Ordering::SeqCst);
+    let ask = || tokio::spawn(server.request("GET", "/v1/graphs/g").send());
+    let first = ask();
+    held.until_waiting(1).await;
+    let others: Vec<_> = (0..99).map(|_| ask()).collect();
+    // The first leaves: the opening is not its own.
+    first.abort();
+    server.until_metric("hoplake_queries_running", 64.0).await;
+    held.release();
+    for answer in join_all(others).await {
+        assert_eq!(answer.unwrap().unwrap().status(), 200);
+    }
+    assert_eq!(server.metric("hoplake_graph_opens_total").await, 1.0);
+    let once = held.reads.swap(0, Ordering::SeqCst);
+    let (_, opener) = (
+        0,
+        crate::sample::open_held(
+            &(Arc::new(move |url: &str| Ok(Store::new(Arc::new(held.clone()), "g".into(), url))) as StoreOpener),
+        )
+        .await,
+    );
+    assert!(once <= opener.open_cost().requests as usize + 2, "{once}");
+}
+
+#[tokio::test]
+async fn a_failure_is_forgotten() {
+    let folder = sample::in_memory("early").await;
+    let (count, opener) = counted();
+    let server = Running::start_with(settings(&folder), opener).await;
+    let asked = join_all((0..20).map(|_| server.try_ask("GET", "/v1/graphs/late", &Value::Null))).await;
+    assert!(asked.iter().all(|(status, _)| *status == 404));
+    assert!(count.load(Ordering::SeqCst) <= 20);
+    sample::add(&folder, "late", 9).await;
+    server.ask("GET", "/v1/graphs/late", &Value::Null).await;
+}
+
+#[tokio::test]
+async fn graphs_that_nobody_uses_are_closed() {
+    let folder = sample::in_memory("one").await;
+    let server = Running::start(Settings { graph_idle_ms: 40, ..settings(&folder) }).await;
+    // A steered traversal uses its graph.
+    let opened = server.ask("POST", "/v1/graphs/one/traversals", &json!({})).await;
+    assert_eq!(server.metric("hoplake_graphs_open").await, 1.0);
+    tokio::time::sleep(std::time::Duration::from_millis(120)).await;
+    assert_eq!(server.metric("hoplake_graphs_open").await, 1.0);
+    let place = format!("/v1/traversals/{}", opened["traversal"].as_str().unwrap());
+    server.ask("DELETE", &place, &Value::Null).await;
+    server.until_metric("hoplake_graphs_open", 0.0).await;
+    server.ask("GET", "/v1/graphs/one", &Value::Null).await;
+    assert_eq!(server.metric("hoplake_graph_opens_total").await, 2.0);
+}
+
+#[tokio::test]
+async fn only_so_many_graphs_are_open() {
+    let folder = sample::in_memory("one").await;
+    sample::add(&folder, "two", 8).await;
+    let server = Running::start(Settings { graphs_open_max: 1, ..settings(&folder) }).await;
+    server.ask("GET", "/v1/graphs/one", &Value::Null).await;
+    // One makes room, because nobody uses it.
+    let opened = server.ask("POST", "/v1/graphs/two/traversals", &json!({})).await;
+    assert_eq!(server.metric("hoplake_graphs_open").await, 1.0);
+    let (status, problem) = server.try_ask("GET", "/v1/graphs/one", &Value::Null).await;
+    assert_eq!((status, &problem["reason"]), (429, &json!("BUSY")));
+    server.ask("GET", "/v1/graphs/two", &Value::Null).await;
+    server.ask("DELETE", &format!("/v1/traversals/{}", opened["traversal"].as_str().unwrap()), &Value::Null).await;
+    server.ask("GET", "/v1/graphs/one", &Value::Null).await;
+}
+
+#[tokio::test]
+async fn newer_versions_are_followed_and_old_ones_can_be_asked() {
+    let folder = sample::in_memory("one").await;
+    let server = Running::start(Settings { refresh_ms: 1, ..settings(&folder) }).await;
+    let version = async || server.ask("GET", "/v1/graphs/one", &Value::Null).await["version"].as_u64().unwrap();
+    let look_up = |version: u64| json!({"version": version, "vertices": ["Person:1"]});
+    assert_eq!(version().await, 1);
+    let pinned = server.ask("POST", "/v1/graphs/one/traversals", &json!({})).await;
+    let mut options_seed = 20;
+    // A load on top of a graph makes its next version.
+    sample::add(&folder, "one", options_seed).await;
+    options_seed += 1;
+    let mut seen = 1;
+    until_newer(&mut seen, &version).await;
+    assert_eq!((seen, options_seed), (2, 21));
+    let path = "/v1/graphs/one/look-up";
+    for wanted in [1, 2] {
+        assert_eq!(server.ask("POST", path, &look_up(wanted)).await["version"], wanted);
+    }
+    let step = json!({"vertices": ["Person:1"], "hop": "out:knows"});
+    let place = format!("/v1/traversals/{}/neighbors", pinned["traversal"].as_str().unwrap());
+    assert_eq!(server.ask("POST", &place, &step).await["version"], 1);
+}
+
+async fn until_newer(seen: &mut u64, version: &impl AsyncFn() -> u64) {
+    let first = *seen;
+    while *seen == first {
+        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        *seen = version().await;
+    }
+    until(|| true).await;
+}

@@ -1,0 +1,123 @@
+//! A store whose reads can be held back, and that knows which were given up.
+
+use std::{
+    fmt,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
+    PutOptions, PutPayload, PutResult, Result, memory::InMemory, path::Path,
+};
+use tokio::sync::watch;
+
+/// In memory; reads wait while it is held.
+#[derive(Debug, Clone)]
+pub(crate) struct HeldStore {
+    inner: Arc<InMemory>,
+    held: watch::Sender<bool>,
+    pub(crate) waiting: Arc<AtomicUsize>,
+    pub(crate) given_up: Arc<AtomicUsize>,
+    pub(crate) reads: Arc<AtomicUsize>,
+}
+
+impl HeldStore {
+    pub(crate) fn new() -> Self {
+        Self {
+            inner: Arc::default(),
+            held: watch::Sender::new(false),
+            waiting: Arc::default(),
+            given_up: Arc::default(),
+            reads: Arc::default(),
+        }
+    }
+
+    pub(crate) fn hold(&self) {
+        self.held.send_replace(true);
+    }
+
+    pub(crate) fn release(&self) {
+        self.held.send_replace(false);
+    }
+
+    /// Waits until so many reads wait.
+    pub(crate) async fn until_waiting(&self, reads: usize) {
+        until(|| self.waiting.load(Ordering::SeqCst) >= reads).await;
+    }
+}
+
+/// Waits until something holds; the test's own time limit is the runner's.
+pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+}
+
+impl fmt::Display for HeldStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeldStore")
+    }
+}
+
+/// Counts a read that is dropped while it waits.
+struct Wait<'a>(&'a HeldStore, bool);
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+        if !self.1 {
+            self.0.given_up.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+#[async_trait]
+impl ObjectStore for HeldStore {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        self.inner.put_opts(location, payload, opts).await
+    }
+
+    async fn put_multipart_opts(&self, location: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(location, opts).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let mut wait = Wait(self, false);
+        let mut held = self.held.subscribe();
+        held.wait_for(|held| !held).await.unwrap();
+        wait.1 = true;
+        self.inner.get_opts(location, options).await
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<bytes::Bytes>> {
+        let mut all = Vec::new();
+        for range in ranges {
+            all.push(object_store::ObjectStoreExt::get_range(self, location, range.clone()).await?);
+        }
+        Ok(all)
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}

@@ -1,0 +1,240 @@
+//! HTTP/JSON answers as gRPC and the embedded facade do, and its document describes it.
+
+use std::collections::BTreeSet;
+
+use hoplake::{Hop, StartKey, Traversal, TraversalRequest};
+use serde_json::{Value, json};
+
+use crate::{
+    running::{Running, settings},
+    sample,
+};
+
+#[tokio::test]
+async fn every_call_answers_as_the_facade() {
+    let folder = sample::in_memory("social").await;
+    let graph = sample::embedded(&folder, "social").await;
+    let server = Running::start(settings(&folder)).await;
+
+    let info = server.ask("GET", "/v1/graphs/social", &Value::Null).await;
+    assert_eq!(info["edges"], graph.info().await.unwrap().edges);
+    let found = json!({"vertices": ["Person:5", {"label": "Town", "key": "t3"}, {"label": "Person", "key": 99_999}]});
+    let found = server.ask("POST", "/v1/graphs/social/look-up", &found).await;
+    let mut query = graph.query();
+    let keys = [("Person", 5.into()), ("Town", "t3".into()), ("Person", 99_999.into())];
+    let vertices = query.vertices(&keys).await.unwrap();
+    let ids: Vec<_> = vertices.iter().map(|vertex| vertex.map(|vertex| vertex.to_string())).collect();
+    assert_eq!(found["ids"], json!(ids));
+
+    // By the id that was found, and with the hop in parts.
+    let hop = json!({"direction": "out", "labels": ["knows"],
+        "conditions": [{"property": "since", "comparison": ">=", "value": "2010"}]});
+    let body = json!({"vertices": [{"id": ids[0]}], "hop": hop, "keys": true});
+    let answer = server.ask("POST", "/v1/graphs/social/neighbors", &body).await;
+    let from = [vertices[0].unwrap()];
+    let edges = query.neighbors(&from, &"out:knows[since>=2010]".parse().unwrap()).await.unwrap();
+    let keys = query.keys_of(&edges.iter().map(|edge| edge.to).collect::<Vec<_>>()).await.unwrap();
+    assert!(!edges.is_empty());
+    for ((edge, key), answer) in edges.iter().zip(keys).zip(answer["edges"].as_array().unwrap()) {
+        assert_eq!(
+            (&answer["to"], &answer["to_key"]),
+            (&json!(edge.to.to_string()), &json!(key.to_string().parse::<i64>().unwrap()))
+        );
+        assert_eq!(
+            (&answer["label"], &answer["direction"], &answer["to_label"]),
+            (&json!("knows"), &json!("out"), &json!("Person"))
+        );
+    }
+    assert_eq!(answer["edges"].as_array().unwrap().len(), edges.len());
+
+    let body = json!({"vertices": ["Person:14", "Town:t3"], "select": ["name", "age", "tags", "born", "height"]});
+    let rows = server.ask("POST", "/v1/graphs/social/properties", &body).await;
+    let person = json!({"name": "P, 14", "age": null, "born": "1990-01-15", "height": 2.5});
+    for (name, value) in person.as_object().unwrap() {
+        assert_eq!(
+            &rows["rows"].as_array().unwrap().iter().find(|row| row["key"] == 14).unwrap()["properties"][name],
+            value
+        );
+    }
+    assert!(rows["rows"].as_array().unwrap().iter().any(|row| row["key"] == "t3" && row["label"] == "Town"));
+    traversals(&server, &graph).await;
+}
+
+async fn traversals(server: &Running, graph: &hoplake::Graph) {
+    let hops: Vec<Hop> = vec!["out:knows".parse().unwrap(), "out:livesIn".parse().unwrap()];
+    let starts: Vec<StartKey> = vec!["Person:1".parse().unwrap()];
+    let traversal = Traversal { hops, ..Traversal::default() };
+    let request = TraversalRequest { starts, traversal, select: Some(vec!["name".into()]), limit: None };
+    let expected = graph.query().run(&request).await.unwrap();
+    let body = json!({"starts": ["Person:1"], "hops": ["out:knows", "out:livesIn"], "select": ["name"]});
+    let answer = server.ask("POST", "/v1/graphs/social/traverse", &body).await;
+    let ids: Vec<_> = expected.reached.last().vertices().map(|vertex| vertex.to_string()).collect();
+    let rows = answer["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|row| row["id"].as_str().unwrap()).collect::<Vec<_>>(), ids);
+    assert!(rows.iter().all(|row| row["properties"]["name"].as_str().unwrap().starts_with("Town ")));
+    assert_eq!(answer["statistics"]["depths"].as_array().unwrap().len(), 2);
+    let body =
+        json!({"starts": ["Person:1"], "hops": ["out:knows", "out:livesIn"], "output": "ids", "all_depths": true});
+    let answer = server.ask("POST", "/v1/graphs/social/traverse", &body).await;
+    assert_eq!(answer["vertices"][2]["ids"], json!(ids));
+    assert_eq!((answer["vertices"].as_array().unwrap().len(), &answer["rows"]), (3, &Value::Null));
+
+    let body = json!({"starts": ["Person:1"], "hops": ["out:knows", "out:livesIn"], "limit": 3, "keys": true});
+    let answer = server.ask("POST", "/v1/graphs/social/paths", &body).await;
+    assert_eq!((answer["paths"].as_array().unwrap().len(), &answer["statistics"]["truncated"]), (3, &json!(true)));
+    assert_eq!((&answer["paths"][0][0]["key"], &answer["paths"][0][2]["label"]), (&json!(1), &json!("Town")));
+    let body = json!({"from": "Person:1", "to": "Town:t0", "hop": "out:livesIn", "depth_max": 1});
+    let answer = server.ask("POST", "/v1/graphs/social/shortest-path", &body).await;
+    let edges = json!({"vertices": ["Person:1"], "hop": "out:livesIn", "keys": true});
+    let edges = server.ask("POST", "/v1/graphs/social/neighbors", &edges).await;
+    assert_eq!(answer["path"].is_null(), edges["edges"][0]["to_key"] != "t0");
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_a_problem_that_says_so() {
+    let folder = sample::in_memory("social").await;
+    let server = Running::start(settings(&folder)).await;
+    let traverse = |starts: Value, hops: Value| json!({"starts": starts, "hops": hops});
+    let cases = [
+        ("POST", "/v1/graphs/social/traverse", traverse(json!(["Person:1"]), json!(["up:knows"])), 400, "is no hop"),
+        ("POST", "/v1/graphs/social/traverse", traverse(json!(["Person:x"]), json!([])), 400, "is no key of Person"),
+        (
+            "POST",
+            "/v1/graphs/social/traverse",
+            traverse(json!(["Person:999"]), json!([])),
+            404,
+            "no Person with key 999",
+        ),
+        (
+            "POST",
+            "/v1/graphs/social/traverse",
+            traverse(json!([{"id": "7:1"}]), json!([])),
+            404,
+            "no vertex with id 7:1",
+        ),
+        (
+            "POST",
+            "/v1/graphs/social/traverse",
+            traverse(json!(["Person:1"]), json!(["out:likes"])),
+            404,
+            "no edge label",
+        ),
+        ("POST", "/v1/graphs/social/traverse", json!({"start": []}), 400, "unknown field `start`"),
+        ("POST", "/v1/graphs/social/look-up", json!({"vertices": ["Planet:1"]}), 404, "no vertex label"),
+        (
+            "POST",
+            "/v1/graphs/social/look-up",
+            json!({"vertices": [{"label": "Town", "key": 3}]}),
+            400,
+            "keys of Town are string",
+        ),
+        ("POST", "/v1/graphs/social/look-up", json!({"version": 7, "vertices": []}), 404, "with version 7"),
+        ("GET", "/v1/graphs/other", Value::Null, 404, "no graph \"other\""),
+        ("GET", "/v1/graphs/..%2Fsocial", Value::Null, 400, "is no name of a graph"),
+        ("GET", "/v1/nothing", Value::Null, 404, "/openapi.json"),
+        ("DELETE", "/v1/graphs/social", Value::Null, 405, "other methods"),
+    ];
+    for (method, path, body, status, sentence) in cases {
+        let answer = server.request(method, path).json(&body).send().await.unwrap();
+        assert_eq!(
+            (answer.status().as_u16(), answer.headers()["content-type"].to_str().unwrap()),
+            (status, "application/problem+json"),
+            "{path} {body}"
+        );
+        let problem: Value = answer.json().await.unwrap();
+        assert!(problem["detail"].as_str().unwrap().contains(sentence), "{problem}");
+        assert_eq!(problem["status"], status);
+        // Where graphs are is not the clients' business.
+        assert!(!problem.to_string().contains("memory://"), "{problem}");
+    }
+    let answer = server.request("GET", "/v1/graphs/other").header("x-request-id", "mine").send().await.unwrap();
+    assert_eq!(answer.headers()["x-request-id"], "mine");
+    assert_eq!(answer.json::<Value>().await.unwrap()["request_id"], "mine");
+}
+
+/// Each operation of the document exists, and its example works on the air routes.
+#[tokio::test]
+async fn the_document_describes_the_server() {
+    let server = Running::start(settings(&sample::air_routes().await)).await;
+    let document = server.ask("GET", "/openapi.json", &Value::Null).await;
+    assert!(document["openapi"].as_str().unwrap().starts_with("3."));
+    let mut tried = BTreeSet::new();
+    let mut references = BTreeSet::new();
+    collect_references(&document, &mut references);
+    for reference in &references {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+    let opened = server.ask("POST", "/v1/graphs/air-routes/traversals", &json!({})).await;
+    let opened = opened["traversal"].as_str().unwrap();
+    let mut last = None;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let place = path.replace("{graph}", "air-routes").replace("{traversal}", opened);
+        for (method, operation) in operations.as_object().unwrap() {
+            let example = operation["requestBody"]["content"]["application/json"]["example"].clone();
+            assert_eq!(method == "post", !example.is_null(), "{method} {path} and its example");
+            assert!(operation["responses"]["200"].is_object() && operation["summary"].is_string(), "{path}");
+            if method == "delete" {
+                last = Some(place.clone());
+                continue;
+            }
+            let answer = server.request(&method.to_uppercase(), &place).json(&example).send().await.unwrap();
+            assert_eq!(answer.status(), 200, "{method} {place}: {}", answer.text().await.unwrap());
+            if path.starts_with("/v1") {
+                let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
+                check(&document, schema, &answer.json().await.unwrap(), path);
+            }
+            tried.insert(path.clone());
+        }
+    }
+    let closed = server.ask("DELETE", &last.unwrap(), &Value::Null).await;
+    assert_eq!(closed["vertices"], 1);
+    assert_eq!(tried.len(), 14, "{tried:?}");
+}
+
+fn collect_references(value: &Value, references: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            fields.get("$ref").and_then(Value::as_str).map(|to| references.insert(to.to_owned()));
+            fields.values().for_each(|value| collect_references(value, references));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect_references(value, references)),
+        _ => {}
+    }
+}
+
+/// Holds an answer against its schema: required fields are there, no field is unknown, types are right.
+fn check(document: &Value, schema: &Value, answer: &Value, place: &str) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target = document.pointer(reference.strip_prefix('#').unwrap()).unwrap();
+        return check(document, target, answer, place);
+    }
+    if let (Some(properties), Some(fields)) = (schema["properties"].as_object(), answer.as_object()) {
+        for name in schema["required"].as_array().into_iter().flatten() {
+            assert!(fields.contains_key(name.as_str().unwrap()), "{place} lacks {name}: {answer}");
+        }
+        for (name, value) in fields {
+            let schema = properties.get(name).unwrap_or_else(|| panic!("{place}: {name} is not in the document"));
+            check(document, schema, value, &format!("{place}.{name}"));
+        }
+    }
+    if let Some(items) = answer.as_array().filter(|_| schema["items"].is_object()) {
+        items.iter().for_each(|item| check(document, &schema["items"], item, place));
+    }
+    let kinds: Vec<_> = match &schema["type"] {
+        Value::String(kind) => vec![kind.as_str()],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => return,
+    };
+    let fits = |kind: &&str| match *kind {
+        "object" => answer.is_object(),
+        "array" => answer.is_array(),
+        "string" => answer.is_string(),
+        "integer" => answer.is_i64() || answer.is_u64(),
+        "number" => answer.is_number(),
+        "boolean" => answer.is_boolean(),
+        "null" => answer.is_null(),
+        _ => false,
+    };
+    assert!(kinds.iter().any(fits), "{place} is {answer}, not {kinds:?}");
+}

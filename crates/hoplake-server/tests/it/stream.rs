@@ -1,0 +1,70 @@
+//! Many small queries on one stream.
+
+use std::collections::BTreeMap;
+
+use futures::stream;
+use hoplake_server::v1;
+use tonic::Code;
+
+use crate::{
+    answers::raw,
+    running::{Running, graph, hop, named, settings},
+    sample,
+};
+
+fn query(number: u64, start: &str) -> v1::QueryNeighborsRequest {
+    v1::QueryNeighborsRequest { query: number, vertices: vec![named(start)], ..Default::default() }
+}
+
+#[tokio::test]
+async fn each_query_has_its_answer_or_its_failure() {
+    let folder = sample::in_memory("social").await;
+    let embedded = sample::embedded(&folder, "social").await;
+    let server = Running::start(settings(&folder)).await;
+    let mut queries: Vec<_> = (1..=256).map(|person| query(person, &format!("Person:{person}"))).collect();
+    // Those after it are about the same graph and hop.
+    (queries[0].graph, queries[0].hop) = (graph("social"), Some(hop("out:knows")));
+    queries.push(query(1000, "Person:0"));
+    queries.push(v1::QueryNeighborsRequest { hop: Some(hop("out:livesIn")), ..query(1001, "Person:1") });
+    queries.push(v1::QueryNeighborsRequest { hop: Some(hop("nowhere")), ..query(1002, "Person:1") });
+    queries.push(query(1003, "Person:2"));
+    let mut answers = server.query().await.neighbors(stream::iter(queries)).await.unwrap().into_inner();
+    let mut by_number = BTreeMap::new();
+    while let Some(answer) = answers.message().await.unwrap() {
+        by_number.insert(answer.query, answer);
+    }
+    assert_eq!(by_number.len(), 260);
+    for person in 1..=256 {
+        let mut run = embedded.query();
+        let start = run.vertex("Person", person as i64).await.unwrap().unwrap();
+        let edges = run.neighbors(&[start], &"out:knows".parse().unwrap()).await.unwrap();
+        let answer = &by_number[&person];
+        let ends: Vec<_> = answer.edges.iter().flat_map(|run| run.to.clone()).collect();
+        assert_eq!(ends, edges.iter().map(|edge| raw(edge.to)).collect::<Vec<_>>(), "{person}");
+        assert!(answer.failure.is_none() && answer.cost.is_some());
+    }
+    let failure = |number: u64| by_number[&number].failure.clone().unwrap();
+    assert_eq!((failure(1000).code, failure(1000).reason.as_str()), (Code::NotFound as i32, "NOT_FOUND"));
+    assert_eq!(failure(1002).reason, "INVALID");
+    // The hop that could not be read is not remembered: 1003 goes along the one before it.
+    for number in [1001, 1003] {
+        assert_eq!(by_number[&number].edges.iter().map(|run| run.to.len()).sum::<usize>(), 1, "{number}");
+    }
+    assert_eq!(server.metric("hoplake_stream_queries_total").await, 259.0);
+    let name = "hoplake_requests_total{protocol=\"grpc\",call=\"Query.Neighbors\",status=\"OK\"}";
+    server.until_metric(name, 1.0).await;
+}
+
+#[tokio::test]
+async fn a_stream_has_a_deadline_and_begins_with_a_graph() {
+    let folder = sample::in_memory("social").await;
+    let server = Running::start(settings(&folder)).await;
+    let mut client = server.query().await;
+    let forever = futures::StreamExt::chain(stream::iter([query(1, "Person:1")]), stream::pending());
+    let mut request = tonic::Request::new(forever);
+    request.metadata_mut().insert("grpc-timeout", "200m".parse().unwrap());
+    let mut answers = client.neighbors(request).await.unwrap().into_inner();
+    let first = answers.message().await.unwrap().unwrap();
+    assert_eq!(first.failure.unwrap().message, "field graph is missing");
+    assert_eq!(answers.message().await.unwrap_err().code(), Code::DeadlineExceeded);
+}

@@ -9,6 +9,7 @@ mod graphs;
 mod load;
 mod orders;
 mod rival_orders;
+mod serve_load;
 mod snb;
 mod timing;
 mod traverse;
@@ -37,6 +38,8 @@ enum Verb {
     Cache(cache::Arguments),
     /// Latency and edges per second of traversals from warm memory.
     Traverse(traverse::Arguments),
+    /// Queries a second and latency of one hop through a server on loopback.
+    ServeLoad(serve_load::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -47,5 +50,6 @@ fn main() -> anyhow::Result<()> {
         Verb::Snb(arguments) => snb::run(&arguments),
         Verb::Cache(arguments) => cache::run(&arguments),
         Verb::Traverse(arguments) => traverse::run(&arguments),
+        Verb::ServeLoad(arguments) => serve_load::run(&arguments),
     }
 }

@@ -1,10 +1,10 @@
 //! `hoplake serve`: graphs as a service, until SIGTERM or SIGINT.
 
-use std::{fs, net::SocketAddr, path::PathBuf};
+use std::{fs, io::ErrorKind, net::SocketAddr, path::PathBuf};
 
 use anyhow::Context;
 use clap::ValueEnum;
-use hoplake_server::{ServerBuilder, Settings, telemetry};
+use hoplake_server::{ServerBuilder, ServerError, Settings, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 use toml::{Table, Value};
 
@@ -59,23 +59,24 @@ enum LogFormat {
 impl Args {
     fn settings(&self) -> anyhow::Result<Settings> {
         let hint = "docs/serving.md has the settings, with an example";
-        let wrong = |error: &dyn std::fmt::Display| Failure::usage(error.to_string().trim_end(), hint);
+        // Its message alone: the whole error is many lines.
+        let wrong = |error: toml::de::Error| Failure::usage(format!("settings: {}", error.message()), hint);
         let mut table = Table::new();
         if let Some(file) = &self.config {
             let text = fs::read_to_string(file).with_context(|| format!("could not read {}", file.display()))?;
-            table = text.parse().map_err(|error: toml::de::Error| wrong(&error))?;
+            table = text.parse().map_err(wrong)?;
         }
         for setting in &self.set {
-            merge(&mut table, read(setting).map_err(|error| wrong(&error))?);
+            merge(&mut table, read(setting).map_err(wrong)?);
         }
-        let mut settings: Settings = table.try_into().map_err(|error| wrong(&error))?;
+        let mut settings: Settings = table.try_into().map_err(wrong)?;
         if !self.urls.is_empty() {
             settings.graphs.clone_from(&self.urls);
         }
         settings.grpc = self.grpc.unwrap_or(settings.grpc);
         settings.http = self.http.unwrap_or(settings.http);
         settings.token = self.token.clone().or(settings.token);
-        settings.validate().map_err(|error| wrong(&error))?;
+        settings.validate().map_err(|error| Failure::usage(error.to_string(), hint))?;
         Ok(settings)
     }
 }
@@ -108,7 +109,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let usage =
         |error: &dyn std::fmt::Display| Failure::usage(error.to_string(), "hoplake serve --help has an example");
     let telemetry = telemetry::start(format, &args.log).map_err(|error| usage(&error))?;
-    let server = ServerBuilder::new(settings).bind().await?;
+    let server = ServerBuilder::new(settings).bind().await.map_err(|error| refusal(&error))?;
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     // For programs that asked for a free port.
     print_line(format!("listening grpc={} http={}", server.grpc(), server.http()))?;
@@ -122,6 +123,16 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     // It waits for the collector of traces.
     tokio::task::spawn_blocking(|| telemetry.finish()).await?;
     Ok(ended?)
+}
+
+/// Why it does not begin, with what to change.
+fn refusal(error: &ServerError) -> Failure {
+    match error {
+        ServerError::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse => {
+            Failure::usage(error.to_string(), "choose others with --grpc and --http; port 0 takes a free one")
+        }
+        _ => Failure::usage(error.to_string(), "hoplake serve --help has an example"),
+    }
 }
 
 #[cfg(test)]

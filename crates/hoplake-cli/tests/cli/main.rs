@@ -9,3 +9,4 @@ mod hoplake;
 mod load;
 mod queries;
 mod quickstart;
+mod serve;

@@ -81,9 +81,11 @@ impl Statistics {
 
     /// Tells each hop to whoever traces the request.
     pub(super) fn trace(&self) {
-        for (depth, hop) in (1u64..).zip(&self.depths) {
+        for (depth, hop) in (1i64..).zip(&self.depths) {
             let Spent { waves, requests, bytes, cache_hits, .. } = hop.step.cost;
-            let (edges, vertices, time_us) = (hop.edges, hop.vertices, hop.step.time_us);
+            // OpenTelemetry has no unsigned numbers; they would become text.
+            let counts = [waves, requests, bytes, cache_hits, hop.edges, hop.vertices, hop.step.time_us];
+            let [waves, requests, bytes, cache_hits, edges, vertices, time_us] = counts.map(|count| count as i64);
             tracing::debug!(
                 target: "hoplake::spans", depth, waves, requests, bytes, cache_hits, edges, vertices, time_us, "hop"
             );

@@ -78,10 +78,11 @@ pub(crate) fn end(span: &Span, status: &'static str, failure: Option<&Failure>, 
         return;
     }
     span.record("status", status);
-    span.record("waves", spent.waves);
-    span.record("requests", spent.requests);
-    span.record("bytes", spent.bytes);
-    span.record("cache_hits", spent.cache_hits);
+    // OpenTelemetry has no unsigned numbers; they would become text.
+    span.record("waves", spent.waves as i64);
+    span.record("requests", spent.requests as i64);
+    span.record("bytes", spent.bytes as i64);
+    span.record("cache_hits", spent.cache_hits as i64);
     span.record("usd", spent.usd);
     if let Some(failure) = failure {
         span.record("otel.status_code", "ERROR");

@@ -1,0 +1,160 @@
+//! `hoplake serve`: it says where it listens, answers, traces, and ends with status 0 when it is told to.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    time::Duration,
+};
+
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value, trace::v1::span,
+};
+use prost::Message;
+use serde_json::{Value, json};
+
+use crate::hoplake::Shell;
+
+/// A server that is ended with the test.
+struct Serving {
+    child: Child,
+    http: String,
+}
+
+impl Serving {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let http = line.trim().split_once("http=").unwrap_or_else(|| panic!("{line:?} has no address")).1.to_owned();
+        assert!(line.starts_with("listening grpc=127.0.0.1:"), "{line}");
+        Self { child, http }
+    }
+
+    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let mut stream = std::net::TcpStream::connect(&self.http).unwrap();
+        let body = body.to_string();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap())
+    }
+
+    /// Sends SIGTERM, as an orchestrator does; returns status and log.
+    fn terminate(mut self) -> (Option<i32>, String) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        let mut log = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        (self.child.wait().unwrap().code(), log)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
+const LOCAL: [&str; 6] = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--set", "notice_ms=10"];
+
+#[test]
+fn it_serves_until_it_is_told_to_end() {
+    let shell = Shell::with_graph();
+    let collector = Collector::start();
+    let mut command =
+        shell.command(&[&["serve", ".", "--log-format", "json", "--set", "limits.hops_max=2"], &LOCAL[..]].concat());
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url);
+    let server = Serving::start(&mut command);
+    let body = json!({"starts": ["Person:1"], "hops": ["out:knows", "out:knows"], "select": ["name"]});
+    let (status, answer) = server.post("/v1/graphs/graph/traverse", &body);
+    let names: Vec<_> = answer["rows"].as_array().unwrap().iter().map(|row| &row["properties"]["name"]).collect();
+    assert_eq!((status, names), (200, vec![&json!("Cid"), &json!("Dee, D.")]));
+    let (status, _) = server.post("/v1/graphs/graph/traverse", &json!({"starts": [], "hops": ["out", "out", "out"]}));
+    assert_eq!(status, 400);
+    let (status, log) = server.terminate();
+    assert_eq!(status, Some(0), "{log}");
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let requests: Vec<_> = lines.iter().filter(|line| line["target"] == "hoplake::requests").collect();
+    assert_eq!(requests.len(), 2, "{log}");
+    assert_eq!(
+        (&requests[0]["call"], &requests[0]["graph"], &requests[0]["status"]),
+        (&json!("Traverse"), &json!("graph"), &json!("OK"))
+    );
+    assert_eq!(
+        (&requests[0]["waves"], &requests[1]["status"]),
+        (&answer["statistics"]["cost"]["waves"], &json!("INVALID"))
+    );
+
+    // The spans left before the end: one for each request, with an event for each hop.
+    let trace = collector.trace.recv_timeout(Duration::from_secs(30)).unwrap();
+    let resource = &ExportTraceServiceRequest::decode(&trace[..]).unwrap().resource_spans[0];
+    let service =
+        resource.resource.as_ref().unwrap().attributes.iter().find(|pair| pair.key == "service.name").unwrap();
+    assert_eq!(service.value.clone().unwrap().value, Some(any_value::Value::StringValue("hoplake".into())));
+    let spans = &resource.scope_spans[0].spans;
+    assert_eq!(spans.iter().map(|span| &*span.name).collect::<Vec<_>>(), ["Traverse", "Traverse"]);
+    let waves = |event: &span::Event| {
+        let pair = event.attributes.iter().find(|pair| pair.key == "waves").unwrap();
+        pair.value.clone().unwrap().value
+    };
+    // The whole graph is in one block: the first hop read it, the second had it.
+    let expected = [1, 0].map(|waves| Some(any_value::Value::IntValue(waves)));
+    assert_eq!(spans[0].events.iter().map(waves).collect::<Vec<_>>(), expected);
+    assert!(spans[0].events.iter().all(|event| event.name == "hop"));
+}
+
+/// Takes one batch of spans, as an OpenTelemetry collector does.
+struct Collector {
+    url: String,
+    trace: mpsc::Receiver<Vec<u8>>,
+}
+
+impl Collector {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (send, trace) = mpsc::channel();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut line, mut length) = (String::new(), 0);
+            while reader.read_line(&mut line).unwrap() > 2 {
+                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                assert!(!line.starts_with("POST") || line.starts_with("POST /v1/traces "), "{line}");
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+            send.send(body).unwrap();
+        });
+        Self { url, trace }
+    }
+}
+
+#[test]
+fn settings_come_from_a_file_and_wrong_ones_are_refused() {
+    let shell = Shell::with_graph();
+    shell.write("serve.toml", "graphs = ['people=graph']\ntoken = 'x'\n[limits]\nvertices_max = 1\n");
+    let mut command = shell.command(&[&["serve", "--config", "serve.toml"], &LOCAL[..]].concat());
+    let server = Serving::start(&mut command);
+    assert_eq!(server.post("/v1/graphs/people/look-up", &json!({"vertices": []})).0, 401);
+    assert_eq!(server.terminate().0, Some(0));
+    shell.run(&["serve"]).fails(2, "graphs is empty", "docs/serving.md");
+    shell.run(&["serve", "graph", "--set", "limits.time=3"]).fails(2, "unknown field `time`", "docs/serving.md");
+    shell.run(&["serve", "graph", "--set", "queries_max=0"]).fails(2, "at least 1", "docs/serving.md");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let run = shell.run(&["serve", "graph", "--grpc", "127.0.0.1:0", "--http", &taken]);
+    run.fails(2, &format!("cannot listen on {taken}"), "--http");
+}

@@ -43,6 +43,8 @@ pub(crate) async fn routes(service: &Arc<Service>) -> Routes {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            // Details of errors, which tools decode by it.
+            .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
     };
     let readable = "the descriptors were compiled with the services";
     Routes::new(graphs)

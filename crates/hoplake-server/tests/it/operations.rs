@@ -33,7 +33,8 @@ macro_rules! reflection {
             let mut client = ServerReflectionClient::new(server.channel().await);
             let ask = |message| ServerReflectionRequest { host: String::new(), message_request: Some(message) };
             let symbol = MessageRequest::FileContainingSymbol("hoplake.v1.Graphs".into());
-            let requests = [ask(MessageRequest::ListServices(String::new())), ask(symbol)];
+            let details = MessageRequest::FileContainingSymbol("google.rpc.ErrorInfo".into());
+            let requests = [ask(MessageRequest::ListServices(String::new())), ask(symbol), ask(details)];
             let mut answers = client.server_reflection_info(stream::iter(requests)).await.unwrap().into_inner();
             let Some(MessageResponse::ListServicesResponse(services)) =
                 answers.message().await.unwrap().unwrap().message_response

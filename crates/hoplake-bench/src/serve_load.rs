@@ -98,7 +98,7 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     let load = Arc::new(load_of(arguments, place).await?);
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
     let settings = Settings { grpc: local, http: local, graphs: vec![format!("g={place}")], ..Settings::default() };
-    let settings = Settings { queries_max: 1_024, cache_bytes_per_graph: 4 << 30, ..settings };
+    let settings = Settings { queries_max: 1_024, ..settings };
     let server = ServerBuilder::new(settings).bind().await?;
     let address = format!("http://{}", server.grpc());
     tokio::spawn(server.run(std::future::pending()));

@@ -3,6 +3,8 @@
 //! A graph is opened by its first use. All who ask meanwhile wait for that one opening; it is a task of its own, so
 //! that it goes on if the first who asked leaves. A failure is everyone's who waited, and is forgotten then.
 //!
+//! All read through one pool: one budget of memory, one cache on disk, one bound on bytes in flight.
+//!
 //! A graph is *in use* while somebody holds its [`OpenGraph`]. Others are closed when they were not used for a
 //! while, or when the room is needed.
 
@@ -16,7 +18,7 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Shared, ready},
 };
-use hoplake::{ErrorKind, Graph, OpenSettings, ReadSettings, Store};
+use hoplake::{ErrorKind, Graph, OpenSettings, ReadPool, Reader, Store};
 
 use crate::{
     Settings,
@@ -67,7 +69,7 @@ impl Slot {
 pub(crate) struct Catalog {
     sources: Vec<Source>,
     opener: StoreOpener,
-    read: ReadSettings,
+    pool: Arc<ReadPool>,
     open_max: usize,
     idle: Duration,
     refresh: Option<Duration>,
@@ -79,13 +81,13 @@ impl Catalog {
     /// No graph is open yet.
     ///
     /// # Errors
-    /// [`Reason::Invalid`] if an entry of `settings.graphs` cannot be read.
+    /// [`Reason::Invalid`] if an entry of `settings.graphs` cannot be read, or the read settings cannot work.
     pub(crate) fn new(settings: &Settings, opener: StoreOpener, metrics: Arc<Metrics>) -> Result<Self, Failure> {
         let sources = settings.graphs.iter().map(|source| source.parse()).collect::<Result<_, _>>()?;
         Ok(Self {
             sources,
             opener,
-            read: ReadSettings { cache_bytes_max: settings.cache_bytes_per_graph, ..ReadSettings::default() },
+            pool: ReadPool::new(settings.read.clone()).map_err(hoplake::Error::from)?,
             open_max: settings.graphs_open_max,
             idle: settings.graph_idle(),
             refresh: settings.refresh(),
@@ -144,14 +146,11 @@ impl Catalog {
     }
 
     async fn open(&self, (name, version): &SlotKey) -> Result<Arc<OpenGraph>, Failure> {
-        let settings = OpenSettings {
-            version: (*version > 0).then_some(*version),
-            read: self.read.clone(),
-            ..OpenSettings::default()
-        };
+        let settings = OpenSettings { version: (*version > 0).then_some(*version), ..OpenSettings::default() };
         for place in self.sources.iter().flat_map(|source| source.places(name)) {
             let begun = Instant::now();
-            match Graph::open_with((self.opener)(&place)?, &settings).await {
+            let reader = Reader::new((self.opener)(&place)?, self.pool.clone());
+            match Graph::open_through(reader, &settings).await {
                 Ok(graph) => {
                     self.metrics.graph_opened();
                     let (version, waves, time_ms) =

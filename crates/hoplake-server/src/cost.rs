@@ -14,14 +14,28 @@ use crate::v1;
 pub struct Spent {
     /// Dependent round trips to the store; parallel requests count once.
     pub waves: u64,
-    /// Requests to the store.
+    /// Requests to the store, with hedges, retries and those that read ahead.
     pub requests: u64,
+    /// Of these, second requests for what a first one was slow to bring.
+    pub hedges: u64,
+    /// Of these, requests that repeat a failed one.
+    pub retries: u64,
+    /// Of these, requests that read ahead.
+    pub prefetches: u64,
     /// Bytes from the store.
     pub bytes: u64,
     /// Blocks found in memory.
     pub cache_hits: u64,
     /// Bytes found in memory.
     pub cache_bytes: u64,
+    /// Blocks that had been read ahead.
+    pub prefetched_hits: u64,
+    /// Blocks found on the local disk.
+    pub disk_hits: u64,
+    /// Bytes found on the local disk.
+    pub disk_bytes: u64,
+    /// Blocks that came with a request of another query.
+    pub shared_hits: u64,
     /// US dollars for requests and bytes.
     pub usd: f64,
 }
@@ -41,9 +55,16 @@ impl Spent {
         Self {
             waves: cost.waves,
             requests: cost.requests,
+            hedges: cost.hedges,
+            retries: cost.retries,
+            prefetches: cost.prefetches,
             bytes: cost.store_bytes,
-            cache_hits: cost.cache_hits,
-            cache_bytes: cost.cache_bytes,
+            cache_hits: cost.memory.blocks,
+            cache_bytes: cost.memory.bytes,
+            prefetched_hits: cost.prefetched.blocks,
+            disk_hits: cost.disk.blocks,
+            disk_bytes: cost.disk.bytes,
+            shared_hits: cost.shared.blocks,
             usd: cost.usd(prices),
         }
     }
@@ -58,9 +79,16 @@ impl Spent {
         let counts = [
             ("waves", self.waves),
             ("requests", self.requests),
+            ("hedges", self.hedges),
+            ("retries", self.retries),
+            ("prefetches", self.prefetches),
             ("bytes", self.bytes),
             ("cache_hits", self.cache_hits),
             ("cache_bytes", self.cache_bytes),
+            ("prefetched_hits", self.prefetched_hits),
+            ("disk_hits", self.disk_hits),
+            ("disk_bytes", self.disk_bytes),
+            ("shared_hits", self.shared_hits),
         ];
         let mut pairs: Vec<_> = counts.into_iter().map(|(name, value)| (name, value.to_string())).collect();
         pairs.push(("usd", self.usd.to_string()));
@@ -72,9 +100,16 @@ impl AddAssign for Spent {
     fn add_assign(&mut self, more: Self) {
         self.waves += more.waves;
         self.requests += more.requests;
+        self.hedges += more.hedges;
+        self.retries += more.retries;
+        self.prefetches += more.prefetches;
         self.bytes += more.bytes;
         self.cache_hits += more.cache_hits;
         self.cache_bytes += more.cache_bytes;
+        self.prefetched_hits += more.prefetched_hits;
+        self.disk_hits += more.disk_hits;
+        self.disk_bytes += more.disk_bytes;
+        self.shared_hits += more.shared_hits;
         self.usd += more.usd;
     }
 }
@@ -87,8 +122,21 @@ impl Step {
 
 impl From<Spent> for v1::Cost {
     fn from(spent: Spent) -> Self {
-        let Spent { waves, requests, bytes, cache_hits, cache_bytes, usd } = spent;
-        Self { waves, requests, bytes, cache_hits, cache_bytes, usd }
+        Self {
+            waves: spent.waves,
+            requests: spent.requests,
+            hedges: spent.hedges,
+            retries: spent.retries,
+            prefetches: spent.prefetches,
+            bytes: spent.bytes,
+            cache_hits: spent.cache_hits,
+            cache_bytes: spent.cache_bytes,
+            prefetched_hits: spent.prefetched_hits,
+            disk_hits: spent.disk_hits,
+            disk_bytes: spent.disk_bytes,
+            shared_hits: spent.shared_hits,
+            usd: spent.usd,
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use hoplake::ReadSettings;
 use serde::{Deserialize, Serialize};
 
 /// Settings of a server. A TOML file has the same names; what it leaves out keeps its default.
@@ -44,8 +45,8 @@ pub struct Settings {
     /// A graph in use is looked at for a newer version this long after the last look, in milliseconds; 0 is
     /// never. Default 60,000.
     pub refresh_ms: u64,
-    /// Memory for blocks of each open graph, in bytes. Default 256 MiB.
-    pub cache_bytes_per_graph: u64,
+    /// How stores are read, and the caches in memory and on disk that all graphs share. See [`ReadSettings`].
+    pub read: ReadSettings,
     /// The largest request, in bytes. Default 4 MiB.
     pub message_bytes_max: usize,
     /// Between failing the readiness probe and accepting no more connections, in milliseconds. Default 1,000.
@@ -94,7 +95,7 @@ impl Default for Settings {
             graphs_open_max: 16,
             graph_idle_ms: 600_000,
             refresh_ms: 60_000,
-            cache_bytes_per_graph: 256 << 20,
+            read: ReadSettings::default(),
             message_bytes_max: 4 << 20,
             notice_ms: 1_000,
             grace_ms: 20_000,

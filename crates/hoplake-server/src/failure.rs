@@ -104,8 +104,8 @@ pub struct Failure {
     pub reason: Reason,
     /// A sentence.
     pub message: String,
-    /// What was spent, if the query had begun.
-    pub spent: Option<Spent>,
+    /// What was spent, if the query had begun; in a box, since most results are no failures and all make room.
+    pub spent: Option<Box<Spent>>,
 }
 
 impl Failure {
@@ -126,7 +126,7 @@ impl Failure {
 
     /// For gRPC, with details that any client library can read.
     pub(crate) fn status(&self) -> Status {
-        let spent = self.spent.as_ref().map(Spent::pairs).unwrap_or_default();
+        let spent = self.spent.as_deref().map(Spent::pairs).unwrap_or_default();
         let metadata: HashMap<String, String> = spent.into_iter().map(|(name, value)| (name.into(), value)).collect();
         let mut details = ErrorDetails::with_error_info(self.reason.name(), "hoplake", metadata);
         if let Some(delay) = self.reason.retry_after() {
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_status_says_what_was_spent_and_when_to_come_back() {
         let spent = Spent { requests: 3, ..Spent::default() };
-        let status = Failure { spent: Some(spent), ..Failure::new(Reason::Limit, "too far") }.status();
+        let status = Failure { spent: Some(Box::new(spent)), ..Failure::new(Reason::Limit, "too far") }.status();
         let info = status.get_details_error_info().unwrap();
         assert_eq!(
             (status.code(), info.reason.as_str(), info.domain.as_str()),

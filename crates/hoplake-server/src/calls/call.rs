@@ -157,7 +157,7 @@ impl Call {
     /// As [`Self::settle`], for a part of a query.
     pub(crate) fn settle_spent<T>(&mut self, spent: Spent, outcome: Result<T, Failure>) -> Result<T, Failure> {
         self.spent = spent;
-        outcome.map_err(|failure| Failure { spent: Some(spent), ..failure })
+        outcome.map_err(|failure| Failure { spent: Some(Box::new(spent)), ..failure })
     }
 
     /// Writes its line.

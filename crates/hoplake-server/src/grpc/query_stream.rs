@@ -27,10 +27,13 @@ struct Before {
     hop: Option<Arc<Hop>>,
 }
 
+/// The graph, the hop and the starts of a query.
+type Asked = (Arc<GraphRef>, Arc<Hop>, Vec<calls::VertexName>);
+
 /// A query that was read, or why it cannot be.
 struct Read {
     query: u64,
-    asked: Result<(Arc<GraphRef>, Arc<Hop>, Vec<calls::VertexName>), Failure>,
+    asked: Result<Asked, Failure>,
 }
 
 impl Before {
@@ -44,7 +47,7 @@ impl Before {
         graph: Option<v1::GraphRef>,
         vertices: Vec<v1::VertexRef>,
         hop: Option<v1::Hop>,
-    ) -> Result<(Arc<GraphRef>, Arc<Hop>, Vec<calls::VertexName>), Failure> {
+    ) -> Result<Asked, Failure> {
         if graph.is_some() || self.graph.is_none() {
             self.graph = Some(Arc::new(receive::graph(graph)?));
         }

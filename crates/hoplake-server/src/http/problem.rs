@@ -40,7 +40,7 @@ pub(super) fn response(failure: &Failure, request_id: Option<&str>) -> Response<
         detail: failure.message.clone(),
         reason: reason.name(),
         request_id: request_id.map(str::to_owned),
-        cost: failure.spent,
+        cost: failure.spent.as_deref().copied(),
     };
     let body = serde_json::to_vec(&problem).expect("a problem is plain data");
     let mut response = Response::new(Body::from(body));

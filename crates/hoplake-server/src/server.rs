@@ -2,10 +2,9 @@
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::serve::ListenerExt;
+use axum::{Router, serve::ListenerExt};
 use hoplake::Store;
 use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
-use tonic::transport::server::TcpIncoming;
 
 use crate::{
     Failure, InvalidSetting, Settings,
@@ -38,12 +37,9 @@ pub enum ServerError {
         #[source]
         source: io::Error,
     },
-    /// gRPC broke off.
-    #[error("gRPC broke off: {0}")]
-    Grpc(#[from] tonic::transport::Error),
-    /// HTTP broke off.
-    #[error("HTTP broke off: {0}")]
-    Http(io::Error),
+    /// A listener broke off.
+    #[error("the server broke off: {0}")]
+    BrokenOff(#[source] io::Error),
 }
 
 /// A server to be: settings, and the live parts it is to use.
@@ -120,8 +116,8 @@ impl Server {
         let Self { service, grpc: (grpc, _), http: (http, _) } = self;
         let closing = tokio_util::sync::CancellationToken::new();
         let keeper = tokio::spawn(keep(service.clone()));
-        let mut grpc = tokio::spawn(run_grpc(service.clone(), grpc, closing.clone().cancelled_owned()));
-        let mut http = tokio::spawn(run_http(service.clone(), http, closing.clone().cancelled_owned()));
+        let mut grpc = tokio::spawn(answer(grpc, grpc::router(&service).await, closing.clone().cancelled_owned()));
+        let mut http = tokio::spawn(answer(http, http::router(service.clone()), closing.clone().cancelled_owned()));
         let broken = tokio::select! {
             () = stop => None,
             ended = &mut grpc => Some(joined(ended)),
@@ -147,7 +143,7 @@ impl Server {
 type Running = JoinHandle<Result<(), ServerError>>;
 
 fn joined(outcome: Result<Result<(), ServerError>, tokio::task::JoinError>) -> Result<(), ServerError> {
-    outcome.unwrap_or_else(|error| Err(ServerError::Http(io::Error::other(error))))
+    outcome.unwrap_or_else(|error| Err(ServerError::BrokenOff(io::Error::other(error))))
 }
 
 /// Waits for running queries, then ends them, then for the last answers to leave.
@@ -165,24 +161,16 @@ async fn wind_down(service: &Service, grace: Duration, grpc: Running, http: Runn
     ended.map_or(Ok(()), |(grpc, http)| grpc.and(http))
 }
 
-async fn run_grpc(
-    service: Arc<Service>,
+/// Answers on one port. gRPC runs here too, and not in tonic's own server, which watches deadlines itself: where its
+/// clock was first, the client got CANCELLED, and not what its query took.
+async fn answer(
     listener: TcpListener,
-    closing: impl Future<Output = ()> + Send,
-) -> Result<(), ServerError> {
-    let routes = grpc::routes(&service).await;
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-    Ok(tonic::transport::Server::builder().add_routes(routes).serve_with_incoming_shutdown(incoming, closing).await?)
-}
-
-async fn run_http(
-    service: Arc<Service>,
-    listener: TcpListener,
+    router: Router,
     closing: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServerError> {
     // A connection without it still works.
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
-    axum::serve(listener, http::router(service)).with_graceful_shutdown(closing).await.map_err(ServerError::Http)
+    axum::serve(listener, router).with_graceful_shutdown(closing).await.map_err(ServerError::BrokenOff)
 }
 
 /// Closes what nobody uses, looking often enough that nothing stays open twice as long as it should.

@@ -24,7 +24,7 @@ struct Grpc {
 }
 
 /// All services: ours, health and reflection.
-pub(crate) async fn routes(service: &Arc<Service>) -> Routes {
+pub(crate) async fn router(service: &Arc<Service>) -> axum::Router {
     let grpc = Grpc { service: service.clone() };
     let bytes_max = service.settings.message_bytes_max;
     let graphs = GraphsServer::new(grpc.clone()).max_decoding_message_size(bytes_max);
@@ -53,6 +53,7 @@ pub(crate) async fn routes(service: &Arc<Service>) -> Routes {
         .add_service(reflection().build_v1().expect(readable))
         .add_service(reflection().build_v1alpha().expect(readable))
         .prepare()
+        .into_axum_router()
 }
 
 impl Grpc {

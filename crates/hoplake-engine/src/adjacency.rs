@@ -163,7 +163,11 @@ impl Snapshot {
                 EngineError::Format { place: format!("{place}, {:?}, block {}", task.kind, task.block), source }
             })
         };
-        self.reader().read_each(after, &requests, context, take).await
+        let wave = self.reader().read_each(after, &requests, context, take).await?;
+        if wave > after {
+            self.read_whole(tasks.iter().map(|task| task.kind));
+        }
+        Ok(wave)
     }
 
     /// The set that a hop from `frontier` reaches, and how many edges led there. Whom each block reaches is

@@ -21,6 +21,7 @@ mod table;
 pub mod traversal;
 pub mod vacuum;
 pub mod verify;
+mod whole;
 
 pub use adjacency::{Degree, Neighbour};
 pub use error::EngineError;

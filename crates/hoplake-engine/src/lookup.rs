@@ -34,7 +34,10 @@ impl Snapshot {
         });
         let places: Vec<_> = places.collect();
         let requests: Vec<_> = places.iter().flatten().map(|(section, block)| section.request(*block)).collect();
-        let (blocks, wave) = self.reader().read(wave, &requests, context).await?;
+        let (blocks, came) = self.reader().read(wave, &requests, context).await?;
+        if came > wave {
+            self.read_whole(kinds);
+        }
         let mut blocks = blocks.into_iter();
         let mut found = Vec::with_capacity(keys.len());
         for ((label, key), place) in keys.iter().zip(&places) {
@@ -47,7 +50,7 @@ impl Snapshot {
             let ordinal = find_in_key_block(&block, key).map_err(failed)?;
             found.push(ordinal.and_then(|ordinal| VertexId::new(*label, ordinal)));
         }
-        Ok((found, wave))
+        Ok((found, came))
     }
 
     fn check_key_type(&self, label: LabelId, key: &Key) -> Result<(), EngineError> {

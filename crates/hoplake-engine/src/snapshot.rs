@@ -4,7 +4,10 @@
 //! second asks whether a newer version exists and, in parallel, reads the ends of the segments that the
 //! hint names. Only if the hint is stale or lost does it take more.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::atomic::AtomicBool,
+};
 
 use bytes::Bytes;
 use futures::future::{try_join, try_join_all};
@@ -53,6 +56,8 @@ struct Segment {
     reference: SegmentRef,
     object: Object,
     index: OnceCell<SegmentIndexes>,
+    /// For each section, whether all of it is read, or being read, for its being small.
+    whole: Vec<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -134,6 +139,7 @@ impl Snapshot {
             reference: reference.clone(),
             object: reader.object(&reference.name),
             index: OnceCell::new(),
+            whole: reference.sections.iter().map(|_| AtomicBool::new(false)).collect(),
         };
         let segments = manifest.segments.iter().map(segment).collect();
         let table = |reference: &TableRef| Table::new(reference.clone(), reader.object(&reference.name));
@@ -233,6 +239,12 @@ impl Snapshot {
         let place = self.sections.get(&kind)?;
         let segment = &self.segments[place.segment];
         Some(segment.index.get()?.section(place.section, &segment.object))
+    }
+
+    /// A section whose index is resident, and whether all of it was read.
+    pub(crate) fn section_and_whole(&self, kind: SectionKind) -> Option<(Section<'_>, &AtomicBool)> {
+        let place = self.sections.get(&kind)?;
+        Some((self.resident_section(kind)?, &self.segments[place.segment].whole[place.section]))
     }
 
     /// The edge types with this label, or all, that leave (or reach) a vertex label, with the

@@ -226,17 +226,16 @@ impl<'a> Batch<'a> {
         Ok(arrived)
     }
 
-    /// Reads what no tier near has into what is kept ahead for the query.
-    pub(crate) async fn read_ahead(&self) -> Result<(), StorageError> {
-        let Some(ahead) = self.context.ahead() else { return Ok(()) };
+    /// Reads what no tier near has, into what is kept ahead for the query or else into the caches.
+    pub(crate) async fn read_absent(&self, ahead: Option<&Arc<Ahead>>) -> Result<(), StorageError> {
         let near = |request: &BlockRequest<'_>| {
             let on_disk = |disk: &DiskCache| disk.find(request.object.identity, &request.range).is_some();
             self.pool().memory.contains(key(request))
-                || ahead.contains(key(request))
+                || ahead.is_some_and(|ahead| ahead.contains(key(request)))
                 || self.pool().disk.as_ref().is_some_and(on_disk)
         };
         let missing = (0..self.requests.len()).filter(|index| !near(&self.requests[*index])).collect();
-        let launched = self.launch(missing, Some(ahead))?;
+        let launched = self.launch(missing, ahead)?;
         let mut flights: FuturesUnordered<_> = launched.new.into_iter().map(|(flight, _)| flight).collect();
         while let Some(landed) = flights.next().await {
             landed?;

@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::Semaphore;
 
 use crate::{
-    DiskCache, Object, ReadSettings, StorageError,
+    Cost, DiskCache, Object, QueryContext, ReadSettings, StorageError,
     cache::{CacheCounts, CacheSettings, MemoryCache},
     hedge::Hedge,
     trace::Trace,
@@ -29,6 +29,8 @@ pub struct ReadPool {
     pub(crate) hedge: Hedge,
     pub(crate) in_flight: Semaphore,
     pub(crate) trace: Trace,
+    /// Whatever is read for no query.
+    pub(crate) background: QueryContext,
     /// What pauses are drawn from.
     pub(crate) seed: u64,
     next_object: AtomicU32,
@@ -57,6 +59,7 @@ impl ReadPool {
                 ..CacheSettings::default()
             }),
             trace,
+            background: QueryContext::new(),
             disk,
             hedge: Hedge::new(settings.hedge),
             in_flight: Semaphore::new((settings.in_flight_bytes_max.div_ceil(FLIGHT_UNIT_BYTES) as usize).max(1)),
@@ -69,6 +72,11 @@ impl ReadPool {
     /// How it reads.
     pub fn settings(&self) -> &ReadSettings {
         &self.settings
+    }
+
+    /// What was spent on reads for no query: small sections of which a query had read a part.
+    pub fn background_cost(&self) -> Cost {
+        self.background.cost()
     }
 
     /// What its memory cache did, and what it holds.

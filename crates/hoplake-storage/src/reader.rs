@@ -136,7 +136,30 @@ impl Reader {
         requests: &[BlockRequest<'_>],
         context: &QueryContext,
     ) -> Result<(), StorageError> {
-        Batch::new(self, requests, after, context).read_ahead().await
+        match context.ahead() {
+            Some(ahead) => Batch::new(self, requests, after, context).read_absent(Some(ahead)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Reads blocks that nobody waits for into the caches, on the pool's account
+    /// ([`ReadPool::background_cost`]). What is there or on its way already is left alone.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn warm(&self, requests: &[BlockRequest<'_>]) -> Result<(), StorageError> {
+        Batch::new(self, requests, Wave(0), &self.pool().background).read_absent(None).await
+    }
+
+    /// How long a section may be that is worth reading whole once a part of it was asked for: as long as it
+    /// costs no more than a few requests, and takes little of the cache.
+    pub fn whole_section_bytes_max(&self) -> u64 {
+        let settings = &self.pool().settings;
+        let prices = self.store().prices();
+        let a_request_in_bytes = prices.reads_usd(1, 0) / prices.reads_usd(0, 1);
+        // Where bytes are free this is no bound; where all is free it is no number.
+        let by_price = if a_request_in_bytes.is_nan() { u64::MAX } else { (a_request_in_bytes * 8.0) as u64 };
+        settings.whole_section_bytes_max.min(settings.cache_bytes_max / 16).min(by_price)
     }
 
     /// Blocks of an object as they are stored, for a reader elsewhere that checks them itself: from the

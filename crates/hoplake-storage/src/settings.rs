@@ -22,6 +22,10 @@ pub struct ReadSettings {
     pub waiting_usd_per_hour: f64,
     /// A joined request grows no longer than this, in bytes; 0 joins nothing. Default 4 MiB.
     pub request_bytes_max: u64,
+    /// A section of at most this many bytes is read whole, beside the first query that reads a part of it from
+    /// the store, and its next queries find it in memory; less where bytes cost as much as requests. 0
+    /// switches it off. Default 4 MiB: a few requests, 75 ms of one stream.
+    pub whole_section_bytes_max: u64,
     /// Requests of one wave that are in flight at once. Default 128.
     pub parallel_requests_max: usize,
     /// Bytes of all queries that are in flight at once; one request may always go. Default 256 MiB.
@@ -46,7 +50,8 @@ pub struct DiskSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HedgeSettings {
-    /// Which share of recent requests was faster than one must be slow to be sent again. Default 0.98.
+    /// Which share of recent requests was faster than one must be slow to be sent again. Default 0.985: above
+    /// 1 − `share_max`, so that the budget is there when a wave has several slow ones.
     pub quantile: f64,
     /// How many requests more this may cost, as a share of all; 0 switches it off. Default 0.02.
     pub share_max: f64,
@@ -81,6 +86,7 @@ impl Default for ReadSettings {
             disk: None,
             waiting_usd_per_hour: 0.25,
             request_bytes_max: 4 << 20,
+            whole_section_bytes_max: 4 << 20,
             parallel_requests_max: 128,
             in_flight_bytes_max: 256 << 20,
             hedge: HedgeSettings::default(),
@@ -91,7 +97,7 @@ impl Default for ReadSettings {
 
 impl Default for HedgeSettings {
     fn default() -> Self {
-        Self { quantile: 0.98, share_max: 0.02, burst_max: 8.0 }
+        Self { quantile: 0.985, share_max: 0.02, burst_max: 8.0 }
     }
 }
 

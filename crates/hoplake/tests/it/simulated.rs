@@ -49,6 +49,8 @@ async fn an_idle_graph_asks_for_nothing() {
     let store = SimStore::new(loaded(), StoreProfile::s3_standard(), 1);
     let graph = open(&graph_at(store.clone())).await;
     three_hops(&graph).await;
+    // What was begun beside the query ends.
+    tokio::time::sleep(Duration::from_secs(5)).await;
     let before = store.sim().counts();
     assert!(before.requests.get > 5, "{before:?}");
     tokio::time::sleep(Duration::from_secs(3_600)).await;
@@ -76,7 +78,7 @@ async fn reading_ahead_shortens_the_wait_and_changes_no_answer() {
     let run = async |strategy, prefetch| {
         let store = SimStore::new(inner.clone(), StoreProfile::s3_standard(), 1);
         // A request for each block, so that some of a hop are slower than others.
-        let read = ReadSettings { request_bytes_max: 0, ..Default::default() };
+        let read = ReadSettings { request_bytes_max: 0, whole_section_bytes_max: 0, ..Default::default() };
         let settings = OpenSettings { read, ..Default::default() };
         let graph = Graph::open_with(graph_at(store.clone()), &settings).await.unwrap();
         let mut query = graph.query();
@@ -99,4 +101,32 @@ async fn reading_ahead_shortens_the_wait_and_changes_no_answer() {
             assert!(ahead_took < took / 2, "{ahead_took:?} is not half of {took:?}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_graph_is_in_memory_after_its_first_query() {
+    let inner = loaded();
+    let run = async |whole_section_bytes_max| {
+        let store = SimStore::new(inner.clone(), StoreProfile::s3_standard(), 1);
+        let read = ReadSettings { whole_section_bytes_max, ..Default::default() };
+        let settings = OpenSettings { read, ..Default::default() };
+        let graph = Graph::open_with(graph_at(store.clone()), &settings).await.unwrap();
+        let mut query = graph.query();
+        query.vertex("vertex", 1).await.unwrap().unwrap();
+        let begun = Instant::now();
+        let mut waves = 0;
+        for key in (2..2_000).step_by(5) {
+            let mut query = graph.query();
+            let start = query.vertex("vertex", key).await.unwrap();
+            let hops = vec!["out:edge".parse().unwrap()];
+            let starts = start.into_iter().collect();
+            query.traverse(Traversal { starts, hops, ..Default::default() }).await.unwrap();
+            waves += query.cost().waves;
+        }
+        (waves, begun.elapsed(), store.sim().counts().requests.get)
+    };
+    let (waves, took, requests) = run(4 << 20).await;
+    let (waves_without, took_without, requests_without) = run(0).await;
+    assert!(waves <= 3 && waves_without > 20, "{waves} and {waves_without}");
+    assert!(took * 5 < took_without && requests * 2 < requests_without, "{took:?} and {took_without:?}");
 }

@@ -53,10 +53,22 @@ fn log_normal_graph(edges: u64) -> Loaded {
     Loaded { inner, edges: report.edges, bytes: report.bytes, starts }
 }
 
-/// Blocks that lie close together are not joined, so that bytes are those of the blocks needed; and no
+/// Blocks that lie close together are not joined and no section is read whole, so that bytes are those of the
+/// blocks needed; and no
 /// request waits for another of its wave, as the 129th does by default.
 fn unjoined() -> OpenSettings {
-    let read = ReadSettings { request_bytes_max: 0, parallel_requests_max: 100_000, ..Default::default() };
+    let read = ReadSettings {
+        request_bytes_max: 0,
+        parallel_requests_max: 100_000,
+        whole_section_bytes_max: 0,
+        ..Default::default()
+    };
+    OpenSettings { read, ..Default::default() }
+}
+
+/// No section is read whole, so that only what a query waits for is counted.
+fn in_parts() -> OpenSettings {
+    let read = ReadSettings { whole_section_bytes_max: 0, ..Default::default() };
     OpenSettings { read, ..Default::default() }
 }
 
@@ -125,7 +137,7 @@ async fn queries_take_their_waves_and_bytes_do_not_grow_with_the_graph() {
             assert!(sums[1].1 / 10 < large.bytes / [1_000, 500, 50, 10][hops], "{told} of {} bytes", large.bytes);
         }
     }
-    let (joined, _) = cold_cost(&large, &OpenSettings::default(), &request(large.starts[0], 2, true)).await;
+    let (joined, _) = cold_cost(&large, &in_parts(), &request(large.starts[0], 2, true)).await;
     assert_eq!(joined.waves, 4);
 }
 
@@ -155,7 +167,7 @@ fn people() -> Arc<dyn ObjectStore> {
 #[tokio::test(start_paused = true)]
 async fn each_step_takes_its_waves() {
     let inner = people();
-    let (store, graph) = open(&inner, &OpenSettings::default()).await;
+    let (store, graph) = open(&inner, &in_parts()).await;
     assert_eq!(store.waves(), 2);
     let mut query = graph.query();
     store.reset();
@@ -198,10 +210,10 @@ async fn a_condition_takes_one_wave_more_and_two_conditions_no_more_than_that() 
         ("out:knows[since>20][since<80]", 2),
         ("both[name!=n5]", 2),
     ] {
-        let (_, graph) = open(&inner, &OpenSettings::default()).await;
+        let (_, graph) = open(&inner, &in_parts()).await;
         let start = graph.query().vertex("P", 5).await.unwrap().unwrap();
         for strategy in [Strategy::Bfs, Strategy::BfsPipelined, Strategy::Dfs] {
-            let (store, graph) = open(&inner, &OpenSettings::default()).await;
+            let (store, graph) = open(&inner, &in_parts()).await;
             store.reset();
             let mut query = graph.query();
             let hops = vec![hop.parse().unwrap()];
@@ -274,7 +286,7 @@ async fn indexes_that_did_not_come_with_the_open_take_one_wave_at_first_touch() 
 #[tokio::test(start_paused = true)]
 async fn what_was_read_is_not_read_again() {
     let inner = people();
-    let (store, graph) = open(&inner, &OpenSettings::default()).await;
+    let (store, graph) = open(&inner, &in_parts()).await;
     let request = TraversalRequest {
         starts: vec!["P:5".parse().unwrap()],
         traversal: Traversal { hops: vec!["out".parse().unwrap(); 2], ..Default::default() },
@@ -300,9 +312,9 @@ async fn a_lost_or_damaged_hint_takes_two_waves_more_and_a_stale_one_one() {
     let hint = "g/hint".into();
     let whole = inner.get(&hint).await.unwrap().bytes().await.unwrap();
     inner.delete(&hint).await.unwrap();
-    assert_eq!(open(&inner, &OpenSettings::default()).await.0.waves(), 4);
+    assert_eq!(open(&inner, &in_parts()).await.0.waves(), 4);
     inner.put(&hint, whole.slice(..whole.len() / 2).into()).await.unwrap();
-    assert_eq!(open(&inner, &OpenSettings::default()).await.0.waves(), 4);
+    assert_eq!(open(&inner, &in_parts()).await.0.waves(), 4);
     inner.put(&hint, whole.into()).await.unwrap();
     let version = OpenSettings { version: Some(1), ..Default::default() };
     assert_eq!(open(&inner, &version).await.0.waves(), 2);
@@ -312,6 +324,6 @@ async fn a_lost_or_damaged_hint_takes_two_waves_more_and_a_stale_one_one() {
     let mut manifest = hoplake::Manifest::decode(&manifest).unwrap();
     manifest.version = 2;
     store.create("manifest/00000000000000000002.hlm", manifest.encode().into()).await.unwrap();
-    let (wave_store, graph) = open(&inner, &OpenSettings::default()).await;
+    let (wave_store, graph) = open(&inner, &in_parts()).await;
     assert_eq!((wave_store.waves(), graph.version()), (3, 2));
 }

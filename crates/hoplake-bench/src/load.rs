@@ -8,16 +8,15 @@ use std::{
     io::{BufWriter, Write},
     path::{Path, PathBuf},
     process::Command,
-    sync::Arc,
 };
 
 use anyhow::{Context, Result, ensure};
-use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use clap::{Args, ValueEnum};
 use hoplake::{LoadOptions, VertexOrder};
 use hoplake_testkit::generate::{kronecker, log_normal};
-use parquet::{arrow::ArrowWriter, basic::Compression, file::properties::WriterProperties};
 use serde::{Deserialize, Serialize};
+
+use crate::parquet_pairs;
 
 /// What is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -162,7 +161,7 @@ fn load_here(arguments: &Arguments) -> Result<()> {
 }
 
 /// The most memory that was ever resident, as Linux counts it.
-fn peak_resident_bytes() -> Result<u64> {
+pub fn peak_resident_bytes() -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status").context("peak memory is read from Linux's /proc")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("/proc/self/status has no VmHWM")?;
     let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
@@ -177,7 +176,10 @@ fn write_input(arguments: &Arguments, path: &Path) -> Result<()> {
     let unfinished = path.with_extension("unfinished");
     let file = File::create(&unfinished)?;
     match arguments.form {
-        Form::Parquet => write_parquet(file, edges)?,
+        Form::Parquet => {
+            let edges = edges.map(|(source, target)| (source as i64, target as i64));
+            parquet_pairs::write(file, ["source", "target"], edges)?;
+        }
         Form::Csv => {
             let mut out = BufWriter::with_capacity(1 << 20, file);
             for (source, target) in edges {
@@ -187,23 +189,4 @@ fn write_input(arguments: &Arguments, path: &Path) -> Result<()> {
         }
     }
     Ok(fs::rename(unfinished, path)?)
-}
-
-fn write_parquet(file: File, mut edges: impl Iterator<Item = (u64, u64)>) -> Result<()> {
-    let batch = |edges: &[(u64, u64)]| {
-        let column = |end: fn(&(u64, u64)) -> u64| -> ArrayRef {
-            Arc::new(Int64Array::from_iter_values(edges.iter().map(|edge| end(edge) as i64)))
-        };
-        RecordBatch::try_from_iter([("source", column(|edge| edge.0)), ("target", column(|edge| edge.1))])
-    };
-    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-    let mut writer = ArrowWriter::try_new(file, batch(&[])?.schema(), Some(properties))?;
-    loop {
-        let piece: Vec<_> = edges.by_ref().take(1 << 16).collect();
-        if piece.is_empty() {
-            writer.close()?;
-            return Ok(());
-        }
-        writer.write(&batch(&piece)?)?;
-    }
 }

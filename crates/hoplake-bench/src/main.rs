@@ -8,9 +8,11 @@ mod codecs;
 mod graphs;
 mod load;
 mod orders;
+mod parquet_pairs;
 mod rival_orders;
 mod serve_load;
 mod snb;
+mod social_network;
 mod timing;
 mod traverse;
 
@@ -36,6 +38,8 @@ enum Verb {
     Snb(snb::Arguments),
     /// Nanoseconds of a hit and of an insert in the memory cache, by policy and beside a library.
     Cache(cache::Arguments),
+    /// Loads a generated social network of any size: edges per second, peak memory, and size by edge type.
+    SocialNetwork(social_network::Arguments),
     /// Latency and edges per second of traversals from warm memory.
     Traverse(traverse::Arguments),
     /// Queries a second and latency of one hop through a server on loopback.
@@ -49,6 +53,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Load(arguments) => load::run(&arguments),
         Verb::Snb(arguments) => snb::run(&arguments),
         Verb::Cache(arguments) => cache::run(&arguments),
+        Verb::SocialNetwork(arguments) => social_network::run(&arguments),
         Verb::Traverse(arguments) => traverse::run(&arguments),
         Verb::ServeLoad(arguments) => serve_load::run(&arguments),
     }

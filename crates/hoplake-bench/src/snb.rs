@@ -42,7 +42,8 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     print_queries(arguments, url).await
 }
 
-async fn print_sizes(graph: &Graph) -> Result<()> {
+/// Prints what each edge type takes, by direction.
+pub async fn print_sizes(graph: &Graph) -> Result<()> {
     println!("| edge type | edges | bytes per edge, out | in |\n| --- | --- | --- | --- |");
     let info = graph.info().await?;
     let bytes = |wanted: SectionKind| {

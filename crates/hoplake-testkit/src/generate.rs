@@ -2,6 +2,7 @@
 //!
 //! * [`kronecker`]: the synthetic social graph of Graph500, skewed and without locality.
 //! * [`log_normal`]: log-normal out-degrees and uniform targets, the least compressible one.
+//! * [`SocialNetwork`]: labels, edge types, skew and locality of LDBC's social network.
 //! * [`labelled_multigraph`]: small, with labels, parallel edges and self-loops, for properties.
 //! * [`block_accesses`]: what queries ask of a cache. [`Zipf`]: numbers of which few are popular.
 //!
@@ -14,6 +15,7 @@ mod kronecker;
 mod labelled;
 mod log_normal;
 mod random;
+mod social_network;
 mod zipf;
 
 pub use accesses::{AccessPattern, BlockAccess, block_accesses};
@@ -21,6 +23,7 @@ pub use kronecker::{Kronecker, kronecker};
 pub use labelled::{LabelledEdge, LabelledGraph, LabelledLimits, labelled_multigraph};
 pub use log_normal::{LogNormal, log_normal};
 pub use random::SplitMix64;
+pub use social_network::{KeyedEdge, SocialLabel, SocialNetwork, SocialRelation, SocialVertex};
 pub use zipf::Zipf;
 
 /// A directed edge of a graph without labels: source and target, dense from 0.

@@ -5,7 +5,7 @@
 //!   [`SimProxy`]: the same before a real S3 server.
 //! - [`S3Server`]: a real S3 server on a loopback port, with conditional writes that hold.
 //! - [`oracle`]: a naive property graph with reference functions to hold the engine's answers against.
-//! - [`generate`]: seeded graphs: Kronecker, log-normal, and small ones with labels.
+//! - [`generate`]: seeded graphs: Kronecker, log-normal, social networks, and small ones with labels.
 //! - [`snb`]: the real social networks and the answers that queries on them must give.
 
 pub mod generate;

@@ -9,4 +9,5 @@ mod oracle;
 mod s3;
 mod simulated;
 mod snb;
+mod social_network;
 mod waves;

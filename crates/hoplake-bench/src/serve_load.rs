@@ -112,7 +112,10 @@ async fn measure(arguments: &Arguments) -> Result<()> {
         way.peak(arguments, &channels, &load, Duration::from_secs(2)).await?;
         load.edges.store(0, Ordering::Relaxed);
         let time = Duration::from_secs(arguments.seconds);
+        let before = processor_time()?;
         let queries = way.peak(arguments, &channels, &load, time).await?;
+        // Of client and server together; what others do at the same time does not count.
+        let processor = (processor_time()? - before).as_secs_f64() * 1e6 / queries as f64;
         let edges = load.edges.load(Ordering::Relaxed) as f64 / queries as f64;
         ensure!(edges > 0.0, "no query found an edge");
         let rate = queries as f64 / time.as_secs_f64();
@@ -120,10 +123,19 @@ async fn measure(arguments: &Arguments) -> Result<()> {
         micros.sort_unstable();
         let at = |share: f64| micros[((micros.len() - 1) as f64 * share) as usize];
         let half = micros.len() as f64 / time.as_secs_f64();
-        println!("| {way:?} | {rate:.0} | {edges:.1} | {half:.0} | {} | {} |", at(0.5), at(0.99));
+        println!("| {way:?} | {rate:.0} | {processor:.0} | {edges:.1} | {half:.0} | {} | {} |", at(0.5), at(0.99));
     }
     telemetry.into_iter().for_each(telemetry::Telemetry::finish);
     Ok(())
+}
+
+/// What this process had of the processors so far, by Linux's account, which counts in hundredths of a second.
+fn processor_time() -> Result<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").context("only Linux tells the processor's time here")?;
+    // The name before the last parenthesis may have spaces; user and system time are the 12th and 13th after it.
+    let fields = stat.rsplit_once(')').context("no name in /proc/self/stat")?.1.split_whitespace().skip(11).take(2);
+    let ticks: u64 = fields.map(str::parse::<u64>).sum::<Result<_, _>>()?;
+    Ok(Duration::from_millis(ticks * 10))
 }
 
 /// Starts that exist and have edges, in a seeded order.

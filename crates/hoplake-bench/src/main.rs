@@ -5,6 +5,7 @@
 mod cache;
 mod candidates;
 mod codecs;
+mod evaluate;
 mod graphs;
 mod load;
 mod orders;
@@ -40,6 +41,8 @@ enum Verb {
     Cache(cache::Arguments),
     /// Loads a generated social network of any size: edges per second, peak memory, and size by edge type.
     SocialNetwork(social_network::Arguments),
+    /// A published study of traversals over object storage repeated, and the goals of Hoplake; writes a report.
+    Evaluate(evaluate::Arguments),
     /// Latency and edges per second of traversals from warm memory.
     Traverse(traverse::Arguments),
     /// Queries a second and latency of one hop through a server on loopback.
@@ -54,6 +57,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Snb(arguments) => snb::run(&arguments),
         Verb::Cache(arguments) => cache::run(&arguments),
         Verb::SocialNetwork(arguments) => social_network::run(&arguments),
+        Verb::Evaluate(arguments) => evaluate::run(&arguments),
         Verb::Traverse(arguments) => traverse::run(&arguments),
         Verb::ServeLoad(arguments) => serve_load::run(&arguments),
     }

@@ -1,0 +1,139 @@
+//! The goals and what was measured, in one table.
+
+use super::{Numbers, Page, row, workload::find};
+use crate::evaluate::{latency::Cold, subject::Size};
+
+/// A goal, what was measured, and whether it is reached.
+struct Line {
+    what: String,
+    goal: String,
+    measured: String,
+    reached: bool,
+}
+
+/// Writes the table, with the misses plain.
+pub fn write(page: &mut Page<'_>, graphs: &[Numbers]) {
+    page.say("## Goals");
+    let mut lines = Vec::new();
+    for numbers in graphs {
+        of_waves(numbers, &mut lines);
+        of_latency(numbers, &mut lines);
+        of_dollars(numbers, &mut lines);
+        of_baseline(numbers, &mut lines);
+        of_warm(numbers, &mut lines);
+    }
+    let mut rows = vec![row(["what", "goal", "measured", ""])];
+    rows.extend(lines.into_iter().map(|line| {
+        let verdict = if line.reached { "reached" } else { "**missed**" };
+        vec![line.what, line.goal, line.measured, verdict.to_owned()]
+    }));
+    page.table(&rows);
+}
+
+fn of_waves(numbers: &Numbers, lines: &mut Vec<Line>) {
+    let (Some(waves), name) = (&numbers.waves, &numbers.facts.name) else { return };
+    let open = waves.queries.iter().map(|of| of.open as i64 - of.hops as i64).max().unwrap_or_default();
+    let empty = waves.queries.iter().map(|of| of.empty as i64 - of.hops as i64).max().unwrap_or_default();
+    lines.push(Line {
+        what: format!("{name}: waves of a cold k-hop query by key"),
+        goal: "k + 1 on an open graph, k + 3 from an empty process".into(),
+        measured: format!("k + {open}, k + {empty}"),
+        reached: open <= 1 && empty <= 3,
+    });
+    if let [hedged, slow, plain, ..] = &waves.repeated[..] {
+        lines.push(Line {
+            what: "a wave of 64 ranges, p99".into(),
+            goal: "≤ 125 ms with ≤ 2.5 % extra requests".into(),
+            measured: format!(
+                "{:.0} ms with {:.2} % extra ({:.0} ms without hedges)",
+                hedged.store_ms.p99,
+                100.0 * hedged.extra_share,
+                plain.store_ms.p99
+            ),
+            reached: hedged.store_ms.p99 <= 125.0 && hedged.extra_share <= 0.025,
+        });
+        lines.push(Line {
+            what: "the same when the store turns 100 times slower".into(),
+            goal: "≤ 5 % extra requests".into(),
+            measured: format!("{:.2} %", 100.0 * slow.extra_share),
+            reached: slow.extra_share <= 0.05,
+        });
+    }
+    lines.push(Line {
+        what: format!("{name}: idle for an hour"),
+        goal: "0 requests".into(),
+        measured: waves.idle_requests.to_string(),
+        reached: waves.idle_requests == 0,
+    });
+}
+
+fn of_latency(numbers: &Numbers, lines: &mut Vec<Line>) {
+    let Some(figures) = &numbers.latency else { return };
+    for kind in ["mixed", "knows"] {
+        for (hops, p50, p99) in [(1, 55.0, 120.0), (2, 85.0, 180.0), (3, 115.0, 250.0)] {
+            let fits = |cold: &&Cold| cold.kind == kind && cold.hops == hops && cold.strategy == "level by level";
+            let Some(cold) = figures.cold.iter().find(fits) else { continue };
+            lines.push(Line {
+                what: format!("{}: cold {hops}-hop, {kind}, {} sources", numbers.facts.name, cold.queries),
+                goal: format!("p50 ≤ {p50} ms, p99 ≤ {p99} ms"),
+                measured: format!("{:.0} ms, {:.0} ms", cold.store_ms.p50, cold.store_ms.p99),
+                reached: cold.store_ms.p50 <= p50 && cold.store_ms.p99 <= p99,
+            });
+            if hops == 2 {
+                lines.push(Line {
+                    what: format!("{}: requests of the median cold 2-hop, {kind}", numbers.facts.name),
+                    goal: "≤ 12".into(),
+                    measured: format!("{:.0}", cold.requests.p50),
+                    reached: cold.requests.p50 <= 12.0,
+                });
+            }
+        }
+    }
+}
+
+fn of_dollars(numbers: &Numbers, lines: &mut Vec<Line>) {
+    for account in numbers.hindsight.iter().flat_map(|figures| &figures.accounts) {
+        if account.waiting_usd_per_hour == 0.0 {
+            continue;
+        }
+        let (bounded, unbounded) = (account.usd() / account.bounded.usd, account.usd() / account.unbounded.usd);
+        lines.push(Line {
+            what: format!("{}: dollars of the workload, {}", numbers.facts.name, account.store),
+            goal: "≤ 1.10 × the best plan in hindsight".into(),
+            measured: format!("{bounded:.3} × with the same bound on a request, {unbounded:.3} × without"),
+            reached: bounded <= 1.10,
+        });
+    }
+}
+
+fn of_baseline(numbers: &Numbers, lines: &mut Vec<Line>) {
+    let Some(figures) = &numbers.baseline else { return };
+    let goal = if numbers.facts.size == Size::Large { 35.0 } else { 1.0 };
+    for strategy in ["BFS", "DFS"] {
+        let of = |system| find(figures, "256 MiB", system, strategy, 1);
+        let (Some(theirs), Some(ours)) = (of("baseline"), of("hoplake")) else { continue };
+        let ratio = theirs.total_s() / ours.total_s();
+        lines.push(Line {
+            what: format!("{}: 140 queries one at a time, {strategy}, 256 MiB", numbers.facts.name),
+            goal: format!("≥ {goal} × as fast as the baseline"),
+            measured: format!("{ratio:.1} × ({:.2} s against {:.2} s)", ours.total_s(), theirs.total_s()),
+            reached: ratio >= goal,
+        });
+    }
+}
+
+fn of_warm(numbers: &Numbers, lines: &mut Vec<Line>) {
+    let (Some(warm), name) = (&numbers.warm, &numbers.facts.name) else { return };
+    lines.push(Line {
+        what: format!("{name}: warm 1-hop by key, busy machine"),
+        goal: "p50 ≤ 5 µs, p99 ≤ 50 µs".into(),
+        measured: format!("{:.1} µs, {:.1} µs", warm.one.p50, warm.one.p99),
+        reached: warm.one.p50 <= 5.0 && warm.one.p99 <= 50.0,
+    });
+    lines.push(Line {
+        what: format!("{name}: warm 1-hop queries a second on 2 cores, busy machine"),
+        goal: "≥ 200,000".into(),
+        measured: format!("{:.0}; {:.0} by processor time", warm.two_per_second, warm.two_per_processor_second),
+        reached: warm.two_per_second >= 200_000.0,
+    });
+}

@@ -65,7 +65,7 @@ async fn ours(subject: &Subject, setup: &Setup, cases: &[Case], manner: Manner) 
 /// Budgets of memory, in MiB, under which both are compared.
 fn budgets_mib(size: Size) -> &'static [u64] {
     match size {
-        Size::Small => &[8, 256],
+        Size::Small => &[256],
         Size::Large => &[64, 256, 1024],
     }
 }
@@ -162,10 +162,10 @@ pub async fn by_store(subject: &Subject, partition_bytes: u64) -> Result<Figures
     Ok(figures)
 }
 
-/// The small graph with blocks from 2 to 128 KiB.
+/// The small graph with blocks from 2 to 64 KiB.
 pub async fn by_block_size(facts: &Subject, folder: &Path) -> Result<Figures> {
     let mut figures = Figures::default();
-    for kib in [2, 4, 8, 16, 32, 64, 128] {
+    for kib in [2, 4, 8, 16, 32, 64] {
         let loaded = load_small(folder, Some(kib << 10)).await?;
         let subject = Subject::read(facts.facts.size, &facts.facts.name, &loaded).await?;
         let cases = queries::workload(&subject, &subject.open_local().await?, 1).await?;

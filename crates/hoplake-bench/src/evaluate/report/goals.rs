@@ -68,7 +68,8 @@ fn of_waves(numbers: &Numbers, lines: &mut Vec<Line>) {
 }
 
 fn of_latency(numbers: &Numbers, lines: &mut Vec<Line>) {
-    let Some(figures) = &numbers.latency else { return };
+    // The goals are set for the large graph.
+    let Some(figures) = numbers.latency.as_ref().filter(|_| numbers.facts.size == Size::Large) else { return };
     for kind in ["mixed", "knows"] {
         for (hops, p50, p99) in [(1, 55.0, 120.0), (2, 85.0, 180.0), (3, 115.0, 250.0)] {
             let fits = |cold: &&Cold| cold.kind == kind && cold.hops == hops && cold.strategy == "level by level";

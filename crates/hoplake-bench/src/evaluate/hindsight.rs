@@ -98,7 +98,8 @@ pub async fn measure(subject: &Subject) -> Result<Figures> {
     Ok(Figures { accounts })
 }
 
-async fn account(subject: &Subject, setup: &Setup, cases: &[Case]) -> Result<Account> {
+/// Runs the workload and draws up its account.
+pub async fn account(subject: &Subject, setup: &Setup, cases: &[Case]) -> Result<Account> {
     let opened = subject.open(setup).await?;
     opened.recorder.keep();
     opened.recorder.take();

@@ -70,7 +70,8 @@ pub struct Figures {
     pub open_bytes: u64,
 }
 
-struct Source {
+/// Where a cold query starts.
+pub struct Source {
     start: StartKey,
     vertex: VertexId,
     degree: u64,
@@ -92,9 +93,7 @@ pub async fn measure(subject: &Subject, queries: usize) -> Result<Figures> {
     let warm = subject.open_local().await?;
     let mut random = SplitMix64::new(11);
     let everyone = sources(&warm, None, queries, &mut random).await?;
-    let person = warm.schema().vertex_labels.iter().position(|label| label.name.eq_ignore_ascii_case("person"));
-    let person = LabelId(person.context("the graph has no persons")? as u16);
-    let persons = sources(&warm, Some(person), queries, &mut random).await?;
+    let persons = persons(&warm, queries).await?;
     let setup = Setup::standard(256 << 20);
     let opened = subject.open(&setup).await?;
     let open = opened.graph.open_cost();
@@ -106,6 +105,13 @@ pub async fn measure(subject: &Subject, queries: usize) -> Result<Figures> {
         }
     }
     Ok(Figures { cold, open_waves: open.waves, open_requests: open.requests, open_bytes: open.store_bytes })
+}
+
+/// Persons drawn evenly.
+pub async fn persons(graph: &Graph, count: usize) -> Result<Vec<Source>> {
+    let person = graph.schema().vertex_labels.iter().position(|label| label.name.eq_ignore_ascii_case("person"));
+    let person = LabelId(person.context("the graph has no persons")? as u16);
+    sources(graph, Some(person), count, &mut SplitMix64::new(12)).await
 }
 
 /// Vertices drawn evenly among all, or among those of one label.
@@ -136,7 +142,8 @@ async fn sources(graph: &Graph, label: Option<LabelId>, count: usize, random: &m
     Ok(vertices.iter().zip(&keys).map(source).collect())
 }
 
-async fn kind(
+/// Runs queries of one kind from all sources, each on a graph that was just opened.
+pub async fn kind(
     subject: &Subject,
     setup: &Setup,
     name: &str,

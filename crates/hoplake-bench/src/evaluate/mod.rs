@@ -6,7 +6,7 @@
 //!
 //! * `subject`, `queries`: the graphs and the seven queries. `baseline`: the study's own way, rebuilt.
 //! * `clock`, `recorder`, `run`: virtual time and processor time, what the store was asked, one run of the workload.
-//! * `workload`, `latency`, `waves`, `hindsight`, `caches`, `warm`: the parts.
+//! * `workload`, `latency`, `waves`, `hindsight`, `caches`, `tradeoff`, `warm`: the parts.
 //! * `report`, `charts`: the document and its plots.
 
 mod baseline;
@@ -20,6 +20,7 @@ mod recorder;
 mod report;
 mod run;
 mod subject;
+mod tradeoff;
 mod warm;
 mod waves;
 mod workload;
@@ -59,6 +60,8 @@ pub enum Part {
     Partitions,
     /// Eviction policies.
     Caches,
+    /// Latency and dollars by what waiting is worth.
+    Tradeoff,
     /// Warm memory, in real time.
     Warm,
 }
@@ -136,6 +139,9 @@ fn measure(arguments: &Arguments, subject: &Subject, numbers: &Path) -> Result<(
             Part::Blocks => save("blocks").save(&in_virtual_time(workload::by_block_size(subject, &arguments.folder))?),
             Part::Partitions => save("partitions").save(&in_virtual_time(workload::by_partition_size(subject))?),
             Part::Caches => save("caches").save(&in_virtual_time(caches::measure(subject, numbers))?),
+            Part::Tradeoff => {
+                save("tradeoff").save(&in_virtual_time(tradeoff::measure(subject, arguments.queries.min(1_000)))?)
+            }
             Part::Warm => save("warm").save(&warm::measure(subject, 200_000)?),
         }?;
         eprintln!("{part:?}, {}: {:.0} s", subject.facts.name, begun.elapsed().as_secs_f64());

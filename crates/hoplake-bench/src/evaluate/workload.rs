@@ -66,7 +66,7 @@ async fn ours(subject: &Subject, setup: &Setup, cases: &[Case], manner: Manner) 
 fn budgets_mib(size: Size) -> &'static [u64] {
     match size {
         Size::Small => &[256],
-        Size::Large => &[64, 256, 1024],
+        Size::Large => &[256, 1024],
     }
 }
 

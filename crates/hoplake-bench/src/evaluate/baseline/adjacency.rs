@@ -109,3 +109,22 @@ impl Adjacency {
 fn number(bases: &[u64], vertex: VertexId) -> u64 {
     bases[usize::from(vertex.label().0)] + vertex.ordinal()
 }
+
+#[cfg(test)]
+impl Adjacency {
+    /// Vertices of one label, edges of two labels 0 and 1.
+    pub fn of_edges(vertices: u64, edges: &[(u64, u16, u64)]) -> Self {
+        let mut all =
+            Self { bases: vec![0, vertices], labels: vec!["a".into(), "b".into()], offsets: vec![], edges: vec![] };
+        for vertex in 0..vertices {
+            all.offsets.push(all.edges.len() as u64);
+            let into = edges.iter().filter(|edge| edge.2 == vertex);
+            all.edges.extend(into.map(|edge| u64::from(edge.1) << LABEL_SHIFT | edge.0));
+            all.offsets.push(all.edges.len() as u64);
+            let out = edges.iter().filter(|edge| edge.0 == vertex);
+            all.edges.extend(out.map(|edge| u64::from(edge.1) << LABEL_SHIFT | edge.2));
+        }
+        all.offsets.push(all.edges.len() as u64);
+        all
+    }
+}

@@ -78,3 +78,51 @@ async fn search<A: Agenda>(files: &Files, start: u64, hops: &[Hop]) -> Result<(V
     found.sort_unstable();
     Ok((found, expanded))
 }
+
+#[cfg(test)]
+mod tests {
+    use hoplake::{Store, StoreProfile};
+    use object_store::path::Path;
+
+    use super::*;
+    use crate::evaluate::baseline::{Adjacency, Partitions};
+
+    /// 0 -a-> 1, 2; 1 -b-> 3; 2 -b-> 3, 4; 4 -a-> 0; 3 -a-> 3
+    fn example() -> Adjacency {
+        Adjacency::of_edges(5, &[(0, 0, 1), (0, 0, 2), (1, 1, 3), (2, 1, 3), (2, 1, 4), (4, 0, 0), (3, 0, 3)])
+    }
+
+    async fn files(partition_bytes: u64, cache_bytes_max: u64) -> (Files, Partitions) {
+        let partitions = Partitions::cut(&example(), partition_bytes).await.unwrap();
+        let store = Store::new(partitions.objects.clone(), Path::default(), "memory://baseline");
+        (Files::new(&partitions, store.with_profile(StoreProfile::local()), cache_bytes_max), partitions)
+    }
+
+    #[tokio::test]
+    async fn both_searches_find_what_walks_reach() {
+        let (files, partitions) = files(60, 1 << 20).await;
+        assert!(partitions.len() > 1, "{} files", partitions.len());
+        let (a, b) = (0, 1);
+        for (start, hops, expected) in [
+            (0, vec![(vec![a], HopDirection::Out), (vec![b], HopDirection::Out)], vec![3, 4]),
+            (3, vec![(vec![b], HopDirection::In)], vec![1, 2]),
+            (0, vec![(vec![a], HopDirection::Both)], vec![1, 2, 4]),
+            (3, vec![(vec![a, b], HopDirection::Both); 2], vec![0, 1, 2, 3, 4]),
+            (1, vec![(vec![a], HopDirection::Out)], vec![]),
+        ] {
+            assert_eq!(breadth_first(&files, start, &hops).await.unwrap().0, expected, "{start}, {hops:?}");
+            assert_eq!(depth_first(&files, start, &hops).await.unwrap().0, expected, "{start}, {hops:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_budget_holds_so_many_files() {
+        let around = vec![(vec![0, 1], HopDirection::Both); 3];
+        let (all, _) = files(60, 1 << 20).await;
+        let (_, accesses) = breadth_first(&all, 0, &around).await.unwrap();
+        let (none, _) = files(60, 0).await;
+        breadth_first(&none, 0, &around).await.unwrap();
+        assert_eq!(none.hits(), 0);
+        assert!(all.hits() > accesses / 2 && all.hits() < accesses, "{} of {accesses}", all.hits());
+    }
+}

@@ -13,6 +13,7 @@ pub fn write(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
     cold(page, graphs)?;
     waves(page, graphs);
     hindsight(page, graphs);
+    tradeoff(page, graphs);
     warm(page, graphs);
     Ok(())
 }
@@ -195,6 +196,38 @@ fn hindsight(page: &mut Page<'_>, graphs: &[Numbers]) {
                 format!("{:.3}", account.usd() / account.bounded.usd),
                 format!("{:.3}", account.usd() / account.unbounded.usd),
                 format!("{:.2}", account.store_ms / 1e3),
+            ]);
+        }
+    }
+    page.table(&rows);
+}
+
+fn tradeoff(page: &mut Page<'_>, graphs: &[Numbers]) {
+    page.say("## What waiting is worth");
+    page.command("--part tradeoff");
+    page.say(
+        "`waiting_usd_per_hour` is how the planner weighs time against dollars: joining ranges saves requests, and longer \
+         answers take longer. Cold two-hop queries along `knows`, and the workload's dollars, on S3 Standard.",
+    );
+    let mut rows = vec![row([
+        "graph",
+        "waiting, $/h",
+        "store p50, ms",
+        "p99",
+        "requests p50",
+        "workload, requests",
+        "dollars by the best plan",
+    ])];
+    for numbers in graphs {
+        for point in numbers.tradeoff.iter().flat_map(|figures| &figures.points) {
+            rows.push(vec![
+                numbers.facts.name.clone(),
+                point.account.waiting_usd_per_hour.to_string(),
+                format!("{:.0}", point.store_ms.p50),
+                format!("{:.0}", point.store_ms.p99),
+                format!("{:.0}", point.requests.p50),
+                count(point.account.requests),
+                format!("{:.3}", point.account.usd() / point.account.bounded.usd),
             ]);
         }
     }

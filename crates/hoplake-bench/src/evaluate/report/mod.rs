@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use super::{
     caches, hindsight, latency as cold, saved,
     subject::{Facts, Size},
-    warm, waves, workload as runs,
+    tradeoff, warm, waves, workload as runs,
 };
 
 /// The numbers of one graph.
@@ -28,6 +28,7 @@ struct Numbers {
     blocks: Option<runs::Figures>,
     partitions: Option<runs::Figures>,
     caches: Option<caches::Figures>,
+    tradeoff: Option<tradeoff::Figures>,
     warm: Option<warm::Figures>,
 }
 
@@ -113,7 +114,7 @@ fn load(numbers: &Path, size: Size) -> Result<Option<Numbers>> {
     let (baseline, latency, waves) = (part!("baseline"), part!("latency"), part!("waves"));
     let (hindsight, tiers, parallel) = (part!("hindsight"), part!("tiers"), part!("parallel"));
     let (stores, blocks, partitions) = (part!("stores"), part!("blocks"), part!("partitions"));
-    let (caches, warm) = (part!("caches"), part!("warm"));
+    let (caches, tradeoff, warm) = (part!("caches"), part!("tradeoff"), part!("warm"));
     Ok(facts.map(|facts| Numbers {
         facts,
         baseline,
@@ -126,6 +127,7 @@ fn load(numbers: &Path, size: Size) -> Result<Option<Numbers>> {
         blocks,
         partitions,
         caches,
+        tradeoff,
         warm,
     }))
 }

@@ -13,6 +13,9 @@ use crate::evaluate::{
 /// What the study calls 5 TB.
 const STUDY_BYTES: u64 = 5 << 40;
 
+/// 5 TB as disks are sold.
+const LIST_BYTES: u64 = 5_000_000_000_000;
+
 /// The share of accesses that caches serve, and how many of the others share a request, in a run.
 fn measured(run: &Run) -> (f64, f64) {
     let hit_ratio = 1.0 - (run.tiers.store + run.tiers.shared) as f64 / run.tiers.all().max(1) as f64;
@@ -43,10 +46,11 @@ pub fn write(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
     }
     let hypothetical = Workload { hit_ratio: 0.9, accesses_per_request: 4.0, ..plain };
     workloads.push(("assumed: 90.0 % served, 4 accesses a request".to_owned(), hypothetical));
-    for (words, slug, table) in [
-        ("The study's two instances, at its prices", "study", InstanceTable::study()),
-        ("List prices of 2025-01, with storage-optimised instances", "list", InstanceTable::shipped()),
+    for (words, slug, table, size_bytes) in [
+        ("The study's two instances, at its prices", "study", InstanceTable::study(), STUDY_BYTES),
+        ("List prices of 2025-01, with storage-optimised instances", "list", InstanceTable::shipped(), LIST_BYTES),
     ] {
+        workloads.iter_mut().for_each(|(_, workload)| workload.size_bytes = size_bytes);
         let model = CostModel::new(StoreProfile::s3_standard().prices.clone(), table);
         page.say(&format!("**{words}**, $/h for 5 TB:"));
         let mut rows = vec![row([

@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -52,11 +53,14 @@ impl HeldStore {
     }
 }
 
-/// Waits until something holds; the test's own time limit is the runner's.
+/// Waits until something holds; gives up after a minute, so that what never holds is a failure.
 pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
-    while !holds() {
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-    }
+    let holding = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), holding).await.expect("it holds at last");
 }
 
 impl fmt::Display for HeldStore {

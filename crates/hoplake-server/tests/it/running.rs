@@ -84,11 +84,16 @@ impl Running {
         line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0.0)
     }
 
-    /// Waits for a counter to have a value.
+    /// Waits for a counter to have a value; gives up after a minute, so that one that never has is a failure.
     pub(crate) async fn until_metric(&self, name: &str, value: f64) {
-        while self.metric(name).await != value {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let having = async {
+            while self.metric(name).await != value {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), having)
+            .await
+            .unwrap_or_else(|_| panic!("{name} is never {value}"));
     }
 
     /// Tells it to stop.

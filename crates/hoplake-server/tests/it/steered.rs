@@ -44,8 +44,10 @@ async fn steps_reach_what_a_traversal_reaches_on_one_account() {
     }
     let close = v1::CloseTraversalRequest { traversal: opened.traversal.clone() };
     let closed = client.close_traversal(close.clone()).await.unwrap().into_inner();
-    assert!(requests > 0);
-    assert_eq!((closed.cost.unwrap().requests, closed.cost.unwrap().waves), (requests, 3));
+    // One account: its requests are those of the steps. Small sections come whole with the first that needs them.
+    let cost = closed.cost.unwrap();
+    assert!(requests > 0 && (1..=3).contains(&cost.waves), "{cost:?}");
+    assert_eq!(cost.requests, requests);
     let expected: usize = reached.depths[..3].iter().map(hoplake::Frontier::len).sum();
     assert_eq!(closed.vertices as usize, expected);
     for _ in 0..2 {

@@ -8,11 +8,12 @@ use std::path::Path;
 use anyhow::Result;
 use hoplake::{Strategy, Traversal};
 use hoplake_storage::{
+    Tier,
     cache::{
         Policy,
         simulate::{Contender, Plan, Workload},
     },
-    trace::{Access, Recording, Served, Trace},
+    trace::{Access, Recording, Trace},
 };
 use serde::{Deserialize, Serialize};
 
@@ -102,7 +103,7 @@ async fn record_case(opened: &Opened, case: &Case, trace: &Trace) -> Result<()> 
             for block in sent.blocks {
                 let bytes = block.end - block.start;
                 let (object, position) = (&*sent.object, block.start);
-                trace.record(&Access { query: number, wave, object, position, bytes, served: Served::Store });
+                trace.record(&Access { query: number, wave, object, position, bytes, served: Tier::Store });
             }
         }
     };

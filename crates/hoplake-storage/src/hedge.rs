@@ -112,7 +112,7 @@ mod tests {
             hedge.observed(Duration::from_millis(2_000 + request % 100), 0, &profile);
         }
         let after = hedge.sent(0, &profile).unwrap();
-        assert_eq!(after, Duration::from_millis(2_097));
+        assert_eq!(after, Duration::from_millis(2_098));
         // A longer answer may take longer.
         assert_eq!(hedge.sent(55 << 20, &profile).unwrap(), after + Duration::from_secs(1));
         let off = Hedge::new(HedgeSettings { share_max: 0.0, ..Default::default() });

@@ -54,7 +54,7 @@ pub struct SocialVertex {
     pub created_unix_ms: Option<i64>,
 }
 
-/// A network; see [the module](self). Clones share their state.
+/// A network of people and what they write. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct SocialNetwork {
     people: Arc<People>,

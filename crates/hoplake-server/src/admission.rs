@@ -41,14 +41,19 @@ impl Drop for Waiting<'_> {
 }
 
 impl Admission {
+    /// For queries.
     pub(crate) fn new(settings: &Settings) -> Self {
-        Self {
-            running: Arc::new(Semaphore::new(settings.queries_max)),
-            running_max: settings.queries_max,
-            waiting: AtomicUsize::new(0),
-            waiting_max: settings.queue_max,
-            wait: settings.queue_wait(),
-        }
+        Self::of(settings.queries_max, settings.queue_max, settings.queue_wait())
+    }
+
+    /// For reads that other nodes ask for; as many wait as run.
+    pub(crate) fn for_fetches(settings: &Settings) -> Self {
+        Self::of(settings.fetches_max, settings.fetches_max, settings.queue_wait())
+    }
+
+    fn of(running_max: usize, waiting_max: usize, wait: Duration) -> Self {
+        let running = Arc::new(Semaphore::new(running_max));
+        Self { running, running_max, waiting: AtomicUsize::new(0), waiting_max, wait }
     }
 
     /// Waits for a place among those that run.

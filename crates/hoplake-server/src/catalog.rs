@@ -22,6 +22,7 @@ use hoplake::{ErrorKind, Graph, OpenSettings, ReadPool, Reader, Store};
 
 use crate::{
     Settings,
+    access::{AccessNodes, NodesSource},
     failure::{Failure, Reason},
     names::{Source, check_name},
     telemetry::metrics::Metrics,
@@ -65,10 +66,48 @@ impl Slot {
     }
 }
 
+/// Where graphs come from.
+pub(crate) enum Origin {
+    /// Stores, by rules that lead from names to URLs.
+    Stores { sources: Vec<Source>, opener: StoreOpener },
+    /// Access nodes, which have such rules.
+    Nodes(Arc<AccessNodes>),
+}
+
+impl Origin {
+    /// What may have a graph of this name, the likeliest first, each by its URL.
+    fn places(&self, name: &str) -> Vec<String> {
+        match self {
+            Self::Stores { sources, .. } => sources.iter().flat_map(|source| source.places(name)).collect(),
+            Self::Nodes(nodes) => vec![NodesSource::new(nodes.clone(), name).url()],
+        }
+    }
+
+    /// What reads the graph of this name at one of its places.
+    async fn reader(&self, name: &str, place: &str, pool: Arc<ReadPool>) -> Result<Reader, Failure> {
+        match self {
+            Self::Stores { opener, .. } => Ok(Reader::new(opener(place)?, pool)),
+            Self::Nodes(nodes) => {
+                let source = NodesSource::new(nodes.clone(), name);
+                let store = Store::elsewhere(place, source.profile().await?);
+                Ok(Reader::from_source(store, Arc::new(source), pool))
+            }
+        }
+    }
+
+    /// Names that are sure to be asked for.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let sources = match self {
+            Self::Stores { sources, .. } => &sources[..],
+            Self::Nodes(_) => &[],
+        };
+        sources.iter().filter_map(Source::name)
+    }
+}
+
 /// All graphs of a server.
 pub(crate) struct Catalog {
-    sources: Vec<Source>,
-    opener: StoreOpener,
+    origin: Origin,
     pool: Arc<ReadPool>,
     open_max: usize,
     idle: Duration,
@@ -79,21 +118,16 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     /// No graph is open yet.
-    ///
-    /// # Errors
-    /// [`Reason::Invalid`] if an entry of `settings.graphs` cannot be read, or the read settings cannot work.
-    pub(crate) fn new(settings: &Settings, opener: StoreOpener, metrics: Arc<Metrics>) -> Result<Self, Failure> {
-        let sources = settings.graphs.iter().map(|source| source.parse()).collect::<Result<_, _>>()?;
-        Ok(Self {
-            sources,
-            opener,
-            pool: ReadPool::new(settings.read.clone()).map_err(hoplake::Error::from)?,
+    pub(crate) fn new(settings: &Settings, origin: Origin, pool: Arc<ReadPool>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            origin,
+            pool,
             open_max: settings.graphs_open_max,
             idle: settings.graph_idle(),
             refresh: settings.refresh(),
             slots: Mutex::default(),
             metrics,
-        })
+        }
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<SlotKey, Slot>> {
@@ -147,9 +181,9 @@ impl Catalog {
 
     async fn open(&self, (name, version): &SlotKey) -> Result<Arc<OpenGraph>, Failure> {
         let settings = OpenSettings { version: (*version > 0).then_some(*version), ..OpenSettings::default() };
-        for place in self.sources.iter().flat_map(|source| source.places(name)) {
+        for place in self.origin.places(name) {
             let begun = Instant::now();
-            let reader = Reader::new((self.opener)(&place)?, self.pool.clone());
+            let reader = self.origin.reader(name, &place, self.pool.clone()).await?;
             match Graph::open_through(reader, &settings).await {
                 Ok(graph) => {
                     self.metrics.graph_opened();
@@ -233,7 +267,7 @@ impl Catalog {
     pub(crate) fn names(&self) -> Vec<(String, bool)> {
         let slots = self.slots();
         let open = slots.iter().filter(|(_, slot)| slot.open().is_some()).map(|((name, _), _)| (name.clone(), true));
-        let named = self.sources.iter().filter_map(|source| Some((source.name()?.to_owned(), false)));
+        let named = self.origin.names().map(|name| (name.to_owned(), false));
         let mut names: Vec<_> = open.chain(named).collect();
         // Open ones first within a name, so that they stay.
         names.sort_by(|a, b| (&a.0, !a.1).cmp(&(&b.0, !b.1)));

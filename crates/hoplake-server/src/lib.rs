@@ -5,6 +5,7 @@
 //! [RFC 0004](https://github.com/hoplake/hoplake/blob/main/docs/rfcs/0004-service.md).
 //!
 //! * `calls`: what can be asked, whatever the protocol. The rest of the crate is either below or above it.
+//! * `access`: the two roles: blocks for other nodes, and blocks from other nodes.
 //! * `catalog`, `admission`, `lifecycle`: which graphs are open, who may run, and when it ends.
 //! * `grpc`, `http`: from the wire to calls and back.
 //! * [`telemetry`]: logs, counters, traces.
@@ -21,6 +22,7 @@
 //! # }
 //! ```
 
+mod access;
 mod admission;
 mod calls;
 mod catalog;
@@ -43,9 +45,10 @@ pub mod v1 {
     pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 }
 
+pub use access::Resolver;
 pub use catalog::StoreOpener;
 pub use cost::{Spent, Step};
 pub use failure::{Failure, Reason};
 pub use names::Source;
 pub use server::{Server, ServerBuilder, ServerError};
-pub use settings::{InvalidSetting, LimitSettings, Settings};
+pub use settings::{InvalidSetting, LimitSettings, Role, Settings};

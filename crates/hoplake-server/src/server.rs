@@ -3,14 +3,16 @@
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, serve::ListenerExt};
-use hoplake::Store;
+use futures::FutureExt;
+use hoplake::{ReadPool, Store};
 use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 
 use crate::{
-    Failure, InvalidSetting, Settings,
+    Failure, InvalidSetting, Resolver, Settings, Source,
+    access::{AccessNodes, ServedGraphs},
     admission::Admission,
     calls::{Service, Traversals},
-    catalog::{Catalog, StoreOpener},
+    catalog::{Catalog, Origin, StoreOpener},
     grpc, http,
     lifecycle::Lifecycle,
     telemetry::metrics::Metrics,
@@ -46,12 +48,17 @@ pub enum ServerError {
 pub struct ServerBuilder {
     settings: Settings,
     opener: StoreOpener,
+    resolver: Resolver,
 }
 
 impl ServerBuilder {
-    /// With stores opened by URL.
+    /// With stores opened by URL, and access nodes found as the system finds hosts.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, opener: Arc::new(|url| Ok(Store::open(url)?)) }
+        let resolver: Resolver = Arc::new(|host, port| {
+            let host = host.to_owned();
+            async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) }.boxed()
+        });
+        Self { settings, opener: Arc::new(|url| Ok(Store::open(url)?)), resolver }
     }
 
     /// Opens stores in another way, such as one that is already at hand.
@@ -60,18 +67,33 @@ impl ServerBuilder {
         Self { opener, ..self }
     }
 
+    /// Finds the addresses of access nodes in another way.
+    #[must_use]
+    pub fn resolve_with(self, resolver: Resolver) -> Self {
+        Self { resolver, ..self }
+    }
+
     /// Checks the settings and listens; nothing is answered before [`Server::run`]. No graph is opened.
     ///
     /// # Errors
     /// A setting that cannot be; a port that is taken.
     pub async fn bind(self) -> Result<Server, ServerError> {
-        let Self { settings, opener } = self;
+        let Self { settings, opener, resolver } = self;
         settings.validate()?;
         let metrics = Arc::new(Metrics::new());
-        let catalog = Arc::new(Catalog::new(&settings, opener, metrics.clone())?);
+        let pool = ReadPool::new(settings.read.clone()).map_err(|error| Failure::from(hoplake::Error::from(error)))?;
+        let sources = settings.graphs.iter().map(|source| source.parse()).collect::<Result<Vec<Source>, _>>()?;
+        let origin = if settings.role.has_stores() {
+            Origin::Stores { sources: sources.clone(), opener: opener.clone() }
+        } else {
+            Origin::Nodes(AccessNodes::new(&settings.access_nodes, settings.token.as_deref(), resolver)?)
+        };
+        let catalog = Arc::new(Catalog::new(&settings, origin, pool.clone(), metrics.clone()));
         let (grpc, http) = (listen(settings.grpc).await?, listen(settings.http).await?);
         let service = Arc::new(Service {
             admission: Admission::new(&settings),
+            fetches: Admission::for_fetches(&settings),
+            served: ServedGraphs::new(sources, opener, pool, settings.graph_idle()),
             traversals: Traversals::default(),
             lifecycle: Lifecycle::default(),
             catalog,
@@ -152,7 +174,10 @@ async fn wind_down(service: &Service, grace: Duration, grpc: Running, http: Runn
     let ended = match timeout(grace, &mut both).await {
         Ok(ended) => Some(ended),
         Err(_) => {
-            tracing::warn!(running = service.admission.running(), "the grace is over; ending what still runs");
+            tracing::warn!(
+                running = service.admission.running() + service.fetches.running(),
+                "the grace is over; ending what still runs"
+            );
             service.lifecycle.end();
             // A client that keeps its connection open must not keep the server.
             timeout(LAST_WORDS, both).await.ok()
@@ -180,6 +205,7 @@ async fn keep(service: Arc<Service>) {
     loop {
         ticks.tick().await;
         service.catalog.close_idle();
+        service.served.forget_idle();
         service.traversals.close_idle(service.settings.traversal_idle());
     }
 }

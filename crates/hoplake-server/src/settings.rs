@@ -8,6 +8,8 @@ use std::{net::SocketAddr, time::Duration};
 use hoplake::ReadSettings;
 use serde::{Deserialize, Serialize};
 
+use crate::{access::parse_target, failure::Failure};
+
 /// Settings of a server. A TOML file has the same names; what it leaves out keeps its default.
 ///
 /// ```
@@ -22,8 +24,12 @@ pub struct Settings {
     pub grpc: SocketAddr,
     /// Where HTTP listens; port 0 takes a free one. Default `127.0.0.1:7481`.
     pub http: SocketAddr,
-    /// What is served. See [`Source`](crate::Source) for how an entry is read.
+    /// What is served. See [`Source`](crate::Source) for how an entry is read. None for an algorithm node.
     pub graphs: Vec<String>,
+    /// What the server is among others. Default [`Role::All`].
+    pub role: Role,
+    /// For an algorithm node: its access nodes, as `http://HOST:PORT`. All addresses of a host are nodes.
+    pub access_nodes: Vec<String>,
     /// The token that every query must bring as `authorization: Bearer …`. Default none.
     pub token: Option<String>,
     /// Bounds of each query.
@@ -34,6 +40,8 @@ pub struct Settings {
     pub queue_max: usize,
     /// How long one waits before it is refused, in milliseconds. Default 2,000.
     pub queue_wait_ms: u64,
+    /// Reads for algorithm nodes that run at once; as many wait, more are refused. Default 1,024.
+    pub fetches_max: usize,
     /// Traversals that clients have open to steer. Default 1,000.
     pub traversals_max: usize,
     /// A steered traversal that nobody uses for this long is closed, in milliseconds. Default 60,000.
@@ -53,6 +61,31 @@ pub struct Settings {
     pub notice_ms: u64,
     /// For running queries to end after that, in milliseconds. Default 20,000.
     pub grace_ms: u64,
+}
+
+/// What a server is among others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It answers queries from its own stores, and serves their blocks too.
+    #[default]
+    All,
+    /// It serves blocks of its stores to algorithm nodes, and answers no queries.
+    Access,
+    /// It answers queries with blocks from access nodes, and has no stores.
+    Algorithm,
+}
+
+impl Role {
+    /// Whether it answers queries.
+    pub(crate) fn traverses(self) -> bool {
+        self != Self::Access
+    }
+
+    /// Whether it reads stores.
+    pub(crate) fn has_stores(self) -> bool {
+        self != Self::Algorithm
+    }
 }
 
 /// Bounds of each query. A request can ask for less. 0 sets no bound.
@@ -85,11 +118,14 @@ impl Default for Settings {
             grpc: SocketAddr::from(([127, 0, 0, 1], 7480)),
             http: SocketAddr::from(([127, 0, 0, 1], 7481)),
             graphs: Vec::new(),
+            role: Role::All,
+            access_nodes: Vec::new(),
             token: None,
             limits: LimitSettings::default(),
             queries_max: 64,
             queue_max: 256,
             queue_wait_ms: 2_000,
+            fetches_max: 1_024,
             traversals_max: 1_000,
             traversal_idle_ms: 60_000,
             graphs_open_max: 16,
@@ -138,6 +174,7 @@ impl Settings {
         let at_least_one = [
             ("queries_max", self.queries_max),
             ("graphs_open_max", self.graphs_open_max),
+            ("fetches_max", self.fetches_max),
             ("traversals_max", self.traversals_max),
             ("message_bytes_max", self.message_bytes_max),
             ("limits.batch_max", self.limits.batch_max),
@@ -163,10 +200,25 @@ impl Settings {
         if self.grpc.port() != 0 && self.grpc == self.http {
             return Err(InvalidSetting { name: "http", why: format!("is {}, where gRPC listens", self.http) });
         }
-        if self.graphs.is_empty() {
-            return Err(InvalidSetting { name: "graphs", why: "is empty; name a URL, or NAME=URL".into() });
+        self.validate_role()
+    }
+
+    /// Each role has either stores or nodes to read from.
+    fn validate_role(&self) -> Result<(), InvalidSetting> {
+        let wrong = |name, why: &str| Err(InvalidSetting { name, why: why.to_owned() });
+        match (self.role.has_stores(), self.graphs.is_empty(), self.access_nodes.is_empty()) {
+            (true, true, _) => wrong("graphs", "is empty; name a URL, or NAME=URL"),
+            (true, _, false) => wrong("access_nodes", "is for role algorithm; leave it out, or set that role"),
+            (false, _, true) => wrong("access_nodes", "is empty; name http://HOST:PORT"),
+            (false, false, _) => {
+                wrong("graphs", "is for nodes with stores; an algorithm node has what access nodes have")
+            }
+            _ => {
+                let invalid =
+                    |failure: Failure| InvalidSetting { name: "access_nodes", why: format!("is wrong: {failure}") };
+                self.access_nodes.iter().try_for_each(|url| parse_target(url).map(drop).map_err(invalid))
+            }
         }
-        Ok(())
     }
 
     pub(crate) fn queue_wait(&self) -> Duration {
@@ -194,7 +246,14 @@ mod tests {
     fn what_cannot_be_is_named() {
         let good = Settings { graphs: vec!["memory://x".into()], ..Settings::default() };
         good.validate().unwrap();
-        let cases: [(&str, Settings); 5] = [
+        let nodes = |urls: &[&str]| urls.iter().map(|url| (*url).to_owned()).collect();
+        let algorithm = Settings { role: Role::Algorithm, access_nodes: nodes(&["http://a:1"]), ..Settings::default() };
+        algorithm.validate().unwrap();
+        let cases: [(&str, Settings); 9] = [
+            ("graphs", Settings { graphs: good.graphs.clone(), ..algorithm.clone() }),
+            ("access_nodes", Settings { access_nodes: nodes(&["http://a:1", "b"]), ..algorithm.clone() }),
+            ("access_nodes", Settings { access_nodes: Vec::new(), ..algorithm.clone() }),
+            ("access_nodes", Settings { access_nodes: nodes(&["http://a:1"]), role: Role::Access, ..good.clone() }),
             ("graphs", Settings::default()),
             ("queries_max", Settings { queries_max: 0, ..good.clone() }),
             ("token", Settings { token: Some(String::new()), ..good.clone() }),

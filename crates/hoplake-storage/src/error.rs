@@ -35,6 +35,16 @@ pub enum StorageError {
         #[source]
         source: Arc<object_store::Error>,
     },
+    /// A node in front of the store did not bring it.
+    #[error("{message}")]
+    Node {
+        /// What it comes to.
+        fault: NodeFault,
+        /// What was asked of whom, and what it said.
+        message: String,
+        /// Whether the same request may succeed when it is sent again, to another node if there is one.
+        may_pass: bool,
+    },
     /// The store did not answer in time.
     #[error("could not read {object}: no answer within {timeout_ms} ms")]
     TimedOut {
@@ -80,6 +90,19 @@ pub enum StorageError {
     },
 }
 
+/// What a failure of a node in front of a store comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeFault {
+    /// It was asked for what cannot be asked.
+    Invalid,
+    /// It does not answer, refuses, or cannot reach its store.
+    Unavailable,
+    /// What is stored is damaged, or gone.
+    Corrupt,
+    /// It, or what asks it, has a mistake.
+    Internal,
+}
+
 impl StorageError {
     /// Whether the same request may succeed when it is sent again: the store was busy or away, or the
     /// answer was damaged on its way.
@@ -88,6 +111,7 @@ impl StorageError {
             Self::Unavailable { source, .. } => {
                 matches!(**source, object_store::Error::Generic { .. } | object_store::Error::JoinError { .. })
             }
+            Self::Node { may_pass, .. } => *may_pass,
             Self::TimedOut { .. } | Self::Length { .. } | Self::Corrupt { .. } => true,
             Self::Url { .. } | Self::NotFound { .. } | Self::Limit { .. } | Self::Settings(_) => false,
         }

@@ -60,10 +60,7 @@ impl Fetcher {
             let fetch = self.source.fetch(name, wanted, attempt);
             Box::pin(async move {
                 let fetched = fetch.await?;
-                context.meter().received(fetched.bytes);
-                if !self.source.is_store() {
-                    context.meter().requested(fetched.requests);
-                }
+                self.took(fetched.requests, fetched.bytes, context);
                 Ok(fetched.blocks)
             })
         };
@@ -98,12 +95,20 @@ impl Fetcher {
             let get = self.source.get(name, attempt);
             Box::pin(async move {
                 let found = get.await?;
-                context.meter().received(found.as_ref().map_or(0, |bytes| bytes.len() as u64));
-                Ok(found)
+                self.took(found.requests, found.bytes, context);
+                Ok(found.object)
             })
         };
         let (found, rounds) = self.repeated(OBJECT_BYTES, 0, after, context, attempt, Ok).await?;
         Ok((found, after.later(rounds)))
+    }
+
+    /// Enters what an attempt took. Requests to a store count when they are sent, whatever comes of them.
+    fn took(&self, requests: u64, bytes: u64, context: &QueryContext) {
+        context.meter().received(bytes);
+        if !self.source.is_store() {
+            context.meter().requested(requests);
+        }
     }
 
     /// Tries until an answer passes its check, with pauses between, and says in how many rounds.

@@ -39,13 +39,13 @@ use disk::DiskCache;
 
 pub use block::{BlockRequest, Check, Object};
 pub use context::{QueryContext, ReadLimits};
-pub use error::StorageError;
+pub use error::{NodeFault, StorageError};
 pub use meter::{Cost, Served, Wave};
 pub use pool::ReadPool;
 pub use prices::PriceList;
 pub use profile::{Latency, ProfileError, Profiles, StoreProfile};
 pub use reader::Reader;
 pub use settings::{DiskSettings, HedgeSettings, ReadSettings, RetrySettings};
-pub use source::{Fetched, ObjectSource, Wanted};
+pub use source::{Fetched, Found, ObjectSource, Wanted};
 pub use store::{ObjectInfo, Store, Upload};
 pub use tier::Tier;

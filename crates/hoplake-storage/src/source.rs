@@ -27,6 +27,17 @@ pub struct Fetched {
     pub bytes: u64,
 }
 
+/// A whole object, and what it took behind the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its bytes; `None` if it is not there.
+    pub object: Option<Bytes>,
+    /// Requests to the store that it took.
+    pub requests: u64,
+    /// Bytes that these brought.
+    pub bytes: u64,
+}
+
 /// Reads objects. A call is one request, which may be sent again: with the next `attempt`, counted from 0,
 /// so that a source of several nodes can ask another. Callers check what comes.
 pub trait ObjectSource: Debug + Send + Sync {
@@ -40,8 +51,8 @@ pub trait ObjectSource: Debug + Send + Sync {
         1
     }
 
-    /// A whole object; `None` if it is not there.
-    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Option<Bytes>, StorageError>>;
+    /// A whole object, if it is there.
+    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Found, StorageError>>;
 
     /// Blocks of one object that lie close together; they ascend and may overlap.
     fn fetch<'a>(
@@ -77,8 +88,12 @@ impl ObjectSource for Store {
         true
     }
 
-    fn get<'a>(&'a self, name: &'a str, _: u32) -> BoxFuture<'a, Result<Option<Bytes>, StorageError>> {
-        Box::pin(self.get_once(name))
+    fn get<'a>(&'a self, name: &'a str, _: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
+        Box::pin(async move {
+            let object = self.get_once(name).await?;
+            let bytes = object.as_ref().map_or(0, |object| object.len() as u64);
+            Ok(Found { object, requests: 1, bytes })
+        })
     }
 
     fn fetch<'a>(

@@ -76,6 +76,12 @@ impl Store {
         Self { reads: inner.clone(), inner, prefix, profile, url: url.trim_end_matches('/').to_owned() }
     }
 
+    /// A store that only others reach: a name for messages and a profile to plan by, for a
+    /// [`Reader::from_source`](crate::Reader::from_source). Asked itself, it is empty.
+    pub fn elsewhere(url: &str, profile: Arc<StoreProfile>) -> Self {
+        Self::new(Arc::new(InMemory::new()), Path::default(), url).with_profile(profile)
+    }
+
     /// The same store, taken for another kind: other prices, other latencies to plan by.
     pub fn with_profile(self, profile: Arc<StoreProfile>) -> Self {
         Self { profile, ..self }

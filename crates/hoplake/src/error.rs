@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use hoplake_engine::EngineError;
 use hoplake_format::FormatError;
 use hoplake_ingest::IngestError;
-use hoplake_storage::StorageError;
+use hoplake_storage::{NodeFault, StorageError};
 use thiserror::Error as ThisError;
 
 /// What the caller can do about an error.
@@ -60,6 +60,10 @@ fn storage_kind(error: &StorageError) -> ErrorKind {
         StorageError::NotFound { .. } | StorageError::Length { .. } | StorageError::Corrupt { .. } => {
             ErrorKind::Corrupt
         }
+        StorageError::Node { fault: NodeFault::Invalid, .. } => ErrorKind::Invalid,
+        StorageError::Node { fault: NodeFault::Corrupt, .. } => ErrorKind::Corrupt,
+        StorageError::Node { fault: NodeFault::Internal, .. } => ErrorKind::Internal,
+        StorageError::Node { fault: NodeFault::Unavailable, .. } => ErrorKind::Unavailable,
         StorageError::Unavailable { .. } | StorageError::TimedOut { .. } => ErrorKind::Unavailable,
     }
 }

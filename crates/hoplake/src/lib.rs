@@ -24,8 +24,10 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 //! ```
 //!
-//! The same without async is in [`blocking`]; what memory to give it, in [`caching`].
+//! The same without async is in [`blocking`]; what memory to give it, in [`caching`];
+//! how to read a graph through something that is no store, in [`access`].
 
+pub mod access;
 pub mod blocking;
 pub mod caching;
 mod error;

@@ -13,6 +13,7 @@ use tracing::{Level, Span};
 use super::{Asked, GraphRef, Service, bounds::Bounds};
 use crate::{
     LimitSettings,
+    admission::Admission,
     catalog::OpenGraph,
     cost::Spent,
     failure::{Failure, Reason},
@@ -54,6 +55,7 @@ pub(crate) struct Call {
     graph: String,
     pub(crate) bounds: Bounds,
     trusted: bool,
+    for_node: bool,
     permit: Option<OwnedSemaphorePermit>,
     finished: bool,
 }
@@ -77,6 +79,7 @@ impl Call {
             graph: String::new(),
             bounds,
             trusted: is_trusted(service.settings.token.as_deref(), headers),
+            for_node: false,
             permit: None,
             finished: false,
             service: service.clone(),
@@ -93,11 +96,28 @@ impl Call {
     /// # Errors
     /// [`Reason::Unauthenticated`], [`Reason::Busy`], [`Reason::Time`].
     pub(crate) async fn enter(&mut self) -> Result<(), Failure> {
+        self.enter_through(|service| &service.admission).await
+    }
+
+    /// Lets it in beside the queries: blocks for another node, which has admitted the query that they are for.
+    ///
+    /// # Errors
+    /// As [`Self::enter`].
+    pub(crate) async fn enter_for_blocks(&mut self) -> Result<(), Failure> {
+        self.enter_through(|service| &service.fetches).await
+    }
+
+    async fn enter_through(&mut self, gate: impl Fn(&Service) -> &Admission) -> Result<(), Failure> {
         self.check_token()?;
         let service = self.service.clone();
         self.limit_time(service.settings.limits.time_ms);
-        self.permit = Some(self.bounded(service.admission.admit()).await?);
+        self.permit = Some(self.bounded(gate(&service).admit()).await?);
         Ok(())
+    }
+
+    /// It is part of a request to another node, which has its line in the log there.
+    pub(crate) fn is_for_node(&mut self) {
+        self.for_node = true;
     }
 
     /// Refuses it without the right token.
@@ -187,6 +207,7 @@ impl Call {
         match failure.map(|failure| failure.reason) {
             Some(Reason::Corrupt | Reason::Internal) => line!(Level::ERROR),
             Some(Reason::Unavailable) => line!(Level::WARN),
+            _ if self.for_node => line!(Level::DEBUG),
             _ => line!(Level::INFO),
         }
     }

@@ -4,6 +4,7 @@
 //! answer that its `send` writes; nothing here knows how either looks on a wire. [`Call`] is what all have in
 //! common: a token, a deadline, a place among the queries that run, one line in the log.
 
+pub(crate) mod blocks;
 mod bounds;
 mod call;
 mod info;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 
 use crate::{
     Settings,
+    access::ServedGraphs,
     admission::Admission,
     catalog::Catalog,
     lifecycle::Lifecycle,
@@ -44,6 +46,10 @@ pub(crate) struct Service {
     pub(crate) settings: Settings,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) admission: Admission,
+    /// Graphs whose blocks other nodes may ask for.
+    pub(crate) served: ServedGraphs,
+    /// Reads for other nodes.
+    pub(crate) fetches: Admission,
     pub(crate) traversals: Traversals,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) lifecycle: Lifecycle,
@@ -55,6 +61,7 @@ impl Service {
         self.metrics.text(&Readings {
             running: self.admission.running(),
             waiting: self.admission.waiting(),
+            fetches: self.fetches.running(),
             traversals: self.traversals.len(),
         })
     }

@@ -1,33 +1,15 @@
 //! The service Graphs.
 
-use std::pin::Pin;
-
-use futures::{Stream, StreamExt, stream};
+use futures::{StreamExt, stream};
 use tonic::{Request, Response, Status};
 use tracing::Instrument;
 
-use super::{Grpc, answer, receive, send};
+use super::{Grpc, Messages, answer, at_hand, receive, send, within};
 use crate::{
     calls::{self, Call, PathStream, raw_id},
     failure::Failure,
     v1::{self, graphs_server::Graphs, traverse_response::Kind},
 };
-
-type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
-
-/// A result at hand, sent as it is read.
-fn at_hand<T: Send + 'static>(messages: Vec<T>) -> Messages<T> {
-    Box::pin(stream::iter(messages.into_iter().map(Ok)))
-}
-
-/// Runs a call within its span.
-macro_rules! within {
-    ($call:ident, $work:expr) => {{
-        let span = $call.span.clone();
-        let outcome = async { $work }.instrument(span).await;
-        answer(&mut $call, outcome)
-    }};
-}
 
 #[tonic::async_trait]
 impl Graphs for Grpc {

@@ -1,21 +1,41 @@
 //! gRPC: from messages to calls and back.
 
+mod blocks;
 mod columns;
 mod graphs;
 mod query_stream;
 mod receive;
 mod send;
 
-use std::sync::Arc;
+use std::{pin::Pin, sync::Arc};
 
+use futures::{Stream, stream};
 use tonic::{Request, Response, Status, service::Routes};
 use tonic_health::ServingStatus;
 
 use crate::{
     calls::{Call, Protocol, Service},
     failure::Failure,
-    v1::{self, graphs_server::GraphsServer, query_server::QueryServer},
+    v1::{self, blocks_server::BlocksServer, graphs_server::GraphsServer, query_server::QueryServer},
 };
+
+type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// A result at hand, sent as it is read.
+fn at_hand<T: Send + 'static>(messages: Vec<T>) -> Messages<T> {
+    Box::pin(stream::iter(messages.into_iter().map(Ok)))
+}
+
+/// Runs a call within its span.
+macro_rules! within {
+    ($call:ident, $work:expr) => {{
+        let span = $call.span.clone();
+        let outcome = tracing::Instrument::instrument(async { $work }, span).await;
+        $crate::grpc::answer(&mut $call, outcome)
+    }};
+}
+
+use within;
 
 /// The services of hoplake.v1.
 #[derive(Clone)]
@@ -23,19 +43,31 @@ struct Grpc {
     service: Arc<Service>,
 }
 
-/// All services: ours, health and reflection.
+/// The services of the server's role, health and reflection.
 pub(crate) async fn router(service: &Arc<Service>) -> axum::Router {
     let grpc = Grpc { service: service.clone() };
     let bytes_max = service.settings.message_bytes_max;
-    let graphs = GraphsServer::new(grpc.clone()).max_decoding_message_size(bytes_max);
-    let query = QueryServer::new(grpc).max_decoding_message_size(bytes_max);
+    let role = service.settings.role;
+    let mut names = vec![""];
+    let mut routes = Routes::default();
+    if role.traverses() {
+        names.extend(["hoplake.v1.Graphs", "hoplake.v1.Query"]);
+        let graphs = GraphsServer::new(grpc.clone()).max_decoding_message_size(bytes_max);
+        let query = QueryServer::new(grpc.clone()).max_decoding_message_size(bytes_max);
+        routes = routes.add_service(graphs).add_service(query);
+    }
+    if role.has_stores() {
+        names.push("hoplake.v1.Blocks");
+        routes = routes.add_service(BlocksServer::new(grpc).max_decoding_message_size(bytes_max));
+    }
     let (reporter, health) = tonic_health::server::health_reporter();
-    reporter.set_serving::<GraphsServer<Grpc>>().await;
-    reporter.set_serving::<QueryServer<Grpc>>().await;
+    for name in &names {
+        reporter.set_service_status(*name, ServingStatus::Serving).await;
+    }
     let lifecycle = service.lifecycle.clone();
     tokio::spawn(async move {
         lifecycle.drained().await;
-        for name in ["", "hoplake.v1.Graphs", "hoplake.v1.Query"] {
+        for name in names {
             reporter.set_service_status(name, ServingStatus::NotServing).await;
         }
     });
@@ -47,8 +79,7 @@ pub(crate) async fn router(service: &Arc<Service>) -> axum::Router {
             .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
     };
     let readable = "the descriptors were compiled with the services";
-    Routes::new(graphs)
-        .add_service(query)
+    routes
         .add_service(health)
         .add_service(reflection().build_v1().expect(readable))
         .add_service(reflection().build_v1alpha().expect(readable))
@@ -61,6 +92,13 @@ impl Grpc {
     fn begin<T>(&self, name: &'static str, request: Request<T>) -> (Call, T) {
         let headers = request.metadata().clone().into_headers();
         (Call::begin(&self.service, Protocol::Grpc, name, &headers), request.into_inner())
+    }
+
+    /// The same for a call of another node, which is part of a request there.
+    fn begin_for_node<T>(&self, name: &'static str, request: Request<T>) -> (Call, T) {
+        let (mut call, message) = self.begin(name, request);
+        call.is_for_node();
+        (call, message)
     }
 }
 

@@ -24,9 +24,23 @@ use crate::{
     failure::{Failure, Reason},
 };
 
-/// All routes. Each has its operation in `openapi`; a test holds the two against each other.
+/// All routes. Each has its operation in `openapi`; a test holds the two against each other. An access node has those
+/// for operators alone.
 pub(crate) fn router(service: Arc<Service>) -> Router {
     let limit = DefaultBodyLimit::max(service.settings.message_bytes_max);
+    let calls = if service.settings.role.traverses() { calls() } else { Router::new() };
+    calls
+        .route("/healthz", get(probes::healthz))
+        .route("/readyz", get(probes::readyz))
+        .route("/metrics", get(probes::metrics))
+        .route("/openapi.json", get(probes::openapi_json))
+        .fallback(no_such_place)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(limit)
+        .with_state(service)
+}
+
+fn calls() -> Router<Arc<Service>> {
     Router::new()
         .route("/v1/graphs", get(graphs::list))
         .route("/v1/graphs/{graph}", get(graphs::info))
@@ -39,14 +53,6 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         .route("/v1/graphs/{graph}/traversals", post(traversals::open))
         .route("/v1/traversals/{traversal}/neighbors", post(traversals::next_neighbors))
         .route("/v1/traversals/{traversal}", delete(traversals::close))
-        .route("/healthz", get(probes::healthz))
-        .route("/readyz", get(probes::readyz))
-        .route("/metrics", get(probes::metrics))
-        .route("/openapi.json", get(probes::openapi_json))
-        .fallback(no_such_place)
-        .method_not_allowed_fallback(no_such_method)
-        .layer(limit)
-        .with_state(service)
 }
 
 async fn no_such_place() -> Response {

@@ -56,6 +56,7 @@ pub(crate) struct Metrics {
     graphs_open: Gauge,
     running: Gauge,
     waiting: Gauge,
+    fetches: Gauge,
     traversals: Gauge,
 }
 
@@ -63,6 +64,7 @@ pub(crate) struct Metrics {
 pub(crate) struct Readings {
     pub(crate) running: usize,
     pub(crate) waiting: usize,
+    pub(crate) fetches: usize,
     pub(crate) traversals: usize,
 }
 
@@ -83,6 +85,7 @@ impl Metrics {
             graphs_open: Gauge::default(),
             running: Gauge::default(),
             waiting: Gauge::default(),
+            fetches: Gauge::default(),
             traversals: Gauge::default(),
         };
         metrics.register();
@@ -106,6 +109,7 @@ impl Metrics {
         registry.register("graphs_open", "Graphs that are open", self.graphs_open.clone());
         registry.register("queries_running", "Queries that run", self.running.clone());
         registry.register("queries_waiting", "Queries that wait to run", self.waiting.clone());
+        registry.register("fetches_running", "Reads for other nodes that run", self.fetches.clone());
         registry.register("traversals_open", "Traversals that clients steer", self.traversals.clone());
     }
 
@@ -146,6 +150,7 @@ impl Metrics {
     pub(crate) fn text(&self, readings: &Readings) -> String {
         self.running.set(readings.running as i64);
         self.waiting.set(readings.waiting as i64);
+        self.fetches.set(readings.fetches as i64);
         self.traversals.set(readings.traversals as i64);
         let mut out = String::new();
         text::encode(&mut out, &self.registry).expect("a string takes all that is written");

@@ -14,8 +14,8 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use hoplake_format::checksum::{ObjectSeed, seal_block};
 use hoplake_storage::{
-    BlockRequest, Check, Fetched, Object, ObjectInfo, ObjectSource, ReadPool, ReadSettings, Reader, StorageError,
-    Store, StoreProfile, Wanted,
+    BlockRequest, Check, Fetched, Found, Object, ObjectInfo, ObjectSource, ReadPool, ReadSettings, Reader,
+    StorageError, Store, StoreProfile, Wanted,
 };
 
 /// What becomes of one request. After the script each takes 20 ms and succeeds.
@@ -122,8 +122,9 @@ impl ObjectSource for Scripted {
         true
     }
 
-    fn get<'a>(&'a self, _: &'a str, _: u32) -> BoxFuture<'a, Result<Option<Bytes>, StorageError>> {
-        Box::pin(async { Ok(Some(self.object.clone())) })
+    fn get<'a>(&'a self, _: &'a str, _: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
+        let (object, bytes) = (Some(self.object.clone()), self.object.len() as u64);
+        Box::pin(async move { Ok(Found { object, requests: 1, bytes }) })
     }
 
     fn fetch<'a>(

@@ -1,0 +1,162 @@
+//! The graphs whose blocks an access node serves.
+//!
+//! A graph is a reader of its store through the server's pool. Nothing is opened: which versions there are, and what
+//! blocks mean, is for who asks. What must stay between requests are the numbers under which the memory cache knows
+//! objects; they are kept for the objects that were asked for last.
+
+use std::{
+    collections::HashMap,
+    mem,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use hoplake::{
+    ReadPool, Reader, Store,
+    access::{Object, QueryContext, StorageError, Wave},
+};
+
+use crate::{
+    catalog::StoreOpener,
+    failure::{Failure, Reason},
+    names::{Source, check_name},
+};
+
+/// Graphs that are known at once. One takes some kilobytes.
+const GRAPHS_MAX: usize = 1_024;
+
+/// Objects of a graph that are known at once are this many to twice as many. One takes some 100 bytes.
+const OBJECTS_MAX: usize = 2_048;
+
+/// A graph whose blocks are served.
+#[derive(Debug)]
+pub(crate) struct ServedGraph {
+    pub(crate) reader: Reader,
+    objects: Mutex<Objects>,
+}
+
+/// Objects in two generations: when the young are many, they become the old, and the old are forgotten.
+#[derive(Debug, Default)]
+struct Objects {
+    young: HashMap<String, Object>,
+    old: HashMap<String, Object>,
+}
+
+impl Objects {
+    fn get(&mut self, name: &str, make: impl FnOnce() -> Object) -> Object {
+        if let Some(object) = self.young.get(name) {
+            return object.clone();
+        }
+        if self.young.len() >= OBJECTS_MAX {
+            self.old = mem::take(&mut self.young);
+        }
+        let object = self.old.remove(name).unwrap_or_else(make);
+        self.young.insert(name.to_owned(), object.clone());
+        object
+    }
+}
+
+impl ServedGraph {
+    fn new(store: Store, pool: Arc<ReadPool>) -> Self {
+        Self { reader: Reader::new(store, pool), objects: Mutex::default() }
+    }
+
+    /// An object; the same for the same name, so that its blocks are found in memory.
+    pub(crate) fn object(&self, name: &str) -> Object {
+        let mut objects = self.objects.lock().expect("no thread panics with the objects");
+        objects.get(name, || self.reader.object(name))
+    }
+
+    /// Whether there is a graph: a hint, or a manifest.
+    async fn exists(&self) -> Result<bool, StorageError> {
+        let context = QueryContext::new();
+        if self.reader.read_object("hint", Wave(0), &context).await?.0.is_some() {
+            return Ok(true);
+        }
+        Ok(!self.reader.list("manifest", Wave(1), &context).await?.0.is_empty())
+    }
+}
+
+/// All graphs of an access node, by name.
+pub(crate) struct ServedGraphs {
+    sources: Vec<Source>,
+    opener: StoreOpener,
+    pool: Arc<ReadPool>,
+    idle: Duration,
+    graphs: Mutex<HashMap<String, (Arc<ServedGraph>, Instant)>>,
+}
+
+impl ServedGraphs {
+    /// Graphs at these places, read through `pool`; those that nobody uses for `idle` are forgotten.
+    pub(crate) fn new(sources: Vec<Source>, opener: StoreOpener, pool: Arc<ReadPool>, idle: Duration) -> Self {
+        Self { sources, opener, pool, idle, graphs: Mutex::default() }
+    }
+
+    /// The graph of this name. If it has one place only, whether it is there is for who asks to find.
+    ///
+    /// # Errors
+    /// [`Reason::Invalid`] if it is no name, [`Reason::NotFound`] if there is no such graph; the store's.
+    pub(crate) async fn get(&self, name: &str) -> Result<Arc<ServedGraph>, Failure> {
+        if let Some((graph, used)) = self.graphs().get_mut(name) {
+            *used = Instant::now();
+            return Ok(graph.clone());
+        }
+        check_name(name)?;
+        let graph = Arc::new(self.find(name).await?);
+        let mut graphs = self.graphs();
+        if graphs.len() >= GRAPHS_MAX {
+            let unused = graphs.iter().min_by_key(|(_, (_, used))| *used).map(|(name, _)| name.clone());
+            unused.and_then(|name| graphs.remove(&name));
+        }
+        // Whoever was faster has the objects.
+        Ok(graphs.entry(name.to_owned()).or_insert((graph, Instant::now())).0.clone())
+    }
+
+    fn graphs(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Arc<ServedGraph>, Instant)>> {
+        self.graphs.lock().expect("no thread panics with the graphs")
+    }
+
+    async fn find(&self, name: &str) -> Result<ServedGraph, Failure> {
+        let places: Vec<_> = self.sources.iter().flat_map(|source| source.places(name)).collect();
+        let open = |place: &String| Ok::<_, Failure>(ServedGraph::new((self.opener)(place)?, self.pool.clone()));
+        if let [place] = &places[..] {
+            return open(place);
+        }
+        for place in &places {
+            let graph = open(place)?;
+            if graph.exists().await.map_err(hoplake::Error::from)? {
+                return Ok(graph);
+            }
+        }
+        Err(Failure::new(Reason::NotFound, format!("there is no graph {name:?}")))
+    }
+
+    /// Forgets what was not used for too long.
+    pub(crate) fn forget_idle(&self) {
+        self.graphs().retain(|_, (_, used)| used.elapsed() < self.idle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake::ReadSettings;
+
+    use super::*;
+
+    #[test]
+    fn objects_that_are_asked_for_stay_the_same() {
+        let pool = ReadPool::new(ReadSettings::default()).unwrap();
+        let graph = ServedGraph::new(Store::open("memory://served-objects").unwrap(), pool);
+        let often = format!("{:?}", graph.object("data/often"));
+        let seldom = format!("{:?}", graph.object("data/seldom"));
+        for number in 0..3 * OBJECTS_MAX {
+            graph.object(&format!("data/{number}"));
+            if number % 100 == 0 {
+                assert_eq!(format!("{:?}", graph.object("data/often")), often);
+            }
+        }
+        assert_ne!(format!("{:?}", graph.object("data/seldom")), seldom);
+        let objects = graph.objects.lock().unwrap();
+        assert!(objects.young.len() + objects.old.len() <= 2 * OBJECTS_MAX);
+    }
+}

@@ -1,0 +1,57 @@
+//! Blocks for algorithm nodes: what an access node is asked.
+
+use bytes::Bytes;
+use hoplake::access::{ObjectInfo, QueryContext, StorageError, Wanted, Wave};
+
+use super::Call;
+use crate::{
+    access::{ServedGraph, check_folder, check_object},
+    cost::Spent,
+    failure::Failure,
+};
+
+/// The name of the profile of a graph's store.
+pub(crate) async fn describe(call: &mut Call, graph: &str) -> Result<String, Failure> {
+    read(call, graph, async |served, _| Ok(served.reader.store().profile().name.clone())).await
+}
+
+/// A whole object; `None` if it is not there.
+pub(crate) async fn get(call: &mut Call, graph: &str, name: &str) -> Result<Option<Bytes>, Failure> {
+    check_object(name)?;
+    read(call, graph, async |served, context| Ok(served.reader.read_object(name, Wave(0), context).await?.0)).await
+}
+
+/// Blocks of an object as they are stored.
+pub(crate) async fn fetch(
+    call: &mut Call,
+    graph: &str,
+    object: &str,
+    wanted: &[Wanted],
+) -> Result<Vec<Bytes>, Failure> {
+    check_object(object)?;
+    read(call, graph, async |served, context| served.reader.read_stored(&served.object(object), wanted, context).await)
+        .await
+}
+
+/// The objects in a folder.
+pub(crate) async fn list(call: &mut Call, graph: &str, folder: &str) -> Result<Vec<ObjectInfo>, Failure> {
+    check_folder(folder)?;
+    read(call, graph, async |served, context| Ok(served.reader.list(folder, Wave(0), context).await?.0)).await
+}
+
+/// Lets the call in and reads, within its bounds; a caller that hangs up drops the read.
+async fn read<T>(
+    call: &mut Call,
+    graph: &str,
+    work: impl AsyncFnOnce(&ServedGraph, &QueryContext) -> Result<T, StorageError>,
+) -> Result<T, Failure> {
+    call.about(graph);
+    call.enter_for_blocks().await?;
+    let service = call.service.clone();
+    let served = call.bounded(service.served.get(graph)).await?;
+    let context = QueryContext::new();
+    let work = async { work(&served, &context).await.map_err(|error| hoplake::Error::from(error).into()) };
+    let outcome = call.bounded(work).await;
+    let spent = Spent::of(&context.cost(), served.reader.store().prices());
+    call.settle_spent(spent, outcome)
+}

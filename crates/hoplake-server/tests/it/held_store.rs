@@ -4,7 +4,7 @@ use std::{
     fmt,
     ops::Range,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -26,6 +26,8 @@ pub(crate) struct HeldStore {
     pub(crate) waiting: Arc<AtomicUsize>,
     pub(crate) given_up: Arc<AtomicUsize>,
     pub(crate) reads: Arc<AtomicUsize>,
+    /// The objects that were read, in order.
+    pub(crate) log: Arc<Mutex<Vec<String>>>,
 }
 
 impl HeldStore {
@@ -36,7 +38,18 @@ impl HeldStore {
             waiting: Arc::default(),
             given_up: Arc::default(),
             reads: Arc::default(),
+            log: Arc::default(),
         }
+    }
+
+    /// The same objects, for another reader: with its own counts, and held on its own.
+    pub(crate) fn beside(&self) -> Self {
+        Self { inner: self.inner.clone(), ..Self::new() }
+    }
+
+    /// So many reads so far.
+    pub(crate) fn count(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
     }
 
     pub(crate) fn hold(&self) {
@@ -93,6 +106,7 @@ impl ObjectStore for HeldStore {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         self.reads.fetch_add(1, Ordering::SeqCst);
+        self.log.lock().unwrap().push(location.to_string());
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let mut wait = Wait(self, false);
         let mut held = self.held.subscribe();

@@ -14,7 +14,7 @@ use crate::{
 async fn health_knows_the_services() {
     let server = Running::start(settings("memory://nothing")).await;
     let mut client = HealthClient::new(server.channel().await);
-    for service in ["", "hoplake.v1.Graphs", "hoplake.v1.Query"] {
+    for service in ["", "hoplake.v1.Graphs", "hoplake.v1.Query", "hoplake.v1.Blocks"] {
         let answer = client.check(HealthCheckRequest { service: service.into() }).await.unwrap();
         assert_eq!(answer.into_inner().status(), ServingStatus::Serving);
     }

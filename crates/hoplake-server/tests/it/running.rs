@@ -34,7 +34,7 @@ impl Running {
         Self::run(ServerBuilder::new(settings).open_stores_with(opener).bind().await.unwrap())
     }
 
-    fn run(server: Server) -> Self {
+    pub(crate) fn run(server: Server) -> Self {
         // The client of HTTP wants it named, though it speaks to loopback only.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (grpc, http) = (server.grpc(), server.http());

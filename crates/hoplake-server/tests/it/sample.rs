@@ -71,10 +71,15 @@ pub(crate) async fn embedded(folder: &str, name: &str) -> Graph {
 /// The graph in a store that can be held; every URL leads there.
 pub(crate) async fn held() -> (HeldStore, hoplake_server::StoreOpener) {
     let held = HeldStore::new();
+    let opener = leading_to(&held);
+    load_into(&opener("memory://held/g").unwrap(), 7).await;
+    (held, opener)
+}
+
+/// Every URL leads to a store.
+pub(crate) fn leading_to(held: &HeldStore) -> hoplake_server::StoreOpener {
     let inner = Arc::new(held.clone());
-    let store = move |url: &str| Store::new(inner.clone(), "g".into(), url);
-    load_into(&store("memory://held/g"), 7).await;
-    (held, Arc::new(move |url| Ok(store(url))))
+    Arc::new(move |url| Ok(Store::new(inner.clone(), "g".into(), url)))
 }
 
 /// The air routes that come with the sources, loaded as `air-routes`.

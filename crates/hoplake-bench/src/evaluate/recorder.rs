@@ -11,9 +11,8 @@ use std::{
     },
 };
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
-use hoplake_storage::{Fetched, ObjectInfo, ObjectSource, StorageError, Store, Wanted};
+use hoplake_storage::{Fetched, Found, ObjectInfo, ObjectSource, StorageError, Store, Wanted};
 
 /// A request and the blocks it is to bring.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +60,7 @@ impl ObjectSource for Recorder {
         true
     }
 
-    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Option<Bytes>, StorageError>> {
+    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
         ObjectSource::get(&self.store, name, attempt)
     }
 

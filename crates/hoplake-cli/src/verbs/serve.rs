@@ -19,7 +19,11 @@ s3://bucket/graphs/social as social when somebody asks for it. Nothing is opened
 A file of settings, and --set, have what is in docs/serving.md. Flags come before --set, and --set before the file.
 
 Example: all graphs below a prefix, 500 ms for a query, and a token
-  HOPLAKE_TOKEN=… hoplake serve s3://bucket/graphs --http 0.0.0.0:7481 --grpc 0.0.0.0:7480 --set limits.time_ms=500")]
+  HOPLAKE_TOKEN=… hoplake serve s3://bucket/graphs --http 0.0.0.0:7481 --grpc 0.0.0.0:7480 --set limits.time_ms=500
+
+Example: a node with caches, and one for queries that has its blocks from there
+  hoplake serve s3://bucket/graphs --role access --grpc 0.0.0.0:7480
+  hoplake serve --role algorithm --access-nodes http://access.internal:7480")]
 pub struct Args {
     /// What to serve: URL or NAME=URL
     #[arg(value_name = "URL")]
@@ -27,6 +31,12 @@ pub struct Args {
     /// Settings, in TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// What it is among other servers [default: all]
+    #[arg(long, value_enum)]
+    role: Option<Role>,
+    /// Where an algorithm node has its blocks from, in place of URLs; all addresses of a host are nodes
+    #[arg(long, value_name = "http://HOST:PORT", value_delimiter = ',')]
+    access_nodes: Vec<String>,
     /// Where gRPC listens; port 0 takes a free one [default: 127.0.0.1:7480]
     #[arg(long, value_name = "ADDRESS")]
     grpc: Option<SocketAddr>,
@@ -45,6 +55,27 @@ pub struct Args {
     /// How it is logged, on standard error
     #[arg(long, value_enum, default_value = "text")]
     log_format: LogFormat,
+}
+
+/// What a server is among others.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Role {
+    /// Answers queries from stores, and has blocks for algorithm nodes too
+    All,
+    /// Has blocks of stores for algorithm nodes
+    Access,
+    /// Answers queries with blocks from access nodes
+    Algorithm,
+}
+
+impl From<Role> for hoplake_server::Role {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::All => Self::All,
+            Role::Access => Self::Access,
+            Role::Algorithm => Self::Algorithm,
+        }
+    }
 }
 
 /// How a line of log is written.
@@ -73,6 +104,10 @@ impl Args {
         if !self.urls.is_empty() {
             settings.graphs.clone_from(&self.urls);
         }
+        if !self.access_nodes.is_empty() {
+            settings.access_nodes.clone_from(&self.access_nodes);
+        }
+        settings.role = self.role.map_or(settings.role, Into::into);
         settings.grpc = self.grpc.unwrap_or(settings.grpc);
         settings.http = self.http.unwrap_or(settings.http);
         settings.token = self.token.clone().or(settings.token);

@@ -19,6 +19,7 @@ use crate::hoplake::Shell;
 /// A server that is ended with the test.
 struct Serving {
     child: Child,
+    grpc: String,
     http: String,
 }
 
@@ -28,8 +29,9 @@ impl Serving {
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let http = line.trim().split_once("http=").unwrap_or_else(|| panic!("{line:?} has no address")).1.to_owned();
-        assert!(line.starts_with("listening grpc=127.0.0.1:"), "{line}");
-        Self { child, http }
+        let grpc = line.strip_prefix("listening grpc=").and_then(|line| line.split(' ').next());
+        let grpc = grpc.unwrap_or_else(|| panic!("{line:?} has no address")).to_owned();
+        Self { child, grpc, http }
     }
 
     fn post(&self, path: &str, body: &Value) -> (u16, Value) {
@@ -109,6 +111,27 @@ fn it_serves_until_it_is_told_to_end() {
     let expected = [1, 0].map(|waves| Some(any_value::Value::IntValue(waves)));
     assert_eq!(spans[0].events.iter().map(waves).collect::<Vec<_>>(), expected);
     assert!(spans[0].events.iter().all(|event| event.name == "hop"));
+}
+
+#[test]
+fn queries_and_their_blocks_are_served_by_two_processes() {
+    let shell = Shell::with_graph();
+    let access = Serving::start(&mut shell.command(&[&["serve", ".", "--role", "access"], &LOCAL[..]].concat()));
+    let nodes = format!("http://{}", access.grpc);
+    let algorithm = [&["serve", "--role", "algorithm", "--access-nodes", &nodes], &LOCAL[..]].concat();
+    let algorithm = Serving::start(&mut shell.command(&algorithm));
+    let body = json!({"starts": ["Person:1"], "hops": ["out:knows", "out:knows"], "select": ["name"]});
+    let (status, answer) = algorithm.post("/v1/graphs/graph/traverse", &body);
+    let names: Vec<_> = answer["rows"].as_array().unwrap().iter().map(|row| &row["properties"]["name"]).collect();
+    assert_eq!((status, names), (200, vec![&json!("Cid"), &json!("Dee, D.")]));
+    assert_eq!(access.post("/v1/graphs/graph/traverse", &body).0, 404);
+    for server in [algorithm, access] {
+        let (status, log) = server.terminate();
+        assert_eq!(status, Some(0), "{log}");
+    }
+    shell.run(&["serve", "--role", "algorithm"]).fails(2, "access_nodes is empty", "docs/serving.md");
+    let wrong = shell.run(&["serve", "--role", "algorithm", "--access-nodes", "access:7480"]);
+    wrong.fails(2, "write http://HOST:PORT", "docs/serving.md");
 }
 
 /// Takes one batch of spans, as an OpenTelemetry collector does.

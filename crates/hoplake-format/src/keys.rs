@@ -167,32 +167,79 @@ pub fn decode_key_block(payload: &[u8], key_type: KeyType) -> Result<Vec<(Key, u
     Ok(entries)
 }
 
-/// The ordinal of `key`, if the block has it.
+/// The ordinal of `key`, if the block has it. Reads no further than it needs.
 ///
 /// # Errors
-/// [`FormatError::Corrupt`] on bytes that [`encode_key_block`] does not write.
+/// [`FormatError::Corrupt`] if what it reads is not what [`encode_key_block`] writes.
 pub fn find_in_key_block(payload: &[u8], key: &Key) -> Result<Option<u64>, FormatError> {
     let mut rest = payload;
     let (count, first_ordinal) = decode_header(&mut rest)?;
-    let (mut current, mut found) = (None, None);
-    for index in 0..count {
-        let next = decode_key(current.as_ref(), key.key_type(), &mut rest)?;
-        match next.cmp(key) {
-            Ordering::Less => {}
-            Ordering::Equal => found = Some(index),
-            // Past the key: without its own ordinal to find, the rest is not needed.
-            Ordering::Greater if found.is_none() || first_ordinal.is_some() => break,
-            Ordering::Greater => {}
-        }
-        current = Some(next);
-    }
+    // Ordinals of their own stand behind the last key.
+    let to_end = first_ordinal.is_none();
+    let found = match key {
+        Key::Int64(key) => find_number(*key, count, to_end, &mut rest)?,
+        Key::String(key) => find_text(key.as_bytes(), count, to_end, &mut rest)?,
+    };
     let Some(index) = found else { return Ok(None) };
-    if first_ordinal.is_none() {
+    if to_end {
         for _ in 0..index {
             decode_number(&mut rest)?;
         }
     }
     decode_ordinal(first_ordinal, index, &mut rest).map(Some)
+}
+
+/// Differences that are read in one step.
+const STEP: usize = 32;
+
+/// The index of an integer among `count` keys; if it is there and `to_end`, `rest` then follows the last key.
+fn find_number(key: i64, count: u64, to_end: bool, rest: &mut &[u8]) -> Result<Option<u64>, FormatError> {
+    let mut current = unzigzag(decode_number(rest)?);
+    let mut found = (current == key).then_some(0);
+    let mut index = 1;
+    while index < count && (current < key || (to_end && found.is_some())) {
+        if let Some((step, after)) = rest.split_first_chunk::<STEP>()
+            && count - index >= STEP as u64
+            && let Some(sum) = sum_of_bytes(step)
+            && let Some(next) = current.checked_add_unsigned(sum)
+            && (next < key || found.is_some())
+        {
+            (current, index, *rest) = (next, index + STEP as u64, after);
+            continue;
+        }
+        current = add(current, decode_number(rest)?)?;
+        if current == key {
+            found = Some(index);
+        }
+        index += 1;
+    }
+    Ok(found)
+}
+
+/// The sum of differences, if each is one byte: in dense keys all are, and a look-up takes a tenth of the time. The folds
+/// are without branches, for the compiler to make vectors of them.
+fn sum_of_bytes(step: &[u8; STEP]) -> Option<u64> {
+    let all = step.iter().fold(0, |bits, byte| bits | byte);
+    let least = step.iter().fold(u8::MAX, |least, byte| least.min(*byte));
+    (all < 0x80 && least > 0).then(|| u64::from(step.iter().fold(0, |sum, byte| sum + u16::from(*byte))))
+}
+
+/// As [`find_number`], of text.
+fn find_text(key: &[u8], count: u64, to_end: bool, rest: &mut &[u8]) -> Result<Option<u64>, FormatError> {
+    let (mut current, mut found) = (Vec::new(), None);
+    for index in 0..count {
+        decode_text(&mut current, index == 0, rest)?;
+        match current.as_slice().cmp(key) {
+            Ordering::Less => {}
+            Ordering::Equal => found = Some(index),
+            Ordering::Greater if found.is_none() => break,
+            Ordering::Greater => {}
+        }
+        if found.is_some() && !to_end {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 fn decode_header(rest: &mut &[u8]) -> Result<(u64, Option<u64>), FormatError> {
@@ -208,34 +255,38 @@ fn decode_header(rest: &mut &[u8]) -> Result<(u64, Option<u64>), FormatError> {
 fn decode_key(previous: Option<&Key>, key_type: KeyType, rest: &mut &[u8]) -> Result<Key, FormatError> {
     match (key_type, previous) {
         (KeyType::Int64, None) => Ok(Key::Int64(unzigzag(decode_number(rest)?))),
-        (KeyType::Int64, Some(Key::Int64(before))) => {
-            let difference = decode_number(rest)?;
-            let key = before.checked_add_unsigned(difference).filter(|_| difference > 0);
-            key.map(Key::Int64).ok_or_else(|| corrupt(format!("key {before} is followed by {difference} more")))
-        }
+        (KeyType::Int64, Some(Key::Int64(before))) => add(*before, decode_number(rest)?).map(Key::Int64),
         (KeyType::String, previous) => {
-            let before = match previous {
-                Some(Key::String(before)) => before.as_bytes(),
-                _ => &[],
+            let mut text = match previous {
+                Some(Key::String(before)) => before.as_bytes().to_vec(),
+                _ => Vec::new(),
             };
-            decode_string(before, previous.is_none(), rest)
+            decode_text(&mut text, previous.is_none(), rest)?;
+            String::from_utf8(text).map(Key::String).map_err(|_| corrupt("a key is not UTF-8".into()))
         }
         (KeyType::Int64, Some(Key::String(_))) => Err(corrupt("its keys are of two types".into())),
     }
 }
 
-fn decode_string(before: &[u8], first: bool, rest: &mut &[u8]) -> Result<Key, FormatError> {
+fn add(before: i64, difference: u64) -> Result<i64, FormatError> {
+    let key = before.checked_add_unsigned(difference).filter(|_| difference > 0);
+    key.ok_or_else(|| corrupt(format!("key {before} is followed by {difference} more")))
+}
+
+/// Makes the next key of the one before.
+fn decode_text(key: &mut Vec<u8>, first: bool, rest: &mut &[u8]) -> Result<(), FormatError> {
     let (shared, suffix) = (decode_number(rest)?, decode_number(rest)?);
-    if shared > before.len() as u64 || suffix > rest.len() as u64 {
+    if shared > key.len() as u64 || suffix > rest.len() as u64 {
         return Err(corrupt(format!("a key of {shared} + {suffix} bytes reaches past its neighbours")));
     }
     let (suffix, tail) = rest.split_at(suffix as usize);
     *rest = tail;
-    let key = [&before[..shared as usize], suffix].concat();
-    if !first && key.as_slice() <= before {
+    if !first && suffix <= &key[shared as usize..] {
         return Err(corrupt("its keys do not ascend".into()));
     }
-    String::from_utf8(key).map(Key::String).map_err(|_| corrupt("a key is not UTF-8".into()))
+    key.truncate(shared as usize);
+    key.extend_from_slice(suffix);
+    Ok(())
 }
 
 fn decode_ordinal(first: Option<u64>, index: u64, rest: &mut &[u8]) -> Result<u64, FormatError> {
@@ -266,8 +317,10 @@ mod tests {
     use super::*;
 
     fn keys() -> impl Strategy<Value = Vec<Key>> {
-        let int = prop::collection::btree_set(any::<i64>(), 1..80)
-            .prop_map(|keys| keys.into_iter().map(Key::Int64).collect());
+        // Scattered, and dense with gaps, which are read in steps.
+        let scattered = prop::collection::btree_set(any::<i64>(), 1..80);
+        let dense = prop::collection::btree_set(-300i64..300, 1..500);
+        let int = prop_oneof![scattered, dense].prop_map(|keys| keys.into_iter().map(Key::Int64).collect());
         let text = prop::collection::btree_set("[a-cé]{0,6}", 1..80)
             .prop_map(|keys| keys.into_iter().map(Key::String).collect());
         prop_oneof![int, text]

@@ -51,13 +51,21 @@ pub struct Snapshot {
     open_cost: Cost,
 }
 
+/// An object of sections.
 #[derive(Debug)]
-struct Segment {
+pub(crate) struct Segment {
     reference: SegmentRef,
-    object: Object,
+    pub(crate) object: Object,
     index: OnceCell<SegmentIndexes>,
     /// For each section, whether all of it is read, or being read, for its being small.
-    whole: Vec<AtomicBool>,
+    pub(crate) whole: Vec<AtomicBool>,
+}
+
+impl Segment {
+    /// The indexes of its sections, if they are resident.
+    pub(crate) fn sections(&self) -> Option<&[SectionIndex]> {
+        Some(&self.index.get()?.sections)
+    }
 }
 
 #[derive(Debug)]
@@ -241,10 +249,9 @@ impl Snapshot {
         Some(segment.index.get()?.section(place.section, &segment.object))
     }
 
-    /// A section whose index is resident, and whether all of it was read.
-    pub(crate) fn section_and_whole(&self, kind: SectionKind) -> Option<(Section<'_>, &AtomicBool)> {
-        let place = self.sections.get(&kind)?;
-        Some((self.resident_section(kind)?, &self.segments[place.segment].whole[place.section]))
+    /// The segment that has a section, and which of its sections it is.
+    pub(crate) fn segment_of(&self, kind: SectionKind) -> Option<(&Segment, usize)> {
+        self.sections.get(&kind).map(|place| (&self.segments[place.segment], place.section))
     }
 
     /// The edge types with this label, or all, that leave (or reach) a vertex label, with the

@@ -1,37 +1,52 @@
-//! Small sections are read whole.
+//! Small sections are read whole, and small segments with all their sections.
 //!
-//! When a query has read a part of a small section from the store, the rest of it is read beside, once, for a
-//! few requests more. A small graph is then in memory after its first query of each kind, and so are the
-//! small sections of a large one: classes, countries, tags. No query waits for it, and nothing is sent
-//! unless a query was.
+//! When a query has read a part of one from the store, the rest of it is read beside, once, for a few requests
+//! more. A small graph is then in memory after its first query, and so are the small sections of a large one:
+//! classes, countries, tags. No query waits for it, and nothing is sent unless a query was.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::{ops::Range, sync::atomic::Ordering::Relaxed};
 
-use hoplake_format::segment::SectionKind;
+use hoplake_format::segment::{SectionIndex, SectionKind};
 use hoplake_storage::{BlockRequest, Check};
 
-use crate::Snapshot;
+use crate::{Snapshot, snapshot::Segment};
 
 impl Snapshot {
-    /// Starts to read the rest of sections that a query has just read from, if they are small.
+    /// Starts to read the rest of what a query has just read from, if it is small.
     pub(crate) fn read_whole(&self, kinds: impl IntoIterator<Item = SectionKind>) {
-        let bytes_max = self.reader().whole_section_bytes_max();
-        for kind in kinds {
-            let Some((section, begun)) = self.section_and_whole(kind) else { continue };
-            let positions = &section.index.positions;
-            let bytes = positions[positions.len() - 1] - positions[0];
-            if bytes > bytes_max || section.index.block_count() < 2 || begun.swap(true, Relaxed) {
-                continue;
+        let bytes_max = self.reader().whole_bytes_max();
+        for (segment, section) in kinds.into_iter().filter_map(|kind| self.segment_of(kind)) {
+            let Some(sections) = segment.sections() else { continue };
+            if sections.iter().map(bytes).sum::<u64>() <= bytes_max {
+                self.read_rest(segment, 0..sections.len());
+            } else if bytes(&sections[section]) <= bytes_max {
+                self.read_rest(segment, section..section + 1);
             }
-            let (reader, object) = (self.reader().clone(), section.object.clone());
-            let ranges: Vec<_> =
-                (0..section.index.block_count()).map(|block| section.index.block_range(block)).collect();
-            tokio::spawn(async move {
-                let request = |range| BlockRequest { object: &object, range, check: Check::Sealed };
-                let requests: Vec<_> = ranges.into_iter().map(request).collect();
-                // What fails here is asked for again by whoever needs it, and told to them.
-                let _ = reader.warm(&requests).await;
-            });
         }
     }
+
+    /// Starts to read those of a segment's sections that nobody has begun to read whole.
+    fn read_rest(&self, segment: &Segment, sections: Range<usize>) {
+        let Some(indexes) = segment.sections() else { return };
+        let new = sections.filter(|section| !segment.whole[*section].swap(true, Relaxed));
+        let ranges: Vec<_> = new.flat_map(|section| blocks(&indexes[section])).collect();
+        if ranges.len() < 2 {
+            return;
+        }
+        let (reader, object) = (self.reader().clone(), segment.object.clone());
+        tokio::spawn(async move {
+            let request = |range| BlockRequest { object: &object, range, check: Check::Sealed };
+            let requests: Vec<_> = ranges.into_iter().map(request).collect();
+            // What fails here is asked for again by whoever needs it, and told to them.
+            let _ = reader.warm(&requests).await;
+        });
+    }
+}
+
+fn bytes(section: &SectionIndex) -> u64 {
+    section.positions[section.positions.len() - 1] - section.positions[0]
+}
+
+fn blocks(section: &SectionIndex) -> impl Iterator<Item = Range<u64>> {
+    (0..section.block_count()).map(|block| section.block_range(block))
 }

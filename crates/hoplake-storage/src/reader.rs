@@ -151,15 +151,15 @@ impl Reader {
         Batch::new(self, requests, Wave(0), &self.pool().background).read_absent(None).await
     }
 
-    /// How long a section may be that is worth reading whole once a part of it was asked for: as long as it
-    /// costs no more than a few requests, and takes little of the cache.
-    pub fn whole_section_bytes_max(&self) -> u64 {
+    /// How long a segment or a section may be that is worth reading whole once a part of it was asked for: as long
+    /// as it costs no more than a few requests, and takes little of the cache.
+    pub fn whole_bytes_max(&self) -> u64 {
         let settings = &self.pool().settings;
         let prices = self.store().prices();
         let a_request_in_bytes = prices.reads_usd(1, 0) / prices.reads_usd(0, 1);
         // Where bytes are free this is no bound; where all is free it is no number.
         let by_price = if a_request_in_bytes.is_nan() { u64::MAX } else { (a_request_in_bytes * 8.0) as u64 };
-        settings.whole_section_bytes_max.min(settings.cache_bytes_max / 16).min(by_price)
+        settings.whole_bytes_max.min(settings.cache_bytes_max / 16).min(by_price)
     }
 
     /// Blocks of an object as they are stored, for a reader elsewhere that checks them itself: from the

@@ -78,7 +78,7 @@ async fn reading_ahead_shortens_the_wait_and_changes_no_answer() {
     let run = async |strategy, prefetch| {
         let store = SimStore::new(inner.clone(), StoreProfile::s3_standard(), 1);
         // A request for each block, so that some of a hop are slower than others.
-        let read = ReadSettings { request_bytes_max: 0, whole_section_bytes_max: 0, ..Default::default() };
+        let read = ReadSettings { request_bytes_max: 0, whole_bytes_max: 0, ..Default::default() };
         let settings = OpenSettings { read, ..Default::default() };
         let graph = Graph::open_with(graph_at(store.clone()), &settings).await.unwrap();
         let mut query = graph.query();
@@ -106,9 +106,9 @@ async fn reading_ahead_shortens_the_wait_and_changes_no_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_small_graph_is_in_memory_after_its_first_query() {
     let inner = loaded();
-    let run = async |whole_section_bytes_max| {
+    let run = async |whole_bytes_max| {
         let store = SimStore::new(inner.clone(), StoreProfile::s3_standard(), 1);
-        let read = ReadSettings { whole_section_bytes_max, ..Default::default() };
+        let read = ReadSettings { whole_bytes_max, ..Default::default() };
         let settings = OpenSettings { read, ..Default::default() };
         let graph = Graph::open_with(graph_at(store.clone()), &settings).await.unwrap();
         let mut query = graph.query();

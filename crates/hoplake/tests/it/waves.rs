@@ -57,18 +57,14 @@ fn log_normal_graph(edges: u64) -> Loaded {
 /// blocks needed; and no
 /// request waits for another of its wave, as the 129th does by default.
 fn unjoined() -> OpenSettings {
-    let read = ReadSettings {
-        request_bytes_max: 0,
-        parallel_requests_max: 100_000,
-        whole_section_bytes_max: 0,
-        ..Default::default()
-    };
+    let read =
+        ReadSettings { request_bytes_max: 0, parallel_requests_max: 100_000, whole_bytes_max: 0, ..Default::default() };
     OpenSettings { read, ..Default::default() }
 }
 
 /// No section is read whole, so that only what a query waits for is counted.
 fn in_parts() -> OpenSettings {
-    let read = ReadSettings { whole_section_bytes_max: 0, ..Default::default() };
+    let read = ReadSettings { whole_bytes_max: 0, ..Default::default() };
     OpenSettings { read, ..Default::default() }
 }
 

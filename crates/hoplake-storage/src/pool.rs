@@ -79,6 +79,11 @@ impl ReadPool {
         self.background.cost()
     }
 
+    /// Takes all blocks out of the memory cache: where memory is short, or to measure what comes from further away.
+    pub fn forget_blocks(&self) {
+        self.memory.clear();
+    }
+
     /// What its memory cache did, and what it holds.
     pub fn memory_counts(&self) -> CacheCounts {
         self.memory.counts()

@@ -2,7 +2,7 @@
 //!
 //! Sources are drawn evenly among all vertices of the graph. *Mixed* queries follow one edge label and direction a
 //! hop, drawn by seed among those that leave the label reached; *knows* queries start from persons and follow `knows`
-//! both ways. Each query runs on a graph that was just opened: every cache is empty.
+//! both ways. Before each query every cache is emptied.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     clock::{Quantiles, Stopwatch},
     queries::drawn_hops,
-    subject::{Setup, Subject, open_at},
+    subject::{Setup, Subject},
 };
 
 /// A group of sources of like degree.
@@ -142,7 +142,7 @@ async fn sources(graph: &Graph, label: Option<LabelId>, count: usize, random: &m
     Ok(vertices.iter().zip(&keys).map(source).collect())
 }
 
-/// Runs queries of one kind from all sources, each on a graph that was just opened.
+/// Runs queries of one kind from all sources, each from empty caches.
 pub async fn kind(
     subject: &Subject,
     setup: &Setup,
@@ -151,11 +151,11 @@ pub async fn kind(
     hops: usize,
     sources: &[Source],
 ) -> Result<Cold> {
-    let (sim, store) = subject.store(setup.profile.clone(), setup.seed);
+    let opened = subject.open(setup).await?;
     let mut random = SplitMix64::new(23);
     let mut samples = Vec::with_capacity(sources.len());
     for source in sources {
-        let opened = open_at(sim.clone(), store.clone(), &setup.read).await?;
+        opened.grow_cold().await;
         let hops = match name {
             "knows" => vec![Hop::along(HopDirection::Both, "knows"); hops],
             _ => drawn_hops(opened.graph.schema(), source.vertex, hops, &mut random),

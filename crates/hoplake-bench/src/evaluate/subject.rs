@@ -1,6 +1,6 @@
 //! The graphs that are measured, in memory, and how they are opened before a simulated store.
 
-use std::{fs, path::Path as FilePath, sync::Arc};
+use std::{fs, path::Path as FilePath, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
@@ -90,6 +90,15 @@ pub struct Opened {
     pub sim: Sim,
     /// What the reader asked of it.
     pub recorder: Arc<Recorder>,
+    pool: Arc<ReadPool>,
+}
+
+impl Opened {
+    /// Empties its caches, when what is still read for no query has come.
+    pub async fn grow_cold(&self) {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        self.pool.forget_blocks();
+    }
 }
 
 /// Loads the small graph into `folder` with blocks of this many bytes, unless it is there.
@@ -143,22 +152,18 @@ impl Subject {
         simulated(self.objects.clone(), profile, seed)
     }
 
-    /// Opens it before a simulated store.
+    /// Opens it before a simulated store, with caches of its own, and forgets what that took.
     pub async fn open(&self, setup: &Setup) -> Result<Opened> {
         let (sim, store) = self.store(setup.profile.clone(), setup.seed);
-        open_at(sim, store, &setup.read).await
+        let recorder = Arc::new(Recorder::new(store.clone()));
+        let mut read = setup.read.clone();
+        read.retry.seed = Some(1);
+        let pool = ReadPool::new(read.clone())?;
+        let reader = Reader::from_source(store, recorder.clone(), pool.clone());
+        let graph = Graph::open_through(reader, &OpenSettings { read, ..OpenSettings::default() }).await?;
+        sim.reset_counts();
+        Ok(Opened { graph, sim, recorder, pool })
     }
-}
-
-/// Opens the graph that a simulated store holds, with caches of its own, and forgets what that took.
-pub async fn open_at(sim: Sim, store: Store, read: &ReadSettings) -> Result<Opened> {
-    let recorder = Arc::new(Recorder::new(store.clone()));
-    let mut read = read.clone();
-    read.retry.seed = Some(1);
-    let reader = Reader::from_source(store, recorder.clone(), ReadPool::new(read.clone())?);
-    let graph = Graph::open_through(reader, &OpenSettings { read, ..OpenSettings::default() }).await?;
-    sim.reset_counts();
-    Ok(Opened { graph, sim, recorder })
 }
 
 /// A simulated store before objects in memory.

@@ -126,6 +126,7 @@ async fn workload(subject: &Subject) -> Result<(Vec<QueryWaves>, u64)> {
             open = query.cost().waves.max(open);
             empty = (opened.graph.open_cost().waves + query.cost().waves).max(empty);
             requests.push(query.cost().requests as f64);
+            opened.grow_cold().await;
             opened.sim.reset_counts();
             tokio::time::sleep(Duration::from_secs(3600)).await;
             idle_requests += opened.sim.counts().requests.total();

@@ -2,10 +2,11 @@
 //!
 //! The workload runs hop by hop, and the blocks that each wave asks the store for are noted. The best plan knows the
 //! same waves and has the same caches; it only chooses into which ranges the sorted blocks of a wave are cut, so
-//! that requests and bytes, gaps included, cost the least. Blocks of one object ascend, so that the best plan for
+//! that requests and bytes, gaps included, cost the least. It reads nothing beside, so the waves are those of a run
+//! that reads no small segment whole; a run that does is held against the same plan, all it reads in its account. Blocks of one object ascend, so that the best plan for
 //! the first n of them is the best for some fewer plus one range: dynamic programming.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use anyhow::Result;
 use hoplake::{ReadSettings, StoreProfile, Strategy, Traversal};
@@ -35,6 +36,8 @@ pub struct Account {
     pub store: String,
     /// What an hour of waiting is worth to the planner, in dollars.
     pub waiting_usd_per_hour: f64,
+    /// Whether small segments are read whole, as by default.
+    pub small_whole: bool,
     /// Requests sent, with hedges.
     pub requests: u64,
     /// Bytes that came.
@@ -92,7 +95,11 @@ pub async fn measure(subject: &Subject) -> Result<Figures> {
         for waiting_usd_per_hour in [ReadSettings::default().waiting_usd_per_hour, 0.0] {
             let mut setup = Setup::standard(256 << 20).before(profile.clone());
             setup.read.waiting_usd_per_hour = waiting_usd_per_hour;
-            accounts.push(account(subject, &setup, &cases).await?);
+            let whole = account(subject, &setup, &cases).await?;
+            setup.read.whole_bytes_max = 0;
+            let asked = account(subject, &setup, &cases).await?;
+            let (bounded, unbounded) = (asked.bounded, asked.unbounded);
+            accounts.extend([asked, Account { bounded, unbounded, ..whole }]);
         }
     }
     Ok(Figures { accounts })
@@ -109,6 +116,9 @@ pub async fn account(subject: &Subject, setup: &Setup, cases: &[Case]) -> Result
     for case in cases {
         run_by_wave(&opened, case, &mut waves).await?;
     }
+    let store_ms = begun.elapsed().as_secs_f64() * 1e3;
+    // What is read beside the last queries counts, too.
+    tokio::time::sleep(Duration::from_secs(10)).await;
     let (prices, counts) = (prices(&setup.profile), opened.sim.counts());
     let best = |length_max| {
         waves.iter().map(|wave| best_plan(wave, prices, length_max)).fold(Best::default(), |sum, wave| Best {
@@ -120,13 +130,14 @@ pub async fn account(subject: &Subject, setup: &Setup, cases: &[Case]) -> Result
     Ok(Account {
         store: setup.profile.name.clone(),
         waiting_usd_per_hour: setup.read.waiting_usd_per_hour,
+        small_whole: setup.read.whole_bytes_max > 0,
         requests: counts.requests.get,
         bytes: counts.bytes_read,
         requests_usd: counts.requests.get as f64 * prices.request_usd,
         bytes_usd: counts.bytes_read as f64 * prices.byte_usd,
         bounded: best(setup.read.request_bytes_max),
         unbounded: best(u64::MAX),
-        store_ms: begun.elapsed().as_secs_f64() * 1e3,
+        store_ms,
     })
 }
 

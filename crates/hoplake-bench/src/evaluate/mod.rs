@@ -75,9 +75,12 @@ pub struct Arguments {
     /// The graphs to measure; those that are there by default.
     #[arg(long = "size", value_enum)]
     sizes: Vec<Size>,
-    /// A loaded social network of 30 M vertices and 170 M edges, the large graph.
+    /// A loaded social network of 30 M vertices and 170 M edges, ordered for locality: the large graph.
     #[arg(long)]
     large: Option<PathBuf>,
+    /// The same in the order of its keys, whose cold queries and dollars are measured beside.
+    #[arg(long)]
+    large_by_key: Option<PathBuf>,
     /// Where loaded graphs and raw numbers go.
     #[arg(long, default_value = "bench-data")]
     folder: PathBuf,
@@ -110,9 +113,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let subject = runtime.block_on(Subject::read(Size::Small, "SNB SF0.1", &loaded))?;
             measure(arguments, &subject, &numbers)?;
         }
-        if let Some(folder) = arguments.large.as_deref().filter(|_| wanted(Size::Large)) {
+        for (folder, size, name) in [
+            (&arguments.large, Size::Large, "SNB-shaped, generated"),
+            (&arguments.large_by_key, Size::LargeByKey, "SNB-shaped, generated, in key order"),
+        ] {
+            let Some(folder) = folder.as_deref().filter(|_| wanted(size)) else { continue };
             let runtime = tokio::runtime::Runtime::new()?;
-            let subject = runtime.block_on(Subject::read(Size::Large, "SNB-shaped, generated", folder))?;
+            let subject = runtime.block_on(Subject::read(size, name, folder))?;
             measure(arguments, &subject, &numbers)?;
         }
     }
@@ -125,7 +132,9 @@ fn measure(arguments: &Arguments, subject: &Subject, numbers: &Path) -> Result<(
         let save = |name: &str| Saver { file: file(numbers, name, subject.facts.size), facts: &subject.facts };
         let partition_bytes = arguments.partition_mb * 1_000_000;
         let begun = std::time::Instant::now();
+        let beside = matches!(part, Part::Latency | Part::Hindsight);
         match part {
+            _ if subject.facts.size == Size::LargeByKey && !beside => continue,
             Part::Baseline => {
                 save("baseline").save(&in_virtual_time(workload::beside_baseline(subject, partition_bytes))?)
             }
@@ -135,7 +144,7 @@ fn measure(arguments: &Arguments, subject: &Subject, numbers: &Path) -> Result<(
             Part::Tiers => save("tiers").save(&in_virtual_time(workload::by_tier(subject))?),
             Part::Parallel => save("parallel").save(&in_virtual_time(workload::by_parallelism(subject))?),
             Part::Stores => save("stores").save(&in_virtual_time(workload::by_store(subject, partition_bytes))?),
-            Part::Blocks if subject.facts.size == Size::Large => Ok(()),
+            Part::Blocks if subject.facts.size == Size::Large => continue,
             Part::Blocks => save("blocks").save(&in_virtual_time(workload::by_block_size(subject, &arguments.folder))?),
             Part::Partitions => save("partitions").save(&in_virtual_time(workload::by_partition_size(subject))?),
             Part::Caches => save("caches").save(&in_virtual_time(caches::measure(subject, numbers))?),

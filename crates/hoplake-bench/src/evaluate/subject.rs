@@ -16,12 +16,14 @@ pub const SMALL_DATA: &str = "snb-sf0.1-datagen";
 
 /// Which graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Size {
     /// SNB SF0.1.
     Small,
-    /// The SNB-shaped generated graph.
+    /// The SNB-shaped generated graph, ordered for locality.
     Large,
+    /// The same graph in the order of its keys.
+    LargeByKey,
 }
 
 impl Size {
@@ -30,6 +32,7 @@ impl Size {
         match self {
             Self::Small => "small",
             Self::Large => "large",
+            Self::LargeByKey => "large-by-key",
         }
     }
 }

@@ -138,7 +138,7 @@ pub fn write(numbers: &Path, report: &Path) -> Result<()> {
     fs::create_dir_all(&plots).with_context(|| format!("could not make {}", plots.display()))?;
     let link = plots.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut page = Page { text: String::new(), plots: &plots, link };
-    let graphs: Vec<Numbers> = [Size::Small, Size::Large]
+    let graphs: Vec<Numbers> = [Size::Small, Size::Large, Size::LargeByKey]
         .into_iter()
         .filter_map(|size| load(numbers, size).transpose())
         .collect::<Result<_>>()?;

@@ -110,7 +110,8 @@ fn tiers(page: &mut Page<'_>, graphs: &[Numbers]) {
     page.command("--part tiers");
     page.say(
         "Of the blocks that 140 queries ask for. *Shared* blocks came with a request that another traversal had sent. \
-         Reading ahead is off by default: breadth-first asks for a whole frontier at once anyway.",
+         Reading ahead is off by default: breadth-first asks for a whole frontier at once anyway. So that each block was \
+         asked for by a query, small segments are not read whole here, but in the row that says so.",
     );
     for numbers in graphs {
         let Some(figures) = &numbers.tiers else { continue };

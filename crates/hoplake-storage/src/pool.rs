@@ -74,7 +74,7 @@ impl ReadPool {
         &self.settings
     }
 
-    /// What was spent on reads for no query: small sections of which a query had read a part.
+    /// What was spent on reads for no query: the rest of small segments of which a query had read a part.
     pub fn background_cost(&self) -> Cost {
         self.background.cost()
     }

@@ -44,7 +44,7 @@ async fn steps_reach_what_a_traversal_reaches_on_one_account() {
     }
     let close = v1::CloseTraversalRequest { traversal: opened.traversal.clone() };
     let closed = client.close_traversal(close.clone()).await.unwrap().into_inner();
-    // One account: its requests are those of the steps. Small sections come whole with the first that needs them.
+    // One account: its requests are those of the steps. Small segments come whole with the first that needs them.
     let cost = closed.cost.unwrap();
     assert!(requests > 0 && (1..=3).contains(&cost.waves), "{cost:?}");
     assert_eq!(cost.requests, requests);

@@ -53,7 +53,7 @@ fn log_normal_graph(edges: u64) -> Loaded {
     Loaded { inner, edges: report.edges, bytes: report.bytes, starts }
 }
 
-/// Blocks that lie close together are not joined and no section is read whole, so that bytes are those of the
+/// Blocks that lie close together are not joined and nothing is read whole, so that bytes are those of the
 /// blocks needed; and no
 /// request waits for another of its wave, as the 129th does by default.
 fn unjoined() -> OpenSettings {
@@ -62,7 +62,7 @@ fn unjoined() -> OpenSettings {
     OpenSettings { read, ..Default::default() }
 }
 
-/// No section is read whole, so that only what a query waits for is counted.
+/// Nothing is read whole, so that only what a query waits for is counted.
 fn in_parts() -> OpenSettings {
     let read = ReadSettings { whole_bytes_max: 0, ..Default::default() };
     OpenSettings { read, ..Default::default() }

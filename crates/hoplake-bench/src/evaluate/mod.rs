@@ -6,7 +6,7 @@
 //!
 //! * `subject`, `queries`: the graphs and the seven queries. `baseline`: the study's own way, rebuilt.
 //! * `clock`, `recorder`, `run`: virtual time and processor time, what the store was asked, one run of the workload.
-//! * `workload`, `latency`, `waves`, `hindsight`, `caches`, `tradeoff`, `warm`: the parts.
+//! * `workload`, `latency`, `waves`, `hindsight`, `caches`, `tradeoff`, `warm`, `nodes`: the parts.
 //! * `report`, `charts`: the document and its plots.
 
 mod baseline;
@@ -15,6 +15,7 @@ mod charts;
 mod clock;
 mod hindsight;
 mod latency;
+mod nodes;
 mod queries;
 mod recorder;
 mod report;
@@ -64,6 +65,8 @@ pub enum Part {
     Tradeoff,
     /// Warm memory, in real time.
     Warm,
+    /// None to three access nodes, in real time.
+    Nodes,
 }
 
 /// What to evaluate.
@@ -152,6 +155,7 @@ fn measure(arguments: &Arguments, subject: &Subject, numbers: &Path) -> Result<(
                 save("tradeoff").save(&in_virtual_time(tradeoff::measure(subject, arguments.queries.min(1_000)))?)
             }
             Part::Warm => save("warm").save(&warm::measure(subject, 200_000)?),
+            Part::Nodes => save("nodes").save(&nodes::measure(subject)?),
         }?;
         eprintln!("{part:?}, {}: {:.0} s", subject.facts.name, begun.elapsed().as_secs_f64());
     }

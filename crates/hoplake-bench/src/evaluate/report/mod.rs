@@ -3,6 +3,7 @@
 mod costs;
 mod goals;
 mod latency;
+mod nodes;
 mod workload;
 
 use std::{fmt::Write, fs, path::Path};
@@ -10,7 +11,7 @@ use std::{fmt::Write, fs, path::Path};
 use anyhow::{Context, Result};
 
 use super::{
-    caches, hindsight, latency as cold, saved,
+    caches, hindsight, latency as cold, nodes as through, saved,
     subject::{Facts, Size},
     tradeoff, warm, waves, workload as runs,
 };
@@ -30,6 +31,7 @@ struct Numbers {
     caches: Option<caches::Figures>,
     tradeoff: Option<tradeoff::Figures>,
     warm: Option<warm::Figures>,
+    nodes: Option<through::Figures>,
 }
 
 /// What is written, and where its plots go.
@@ -114,7 +116,8 @@ fn load(numbers: &Path, size: Size) -> Result<Option<Numbers>> {
     let (baseline, latency, waves) = (part!("baseline"), part!("latency"), part!("waves"));
     let (hindsight, tiers, parallel) = (part!("hindsight"), part!("tiers"), part!("parallel"));
     let (stores, blocks, partitions) = (part!("stores"), part!("blocks"), part!("partitions"));
-    let (caches, tradeoff, warm) = (part!("caches"), part!("tradeoff"), part!("warm"));
+    let (caches, tradeoff) = (part!("caches"), part!("tradeoff"));
+    let (warm, nodes) = (part!("warm"), part!("nodes"));
     Ok(facts.map(|facts| Numbers {
         facts,
         baseline,
@@ -129,6 +132,7 @@ fn load(numbers: &Path, size: Size) -> Result<Option<Numbers>> {
         caches,
         tradeoff,
         warm,
+        nodes,
     }))
 }
 
@@ -148,6 +152,7 @@ pub fn write(numbers: &Path, report: &Path) -> Result<()> {
     workload::write(&mut page, &graphs)?;
     latency::write(&mut page, &graphs)?;
     workload::conditions(&mut page, &graphs)?;
+    nodes::write(&mut page, &graphs);
     costs::write(&mut page, &graphs)?;
     let text = format!("{}\n", page.text.trim_end());
     fs::write(report, text).with_context(|| format!("could not write {}", report.display()))

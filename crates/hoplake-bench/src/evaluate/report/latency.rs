@@ -245,8 +245,8 @@ fn warm(page: &mut Page<'_>, graphs: &[Numbers]) {
     page.say("## Warm memory");
     page.command("--part warm");
     page.say(
-        "One hop along `knows` from a person's key, all blocks in memory, embedded, real time on a busy machine. *Per processor \
-         second* is what two cores would do that nobody else used.",
+        "One hop along `knows` from a person's key, all blocks in memory, embedded, in real time. *On two free \
+         cores* is what processor time says that two would do which nobody else used.",
     );
     let mut rows = vec![row([
         "graph",

@@ -38,6 +38,7 @@ fn cold(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
         ));
         let mut rows = vec![row([
             "queries",
+            "sources",
             "hops",
             "strategy",
             "store p50, ms",
@@ -66,6 +67,7 @@ fn cells(cold: &Cold) -> Vec<String> {
         .map(|(waves, queries)| format!("{waves}: {}", percent(*queries as f64 / cold.queries as f64)));
     vec![
         cold.kind.clone(),
+        count(cold.queries as u64),
         cold.hops.to_string(),
         cold.strategy.clone(),
         format!("{:.0}", cold.store_ms.p50),

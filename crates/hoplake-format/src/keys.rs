@@ -182,9 +182,7 @@ pub fn find_in_key_block(payload: &[u8], key: &Key) -> Result<Option<u64>, Forma
     };
     let Some(index) = found else { return Ok(None) };
     if to_end {
-        for _ in 0..index {
-            decode_number(&mut rest)?;
-        }
+        skip_numbers(index, &mut rest)?;
     }
     decode_ordinal(first_ordinal, index, &mut rest).map(Some)
 }
@@ -214,6 +212,19 @@ fn find_number(key: i64, count: u64, to_end: bool, rest: &mut &[u8]) -> Result<O
         index += 1;
     }
     Ok(found)
+}
+
+/// Skips numbers. A step is taken whole while more numbers than it ends are to be skipped: what it begins is one of them.
+fn skip_numbers(count: u64, rest: &mut &[u8]) -> Result<(), FormatError> {
+    let mut left = count;
+    while let Some((step, after)) = rest.split_first_chunk::<STEP>() {
+        let ends = step.iter().filter(|byte| **byte < 0x80).count() as u64;
+        if ends >= left {
+            break;
+        }
+        (left, *rest) = (left - ends, after);
+    }
+    (0..left).try_for_each(|_| decode_number(rest).map(drop))
 }
 
 /// The sum of differences, if each is one byte: in dense keys all are, and a look-up takes a tenth of the time. The folds

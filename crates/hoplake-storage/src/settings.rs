@@ -17,8 +17,8 @@ pub struct ReadSettings {
     /// A cache on the local disk; none by default.
     pub disk: Option<DiskSettings>,
     /// What an hour of waiting is worth, in US dollars: weighs time against requests and bytes when it
-    /// is decided which ranges to read as one. Default 0.25, an hour of a machine that could serve someone
-    /// else (c7gn.xlarge).
+    /// is decided which ranges to read as one. Default 0.5: an hour of a machine that could serve someone
+    /// else (c7gn.xlarge, 0.25), and as much for whoever waits for its answer.
     pub waiting_usd_per_hour: f64,
     /// A joined request grows no longer than this, in bytes; 0 joins nothing. Default 4 MiB.
     pub request_bytes_max: u64,
@@ -84,7 +84,7 @@ impl Default for ReadSettings {
             cache_bytes_max: 256 << 20,
             cache_policy: Policy::default(),
             disk: None,
-            waiting_usd_per_hour: 0.25,
+            waiting_usd_per_hour: 0.5,
             request_bytes_max: 4 << 20,
             whole_bytes_max: 8 << 20,
             parallel_requests_max: 128,

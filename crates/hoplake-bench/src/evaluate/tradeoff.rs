@@ -35,7 +35,7 @@ pub async fn measure(subject: &Subject, queries: usize) -> Result<Figures> {
     let cases = queries::workload(subject, &warm, 1).await?;
     let persons = latency::persons(&warm, queries).await?;
     let mut points = Vec::new();
-    for waiting_usd_per_hour in [0.0, 0.25, 1.0, 4.0, 16.0] {
+    for waiting_usd_per_hour in [0.0, 0.25, 0.5, 1.0, 4.0, 16.0] {
         let mut setup = Setup::standard(256 << 20);
         setup.read.waiting_usd_per_hour = waiting_usd_per_hour;
         let cold = latency::kind(subject, &setup, "knows", Strategy::Bfs, 2, &persons).await?;

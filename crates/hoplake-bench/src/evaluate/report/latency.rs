@@ -174,7 +174,7 @@ fn hindsight(page: &mut Page<'_>, graphs: &[Numbers]) {
     );
     page.say(
         "Two things set Hoplake apart from that plan. Its planner minimises dollars and waiting time together, an hour of \
-         waiting being worth 0.25 $ by default; with 0 it minimises dollars alone, and what is left above 1 are hedges and the \
+         waiting being worth 0.5 $ by default; with 0 it minimises dollars alone, and what is left above 1 are hedges and the \
          coarseness of its choices. And small segments are read whole beside the first query that touches them, which the best \
          plan for what each wave asks would not do, and which saves later waves: below 1 it is cheaper than that plan.",
     );

@@ -23,7 +23,7 @@ budgets.
 - **Small segments come whole**, in the background of the first query that touches them. It is why the small graph is faster than \
 the baseline, which holds it in two files, and why the workload costs less than the best plan for what each wave asks.
 - **The order of the vertices counts.** The large graph is loaded with `--locality`; the same graph in the order of its keys is \
-measured beside, and its queries of three hops that follow a country's messages take 40 ms longer at p99.
+measured beside, and its queries of three hops that follow a country's messages take some 20 ms longer at p99.
 - **Where a hop reads in both directions**, two lists come in two requests at once, and the slower counts: a few ms at the median.
 - **Where a hop reads thousands of lists** (the second and third hop along `knows` at the large size), it takes longer \
 requests or more of them. Joined into few, their transfer at 55 MiB/s adds tens of ms; sent apart, the median of the slowest of \

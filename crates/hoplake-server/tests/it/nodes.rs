@@ -65,7 +65,9 @@ impl AccessNode {
 impl Drop for AccessNode {
     fn drop(&mut self) {
         // In a test's runtime, none may be waited for.
-        self.runtime.take().map(Runtime::shutdown_background);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

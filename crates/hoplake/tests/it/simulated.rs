@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use hoplake::{
-    Graph, LoadOptions, OpenSettings, Prefetch, ReadSettings, StoreProfile, Strategy, Traversal, VisitPolicy,
+    Direction, Graph, LabelId, LoadOptions, OpenSettings, Prefetch, ReadSettings, SectionKind, StoreProfile, Strategy,
+    Traversal, VertexId, VisitPolicy,
 };
 use hoplake_testkit::{Fault, FaultKind, RequestKind, SimStore, generate::log_normal};
 use object_store::ObjectStore;
@@ -129,4 +130,49 @@ async fn a_small_graph_is_in_memory_after_its_first_query() {
     let (waves_without, took_without, requests_without) = run(0).await;
     assert!(waves <= 3 && waves_without > 20, "{waves} and {waves_without}");
     assert!(took * 5 < took_without && requests * 2 < requests_without, "{took:?} and {took_without:?}");
+}
+
+/// People with two types of edges, whose lists in one direction share a segment.
+fn of_two_types() -> Arc<dyn ObjectStore> {
+    let folder = tempfile::tempdir().unwrap();
+    let people: String = (0..1_000).map(|key| format!("{key}\n")).collect();
+    std::fs::write(folder.path().join("P.csv"), format!(":ID(P)\n{people}")).unwrap();
+    for (name, factor) in [("knows", 7), ("likes", 11)] {
+        let edge = |edge: u64| format!("{},{},{name}\n", edge % 1_000, (edge * factor + edge / 1_000) % 1_000);
+        let edges: String = (0..5_000).map(edge).collect();
+        let file = folder.path().join(format!("{name}.csv"));
+        std::fs::write(file, format!(":START_ID(P),:END_ID(P),:TYPE\n{edges}")).unwrap();
+    }
+    load_apart(LoadOptions { block_bytes: 512, ..LoadOptions::from_paths([folder.path()]) }).0
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_segment_comes_whole_if_it_is_small_and_else_its_section() {
+    let inner = of_two_types();
+    let out = |section: &&hoplake::SectionSize| {
+        matches!(section.kind, SectionKind::Adjacency(_, Direction::Out)) && section.blocks > 4
+    };
+    let info = open(&graph_at(inner.clone())).await.info().await.unwrap();
+    let sizes: Vec<u64> = info.sections.iter().filter(out).map(|section| section.bytes).collect();
+    assert_eq!(sizes.len(), 2);
+    // Waves of a hop along each type, from people far apart, after one along the first type.
+    let run = async |whole_bytes_max| {
+        let store = SimStore::new(inner.clone(), StoreProfile::s3_standard(), 1);
+        let read = ReadSettings { whole_bytes_max, request_bytes_max: 0, ..Default::default() };
+        let settings = OpenSettings { read, ..Default::default() };
+        let graph = Graph::open_with(graph_at(store), &settings).await.unwrap();
+        let ids = [1, 900].map(|ordinal| VertexId::new(LabelId(0), ordinal).unwrap());
+        graph.query().neighbors(&ids[..1], &"out:knows".parse().unwrap()).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let mut waves = Vec::new();
+        for hop in ["out:knows", "out:likes"] {
+            let mut query = graph.query();
+            assert_eq!(query.neighbors(&ids[1..], &hop.parse().unwrap()).await.unwrap().len(), 5);
+            waves.push(query.cost().waves);
+        }
+        waves
+    };
+    assert_eq!(run(sizes.iter().sum()).await, [0, 0]);
+    assert_eq!(run(*sizes.iter().max().unwrap()).await, [0, 1]);
+    assert_eq!(run(sizes.iter().min().unwrap() - 1).await, [1, 1]);
 }

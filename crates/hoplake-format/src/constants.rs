@@ -5,7 +5,7 @@ pub const SEGMENT_MAGIC: [u8; 8] = *b"HOPSEG01";
 /// First and last bytes of a manifest.
 pub const MANIFEST_MAGIC: [u8; 8] = *b"HOPMAN01";
 /// The version of the format that this build writes, and the newest it reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// Bytes of the CRC-32C behind every block.
 pub const CHECKSUM_BYTES: usize = 4;
 /// Bytes behind a segment's index: its length, its checksum, the magic.
@@ -53,7 +53,7 @@ mod tests {
     fn constants_never_change() {
         assert_eq!(SEGMENT_MAGIC, [72, 79, 80, 83, 69, 71, 48, 49]);
         assert_eq!(MANIFEST_MAGIC, [72, 79, 80, 77, 65, 78, 48, 49]);
-        assert_eq!((FORMAT_VERSION, CHECKSUM_BYTES, SEGMENT_TRAILER_BYTES), (1, 4, 16));
+        assert_eq!((FORMAT_VERSION, CHECKSUM_BYTES, SEGMENT_TRAILER_BYTES), (2, 4, 16));
         assert_eq!((KEY_COLUMN, PAGE_CHECKSUMS_ENTRY, HINT_NAME), ("~key", "hoplake.page_crc32c", "hint"));
         assert_eq!(manifest_name(7), "manifest/00000000000000000007.hlm");
         assert_eq!(manifest_version("manifest/00000000000000000007.hlm"), Some(7));

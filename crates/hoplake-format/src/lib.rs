@@ -24,5 +24,8 @@ pub mod segment;
 pub use error::FormatError;
 pub use ids::{Direction, EdgeTypeId, LabelId, VertexId};
 pub use keys::Key;
-pub use manifest::{DegreeSummary, Manifest, SegmentRef, TableOwner, TableRef};
+pub use manifest::{
+    Change, ChangeCounts, ChangeKind, DegreeSummary, Intent, Manifest, SectionRef, SegmentRef, TableOwner, TableRef,
+    VersionRange, VertexCount,
+};
 pub use schema::{EdgeType, KeyType, Property, PropertyType, ScalarType, Schema, TIMESTAMP_ZONE, VertexLabel};

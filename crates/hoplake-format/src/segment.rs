@@ -27,15 +27,26 @@ pub enum SectionKind {
     Keys(LabelId),
     /// The neighbour lists of an edge type in one direction.
     Adjacency(EdgeTypeId, Direction),
+    /// The ends of pairs that have no edge of a type any more, as lists in one direction.
+    Removed(EdgeTypeId, Direction),
+    /// The keys of a label that are gone, with the ordinals they stood for.
+    Gone(LabelId),
+    /// The ordinals of a label whose rows were written anew, as keys, with the number of the row.
+    Rows(LabelId),
 }
 
 impl SectionKind {
-    /// Kind (1 keys, 2 adjacency out, 3 adjacency in) times 65,536 plus label or edge type.
+    /// Kind (1 keys, 2 adjacency out, 3 adjacency in, 4 removed out, 5 removed in, 6 gone, 7 rows) times 65,536 plus
+    /// label or edge type.
     pub fn to_number(self) -> u32 {
         let (kind, owner) = match self {
             Self::Keys(label) => (1, label.0),
             Self::Adjacency(edge_type, Direction::Out) => (2, edge_type.0),
             Self::Adjacency(edge_type, Direction::In) => (3, edge_type.0),
+            Self::Removed(edge_type, Direction::Out) => (4, edge_type.0),
+            Self::Removed(edge_type, Direction::In) => (5, edge_type.0),
+            Self::Gone(label) => (6, label.0),
+            Self::Rows(label) => (7, label.0),
         };
         kind << 16 | u32::from(owner)
     }
@@ -47,6 +58,10 @@ impl SectionKind {
             1 => Some(Self::Keys(LabelId(owner))),
             2 => Some(Self::Adjacency(EdgeTypeId(owner), Direction::Out)),
             3 => Some(Self::Adjacency(EdgeTypeId(owner), Direction::In)),
+            4 => Some(Self::Removed(EdgeTypeId(owner), Direction::Out)),
+            5 => Some(Self::Removed(EdgeTypeId(owner), Direction::In)),
+            6 => Some(Self::Gone(LabelId(owner))),
+            7 => Some(Self::Rows(LabelId(owner))),
             _ => None,
         }
     }
@@ -237,24 +252,24 @@ impl SegmentBuilder {
         Ok(())
     }
 
-    /// Begins an adjacency section.
+    /// Begins a section of neighbour lists.
     ///
     /// # Errors
     /// [`FormatError::Invalid`] if the filter of the section before cannot be built.
-    pub fn begin_adjacency(&mut self, edge_type: EdgeTypeId, direction: Direction) -> Result<(), FormatError> {
-        self.begin(SectionKind::Adjacency(edge_type, direction), BlockFirsts::Sources(Vec::new()))
+    pub fn begin_lists(&mut self, kind: SectionKind) -> Result<(), FormatError> {
+        self.begin(kind, BlockFirsts::Sources(Vec::new()))
     }
 
     /// Begins a section of keys.
     ///
     /// # Errors
     /// [`FormatError::Invalid`] if the filter of the section before cannot be built.
-    pub fn begin_keys(&mut self, label: LabelId, key_type: KeyType) -> Result<(), FormatError> {
+    pub fn begin_keys(&mut self, kind: SectionKind, key_type: KeyType) -> Result<(), FormatError> {
         let firsts = match key_type {
             KeyType::Int64 => BlockFirsts::Int64Keys(Vec::new()),
             KeyType::String => BlockFirsts::StringKeys(Vec::new()),
         };
-        self.begin(SectionKind::Keys(label), firsts)
+        self.begin(kind, firsts)
     }
 
     fn push_block(&mut self, payload: &[u8], items: u64) -> &mut SectionIndex {
@@ -265,6 +280,19 @@ impl SegmentBuilder {
         section.positions.push(end);
         section.items += items;
         section
+    }
+
+    /// Adds sources to the filter of a section of lists, each before the block that it begins in. A section has no filter
+    /// if none are added: most vertices of a graph are sources in the part that was loaded.
+    ///
+    /// # Errors
+    /// [`FormatError::Invalid`] if a filter cannot be built.
+    pub fn filter_sources(&mut self, sources: &[u64]) -> Result<(), FormatError> {
+        if self.hashes.len() + sources.len() > FILTER_KEYS_MAX {
+            self.end_filter()?;
+        }
+        self.hashes.extend(sources.iter().map(|source| hash_of_source(*source)));
+        Ok(())
     }
 
     /// Adds a block of neighbour lists that begins with `first_source`.
@@ -347,6 +375,11 @@ impl SegmentBuilder {
     }
 }
 
+/// The hash under which a source stands in a filter: that of the key of the same number.
+pub fn hash_of_source(source: u64) -> u64 {
+    Key::Int64(source as i64).hash()
+}
+
 /// The shortest prefix of `first` that is greater than `before`, cut at a character boundary.
 fn separator(before: &str, first: &str) -> String {
     let shared = before.bytes().zip(first.bytes()).take_while(|(a, b)| a == b).count();
@@ -406,9 +439,13 @@ fn decode_section(message: SectionMessage, end: &SegmentEnd) -> Result<SectionIn
     let kind = SectionKind::from_number(message.kind).ok_or_else(unknown)?;
     let positions = running_positions(message.position, &message.block_lengths, end.filters_position)?;
     let firsts = match (kind, message.key_type) {
-        (SectionKind::Keys(_), 1) => BlockFirsts::Int64Keys(message.int64_keys),
-        (SectionKind::Keys(_), 2) => BlockFirsts::StringKeys(message.string_keys),
-        (SectionKind::Adjacency(..), 0) => BlockFirsts::Sources(running_sources(&message.source_deltas)?),
+        (SectionKind::Keys(_) | SectionKind::Gone(_) | SectionKind::Rows(_), 1) => {
+            BlockFirsts::Int64Keys(message.int64_keys)
+        }
+        (SectionKind::Keys(_) | SectionKind::Gone(_), 2) => BlockFirsts::StringKeys(message.string_keys),
+        (SectionKind::Adjacency(..) | SectionKind::Removed(..), 0) => {
+            BlockFirsts::Sources(running_sources(&message.source_deltas)?)
+        }
         (_, other) => return Err(corrupt(format!("{kind:?} has keys of type {other}"))),
     };
     let (ascending, count) = match &firsts {
@@ -470,12 +507,12 @@ mod tests {
 
     fn sample() -> (Vec<u8>, SegmentEnd, Vec<SectionIndex>) {
         let mut builder = SegmentBuilder::new("data/x");
-        builder.begin_keys(LabelId(0), KeyType::String).unwrap();
+        builder.begin_keys(SectionKind::Keys(LabelId(0)), KeyType::String).unwrap();
         for names in [["ann", "annabel"], ["bob", "bobby"], ["carl", "zoë"]] {
             let entries: Vec<_> = names.iter().map(|name| (Key::String((*name).into()), 7)).collect();
             builder.key_block(&entries, &encode_key_block(&entries).unwrap()).unwrap();
         }
-        builder.begin_adjacency(EdgeTypeId(3), Direction::In).unwrap();
+        builder.begin_lists(SectionKind::Adjacency(EdgeTypeId(3), Direction::In)).unwrap();
         for first in [0, 5, 5, 5, 9] {
             builder.adjacency_block(first, 10, b"some lists");
         }

@@ -1,0 +1,281 @@
+//! The manifest: one object that names everything of a snapshot.
+//!
+//! ```text
+//! magic 8 | length u32 | CRC-32C u32 | payload (protocol buffer) | magic 8
+//! ```
+//! It is published once, by creating an object that must not exist. It names every object with its
+//! length, checksum and the positions from which it is opened, so that opening probes nothing.
+//!
+//! Each section and table is a **part**: what some versions changed of one label or edge type. The newest part that
+//! mentions an item (a key, a vertex's row, the edges between two vertices) decides it.
+
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::collections::BTreeMap;
+
+use prost::Message;
+
+use crate::{
+    Direction, EdgeTypeId, FormatError, LabelId, Schema,
+    constants::{FORMAT_VERSION, MANIFEST_MAGIC},
+    segment::{SectionKind, SegmentEnd},
+};
+
+/// A snapshot: its schema, its objects and its numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// Its version, from 1.
+    pub version: u64,
+    /// When it was made, in milliseconds since 1970; not before the version before it.
+    pub created_unix_ms: u64,
+    /// What made it.
+    pub change: Change,
+    /// Up to where the sources that feed the graph have been read, by their names, in their own words.
+    pub source_positions: BTreeMap<String, String>,
+    /// Writers that take long, whose objects are spared until they are done.
+    pub intents: Vec<Intent>,
+    /// Labels, edge types and properties.
+    pub schema: Schema,
+    /// Vertices of each label, by [`LabelId`].
+    pub vertex_counts: Vec<VertexCount>,
+    /// Edges of each edge type, by [`EdgeTypeId`]; an upper bound if the type has more than one part.
+    pub edge_counts: Vec<u64>,
+    /// Degrees of each edge type, out and in; of its oldest part.
+    pub degrees: Vec<[DegreeSummary; 2]>,
+    /// Sections: keys and adjacency.
+    pub segments: Vec<SegmentRef>,
+    /// Tables: properties.
+    pub tables: Vec<TableRef>,
+}
+
+/// What made a version.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Change {
+    /// What it was.
+    pub kind: ChangeKind,
+    /// Who: a ULID drawn for this change alone, which tells it from all others.
+    pub writer: String,
+    /// Why, in the writer's words.
+    pub message: String,
+    /// What it wrote.
+    pub counts: ChangeCounts,
+}
+
+/// What a version came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ChangeKind {
+    /// A load: nothing of the version before is left.
+    #[default]
+    Load,
+    /// A batch of changes.
+    Commit,
+    /// Parts became one; what the graph says is the same.
+    Compaction,
+    /// Nothing changed: the version is there so that writers that began before it cannot publish, or a writer that takes
+    /// long begins or ends.
+    Fence,
+    /// An older version was made the newest.
+    Restore,
+}
+
+/// What a commit wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChangeCounts {
+    /// Vertices that are new.
+    pub vertices_added: u64,
+    /// Vertices whose row was written anew.
+    pub vertices_changed: u64,
+    /// Vertices that are gone.
+    pub vertices_removed: u64,
+    /// Edges written, new or not.
+    pub edges_written: u64,
+    /// Pairs of vertices without edges from then on.
+    pub pairs_removed: u64,
+}
+
+/// A writer that takes long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intent {
+    /// Its ULID, which is in the names of its objects.
+    pub writer: String,
+    /// What it is doing.
+    pub kind: ChangeKind,
+    /// The version that announced it.
+    pub since: u64,
+}
+
+/// How many vertices a label has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VertexCount {
+    /// Ordinals that were given out: also the next.
+    pub ordinals: u64,
+    /// Of these, vertices that are gone.
+    pub gone: u64,
+}
+
+impl VertexCount {
+    /// Vertices that are there.
+    pub fn live(&self) -> u64 {
+        self.ordinals - self.gone
+    }
+}
+
+/// The degrees of an edge type in one direction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DegreeSummary {
+    /// The largest degree.
+    pub max: u64,
+    /// How many vertices have a degree of 1, of 2 to 3, of 4 to 7, and so on.
+    pub histogram: Vec<u64>,
+}
+
+impl DegreeSummary {
+    /// Counts a vertex of this degree; a degree of 0 counts nowhere.
+    pub fn add(&mut self, degree: u64) {
+        let Some(bucket) = degree.checked_ilog2() else { return };
+        let bucket = bucket as usize;
+        if self.histogram.len() <= bucket {
+            self.histogram.resize(bucket + 1, 0);
+        }
+        self.histogram[bucket] += 1;
+        self.max = self.max.max(degree);
+    }
+
+    /// How many vertices have at least one edge.
+    pub fn vertices(&self) -> u64 {
+        self.histogram.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+}
+
+/// The versions whose changes a part holds, both included. Those of one label or edge type do not overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VersionRange {
+    /// The first.
+    pub since: u64,
+    /// The last: the larger, the newer the part.
+    pub until: u64,
+}
+
+impl VersionRange {
+    /// One version alone.
+    pub fn of(version: u64) -> Self {
+        Self { since: version, until: version }
+    }
+}
+
+/// A segment, as a manifest names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentRef {
+    /// The name of its object, below the graph's prefix. The segment begins it.
+    pub name: String,
+    /// Its length and the positions of its filters and index.
+    pub end: SegmentEnd,
+    /// Its sections, in the order of its index.
+    pub sections: Vec<SectionRef>,
+    /// CRC-32C of the segment's bytes.
+    pub checksum: u32,
+}
+
+/// A section, as a manifest names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SectionRef {
+    /// What it holds.
+    pub kind: SectionKind,
+    /// Whose changes; `None` if it is in the object but no part of this version, as another took its place.
+    pub versions: Option<VersionRange>,
+}
+
+/// What the rows of a table belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TableOwner {
+    /// Vertices of a label that its part added, by ordinal.
+    Vertices(LabelId),
+    /// Vertices of a label whose rows its part wrote anew, by the numbers in the part's section of rows.
+    Changed(LabelId),
+    /// Edges of a type, by their position in its part's adjacency of one direction.
+    Edges(EdgeTypeId, Direction),
+}
+
+/// A table of properties: a Parquet file whose rows are consecutive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableRef {
+    /// The name of its object, below the graph's prefix.
+    pub name: String,
+    /// Where in the object it begins; 0 unless it stands behind a segment.
+    pub position: u64,
+    /// What its rows belong to.
+    pub owner: TableOwner,
+    /// Whose changes it holds.
+    pub versions: VersionRange,
+    /// The ordinal, number or edge position of its first row.
+    pub first_row: u64,
+    /// How many rows it has.
+    pub rows: u64,
+    /// Its bytes.
+    pub length: u64,
+    /// Where in the table its page index and footer begin.
+    pub tail_position: u64,
+    /// CRC-32C of the bytes from there.
+    pub tail_checksum: u32,
+    /// CRC-32C of its bytes.
+    pub checksum: u32,
+}
+
+impl Manifest {
+    /// Its bytes as an object.
+    pub fn encode(&self) -> Vec<u8> {
+        let payload = wire::ManifestMessage::from(self).encode_to_vec();
+        let mut out = MANIFEST_MAGIC.to_vec();
+        out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        out.extend_from_slice(&crc32c::crc32c(&payload).to_le_bytes());
+        out.extend_from_slice(&payload);
+        out.extend_from_slice(&MANIFEST_MAGIC);
+        out
+    }
+
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// [`FormatError::Corrupt`] if its checks fail, [`FormatError::Unsupported`] if a newer build wrote it.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let too_short = || corrupt(format!("{} bytes are too few", bytes.len()));
+        let (magic, rest) = bytes.split_first_chunk::<8>().ok_or_else(too_short)?;
+        let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(too_short)?;
+        let (checksum, rest) = rest.split_first_chunk::<4>().ok_or_else(too_short)?;
+        let (payload, end_magic) = rest.split_last_chunk::<8>().ok_or_else(too_short)?;
+        if *magic != MANIFEST_MAGIC || *end_magic != MANIFEST_MAGIC {
+            return Err(corrupt("it does not begin and end as a manifest does".into()));
+        }
+        let length = u32::from_le_bytes(*length);
+        if length as usize != payload.len() {
+            return Err(corrupt(format!("it is {} bytes and says {length}", payload.len())));
+        }
+        if crc32c::crc32c(payload) != u32::from_le_bytes(*checksum) {
+            return Err(corrupt("it fails its checksum".into()));
+        }
+        wire::ManifestMessage::decode(payload).map_err(|error| corrupt(error.to_string()))?.try_into()
+    }
+
+    /// The bytes of every object it names, as far as it names them.
+    pub fn objects(&self) -> BTreeMap<&str, u64> {
+        let segments = self.segments.iter().map(|segment| (segment.name.as_str(), segment.end.length));
+        let tables = self.tables.iter().map(|table| (table.name.as_str(), table.position + table.length));
+        let mut objects = BTreeMap::new();
+        for (name, end) in segments.chain(tables) {
+            let length: &mut u64 = objects.entry(name).or_default();
+            *length = end.max(*length);
+        }
+        objects
+    }
+}
+
+fn corrupt(why: String) -> FormatError {
+    FormatError::corrupt("manifest", why)
+}
+
+fn unsupported(found: String) -> FormatError {
+    let supported = format!("format versions 1 to {FORMAT_VERSION}");
+    FormatError::Unsupported { what: "manifest", found, supported }
+}

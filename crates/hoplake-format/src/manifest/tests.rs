@@ -1,0 +1,113 @@
+//! A manifest is read as it was written, or refused.
+
+use super::{wire::ManifestMessage, *};
+use crate::{EdgeType, KeyType, Property, PropertyType, ScalarType, VertexLabel};
+
+fn sample() -> Manifest {
+    let property = |name: &str, kind| Property { name: name.into(), kind };
+    let both = Some(VersionRange { since: 1, until: 2 });
+    let mut degrees = [DegreeSummary::default(), DegreeSummary::default()];
+    [0, 1, 2, 3, 900].into_iter().for_each(|degree| degrees[0].add(degree));
+    Manifest {
+        version: 3,
+        created_unix_ms: 1_700_000_000_000,
+        change: Change {
+            kind: ChangeKind::Commit,
+            writer: "01JDX".into(),
+            message: "new people".into(),
+            counts: ChangeCounts { vertices_added: 2, vertices_removed: 1, edges_written: 6, ..Default::default() },
+        },
+        source_positions: [("crm".to_owned(), "0/16B3748".to_owned())].into(),
+        intents: vec![Intent { writer: "01JDW".into(), kind: ChangeKind::Compaction, since: 2 }],
+        schema: Schema {
+            vertex_labels: vec![VertexLabel {
+                name: "Person".into(),
+                key_type: KeyType::Int64,
+                properties: vec![property("email", PropertyType::List(ScalarType::String))],
+            }],
+            edge_types: vec![EdgeType {
+                label: "knows".into(),
+                source: LabelId(0),
+                target: LabelId(0),
+                properties: vec![property("since", PropertyType::Scalar(ScalarType::Timestamp))],
+            }],
+        },
+        vertex_counts: vec![VertexCount { ordinals: 5, gone: 1 }],
+        edge_counts: vec![906],
+        degrees: vec![degrees],
+        segments: vec![SegmentRef {
+            name: "data/a.hls".into(),
+            end: SegmentEnd { length: 90, filters_position: 50, index_position: 60 },
+            sections: vec![
+                SectionRef { kind: SectionKind::Keys(LabelId(0)), versions: Some(VersionRange::of(3)) },
+                SectionRef { kind: SectionKind::Gone(LabelId(0)), versions: None },
+                SectionRef { kind: SectionKind::Removed(EdgeTypeId(0), Direction::Out), versions: both },
+                SectionRef { kind: SectionKind::Adjacency(EdgeTypeId(0), Direction::In), versions: both },
+            ],
+            checksum: 7,
+        }],
+        tables: vec![TableRef {
+            name: "data/b.parquet".into(),
+            position: 90,
+            owner: TableOwner::Edges(EdgeTypeId(0), Direction::In),
+            versions: VersionRange { since: 1, until: 2 },
+            first_row: 0,
+            rows: 906,
+            length: 1000,
+            tail_position: 800,
+            tail_checksum: 8,
+            checksum: 9,
+        }],
+    }
+}
+
+#[test]
+fn a_manifest_is_read_as_written() {
+    let manifest = sample();
+    assert_eq!(Manifest::decode(&manifest.encode()).unwrap(), manifest);
+    assert_eq!(manifest.degrees[0][0].histogram, [1, 2, 0, 0, 0, 0, 0, 0, 0, 1]);
+    assert_eq!((manifest.degrees[0][0].vertices(), manifest.degrees[0][0].max), (4, 900));
+}
+
+#[test]
+fn every_flipped_bit_and_cut_is_found() {
+    let mut bytes = sample().encode();
+    for cut in 0..bytes.len() {
+        assert!(Manifest::decode(&bytes[..cut]).is_err());
+    }
+    for byte in 0..bytes.len() {
+        for bit in 0..8 {
+            bytes[byte] ^= 1 << bit;
+            assert!(Manifest::decode(&bytes).is_err(), "byte {byte} bit {bit}");
+            bytes[byte] ^= 1 << bit;
+        }
+    }
+}
+
+#[test]
+fn a_newer_version_is_refused_by_name() {
+    let mut message = ManifestMessage::from(&sample());
+    message.format_version = 9;
+    let error = Manifest::try_from(message).unwrap_err();
+    assert!(error.to_string().contains("format version 9"), "{error}");
+}
+
+#[test]
+fn parts_of_versions_that_are_not_there_yet_are_damage() {
+    for versions in [VersionRange { since: 2, until: 4 }, VersionRange { since: 3, until: 2 }] {
+        let mut manifest = sample();
+        manifest.segments[0].sections[0].versions = Some(versions);
+        let error = Manifest::decode(&manifest.encode()).unwrap_err();
+        assert!(error.to_string().contains(&format!("versions {} to {}", versions.since, versions.until)), "{error}");
+        let mut manifest = sample();
+        manifest.tables[0].versions = versions;
+        assert!(Manifest::decode(&manifest.encode()).is_err());
+    }
+}
+
+#[test]
+fn an_object_is_as_long_as_what_it_holds() {
+    let mut manifest = sample();
+    manifest.tables[0].name = manifest.segments[0].name.clone();
+    assert_eq!(manifest.objects().into_iter().collect::<Vec<_>>(), [("data/a.hls", 1090)]);
+}

@@ -1,0 +1,547 @@
+//! The manifest as protocol-buffer messages, and what must hold before one is believed.
+
+use std::collections::BTreeMap;
+
+use prost::Message;
+
+use super::{
+    Change, ChangeCounts, ChangeKind, DegreeSummary, Intent, Manifest, SectionRef, SegmentRef, TableOwner, TableRef,
+    VersionRange, VertexCount, corrupt, unsupported,
+};
+use crate::{
+    Direction, EdgeType, EdgeTypeId, FormatError, KeyType, LabelId, Property, PropertyType, ScalarType, Schema,
+    VertexId, VertexLabel,
+    constants::FORMAT_VERSION,
+    segment::{SectionKind, SegmentEnd},
+};
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ManifestMessage {
+    #[prost(uint32, tag = "1")]
+    pub(super) format_version: u32,
+    #[prost(uint64, tag = "2")]
+    version: u64,
+    #[prost(uint64, tag = "3")]
+    created_unix_ms: u64,
+    #[prost(string, tag = "4")]
+    writer: String,
+    #[prost(string, tag = "5")]
+    message: String,
+    #[prost(message, repeated, tag = "6")]
+    labels: Vec<LabelMessage>,
+    #[prost(message, repeated, tag = "7")]
+    edge_types: Vec<EdgeTypeMessage>,
+    #[prost(message, repeated, tag = "8")]
+    segments: Vec<SegmentMessage>,
+    #[prost(message, repeated, tag = "9")]
+    tables: Vec<TableMessage>,
+    /// See [`change_number`]; 0 in format version 1, which has loads alone.
+    #[prost(uint32, tag = "10")]
+    change: u32,
+    #[prost(message, optional, tag = "11")]
+    counts: Option<CountsMessage>,
+    #[prost(btree_map = "string, string", tag = "12")]
+    source_positions: BTreeMap<String, String>,
+    #[prost(message, repeated, tag = "13")]
+    intents: Vec<IntentMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CountsMessage {
+    #[prost(uint64, tag = "1")]
+    vertices_added: u64,
+    #[prost(uint64, tag = "2")]
+    vertices_changed: u64,
+    #[prost(uint64, tag = "3")]
+    vertices_removed: u64,
+    #[prost(uint64, tag = "4")]
+    edges_written: u64,
+    #[prost(uint64, tag = "5")]
+    pairs_removed: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct IntentMessage {
+    #[prost(string, tag = "1")]
+    writer: String,
+    #[prost(uint32, tag = "2")]
+    kind: u32,
+    #[prost(uint64, tag = "3")]
+    since: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct PropertyMessage {
+    #[prost(string, tag = "1")]
+    name: String,
+    /// 1 bool, 2 int64, 3 float64, 4 string, 5 date, 6 timestamp; plus 16 for a list.
+    #[prost(uint32, tag = "2")]
+    kind: u32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct LabelMessage {
+    #[prost(string, tag = "1")]
+    name: String,
+    /// 1 int64, 2 string.
+    #[prost(uint32, tag = "2")]
+    key_type: u32,
+    #[prost(message, repeated, tag = "3")]
+    properties: Vec<PropertyMessage>,
+    /// Ordinals given out.
+    #[prost(uint64, tag = "4")]
+    count: u64,
+    #[prost(uint64, tag = "5")]
+    gone: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DegreeMessage {
+    #[prost(uint64, tag = "1")]
+    max: u64,
+    #[prost(uint64, repeated, tag = "2")]
+    histogram: Vec<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct EdgeTypeMessage {
+    #[prost(string, tag = "1")]
+    label: String,
+    #[prost(uint32, tag = "2")]
+    source: u32,
+    #[prost(uint32, tag = "3")]
+    target: u32,
+    #[prost(message, repeated, tag = "4")]
+    properties: Vec<PropertyMessage>,
+    #[prost(uint64, tag = "5")]
+    count: u64,
+    #[prost(message, optional, tag = "6")]
+    degrees_out: Option<DegreeMessage>,
+    #[prost(message, optional, tag = "7")]
+    degrees_in: Option<DegreeMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SegmentMessage {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(uint64, tag = "2")]
+    length: u64,
+    #[prost(uint64, tag = "3")]
+    filters_position: u64,
+    #[prost(uint64, tag = "4")]
+    index_position: u64,
+    #[prost(fixed32, tag = "5")]
+    checksum: u32,
+    /// The kind of each section (as in a segment's index) times 65,536, plus its owner.
+    #[prost(uint32, repeated, tag = "6")]
+    sections: Vec<u32>,
+    /// For each section the first and the last version whose changes it holds, both 0 if it is no part of this one. In
+    /// format version 1 there are none.
+    #[prost(uint64, repeated, tag = "7")]
+    since: Vec<u64>,
+    #[prost(uint64, repeated, tag = "8")]
+    until: Vec<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TableMessage {
+    #[prost(string, tag = "1")]
+    name: String,
+    /// 1 vertices, 2 edges out, 3 edges in, 4 changed vertices.
+    #[prost(uint32, tag = "2")]
+    kind: u32,
+    #[prost(uint32, tag = "3")]
+    owner: u32,
+    #[prost(uint64, tag = "4")]
+    first_row: u64,
+    #[prost(uint64, tag = "5")]
+    rows: u64,
+    #[prost(uint64, tag = "6")]
+    length: u64,
+    #[prost(uint64, tag = "7")]
+    tail_position: u64,
+    #[prost(fixed32, tag = "8")]
+    tail_checksum: u32,
+    #[prost(fixed32, tag = "9")]
+    checksum: u32,
+    #[prost(uint64, tag = "10")]
+    position: u64,
+    /// 0 in format version 1.
+    #[prost(uint64, tag = "11")]
+    since: u64,
+    #[prost(uint64, tag = "12")]
+    until: u64,
+}
+
+/// The number of a kind of change.
+fn change_number(kind: ChangeKind) -> u32 {
+    match kind {
+        ChangeKind::Load => 1,
+        ChangeKind::Commit => 2,
+        ChangeKind::Compaction => 3,
+        ChangeKind::Fence => 4,
+        ChangeKind::Restore => 5,
+    }
+}
+
+fn change_kind(number: u32) -> Result<ChangeKind, FormatError> {
+    match number {
+        1 => Ok(ChangeKind::Load),
+        2 => Ok(ChangeKind::Commit),
+        3 => Ok(ChangeKind::Compaction),
+        4 => Ok(ChangeKind::Fence),
+        5 => Ok(ChangeKind::Restore),
+        other => Err(unsupported(format!("a change of kind {other}"))),
+    }
+}
+
+/// What two numbers say, in a manifest of this version.
+fn version_range(since: u64, until: u64, version: u64) -> Result<VersionRange, FormatError> {
+    if since == 0 || since > until || until > version {
+        return Err(corrupt(format!("version {version} has a part of versions {since} to {until}")));
+    }
+    Ok(VersionRange { since, until })
+}
+
+const LIST: u32 = 16;
+
+impl From<&Property> for PropertyMessage {
+    fn from(property: &Property) -> Self {
+        let number = |scalar| match scalar {
+            ScalarType::Bool => 1,
+            ScalarType::Int64 => 2,
+            ScalarType::Float64 => 3,
+            ScalarType::String => 4,
+            ScalarType::Date => 5,
+            ScalarType::Timestamp => 6,
+        };
+        let kind = match property.kind {
+            PropertyType::Scalar(scalar) => number(scalar),
+            PropertyType::List(scalar) => number(scalar) + LIST,
+        };
+        Self { name: property.name.clone(), kind }
+    }
+}
+
+impl TryFrom<PropertyMessage> for Property {
+    type Error = FormatError;
+
+    fn try_from(message: PropertyMessage) -> Result<Self, FormatError> {
+        let scalar = match message.kind % LIST {
+            1 => ScalarType::Bool,
+            2 => ScalarType::Int64,
+            3 => ScalarType::Float64,
+            4 => ScalarType::String,
+            5 => ScalarType::Date,
+            6 => ScalarType::Timestamp,
+            _ => return Err(unsupported(format!("a property of type {}", message.kind))),
+        };
+        let kind = match message.kind / LIST {
+            0 => PropertyType::Scalar(scalar),
+            1 => PropertyType::List(scalar),
+            _ => return Err(unsupported(format!("a property of type {}", message.kind))),
+        };
+        Ok(Self { name: message.name, kind })
+    }
+}
+
+impl From<&DegreeSummary> for DegreeMessage {
+    fn from(degrees: &DegreeSummary) -> Self {
+        Self { max: degrees.max, histogram: degrees.histogram.clone() }
+    }
+}
+
+impl From<DegreeMessage> for DegreeSummary {
+    fn from(message: DegreeMessage) -> Self {
+        Self { max: message.max, histogram: message.histogram }
+    }
+}
+
+fn properties_message(properties: &[Property]) -> Vec<PropertyMessage> {
+    properties.iter().map(PropertyMessage::from).collect()
+}
+
+impl From<&Manifest> for ManifestMessage {
+    fn from(manifest: &Manifest) -> Self {
+        let labels = manifest.schema.vertex_labels.iter().zip(&manifest.vertex_counts);
+        let labels = labels.map(|(label, count)| LabelMessage {
+            name: label.name.clone(),
+            key_type: if label.key_type == KeyType::Int64 { 1 } else { 2 },
+            properties: properties_message(&label.properties),
+            count: count.ordinals,
+            gone: count.gone,
+        });
+        let edge_types = manifest.schema.edge_types.iter().zip(&manifest.edge_counts).zip(&manifest.degrees);
+        let edge_types = edge_types.map(|((edge, count), [out, into])| EdgeTypeMessage {
+            label: edge.label.clone(),
+            source: edge.source.0.into(),
+            target: edge.target.0.into(),
+            properties: properties_message(&edge.properties),
+            count: *count,
+            degrees_out: Some(out.into()),
+            degrees_in: Some(into.into()),
+        });
+        Self {
+            format_version: FORMAT_VERSION,
+            version: manifest.version,
+            created_unix_ms: manifest.created_unix_ms,
+            writer: manifest.change.writer.clone(),
+            message: manifest.change.message.clone(),
+            labels: labels.collect(),
+            edge_types: edge_types.collect(),
+            segments: manifest.segments.iter().map(SegmentMessage::from).collect(),
+            tables: manifest.tables.iter().map(TableMessage::from).collect(),
+            change: change_number(manifest.change.kind),
+            counts: Some(manifest.change.counts.into()),
+            source_positions: manifest.source_positions.clone(),
+            intents: manifest.intents.iter().map(IntentMessage::from).collect(),
+        }
+    }
+}
+
+impl From<ChangeCounts> for CountsMessage {
+    fn from(counts: ChangeCounts) -> Self {
+        let ChangeCounts { vertices_added, vertices_changed, vertices_removed, edges_written, pairs_removed } = counts;
+        Self { vertices_added, vertices_changed, vertices_removed, edges_written, pairs_removed }
+    }
+}
+
+impl From<CountsMessage> for ChangeCounts {
+    fn from(message: CountsMessage) -> Self {
+        let CountsMessage { vertices_added, vertices_changed, vertices_removed, edges_written, pairs_removed } =
+            message;
+        Self { vertices_added, vertices_changed, vertices_removed, edges_written, pairs_removed }
+    }
+}
+
+impl From<&Intent> for IntentMessage {
+    fn from(intent: &Intent) -> Self {
+        Self { writer: intent.writer.clone(), kind: change_number(intent.kind), since: intent.since }
+    }
+}
+
+impl TryFrom<IntentMessage> for Intent {
+    type Error = FormatError;
+
+    fn try_from(message: IntentMessage) -> Result<Self, FormatError> {
+        Ok(Self { writer: message.writer, kind: change_kind(message.kind)?, since: message.since })
+    }
+}
+
+impl From<&SegmentRef> for SegmentMessage {
+    fn from(segment: &SegmentRef) -> Self {
+        Self {
+            name: segment.name.clone(),
+            length: segment.end.length,
+            filters_position: segment.end.filters_position,
+            index_position: segment.end.index_position,
+            checksum: segment.checksum,
+            sections: segment.sections.iter().map(|section| section.kind.to_number()).collect(),
+            since: segment.sections.iter().map(|section| section.versions.map_or(0, |of| of.since)).collect(),
+            until: segment.sections.iter().map(|section| section.versions.map_or(0, |of| of.until)).collect(),
+        }
+    }
+}
+
+impl From<&TableRef> for TableMessage {
+    fn from(table: &TableRef) -> Self {
+        let (kind, owner) = match table.owner {
+            TableOwner::Vertices(label) => (1, label.0),
+            TableOwner::Edges(edge_type, Direction::Out) => (2, edge_type.0),
+            TableOwner::Edges(edge_type, Direction::In) => (3, edge_type.0),
+            TableOwner::Changed(label) => (4, label.0),
+        };
+        Self {
+            name: table.name.clone(),
+            kind,
+            owner: owner.into(),
+            first_row: table.first_row,
+            rows: table.rows,
+            length: table.length,
+            tail_position: table.tail_position,
+            tail_checksum: table.tail_checksum,
+            checksum: table.checksum,
+            position: table.position,
+            since: table.versions.since,
+            until: table.versions.until,
+        }
+    }
+}
+
+impl TryFrom<ManifestMessage> for Manifest {
+    type Error = FormatError;
+
+    fn try_from(mut message: ManifestMessage) -> Result<Self, FormatError> {
+        if message.format_version == 1 {
+            message.upgrade();
+        } else if message.format_version != FORMAT_VERSION {
+            return Err(unsupported(format!("format version {}", message.format_version)));
+        }
+        // The version after it must be a version too.
+        if message.version == 0 || message.version == u64::MAX {
+            return Err(corrupt(format!("it says that it is version {}", message.version)));
+        }
+        let version = message.version;
+        let mut schema = Schema::default();
+        let (mut vertex_counts, mut edge_counts, mut degrees) = (Vec::new(), Vec::new(), Vec::new());
+        for label in message.labels {
+            if label.count > VertexId::ORDINAL_MAX || label.gone > label.count {
+                return Err(corrupt(format!("{} of {} vertices of {} are gone", label.gone, label.count, label.name)));
+            }
+            vertex_counts.push(VertexCount { ordinals: label.count, gone: label.gone });
+            schema.vertex_labels.push(label.try_into()?);
+        }
+        for edge in message.edge_types {
+            edge_counts.push(edge.count);
+            let summaries = [edge.degrees_out.clone(), edge.degrees_in.clone()];
+            degrees.push(summaries.map(|degrees| degrees.unwrap_or_default().into()));
+            schema.edge_types.push(edge.try_into()?);
+        }
+        schema.validate().map_err(|error| corrupt(error.to_string()))?;
+        let segment = |message| segment_ref(message, version);
+        let segments = message.segments.into_iter().map(segment).collect::<Result<Vec<_>, _>>()?;
+        let table = |message| table_ref(message, version);
+        let tables = message.tables.into_iter().map(table).collect::<Result<Vec<_>, _>>()?;
+        check_owners(&schema, &segments, &tables)?;
+        Ok(Self {
+            version,
+            created_unix_ms: message.created_unix_ms,
+            change: Change {
+                kind: change_kind(message.change)?,
+                writer: message.writer,
+                message: message.message,
+                counts: message.counts.unwrap_or_default().into(),
+            },
+            source_positions: message.source_positions,
+            intents: message.intents.into_iter().map(Intent::try_from).collect::<Result<_, _>>()?,
+            schema,
+            vertex_counts,
+            edge_counts,
+            degrees,
+            segments,
+            tables,
+        })
+    }
+}
+
+impl ManifestMessage {
+    /// Format version 1 as version 2 says it: a load, whose parts are all of its version.
+    fn upgrade(&mut self) {
+        self.change = change_number(ChangeKind::Load);
+        for segment in &mut self.segments {
+            segment.since = vec![self.version; segment.sections.len()];
+            segment.until.clone_from(&segment.since);
+        }
+        for table in &mut self.tables {
+            (table.since, table.until) = (self.version, self.version);
+        }
+    }
+}
+
+/// Parts belong to labels and edge types that there are.
+fn check_owners(schema: &Schema, segments: &[SegmentRef], tables: &[TableRef]) -> Result<(), FormatError> {
+    for section in segments.iter().flat_map(|segment| &segment.sections) {
+        let known = match section.kind {
+            SectionKind::Keys(label) | SectionKind::Gone(label) | SectionKind::Rows(label) => {
+                schema.label(label).is_some()
+            }
+            SectionKind::Adjacency(edge_type, _) | SectionKind::Removed(edge_type, _) => {
+                schema.edge_type(edge_type).is_some()
+            }
+        };
+        if !known {
+            return Err(corrupt(format!("section {:?} belongs to nothing in the schema", section.kind)));
+        }
+    }
+    for table in tables {
+        let known = match table.owner {
+            TableOwner::Vertices(label) | TableOwner::Changed(label) => schema.label(label).is_some(),
+            TableOwner::Edges(edge_type, _) => schema.edge_type(edge_type).is_some(),
+        };
+        if !known {
+            return Err(corrupt(format!("table {} belongs to nothing in the schema", table.name)));
+        }
+    }
+    Ok(())
+}
+
+fn properties(messages: Vec<PropertyMessage>) -> Result<Vec<Property>, FormatError> {
+    messages.into_iter().map(Property::try_from).collect()
+}
+
+fn id(number: u32) -> Result<u16, FormatError> {
+    u16::try_from(number).map_err(|_| corrupt(format!("{number} is too large for the number of a label")))
+}
+
+impl TryFrom<LabelMessage> for VertexLabel {
+    type Error = FormatError;
+
+    fn try_from(message: LabelMessage) -> Result<Self, FormatError> {
+        let key_type = match message.key_type {
+            1 => KeyType::Int64,
+            2 => KeyType::String,
+            other => return Err(unsupported(format!("a key of type {other}"))),
+        };
+        Ok(Self { name: message.name, key_type, properties: properties(message.properties)? })
+    }
+}
+
+impl TryFrom<EdgeTypeMessage> for EdgeType {
+    type Error = FormatError;
+
+    fn try_from(message: EdgeTypeMessage) -> Result<Self, FormatError> {
+        Ok(Self {
+            label: message.label,
+            source: LabelId(id(message.source)?),
+            target: LabelId(id(message.target)?),
+            properties: properties(message.properties)?,
+        })
+    }
+}
+
+fn segment_ref(message: SegmentMessage, version: u64) -> Result<SegmentRef, FormatError> {
+    let SegmentMessage { name, length, filters_position, index_position, checksum, sections, since, until } = message;
+    if filters_position > index_position || index_position > length {
+        return Err(corrupt(format!("segment {name} has its index at {index_position} of {length} bytes")));
+    }
+    if since.len() != sections.len() || until.len() != sections.len() {
+        return Err(corrupt(format!("segment {name} does not say of each section of which versions it is")));
+    }
+    let section = |((number, since), until): ((u32, u64), u64)| {
+        let kind = SectionKind::from_number(number).ok_or_else(|| unsupported(format!("section {number:x}")))?;
+        let gone = since == 0 && until == 0;
+        let versions = if gone { None } else { Some(version_range(since, until, version)?) };
+        Ok(SectionRef { kind, versions })
+    };
+    let sections = sections.into_iter().zip(since).zip(until).map(section).collect::<Result<_, FormatError>>()?;
+    Ok(SegmentRef { name, end: SegmentEnd { length, filters_position, index_position }, sections, checksum })
+}
+
+fn table_ref(message: TableMessage, version: u64) -> Result<TableRef, FormatError> {
+    let number = id(message.owner)?;
+    let owner = match message.kind {
+        1 => TableOwner::Vertices(LabelId(number)),
+        2 => TableOwner::Edges(EdgeTypeId(number), Direction::Out),
+        3 => TableOwner::Edges(EdgeTypeId(number), Direction::In),
+        4 => TableOwner::Changed(LabelId(number)),
+        other => return Err(unsupported(format!("a table of kind {other}"))),
+    };
+    let fits =
+        message.position.checked_add(message.length).is_some() && message.first_row.checked_add(message.rows).is_some();
+    if message.tail_position > message.length || !fits {
+        return Err(corrupt(format!("table {} contradicts itself", message.name)));
+    }
+    Ok(TableRef {
+        name: message.name,
+        position: message.position,
+        owner,
+        versions: version_range(message.since, message.until, version)?,
+        first_row: message.first_row,
+        rows: message.rows,
+        length: message.length,
+        tail_position: message.tail_position,
+        tail_checksum: message.tail_checksum,
+        checksum: message.checksum,
+    })
+}

@@ -182,6 +182,7 @@ async fn print_degrees(graph: &Graph) -> Result<()> {
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     let hop = Hop { direction: HopDirection::Both, ..Hop::default() };
     for ((id, label), &count) in (0..).zip(&graph.schema().vertex_labels).zip(&graph.manifest().vertex_counts) {
+        let count = count.ordinals;
         let mut random = SplitMix64::new(u64::from(id));
         let drawn = (0..SAMPLE.min(count as usize) as u64).map(|number| match count {
             0..=50_000 => number,

@@ -16,6 +16,7 @@ pub mod path;
 mod predicate;
 mod properties;
 pub mod publish;
+mod rows;
 mod snapshot;
 mod table;
 pub mod traversal;

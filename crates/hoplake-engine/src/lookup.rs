@@ -1,16 +1,32 @@
 //! From user keys to vertices and back.
 
-use std::collections::BTreeMap;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use arrow_array::{ArrayRef, cast::AsArray, types::Int64Type};
 use futures::future::try_join_all;
 use hoplake_format::{
-    FormatError, Key, KeyType, LabelId, TableOwner, VertexId, constants::KEY_COLUMN, keys::find_in_key_block,
-    segment::SectionKind,
+    FormatError, Key, KeyType, LabelId, VertexId, constants::KEY_COLUMN, keys::find_in_key_block, segment::SectionKind,
 };
 use hoplake_storage::{QueryContext, Wave};
 
-use crate::{EngineError, Snapshot};
+use crate::{
+    EngineError, Snapshot,
+    snapshot::{Section, SectionPlace},
+};
+
+/// A block that may hold a key.
+struct Asked<'a> {
+    /// Of the keys asked for.
+    number: usize,
+    place: SectionPlace,
+    section: Section<'a>,
+    block: usize,
+    /// Whether a key in it is gone.
+    gone: bool,
+}
 
 impl Snapshot {
     /// The vertices with these keys, in their order; `None` where there is none. One wave.
@@ -26,31 +42,46 @@ impl Snapshot {
         for (label, key) in keys {
             self.check_key_type(*label, key)?;
         }
-        let kinds: Vec<_> = keys.iter().map(|(label, _)| SectionKind::Keys(*label)).collect();
-        let (sections, wave) = self.sections_of(&kinds, after, context).await?;
-        let places = sections.into_iter().zip(keys).map(|(section, (_, key))| {
-            let section = section?;
-            Some((section, section.block_that_may_hold(key)?))
-        });
-        let places: Vec<_> = places.collect();
-        let requests: Vec<_> = places.iter().flatten().map(|(section, block)| section.request(*block)).collect();
+        let labels: BTreeSet<_> = keys.iter().map(|(label, _)| *label).collect();
+        let parts: BTreeMap<_, _> = labels.into_iter().map(|label| (label, self.key_parts(label))).collect();
+        let wave = self.make_resident(parts.values().flatten().map(|(place, _)| *place), after, context).await?;
+        let mut asked = Vec::new();
+        for (number, (label, key)) in keys.iter().enumerate() {
+            for (place, gone) in &parts[label] {
+                let section = self.section(*place)?;
+                if let Some(block) = section.block_that_may_hold(key) {
+                    asked.push(Asked { number, place: *place, section, block, gone: *gone });
+                }
+            }
+        }
+        let requests: Vec<_> = asked.iter().map(|asked| asked.section.request(asked.block)).collect();
         let (blocks, came) = self.reader().read(wave, &requests, context).await?;
         if came > wave {
-            self.read_whole(kinds);
+            self.read_whole(asked.iter().map(|asked| asked.place));
         }
-        let mut blocks = blocks.into_iter();
-        let mut found = Vec::with_capacity(keys.len());
-        for ((label, key), place) in keys.iter().zip(&places) {
-            let Some((section, _)) = place else {
-                found.push(None);
-                continue;
-            };
-            let block = blocks.next().expect("one payload comes for each request");
+        let mut found = vec![None; keys.len()];
+        let mut decided = vec![false; keys.len()];
+        for (Asked { number, section, gone, .. }, block) in asked.iter().zip(blocks) {
             let failed = EngineError::format(self.reader().store().place(&section.object.name));
-            let ordinal = find_in_key_block(&block, key).map_err(failed)?;
-            found.push(ordinal.and_then(|ordinal| VertexId::new(*label, ordinal)));
+            let (label, key) = &keys[*number];
+            // The newest part that mentions the key decides.
+            if !decided[*number]
+                && let Some(ordinal) = find_in_key_block(&block, key).map_err(failed)?
+            {
+                decided[*number] = true;
+                found[*number] = VertexId::new(*label, ordinal).filter(|_| !gone);
+            }
         }
         Ok((found, came))
+    }
+
+    /// The sections that mention keys of a label, newest first, and whether those they mention are gone. A key that went
+    /// and came back in one part is in both of its sections: that it is there counts.
+    fn key_parts(&self, label: LabelId) -> Vec<(SectionPlace, bool)> {
+        let of = |kind, gone| self.places(kind).iter().map(move |place| (*place, gone));
+        let mut parts: Vec<_> = of(SectionKind::Keys(label), false).chain(of(SectionKind::Gone(label), true)).collect();
+        parts.sort_by_key(|(place, _)| Reverse(place.versions.until));
+        parts
     }
 
     fn check_key_type(&self, label: LabelId, key: &Key) -> Result<(), EngineError> {
@@ -78,9 +109,8 @@ impl Snapshot {
             by_label.entry(vertex.label()).or_default().push(vertex.ordinal());
         }
         let column = [KEY_COLUMN.to_owned()];
-        let reads = by_label
-            .iter()
-            .map(|(label, ordinals)| self.table_rows(TableOwner::Vertices(*label), ordinals, &column, after, context));
+        let reads =
+            by_label.iter().map(|(label, ordinals)| self.vertex_rows(*label, ordinals, &column, after, context));
         let read = try_join_all(reads).await?;
         let wave = read.iter().map(|(_, wave)| *wave).max().unwrap_or(after);
         let mut columns = BTreeMap::new();

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, Schema as ArrowSchema};
-use hoplake_format::{LabelId, TableOwner, VertexId, constants::KEY_COLUMN};
+use hoplake_format::{LabelId, VertexId, constants::KEY_COLUMN};
 use hoplake_storage::{QueryContext, Wave};
 
-use crate::{EngineError, Frontier, Neighbour, Snapshot};
+use crate::{EngineError, Frontier, Neighbour, Snapshot, rows::RowsOf};
 
 impl Snapshot {
     /// The keys (column `~key`) and properties called `names` of vertices of one label, in the order
@@ -27,7 +27,7 @@ impl Snapshot {
         let fields = self.property_fields(names)?;
         let mut columns = vec![KEY_COLUMN.to_owned()];
         columns.extend_from_slice(names);
-        let (batch, wave) = self.table_rows(TableOwner::Vertices(label), ordinals, &columns, after, context).await?;
+        let (batch, wave) = self.vertex_rows(label, ordinals, &columns, after, context).await?;
         let key = batch.column_by_name(KEY_COLUMN).cloned();
         let key_field = self.schema().label(label).map(|label| Field::new(KEY_COLUMN, label.key_type.arrow(), false));
         let mut out_fields: Vec<_> = key_field.into_iter().collect();
@@ -68,7 +68,7 @@ impl Snapshot {
         after: Wave,
         context: &QueryContext,
     ) -> Result<Wave, EngineError> {
-        let touches = labels.iter().map(|label| self.touch_tables(TableOwner::Vertices(*label), after, context));
+        let touches = labels.iter().map(|label| self.touch_vertices(*label, after, context));
         let waves = futures::future::try_join_all(touches).await?;
         Ok(waves.into_iter().max().unwrap_or(after))
     }
@@ -92,7 +92,7 @@ impl Snapshot {
         Ok((batches, waves.into_iter().max().unwrap_or(after)))
     }
 
-    /// Properties called `names` of edges: one batch for each edge type and direction, with the positions
+    /// Properties called `names` of edges: one batch for each edge type, direction and part, with the positions
     /// of its rows among `edges`. Columns are those of `names` that the edge type has. One wave, and one
     /// before it if the tables were not read before.
     ///
@@ -105,23 +105,23 @@ impl Snapshot {
         after: Wave,
         context: &QueryContext,
     ) -> Result<(Vec<(Vec<usize>, RecordBatch)>, Wave), EngineError> {
-        let mut groups: BTreeMap<TableOwner, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
+        let mut groups: BTreeMap<RowsOf, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
         for (index, edge) in edges.iter().enumerate() {
             let known = self.schema().edge_type(edge.edge_type).is_some_and(|edge| !edge.properties.is_empty());
             if known {
-                let group = groups.entry(TableOwner::Edges(edge.edge_type, edge.direction)).or_default();
+                let group = groups.entry(RowsOf::Edges(edge.edge_type, edge.direction, edge.part)).or_default();
                 group.0.push(index);
                 group.1.push(edge.position);
             }
         }
-        let reads = groups.iter().map(|(owner, (_, rows))| self.table_rows(*owner, rows, names, after, context));
+        let reads = groups.iter().map(|(of, (_, rows))| self.rows(*of, rows, names, after, context));
         let (batches, waves): (Vec<_>, Vec<_>) = futures::future::try_join_all(reads).await?.into_iter().unzip();
         let positions = groups.into_values().map(|(positions, _)| positions);
         Ok((positions.zip(batches).collect(), waves.into_iter().max().unwrap_or(after)))
     }
 
-    /// Whether a vertex exists.
+    /// Whether a vertex exists, or did before it was deleted.
     pub fn has_vertex(&self, vertex: VertexId) -> bool {
-        vertex.ordinal() < self.vertex_count(vertex.label())
+        vertex.ordinal() < self.ordinal_count(vertex.label())
     }
 }

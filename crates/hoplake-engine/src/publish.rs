@@ -62,9 +62,7 @@ pub async fn publish(store: &Store, manifest: &Manifest) -> Result<(), EngineErr
 async fn check_objects(store: &Store, manifest: &Manifest) -> Result<(), EngineError> {
     let listed: BTreeMap<_, _> =
         store.list(DATA_FOLDER).await?.into_iter().map(|object| (object.name, object.bytes)).collect();
-    let segments = manifest.segments.iter().map(|segment| (&segment.name, segment.end.length));
-    let mut named = segments.chain(manifest.tables.iter().map(|table| (&table.name, table.length)));
-    match named.find(|(name, length)| listed.get(*name) != Some(length)) {
+    match manifest.objects().into_iter().find(|(name, length)| listed.get(*name) != Some(length)) {
         None => Ok(()),
         Some((name, length)) => Err(EngineError::Conflict(format!(
             "{} of {length} bytes is gone before its version was published, as a vacuum with too short an age does; \
@@ -92,7 +90,10 @@ pub async fn read_version(store: &Store, version: u64) -> Result<Manifest, Engin
 
 #[cfg(test)]
 mod tests {
-    use hoplake_format::{Direction, EdgeTypeId, SegmentRef, segment::SectionKind, segment::SegmentEnd};
+    use hoplake_format::{
+        Change, Direction, EdgeTypeId, SectionRef, SegmentRef, VersionRange,
+        segment::{SectionKind, SegmentEnd},
+    };
 
     use super::*;
 
@@ -103,8 +104,9 @@ mod tests {
         Manifest {
             version,
             created_unix_ms: 0,
-            writer: format!("writer of {name}"),
-            message: String::new(),
+            change: Change { writer: format!("writer of {name}"), ..Change::default() },
+            source_positions: BTreeMap::new(),
+            intents: Vec::new(),
             schema: hoplake_format::Schema::default(),
             vertex_counts: Vec::new(),
             edge_counts: Vec::new(),
@@ -140,7 +142,8 @@ mod tests {
     #[test]
     fn sections_outside_the_schema_are_damage() {
         let mut manifest = naming(1, "data/a");
-        manifest.segments[0].sections = vec![SectionKind::Adjacency(EdgeTypeId(0), Direction::Out)];
+        let kind = SectionKind::Adjacency(EdgeTypeId(0), Direction::Out);
+        manifest.segments[0].sections = vec![SectionRef { kind, versions: Some(VersionRange::of(1)) }];
         assert!(Manifest::decode(&manifest.encode()).is_err());
     }
 }

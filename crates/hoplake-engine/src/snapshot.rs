@@ -5,6 +5,7 @@
 //! hint names. Only if the hint is stale or lost does it take more.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeSet, HashMap},
     sync::atomic::AtomicBool,
 };
@@ -12,10 +13,10 @@ use std::{
 use bytes::Bytes;
 use futures::future::{try_join, try_join_all};
 use hoplake_format::{
-    Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SegmentRef, TableRef,
+    Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SectionRef, SegmentRef, TableRef, VersionRange,
     constants::{HINT_NAME, MANIFEST_FOLDER, manifest_name, manifest_version},
     filter::KeyFilter,
-    segment::{SectionIndex, SectionKind, SegmentEnd, decode_segment_index},
+    segment::{SectionIndex, SectionKind, SegmentEnd, decode_segment_index, hash_of_source},
 };
 use hoplake_storage::{BlockRequest, Check, Cost, Object, ObjectInfo, QueryContext, ReadSettings, Reader, Wave};
 use tokio::sync::OnceCell;
@@ -46,7 +47,8 @@ pub struct Snapshot {
     manifest: Manifest,
     reader: Reader,
     segments: Vec<Segment>,
-    sections: HashMap<SectionKind, SectionPlace>,
+    /// The sections of each kind, the newest part's first.
+    sections: HashMap<SectionKind, Vec<SectionPlace>>,
     pub(crate) tables: Vec<Table>,
     open_cost: Cost,
 }
@@ -75,11 +77,12 @@ struct SegmentIndexes {
     filters: Vec<Vec<KeyFilter>>,
 }
 
-/// Where a section is: which segment, and which of its sections.
-#[derive(Debug, Clone, Copy)]
-struct SectionPlace {
+/// Where a section is: which segment, and which of its sections; and whose changes it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SectionPlace {
     segment: usize,
     section: usize,
+    pub(crate) versions: VersionRange,
 }
 
 /// A section whose index is resident.
@@ -101,6 +104,13 @@ impl<'a> Section<'a> {
         let block = self.index.block_of_key(key)?;
         let filter = self.index.filter_of_block(block).and_then(|filter| self.filters.get(filter));
         filter.is_none_or(|filter| filter.may_contain(key.hash())).then_some(block)
+    }
+
+    /// Whether the section may have a list of `source`; `false` is certain.
+    pub(crate) fn may_have_source(&self, source: u64) -> bool {
+        let blocks = self.index.blocks_of_source(source);
+        let filter = self.index.filter_of_block(blocks.start).and_then(|filter| self.filters.get(filter));
+        !blocks.is_empty() && filter.is_none_or(|filter| filter.may_contain(hash_of_source(source)))
     }
 }
 
@@ -134,13 +144,19 @@ impl Snapshot {
     }
 
     fn assemble(manifest: Manifest, reader: Reader) -> Result<Self, EngineError> {
-        let mut sections = HashMap::new();
+        let mut sections: HashMap<SectionKind, Vec<SectionPlace>> = HashMap::new();
         for (segment, reference) in manifest.segments.iter().enumerate() {
-            for (section, kind) in reference.sections.iter().enumerate() {
-                if sections.insert(*kind, SectionPlace { segment, section }).is_some() {
-                    let source = FormatError::corrupt("manifest", format!("{kind:?} is there twice"));
-                    return Err(EngineError::Format { place: reader.store().url().to_owned(), source });
-                }
+            for (section, SectionRef { kind, versions }) in reference.sections.iter().enumerate() {
+                let Some(versions) = *versions else { continue };
+                sections.entry(*kind).or_default().push(SectionPlace { segment, section, versions });
+            }
+        }
+        for (kind, places) in &mut sections {
+            places.sort_unstable_by_key(|place| Reverse(place.versions.until));
+            if let Some(pair) = places.windows(2).find(|pair| pair[1].versions.until >= pair[0].versions.since) {
+                let why = format!("{kind:?} is there twice, of {:?} and {:?}", pair[1].versions, pair[0].versions);
+                let source = FormatError::corrupt("manifest", why);
+                return Err(EngineError::Format { place: reader.store().url().to_owned(), source });
             }
         }
         let segment = |reference: &SegmentRef| Segment {
@@ -175,22 +191,44 @@ impl Snapshot {
         self.open_cost
     }
 
-    /// How many vertices a label has.
-    pub fn vertex_count(&self, label: LabelId) -> u64 {
-        self.manifest.vertex_counts.get(usize::from(label.0)).copied().unwrap_or(0)
+    /// How many ordinals of a label were given out: all its vertices have lower ones.
+    pub fn ordinal_count(&self, label: LabelId) -> u64 {
+        self.manifest.vertex_counts.get(usize::from(label.0)).map_or(0, |count| count.ordinals)
     }
 
-    /// The section of this kind, with its index; `None` if the graph has none. Reads the index if it
-    /// did not come with the open, and says in which wave it came.
-    pub(crate) async fn section(
+    /// The sections of a kind, the newest part's first.
+    pub(crate) fn places(&self, kind: SectionKind) -> &[SectionPlace] {
+        self.sections.get(&kind).map_or(&[], Vec::as_slice)
+    }
+
+    /// The segment of a section, and which of its sections it is.
+    pub(crate) fn segment_of(&self, place: SectionPlace) -> (&Segment, usize) {
+        (&self.segments[place.segment], place.section)
+    }
+
+    /// A section whose index is resident; see [`Self::make_resident`].
+    pub(crate) fn section(&self, place: SectionPlace) -> Result<Section<'_>, EngineError> {
+        let segment = &self.segments[place.segment];
+        let missing = || EngineError::Invalid(format!("the index of {} is not resident", segment.reference.name));
+        Ok(segment.index.get().ok_or_else(missing)?.section(place.section, &segment.object))
+    }
+
+    /// Reads those indexes of sections that did not come with the open, all in one wave, and returns it.
+    /// Usually all did, and nothing waits.
+    pub(crate) async fn make_resident(
         &self,
-        kind: SectionKind,
+        places: impl IntoIterator<Item = SectionPlace>,
         after: Wave,
         context: &QueryContext,
-    ) -> Result<Option<(Section<'_>, Wave)>, EngineError> {
-        let Some(place) = self.sections.get(&kind) else { return Ok(None) };
-        let segment = &self.segments[place.segment];
-        let mut wave = if segment.index.initialized() { after } else { after.next() };
+    ) -> Result<Wave, EngineError> {
+        let absent = |place: SectionPlace| !self.segments[place.segment].index.initialized();
+        let absent: BTreeSet<_> = places.into_iter().filter(|it| absent(*it)).map(|place| place.segment).collect();
+        let reads = absent.into_iter().map(|segment| self.read_index(&self.segments[segment], after, context));
+        Ok(try_join_all(reads).await?.into_iter().max().unwrap_or(after))
+    }
+
+    async fn read_index(&self, segment: &Segment, after: Wave, context: &QueryContext) -> Result<Wave, EngineError> {
+        let mut wave = after.next();
         let read = async {
             let end = &segment.reference.end;
             let tail =
@@ -199,36 +237,18 @@ impl Snapshot {
             wave = came;
             decode_tail(&segment.reference, &tail[0], self.reader.store().url())
         };
-        let indexes = segment.index.get_or_try_init(|| read).await?;
-        Ok(Some((indexes.section(place.section, &segment.object), wave)))
+        segment.index.get_or_try_init(|| read).await?;
+        Ok(wave)
     }
 
-    /// The sections of these kinds, as [`Self::section`] has them. Indexes that are not resident are read
-    /// together, in one wave; usually all are, and nothing waits.
-    pub(crate) async fn sections_of(
-        &self,
-        kinds: &[SectionKind],
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<Option<Section<'_>>>, Wave), EngineError> {
-        let resident = |kind: &SectionKind| self.resident_section(*kind).is_some() || !self.sections.contains_key(kind);
-        if kinds.iter().all(resident) {
-            return Ok((kinds.iter().map(|kind| self.resident_section(*kind)).collect(), after));
-        }
-        let read = try_join_all(kinds.iter().map(|kind| self.section(*kind, after, context))).await?;
-        let wave = read.iter().flatten().map(|(_, wave)| *wave).max().unwrap_or(after);
-        Ok((read.into_iter().map(|section| section.map(|(section, _)| section)).collect(), wave))
-    }
-
-    /// The indexes of all sections.
+    /// All sections and their indexes, with the versions whose changes they hold.
     ///
     /// # Errors
-    /// The store's, if some did not come with the open.
-    pub async fn section_indexes(&self) -> Result<Vec<&SectionIndex>, EngineError> {
-        let context = QueryContext::new();
-        let loads = self.sections.keys().map(|kind| self.section(*kind, Wave(0), &context));
-        let sections = try_join_all(loads).await?;
-        Ok(sections.into_iter().flatten().map(|(section, _)| section.index).collect())
+    /// The store's, if some indexes did not come with the open.
+    pub async fn section_indexes(&self) -> Result<Vec<(VersionRange, &SectionIndex)>, EngineError> {
+        let places = || self.sections.values().flatten().copied();
+        self.make_resident(places(), Wave(0), &QueryContext::new()).await?;
+        places().map(|place| Ok((place.versions, self.section(place)?.index))).collect()
     }
 
     /// The labels that a hop can reach from vertices of these labels.
@@ -240,18 +260,6 @@ impl Snapshot {
             }
         }
         reached.into_iter().collect()
-    }
-
-    /// The sections that a hop along `edge_type` in `direction` reads, if their index is resident.
-    pub(crate) fn resident_section(&self, kind: SectionKind) -> Option<Section<'_>> {
-        let place = self.sections.get(&kind)?;
-        let segment = &self.segments[place.segment];
-        Some(segment.index.get()?.section(place.section, &segment.object))
-    }
-
-    /// The segment that has a section, and which of its sections it is.
-    pub(crate) fn segment_of(&self, kind: SectionKind) -> Option<(&Segment, usize)> {
-        self.sections.get(&kind).map(|place| (&self.segments[place.segment], place.section))
     }
 
     /// The edge types with this label, or all, that leave (or reach) a vertex label, with the
@@ -366,8 +374,8 @@ async fn read_tails(
 fn decode_tail(reference: &SegmentRef, tail: &Bytes, url: &str) -> Result<SegmentIndexes, EngineError> {
     let place = || format!("{url}/{}", reference.name);
     let sections = decode_segment_index(tail, &reference.end).map_err(EngineError::format(place()))?;
-    let kinds: Vec<_> = sections.iter().map(|section| section.kind).collect();
-    if kinds != reference.sections {
+    let named = reference.sections.iter().map(|section| section.kind);
+    if !sections.iter().map(|section| section.kind).eq(named) {
         let why = "its sections are not those that the manifest names";
         return Err(EngineError::format(place())(FormatError::corrupt("segment index", why)));
     }

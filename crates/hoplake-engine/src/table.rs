@@ -7,11 +7,13 @@
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow_cast::cast;
 use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
 use arrow_select::{concat::concat_batches, take::take_record_batch};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::{Buf, Bytes};
+use futures::future::try_join_all;
 use hoplake_format::{FormatError, TableOwner, TableRef, constants::PAGE_CHECKSUMS_ENTRY};
 use hoplake_storage::{BlockRequest, Check, Object, QueryContext, Wave};
 use parquet::{
@@ -62,6 +64,11 @@ impl Table {
         Self { reference, object, layout: OnceCell::new() }
     }
 
+    /// Where in its object a range of the table is.
+    fn range(&self, within: Range<u64>) -> Range<u64> {
+        self.reference.position + within.start..self.reference.position + within.end
+    }
+
     fn rows(&self) -> Range<u64> {
         self.reference.first_row..self.reference.first_row + self.reference.rows
     }
@@ -76,7 +83,7 @@ impl Table {
         let read = async {
             let TableRef { name, tail_position, length, tail_checksum, .. } = &self.reference;
             let check = Check::Known(*tail_checksum);
-            let tail = BlockRequest { object: &self.object, range: *tail_position..*length, check };
+            let tail = BlockRequest { object: &self.object, range: self.range(*tail_position..*length), check };
             let (tail, came) = snapshot.reader().read(after, &[tail], context).await?;
             wave = came;
             Layout::parse(&tail[0], &self.reference, &snapshot.reader().store().place(name))
@@ -170,75 +177,81 @@ struct TableRead<'a> {
 }
 
 impl Snapshot {
-    /// Starts to read the ends of the tables of `owner`, so that a later read of cells takes one wave.
+    /// Starts to read the ends of the tables of `owner`, in all parts, so that a later read of cells takes one wave.
     pub(crate) async fn touch_tables(
         &self,
         owner: TableOwner,
         after: Wave,
         context: &QueryContext,
     ) -> Result<Wave, EngineError> {
-        let tables = self.tables_of(owner);
-        let layouts = tables.map(|table| table.layout(self, after, context));
-        let layouts = futures::future::try_join_all(layouts).await?;
+        let tables = self.tables.iter().filter(|table| table.reference.owner == owner);
+        let layouts = try_join_all(tables.map(|table| table.layout(self, after, context))).await?;
         Ok(layouts.into_iter().map(|(_, wave)| wave).max().unwrap_or(after))
     }
 
-    fn tables_of(&self, owner: TableOwner) -> impl Iterator<Item = &Table> {
-        self.tables.iter().filter(move |table| table.reference.owner == owner)
-    }
-
-    /// The cells of `rows` (any order, repeats allowed) in `columns`, in the order of both.
-    /// A column that the owner does not have is left out.
-    pub(crate) async fn table_rows(
+    /// The cells of `rows` (any order, repeats allowed) of the tables `chosen` of one owner, in the order of the rows,
+    /// with these fields: a column that a table does not have, since its part is older, is null, and one of an older
+    /// type is converted.
+    pub(crate) async fn cells(
         &self,
-        owner: TableOwner,
+        chosen: &[&Table],
         rows: &[u64],
-        columns: &[String],
+        fields: &[Field],
         after: Wave,
         context: &QueryContext,
     ) -> Result<(RecordBatch, Wave), EngineError> {
         let mut sorted = rows.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
-        let ready = self.touch_tables(owner, after, context).await?;
         let mut reads = Vec::new();
-        for table in self.tables_of(owner) {
+        let layouts = try_join_all(chosen.iter().map(|table| table.layout(self, after, context))).await?;
+        let ready = layouts.iter().map(|(_, wave)| *wave).max().unwrap_or(after);
+        for (table, (layout, _)) in chosen.iter().zip(&layouts) {
             let bounds = table.rows();
             let from = sorted.partition_point(|row| *row < bounds.start);
             let to = sorted.partition_point(|row| *row < bounds.end);
             if from < to {
                 let rows = sorted[from..to].iter().map(|row| row - bounds.start).collect();
-                let (layout, _) = table.layout(self, ready, context).await?;
-                reads.push(TableRead::new(table, layout, rows, columns));
+                reads.push((TableRead::new(table, layout, rows, fields), bounds.start));
             }
         }
-        let requests: Vec<_> = reads.iter().flat_map(TableRead::requests).collect();
+        // By row: parts may be in any order in the manifest.
+        reads.sort_by_key(|(_, first_row)| *first_row);
+        let requests: Vec<_> = reads.iter().flat_map(|(read, _)| read.requests()).collect();
         let (pages, wave) = self.reader().read(ready, &requests, context).await?;
         let mut pages = pages.into_iter();
+        let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
         let mut batches = Vec::new();
-        for read in &reads {
+        for (read, _) in &reads {
             let pages = read.pages.iter().map(|page| page.range.start).zip(pages.by_ref()).collect();
             let place = self.reader().store().place(&read.table.reference.name);
-            batches.push(read.decode(pages).map_err(EngineError::table(place))?);
+            let batch = read.decode(pages).map_err(EngineError::table(place))?;
+            batches.push(conform(&batch, &schema)?);
         }
-        let batch = match batches.first() {
-            Some(first) => concat_batches(&first.schema(), &batches)?,
-            None => RecordBatch::new_empty(Arc::new(ArrowSchema::new(Vec::<Field>::new()))),
-        };
+        let batch = concat_batches(&schema, &batches)?;
         if batch.num_rows() != sorted.len() {
-            let missing =
-                format!("{} of {} rows of {owner:?} are in no table", sorted.len() - batch.num_rows(), sorted.len());
-            return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("manifest", missing)));
+            let missing = sorted.len() - batch.num_rows();
+            let why = format!("{missing} of {} rows are in no table of {:?}", sorted.len(), chosen.first());
+            return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("manifest", why)));
         }
-        Ok((arrange(batch, &sorted, rows, columns)?, wave))
+        Ok((arrange(batch, &sorted, rows)?, wave))
     }
 }
 
-/// Puts rows back into the order they were asked in, and columns likewise.
-fn arrange(batch: RecordBatch, sorted: &[u64], rows: &[u64], columns: &[String]) -> Result<RecordBatch, ArrowError> {
-    let schema = batch.schema();
-    let order: Vec<_> = columns.iter().filter_map(|column| schema.index_of(column).ok()).collect();
-    let batch = batch.project(&order)?;
+/// The columns of a schema: those of the batch, converted if need be, or nulls.
+fn conform(batch: &RecordBatch, schema: &Arc<ArrowSchema>) -> Result<RecordBatch, ArrowError> {
+    let column = |field: &Arc<Field>| match batch.column_by_name(field.name()) {
+        Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),
+        Some(column) => cast(column, field.data_type()),
+        None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+    };
+    let columns = schema.fields().iter().map(column).collect::<Result<_, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+}
+
+/// Puts rows back into the order they were asked in.
+fn arrange(batch: RecordBatch, sorted: &[u64], rows: &[u64]) -> Result<RecordBatch, ArrowError> {
     if sorted == rows {
         return Ok(batch);
     }
@@ -252,19 +265,19 @@ fn arrange(batch: RecordBatch, sorted: &[u64], rows: &[u64], columns: &[String])
 }
 
 impl<'a> TableRead<'a> {
-    fn new(table: &'a Table, layout: &'a Layout, rows: Vec<u64>, columns: &[String]) -> Self {
+    fn new(table: &'a Table, layout: &'a Layout, rows: Vec<u64>, fields: &[Field]) -> Self {
         let schema = layout.metadata.parquet_schema();
-        let wanted = |leaf: &usize| columns.iter().any(|column| *column == schema.get_column_root(*leaf).name());
+        let wanted = |leaf: &usize| fields.iter().any(|field| field.name() == schema.get_column_root(*leaf).name());
         let leaves: Vec<_> = (0..schema.num_columns()).filter(wanted).collect();
         let pages = layout.pages_of(&rows, &leaves);
         Self { table, layout, rows, mask: ProjectionMask::leaves(schema, leaves), pages }
     }
 
     fn requests(&self) -> impl Iterator<Item = BlockRequest<'a>> {
-        let object = &self.table.object;
+        let table = self.table;
         self.pages.iter().map(move |page| BlockRequest {
-            object,
-            range: page.range.clone(),
+            object: &table.object,
+            range: table.range(page.range.clone()),
             check: Check::Known(page.checksum),
         })
     }

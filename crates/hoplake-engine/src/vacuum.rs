@@ -36,8 +36,7 @@ pub async fn vacuum(store: &Store, older_than_unix_ms: i64) -> Result<Vacuumed, 
     let mut named = HashSet::new();
     for version in versions {
         let manifest = publish::read_version(store, version).await?;
-        named.extend(manifest.segments.into_iter().map(|segment| segment.name));
-        named.extend(manifest.tables.into_iter().map(|table| table.name));
+        named.extend(manifest.objects().into_keys().map(str::to_owned));
     }
     let garbage = objects.into_iter().filter(|object| {
         let fenced = data_base_version(&object.name).is_some_and(|base| base < newest);

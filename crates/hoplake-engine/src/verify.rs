@@ -4,11 +4,11 @@
 //! are checked one by one, to name the first that is damaged. Then every block is decoded, and what it
 //! says is held against the index, the schema and the counts.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use crate::{EngineError, Snapshot};
 use hoplake_format::{
-    FormatError, KeyType, SegmentRef, TableRef,
+    FormatError, Key, KeyType, SegmentRef, TableRef,
     adjacency::{Block, Lists},
     checksum::{ObjectSeed, open_block},
     keys::decode_key_block,
@@ -44,16 +44,16 @@ impl Snapshot {
             self.verify_table(table, &mut verified).await?;
             progress(verified.bytes);
         }
-        self.section_indexes().await?;
-        self.verify_counts()?;
+        self.verify_counts().await?;
+        verified.objects = self.manifest().objects().len() as u64;
         Ok(verified)
     }
 
-    async fn checksum_of(&self, name: &str, length: u64) -> Result<u32, EngineError> {
+    async fn checksum_of(&self, name: &str, range: Range<u64>) -> Result<u32, EngineError> {
         let mut checksum = 0;
-        let mut position = 0;
-        while position < length {
-            let end = length.min(position + PIECE_BYTES);
+        let mut position = range.start;
+        while position < range.end {
+            let end = range.end.min(position + PIECE_BYTES);
             let piece = self.reader().store().get_range(name, position..end).await?;
             checksum = crc32c::crc32c_append(checksum, &piece);
             position = end;
@@ -64,7 +64,7 @@ impl Snapshot {
     async fn verify_segment(&self, segment: &SegmentRef, verified: &mut Verified) -> Result<(), EngineError> {
         let store = self.reader().store();
         let place = store.place(&segment.name);
-        let found = self.checksum_of(&segment.name, segment.end.length).await?;
+        let found = self.checksum_of(&segment.name, 0..segment.end.length).await?;
         let tail = store.get_range(&segment.name, segment.end.filters_position..segment.end.length).await?;
         let sections = decode_segment_index(&tail, &segment.end).map_err(EngineError::format(&place))?;
         for section in &sections {
@@ -77,7 +77,6 @@ impl Snapshot {
             );
             return Err(EngineError::format(place)(FormatError::corrupt("segment", why)));
         }
-        verified.objects += 1;
         verified.bytes += segment.end.length;
         Ok(())
     }
@@ -118,27 +117,33 @@ impl Snapshot {
 
     async fn verify_table(&self, table: &TableRef, verified: &mut Verified) -> Result<(), EngineError> {
         let place = self.reader().store().place(&table.name);
-        let found = self.checksum_of(&table.name, table.length).await?;
+        let found = self.checksum_of(&table.name, table.position..table.position + table.length).await?;
         if found != table.checksum {
             let why = format!("it fails its checksum (expected {:08x}, found {found:08x})", table.checksum);
             return Err(EngineError::format(place)(FormatError::corrupt("table", why)));
         }
-        verified.objects += 1;
         verified.bytes += table.length;
         Ok(())
     }
 
     /// The counts of the manifest against those of the sections.
-    fn verify_counts(&self) -> Result<(), EngineError> {
+    async fn verify_counts(&self) -> Result<(), EngineError> {
         let manifest = self.manifest();
-        for kind in manifest.segments.iter().flat_map(|segment| &segment.sections) {
+        let mut items: BTreeMap<SectionKind, u64> = BTreeMap::new();
+        for (_, index) in self.section_indexes().await? {
+            *items.entry(index.kind).or_default() += index.items;
+        }
+        for (kind, found) in items {
             let expected = match kind {
-                SectionKind::Keys(label) => manifest.vertex_counts.get(usize::from(label.0)),
-                SectionKind::Adjacency(edge_type, _) => manifest.edge_counts.get(usize::from(edge_type.0)),
+                SectionKind::Keys(label) => {
+                    manifest.vertex_counts.get(usize::from(label.0)).map(|count| count.ordinals)
+                }
+                SectionKind::Gone(label) => manifest.vertex_counts.get(usize::from(label.0)).map(|count| count.gone),
+                SectionKind::Adjacency(edge_type, _) => manifest.edge_counts.get(usize::from(edge_type.0)).copied(),
+                SectionKind::Removed(..) | SectionKind::Rows(_) => continue,
             };
-            let found = self.resident_section(*kind).map(|section| section.index.items);
-            if expected.copied() != found {
-                let why = format!("{kind:?} holds {found:?} items and the manifest says {expected:?}");
+            if expected != Some(found) {
+                let why = format!("{kind:?} holds {found} items and the manifest says {expected:?}");
                 return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("manifest", why)));
             }
         }
@@ -162,23 +167,38 @@ impl<'a> SectionChecker<'a> {
     fn check(&mut self, number: usize, first_item: u64, payload: &[u8]) -> Result<u64, FormatError> {
         let wrong = |why: String| Err(FormatError::corrupt("block", why));
         match (self.section.kind, &self.section.firsts) {
-            (SectionKind::Keys(label), BlockFirsts::Int64Keys(_) | BlockFirsts::StringKeys(_)) => {
+            (
+                SectionKind::Keys(label) | SectionKind::Gone(label),
+                BlockFirsts::Int64Keys(_) | BlockFirsts::StringKeys(_),
+            ) => {
                 let key_type = self.snapshot.schema().label(label).map_or(KeyType::Int64, |label| label.key_type);
                 let entries = decode_key_block(payload, key_type)?;
-                let count = self.snapshot.vertex_count(label);
+                let count = self.snapshot.ordinal_count(label);
                 match entries.iter().find(|(_, ordinal)| *ordinal >= count) {
                     Some((key, ordinal)) => wrong(format!("key {key} stands for vertex {ordinal} of {count}")),
                     None => Ok(entries.len() as u64),
                 }
             }
-            (SectionKind::Adjacency(edge_type, direction), BlockFirsts::Sources(firsts)) => {
+            (SectionKind::Rows(label), BlockFirsts::Int64Keys(_)) => {
+                let entries = decode_key_block(payload, KeyType::Int64)?;
+                let count = self.snapshot.ordinal_count(label);
+                let outside = |key: &Key| !matches!(key, Key::Int64(ordinal) if (0..count as i64).contains(ordinal));
+                match entries.iter().find(|(key, _)| outside(key)) {
+                    Some((key, row)) => wrong(format!("row {row} is of vertex {key} of {count}")),
+                    None => Ok(entries.len() as u64),
+                }
+            }
+            (
+                SectionKind::Adjacency(edge_type, direction) | SectionKind::Removed(edge_type, direction),
+                BlockFirsts::Sources(firsts),
+            ) => {
                 let block = Block::parse(payload)?;
                 if (block.first_source(), block.first_edge()) != (firsts[number], first_item) {
                     return wrong(format!("it begins at source {}, edge {}", block.first_source(), block.first_edge()));
                 }
                 block.decode_all(&mut self.lists)?;
                 let far = self.snapshot.schema().edge_type(edge_type).map(|edge| edge.far(direction));
-                let count = far.map_or(0, |far| self.snapshot.vertex_count(far));
+                let count = far.map_or(0, |far| self.snapshot.ordinal_count(far));
                 match self.lists.targets.iter().find(|target| **target >= count) {
                     Some(target) => wrong(format!("it leads to vertex {target} of {count}")),
                     None => Ok(block.edges_len() as u64),

@@ -6,16 +6,19 @@
 
 use std::{ops::Range, sync::atomic::Ordering::Relaxed};
 
-use hoplake_format::segment::{SectionIndex, SectionKind};
+use hoplake_format::segment::SectionIndex;
 use hoplake_storage::{BlockRequest, Check};
 
-use crate::{Snapshot, snapshot::Segment};
+use crate::{
+    Snapshot,
+    snapshot::{SectionPlace, Segment},
+};
 
 impl Snapshot {
     /// Starts to read the rest of what a query has just read from, if it is small.
-    pub(crate) fn read_whole(&self, kinds: impl IntoIterator<Item = SectionKind>) {
+    pub(crate) fn read_whole(&self, places: impl IntoIterator<Item = SectionPlace>) {
         let bytes_max = self.reader().whole_bytes_max();
-        for (segment, section) in kinds.into_iter().filter_map(|kind| self.segment_of(kind)) {
+        for (segment, section) in places.into_iter().map(|place| self.segment_of(place)) {
             let Some(sections) = segment.sections() else { continue };
             if sections.iter().map(bytes).sum::<u64>() <= bytes_max {
                 self.read_rest(segment, 0..sections.len());

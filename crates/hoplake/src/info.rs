@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hoplake_engine::Snapshot;
-use hoplake_format::{TableOwner, segment::SectionKind};
+use hoplake_format::{TableOwner, VersionRange, VertexCount, segment::SectionKind};
 
 use crate::Error;
 
@@ -12,6 +12,8 @@ use crate::Error;
 pub struct SectionSize {
     /// What it holds.
     pub kind: SectionKind,
+    /// The versions whose changes it holds.
+    pub versions: VersionRange,
     /// Keys or edges.
     pub items: u64,
     /// Blocks.
@@ -46,23 +48,24 @@ impl GraphInfo {
             .section_indexes()
             .await?
             .into_iter()
-            .map(|index| SectionSize {
+            .map(|(versions, index)| SectionSize {
                 kind: index.kind,
+                versions,
                 items: index.items,
                 blocks: index.block_count() as u64,
                 bytes: index.positions[index.block_count()] - index.positions[0],
             })
             .collect();
-        sections.sort_unstable_by_key(|section| section.kind);
+        sections.sort_unstable_by_key(|section| (section.kind, section.versions));
         let ends = manifest.segments.iter().map(|segment| &segment.end);
         let tables = manifest.tables.iter().map(|table| (table.owner, table.length));
         Ok(Self {
             version: manifest.version,
-            vertices: manifest.vertex_counts.iter().sum(),
+            vertices: manifest.vertex_counts.iter().map(VertexCount::live).sum(),
             edges: manifest.edge_counts.iter().sum(),
             sections,
-            index_bytes: ends.clone().map(|end| end.length - end.filters_position).sum(),
-            total_bytes: ends.map(|end| end.length).chain(tables.clone().map(|(_, bytes)| bytes)).sum(),
+            index_bytes: ends.map(|end| end.length - end.filters_position).sum(),
+            total_bytes: manifest.objects().values().sum(),
             tables: tables.collect(),
         })
     }

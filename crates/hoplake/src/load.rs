@@ -1,13 +1,14 @@
 //! Loading a graph into a store.
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use hoplake_engine::{publish, vacuum};
-use hoplake_format::Manifest;
+use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, VertexCount};
 use hoplake_ingest::{
     BadRows,
     build::{self, BuildSettings},
@@ -157,10 +158,11 @@ pub async fn load_with(
     let manifest = Manifest {
         version: base_version + 1,
         created_unix_ms: now.as_millis() as u64,
-        writer: writer.clone(),
-        message,
+        change: Change { kind: ChangeKind::Load, writer: writer.clone(), message, counts: ChangeCounts::default() },
+        source_positions: BTreeMap::new(),
+        intents: Vec::new(),
         schema: level.schema,
-        vertex_counts: level.vertex_counts,
+        vertex_counts: level.vertex_counts.iter().map(|&ordinals| VertexCount { ordinals, gone: 0 }).collect(),
         edge_counts: level.edge_counts,
         degrees: level.degrees,
         segments: level.segments,
@@ -176,13 +178,12 @@ pub async fn load_with(
     // Loads that started from an older version can no longer publish: their leftovers are garbage.
     let _ = vacuum::vacuum(&store, i64::MIN).await;
     let edges: u64 = manifest.edge_counts.iter().sum();
-    let segments = manifest.segments.iter().map(|segment| segment.end.length);
     Ok(LoadReport {
         version: manifest.version,
-        vertices: manifest.vertex_counts.iter().sum(),
+        vertices: manifest.vertex_counts.iter().map(VertexCount::live).sum(),
         edges,
         bad_rows,
-        bytes: segments.chain(manifest.tables.iter().map(|table| table.length)).sum(),
+        bytes: manifest.objects().values().sum(),
         bytes_per_directed_edge: if edges == 0 { 0.0 } else { level.adjacency_bytes as f64 / (2 * edges) as f64 },
         time: begun.elapsed(),
     })

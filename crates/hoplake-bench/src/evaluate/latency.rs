@@ -122,7 +122,7 @@ pub async fn persons(graph: &Graph, count: usize) -> Result<Vec<Source>> {
 
 /// Vertices drawn evenly among all, or among those of one label.
 async fn sources(graph: &Graph, label: Option<LabelId>, count: usize, random: &mut SplitMix64) -> Result<Vec<Source>> {
-    let counts = &graph.manifest().vertex_counts;
+    let counts: Vec<u64> = graph.manifest().vertex_counts.iter().map(|count| count.ordinals).collect();
     let all: u64 = label.map_or_else(|| counts.iter().sum(), |label| counts[usize::from(label.0)]);
     let mut vertices = Vec::with_capacity(count);
     while vertices.len() < count {

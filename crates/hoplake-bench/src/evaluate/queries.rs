@@ -96,7 +96,7 @@ async fn cases_from(graph: &Graph, truth: Option<&snb::Truth>, seed: u64) -> Res
 /// Keys of vertices of a label, drawn evenly.
 async fn drawn(graph: &Graph, label: &str, count: usize, random: &mut SplitMix64) -> Result<Vec<String>> {
     let id = graph.schema().label_id(label).context("the label was just found")?;
-    let vertices = graph.manifest().vertex_counts[usize::from(id.0)];
+    let vertices = graph.manifest().vertex_counts[usize::from(id.0)].ordinals;
     ensure!(vertices > 0, "the graph has no {label}");
     let vertex = |_| VertexId::new(id, random.below(vertices)).context("ordinals fit");
     let vertices = (0..count).map(vertex).collect::<Result<Vec<_>>>()?;

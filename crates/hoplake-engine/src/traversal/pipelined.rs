@@ -86,10 +86,7 @@ async fn steps(
         waiting.push_back(Step { depth, frontier, plan });
         return Ok(());
     }
-    for task in plan.tasks {
-        let plan = Plan { tasks: vec![task], ready: plan.ready };
-        waiting.push_back(Step { depth, frontier: frontier.clone(), plan });
-    }
+    waiting.extend(plan.pieces().map(|plan| Step { depth, frontier: frontier.clone(), plan }));
     Ok(())
 }
 
@@ -102,7 +99,7 @@ async fn expand(
     let hop = &traversal.hops[step.depth];
     let (edges, wave) = if hop.predicates.is_empty() {
         let mut sink = EdgeSink { edges: Vec::new() };
-        let wave = snapshot.run_part(&step.frontier, &step.plan.tasks, &mut sink, step.plan.ready, context).await?;
+        let wave = snapshot.run_part(&step.frontier, &step.plan, &mut sink, context).await?;
         (sink.edges, wave)
     } else {
         snapshot.neighbours(&step.frontier, hop, step.plan.ready, context).await?

@@ -141,7 +141,7 @@ async fn read_ahead(
 ) -> Result<(), EngineError> {
     let frontier: Frontier = vertices.into_iter().collect();
     let plan = snapshot.plan_hop(&frontier, &traversal.hops[hop], Wave(0), context).await?;
-    let requests = snapshot.requests(&plan.tasks)?;
+    let requests = snapshot.requests(plan.all_tasks())?;
     Ok(snapshot.reader().read_ahead(Wave(0), &requests, context).await?)
 }
 

@@ -3,6 +3,7 @@
 use hoplake_format::{
     DegreeSummary, Direction, EdgeTypeId,
     adjacency::{BlockEncoder, EncodedBlock},
+    segment::SectionKind,
 };
 
 use super::objects::SegmentWriter;
@@ -26,7 +27,7 @@ impl<'a> AdjacencyWriter<'a> {
         direction: Direction,
         block_bytes: usize,
     ) -> Result<Self, IngestError> {
-        segment.builder.begin_adjacency(edge_type, direction)?;
+        segment.builder.begin_lists(SectionKind::Adjacency(edge_type, direction))?;
         Ok(Self {
             segment,
             encoder: BlockEncoder::new(block_bytes)?,

@@ -1,6 +1,6 @@
 //! Writes key sections from sorted keys.
 
-use hoplake_format::{Key, KeyType, LabelId, keys::encode_key_block};
+use hoplake_format::{Key, KeyType, LabelId, keys::encode_key_block, segment::SectionKind};
 
 use super::objects::SegmentWriter;
 use crate::IngestError;
@@ -17,7 +17,7 @@ pub(crate) struct KeyWriter<'a> {
 
 impl<'a> KeyWriter<'a> {
     pub(crate) fn new(segment: &'a mut SegmentWriter, label: LabelId, key_type: KeyType) -> Result<Self, IngestError> {
-        segment.builder.begin_keys(label, key_type)?;
+        segment.builder.begin_keys(SectionKind::Keys(label), key_type)?;
         Ok(Self { segment, block: Vec::new(), block_bytes: 0 })
     }
 

@@ -355,7 +355,7 @@ impl Build<'_> {
 fn section_bytes(section: &SectionIndex) -> u64 {
     match section.kind {
         SectionKind::Adjacency(..) => section.positions[section.block_count()] - section.positions[0],
-        SectionKind::Keys(_) => 0,
+        _ => 0,
     }
 }
 

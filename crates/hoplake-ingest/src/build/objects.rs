@@ -6,7 +6,7 @@ use std::{
 };
 
 use hoplake_format::{
-    SegmentRef,
+    SectionRef, SegmentRef, VersionRange,
     constants::data_name,
     segment::{SectionIndex, SegmentBuilder},
 };
@@ -35,6 +35,11 @@ impl Objects {
     }
 
     /// A name that no other object of the graph has or will have.
+    /// The version that these objects become part of: the one after their base.
+    pub(crate) fn versions(&self) -> VersionRange {
+        VersionRange::of(self.base_version + 1)
+    }
+
     pub(crate) fn name(&self, ending: &str) -> String {
         data_name(self.base_version, &self.writer, self.next.fetch_add(1, Ordering::Relaxed), ending)
     }
@@ -93,6 +98,7 @@ pub(crate) struct SegmentWriter {
     name: String,
     object: ObjectWriter,
     pub(crate) builder: SegmentBuilder,
+    versions: VersionRange,
 }
 
 impl SegmentWriter {
@@ -100,7 +106,7 @@ impl SegmentWriter {
         let name = objects.name("hls");
         let object = objects.create(&name);
         let builder = SegmentBuilder::new(&name);
-        Self { name, object, builder }
+        Self { name, object, builder, versions: objects.versions() }
     }
 
     /// Sends what has gathered, if it is much.
@@ -119,7 +125,8 @@ impl SegmentWriter {
         self.object.append(&bytes)?;
         let (_, checksum) = self.object.finish()?;
         let sections = self.builder.sections().to_vec();
-        let kinds = sections.iter().map(|section| section.kind).collect();
-        Ok((SegmentRef { name: self.name, end, sections: kinds, checksum }, sections))
+        let of = |section: &SectionIndex| SectionRef { kind: section.kind, versions: Some(self.versions) };
+        let sections_of = sections.iter().map(of).collect();
+        Ok((SegmentRef { name: self.name, end, sections: sections_of, checksum }, sections))
     }
 }

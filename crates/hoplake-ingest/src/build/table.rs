@@ -128,7 +128,19 @@ impl<'a> TableWriter<'a> {
         let (length, checksum) = tail.object.finish()?;
         let owner = self.owner;
         let first_row = self.first_row;
-        self.finished.push(TableRef { name, owner, first_row, rows, length, tail_position, tail_checksum, checksum });
+        let versions = self.objects.versions();
+        self.finished.push(TableRef {
+            name,
+            position: 0,
+            owner,
+            versions,
+            first_row,
+            rows,
+            length,
+            tail_position,
+            tail_checksum,
+            checksum,
+        });
         self.first_row += rows;
         Ok(())
     }

@@ -61,7 +61,7 @@ pub(crate) async fn info(call: &mut Call, graph: &GraphRef) -> Result<Info, Fail
         total_bytes: sizes.total_bytes,
         bytes_per_directed_edge: sizes.bytes_per_directed_edge(),
         created_unix_ms: manifest.created_unix_ms as i64,
-        message: manifest.message.clone(),
+        message: manifest.change.message.clone(),
     })
 }
 
@@ -75,7 +75,7 @@ fn labels(graph: &Graph) -> Vec<LabelInfo> {
     let each = labels.map(|(label, count)| LabelInfo {
         name: label.name.clone(),
         key_type: label.key_type.to_string(),
-        vertices: *count,
+        vertices: count.live(),
         properties: properties(&label.properties),
     });
     each.collect()

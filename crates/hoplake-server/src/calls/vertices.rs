@@ -63,7 +63,7 @@ fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
         VertexName::Id(raw) => {
             let vertex = vertex_of(*raw);
             let count = graph.manifest().vertex_counts.get(usize::from(vertex.label().0));
-            if count.is_none_or(|count| vertex.ordinal() >= *count) {
+            if count.is_none_or(|count| vertex.ordinal() >= count.ordinals) {
                 let message = format!("version {} of the graph has no vertex with id {vertex}", graph.version());
                 return Err(Failure::new(Reason::NotFound, message));
             }

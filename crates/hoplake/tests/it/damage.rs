@@ -97,7 +97,7 @@ pub(crate) async fn answers(graph: &Graph) -> Vec<Result<String, Error>> {
     let counts = &graph.manifest().vertex_counts;
     let all: Vec<VertexId> = (0u16..)
         .zip(counts)
-        .flat_map(|(label, count)| (0..*count).filter_map(move |at| VertexId::new(hoplake::LabelId(label), at)))
+        .flat_map(|(label, count)| (0..count.ordinals).filter_map(move |at| VertexId::new(hoplake::LabelId(label), at)))
         .collect();
     for hop in ["in:knows", "both", "both:knows[weight>2]"] {
         let hop: Hop = hop.parse().unwrap();
@@ -332,8 +332,13 @@ async fn verify_names_object_section_and_block() {
         .unwrap(),
     );
     let mut seen = BTreeSet::new();
-    for index in snapshot.section_indexes().await.unwrap() {
-        let segment = graph.manifest().segments.iter().find(|segment| segment.sections.contains(&index.kind)).unwrap();
+    for (_, index) in snapshot.section_indexes().await.unwrap() {
+        let segment = graph
+            .manifest()
+            .segments
+            .iter()
+            .find(|segment| segment.sections.iter().any(|section| section.kind == index.kind))
+            .unwrap();
         let path = Path::from(format!("g/{}", segment.name));
         let whole = inner.get(&path).await.unwrap().bytes().await.unwrap();
         let blocks = index.block_count();

@@ -28,7 +28,7 @@ async fn open_golden(format_version: u32) -> Graph {
 async fn every_released_version_of_the_format_is_read() {
     for format_version in 1..=NEWEST {
         let graph = open_golden(format_version).await;
-        assert_eq!((graph.version(), &*graph.manifest().message), (1, "golden"));
+        assert_eq!((graph.version(), &*graph.manifest().change.message), (1, "golden"));
         graph.verify(|_| ()).await.unwrap();
         let expected = std::fs::read_to_string(folder_of(format_version).join("answers.txt")).unwrap();
         let found = answers_as_text(&graph).await;

@@ -54,7 +54,9 @@ async fn edges_by_key(graph: &Graph, hop: &str) -> Vec<(Key, Key)> {
 
 fn all_vertices(graph: &Graph) -> Vec<VertexId> {
     let counts = (0u16..).map(hoplake::LabelId).zip(&graph.manifest().vertex_counts);
-    counts.flat_map(|(label, count)| (0..*count).filter_map(move |ordinal| VertexId::new(label, ordinal))).collect()
+    counts
+        .flat_map(|(label, count)| (0..count.ordinals).filter_map(move |ordinal| VertexId::new(label, ordinal)))
+        .collect()
 }
 
 #[tokio::test]
@@ -439,7 +441,11 @@ async fn text_compressed_text_and_parquet_in_either_order_make_one_graph() {
 /// Edges by label, over all types.
 fn counts(graph: &Graph) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
     let (schema, manifest) = (graph.schema(), graph.manifest());
-    let labels = schema.vertex_labels.iter().map(|label| label.name.clone()).zip(manifest.vertex_counts.clone());
+    let labels = schema
+        .vertex_labels
+        .iter()
+        .map(|label| label.name.clone())
+        .zip(manifest.vertex_counts.iter().map(|count| count.live()));
     let mut edges = BTreeMap::new();
     for (edge, count) in schema.edge_types.iter().zip(&manifest.edge_counts) {
         let [source, target] = [edge.source, edge.target].map(|label| &schema.label(label).unwrap().name);

@@ -38,7 +38,7 @@ impl Adjacency {
     /// Reads all lists of a graph, both directions of each vertex.
     pub async fn of(graph: &Graph) -> Result<Self> {
         let mut bases = vec![0];
-        for count in &graph.manifest().vertex_counts {
+        for count in graph.manifest().vertex_counts.iter().map(|count| count.ordinals) {
             bases.push(bases.last().copied().unwrap_or_default() + count);
         }
         let mut labels: Vec<String> = graph.schema().edge_types.iter().map(|edge| edge.label.clone()).collect();
@@ -47,10 +47,10 @@ impl Adjacency {
         let edges = graph.manifest().edge_counts.iter().sum::<u64>() as usize * 2;
         let offsets = Vec::with_capacity(bases.last().copied().unwrap_or_default() as usize * 2 + 1);
         let mut all = Self { bases, labels, offsets, edges: Vec::with_capacity(edges) };
-        for (number, count) in graph.manifest().vertex_counts.iter().enumerate() {
+        for (number, count) in graph.manifest().vertex_counts.iter().map(|count| count.ordinals).enumerate() {
             let id = LabelId(u16::try_from(number)?);
-            for first in (0..*count).step_by(BATCH as usize) {
-                all.add(graph, id, first, (first + BATCH).min(*count)).await?;
+            for first in (0..count).step_by(BATCH as usize) {
+                all.add(graph, id, first, (first + BATCH).min(count)).await?;
             }
         }
         all.offsets.push(all.edges.len() as u64);

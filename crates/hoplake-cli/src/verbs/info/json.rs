@@ -13,7 +13,7 @@ pub fn object(facts: &Facts) -> Value {
         "version": facts.info.version,
         "versions": facts.versions,
         "created_unix_ms": manifest.created_unix_ms,
-        "message": manifest.message,
+        "message": manifest.change.message,
         "vertices": facts.info.vertices,
         "edges": facts.info.edges,
         "labels": labels(facts),
@@ -38,7 +38,7 @@ fn labels(facts: &Facts) -> Value {
             json!({
                 "label": label.name,
                 "key_type": label.key_type.to_string(),
-                "count": count,
+                "count": count.live(),
                 "properties": properties(&label.properties),
             })
         })
@@ -77,10 +77,16 @@ fn edge_types(facts: &Facts) -> Value {
 fn sections(facts: &Facts) -> Value {
     let schema = facts.graph.schema();
     let each = facts.info.sections.iter().map(|section| {
-        let sizes = json!({"items": section.items, "blocks": section.blocks, "bytes": section.bytes});
+        let versions = [section.versions.since, section.versions.until];
+        let sizes =
+            json!({"versions": versions, "items": section.items, "blocks": section.blocks, "bytes": section.bytes});
+        let of_label = |kind, label| json!({"kind": kind, "label": schema.label(label).map(|label| &label.name)});
         let what = match section.kind {
-            SectionKind::Keys(label) => json!({"kind": "keys", "label": schema.label(label).map(|label| &label.name)}),
+            SectionKind::Keys(label) => of_label("keys", label),
+            SectionKind::Gone(label) => of_label("gone", label),
+            SectionKind::Rows(label) => of_label("rows", label),
             SectionKind::Adjacency(edge_type, direction) => with_edge_type(facts, "adjacency", edge_type, direction),
+            SectionKind::Removed(edge_type, direction) => with_edge_type(facts, "removed", edge_type, direction),
         };
         merged(what, sizes)
     });
@@ -88,10 +94,11 @@ fn sections(facts: &Facts) -> Value {
 }
 
 fn table(facts: &Facts, owner: TableOwner, bytes: u64) -> Value {
+    let of_label =
+        |kind, label| json!({"kind": kind, "label": facts.graph.schema().label(label).map(|label| &label.name)});
     let what = match owner {
-        TableOwner::Vertices(label) => {
-            json!({"kind": "vertices", "label": facts.graph.schema().label(label).map(|label| &label.name)})
-        }
+        TableOwner::Vertices(label) => of_label("vertices", label),
+        TableOwner::Changed(label) => of_label("changed vertices", label),
         TableOwner::Edges(edge_type, direction) => with_edge_type(facts, "edges", edge_type, direction),
     };
     merged(what, json!({"bytes": bytes}))

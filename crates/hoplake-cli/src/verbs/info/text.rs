@@ -28,8 +28,8 @@ pub fn write(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
         bytes(info.total_bytes),
         info.bytes_per_directed_edge(),
     )?;
-    if !manifest.message.is_empty() {
-        writeln!(out, "message: {}", manifest.message)?;
+    if !manifest.change.message.is_empty() {
+        writeln!(out, "message: {}", manifest.change.message)?;
     }
     let versions: Vec<_> = facts.versions.iter().map(ToString::to_string).collect();
     writeln!(out, "versions: {}\n", versions.join(", "))?;
@@ -55,7 +55,12 @@ fn edge_name(schema: &Schema, edge: &EdgeType) -> String {
 pub fn write_labels(graph: &Graph, out: &mut impl Write) -> anyhow::Result<()> {
     let mut text = table(&["label", "key", "vertices", "properties"], &[2]).wrapped();
     for (label, vertices) in graph.schema().vertex_labels.iter().zip(&graph.manifest().vertex_counts) {
-        text.add_row([label.name.clone(), label.key_type.to_string(), count(*vertices), properties(&label.properties)]);
+        text.add_row([
+            label.name.clone(),
+            label.key_type.to_string(),
+            count(vertices.live()),
+            properties(&label.properties),
+        ]);
     }
     Ok(writeln!(out, "{text}\n")?)
 }
@@ -100,7 +105,10 @@ fn write_sizes(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
     for section in &facts.info.sections {
         let name = match section.kind {
             SectionKind::Keys(label) => format!("keys of {}", label_name(schema, label)),
+            SectionKind::Gone(label) => format!("keys that are gone of {}", label_name(schema, label)),
+            SectionKind::Rows(label) => format!("changed rows of {}", label_name(schema, label)),
             SectionKind::Adjacency(edge_type, direction) => format!("{}, {direction}", edge(edge_type)),
+            SectionKind::Removed(edge_type, direction) => format!("removed {}, {direction}", edge(edge_type)),
         };
         let each = if section.items == 0 { 0.0 } else { section.bytes as f64 / section.items as f64 };
         text.add_row([name, count(section.items), count(section.blocks), bytes(section.bytes), format!("{each:.2}")]);
@@ -111,6 +119,7 @@ fn write_sizes(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
     for (owner, size) in tables {
         let name = match owner {
             TableOwner::Vertices(label) => format!("properties of {}", label_name(schema, label)),
+            TableOwner::Changed(label) => format!("changed properties of {}", label_name(schema, label)),
             TableOwner::Edges(edge_type, direction) => format!("properties of {}, {direction}", edge(edge_type)),
         };
         text.add_row([name, String::new(), String::new(), bytes(size), String::new()]);

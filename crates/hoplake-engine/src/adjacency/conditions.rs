@@ -1,0 +1,147 @@
+//! Conditions on the edges of a hop and on the vertices that they reach.
+
+use std::collections::BTreeMap;
+
+use futures::future::try_join_all;
+use hoplake_format::{Direction, EdgeTypeId, LabelId, PropertyType, TableOwner};
+use hoplake_storage::{QueryContext, Wave};
+
+use super::Neighbour;
+use crate::{EngineError, Frontier, Predicate, Snapshot, rows::RowsOf, traversal::Hop};
+
+impl Snapshot {
+    /// The edges that fulfil all conditions of a hop. The properties of all conditions are one wave
+    /// after `ready`; without conditions, the wave is that of the edges.
+    pub(super) async fn keep_fulfilling(
+        &self,
+        edges: Vec<Neighbour>,
+        hop: &Hop,
+        read: Wave,
+        ready: Wave,
+        context: &QueryContext,
+    ) -> Result<(Vec<Neighbour>, Wave), EngineError> {
+        if hop.predicates.is_empty() {
+            return Ok((edges, read));
+        }
+        let mut of_property: BTreeMap<&str, Vec<&Predicate>> = BTreeMap::new();
+        hop.predicates.iter().for_each(|it| of_property.entry(&it.property).or_default().push(it));
+        let checks =
+            of_property.iter().map(|(name, conditions)| self.fulfilling(&edges, name, conditions, ready, context));
+        let (masks, waves): (Vec<_>, Vec<_>) = try_join_all(checks).await?.into_iter().unzip();
+        let wave = waves.into_iter().max().unwrap_or(ready);
+        let kept = |(row, edge): (usize, Neighbour)| masks.iter().all(|mask| mask[row]).then_some(edge);
+        Ok((edges.into_iter().enumerate().filter_map(kept).collect(), wave))
+    }
+
+    /// Where a condition of a hop along an edge type finds its property.
+    fn property_owner(&self, edge_type: EdgeTypeId, direction: Direction, name: &str) -> Option<PropertyPlace> {
+        let edge = self.schema().edge_type(edge_type)?;
+        if let Some(property) = edge.properties.iter().find(|property| property.name == name) {
+            return Some(PropertyPlace { of_edge: true, far: edge.far(direction), kind: property.kind });
+        }
+        let far = edge.far(direction);
+        let property = self.schema().label(far)?.properties.iter().find(|property| property.name == name)?;
+        Some(PropertyPlace { of_edge: false, far, kind: property.kind })
+    }
+
+    /// Refuses conditions that nothing along the hop could ever fulfil for want of the property.
+    pub(crate) fn check_predicates(&self, hop: &Hop) -> Result<(), EngineError> {
+        for predicate in &hop.predicates {
+            let mut known = false;
+            for (edge_type, edge) in self.schema().edge_types() {
+                if !hop.labels.is_empty() && !hop.labels.contains(&edge.label) {
+                    continue;
+                }
+                for direction in hop.direction.each() {
+                    if let Some(place) = self.property_owner(edge_type, *direction, &predicate.property) {
+                        predicate.literal(place.kind)?;
+                        known = true;
+                    }
+                }
+            }
+            if !known {
+                let message = format!(
+                    "neither the edges of {hop} nor the vertices they reach have a property {:?}",
+                    predicate.property
+                );
+                return Err(EngineError::Invalid(message));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn touch_predicates(
+        &self,
+        frontier: &Frontier,
+        hop: &Hop,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<Wave, EngineError> {
+        let mut touches = Vec::new();
+        for predicate in &hop.predicates {
+            for (near, _) in frontier.by_label() {
+                for direction in hop.direction.each() {
+                    for (edge_type, _) in self.edge_types_from(near, &hop.labels, *direction) {
+                        let place = self.property_owner(edge_type, *direction, &predicate.property);
+                        touches.extend(place.map(|place| (place, TableOwner::Edges(edge_type, *direction))));
+                    }
+                }
+            }
+        }
+        let touches = touches.into_iter().map(|(place, edges)| async move {
+            match place.of_edge {
+                true => self.touch_tables(edges, after, context).await,
+                false => self.touch_vertices(place.far, after, context).await,
+            }
+        });
+        Ok(try_join_all(touches).await?.into_iter().max().unwrap_or(after))
+    }
+
+    /// Which edges fulfil all `conditions`, which are on one property.
+    async fn fulfilling(
+        &self,
+        edges: &[Neighbour],
+        property: &str,
+        conditions: &[&Predicate],
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<(Vec<bool>, Wave), EngineError> {
+        let mut rows: BTreeMap<RowsOf, (PropertyPlace, Vec<u64>)> = BTreeMap::new();
+        let mut owners = Vec::with_capacity(edges.len());
+        for edge in edges {
+            let place = self.property_owner(edge.edge_type, edge.direction, property);
+            let row = place.map(|place| match place.of_edge {
+                true => (place, RowsOf::Edges(edge.edge_type, edge.direction, edge.part), edge.position),
+                false => (place, RowsOf::Vertices(place.far), edge.to.ordinal()),
+            });
+            owners.push(row.map(|(_, of, _)| of));
+            if let Some((place, of, row)) = row {
+                rows.entry(of).or_insert((place, Vec::new())).1.push(row);
+            }
+        }
+        let column = [property.to_owned()];
+        let reads = rows.iter().map(|(of, (_, rows))| self.rows(*of, rows, &column, after, context));
+        let read = try_join_all(reads).await?;
+        let wave = read.iter().map(|(_, wave)| *wave).max().unwrap_or(after);
+        let mut masks = BTreeMap::new();
+        for ((of, (place, _)), (batch, _)) in rows.iter().zip(read) {
+            let mut mask = vec![true; batch.num_rows()];
+            for condition in conditions {
+                let fulfilled = condition.evaluate(batch.column(0), &condition.literal(place.kind)?)?;
+                mask.iter_mut().zip(fulfilled).for_each(|(all, one)| *all &= one);
+            }
+            masks.insert(*of, mask.into_iter());
+        }
+        let fulfils = |of: Option<RowsOf>| of.and_then(|of| masks.get_mut(&of)?.next()) == Some(true);
+        Ok((owners.into_iter().map(fulfils).collect(), wave))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct PropertyPlace {
+    /// Whether it is the edge's, not the vertex's that it reaches.
+    of_edge: bool,
+    /// The label of that vertex.
+    far: LabelId,
+    kind: PropertyType,
+}

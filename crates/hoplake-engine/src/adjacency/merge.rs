@@ -1,0 +1,90 @@
+//! Lists of one source from several parts become one: the newest part that mentions a pair of vertices decides it.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use hoplake_format::{FormatError, adjacency::Lists};
+
+use super::{
+    Sink,
+    plan::{EdgesOf, ListTask},
+};
+
+/// An edge, or that there is none, as one part says.
+#[derive(Debug, Clone, Copy)]
+struct Mention {
+    source: u64,
+    target: u64,
+    /// The newest version of the part.
+    until: u64,
+    removed: bool,
+    /// Of the edge, within the part.
+    position: u64,
+}
+
+/// Collects the lists of a [`Merge`](super::plan::Merge) until all are here.
+#[derive(Debug, Default)]
+pub(super) struct Merger {
+    mentions: Vec<Mention>,
+    of: Option<EdgesOf>,
+}
+
+impl Merger {
+    /// Takes the lists of one task.
+    pub(super) fn take(&mut self, task: &ListTask, lists: &Lists) {
+        self.of = Some(task.of);
+        for (source, first_edge, targets) in lists.iter() {
+            let mention = |(position, target): (u64, &u64)| Mention {
+                source,
+                target: *target,
+                until: task.place.versions.until,
+                removed: task.removed,
+                position,
+            };
+            self.mentions.extend((first_edge..).zip(targets).map(mention));
+        }
+    }
+
+    /// All lists are here: hands over what is left of each part's.
+    pub(super) fn finish(self, sink: &mut impl Sink) -> Result<(), FormatError> {
+        let Self { mut mentions, of: Some(of) } = self else { return Ok(()) };
+        mentions.sort_unstable_by_key(|it| (it.source, it.target, Reverse(it.until), it.position));
+        let mut left: BTreeMap<u64, Lists> = BTreeMap::new();
+        for pair in mentions.chunk_by(|a, b| (a.source, a.target) == (b.source, b.target)) {
+            let newest = pair[0].until;
+            let edges = pair.iter().take_while(|it| it.until == newest).filter(|it| !it.removed);
+            edges.for_each(|edge| push(left.entry(newest).or_default(), edge));
+        }
+        left.into_iter().try_for_each(|(until, lists)| sink.take(of, until, &lists))
+    }
+}
+
+/// Adds an edge. Lists whose edges do not follow each other in their part are several with the same source.
+fn push(lists: &mut Lists, edge: &Mention) {
+    let goes_on = lists.sources.last().zip(lists.first_edges.last()).is_some_and(|(source, first)| {
+        let length = lists.offsets[lists.len()] - lists.offsets[lists.len() - 1];
+        (*source, first + length as u64) == (edge.source, edge.position)
+    });
+    if goes_on {
+        lists.offsets.pop();
+    } else {
+        lists.sources.push(edge.source);
+        lists.first_edges.push(edge.position);
+    }
+    lists.targets.push(edge.target);
+    lists.offsets.push(lists.targets.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_cut_where_edges_do_not_follow_each_other() {
+        let mut lists = Lists::default();
+        for (source, target, position) in [(1, 5, 7), (1, 6, 8), (1, 9, 12), (2, 5, 13)] {
+            push(&mut lists, &Mention { source, target, until: 3, removed: false, position });
+        }
+        let found: Vec<_> = lists.iter().map(|(source, first, targets)| (source, first, targets.to_vec())).collect();
+        assert_eq!(found, [(1, 7, vec![5, 6]), (1, 12, vec![9]), (2, 13, vec![5])]);
+    }
+}

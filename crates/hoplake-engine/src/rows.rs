@@ -1,0 +1,178 @@
+//! Rows of vertices and edges, wherever the newest part that has them is.
+//!
+//! An edge is in one part, whose table has its row. A vertex is in the part that added it, by its ordinal, until a
+//! newer part writes its row anew: such a part says for each ordinal that it changed which row of its own table it
+//! is, in blocks of keys whose keys are ordinals.
+
+use std::collections::BTreeMap;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema as ArrowSchema};
+use arrow_select::interleave::interleave_record_batch;
+use futures::future::{try_join, try_join_all};
+use hoplake_format::{
+    Direction, EdgeTypeId, Key, LabelId, TableOwner, constants::KEY_COLUMN, keys::find_in_key_block,
+    segment::SectionKind,
+};
+use hoplake_storage::{QueryContext, Wave};
+
+use crate::{EngineError, Snapshot, table::Table};
+
+/// Whose rows: vertices of a label, by ordinal, or edges of a type, direction and part, by position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum RowsOf {
+    Vertices(LabelId),
+    Edges(EdgeTypeId, Direction, u64),
+}
+
+/// Where the row of a vertex is: in the table of the part that changed it last, or of the one that added it.
+type Changed = Option<(u64, u64)>;
+
+impl Snapshot {
+    /// The cells of `rows` (any order, repeats allowed) in those of `columns` that the owner has, in the order of both. One
+    /// wave, and one before it for what was not touched before.
+    pub(crate) async fn rows(
+        &self,
+        of: RowsOf,
+        rows: &[u64],
+        columns: &[String],
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<(RecordBatch, Wave), EngineError> {
+        match of {
+            RowsOf::Vertices(label) => self.vertex_rows(label, rows, columns, after, context).await,
+            RowsOf::Edges(edge_type, direction, part) => {
+                let fields = self.fields(TableOwner::Edges(edge_type, direction), columns);
+                let tables = self.tables_of(TableOwner::Edges(edge_type, direction), Some(part));
+                if tables.is_empty() {
+                    // The type had no properties then.
+                    return Ok((nulls(&fields, rows.len())?, after));
+                }
+                self.cells(&tables, rows, &fields, after, context).await
+            }
+        }
+    }
+
+    /// As [`Self::rows`], of vertices by ordinal. The keys are in column `~key`.
+    pub(crate) async fn vertex_rows(
+        &self,
+        label: LabelId,
+        ordinals: &[u64],
+        columns: &[String],
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<(RecordBatch, Wave), EngineError> {
+        let fields = self.fields(TableOwner::Vertices(label), columns);
+        let (places, ready) = self.changed_rows(label, ordinals, after, context).await?;
+        let mut groups: BTreeMap<Option<u64>, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
+        for (at, (place, ordinal)) in places.iter().zip(ordinals).enumerate() {
+            let (part, row) = place.map_or((None, *ordinal), |(part, row)| (Some(part), row));
+            let group = groups.entry(part).or_default();
+            group.0.push(at);
+            group.1.push(row);
+        }
+        let fields = &fields;
+        let reads = groups.iter().map(|(part, (_, rows))| async move {
+            let owner = part.map_or(TableOwner::Vertices(label), |_| TableOwner::Changed(label));
+            self.cells(&self.tables_of(owner, *part), rows, fields, ready, context).await
+        });
+        let (batches, waves): (Vec<_>, Vec<_>) = try_join_all(reads).await?.into_iter().unzip();
+        let wave = waves.into_iter().max().unwrap_or(ready);
+        if let [only] = &batches[..] {
+            return Ok((only.clone(), wave));
+        }
+        let mut order = vec![(0, 0); ordinals.len()];
+        for (group, (positions, _)) in groups.values().enumerate() {
+            positions.iter().enumerate().for_each(|(row, at)| order[*at] = (group, row));
+        }
+        let batch = match batches.len() {
+            0 => nulls(fields, 0)?,
+            _ => interleave_record_batch(&batches.iter().collect::<Vec<_>>(), &order)?,
+        };
+        Ok((batch, wave))
+    }
+
+    /// For each ordinal the newest part that changed its row, and which row of that part's table it is.
+    async fn changed_rows(
+        &self,
+        label: LabelId,
+        ordinals: &[u64],
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<(Vec<Changed>, Wave), EngineError> {
+        let mut changed = vec![None; ordinals.len()];
+        let places = self.places(SectionKind::Rows(label));
+        let ready = self.make_resident(places.iter().copied(), after, context).await?;
+        let mut asked = Vec::new();
+        for place in places {
+            let section = self.section(*place)?;
+            for (at, ordinal) in ordinals.iter().enumerate() {
+                if let Some(block) = section.block_that_may_hold(&Key::Int64(*ordinal as i64)) {
+                    asked.push((at, *place, section, block));
+                }
+            }
+        }
+        let requests: Vec<_> = asked.iter().map(|(_, _, section, block)| section.request(*block)).collect();
+        let (blocks, wave) = self.reader().read(ready, &requests, context).await?;
+        if wave > ready {
+            self.read_whole(asked.iter().map(|(_, place, ..)| *place));
+        }
+        // Newest parts come first.
+        for ((at, place, section, _), block) in asked.iter().zip(blocks) {
+            let failed = EngineError::format(self.reader().store().place(&section.object.name));
+            let key = Key::Int64(ordinals[*at] as i64);
+            if changed[*at].is_none() {
+                changed[*at] = find_in_key_block(&block, &key).map_err(failed)?.map(|row| (place.versions.until, row));
+            }
+        }
+        Ok((changed, wave))
+    }
+
+    /// Starts to read what a later look at the properties of a label's vertices needs to know.
+    pub(crate) async fn touch_vertices(
+        &self,
+        label: LabelId,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<Wave, EngineError> {
+        let added = self.touch_tables(TableOwner::Vertices(label), after, context);
+        let changed = self.touch_tables(TableOwner::Changed(label), after, context);
+        let (added, changed) = try_join(added, changed).await?;
+        Ok(added.max(changed))
+    }
+
+    /// The tables of an owner, of one part or of all.
+    fn tables_of(&self, owner: TableOwner, part: Option<u64>) -> Vec<&Table> {
+        let of = |table: &&Table| {
+            let reference = &table.reference;
+            reference.owner == owner && part.is_none_or(|part| reference.versions.until == part)
+        };
+        self.tables.iter().filter(of).collect()
+    }
+
+    /// The fields of those columns that an owner has now.
+    fn fields(&self, owner: TableOwner, columns: &[String]) -> Vec<Field> {
+        let (key, properties) = match owner {
+            TableOwner::Vertices(label) | TableOwner::Changed(label) => match self.schema().label(label) {
+                Some(label) => (Some(label.key_type), label.properties.as_slice()),
+                None => (None, &[][..]),
+            },
+            TableOwner::Edges(edge_type, _) => {
+                (None, self.schema().edge_type(edge_type).map_or(&[][..], |edge| edge.properties.as_slice()))
+            }
+        };
+        let field = |column: &String| match key.filter(|_| column == KEY_COLUMN) {
+            Some(key) => Some(Field::new(KEY_COLUMN, key.arrow(), false)),
+            None => properties.iter().find(|property| property.name == *column).map(|property| property.arrow()),
+        };
+        columns.iter().filter_map(field).collect()
+    }
+}
+
+/// Rows in which nothing is known.
+fn nulls(fields: &[Field], rows: usize) -> Result<RecordBatch, EngineError> {
+    let schema = std::sync::Arc::new(ArrowSchema::new(fields.to_vec()));
+    let columns = fields.iter().map(|field| arrow_array::new_null_array(field.data_type(), rows)).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+}

@@ -9,6 +9,7 @@
 //! * [`publish`], [`vacuum`], [`verify`]: how a version appears, how leftovers go, and whether all is whole.
 
 mod adjacency;
+pub mod change;
 mod error;
 mod frontier;
 mod lookup;

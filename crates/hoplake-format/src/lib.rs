@@ -8,6 +8,7 @@
 //! * [`manifest`]: the one object that names everything of a snapshot.
 //! * [`segment`]: immutable objects made of sections of blocks, and their resident index.
 //! * [`adjacency`], [`keys`]: the codecs of blocks; [`filter`]: "absent" without I/O.
+//! * [`table`]: how tables of properties are written.
 //! * [`checksum`]: what every block ends with.
 
 pub mod adjacency;
@@ -20,6 +21,7 @@ pub mod keys;
 pub mod manifest;
 pub mod schema;
 pub mod segment;
+pub mod table;
 
 pub use error::FormatError;
 pub use ids::{Direction, EdgeTypeId, LabelId, VertexId};

@@ -9,12 +9,15 @@ use std::{path::Path, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array, cast::AsArray, types::UInt64Type};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use hoplake_format::{DegreeSummary, Direction, EdgeTypeId, Property, TableOwner, TableRef};
+use hoplake_format::{
+    DegreeSummary, Direction, EdgeTypeId, Property, TableOwner, TableRef,
+    table::{TableSettings, table_schema},
+};
 
 use super::{
     adjacency::AdjacencyWriter,
     objects::{Objects, SegmentWriter},
-    table::{TableSettings, TableWriter, table_schema},
+    table::TableWriter,
 };
 use crate::{
     IngestError,

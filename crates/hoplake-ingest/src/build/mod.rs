@@ -31,6 +31,7 @@ use hoplake_format::{
     VertexLabel,
     constants::KEY_COLUMN,
     segment::{SectionIndex, SectionKind},
+    table::{TableSettings, table_schema},
 };
 use hoplake_storage::Store;
 use tokio::runtime::Handle;
@@ -45,7 +46,7 @@ use self::{
     ordering::StagedVertices,
     route::RoutedType,
     scan::ScanContext,
-    table::{TableSettings, TableWriter, table_schema},
+    table::TableWriter,
     vertices::sort_vertices,
 };
 use crate::{
@@ -188,7 +189,7 @@ impl Build<'_> {
 
     fn table_settings(&self) -> TableSettings {
         let group_bytes = self.share(2).clamp(1 << 20, 32 << 20);
-        TableSettings { page_rows: 512, page_bytes: 16 << 10, group_bytes }
+        TableSettings { group_bytes, ..TableSettings::default() }
     }
 
     fn input_bytes(&self, wanted: impl Fn(&Feed) -> bool) -> u64 {

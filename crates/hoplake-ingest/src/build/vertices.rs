@@ -244,7 +244,7 @@ impl SortedVertices {
         for (property, list) in &mut self.lists {
             columns[1 + *property] = list.join(&keys, context, table)?;
         }
-        let schema = super::table::table_schema(
+        let schema = hoplake_format::table::table_schema(
             Some(Field::new(hoplake_format::constants::KEY_COLUMN, table.key_type.arrow(), false)),
             &table.properties,
         );

@@ -1,0 +1,94 @@
+//! A batch: changes that are applied together or not at all.
+
+use std::{collections::BTreeMap, fmt};
+
+use hoplake_format::Key;
+
+use super::Value;
+
+/// A vertex by the name of its label and its key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct End {
+    /// The label's name.
+    pub label: String,
+    /// The key.
+    pub key: Key,
+}
+
+impl End {
+    /// The vertex of this label and key.
+    pub fn new(label: impl Into<String>, key: impl Into<Key>) -> Self {
+        Self { label: label.into(), key: key.into() }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.label, self.key)
+    }
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Operation {
+    /// The vertex is there from now on, with these properties.
+    UpsertVertex {
+        /// Which vertex.
+        vertex: End,
+        /// Its properties.
+        properties: BTreeMap<String, Value>,
+        /// Whether properties that are not named become null; otherwise they keep their values.
+        whole: bool,
+    },
+    /// The vertex is gone from now on, and all its edges.
+    DeleteVertex {
+        /// Which vertex.
+        vertex: End,
+    },
+    /// There is one edge of this label between the two, with these properties.
+    UpsertEdge {
+        /// The edge label.
+        label: String,
+        /// The vertex that it leaves.
+        source: End,
+        /// The vertex that it reaches.
+        target: End,
+        /// Its properties.
+        properties: BTreeMap<String, Value>,
+        /// Whether properties that are not named become null; otherwise they keep their values.
+        whole: bool,
+    },
+    /// There is no edge of this label between the two.
+    DeleteEdge {
+        /// The edge label.
+        label: String,
+        /// The vertex that it left.
+        source: End,
+        /// The vertex that it reached.
+        target: End,
+    },
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UpsertVertex { vertex, .. } => write!(f, "upsert of vertex {vertex}"),
+            Self::DeleteVertex { vertex } => write!(f, "deletion of vertex {vertex}"),
+            Self::UpsertEdge { label, source, target, .. } => write!(f, "upsert of edge {source} -{label}-> {target}"),
+            Self::DeleteEdge { label, source, target } => write!(f, "deletion of edge {source} -{label}-> {target}"),
+        }
+    }
+}
+
+/// Changes that are applied together or not at all.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Batch {
+    /// The changes. No two are of the same vertex, or of the same edge label and ends.
+    pub operations: Vec<Operation>,
+    /// Why, to be kept with the version.
+    pub message: String,
+    /// Up to where a source was read, by its name, once this is applied.
+    pub source_positions: BTreeMap<String, String>,
+    /// Whether an end of an edge that is not there is made, without properties; otherwise it is an error.
+    pub create_missing: bool,
+}

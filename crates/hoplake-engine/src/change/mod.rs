@@ -1,0 +1,17 @@
+//! Changes: batches of them, what they come to on a version of a graph, and the level that holds them.
+//!
+//! ```text
+//! Batch ── resolve: keys to ordinals, rows as they will be, constraints ──▶ Changes ── encode ──▶ Level ── publish
+//! ```
+//! The unit is an item: a key, a vertex's row, all edges between two vertices. A level says of each item that it
+//! mentions all there is to know, so that reading needs the newest part that mentions it, and nothing older
+//! ([RFC 0005](https://github.com/hoplake/hoplake/blob/main/docs/rfcs/0005-changes.md)).
+
+mod assemble;
+mod batch;
+mod level;
+mod resolve;
+mod value;
+
+pub use batch::{Batch, End, Operation};
+pub use value::Value;

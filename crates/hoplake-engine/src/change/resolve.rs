@@ -1,0 +1,347 @@
+//! What a batch comes to on a version of a graph: which vertices exist, rows as they will be, which edges go with a vertex
+//! that goes; and whether all of it is allowed.
+//!
+//! Reading takes one wave for the keys, and one more for the rows and lists of what is changed in part or
+//! deleted. Nothing is numbered yet: new vertices get their ordinals when it is known which batches go into a level.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use futures::future::try_join3;
+use hoplake_format::{Direction, LabelId, VertexId, constants::KEY_COLUMN};
+use hoplake_storage::{QueryContext, Wave};
+
+use super::{Batch, End, Operation, Value, value::value_at};
+use crate::{
+    EngineError, Frontier, Snapshot,
+    traversal::{Hop, HopDirection},
+};
+
+/// Properties by name.
+pub(crate) type Properties = BTreeMap<String, Value>;
+
+/// A vertex that exists, or one that this batch adds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Vertex {
+    Known(VertexId),
+    New(End),
+}
+
+/// All edges of a label between two vertices.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pair {
+    pub(crate) label: String,
+    pub(crate) source: Vertex,
+    pub(crate) target: Vertex,
+}
+
+/// A batch on a version of a graph.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Resolved {
+    /// Vertices that it adds.
+    pub(crate) added: BTreeMap<End, Properties>,
+    /// Rows that it writes anew, whole.
+    pub(crate) changed: BTreeMap<VertexId, (End, Properties)>,
+    /// Vertices that go.
+    pub(crate) gone: BTreeMap<VertexId, End>,
+    /// Edges that there are from now on, or that there are none.
+    pub(crate) pairs: BTreeMap<Pair, Option<Properties>>,
+    /// Those whose edge keeps the properties that are not named.
+    partial: BTreeSet<Pair>,
+    /// Vertices that it names, those that are missing among them: what it builds on.
+    pub(crate) named: BTreeSet<End>,
+}
+
+/// The vertices that a batch names, and which of them exist.
+struct Ends<'a> {
+    snapshot: &'a Snapshot,
+    known: BTreeMap<&'a End, VertexId>,
+}
+
+impl Resolved {
+    /// Resolves a batch.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`] that names the operation which is not allowed; the store's.
+    pub(crate) async fn of(
+        batch: &Batch,
+        snapshot: &Arc<Snapshot>,
+        context: &QueryContext,
+    ) -> Result<(Self, Wave), EngineError> {
+        let mut resolved = Self { named: names(batch)?, ..Self::default() };
+        let named = resolved.named.clone();
+        let (ends, wave) = Ends::look_up(&named, snapshot, context).await?;
+        for operation in &batch.operations {
+            resolved.take_vertex(operation, &ends)?;
+        }
+        for operation in &batch.operations {
+            resolved.take_edge(operation, &ends, batch.create_missing)?;
+        }
+        let partial_rows = resolved.complete_rows(batch, &ends, wave, context);
+        let partial_edges = edges_to_complete(&resolved, snapshot, wave, context);
+        let deleted = edges_of_gone(&resolved, snapshot, wave, context);
+        let ((rows, a), (edges, b), (removed, c)) = try_join3(partial_rows, partial_edges, deleted).await?;
+        for (vertex, mut properties) in rows {
+            if let Some((_, changes)) = resolved.changed.get_mut(&vertex) {
+                properties.append(changes);
+                *changes = properties;
+            }
+        }
+        for (pair, mut properties) in edges {
+            if let Some(Some(changes)) = resolved.pairs.get_mut(&pair) {
+                properties.append(changes);
+                *changes = properties;
+            }
+        }
+        resolved.pairs.extend(removed.into_iter().map(|pair| (pair, None)));
+        Ok((resolved, a.max(b).max(c)))
+    }
+
+    fn take_vertex(&mut self, operation: &Operation, ends: &Ends<'_>) -> Result<(), EngineError> {
+        match operation {
+            Operation::UpsertVertex { vertex, properties, .. } => match ends.known.get(vertex) {
+                Some(known) => drop(self.changed.insert(*known, (vertex.clone(), properties.clone()))),
+                None => drop(self.added.insert(vertex.clone(), properties.clone())),
+            },
+            Operation::DeleteVertex { vertex } => {
+                ends.label(vertex, operation)?;
+                if let Some(known) = ends.known.get(vertex) {
+                    self.gone.insert(*known, vertex.clone());
+                }
+            }
+            Operation::UpsertEdge { .. } | Operation::DeleteEdge { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn take_edge(&mut self, operation: &Operation, ends: &Ends<'_>, create_missing: bool) -> Result<(), EngineError> {
+        match operation {
+            Operation::UpsertEdge { label, source, target, properties, whole } => {
+                let source = self.end(source, ends, operation, create_missing)?;
+                let target = self.end(target, ends, operation, create_missing)?;
+                let pair = Pair { label: label.clone(), source, target };
+                if !whole {
+                    self.partial.insert(pair.clone());
+                }
+                self.pairs.insert(pair, Some(properties.clone()));
+            }
+            Operation::DeleteEdge { label, source, target } => {
+                let labels = (ends.label(source, operation)?, ends.label(target, operation)?);
+                if !ends
+                    .snapshot
+                    .schema()
+                    .edge_types
+                    .iter()
+                    .any(|it| (&it.label, it.source, it.target) == (label, labels.0, labels.1))
+                {
+                    return refused(operation, format!("the graph has no edges {label} between such vertices"));
+                }
+                // Without its ends there is no edge.
+                if let (Some(source), Some(target)) = (ends.known.get(source), ends.known.get(target)) {
+                    let (source, target) = (Vertex::Known(*source), Vertex::Known(*target));
+                    self.pairs.insert(Pair { label: label.clone(), source, target }, None);
+                }
+            }
+            Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// The end of an edge that is to be there.
+    fn end(
+        &mut self,
+        end: &End,
+        ends: &Ends<'_>,
+        operation: &Operation,
+        create_missing: bool,
+    ) -> Result<Vertex, EngineError> {
+        if let Some(known) = ends.known.get(end) {
+            return match self.gone.contains_key(known) {
+                true => refused(operation, format!("the same batch deletes {end}")),
+                false => Ok(Vertex::Known(*known)),
+            };
+        }
+        if !self.added.contains_key(end) {
+            if !create_missing {
+                return refused(operation, format!("there is no vertex {end}; --create-missing makes one"));
+            }
+            ends.label(end, operation)?;
+            self.added.insert(end.clone(), Properties::new());
+        }
+        Ok(Vertex::New(end.clone()))
+    }
+
+    /// The rows of vertices that are changed in part, as they are now.
+    async fn complete_rows(
+        &self,
+        batch: &Batch,
+        ends: &Ends<'_>,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<(Vec<(VertexId, Properties)>, Wave), EngineError> {
+        let mut by_label: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
+        for operation in &batch.operations {
+            let Operation::UpsertVertex { vertex, properties, whole: false } = operation else { continue };
+            let Some(known) = ends.known.get(vertex) else { continue };
+            let Some(label) = ends.snapshot.schema().label(known.label()) else { continue };
+            if label.properties.iter().any(|property| !properties.contains_key(&property.name)) {
+                by_label.entry(known.label()).or_default().push(known.ordinal());
+            }
+        }
+        let (mut rows, mut wave) = (Vec::new(), after);
+        let read = |(label, ordinals): (LabelId, Vec<u64>)| async move {
+            let label_of = ends.snapshot.schema().label(label);
+            let columns = label_of.into_iter().flat_map(|label| &label.properties).map(|it| it.name.clone());
+            let columns: Vec<_> = columns.collect();
+            let (batch, wave) = ends.snapshot.vertex_rows(label, &ordinals, &columns, after, context).await?;
+            Ok::<_, EngineError>((label, ordinals, batch, wave))
+        };
+        for (label, ordinals, batch, came) in futures::future::try_join_all(by_label.into_iter().map(read)).await? {
+            wave = wave.max(came);
+            for (row, ordinal) in ordinals.iter().enumerate() {
+                rows.extend(VertexId::new(label, *ordinal).map(|vertex| (vertex, properties_at(&batch, row))));
+            }
+        }
+        Ok((rows, wave))
+    }
+}
+
+/// The properties in a row of a batch.
+fn properties_at(batch: &arrow_array::RecordBatch, row: usize) -> Properties {
+    let schema = batch.schema();
+    let columns = schema.fields().iter().zip(batch.columns()).filter(|(field, _)| field.name() != KEY_COLUMN);
+    columns.map(|(field, column)| (field.name().clone(), value_at(column, row))).collect()
+}
+
+/// The edges that are changed in part, with the properties they have now.
+async fn edges_to_complete(
+    resolved: &Resolved,
+    snapshot: &Arc<Snapshot>,
+    after: Wave,
+    context: &QueryContext,
+) -> Result<(Vec<(Pair, Properties)>, Wave), EngineError> {
+    let mut wanted: BTreeMap<&str, BTreeMap<VertexId, Vec<&Pair>>> = BTreeMap::new();
+    for pair in &resolved.partial {
+        let (Vertex::Known(source), Vertex::Known(target), Some(Some(properties))) =
+            (&pair.source, &pair.target, resolved.pairs.get(pair))
+        else {
+            continue;
+        };
+        let of = |it: &&hoplake_format::EdgeType| {
+            (&it.label, it.source, it.target) == (&pair.label, source.label(), target.label())
+        };
+        let edge_type = snapshot.schema().edge_types.iter().find(of);
+        let known = edge_type.map_or(&[][..], |edge_type| edge_type.properties.as_slice());
+        if known.iter().any(|property| !properties.contains_key(&property.name)) {
+            wanted.entry(&pair.label).or_default().entry(*source).or_default().push(pair);
+        }
+    }
+    let (mut found, mut wave) = (Vec::new(), after);
+    for (label, sources) in wanted {
+        let frontier: Frontier = sources.keys().copied().collect();
+        let hop = Hop::along(HopDirection::Out, label);
+        let (edges, came) = snapshot.neighbours(&frontier, &hop, after, context).await?;
+        let is_wanted =
+            |edge: &&crate::Neighbour| sources[&edge.from].iter().any(|pair| pair.target == Vertex::Known(edge.to));
+        let edges: Vec<_> = edges.iter().filter(is_wanted).copied().collect();
+        let names = snapshot.schema().edge_types.iter().filter(|it| it.label == label);
+        let names: BTreeSet<_> = names.flat_map(|it| &it.properties).map(|it| it.name.clone()).collect();
+        let names: Vec<_> = names.into_iter().collect();
+        let (batches, came) = snapshot.edge_properties(&edges, &names, came, context).await?;
+        wave = wave.max(came);
+        for (positions, batch) in batches {
+            for (row, position) in positions.into_iter().enumerate() {
+                let edge = edges[position];
+                let (source, target) = (Vertex::Known(edge.from), Vertex::Known(edge.to));
+                found.push((Pair { label: label.to_owned(), source, target }, properties_at(&batch, row)));
+            }
+        }
+    }
+    Ok((found, wave))
+}
+
+/// The pairs that lose their edges because one of the two goes.
+async fn edges_of_gone(
+    resolved: &Resolved,
+    snapshot: &Arc<Snapshot>,
+    after: Wave,
+    context: &QueryContext,
+) -> Result<(Vec<Pair>, Wave), EngineError> {
+    if resolved.gone.is_empty() {
+        return Ok((Vec::new(), after));
+    }
+    let frontier: Frontier = resolved.gone.keys().copied().collect();
+    let hop = Hop { direction: HopDirection::Both, ..Hop::default() };
+    let (edges, wave) = snapshot.neighbours(&frontier, &hop, after, context).await?;
+    let pair = |edge: &crate::Neighbour| {
+        let (source, target) = match edge.direction {
+            Direction::Out => (edge.from, edge.to),
+            Direction::In => (edge.to, edge.from),
+        };
+        let label = snapshot.schema().edge_type(edge.edge_type)?.label.clone();
+        Some(Pair { label, source: Vertex::Known(source), target: Vertex::Known(target) })
+    };
+    Ok((edges.iter().filter_map(pair).collect(), wave))
+}
+
+/// The vertices that a batch names; nothing is there twice.
+fn names(batch: &Batch) -> Result<BTreeSet<End>, EngineError> {
+    let (mut named, mut vertices, mut edges) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for operation in &batch.operations {
+        let new = match operation {
+            Operation::UpsertVertex { vertex, .. } | Operation::DeleteVertex { vertex } => {
+                named.insert(vertex.clone());
+                vertices.insert(vertex)
+            }
+            Operation::UpsertEdge { label, source, target, .. } | Operation::DeleteEdge { label, source, target } => {
+                named.extend([source.clone(), target.clone()]);
+                edges.insert((label, source, target))
+            }
+        };
+        if !new {
+            return refused(operation, "the batch changes it twice".into());
+        }
+    }
+    Ok(named)
+}
+
+impl<'a> Ends<'a> {
+    async fn look_up(
+        named: &'a BTreeSet<End>,
+        snapshot: &'a Arc<Snapshot>,
+        context: &QueryContext,
+    ) -> Result<(Self, Wave), EngineError> {
+        let mut ends = Vec::new();
+        let mut keys = Vec::new();
+        for end in named {
+            let Some(id) = snapshot.schema().label_id(&end.label) else { continue };
+            let label = snapshot.schema().label(id).filter(|label| label.key_type != end.key.key_type());
+            if let Some(label) = label {
+                let (expected, found) = (label.key_type, end.key.key_type());
+                return Err(EngineError::Invalid(format!(
+                    "keys of {} are {expected}, but {end} is {found}",
+                    end.label
+                )));
+            }
+            ends.push(end);
+            keys.push((id, end.key.clone()));
+        }
+        let (found, wave) = snapshot.look_up(&keys, Wave(0), context).await?;
+        let known = ends.into_iter().zip(found).filter_map(|(end, found)| Some((end, found?))).collect();
+        Ok((Self { snapshot, known }, wave))
+    }
+
+    /// The label of a vertex; that there is none is an error.
+    fn label(&self, end: &End, operation: &Operation) -> Result<LabelId, EngineError> {
+        match self.snapshot.schema().label_id(&end.label) {
+            Some(label) => Ok(label),
+            None => refused(operation, format!("the graph has no vertex label {}", end.label)),
+        }
+    }
+}
+
+fn refused<T>(operation: &Operation, why: String) -> Result<T, EngineError> {
+    Err(EngineError::Invalid(format!("{operation} is refused: {why}")))
+}

@@ -1,0 +1,182 @@
+//! Values of properties one by one, as changes have them, and their Arrow columns.
+
+use std::{fmt, sync::Arc};
+
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, ListArray, StringArray,
+    TimestampMicrosecondArray,
+    cast::AsArray,
+    types::{Date32Type, Float64Type, Int64Type, TimestampMicrosecondType},
+};
+use arrow_schema::{ArrowError, DataType};
+use hoplake_format::{PropertyType, ScalarType, TIMESTAMP_ZONE};
+
+/// The value of a property.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// None: the property is absent.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// An integer.
+    Int64(i64),
+    /// A floating-point number.
+    Float64(f64),
+    /// Text.
+    String(String),
+    /// A calendar day, as days since 1970-01-01.
+    Date(i32),
+    /// A moment, as microseconds since 1970-01-01T00:00:00Z.
+    Timestamp(i64),
+    /// A list of values of one type.
+    List(Vec<Value>),
+}
+
+impl Value {
+    /// The type of property that holds it; `None` of null and of lists that are empty or of several types.
+    pub fn property_type(&self) -> Option<PropertyType> {
+        match self {
+            Self::List(items) => {
+                let mut types = items.iter().filter(|item| **item != Self::Null).map(Self::scalar_type);
+                let first = types.next()??;
+                types.all(|it| it == Some(first)).then_some(PropertyType::List(first))
+            }
+            scalar => scalar.scalar_type().map(PropertyType::Scalar),
+        }
+    }
+
+    fn scalar_type(&self) -> Option<ScalarType> {
+        match self {
+            Self::Bool(_) => Some(ScalarType::Bool),
+            Self::Int64(_) => Some(ScalarType::Int64),
+            Self::Float64(_) => Some(ScalarType::Float64),
+            Self::String(_) => Some(ScalarType::String),
+            Self::Date(_) => Some(ScalarType::Date),
+            Self::Timestamp(_) => Some(ScalarType::Timestamp),
+            Self::Null | Self::List(_) => None,
+        }
+    }
+
+    /// Itself as a property of this type has it: an integer becomes a floating-point number where the type is one.
+    /// `None` if the type cannot hold it.
+    pub fn conform(self, kind: PropertyType) -> Option<Self> {
+        match (self, kind) {
+            (Self::Null, _) => Some(Self::Null),
+            (Self::List(items), PropertyType::List(scalar)) => {
+                let items = items.into_iter().map(|item| item.conform(PropertyType::Scalar(scalar)));
+                items.collect::<Option<_>>().map(Self::List)
+            }
+            (Self::Int64(number), PropertyType::Scalar(ScalarType::Float64)) => Some(Self::Float64(number as f64)),
+            (value, PropertyType::Scalar(scalar)) if value.scalar_type() == Some(scalar) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Int64(value) => write!(f, "{value}"),
+            Self::Float64(value) => write!(f, "{value}"),
+            Self::String(value) => write!(f, "{value:?}"),
+            Self::Date(days) => write!(f, "day {days}"),
+            Self::Timestamp(micros) => write!(f, "{micros} µs"),
+            Self::List(items) => {
+                let items: Vec<_> = items.iter().map(ToString::to_string).collect();
+                write!(f, "[{}]", items.join(", "))
+            }
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Int64(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Float64(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::String(value)
+    }
+}
+
+/// A column of values that fit its type.
+pub(crate) fn column<'a>(values: impl Iterator<Item = &'a Value>, kind: PropertyType) -> Result<ArrayRef, ArrowError> {
+    let scalar = match kind {
+        PropertyType::Scalar(scalar) => return Ok(scalars(values, scalar)),
+        PropertyType::List(scalar) => scalar,
+    };
+    let (mut items, mut lengths, mut there) = (Vec::new(), Vec::new(), Vec::new());
+    for value in values {
+        let list = if let Value::List(list) = value { list.as_slice() } else { &[] };
+        items.extend(list);
+        lengths.push(list.len());
+        there.push(*value != Value::Null);
+    }
+    let field = match kind.arrow() {
+        DataType::List(field) => field,
+        other => return Err(ArrowError::SchemaError(format!("{other} is no list"))),
+    };
+    let offsets = arrow_buffer::OffsetBuffer::from_lengths(lengths);
+    let list = ListArray::try_new(field, offsets, scalars(items.into_iter(), scalar), Some(there.into()))?;
+    Ok(Arc::new(list))
+}
+
+fn scalars<'a>(values: impl Iterator<Item = &'a Value>, scalar: ScalarType) -> ArrayRef {
+    macro_rules! of {
+        ($array:ident, $variant:ident) => {
+            values
+                .map(|value| if let Value::$variant(value) = value { Some(value.clone()) } else { None })
+                .collect::<$array>()
+        };
+    }
+    match scalar {
+        ScalarType::Bool => Arc::new(of!(BooleanArray, Bool)),
+        ScalarType::Int64 => Arc::new(of!(Int64Array, Int64)),
+        ScalarType::Float64 => Arc::new(of!(Float64Array, Float64)),
+        ScalarType::String => Arc::new(of!(StringArray, String)),
+        ScalarType::Date => Arc::new(of!(Date32Array, Date)),
+        ScalarType::Timestamp => Arc::new(of!(TimestampMicrosecondArray, Timestamp).with_timezone(TIMESTAMP_ZONE)),
+    }
+}
+
+/// One value of a column of a property.
+pub(crate) fn value_at(column: &dyn Array, row: usize) -> Value {
+    if column.is_null(row) {
+        return Value::Null;
+    }
+    match column.data_type() {
+        DataType::Boolean => Value::Bool(column.as_boolean().value(row)),
+        DataType::Int64 => Value::Int64(column.as_primitive::<Int64Type>().value(row)),
+        DataType::Float64 => Value::Float64(column.as_primitive::<Float64Type>().value(row)),
+        DataType::Utf8 => Value::String(column.as_string::<i32>().value(row).to_owned()),
+        DataType::Date32 => Value::Date(column.as_primitive::<Date32Type>().value(row)),
+        DataType::Timestamp(..) => Value::Timestamp(column.as_primitive::<TimestampMicrosecondType>().value(row)),
+        DataType::List(_) => {
+            let items = column.as_list::<i32>().value(row);
+            Value::List((0..items.len()).map(|item| value_at(&items, item)).collect())
+        }
+        _ => Value::Null,
+    }
+}

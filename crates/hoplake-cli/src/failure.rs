@@ -63,6 +63,7 @@ fn status(kind: ErrorKind) -> u8 {
         ErrorKind::Unavailable => 5,
         ErrorKind::Limit => 6,
         ErrorKind::Corrupt => 7,
+        ErrorKind::Unknown => 8,
     }
 }
 
@@ -78,6 +79,9 @@ fn hint(kind: ErrorKind, verb: &str, url: &str) -> String {
         ErrorKind::Limit => "raise the limit (--timeout, --max-…), or ask for fewer hops or starts".into(),
         ErrorKind::Corrupt => {
             format!("hoplake verify {url} says what is damaged; restore it from a copy, or open an older --version")
+        }
+        ErrorKind::Unknown => {
+            format!("hoplake info {url} shows the newest version; try again only if it lacks the change")
         }
         ErrorKind::Internal => "this is a mistake in Hoplake; please report it with the command that led to it".into(),
     }

@@ -1,5 +1,7 @@
 //! Why a query, an opening or a publication failed.
 
+use std::sync::Arc;
+
 use hoplake_format::FormatError;
 use hoplake_storage::{Cost, StorageError};
 use thiserror::Error;
@@ -16,6 +18,19 @@ pub enum EngineError {
     /// Another writer published first.
     #[error("{0}")]
     Conflict(String),
+    /// An error that several callers share.
+    #[error(transparent)]
+    Shared(Arc<EngineError>),
+    /// Whether a version was published is not known: the store gave no answer, and did not say later.
+    #[error("it is not known whether {place} was published ({why}); hoplake log shows change {writer} if it was")]
+    Unknown {
+        /// The manifest.
+        place: String,
+        /// Who tried.
+        writer: String,
+        /// What the store said last.
+        why: String,
+    },
     /// The query reached a limit that was set for it.
     #[error("the query was ended at its limit of {limit}; until then it took {} waves, {} requests and {} bytes",
         cost.waves, cost.requests, cost.store_bytes)]

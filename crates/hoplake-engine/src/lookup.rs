@@ -17,6 +17,15 @@ use crate::{
     snapshot::{Section, SectionPlace},
 };
 
+/// What a part says of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyMention {
+    /// The vertex's ordinal.
+    pub(crate) ordinal: u64,
+    /// Whether it is gone.
+    pub(crate) gone: bool,
+}
+
 /// A block that may hold a key.
 struct Asked<'a> {
     /// Of the keys asked for.
@@ -42,8 +51,25 @@ impl Snapshot {
         for (label, key) in keys {
             self.check_key_type(*label, key)?;
         }
+        let (mentions, wave) = self.key_mentions(keys, 0, after, context).await?;
+        let vertex = |((label, _), mention): (&(LabelId, Key), Option<KeyMention>)| {
+            mention.filter(|mention| !mention.gone).and_then(|mention| VertexId::new(*label, mention.ordinal))
+        };
+        Ok((keys.iter().zip(mentions).map(vertex).collect(), wave))
+    }
+
+    /// What the newest part that mentions each key says of it, among the parts that have changes of later versions than
+    /// `newer_than`. One wave.
+    pub(crate) async fn key_mentions(
+        &self,
+        keys: &[(LabelId, Key)],
+        newer_than: u64,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<(Vec<Option<KeyMention>>, Wave), EngineError> {
         let labels: BTreeSet<_> = keys.iter().map(|(label, _)| *label).collect();
-        let parts: BTreeMap<_, _> = labels.into_iter().map(|label| (label, self.key_parts(label))).collect();
+        let parts: BTreeMap<_, _> =
+            labels.into_iter().map(|label| (label, self.key_parts(label, newer_than))).collect();
         let wave = self.make_resident(parts.values().flatten().map(|(place, _)| *place), after, context).await?;
         let mut asked = Vec::new();
         for (number, (label, key)) in keys.iter().enumerate() {
@@ -59,27 +85,24 @@ impl Snapshot {
         if came > wave {
             self.read_whole(asked.iter().map(|asked| asked.place));
         }
-        let mut found = vec![None; keys.len()];
-        let mut decided = vec![false; keys.len()];
+        let mut mentions = vec![None; keys.len()];
         for (Asked { number, section, gone, .. }, block) in asked.iter().zip(blocks) {
             let failed = EngineError::format(self.reader().store().place(&section.object.name));
-            let (label, key) = &keys[*number];
             // The newest part that mentions the key decides.
-            if !decided[*number]
-                && let Some(ordinal) = find_in_key_block(&block, key).map_err(failed)?
-            {
-                decided[*number] = true;
-                found[*number] = VertexId::new(*label, ordinal).filter(|_| !gone);
+            if mentions[*number].is_none() {
+                let ordinal = find_in_key_block(&block, &keys[*number].1).map_err(failed)?;
+                mentions[*number] = ordinal.map(|ordinal| KeyMention { ordinal, gone: *gone });
             }
         }
-        Ok((found, came))
+        Ok((mentions, came))
     }
 
     /// The sections that mention keys of a label, newest first, and whether those they mention are gone. A key that went
     /// and came back in one part is in both of its sections: that it is there counts.
-    fn key_parts(&self, label: LabelId) -> Vec<(SectionPlace, bool)> {
+    fn key_parts(&self, label: LabelId, newer_than: u64) -> Vec<(SectionPlace, bool)> {
         let of = |kind, gone| self.places(kind).iter().map(move |place| (*place, gone));
         let mut parts: Vec<_> = of(SectionKind::Keys(label), false).chain(of(SectionKind::Gone(label), true)).collect();
+        parts.retain(|(place, _)| place.versions.until > newer_than);
         parts.sort_by_key(|(place, _)| Reverse(place.versions.until));
         parts
     }

@@ -35,31 +35,62 @@ pub async fn current_version(store: &Store) -> Result<Option<u64>, EngineError> 
     Ok(version)
 }
 
-/// Makes a version visible, in one atomic step. Everything it names must be there.
+/// What became of a manifest.
+#[derive(Debug)]
+pub enum Published {
+    /// It is visible.
+    Visible,
+    /// Another writer has the version: this is its manifest.
+    Taken(Box<Manifest>),
+}
+
+/// How often a create that nobody answered is sent.
+const ATTEMPTS_MAX: u32 = 4;
+
+/// Makes a version visible, in one atomic step, if no other writer has it. Everything that it names must be there. An
+/// answer that is lost is made up for by reading whose the version is.
 ///
 /// # Errors
-/// [`EngineError::Conflict`] if that version exists already and is another's, or a vacuum has removed
-/// what it names; the store's.
-pub async fn publish(store: &Store, manifest: &Manifest) -> Result<(), EngineError> {
+/// [`EngineError::Unknown`] if the store does not even say that; [`EngineError::Format`] if what it has is no manifest.
+pub async fn publish(store: &Store, manifest: &Manifest) -> Result<Published, EngineError> {
     manifest.schema.validate().map_err(EngineError::format(store.url()))?;
-    check_objects(store, manifest).await?;
     let bytes = Bytes::from(manifest.encode());
     let name = manifest_name(manifest.version);
-    // A retry after a lost answer meets its own manifest; whose it is tells the bytes.
-    if !store.create(&name, bytes.clone()).await? && store.get(&name).await?.as_ref() != Some(&bytes) {
-        return Err(EngineError::Conflict(format!(
-            "another writer published version {} of {} first; nothing of this one is visible",
-            manifest.version,
-            store.url()
-        )));
+    let unknown =
+        |why: String| EngineError::Unknown { place: store.place(&name), writer: manifest.change.writer.clone(), why };
+    let mut last = String::new();
+    for _ in 0..ATTEMPTS_MAX {
+        match store.create(&name, bytes.clone()).await {
+            Ok(true) => return Ok(Published::Visible),
+            // A repetition after a lost answer meets its own manifest, too.
+            Ok(false) => {}
+            Err(error) => last = error.to_string(),
+        }
+        match store.get(&name).await {
+            Ok(Some(found)) if found == bytes => return Ok(Published::Visible),
+            Ok(Some(found)) => {
+                let found = Manifest::decode(&found).map_err(EngineError::format(store.place(&name)))?;
+                return Ok(Published::Taken(Box::new(found)));
+            }
+            // The create did not happen, or may yet: it is sent again, since only the first can succeed.
+            Ok(None) => {}
+            Err(error) => last = error.to_string(),
+        }
     }
-    // The hint is advice: without it the next opening takes two waves more.
-    let _ = store.put(HINT_NAME, bytes).await;
-    Ok(())
+    Err(unknown(last))
+}
+
+/// Copies a manifest to where readers look first. That is advice: without it the next opening takes a wave more
+/// for each version since the last.
+pub async fn hint(store: &Store, manifest: &Manifest) {
+    let _ = store.put(HINT_NAME, manifest.encode().into()).await;
 }
 
 /// Refuses a manifest whose objects are not all there: a vacuum by age may have met a load that took longer.
-async fn check_objects(store: &Store, manifest: &Manifest) -> Result<(), EngineError> {
+///
+/// # Errors
+/// [`EngineError::Conflict`] that names the first; the store's.
+pub async fn check_objects(store: &Store, manifest: &Manifest) -> Result<(), EngineError> {
     let listed: BTreeMap<_, _> =
         store.list(DATA_FOLDER).await?.into_iter().map(|object| (object.name, object.bytes)).collect();
     match manifest.objects().into_iter().find(|(name, length)| listed.get(*name) != Some(length)) {
@@ -119,16 +150,17 @@ mod tests {
     #[tokio::test]
     async fn a_version_is_published_once_and_whole() {
         let store = Store::open("memory://publish/graph").unwrap();
-        let gone = publish(&store, &naming(1, "data/a")).await.unwrap_err();
+        let gone = check_objects(&store, &naming(1, "data/a")).await.unwrap_err();
         assert!(gone.to_string().contains("data/a of 9 bytes is gone"), "{gone}");
         assert_eq!(current_version(&store).await.unwrap(), None);
         store.put("data/a", Bytes::from_static(b"123456789")).await.unwrap();
         store.put("data/b", Bytes::from_static(b"123456789")).await.unwrap();
-        publish(&store, &naming(1, "data/a")).await.unwrap();
+        check_objects(&store, &naming(1, "data/a")).await.unwrap();
+        assert!(matches!(publish(&store, &naming(1, "data/a")).await, Ok(Published::Visible)));
         // Sent again, as after a lost answer.
-        publish(&store, &naming(1, "data/a")).await.unwrap();
-        let late = publish(&store, &naming(1, "data/b")).await.unwrap_err();
-        assert!(matches!(late, EngineError::Conflict(_)), "{late}");
+        assert!(matches!(publish(&store, &naming(1, "data/a")).await, Ok(Published::Visible)));
+        let late = publish(&store, &naming(1, "data/b")).await.unwrap();
+        assert!(matches!(late, Published::Taken(other) if *other == naming(1, "data/a")));
         assert_eq!(current_version(&store).await.unwrap(), Some(1));
     }
 

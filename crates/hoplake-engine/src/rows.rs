@@ -4,7 +4,7 @@
 //! newer part writes its row anew: such a part says for each ordinal that it changed which row of its own table it
 //! is, in blocks of keys whose keys are ordinals.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema as ArrowSchema};
@@ -26,7 +26,7 @@ pub(crate) enum RowsOf {
 }
 
 /// Where the row of a vertex is: in the table of the part that changed it last, or of the one that added it.
-type Changed = Option<(u64, u64)>;
+pub(crate) type Changed = Option<(u64, u64)>;
 
 impl Snapshot {
     /// The cells of `rows` (any order, repeats allowed) in those of `columns` that the owner has, in the order of both. One
@@ -63,7 +63,7 @@ impl Snapshot {
         context: &QueryContext,
     ) -> Result<(RecordBatch, Wave), EngineError> {
         let fields = self.fields(TableOwner::Vertices(label), columns);
-        let (places, ready) = self.changed_rows(label, ordinals, after, context).await?;
+        let (places, ready) = self.changed_rows(label, ordinals, 0, after, context).await?;
         let mut groups: BTreeMap<Option<u64>, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
         for (at, (place, ordinal)) in places.iter().zip(ordinals).enumerate() {
             let (part, row) = place.map_or((None, *ordinal), |(part, row)| (Some(part), row));
@@ -92,19 +92,21 @@ impl Snapshot {
         Ok((batch, wave))
     }
 
-    /// For each ordinal the newest part that changed its row, and which row of that part's table it is.
-    async fn changed_rows(
+    /// For each ordinal the newest part that changed its row, and which row of that part's table it is, among the parts
+    /// that have changes of later versions than `newer_than`.
+    pub(crate) async fn changed_rows(
         &self,
         label: LabelId,
         ordinals: &[u64],
+        newer_than: u64,
         after: Wave,
         context: &QueryContext,
     ) -> Result<(Vec<Changed>, Wave), EngineError> {
         let mut changed = vec![None; ordinals.len()];
-        let places = self.places(SectionKind::Rows(label));
-        let ready = self.make_resident(places.iter().copied(), after, context).await?;
+        let places = || self.places(SectionKind::Rows(label)).iter().filter(|it| it.versions.until > newer_than);
+        let ready = self.make_resident(places().copied(), after, context).await?;
         let mut asked = Vec::new();
-        for place in places {
+        for place in places() {
             let section = self.section(*place)?;
             for (at, ordinal) in ordinals.iter().enumerate() {
                 if let Some(block) = section.block_that_may_hold(&Key::Int64(*ordinal as i64)) {
@@ -143,11 +145,11 @@ impl Snapshot {
 
     /// The tables of an owner, of one part or of all.
     fn tables_of(&self, owner: TableOwner, part: Option<u64>) -> Vec<&Table> {
-        let of = |table: &&Table| {
+        let of = |table: &&Arc<Table>| {
             let reference = &table.reference;
             reference.owner == owner && part.is_none_or(|part| reference.versions.until == part)
         };
-        self.tables.iter().filter(of).collect()
+        self.tables.iter().filter(of).map(Arc::as_ref).collect()
     }
 
     /// The fields of those columns that an owner has now.
@@ -171,7 +173,7 @@ impl Snapshot {
 
 /// Rows in which nothing is known.
 fn nulls(fields: &[Field], rows: usize) -> Result<RecordBatch, EngineError> {
-    let schema = std::sync::Arc::new(ArrowSchema::new(fields.to_vec()));
+    let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
     let columns = fields.iter().map(|field| arrow_array::new_null_array(field.data_type(), rows)).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)

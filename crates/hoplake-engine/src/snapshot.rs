@@ -6,14 +6,14 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeSet, HashMap},
-    sync::atomic::AtomicBool,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use bytes::Bytes;
 use futures::future::{try_join, try_join_all};
 use hoplake_format::{
-    Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SectionRef, SegmentRef, TableRef, VersionRange,
+    Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SectionRef, SegmentRef, VersionRange,
     constants::{HINT_NAME, MANIFEST_FOLDER, manifest_name, manifest_version},
     filter::KeyFilter,
     segment::{SectionIndex, SectionKind, SegmentEnd, decode_segment_index, hash_of_source},
@@ -46,10 +46,11 @@ impl Default for OpenSettings {
 pub struct Snapshot {
     manifest: Manifest,
     reader: Reader,
-    segments: Vec<Segment>,
+    segments: Vec<Arc<Segment>>,
     /// The sections of each kind, the newest part's first.
     sections: HashMap<SectionKind, Vec<SectionPlace>>,
-    pub(crate) tables: Vec<Table>,
+    pub(crate) tables: Vec<Arc<Table>>,
+    settings: OpenSettings,
     open_cost: Cost,
 }
 
@@ -64,6 +65,15 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
+    fn new(reference: &SegmentRef, reader: &Reader) -> Self {
+        Self {
+            reference: reference.clone(),
+            object: reader.object(&reference.name),
+            index: OnceCell::new(),
+            whole: reference.sections.iter().map(|_| AtomicBool::new(false)).collect(),
+        }
+    }
+
     /// The indexes of its sections, if they are resident.
     pub(crate) fn sections(&self) -> Option<&[SectionIndex]> {
         Some(&self.index.get()?.sections)
@@ -132,18 +142,71 @@ impl Snapshot {
             }
             None => open_newest(&reader, settings, &context).await?,
         };
-        let mut snapshot = Self::assemble(manifest, reader)?;
-        for (segment, tail) in snapshot.segments.iter_mut().zip(tails) {
+        let mut snapshot = Self::assemble(manifest, reader, settings.clone(), None)?;
+        for (segment, tail) in snapshot.segments.iter().zip(tails) {
             if let Some(tail) = tail {
-                let indexes = decode_tail(&segment.reference, &tail, snapshot.reader.store().url())?;
-                segment.index = OnceCell::new_with(Some(indexes));
+                // Nobody else has the segment yet.
+                let _ = segment.index.set(decode_tail(&segment.reference, &tail, snapshot.reader.store().url())?);
             }
         }
         snapshot.open_cost = context.cost();
         Ok(snapshot)
     }
 
-    fn assemble(manifest: Manifest, reader: Reader) -> Result<Self, EngineError> {
+    /// The version after this one, if there is one. One request.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn next_version(&self, context: &QueryContext) -> Result<Option<Self>, EngineError> {
+        match read_manifest(&self.reader, self.manifest.version + 1, Wave(0), context).await? {
+            (Some(manifest), _) => Ok(Some(self.advance(manifest, &BTreeMap::new(), context).await?)),
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// A later version: what it shares with this one stays in memory, indexes and blocks alike. Objects that are at
+    /// hand, by name, are taken from there; the ends of other new segments are read in one wave.
+    pub(crate) async fn advance(
+        &self,
+        manifest: Manifest,
+        at_hand: &BTreeMap<String, Bytes>,
+        context: &QueryContext,
+    ) -> Result<Self, EngineError> {
+        let next = Self::assemble(manifest, self.reader.clone(), self.settings.clone(), Some(self))?;
+        for segment in &next.segments {
+            if let Some(bytes) = at_hand.get(&segment.reference.name) {
+                next.take_at_hand(segment, bytes)?;
+            }
+        }
+        let length = |it: &Arc<Segment>| it.reference.end.length - it.reference.end.index_position;
+        if next.segments.iter().map(length).sum::<u64>() <= self.settings.index_bytes_max {
+            next.make_resident(next.sections.values().flatten().copied(), Wave(0), context).await?;
+        }
+        Ok(next)
+    }
+
+    /// Takes the index of a segment, and its blocks, from the object's bytes.
+    fn take_at_hand(&self, segment: &Segment, bytes: &Bytes) -> Result<(), EngineError> {
+        let end = &segment.reference.end;
+        let indexes = decode_tail(&segment.reference, &bytes.slice(..end.length as usize), self.reader.store().url())?;
+        for section in &indexes.sections {
+            for block in 0..section.block_count() {
+                let range = section.block_range(block);
+                let stored = bytes.slice(range.start as usize..range.end as usize);
+                self.reader.keep(&BlockRequest { object: &segment.object, range, check: Check::Sealed }, &stored)?;
+            }
+        }
+        // If somebody was faster, theirs is the same.
+        let _ = segment.index.set(indexes);
+        Ok(())
+    }
+
+    fn assemble(
+        manifest: Manifest,
+        reader: Reader,
+        settings: OpenSettings,
+        before: Option<&Self>,
+    ) -> Result<Self, EngineError> {
         let mut sections: HashMap<SectionKind, Vec<SectionPlace>> = HashMap::new();
         for (segment, reference) in manifest.segments.iter().enumerate() {
             for (section, SectionRef { kind, versions }) in reference.sections.iter().enumerate() {
@@ -159,16 +222,19 @@ impl Snapshot {
                 return Err(EngineError::Format { place: reader.store().url().to_owned(), source });
             }
         }
-        let segment = |reference: &SegmentRef| Segment {
-            reference: reference.clone(),
-            object: reader.object(&reference.name),
-            index: OnceCell::new(),
-            whole: reference.sections.iter().map(|_| AtomicBool::new(false)).collect(),
-        };
-        let segments = manifest.segments.iter().map(segment).collect();
-        let table = |reference: &TableRef| Table::new(reference.clone(), reader.object(&reference.name));
-        let tables = manifest.tables.iter().map(table).collect();
-        Ok(Self { manifest, reader, segments, sections, tables, open_cost: Cost::default() })
+        let segments = manifest.segments.iter().map(|reference| {
+            let known = before.and_then(|before| before.segments.iter().find(|it| it.reference.name == reference.name));
+            known.cloned().unwrap_or_else(|| Arc::new(Segment::new(reference, &reader)))
+        });
+        let segments = segments.collect();
+        let tables = manifest.tables.iter().map(|reference| {
+            let same =
+                |it: &&Arc<Table>| (&it.reference.name, it.reference.position) == (&reference.name, reference.position);
+            let known = before.and_then(|before| before.tables.iter().find(same));
+            known.cloned().unwrap_or_else(|| Arc::new(Table::new(reference.clone(), reader.object(&reference.name))))
+        });
+        let tables = tables.collect();
+        Ok(Self { manifest, reader, segments, sections, tables, settings, open_cost: Cost::default() })
     }
 
     /// The manifest.

@@ -8,7 +8,7 @@ use tokio::time::timeout_at;
 use crate::{
     Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Wave,
     batch::Batch,
-    block::{BlockRequest, close},
+    block::{BlockRequest, close, open},
     fetch::Fetcher,
     flight::Flights,
     plan::Planner,
@@ -149,6 +149,24 @@ impl Reader {
     /// As [`Self::read`].
     pub async fn warm(&self, requests: &[BlockRequest<'_>]) -> Result<(), StorageError> {
         Batch::new(self, requests, Wave(0), &self.pool().background).read_absent(None).await
+    }
+
+    /// Keeps a block in memory that came otherwise than through this reader: what was just written, as it is stored.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] if it fails its check.
+    pub fn keep(&self, block: &BlockRequest<'_>, stored: &Bytes) -> Result<(), StorageError> {
+        let BlockRequest { object, range, check } = block;
+        let payload = open(object, range.start, *check, stored).map_err(|source| StorageError::Corrupt {
+            object: self.store().place(&object.name),
+            start: range.start,
+            end: range.end,
+            source,
+        })?;
+        // A copy: the slice would keep all of what was written in memory.
+        let payload = Bytes::copy_from_slice(&payload);
+        self.pool().memory.insert((object.number, range.start), payload);
+        Ok(())
     }
 
     /// How long a segment or a section may be that is worth reading whole once a part of it was asked for: as long

@@ -17,6 +17,8 @@ pub enum ErrorKind {
     NotFound,
     /// Another writer was faster, or something is there already: look at it and try again.
     Conflict,
+    /// Whether it happened is not known, since the store did not say: look at the graph before trying again.
+    Unknown,
     /// The store cannot be reached or refuses: check address and credentials, or try again later.
     Unavailable,
     /// A limit was reached: raise it or ask for less.
@@ -77,17 +79,22 @@ fn format_kind(error: &FormatError) -> ErrorKind {
 
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
-        let kind = match &error {
-            EngineError::NotFound(_) => ErrorKind::NotFound,
-            EngineError::Invalid(_) => ErrorKind::Invalid,
-            EngineError::Conflict(_) => ErrorKind::Conflict,
-            EngineError::Limit { .. } => ErrorKind::Limit,
-            EngineError::Storage(storage) => storage_kind(storage),
-            EngineError::Format { source, .. } => format_kind(source),
-            EngineError::Table { .. } => ErrorKind::Corrupt,
-            EngineError::Arrow(_) => ErrorKind::Internal,
-        };
-        Self::of(kind, error)
+        Self::of(engine_kind(&error), error)
+    }
+}
+
+fn engine_kind(error: &EngineError) -> ErrorKind {
+    match error {
+        EngineError::NotFound(_) => ErrorKind::NotFound,
+        EngineError::Invalid(_) => ErrorKind::Invalid,
+        EngineError::Conflict(_) => ErrorKind::Conflict,
+        EngineError::Limit { .. } => ErrorKind::Limit,
+        EngineError::Storage(storage) => storage_kind(storage),
+        EngineError::Format { source, .. } => format_kind(source),
+        EngineError::Table { .. } => ErrorKind::Corrupt,
+        EngineError::Arrow(_) => ErrorKind::Internal,
+        EngineError::Unknown { .. } => ErrorKind::Unknown,
+        EngineError::Shared(error) => engine_kind(error),
     }
 }
 

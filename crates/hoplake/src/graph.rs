@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use hoplake_engine::{OpenSettings, Snapshot, vacuum, verify::Verified};
+use hoplake_engine::{OpenSettings, Snapshot, change::Committer, vacuum, verify::Verified};
 use hoplake_format::{
     Manifest, Schema,
     constants::{MANIFEST_FOLDER, manifest_version},
 };
-use hoplake_storage::{Cost, PriceList, ReadPool, Reader, Store};
+use hoplake_storage::{Cost, PriceList, QueryContext, ReadPool, Reader, Store};
 
 use crate::{Error, GraphInfo, Query, Vacuumed};
 
@@ -15,6 +15,7 @@ use crate::{Error, GraphInfo, Query, Vacuumed};
 #[derive(Debug, Clone)]
 pub struct Graph {
     snapshot: Arc<Snapshot>,
+    committer: Arc<Committer>,
 }
 
 impl Graph {
@@ -43,7 +44,37 @@ impl Graph {
     /// # Errors
     /// As [`Self::open`].
     pub async fn open_through(reader: Reader, settings: &OpenSettings) -> Result<Self, Error> {
-        Ok(Self { snapshot: Arc::new(Snapshot::open(reader, settings).await?) })
+        let snapshot = Arc::new(Snapshot::open(reader, settings).await?);
+        let committer = Arc::new(Committer::new(snapshot.clone(), || ulid::Ulid::generate().to_string()));
+        Ok(Self { snapshot, committer })
+    }
+
+    /// Moves on to the newest version, and says whether there was a newer one. One round trip if there is none, and one
+    /// or two for each newer version that this process did not commit itself. Queries that have begun stay where they are.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; then the graph stays at its version.
+    pub async fn refresh(&mut self) -> Result<bool, Error> {
+        let context = QueryContext::new();
+        let mut newest = self.committer.newest().await;
+        if newest.manifest().version < self.version() {
+            newest = self.snapshot.clone();
+        }
+        while let Some(next) = newest.next_version(&context).await? {
+            newest = Arc::new(next);
+        }
+        let moved = newest.manifest().version > self.version();
+        self.snapshot = newest;
+        Ok(moved)
+    }
+
+    pub(crate) fn committer(&self) -> &Arc<Committer> {
+        &self.committer
+    }
+
+    /// Up to where a source that feeds the graph was read, as the last commit that named it said.
+    pub fn source_position(&self, source: &str) -> Option<&str> {
+        self.manifest().source_positions.get(source).map(String::as_str)
     }
 
     /// The versions at a store that can be opened, oldest first. One listing.

@@ -30,24 +30,27 @@
 pub mod access;
 pub mod blocking;
 pub mod caching;
+mod commit;
 mod error;
 mod graph;
 mod info;
 mod load;
 mod query;
 
+pub use commit::Commit;
 pub use error::{Error, ErrorKind};
 pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Degree, Frontier, Neighbour, OpenSettings, Predicate,
+    change::{Batch, Committed, End, Operation, Value},
     path::PathQuery,
     traversal::{DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy},
     vacuum::Vacuumed,
     verify::Verified,
 };
 pub use hoplake_format::{
-    DegreeSummary, Direction, EdgeType, EdgeTypeId, Key, KeyType, LabelId, Manifest, Property, PropertyType, Schema,
-    TableOwner, VertexId, VertexLabel, segment::SectionKind,
+    Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeType, EdgeTypeId, Key, KeyType, LabelId, Manifest,
+    Property, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel, segment::SectionKind,
 };
 pub use hoplake_storage::{
     Cost, DiskSettings, HedgeSettings, PriceList, ProfileError, Profiles, ReadPool, ReadSettings, Reader,

@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use hoplake_engine::{publish, vacuum};
+use hoplake_engine::{
+    publish::{self, Published},
+    vacuum,
+};
 use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, VertexCount};
 use hoplake_ingest::{
     BadRows,
@@ -168,12 +171,12 @@ pub async fn load_with(
         segments: level.segments,
         tables: level.tables,
     };
-    if let Err(error) = publish::publish(&store, &manifest).await {
+    if let Err(error) = make_visible(&store, &manifest).await {
         // Only a lost race is certain; after anything else the version may yet be visible.
-        if matches!(error, hoplake_engine::EngineError::Conflict(_)) {
+        if error.kind() == ErrorKind::Conflict {
             remove_leftovers(&store, &writer).await;
         }
-        return Err(error.into());
+        return Err(error);
     }
     // Loads that started from an older version can no longer publish: their leftovers are garbage.
     let _ = vacuum::vacuum(&store, i64::MIN).await;
@@ -187,6 +190,22 @@ pub async fn load_with(
         bytes_per_directed_edge: if edges == 0 { 0.0 } else { level.adjacency_bytes as f64 / (2 * edges) as f64 },
         time: begun.elapsed(),
     })
+}
+
+async fn make_visible(store: &Store, manifest: &Manifest) -> Result<(), Error> {
+    publish::check_objects(store, manifest).await?;
+    match publish::publish(store, manifest).await? {
+        Published::Visible => {
+            publish::hint(store, manifest).await;
+            Ok(())
+        }
+        Published::Taken(_) => {
+            let (version, url) = (manifest.version, store.url());
+            let message =
+                format!("another writer published version {version} of {url} first; nothing of this one is visible");
+            Err(Error::new(ErrorKind::Conflict, message))
+        }
+    }
 }
 
 /// Removes what a load that failed has written. What it cannot remove, the next load will.

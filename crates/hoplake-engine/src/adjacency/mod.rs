@@ -10,7 +10,7 @@ mod merge;
 mod plan;
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::Arc,
 };
 
@@ -215,6 +215,25 @@ impl Snapshot {
             return Err(EngineError::format(self.reader().store().url())(outside()));
         }
         self.keep_fulfilling(edges, hop, wave, wave.max(touched), context).await
+    }
+
+    /// All pairs of an edge type with one of these sources that some part mentions which has changes of later versions
+    /// than `newer_than`: those that have edges, and those that have none any more. One wave.
+    pub(crate) async fn mentioned_pairs(
+        &self,
+        edge_type: EdgeTypeId,
+        sources: &Frontier,
+        newer_than: u64,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<(BTreeSet<(VertexId, VertexId)>, Wave), EngineError> {
+        let Some(described) = self.schema().edge_type(edge_type) else { return Ok((BTreeSet::new(), after)) };
+        let (near, far) = (described.source, described.target);
+        let of = EdgesOf { edge_type, direction: Direction::Out, near, far };
+        let plan = self.plan_mentions(of, sources.ordinals(near), newer_than, after, context).await?;
+        let mut sink = EdgeSink { edges: Vec::new() };
+        let wave = self.run_part(sources, &plan, &mut sink, context).await?;
+        Ok((sink.edges.iter().map(|edge| (edge.from, edge.to)).collect(), wave))
     }
 
     /// The degrees of vertices along a hop, in the order of the set. One wave.

@@ -141,6 +141,25 @@ impl Snapshot {
         Ok(())
     }
 
+    /// Which blocks may mention pairs with these sources, in parts that have changes of later versions than
+    /// `newer_than`: nothing is merged.
+    pub(super) async fn plan_mentions(
+        &self,
+        of: EdgesOf,
+        sources: &[u64],
+        newer_than: u64,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<Plan, EngineError> {
+        let places = || self.list_places(of).filter(|(place, _)| place.versions.until > newer_than);
+        let ready = self.make_resident(places().map(|(place, _)| place), after, context).await?;
+        let mut tasks = Vec::new();
+        for (place, removed) in places() {
+            plan_section(&Layer { place, removed, section: self.section(place)? }, of, sources, 0, &mut tasks);
+        }
+        Ok(Plan { tasks, merges: Vec::new(), ready })
+    }
+
     /// The requests for the blocks of tasks, in their order.
     pub(crate) fn requests<'a>(
         &'a self,

@@ -89,6 +89,9 @@ pub struct Batch {
     pub message: String,
     /// Up to where a source was read, by its name, once this is applied.
     pub source_positions: BTreeMap<String, String>,
+    /// The version that the changes were decided on: they are in conflict with later changes of the same vertices and
+    /// edges. Without one they go onto whatever is the newest.
+    pub base: Option<u64>,
     /// Whether an end of an edge that is not there is made, without properties; otherwise it is an error.
     pub create_missing: bool,
 }

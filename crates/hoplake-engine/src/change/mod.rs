@@ -9,9 +9,11 @@
 
 mod assemble;
 mod batch;
+mod commit;
 mod level;
 mod resolve;
 mod value;
 
 pub use batch::{Batch, End, Operation};
+pub use commit::{Committed, Committer};
 pub use value::Value;

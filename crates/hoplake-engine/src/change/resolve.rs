@@ -13,7 +13,7 @@ use futures::future::try_join3;
 use hoplake_format::{Direction, LabelId, VertexId, constants::KEY_COLUMN};
 use hoplake_storage::{QueryContext, Wave};
 
-use super::{Batch, End, Operation, Value, value::value_at};
+use super::{Batch, End, Operation, Value};
 use crate::{
     EngineError, Frontier, Snapshot,
     traversal::{Hop, HopDirection},
@@ -97,6 +97,23 @@ impl Resolved {
         }
         resolved.pairs.extend(removed.into_iter().map(|pair| (pair, None)));
         Ok((resolved, a.max(b).max(c)))
+    }
+
+    /// Vertices that it adds, changes or deletes.
+    pub(crate) fn written(&self) -> impl Iterator<Item = &End> {
+        self.added.keys().chain(self.existing().map(|(_, end)| end))
+    }
+
+    /// Of these, those that exist.
+    pub(crate) fn existing(&self) -> impl Iterator<Item = (VertexId, &End)> {
+        let changed = self.changed.iter().map(|(vertex, (end, _))| (*vertex, end));
+        changed.chain(self.gone.iter().map(|(vertex, end)| (*vertex, end)))
+    }
+
+    /// Whether a pair loses its edges because one of the two goes, not because the batch says so.
+    pub(crate) fn goes_along(&self, pair: &Pair) -> bool {
+        let goes = |vertex: &Vertex| matches!(vertex, Vertex::Known(vertex) if self.gone.contains_key(vertex));
+        goes(&pair.source) || goes(&pair.target)
     }
 
     fn take_vertex(&mut self, operation: &Operation, ends: &Ends<'_>) -> Result<(), EngineError> {
@@ -212,7 +229,7 @@ impl Resolved {
 fn properties_at(batch: &arrow_array::RecordBatch, row: usize) -> Properties {
     let schema = batch.schema();
     let columns = schema.fields().iter().zip(batch.columns()).filter(|(field, _)| field.name() != KEY_COLUMN);
-    columns.map(|(field, column)| (field.name().clone(), value_at(column, row))).collect()
+    columns.map(|(field, column)| (field.name().clone(), Value::at(column, row))).collect()
 }
 
 /// The edges that are changed in part, with the properties they have now.

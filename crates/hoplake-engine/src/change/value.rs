@@ -33,6 +33,26 @@ pub enum Value {
 }
 
 impl Value {
+    /// One value of a column of a property; null of a column that no property has.
+    pub fn at(column: &dyn Array, row: usize) -> Self {
+        if column.is_null(row) {
+            return Self::Null;
+        }
+        match column.data_type() {
+            DataType::Boolean => Self::Bool(column.as_boolean().value(row)),
+            DataType::Int64 => Self::Int64(column.as_primitive::<Int64Type>().value(row)),
+            DataType::Float64 => Self::Float64(column.as_primitive::<Float64Type>().value(row)),
+            DataType::Utf8 => Self::String(column.as_string::<i32>().value(row).to_owned()),
+            DataType::Date32 => Self::Date(column.as_primitive::<Date32Type>().value(row)),
+            DataType::Timestamp(..) => Self::Timestamp(column.as_primitive::<TimestampMicrosecondType>().value(row)),
+            DataType::List(_) => {
+                let items = column.as_list::<i32>().value(row);
+                Self::List((0..items.len()).map(|item| Self::at(&items, item)).collect())
+            }
+            _ => Self::Null,
+        }
+    }
+
     /// The type of property that holds it; `None` of null and of lists that are empty or of several types.
     pub fn property_type(&self) -> Option<PropertyType> {
         match self {
@@ -158,25 +178,5 @@ fn scalars<'a>(values: impl Iterator<Item = &'a Value>, scalar: ScalarType) -> A
         ScalarType::String => Arc::new(of!(StringArray, String)),
         ScalarType::Date => Arc::new(of!(Date32Array, Date)),
         ScalarType::Timestamp => Arc::new(of!(TimestampMicrosecondArray, Timestamp).with_timezone(TIMESTAMP_ZONE)),
-    }
-}
-
-/// One value of a column of a property.
-pub(crate) fn value_at(column: &dyn Array, row: usize) -> Value {
-    if column.is_null(row) {
-        return Value::Null;
-    }
-    match column.data_type() {
-        DataType::Boolean => Value::Bool(column.as_boolean().value(row)),
-        DataType::Int64 => Value::Int64(column.as_primitive::<Int64Type>().value(row)),
-        DataType::Float64 => Value::Float64(column.as_primitive::<Float64Type>().value(row)),
-        DataType::Utf8 => Value::String(column.as_string::<i32>().value(row).to_owned()),
-        DataType::Date32 => Value::Date(column.as_primitive::<Date32Type>().value(row)),
-        DataType::Timestamp(..) => Value::Timestamp(column.as_primitive::<TimestampMicrosecondType>().value(row)),
-        DataType::List(_) => {
-            let items = column.as_list::<i32>().value(row);
-            Value::List((0..items.len()).map(|item| value_at(&items, item)).collect())
-        }
-        _ => Value::Null,
     }
 }

@@ -1,0 +1,336 @@
+//! Commits: batches put together, written as one level, and published as the next version.
+//!
+//! A committer has one level under way. Batches that come meanwhile wait, and go into the next level together if
+//! they name different items: the answer to one write is shared by all who waited for it (*group commit*). Whoever finds
+//! no level under way carries the next one, in a task of its own, so that one who stops waiting stops nobody else.
+//!
+//! If another writer was faster, its version becomes the base, and the level is built anew on it. A batch that is based on
+//! a version is in conflict with whoever changed one of its items since.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use futures::future::{join_all, try_join_all};
+use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, VertexId};
+use hoplake_storage::{Cost, QueryContext, Wave};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+
+use super::{
+    Batch, End,
+    assemble::Assembled,
+    level::{self, Level, Names},
+    resolve::{Pair, Resolved, Vertex},
+};
+use crate::{
+    EngineError, Frontier, Snapshot,
+    publish::{self, Published},
+};
+
+/// Changes of one level, at most: it is built in memory.
+const LEVEL_OPERATIONS_MAX: usize = 1 << 20;
+
+/// How often a level is built anew because another writer was faster.
+const REBUILDS_MAX: u32 = 100;
+
+/// What a commit came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Committed {
+    /// The version that has the changes.
+    pub version: u64,
+    /// What the version wrote: this batch and those that went with it.
+    pub counts: ChangeCounts,
+    /// How many batches went into it.
+    pub batches: usize,
+    /// What it took, publication included.
+    pub cost: Cost,
+}
+
+/// Commits batches to one graph, for all threads of a process.
+#[derive(Debug)]
+pub struct Committer {
+    waiting: Mutex<VecDeque<Waiting>>,
+    /// The newest version it knows, while no level is under way.
+    newest: Arc<AsyncMutex<Arc<Snapshot>>>,
+    /// Makes the names of writers.
+    names: fn() -> String,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    batch: Batch,
+    done: oneshot::Sender<Result<Committed, EngineError>>,
+}
+
+impl Committer {
+    /// Commits to the graph of a snapshot. `names` makes a name that nobody else has: a ULID.
+    pub fn new(snapshot: Arc<Snapshot>, names: fn() -> String) -> Self {
+        Self { waiting: Mutex::default(), newest: Arc::new(AsyncMutex::new(snapshot)), names }
+    }
+
+    /// The newest version that it has seen.
+    pub async fn newest(&self) -> Arc<Snapshot> {
+        self.newest.lock().await.clone()
+    }
+
+    /// Applies a batch, all of it or nothing.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`] that names the operation which is not allowed; [`EngineError::Conflict`] that names an
+    /// item which another writer changed since the batch's base; [`EngineError::Unknown`] if the store does not say
+    /// whether it was published; the store's, and then nothing was.
+    pub async fn commit(self: &Arc<Self>, batch: Batch) -> Result<Committed, EngineError> {
+        let (done, mut result) = oneshot::channel();
+        self.waiting().push_back(Waiting { batch, done });
+        loop {
+            let mut newest = tokio::select! {
+                biased;
+                done = &mut result => return done.map_err(|_| lost())?,
+                newest = self.newest.clone().lock_owned() => newest,
+            };
+            if let Ok(done) = result.try_recv() {
+                return done;
+            }
+            let committer = self.clone();
+            let carried = tokio::spawn(async move { committer.carry(&mut newest).await });
+            carried.await.map_err(|error| EngineError::Invalid(format!("a commit stopped: {error}")))?;
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries batches that wait, until a level is published or none of them can be.
+    async fn carry(&self, newest: &mut Arc<Snapshot>) {
+        let mut group = self.take_group();
+        let context = QueryContext::new();
+        for _ in 0..REBUILDS_MAX {
+            let (carried, resolved) = self.resolve(group, newest, &context).await;
+            if carried.is_empty() {
+                return;
+            }
+            match self.write(&carried, &resolved, newest, &context).await {
+                Ok(Written::Published { snapshot, counts }) => {
+                    *newest = snapshot;
+                    let (version, batches, cost) = (newest.manifest().version, carried.len(), context.cost());
+                    let committed = Committed { version, counts, batches, cost };
+                    return carried.into_iter().for_each(|waiting| drop(waiting.done.send(Ok(committed))));
+                }
+                Ok(Written::Overtaken(snapshot)) => {
+                    *newest = snapshot;
+                    group = carried;
+                }
+                Err(error) => return answer_all(carried, error),
+            }
+        }
+        let why = format!("{REBUILDS_MAX} other writers were faster, one after the other");
+        answer_all(std::mem::take(&mut group), EngineError::Conflict(why));
+    }
+
+    fn take_group(&self) -> Vec<Waiting> {
+        let mut waiting = self.waiting();
+        let mut operations = 0;
+        let mut group = Vec::new();
+        while let Some(next) = waiting.front() {
+            operations += next.batch.operations.len();
+            if operations > LEVEL_OPERATIONS_MAX && !group.is_empty() {
+                break;
+            }
+            group.extend(waiting.pop_front());
+        }
+        group
+    }
+
+    /// What batches come to on the newest version. Those that are not allowed get their answer; those that name what
+    /// another of them writes wait for the next level.
+    async fn resolve(
+        &self,
+        group: Vec<Waiting>,
+        newest: &Arc<Snapshot>,
+        context: &QueryContext,
+    ) -> (Vec<Waiting>, Vec<Resolved>) {
+        let results = group.iter().map(|waiting| resolve_on(&waiting.batch, newest, context));
+        let results = join_all(results).await;
+        let (mut carried, mut resolved, mut items, mut later) =
+            (Vec::new(), Vec::new(), Items::default(), VecDeque::new());
+        for (waiting, result) in group.into_iter().zip(results) {
+            match result {
+                // Nobody waits any more: it is as if it had not been asked.
+                _ if waiting.done.is_closed() => {}
+                Err(error) => drop(waiting.done.send(Err(error))),
+                Ok(result) if !items.add(&result) => later.push_back(waiting),
+                Ok(result) => {
+                    carried.push(waiting);
+                    resolved.push(result);
+                }
+            }
+        }
+        let mut waiting = self.waiting();
+        later.into_iter().rev().for_each(|batch| waiting.push_front(batch));
+        (carried, resolved)
+    }
+
+    /// Writes a level and the manifest that names it.
+    async fn write(
+        &self,
+        carried: &[Waiting],
+        resolved: &[Resolved],
+        newest: &Arc<Snapshot>,
+        context: &QueryContext,
+    ) -> Result<Written, EngineError> {
+        let (base, store) = (newest.manifest(), newest.reader().store());
+        let assembled = Assembled::of(base, resolved)?;
+        let names = Names { writer: (self.names)(), version: base.version + 1 };
+        let level = level::build(&assembled.changes, &assembled.schema, &names)?;
+        try_join_all(level.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone()))).await?;
+        let counts = assembled.counts;
+        let manifest = next_manifest(base, assembled, &level, names.writer, carried);
+        match publish::publish(store, &manifest).await? {
+            Published::Visible => {
+                let (store, hinted) = (store.clone(), manifest.clone());
+                tokio::spawn(async move { publish::hint(&store, &hinted).await });
+                let own = level.objects.into_iter().collect();
+                let snapshot = Arc::new(newest.advance(manifest, &own, context).await?);
+                Ok(Written::Published { snapshot, counts })
+            }
+            Published::Taken(other) => {
+                let names: Vec<_> = level.objects.into_iter().map(|(name, _)| name).collect();
+                // What stays is garbage that a vacuum knows by its name.
+                let _ = store.delete(&names).await;
+                let mut snapshot = newest.advance(*other, &BTreeMap::new(), context).await?;
+                while let Some(next) = snapshot.next_version(context).await? {
+                    snapshot = next;
+                }
+                Ok(Written::Overtaken(Arc::new(snapshot)))
+            }
+        }
+    }
+}
+
+enum Written {
+    Published { snapshot: Arc<Snapshot>, counts: ChangeCounts },
+    Overtaken(Arc<Snapshot>),
+}
+
+/// Gives everybody the same error.
+fn answer_all(carried: Vec<Waiting>, error: EngineError) {
+    let error = Arc::new(error);
+    carried.into_iter().for_each(|waiting| drop(waiting.done.send(Err(EngineError::Shared(error.clone())))));
+}
+
+fn lost() -> EngineError {
+    EngineError::Invalid("the commit that had this batch was given up".into())
+}
+
+/// What batches of one level name and write.
+#[derive(Default)]
+struct Items {
+    named: BTreeSet<End>,
+    written: BTreeSet<End>,
+    pairs: BTreeSet<Pair>,
+}
+
+impl Items {
+    /// Adds a batch, unless it names what another one writes, or the reverse.
+    fn add(&mut self, batch: &Resolved) -> bool {
+        let written: BTreeSet<&End> = batch.written().collect();
+        let apart = batch.named.is_disjoint(&self.written)
+            && written.iter().all(|end| !self.named.contains(*end))
+            && batch.pairs.keys().all(|pair| !self.pairs.contains(pair));
+        if apart {
+            self.written.extend(written.into_iter().cloned());
+            self.named.extend(batch.named.iter().cloned());
+            self.pairs.extend(batch.pairs.keys().cloned());
+        }
+        apart
+    }
+}
+
+async fn resolve_on(batch: &Batch, newest: &Arc<Snapshot>, context: &QueryContext) -> Result<Resolved, EngineError> {
+    let (resolved, wave) = Resolved::of(batch, newest, context).await?;
+    if let Some(base) = batch.base.filter(|base| *base < newest.manifest().version) {
+        check_conflicts(&resolved, base, newest, wave, context).await?;
+    }
+    // What is wrong with one batch is its own error, not that of the level.
+    Assembled::of(newest.manifest(), std::slice::from_ref(&resolved))?;
+    Ok(resolved)
+}
+
+/// Refuses a batch of which an item was changed after its base.
+async fn check_conflicts(
+    resolved: &Resolved,
+    base: u64,
+    newest: &Arc<Snapshot>,
+    after: Wave,
+    context: &QueryContext,
+) -> Result<(), EngineError> {
+    let conflict = |what: String| {
+        let version = newest.manifest().version;
+        Err(EngineError::Conflict(format!("{what} was changed between version {base} and version {version}")))
+    };
+    let labelled = |end: &End| Some((newest.schema().label_id(&end.label)?, end.key.clone()));
+    let written: Vec<&End> = resolved.written().filter(|end| labelled(end).is_some()).collect();
+    let keys: Vec<_> = written.iter().filter_map(|end| labelled(end)).collect();
+    let (mentions, _) = newest.key_mentions(&keys, base, after, context).await?;
+    if let Some((end, _)) = written.iter().zip(mentions).find(|(_, mention)| mention.is_some()) {
+        return conflict(format!("vertex {end}"));
+    }
+    for (vertex, end) in resolved.existing() {
+        let (changed, _) = newest.changed_rows(vertex.label(), &[vertex.ordinal()], base, after, context).await?;
+        if changed[0].is_some() {
+            return conflict(format!("vertex {end}"));
+        }
+    }
+    let mut by_type: BTreeMap<_, (Frontier, BTreeSet<(VertexId, VertexId)>)> = BTreeMap::new();
+    for pair in resolved.pairs.keys().filter(|pair| !resolved.goes_along(pair)) {
+        let (Vertex::Known(source), Vertex::Known(target)) = (&pair.source, &pair.target) else { continue };
+        let of = newest
+            .schema()
+            .edge_types()
+            .find(|(_, it)| (&it.label, it.source, it.target) == (&pair.label, source.label(), target.label()));
+        if let Some((edge_type, _)) = of {
+            let (sources, pairs) = by_type.entry(edge_type).or_default();
+            sources.unite(&std::iter::once(*source).collect());
+            pairs.insert((*source, *target));
+        }
+    }
+    for (edge_type, (sources, pairs)) in by_type {
+        let (mentioned, _) = newest.mentioned_pairs(edge_type, &sources, base, after, context).await?;
+        if let Some((source, target)) = pairs.iter().find(|pair| mentioned.contains(pair)) {
+            let label = newest.schema().edge_type(edge_type).map_or("?", |edge_type| &edge_type.label);
+            return conflict(format!("an edge {label} from vertex {source:?} to {target:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// The manifest of the version after `base`, with a level more.
+fn next_manifest(
+    base: &Manifest,
+    assembled: Assembled,
+    level: &Level,
+    writer: String,
+    carried: &[Waiting],
+) -> Manifest {
+    let messages: Vec<_> = carried.iter().map(|it| it.batch.message.as_str()).filter(|it| !it.is_empty()).collect();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+    let mut source_positions = base.source_positions.clone();
+    carried.iter().for_each(|it| source_positions.extend(it.batch.source_positions.clone()));
+    Manifest {
+        version: base.version + 1,
+        // A clock that is behind another writer's does not make time go back.
+        created_unix_ms: now.max(base.created_unix_ms),
+        change: Change { kind: ChangeKind::Commit, writer, message: messages.join("; "), counts: assembled.counts },
+        source_positions,
+        intents: base.intents.clone(),
+        schema: assembled.schema,
+        vertex_counts: assembled.vertex_counts,
+        edge_counts: assembled.edge_counts,
+        degrees: assembled.degrees,
+        segments: base.segments.iter().chain(&level.segments).cloned().collect(),
+        tables: base.tables.iter().chain(&level.tables).cloned().collect(),
+    }
+}

@@ -32,6 +32,8 @@ pub enum Reason {
     Busy,
     /// The store cannot be reached.
     Unavailable,
+    /// Whether a change happened is not known.
+    Unknown,
     /// The server is about to end.
     ShuttingDown,
     /// Stored bytes are damaged.
@@ -61,6 +63,9 @@ impl Reason {
             Self::Busy => ("BUSY", Http::TOO_MANY_REQUESTS, Code::ResourceExhausted, "The server is busy"),
             Self::Unavailable => {
                 ("UNAVAILABLE", Http::SERVICE_UNAVAILABLE, Code::Unavailable, "The store is unavailable")
+            }
+            Self::Unknown => {
+                ("UNKNOWN", Http::BAD_GATEWAY, Code::Unknown, "It is not known whether the change happened")
             }
             Self::ShuttingDown => {
                 ("SHUTTING_DOWN", Http::SERVICE_UNAVAILABLE, Code::Unavailable, "The server is shutting down")
@@ -143,6 +148,7 @@ impl From<Error> for Failure {
             ErrorKind::NotFound => Reason::NotFound,
             ErrorKind::Conflict => Reason::Conflict,
             ErrorKind::Unavailable => Reason::Unavailable,
+            ErrorKind::Unknown => Reason::Unknown,
             // Whether it was time is for the call to say, which knows when it began.
             ErrorKind::Limit => Reason::Limit,
             ErrorKind::Corrupt => Reason::Corrupt,

@@ -17,6 +17,7 @@ mod ahead;
 mod batch;
 mod block;
 pub mod cache;
+mod clock;
 mod context;
 mod disk;
 mod error;
@@ -38,6 +39,7 @@ pub mod trace;
 use disk::DiskCache;
 
 pub use block::{BlockRequest, Check, Object};
+pub use clock::{Clock, SystemClock};
 pub use context::{QueryContext, ReadLimits};
 pub use error::{NodeFault, StorageError};
 pub use meter::{Cost, Served, Wave};

@@ -16,7 +16,7 @@ use object_store::{
 };
 use url::Url;
 
-use crate::{PriceList, StorageError, StoreProfile};
+use crate::{Clock, PriceList, StorageError, StoreProfile, SystemClock};
 
 /// Parts of an upload: the store's minimum is 5 MiB, and 10,000 parts make 80 GB.
 const PART_BYTES: usize = 8 << 20;
@@ -34,6 +34,7 @@ pub struct Store {
     prefix: Path,
     url: String,
     profile: Arc<StoreProfile>,
+    clock: Arc<dyn Clock>,
 }
 
 /// An object in a listing.
@@ -73,7 +74,8 @@ impl Store {
     /// A prefix of a store at hand; `url` is its name in messages, and its scheme sets the profile.
     pub fn new(inner: Arc<dyn ObjectStore>, prefix: Path, url: &str) -> Self {
         let profile = StoreProfile::of_url(url);
-        Self { reads: inner.clone(), inner, prefix, profile, url: url.trim_end_matches('/').to_owned() }
+        let url = url.trim_end_matches('/').to_owned();
+        Self { reads: inner.clone(), inner, prefix, profile, url, clock: Arc::new(SystemClock) }
     }
 
     /// A store that only others reach: a name for messages and a profile to plan by, for a
@@ -85,6 +87,16 @@ impl Store {
     /// The same store, taken for another kind: other prices, other latencies to plan by.
     pub fn with_profile(self, profile: Arc<StoreProfile>) -> Self {
         Self { profile, ..self }
+    }
+
+    /// The same store, whose writers ask this clock for the time and for names.
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// What its writers ask for the time and for names.
+    pub fn clock(&self) -> &dyn Clock {
+        self.clock.as_ref()
     }
 
     /// Where it is.

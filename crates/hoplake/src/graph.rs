@@ -45,7 +45,7 @@ impl Graph {
     /// As [`Self::open`].
     pub async fn open_through(reader: Reader, settings: &OpenSettings) -> Result<Self, Error> {
         let snapshot = Arc::new(Snapshot::open(reader, settings).await?);
-        let committer = Arc::new(Committer::new(snapshot.clone(), || ulid::Ulid::generate().to_string()));
+        let committer = Arc::new(Committer::new(snapshot.clone()));
         Ok(Self { snapshot, committer })
     }
 

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use hoplake_engine::{
@@ -125,7 +125,7 @@ pub async fn load_with(
         return Err(Error::new(ErrorKind::Conflict, message));
     }
     let base_version = current.unwrap_or(0);
-    let writer = ulid::Ulid::generate().to_string();
+    let writer = store.clock().ulid();
     let target = store.clone();
     let message = options.message.clone();
     let runtime = tokio::runtime::Handle::current();
@@ -157,10 +157,9 @@ pub async fn load_with(
             return Err(error);
         }
     };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let manifest = Manifest {
         version: base_version + 1,
-        created_unix_ms: now.as_millis() as u64,
+        created_unix_ms: store.clock().unix_ms(),
         change: Change { kind: ChangeKind::Load, writer: writer.clone(), message, counts: ChangeCounts::default() },
         source_positions: BTreeMap::new(),
         intents: Vec::new(),

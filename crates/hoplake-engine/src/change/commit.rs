@@ -10,7 +10,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use futures::future::{join_all, try_join_all};
@@ -54,8 +53,6 @@ pub struct Committer {
     waiting: Mutex<VecDeque<Waiting>>,
     /// The newest version it knows, while no level is under way.
     newest: Arc<AsyncMutex<Arc<Snapshot>>>,
-    /// Makes the names of writers.
-    names: fn() -> String,
 }
 
 #[derive(Debug)]
@@ -65,9 +62,9 @@ struct Waiting {
 }
 
 impl Committer {
-    /// Commits to the graph of a snapshot. `names` makes a name that nobody else has: a ULID.
-    pub fn new(snapshot: Arc<Snapshot>, names: fn() -> String) -> Self {
-        Self { waiting: Mutex::default(), newest: Arc::new(AsyncMutex::new(snapshot)), names }
+    /// Commits to the graph of a snapshot.
+    pub fn new(snapshot: Arc<Snapshot>) -> Self {
+        Self { waiting: Mutex::default(), newest: Arc::new(AsyncMutex::new(snapshot)) }
     }
 
     /// The newest version that it has seen.
@@ -183,11 +180,11 @@ impl Committer {
     ) -> Result<Written, EngineError> {
         let (base, store) = (newest.manifest(), newest.reader().store());
         let assembled = Assembled::of(base, resolved)?;
-        let names = Names { writer: (self.names)(), version: base.version + 1 };
+        let names = Names { writer: store.clock().ulid(), version: base.version + 1 };
         let level = level::build(&assembled.changes, &assembled.schema, &names)?;
         try_join_all(level.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone()))).await?;
         let counts = assembled.counts;
-        let manifest = next_manifest(base, assembled, &level, names.writer, carried);
+        let manifest = next_manifest(base, assembled, &level, names.writer, carried, store.clock().unix_ms());
         match publish::publish(store, &manifest).await? {
             Published::Visible => {
                 let (store, hinted) = (store.clone(), manifest.clone());
@@ -314,15 +311,15 @@ fn next_manifest(
     level: &Level,
     writer: String,
     carried: &[Waiting],
+    now_unix_ms: u64,
 ) -> Manifest {
     let messages: Vec<_> = carried.iter().map(|it| it.batch.message.as_str()).filter(|it| !it.is_empty()).collect();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
     let mut source_positions = base.source_positions.clone();
     carried.iter().for_each(|it| source_positions.extend(it.batch.source_positions.clone()));
     Manifest {
         version: base.version + 1,
         // A clock that is behind another writer's does not make time go back.
-        created_unix_ms: now.max(base.created_unix_ms),
+        created_unix_ms: now_unix_ms.max(base.created_unix_ms),
         change: Change { kind: ChangeKind::Commit, writer, message: messages.join("; "), counts: assembled.counts },
         source_positions,
         intents: base.intents.clone(),

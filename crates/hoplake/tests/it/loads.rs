@@ -246,7 +246,9 @@ async fn a_load_whose_store_fails_is_all_there_or_not_at_all() {
             let opened = Graph::open_with(store.clone(), &OpenSettings::default()).await;
             match (&outcome, &opened) {
                 (Err(error), Err(missing)) => {
-                    assert_eq!((error.kind(), missing.kind()), (ErrorKind::Unavailable, ErrorKind::NotFound));
+                    // A store that does not even answer whether the manifest is there leaves it open.
+                    assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Unknown), "{error}");
+                    assert_eq!(missing.kind(), ErrorKind::NotFound);
                 }
                 // The manifest was written, and the answer lost; or only the hint was not.
                 (_, Ok(graph)) => assert_eq!(edges_by_key(graph, "out").await.len(), 2),

@@ -89,7 +89,7 @@ impl Commit {
     ) -> &mut Self {
         let (source, target) = (End::new(source.0, source.1), End::new(target.0, target.1));
         let properties = named(properties);
-        self.push(Operation::UpsertEdge { label: label.into(), source, target, properties, whole: false })
+        self.push(Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, whole: false })
     }
 
     /// There is no edge of this label from the one vertex to the other from then on.
@@ -100,10 +100,10 @@ impl Commit {
         target: (&str, impl Into<Key>),
     ) -> &mut Self {
         let (source, target) = (End::new(source.0, source.1), End::new(target.0, target.1));
-        self.push(Operation::DeleteEdge { label: label.into(), source, target })
+        self.push(Operation::DeleteEdge { label: label.into(), source, target, key: None })
     }
 
-    /// Adds any change.
+    /// Adds any change, such as one of an edge that a key tells from others between the same two vertices.
     pub fn push(&mut self, operation: Operation) -> &mut Self {
         self.batch.operations.push(operation);
         self

@@ -42,7 +42,7 @@ pub use error::{Error, ErrorKind};
 pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Degree, Frontier, Neighbour, OpenSettings, Predicate,
-    change::{Batch, Committed, End, Operation, Value},
+    change::{Batch, Committed, EdgeKey, End, Operation, Value},
     path::PathQuery,
     traversal::{DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy},
     vacuum::Vacuumed,

@@ -60,11 +60,10 @@ impl Assembled {
             let label = &mut self.schema.vertex_labels[usize::from(vertex.label().0)];
             fit(&label.name, &mut label.properties, properties)?;
         }
-        for (pair, properties) in &batch.pairs {
-            let Some(properties) = properties else { continue };
+        for (pair, edges) in batch.pairs.iter().filter(|(_, edges)| !edges.is_empty()) {
             let edge_type = self.edge_type(pair)?;
             let edge_type = &mut self.schema.edge_types[usize::from(edge_type.0)];
-            fit(&edge_type.label, &mut edge_type.properties, properties)?;
+            edges.iter().try_for_each(|edge| fit(&edge_type.label, &mut edge_type.properties, edge))?;
         }
         Ok(())
     }
@@ -160,11 +159,11 @@ impl Assembled {
             Vertex::Known(vertex) => Ok(vertex.ordinal()),
             Vertex::New(end) => ordinals.get(end).map(|vertex| vertex.ordinal()).ok_or_else(|| missing(end)),
         };
-        for (pair, properties) in &batch.pairs {
+        for (pair, edges) in &batch.pairs {
             let edge_type = self.edge_type(pair)?;
             let ends = (ordinal(&pair.source)?, ordinal(&pair.target)?);
             let described = &self.schema.edge_types[usize::from(edge_type.0)];
-            let rows: Vec<Row> = properties.iter().map(|it| row(&described.properties, it)).collect();
+            let rows: Vec<Row> = edges.iter().map(|it| row(&described.properties, it)).collect();
             match rows.len() {
                 0 => self.counts.pairs_removed += 1,
                 edges => {

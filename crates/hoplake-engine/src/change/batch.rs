@@ -28,6 +28,21 @@ impl fmt::Display for End {
     }
 }
 
+/// Which of several edges of a label between the same two vertices: the one whose property has this value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EdgeKey {
+    /// The property's name.
+    pub property: String,
+    /// Its value, which is not null.
+    pub value: Value,
+}
+
+impl fmt::Display for EdgeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.property, self.value)
+    }
+}
+
 /// One change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operation {
@@ -45,7 +60,8 @@ pub enum Operation {
         /// Which vertex.
         vertex: End,
     },
-    /// There is one edge of this label between the two, with these properties.
+    /// There is one edge of this label between the two, with these properties; if it has a key, one with this key,
+    /// beside those with others.
     UpsertEdge {
         /// The edge label.
         label: String,
@@ -53,12 +69,14 @@ pub enum Operation {
         source: End,
         /// The vertex that it reaches.
         target: End,
+        /// What tells it from other edges between the two.
+        key: Option<EdgeKey>,
         /// Its properties.
         properties: BTreeMap<String, Value>,
         /// Whether properties that are not named become null; otherwise they keep their values.
         whole: bool,
     },
-    /// There is no edge of this label between the two.
+    /// There is no edge of this label between the two; if there is a key, none with this key.
     DeleteEdge {
         /// The edge label.
         label: String,
@@ -66,6 +84,8 @@ pub enum Operation {
         source: End,
         /// The vertex that it reached.
         target: End,
+        /// What tells it from other edges between the two.
+        key: Option<EdgeKey>,
     },
 }
 
@@ -74,9 +94,22 @@ impl fmt::Display for Operation {
         match self {
             Self::UpsertVertex { vertex, .. } => write!(f, "upsert of vertex {vertex}"),
             Self::DeleteVertex { vertex } => write!(f, "deletion of vertex {vertex}"),
-            Self::UpsertEdge { label, source, target, .. } => write!(f, "upsert of edge {source} -{label}-> {target}"),
-            Self::DeleteEdge { label, source, target } => write!(f, "deletion of edge {source} -{label}-> {target}"),
+            Self::UpsertEdge { label, source, target, key, .. } => {
+                write!(f, "upsert of edge {source} -{label}-> {target}{}", Of(key))
+            }
+            Self::DeleteEdge { label, source, target, key } => {
+                write!(f, "deletion of edge {source} -{label}-> {target}{}", Of(key))
+            }
         }
+    }
+}
+
+/// The key of an edge that has one.
+struct Of<'a>(&'a Option<EdgeKey>);
+
+impl fmt::Display for Of<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |key| write!(f, " with {key}"))
     }
 }
 

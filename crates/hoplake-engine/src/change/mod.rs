@@ -10,10 +10,11 @@
 mod assemble;
 mod batch;
 mod commit;
+mod group;
 mod level;
 mod resolve;
 mod value;
 
-pub use batch::{Batch, End, Operation};
+pub use batch::{Batch, EdgeKey, End, Operation};
 pub use commit::{Committed, Committer};
 pub use value::Value;

@@ -13,7 +13,7 @@ use futures::future::try_join3;
 use hoplake_format::{Direction, LabelId, VertexId, constants::KEY_COLUMN};
 use hoplake_storage::{QueryContext, Wave};
 
-use super::{Batch, End, Operation, Value};
+use super::{Batch, EdgeKey, End, Operation, Value, group::Edit};
 use crate::{
     EngineError, Frontier, Snapshot,
     traversal::{Hop, HopDirection},
@@ -46,10 +46,8 @@ pub(crate) struct Resolved {
     pub(crate) changed: BTreeMap<VertexId, (End, Properties)>,
     /// Vertices that go.
     pub(crate) gone: BTreeMap<VertexId, End>,
-    /// Edges that there are from now on, or that there are none.
-    pub(crate) pairs: BTreeMap<Pair, Option<Properties>>,
-    /// Those whose edge keeps the properties that are not named.
-    partial: BTreeSet<Pair>,
+    /// All edges that there are from now on.
+    pub(crate) pairs: BTreeMap<Pair, Vec<Properties>>,
     /// Vertices that it names, those that are missing among them: what it builds on.
     pub(crate) named: BTreeSet<End>,
 }
@@ -76,26 +74,26 @@ impl Resolved {
         for operation in &batch.operations {
             resolved.take_vertex(operation, &ends)?;
         }
+        let mut edits = Edits::new();
         for operation in &batch.operations {
-            resolved.take_edge(operation, &ends, batch.create_missing)?;
+            resolved.take_edge(operation, &ends, batch.create_missing, &mut edits)?;
         }
         let partial_rows = resolved.complete_rows(batch, &ends, wave, context);
-        let partial_edges = edges_to_complete(&resolved, snapshot, wave, context);
+        let groups = groups_to_change(&edits, snapshot, wave, context);
         let deleted = edges_of_gone(&resolved, snapshot, wave, context);
-        let ((rows, a), (edges, b), (removed, c)) = try_join3(partial_rows, partial_edges, deleted).await?;
+        let ((rows, a), (groups, b), (removed, c)) = try_join3(partial_rows, groups, deleted).await?;
         for (vertex, mut properties) in rows {
             if let Some((_, changes)) = resolved.changed.get_mut(&vertex) {
                 properties.append(changes);
                 *changes = properties;
             }
         }
-        for (pair, mut properties) in edges {
-            if let Some(Some(changes)) = resolved.pairs.get_mut(&pair) {
-                properties.append(changes);
-                *changes = properties;
-            }
+        resolved.pairs = groups;
+        for (pair, edits) in edits {
+            let group = resolved.pairs.entry(pair).or_default();
+            edits.into_iter().for_each(|edit| edit.apply(group));
         }
-        resolved.pairs.extend(removed.into_iter().map(|pair| (pair, None)));
+        resolved.pairs.extend(removed.into_iter().map(|pair| (pair, Vec::new())));
         Ok((resolved, a.max(b).max(c)))
     }
 
@@ -133,36 +131,34 @@ impl Resolved {
         Ok(())
     }
 
-    fn take_edge(&mut self, operation: &Operation, ends: &Ends<'_>, create_missing: bool) -> Result<(), EngineError> {
-        match operation {
-            Operation::UpsertEdge { label, source, target, properties, whole } => {
+    fn take_edge(
+        &mut self,
+        operation: &Operation,
+        ends: &Ends<'_>,
+        create_missing: bool,
+        edits: &mut Edits,
+    ) -> Result<(), EngineError> {
+        let (pair, edit) = match operation {
+            Operation::UpsertEdge { label, source, target, key, properties, whole } => {
+                check_key(operation, key.as_ref(), properties)?;
                 let source = self.end(source, ends, operation, create_missing)?;
                 let target = self.end(target, ends, operation, create_missing)?;
-                let pair = Pair { label: label.clone(), source, target };
-                if !whole {
-                    self.partial.insert(pair.clone());
-                }
-                self.pairs.insert(pair, Some(properties.clone()));
+                let edit = Edit { key: key.clone(), properties: Some(properties.clone()), whole: *whole };
+                (Pair { label: label.clone(), source, target }, edit)
             }
-            Operation::DeleteEdge { label, source, target } => {
-                let labels = (ends.label(source, operation)?, ends.label(target, operation)?);
-                if !ends
-                    .snapshot
-                    .schema()
-                    .edge_types
-                    .iter()
-                    .any(|it| (&it.label, it.source, it.target) == (label, labels.0, labels.1))
-                {
-                    return refused(operation, format!("the graph has no edges {label} between such vertices"));
-                }
+            Operation::DeleteEdge { label, source, target, key } => {
+                ends.check_edge_type(operation, label, source, target, key.as_ref())?;
                 // Without its ends there is no edge.
-                if let (Some(source), Some(target)) = (ends.known.get(source), ends.known.get(target)) {
-                    let (source, target) = (Vertex::Known(*source), Vertex::Known(*target));
-                    self.pairs.insert(Pair { label: label.clone(), source, target }, None);
-                }
+                let (Some(source), Some(target)) = (ends.known.get(source), ends.known.get(target)) else {
+                    return Ok(());
+                };
+                let (source, target) = (Vertex::Known(*source), Vertex::Known(*target));
+                let edit = Edit { key: key.clone(), properties: None, whole: true };
+                (Pair { label: label.clone(), source, target }, edit)
             }
-            Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => {}
-        }
+            Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => return Ok(()),
+        };
+        edits.entry(pair).or_default().push(edit);
         Ok(())
     }
 
@@ -232,51 +228,66 @@ fn properties_at(batch: &arrow_array::RecordBatch, row: usize) -> Properties {
     columns.map(|(field, column)| (field.name().clone(), Value::at(column, row))).collect()
 }
 
-/// The edges that are changed in part, with the properties they have now.
-async fn edges_to_complete(
-    resolved: &Resolved,
+/// What a batch does to the edges between two vertices.
+type Edits = BTreeMap<Pair, Vec<Edit>>;
+
+/// The edges between two vertices, with their properties.
+type Groups = BTreeMap<Pair, Vec<Properties>>;
+
+/// The groups of which something stays, as they are now.
+async fn groups_to_change(
+    edits: &Edits,
     snapshot: &Arc<Snapshot>,
     after: Wave,
     context: &QueryContext,
-) -> Result<(Vec<(Pair, Properties)>, Wave), EngineError> {
-    let mut wanted: BTreeMap<&str, BTreeMap<VertexId, Vec<&Pair>>> = BTreeMap::new();
-    for pair in &resolved.partial {
-        let (Vertex::Known(source), Vertex::Known(target), Some(Some(properties))) =
-            (&pair.source, &pair.target, resolved.pairs.get(pair))
-        else {
-            continue;
-        };
+) -> Result<(Groups, Wave), EngineError> {
+    let mut wanted: BTreeMap<&str, BTreeMap<VertexId, BTreeSet<VertexId>>> = BTreeMap::new();
+    for (pair, edits) in edits {
+        let (Vertex::Known(source), Vertex::Known(target)) = (&pair.source, &pair.target) else { continue };
         let of = |it: &&hoplake_format::EdgeType| {
             (&it.label, it.source, it.target) == (&pair.label, source.label(), target.label())
         };
-        let edge_type = snapshot.schema().edge_types.iter().find(of);
-        let known = edge_type.map_or(&[][..], |edge_type| edge_type.properties.as_slice());
-        if known.iter().any(|property| !properties.contains_key(&property.name)) {
-            wanted.entry(&pair.label).or_default().entry(*source).or_default().push(pair);
+        let known = snapshot.schema().edge_types.iter().find(of).map_or(&[][..], |it| it.properties.as_slice());
+        if edits.iter().any(|edit| edit.needs_group(known.iter().map(|property| &*property.name))) {
+            wanted.entry(&pair.label).or_default().entry(*source).or_default().insert(*target);
         }
     }
-    let (mut found, mut wave) = (Vec::new(), after);
+    let (mut groups, mut wave) = (Groups::new(), after);
     for (label, sources) in wanted {
         let frontier: Frontier = sources.keys().copied().collect();
         let hop = Hop::along(HopDirection::Out, label);
+        if !snapshot.schema().edge_types.iter().any(|it| it.label == label) {
+            continue;
+        }
         let (edges, came) = snapshot.neighbours(&frontier, &hop, after, context).await?;
-        let is_wanted =
-            |edge: &&crate::Neighbour| sources[&edge.from].iter().any(|pair| pair.target == Vertex::Known(edge.to));
-        let edges: Vec<_> = edges.iter().filter(is_wanted).copied().collect();
+        let edges: Vec<_> = edges.into_iter().filter(|edge| sources[&edge.from].contains(&edge.to)).collect();
         let names = snapshot.schema().edge_types.iter().filter(|it| it.label == label);
         let names: BTreeSet<_> = names.flat_map(|it| &it.properties).map(|it| it.name.clone()).collect();
         let names: Vec<_> = names.into_iter().collect();
         let (batches, came) = snapshot.edge_properties(&edges, &names, came, context).await?;
         wave = wave.max(came);
+        let mut rows = vec![Properties::new(); edges.len()];
         for (positions, batch) in batches {
-            for (row, position) in positions.into_iter().enumerate() {
-                let edge = edges[position];
-                let (source, target) = (Vertex::Known(edge.from), Vertex::Known(edge.to));
-                found.push((Pair { label: label.to_owned(), source, target }, properties_at(&batch, row)));
-            }
+            positions.into_iter().enumerate().for_each(|(row, at)| rows[at] = properties_at(&batch, row));
+        }
+        for (edge, row) in edges.iter().zip(rows) {
+            let (source, target) = (Vertex::Known(edge.from), Vertex::Known(edge.to));
+            groups.entry(Pair { label: label.to_owned(), source, target }).or_default().push(row);
         }
     }
-    Ok((found, wave))
+    Ok((groups, wave))
+}
+
+/// An edge's key has a value, and its properties do not say otherwise.
+fn check_key(operation: &Operation, key: Option<&EdgeKey>, properties: &Properties) -> Result<(), EngineError> {
+    let Some(EdgeKey { property, value }) = key else { return Ok(()) };
+    if *value == Value::Null {
+        return refused(operation, format!("its key {property} is null"));
+    }
+    match properties.get(property) {
+        Some(other) if other != value => refused(operation, format!("its key {property} is also given as {other}")),
+        _ => Ok(()),
+    }
 }
 
 /// The pairs that lose their edges because one of the two goes.
@@ -305,16 +316,23 @@ async fn edges_of_gone(
 
 /// The vertices that a batch names; nothing is there twice.
 fn names(batch: &Batch) -> Result<BTreeSet<End>, EngineError> {
-    let (mut named, mut vertices, mut edges) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut named, mut vertices) = (BTreeSet::new(), BTreeSet::new());
+    let mut edges: BTreeMap<_, Vec<Option<&EdgeKey>>> = BTreeMap::new();
     for operation in &batch.operations {
         let new = match operation {
             Operation::UpsertVertex { vertex, .. } | Operation::DeleteVertex { vertex } => {
                 named.insert(vertex.clone());
                 vertices.insert(vertex)
             }
-            Operation::UpsertEdge { label, source, target, .. } | Operation::DeleteEdge { label, source, target } => {
+            Operation::UpsertEdge { label, source, target, key, .. }
+            | Operation::DeleteEdge { label, source, target, key } => {
                 named.extend([source.clone(), target.clone()]);
-                edges.insert((label, source, target))
+                let keys = edges.entry((label, source, target)).or_default();
+                keys.push(key.as_ref());
+                // Keys of one property tell edges apart; without a key all edges between the two are meant.
+                let apart = |a: &EdgeKey, b: &EdgeKey| a.property == b.property && a.value != b.value;
+                let (last, before) = keys.split_last().unwrap_or((&None, &[]));
+                before.iter().all(|other| last.zip(*other).is_some_and(|(a, b)| apart(a, b)))
             }
         };
         if !new {
@@ -348,6 +366,27 @@ impl<'a> Ends<'a> {
         let (found, wave) = snapshot.look_up(&keys, Wave(0), context).await?;
         let known = ends.into_iter().zip(found).filter_map(|(end, found)| Some((end, found?))).collect();
         Ok((Self { snapshot, known }, wave))
+    }
+
+    /// That there are no such edges, or none that have such a key, is an error.
+    fn check_edge_type(
+        &self,
+        operation: &Operation,
+        label: &str,
+        source: &End,
+        target: &End,
+        key: Option<&EdgeKey>,
+    ) -> Result<(), EngineError> {
+        let labels = (self.label(source, operation)?, self.label(target, operation)?);
+        let mut types = self.snapshot.schema().edge_types.iter();
+        let of = types.find(|it| (&*it.label, it.source, it.target) == (label, labels.0, labels.1));
+        let Some(of) = of else {
+            return refused(operation, format!("the graph has no edges {label} between such vertices"));
+        };
+        match key.filter(|key| of.properties.iter().all(|property| property.name != key.property)) {
+            Some(key) => refused(operation, format!("edges {label} have no property {}", key.property)),
+            None => Ok(()),
+        }
     }
 
     /// The label of a vertex; that there is none is an error.

@@ -34,12 +34,12 @@ impl Model {
                 self.vertices.remove(vertex);
                 self.edges.retain(|(_, source, target), _| source != vertex && target != vertex);
             }
-            Operation::UpsertEdge { label, source, target, properties, whole } => {
+            Operation::UpsertEdge { label, source, target, properties, whole, .. } => {
                 let edge = (label.clone(), source.clone(), target.clone());
                 let row = merged(self.edges.get(&edge), properties, *whole);
                 self.edges.insert(edge, row);
             }
-            Operation::DeleteEdge { label, source, target } => {
+            Operation::DeleteEdge { label, source, target, .. } => {
                 self.edges.remove(&(label.clone(), source.clone(), target.clone()));
             }
         }
@@ -113,9 +113,16 @@ fn batch(random: &mut SplitMix64, model: &Model) -> (Batch, Model) {
         let known =
             model.edges.keys().any(|(of, a, b)| (of, &a.label, &b.label) == (&label, &source.label, &target.label));
         let operation = if random.below(3) == 0 && known {
-            Operation::DeleteEdge { label, source, target }
+            Operation::DeleteEdge { label, source, target, key: None }
         } else {
-            Operation::UpsertEdge { label, source, target, properties: properties(random), whole: random.below(2) == 0 }
+            Operation::UpsertEdge {
+                label,
+                source,
+                target,
+                key: None,
+                properties: properties(random),
+                whole: random.below(2) == 0,
+            }
         };
         after.apply(&operation);
         batch.operations.push(operation);

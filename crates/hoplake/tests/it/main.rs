@@ -3,6 +3,7 @@
 
 mod commits;
 mod damage;
+mod edge_keys;
 mod golden;
 mod graphs;
 mod loads;

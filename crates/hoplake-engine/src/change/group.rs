@@ -1,0 +1,98 @@
+//! All edges of a label between two vertices, as a batch makes them from what they were.
+
+use super::{EdgeKey, Value, resolve::Properties};
+
+/// One change of a group: of the edge with a key, or of the group as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Edit {
+    pub(crate) key: Option<EdgeKey>,
+    /// What the edge has from now on; `None` if it goes.
+    pub(crate) properties: Option<Properties>,
+    /// Whether properties that are not named become null.
+    pub(crate) whole: bool,
+}
+
+impl Edit {
+    /// Whether what comes of it depends on the edges that there are, given the names of the properties that they may have.
+    pub(crate) fn needs_group<'a>(&self, mut known: impl Iterator<Item = &'a str>) -> bool {
+        let mut all_named = |properties: &Properties| known.all(|name| properties.contains_key(name));
+        self.key.is_some() || self.properties.as_ref().is_some_and(|properties| !self.whole && !all_named(properties))
+    }
+
+    /// Changes a group.
+    pub(crate) fn apply(self, group: &mut Vec<Properties>) {
+        let Self { key, properties, whole } = self;
+        let mut before = None;
+        let mut place = group.len();
+        let mut at = 0;
+        group.retain_mut(|edge| {
+            let goes = key.as_ref().is_none_or(|key| key.is_of(edge));
+            if goes && before.is_none() {
+                (place, before) = (at, Some(std::mem::take(edge)));
+            }
+            at += usize::from(!goes);
+            !goes
+        });
+        let Some(properties) = properties else { return };
+        let mut edge = before.filter(|_| !whole).unwrap_or_default();
+        edge.extend(properties);
+        edge.extend(key.map(|key| (key.property, key.value)));
+        group.insert(place.min(group.len()), edge);
+    }
+}
+
+impl EdgeKey {
+    /// Whether an edge with these properties has this key.
+    fn is_of(&self, edge: &Properties) -> bool {
+        let same = |found: &Value| {
+            *found == self.value
+                || found.property_type().is_some_and(|kind| self.value.clone().conform(kind).as_ref() == Some(found))
+        };
+        edge.get(&self.property).is_some_and(same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(id: i64, weight: Option<i64>) -> Properties {
+        let weight = weight.map(|weight| ("weight".to_owned(), Value::Int64(weight)));
+        [("id".to_owned(), Value::Int64(id))].into_iter().chain(weight).collect()
+    }
+
+    fn edit(id: Option<i64>, properties: Option<Properties>, whole: bool) -> Edit {
+        let key = id.map(|id| EdgeKey { property: "id".into(), value: Value::Int64(id) });
+        Edit { key, properties, whole }
+    }
+
+    fn applied(edits: impl IntoIterator<Item = Edit>) -> Vec<Properties> {
+        let mut group = vec![edge(1, Some(10)), edge(2, Some(20)), edge(3, None)];
+        edits.into_iter().for_each(|edit| edit.apply(&mut group));
+        group
+    }
+
+    #[test]
+    fn a_key_tells_parallel_edges_apart() {
+        assert_eq!(applied([edit(Some(2), None, false)]), [edge(1, Some(10)), edge(3, None)]);
+        assert_eq!(applied([edit(Some(7), None, false)]).len(), 3);
+        let kept = applied([edit(Some(2), Some(Properties::new()), false), edit(Some(4), Some(edge(4, None)), true)]);
+        assert_eq!(kept, [edge(1, Some(10)), edge(2, Some(20)), edge(3, None), edge(4, None)]);
+        let replaced = applied([edit(Some(1), Some(Properties::new()), true)]);
+        assert_eq!(replaced[0], edge(1, None));
+    }
+
+    #[test]
+    fn without_a_key_there_is_one_edge_or_none() {
+        assert_eq!(applied([edit(None, None, false)]), Vec::<Properties>::new());
+        assert_eq!(applied([edit(None, Some(edge(9, None)), true)]), [edge(9, None)]);
+        assert_eq!(applied([edit(None, Some(edge(9, None)), false)]), [edge(9, Some(10))]);
+    }
+
+    #[test]
+    fn a_key_that_was_widened_is_still_that_key() {
+        let mut group = vec![Properties::from([("id".to_owned(), Value::Float64(2.0))])];
+        edit(Some(2), None, false).apply(&mut group);
+        assert_eq!(group, Vec::<Properties>::new());
+    }
+}

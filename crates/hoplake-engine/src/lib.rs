@@ -6,12 +6,15 @@
 //! * [`Snapshot`]: an open version of a graph, with key look-up, neighbours and properties.
 //! * [`traversal`]: multi-hop traversals, breadth-first and depth-first, and their profile.
 //! * [`path`]: shortest paths.
-//! * [`publish`], [`vacuum`], [`verify`]: how a version appears, how leftovers go, and whether all is whole.
+//! * [`publish`], [`versions`], [`vacuum`], [`verify`]: how a version appears and is found, how leftovers go, and whether
+//!   all is whole.
 
 mod adjacency;
 pub mod change;
 mod error;
 mod frontier;
+pub mod history;
+pub mod intent;
 mod lookup;
 pub mod path;
 mod predicate;
@@ -23,6 +26,7 @@ mod table;
 pub mod traversal;
 pub mod vacuum;
 pub mod verify;
+pub mod versions;
 mod whole;
 
 pub use adjacency::{Degree, Neighbour};

@@ -4,60 +4,38 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use hoplake_format::{
-    FormatError, Manifest,
-    constants::{DATA_FOLDER, HINT_NAME, MANIFEST_FOLDER, manifest_name},
+    Change, ChangeKind, Manifest, Slot,
+    constants::{DATA_FOLDER, HINT_NAME, manifest_name},
 };
-use hoplake_storage::Store;
+use hoplake_storage::{QueryContext, Reader, Store, Wave};
 
-use crate::{EngineError, snapshot::newest_listed};
-
-/// The newest version of the graph at `store`; `None` if there is no graph.
-///
-/// # Errors
-/// The store's.
-pub async fn current_version(store: &Store) -> Result<Option<u64>, EngineError> {
-    let hint = store.get(HINT_NAME).await?.and_then(|hint| Manifest::decode(&hint).ok());
-    // The hint may outlive a graph that was deleted: only a manifest is a version.
-    let hinted = match hint {
-        Some(hint) if store.get(&manifest_name(hint.version)).await?.is_some() => Some(hint.version),
-        _ => None,
-    };
-    let mut version = match hinted {
-        Some(version) => Some(version),
-        None => newest_listed(&store.list(MANIFEST_FOLDER).await?),
-    };
-    while let Some(next) = version.map_or(Some(1), |version| version.checked_add(1)) {
-        if store.get(&manifest_name(next)).await?.is_none() {
-            break;
-        }
-        version = Some(next);
-    }
-    Ok(version)
-}
+use crate::{EngineError, versions};
 
 /// What became of a manifest.
 #[derive(Debug)]
 pub enum Published {
     /// It is visible.
     Visible,
-    /// Another writer has the version: this is its manifest.
-    Taken(Box<Manifest>),
+    /// Another writer has the version: this is what it has there.
+    Taken(Slot),
 }
 
 /// How often a create that nobody answered is sent.
 const ATTEMPTS_MAX: u32 = 4;
 
+/// How often a change is made anew because another writer was faster.
+pub(crate) const REBUILDS_MAX: u32 = 100;
+
 /// Makes a version visible, in one atomic step, if no other writer has it. Everything that it names must be there. An
 /// answer that is lost is made up for by reading whose the version is.
 ///
 /// # Errors
-/// [`EngineError::Unknown`] if the store does not even say that; [`EngineError::Format`] if what it has is no manifest.
-pub async fn publish(store: &Store, manifest: &Manifest) -> Result<Published, EngineError> {
+/// [`EngineError::Unknown`] if the store does not even say that; [`EngineError::Storage`] if what it has is no manifest.
+pub async fn publish(reader: &Reader, manifest: &Manifest, context: &QueryContext) -> Result<Published, EngineError> {
+    let store = reader.store();
     manifest.schema.validate().map_err(EngineError::format(store.url()))?;
     let bytes = Bytes::from(manifest.encode());
     let name = manifest_name(manifest.version);
-    let unknown =
-        |why: String| EngineError::Unknown { place: store.place(&name), writer: manifest.change.writer.clone(), why };
     let mut last = String::new();
     for _ in 0..ATTEMPTS_MAX {
         match store.create(&name, bytes.clone()).await {
@@ -66,18 +44,55 @@ pub async fn publish(store: &Store, manifest: &Manifest) -> Result<Published, En
             Ok(false) => {}
             Err(error) => last = error.to_string(),
         }
-        match store.get(&name).await {
-            Ok(Some(found)) if found == bytes => return Ok(Published::Visible),
-            Ok(Some(found)) => {
-                let found = Manifest::decode(&found).map_err(EngineError::format(store.place(&name)))?;
-                return Ok(Published::Taken(Box::new(found)));
-            }
+        match versions::slot(reader, manifest.version, Wave(0), context).await {
+            Ok((Some(found), _)) if is(&found, manifest) => return Ok(Published::Visible),
+            Ok((Some(found), _)) => return Ok(Published::Taken(found)),
             // The create did not happen, or may yet: it is sent again, since only the first can succeed.
-            Ok(None) => {}
+            Ok((None, _)) => {}
             Err(error) => last = error.to_string(),
         }
     }
-    Err(unknown(last))
+    Err(EngineError::Unknown { place: store.place(&name), writer: manifest.change.writer.clone(), why: last })
+}
+
+/// Whether what is in a slot is this manifest, or what is left of it.
+fn is(found: &Slot, manifest: &Manifest) -> bool {
+    match found {
+        Slot::Version(found) => **found == *manifest,
+        Slot::Removed { writer } => *writer == manifest.change.writer,
+    }
+}
+
+/// Publishes what `next` makes of the newest version, again and again on whatever is the newest then, until it is visible or
+/// `next` finds nothing to do. Returns the manifest that was published.
+///
+/// # Errors
+/// What `next` returns; [`EngineError::NotFound`] if there is no graph; [`EngineError::Conflict`] if other writers were
+/// always faster; as [`publish`].
+pub(crate) async fn amend(
+    reader: &Reader,
+    context: &QueryContext,
+    mut next: impl FnMut(&Manifest) -> Result<Option<Manifest>, EngineError>,
+) -> Result<Option<Manifest>, EngineError> {
+    let missing = || EngineError::NotFound(format!("there is no graph at {}", reader.store().url()));
+    for _ in 0..REBUILDS_MAX {
+        let newest = versions::newest(reader, context).await?.ok_or_else(missing)?;
+        let Some(manifest) = next(&newest)? else { return Ok(None) };
+        if let Published::Visible = publish(reader, &manifest, context).await? {
+            hint(reader.store(), &manifest).await;
+            return Ok(Some(manifest));
+        }
+    }
+    Err(always_later())
+}
+
+pub(crate) fn always_later() -> EngineError {
+    EngineError::Conflict(format!("{REBUILDS_MAX} other writers were faster, one after the other"))
+}
+
+/// A change that is made now, by nobody else.
+pub(crate) fn change(store: &Store, kind: ChangeKind, message: impl Into<String>) -> Change {
+    Change { kind, writer: store.clock().ulid(), message: message.into(), ..Change::default() }
 }
 
 /// Copies a manifest to where readers look first. That is advice: without it the next opening takes a wave more
@@ -103,28 +118,14 @@ pub async fn check_objects(store: &Store, manifest: &Manifest) -> Result<(), Eng
     }
 }
 
-/// Reads one version's manifest.
-///
-/// # Errors
-/// [`EngineError::NotFound`] if there is no such version; [`EngineError::Format`] if it is damaged.
-pub async fn read_version(store: &Store, version: u64) -> Result<Manifest, EngineError> {
-    let name = manifest_name(version);
-    let missing = || EngineError::NotFound(format!("{} has no version {version}", store.url()));
-    let bytes = store.get(&name).await?.ok_or_else(missing)?;
-    let manifest = Manifest::decode(&bytes).map_err(EngineError::format(store.place(&name)))?;
-    if manifest.version != version {
-        let why = format!("it says that it is version {}", manifest.version);
-        return Err(EngineError::format(store.place(&name))(FormatError::corrupt("manifest", why)));
-    }
-    Ok(manifest)
-}
-
 #[cfg(test)]
 mod tests {
     use hoplake_format::{
-        Change, Direction, EdgeTypeId, SectionRef, SegmentRef, VersionRange,
+        Direction, EdgeTypeId, SectionRef, SegmentRef, VersionRange,
         segment::{SectionKind, SegmentEnd},
     };
+
+    use hoplake_storage::{ReadPool, ReadSettings};
 
     use super::*;
 
@@ -132,43 +133,70 @@ mod tests {
     fn naming(version: u64, name: &str) -> Manifest {
         let end = SegmentEnd { length: 9, filters_position: 8, index_position: 8 };
         let segment = SegmentRef { name: name.into(), end, sections: Vec::new(), checksum: 0 };
-        Manifest {
-            version,
-            created_unix_ms: 0,
-            change: Change { writer: format!("writer of {name}"), ..Change::default() },
-            source_positions: BTreeMap::new(),
-            intents: Vec::new(),
-            schema: hoplake_format::Schema::default(),
-            vertex_counts: Vec::new(),
-            edge_counts: Vec::new(),
-            degrees: Vec::new(),
-            segments: vec![segment],
-            tables: Vec::new(),
-        }
+        let change = Change { writer: format!("writer of {name}"), ..Change::default() };
+        Manifest { version, reset: version, change, segments: vec![segment], ..Manifest::default() }
+    }
+
+    fn open(url: &str) -> (Reader, QueryContext) {
+        let pool = ReadPool::new(ReadSettings::default()).unwrap();
+        (Reader::new(Store::open(url).unwrap(), pool), QueryContext::new())
+    }
+
+    async fn newest(reader: &Reader) -> Option<u64> {
+        versions::newest(reader, &QueryContext::new()).await.unwrap().map(|newest| newest.version)
     }
 
     #[tokio::test]
     async fn a_version_is_published_once_and_whole() {
-        let store = Store::open("memory://publish/graph").unwrap();
-        let gone = check_objects(&store, &naming(1, "data/a")).await.unwrap_err();
+        let (reader, context) = open("memory://publish/graph");
+        let store = reader.store();
+        let gone = check_objects(store, &naming(1, "data/a")).await.unwrap_err();
         assert!(gone.to_string().contains("data/a of 9 bytes is gone"), "{gone}");
-        assert_eq!(current_version(&store).await.unwrap(), None);
+        assert_eq!(newest(&reader).await, None);
         store.put("data/a", Bytes::from_static(b"123456789")).await.unwrap();
         store.put("data/b", Bytes::from_static(b"123456789")).await.unwrap();
-        check_objects(&store, &naming(1, "data/a")).await.unwrap();
-        assert!(matches!(publish(&store, &naming(1, "data/a")).await, Ok(Published::Visible)));
+        check_objects(store, &naming(1, "data/a")).await.unwrap();
+        assert!(matches!(publish(&reader, &naming(1, "data/a"), &context).await, Ok(Published::Visible)));
         // Sent again, as after a lost answer.
-        assert!(matches!(publish(&store, &naming(1, "data/a")).await, Ok(Published::Visible)));
-        let late = publish(&store, &naming(1, "data/b")).await.unwrap();
-        assert!(matches!(late, Published::Taken(other) if *other == naming(1, "data/a")));
-        assert_eq!(current_version(&store).await.unwrap(), Some(1));
+        assert!(matches!(publish(&reader, &naming(1, "data/a"), &context).await, Ok(Published::Visible)));
+        let late = publish(&reader, &naming(1, "data/b"), &context).await.unwrap();
+        assert!(matches!(late, Published::Taken(Slot::Version(other)) if *other == naming(1, "data/a")));
+        assert_eq!(newest(&reader).await, Some(1));
     }
 
     #[tokio::test]
-    async fn a_hint_that_outlived_its_graph_names_no_version() {
-        let store = Store::open("memory://publish/deleted").unwrap();
-        store.put(HINT_NAME, naming(7, "data/a").encode().into()).await.unwrap();
-        assert_eq!(current_version(&store).await.unwrap(), None);
+    async fn the_place_of_a_version_that_is_gone_stays_taken() {
+        let (reader, context) = open("memory://publish/removed");
+        let store = reader.store();
+        for version in 1..=5 {
+            publish(&reader, &naming(version, "data/a"), &context).await.unwrap();
+        }
+        for version in 1..=4 {
+            let mark = Slot::encode_removed(&format!("writer {version}"));
+            store.put(&manifest_name(version), mark.into()).await.unwrap();
+        }
+        // A hint from long ago leads to the newest all the same.
+        hint(store, &naming(2, "data/a")).await;
+        assert_eq!(newest(&reader).await, Some(5));
+        let late = publish(&reader, &naming(3, "data/a"), &context).await.unwrap();
+        assert!(matches!(late, Published::Taken(Slot::Removed { writer }) if writer == "writer 3"));
+        // Whoever wrote what was there, and sends it again, has succeeded.
+        let own = Change { writer: "writer 3".into(), ..Change::default() };
+        let again = Manifest { change: own, ..naming(3, "data/a") };
+        assert!(matches!(publish(&reader, &again, &context).await, Ok(Published::Visible)));
+        let error = versions::read(&reader, 3, Wave(0), &context).await.unwrap_err();
+        assert!(
+            error.to_string().ends_with("version 3 of memory://publish/removed was removed by a vacuum"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_damaged_hint_is_no_hint() {
+        let (reader, context) = open("memory://publish/damaged");
+        publish(&reader, &naming(1, "data/a"), &context).await.unwrap();
+        reader.store().put(HINT_NAME, Bytes::from_static(b"half of a manif")).await.unwrap();
+        assert_eq!(newest(&reader).await, Some(1));
     }
 
     #[test]

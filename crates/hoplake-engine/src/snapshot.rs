@@ -11,17 +11,16 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::future::{try_join, try_join_all};
+use futures::future::{join, try_join_all};
 use hoplake_format::{
     Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SectionRef, SegmentRef, VersionRange,
-    constants::{HINT_NAME, MANIFEST_FOLDER, manifest_name, manifest_version},
     filter::KeyFilter,
     segment::{SectionIndex, SectionKind, SegmentEnd, decode_segment_index, hash_of_source},
 };
-use hoplake_storage::{BlockRequest, Check, Cost, Object, ObjectInfo, QueryContext, ReadSettings, Reader, Wave};
+use hoplake_storage::{BlockRequest, Check, Cost, Object, QueryContext, ReadSettings, Reader, Wave};
 use tokio::sync::OnceCell;
 
-use crate::{EngineError, table::Table, traversal::Hop};
+use crate::{EngineError, table::Table, traversal::Hop, versions};
 
 /// How a graph is opened.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,9 +133,7 @@ impl Snapshot {
         let context = QueryContext::new();
         let (manifest, tails) = match settings.version {
             Some(version) => {
-                let (manifest, wave) = read_manifest(&reader, version, Wave(0), &context).await?;
-                let missing = || EngineError::NotFound(format!("{} has no version {version}", reader.store().url()));
-                let manifest = manifest.ok_or_else(missing)?;
+                let (manifest, wave) = versions::read(&reader, version, Wave(0), &context).await?;
                 let tails = read_tails(&reader, &manifest, settings, wave, &context).await?;
                 (manifest, tails)
             }
@@ -153,14 +150,14 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// The version after this one, if there is one. One request.
+    /// The newest version: itself, for one request, or a later one.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub async fn next_version(&self, context: &QueryContext) -> Result<Option<Self>, EngineError> {
-        match read_manifest(&self.reader, self.manifest.version + 1, Wave(0), context).await? {
-            (Some(manifest), _) => Ok(Some(self.advance(manifest, &BTreeMap::new(), context).await?)),
-            (None, _) => Ok(None),
+    pub async fn newest(self: &Arc<Self>, context: &QueryContext) -> Result<Arc<Self>, EngineError> {
+        match versions::after(&self.reader, self.manifest.version, Wave(0), context).await? {
+            None => Ok(self.clone()),
+            Some((manifest, _)) => Ok(Arc::new(self.advance(manifest, &BTreeMap::new(), context).await?)),
         }
     }
 
@@ -349,24 +346,6 @@ impl SegmentIndexes {
     }
 }
 
-async fn read_manifest(
-    reader: &Reader,
-    version: u64,
-    after: Wave,
-    context: &QueryContext,
-) -> Result<(Option<Manifest>, Wave), EngineError> {
-    let name = manifest_name(version);
-    let (bytes, wave) = reader.read_object(&name, after, context).await?;
-    let Some(bytes) = bytes else { return Ok((None, wave)) };
-    let place = reader.store().place(&name);
-    let manifest = Manifest::decode(&bytes).map_err(EngineError::format(&*place))?;
-    if manifest.version != version {
-        let why = format!("it says that it is version {}", manifest.version);
-        return Err(EngineError::format(place)(FormatError::corrupt("manifest", why)));
-    }
-    Ok((Some(manifest), wave))
-}
-
 type Tails = Vec<Option<Bytes>>;
 
 async fn open_newest(
@@ -374,38 +353,21 @@ async fn open_newest(
     settings: &OpenSettings,
     context: &QueryContext,
 ) -> Result<(Manifest, Tails), EngineError> {
-    let (mut manifest, mut wave) = first_manifest(reader, context).await?;
-    loop {
-        let probe = read_manifest(reader, manifest.version + 1, wave, context);
-        let tails = read_tails(reader, &manifest, settings, wave, context);
-        let ((newer, came), tails) = try_join(probe, tails).await?;
-        match newer {
-            Some(newer) => (manifest, wave) = (newer, came),
-            None => return Ok((manifest, tails)),
-        }
-    }
-}
-
-/// The manifest of the hint, or without a readable hint the newest that a listing shows.
-async fn first_manifest(reader: &Reader, context: &QueryContext) -> Result<(Manifest, Wave), EngineError> {
-    let (hint, wave) = reader.read_object(HINT_NAME, Wave(0), context).await?;
-    // A hint is only advice: it is overwritten, so that a reader may meet half of it.
-    if let Some(manifest) = hint.and_then(|hint| Manifest::decode(&hint).ok()) {
-        return Ok((manifest, wave));
-    }
-    let (listed, wave) = reader.list(MANIFEST_FOLDER, wave, context).await?;
     let missing = || {
         let url = reader.store().url();
         EngineError::NotFound(format!("there is no graph at {url}; load one with: hoplake load {url} --from FILES"))
     };
-    let version = newest_listed(&listed).ok_or_else(missing)?;
-    let (manifest, wave) = read_manifest(reader, version, wave, context).await?;
-    Ok((manifest.ok_or_else(missing)?, wave))
-}
-
-/// The newest version that a listing of manifests shows; a newer one may exist.
-pub(crate) fn newest_listed(listed: &[ObjectInfo]) -> Option<u64> {
-    listed.iter().filter_map(|object| manifest_version(&object.name)).max()
+    let (mut newest, mut wave) = versions::nearly_newest(reader, context).await?.ok_or_else(missing)?;
+    loop {
+        let probe = versions::later(reader, newest.version, wave, context);
+        // If it is the newest, as it usually is, its segments are open by the time that this is known.
+        let tails = read_tails(reader, &newest, settings, wave, context);
+        let (newer, tails) = join(probe, tails).await;
+        match newer? {
+            Some(newer) => (newest, wave) = newer,
+            None => return Ok((newest, tails?)),
+        }
+    }
 }
 
 /// The ends of all segments, unless they are too large to keep.

@@ -4,6 +4,10 @@
 pub const SEGMENT_MAGIC: [u8; 8] = *b"HOPSEG01";
 /// First and last bytes of a manifest.
 pub const MANIFEST_MAGIC: [u8; 8] = *b"HOPMAN01";
+/// First and last bytes of what stands in the place of a manifest that was removed.
+pub const REMOVED_MAGIC: [u8; 8] = *b"HOPGONE1";
+/// A mark in the place of a manifest is at most this long, and a manifest longer.
+pub const REMOVED_BYTES_MAX: u64 = 48;
 /// The version of the format that this build writes, and the newest it reads.
 pub const FORMAT_VERSION: u32 = 2;
 /// Bytes of the CRC-32C behind every block.
@@ -39,6 +43,11 @@ pub fn data_name(base: u64, writer: &str, number: u32, ending: &str) -> String {
     format!("{DATA_FOLDER}/{base:020}-{writer}-{number:06}.{ending}")
 }
 
+/// The ULID of the writer of a data object.
+pub fn data_writer(name: &str) -> Option<&str> {
+    name.strip_prefix(DATA_FOLDER)?.get(22..48)
+}
+
 /// The version from which the writer of a data object started.
 pub fn data_base_version(name: &str) -> Option<u64> {
     let digits = name.strip_prefix(DATA_FOLDER)?.strip_prefix('/')?.get(..20)?;
@@ -53,13 +62,15 @@ mod tests {
     fn constants_never_change() {
         assert_eq!(SEGMENT_MAGIC, [72, 79, 80, 83, 69, 71, 48, 49]);
         assert_eq!(MANIFEST_MAGIC, [72, 79, 80, 77, 65, 78, 48, 49]);
+        assert_eq!(REMOVED_MAGIC, [72, 79, 80, 71, 79, 78, 69, 49]);
         assert_eq!((FORMAT_VERSION, CHECKSUM_BYTES, SEGMENT_TRAILER_BYTES), (2, 4, 16));
         assert_eq!((KEY_COLUMN, PAGE_CHECKSUMS_ENTRY, HINT_NAME), ("~key", "hoplake.page_crc32c", "hint"));
         assert_eq!(manifest_name(7), "manifest/00000000000000000007.hlm");
         assert_eq!(manifest_version("manifest/00000000000000000007.hlm"), Some(7));
         assert_eq!(manifest_version("manifest/7.hlm"), None);
-        let name = data_name(3, "01JDX", 12, "hls");
-        assert_eq!(name, "data/00000000000000000003-01JDX-000012.hls");
-        assert_eq!(data_base_version(&name), Some(3));
+        let name = data_name(3, "01JDXAAAAAAAAAAAAAAAAAAAAA", 12, "hls");
+        assert_eq!(name, "data/00000000000000000003-01JDXAAAAAAAAAAAAAAAAAAAAA-000012.hls");
+        assert_eq!((data_base_version(&name), data_writer(&name)), (Some(3), Some("01JDXAAAAAAAAAAAAAAAAAAAAA")));
+        assert_eq!((data_base_version("data/x"), data_writer("data/x")), (None, None));
     }
 }

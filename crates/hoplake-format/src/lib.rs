@@ -27,7 +27,7 @@ pub use error::FormatError;
 pub use ids::{Direction, EdgeTypeId, LabelId, VertexId};
 pub use keys::Key;
 pub use manifest::{
-    Change, ChangeCounts, ChangeKind, DegreeSummary, Intent, Manifest, SectionRef, SegmentRef, TableOwner, TableRef,
-    VersionRange, VertexCount,
+    Change, ChangeCounts, ChangeKind, DegreeSummary, Intent, Manifest, SectionRef, SegmentRef, Slot, TableOwner,
+    TableRef, VersionRange, VertexCount,
 };
 pub use schema::{EdgeType, KeyType, Property, PropertyType, ScalarType, Schema, TIMESTAMP_ZONE, VertexLabel};

@@ -16,6 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, Either, select};
+use hoplake_format::FormatError;
 use tokio::time::{Instant, sleep, timeout};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -84,13 +85,14 @@ impl Fetcher {
         }
     }
 
-    /// A whole object; `None` if it is not there. Also the wave in which it came.
-    pub(crate) async fn object(
+    /// A whole object, decoded; `None` if it is not there. Also the wave in which it came.
+    pub(crate) async fn object<T>(
         &self,
         name: &str,
         after: Wave,
         context: &QueryContext,
-    ) -> Result<(Option<Bytes>, Wave), StorageError> {
+        decode: impl Fn(Bytes) -> Result<T, FormatError>,
+    ) -> Result<(Option<T>, Wave), StorageError> {
         let attempt = |attempt| -> BoxFuture<'_, _> {
             let get = self.source.get(name, attempt);
             Box::pin(async move {
@@ -99,7 +101,13 @@ impl Fetcher {
                 Ok(found.object)
             })
         };
-        let (found, rounds) = self.repeated(OBJECT_BYTES, 0, after, context, attempt, Ok).await?;
+        let check = |found: Option<Bytes>| {
+            let Some(bytes) = found else { return Ok(None) };
+            let end = bytes.len() as u64;
+            let corrupt = |source| StorageError::Corrupt { object: self.store.place(name), start: 0, end, source };
+            decode(bytes).map(Some).map_err(corrupt)
+        };
+        let (found, rounds) = self.repeated(OBJECT_BYTES, 0, after, context, attempt, check).await?;
         Ok((found, after.later(rounds)))
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hoplake_format::FormatError;
 use tokio::time::timeout_at;
 
 use crate::{
@@ -50,18 +51,20 @@ impl Reader {
         self.pool().object(self.store().url(), name)
     }
 
-    /// A whole object, not cached; `None` if it is not there. Also the wave in which it came.
+    /// What `decode` makes of a whole object, which is not cached; `None` if it is not there. An answer that it refuses is
+    /// asked for again. Also the wave in which it came.
     ///
     /// # Errors
-    /// The store's, or that a limit of the query was reached.
-    pub async fn read_object(
+    /// The store's, that a limit of the query was reached, or [`StorageError::Corrupt`] if no answer was accepted.
+    pub async fn read_object<T>(
         &self,
         name: &str,
         after: Wave,
         context: &QueryContext,
-    ) -> Result<(Option<Bytes>, Wave), StorageError> {
+        decode: impl Fn(Bytes) -> Result<T, FormatError>,
+    ) -> Result<(Option<T>, Wave), StorageError> {
         context.admit(1, 0, self.store().prices())?;
-        in_time(context, self.fetcher.object(name, after, context)).await
+        in_time(context, self.fetcher.object(name, after, context, decode)).await
     }
 
     /// All objects whose name begins with `folder/`, and the wave in which they came.

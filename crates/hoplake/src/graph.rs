@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use hoplake_engine::{OpenSettings, Snapshot, change::Committer, vacuum, verify::Verified};
+use hoplake_engine::{OpenSettings, Snapshot, change::Committer, history, vacuum, verify::Verified};
 use hoplake_format::{
     Manifest, Schema,
     constants::{MANIFEST_FOLDER, manifest_version},
 };
-use hoplake_storage::{Cost, PriceList, QueryContext, ReadPool, Reader, Store};
+use hoplake_storage::{Cost, PriceList, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
-use crate::{Error, GraphInfo, Query, Vacuumed};
+use crate::{Error, GraphInfo, Query, VacuumSettings, Vacuumed};
 
 /// One version of a graph, open for reading. Cheap to clone; queries share its caches.
 #[derive(Debug, Clone)]
@@ -60,9 +60,7 @@ impl Graph {
         if newest.manifest().version < self.version() {
             newest = self.snapshot.clone();
         }
-        while let Some(next) = newest.next_version(&context).await? {
-            newest = Arc::new(next);
-        }
+        newest = newest.newest(&context).await?;
         let moved = newest.manifest().version > self.version();
         self.snapshot = newest;
         Ok(moved)
@@ -134,12 +132,33 @@ impl Graph {
         Ok(self.snapshot.verify(progress).await?)
     }
 
-    /// Removes objects that no version names: leftovers of loads that can no longer be published, and
-    /// those last written before `older_than_unix_ms`, which may belong to a load that is still running.
+    /// Names a version, which no vacuum removes from then on; without a version the name is removed. Returns the version
+    /// that has the change, or `None` if nothing was to change.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version or name; the store's.
+    pub async fn tag(store: &Store, name: &str, version: Option<u64>) -> Result<Option<u64>, Error> {
+        Ok(history::tag(&reader(store)?, name, version, &QueryContext::new()).await?)
+    }
+
+    /// Makes what an older version says the newest version, and returns that.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version; the store's.
+    pub async fn restore(store: &Store, version: u64, message: &str) -> Result<u64, Error> {
+        Ok(history::restore(&reader(store)?, version, message, &QueryContext::new()).await?)
+    }
+
+    /// Lets versions go that are not to stay, and removes what no version names.
     ///
     /// # Errors
     /// The store's.
-    pub async fn vacuum(store: &Store, older_than_unix_ms: i64) -> Result<Vacuumed, Error> {
-        Ok(vacuum::vacuum(store, older_than_unix_ms).await?)
+    pub async fn vacuum(store: &Store, settings: &VacuumSettings) -> Result<Vacuumed, Error> {
+        Ok(vacuum::vacuum(&reader(store)?, settings, &QueryContext::new()).await?)
     }
+}
+
+/// A reader of what is not worth caching.
+fn reader(store: &Store) -> Result<Reader, Error> {
+    Ok(Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?))
 }

@@ -45,12 +45,13 @@ pub use hoplake_engine::{
     change::{Batch, Committed, EdgeKey, End, Operation, Value},
     path::PathQuery,
     traversal::{DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy},
-    vacuum::Vacuumed,
+    vacuum::{VacuumSettings, Vacuumed},
     verify::Verified,
 };
 pub use hoplake_format::{
-    Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeType, EdgeTypeId, Key, KeyType, LabelId, Manifest,
-    Property, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel, segment::SectionKind,
+    Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeType, EdgeTypeId, Intent, Key, KeyType, LabelId,
+    Manifest, Property, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel,
+    segment::SectionKind,
 };
 pub use hoplake_storage::{
     Cost, DiskSettings, HedgeSettings, PriceList, ProfileError, Profiles, ReadPool, ReadSettings, Reader,

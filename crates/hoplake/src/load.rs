@@ -8,16 +8,18 @@ use std::{
 };
 
 use hoplake_engine::{
+    intent,
     publish::{self, Published},
-    vacuum,
+    vacuum::{self, VacuumSettings},
+    versions,
 };
-use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, VertexCount};
+use hoplake_format::{Change, ChangeKind, Manifest, VersionRange, VertexCount};
 use hoplake_ingest::{
     BadRows,
-    build::{self, BuildSettings},
+    build::{self, BuildSettings, Level},
     source::{self, SourceOptions},
 };
-use hoplake_storage::Store;
+use hoplake_storage::{QueryContext, ReadPool, ReadSettings, Reader, Store};
 
 pub use hoplake_ingest::build::{Progress as LoadProgress, Step as LoadPhase, VertexOrder};
 
@@ -116,16 +118,23 @@ pub async fn load_with(
     progress: Arc<dyn LoadProgress>,
 ) -> Result<LoadReport, Error> {
     let begun = Instant::now();
-    let current = publish::current_version(&store).await?;
-    if let Some(version) = current.filter(|_| !options.replace) {
+    let context = QueryContext::new();
+    let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
+    let current = versions::newest(&reader, &context).await?;
+    if let Some(current) = current.as_ref().filter(|_| !options.replace) {
         let message = format!(
-            "there is a graph at {} (version {version}); use --replace to load over it, which keeps that version readable",
-            store.url()
+            "there is a graph at {} (version {}); use --replace to load over it, which keeps that version readable",
+            store.url(),
+            current.version
         );
         return Err(Error::new(ErrorKind::Conflict, message));
     }
-    let base_version = current.unwrap_or(0);
-    let writer = store.clock().ulid();
+    // Others may commit meanwhile, and vacuums must know whose objects these are.
+    let (writer, base) = match current {
+        Some(_) => intent::announce(&reader, ChangeKind::Load, &context).await?,
+        None => (store.clock().ulid(), Manifest::default()),
+    };
+    let base_version = base.version;
     let target = store.clone();
     let message = options.message.clone();
     let runtime = tokio::runtime::Handle::current();
@@ -153,32 +162,24 @@ pub async fn load_with(
     let (level, bad_rows) = match built {
         Ok(built) => built,
         Err(error) => {
-            remove_leftovers(&store, &writer).await;
+            give_up(&reader, &writer, &context).await;
             return Err(error);
         }
     };
-    let manifest = Manifest {
-        version: base_version + 1,
-        created_unix_ms: store.clock().unix_ms(),
-        change: Change { kind: ChangeKind::Load, writer: writer.clone(), message, counts: ChangeCounts::default() },
-        source_positions: BTreeMap::new(),
-        intents: Vec::new(),
-        schema: level.schema,
-        vertex_counts: level.vertex_counts.iter().map(|&ordinals| VertexCount { ordinals, gone: 0 }).collect(),
-        edge_counts: level.edge_counts,
-        degrees: level.degrees,
-        segments: level.segments,
-        tables: level.tables,
-    };
-    if let Err(error) = make_visible(&store, &manifest).await {
-        // Only a lost race is certain; after anything else the version may yet be visible.
-        if error.kind() == ErrorKind::Conflict {
-            remove_leftovers(&store, &writer).await;
+    let adjacency_bytes = level.adjacency_bytes;
+    let change = Change { kind: ChangeKind::Load, writer: writer.clone(), message, ..Change::default() };
+    let manifest = match make_visible(&reader, &base, level, change, &context).await {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            // Only a lost race is certain; after anything else the version may yet be visible.
+            if error.kind() == ErrorKind::Conflict {
+                give_up(&reader, &writer, &context).await;
+            }
+            return Err(error);
         }
-        return Err(error);
-    }
+    };
     // Loads that started from an older version can no longer publish: their leftovers are garbage.
-    let _ = vacuum::vacuum(&store, i64::MIN).await;
+    let _ = vacuum::vacuum(&reader, &VacuumSettings::default(), &context).await;
     let edges: u64 = manifest.edge_counts.iter().sum();
     Ok(LoadReport {
         version: manifest.version,
@@ -186,30 +187,74 @@ pub async fn load_with(
         edges,
         bad_rows,
         bytes: manifest.objects().values().sum(),
-        bytes_per_directed_edge: if edges == 0 { 0.0 } else { level.adjacency_bytes as f64 / (2 * edges) as f64 },
+        bytes_per_directed_edge: if edges == 0 { 0.0 } else { adjacency_bytes as f64 / (2 * edges) as f64 },
         time: begun.elapsed(),
     })
 }
 
-async fn make_visible(store: &Store, manifest: &Manifest) -> Result<(), Error> {
-    publish::check_objects(store, manifest).await?;
-    match publish::publish(store, manifest).await? {
-        Published::Visible => {
-            publish::hint(store, manifest).await;
-            Ok(())
+/// Publishes a load: in the place of all that the version says which it began from, if nobody has changed that.
+async fn make_visible(
+    reader: &Reader,
+    base: &Manifest,
+    level: Level,
+    change: Change,
+    context: &QueryContext,
+) -> Result<Manifest, Error> {
+    let store = reader.store();
+    let faster = |version: u64| {
+        let url = store.url();
+        let message = format!("another writer changed {url} first, in version {version}; nothing of this is visible");
+        Error::new(ErrorKind::Conflict, message)
+    };
+    let mut newest = base.clone();
+    loop {
+        if base.version > 0 {
+            intent::check(&newest, &change.writer)?;
         }
-        Published::Taken(_) => {
-            let (version, url) = (manifest.version, store.url());
-            let message =
-                format!("another writer published version {version} of {url} first; nothing of this one is visible");
-            Err(Error::new(ErrorKind::Conflict, message))
+        let changed = newest.parts().any(|part| part.until > base.version) || newest.reset > base.reset;
+        if changed {
+            return Err(faster(newest.version));
         }
+        let manifest = loaded(&newest, &level, change.clone(), store.clock().unix_ms());
+        publish::check_objects(store, &manifest).await?;
+        if let Published::Visible = publish::publish(reader, &manifest, context).await? {
+            publish::hint(store, &manifest).await;
+            return Ok(manifest);
+        }
+        newest = versions::newest(reader, context).await?.ok_or_else(|| faster(newest.version + 1))?;
     }
 }
 
-/// Removes what a load that failed has written. What it cannot remove, the next load will.
-async fn remove_leftovers(store: &Store, writer: &str) {
-    let Ok(listed) = store.list(hoplake_format::constants::DATA_FOLDER).await else { return };
+/// The version after `newest`, with what was loaded and nothing else.
+fn loaded(newest: &Manifest, level: &Level, change: Change, now_unix_ms: u64) -> Manifest {
+    let writer = change.writer.clone();
+    let mut next = match newest.version {
+        0 => Manifest { version: 1, created_unix_ms: now_unix_ms, change, ..Manifest::default() },
+        _ => newest.next(change, now_unix_ms),
+    };
+    next.intents.retain(|intent| intent.writer != writer);
+    let versions = VersionRange::of(next.version);
+    let mut segments = level.segments.clone();
+    segments.iter_mut().flat_map(|segment| &mut segment.sections).for_each(|section| section.versions = Some(versions));
+    let mut tables = level.tables.clone();
+    tables.iter_mut().for_each(|table| table.versions = versions);
+    Manifest {
+        reset: next.version,
+        source_positions: BTreeMap::new(),
+        schema: level.schema.clone(),
+        vertex_counts: level.vertex_counts.iter().map(|&ordinals| VertexCount { ordinals, gone: 0 }).collect(),
+        edge_counts: level.edge_counts.clone(),
+        degrees: level.degrees.clone(),
+        segments,
+        tables,
+        ..next
+    }
+}
+
+/// Removes what a load that failed has written. What it cannot remove, the next load or a vacuum will.
+async fn give_up(reader: &Reader, writer: &str, context: &QueryContext) {
+    let _ = intent::withdraw(reader, writer, context).await;
+    let Ok(listed) = reader.store().list(hoplake_format::constants::DATA_FOLDER).await else { return };
     let mine = listed.into_iter().map(|object| object.name).filter(|name| name.contains(writer));
-    let _ = store.delete(&mine.collect::<Vec<_>>()).await;
+    let _ = reader.store().delete(&mine.collect::<Vec<_>>()).await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hoplake::Graph;
+use hoplake::{Graph, VacuumSettings};
 use serde_json::json;
 
 use crate::{
@@ -33,8 +33,9 @@ pub struct Args {
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let store = open_store(&args.url)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let older_than_unix_ms = now.saturating_sub(args.min_age).as_millis() as i64;
-    let vacuumed = Graph::vacuum(&store, older_than_unix_ms).await?;
+    let written_before_unix_ms = now.saturating_sub(args.min_age).as_millis() as i64;
+    let settings = VacuumSettings { written_before_unix_ms, ..VacuumSettings::default() };
+    let vacuumed = Graph::vacuum(&store, &settings).await?;
     if args.json {
         return print_line(json!({"objects": vacuumed.objects, "bytes": vacuumed.bytes}));
     }

@@ -31,9 +31,6 @@ use crate::{
 /// Changes of one level, at most: it is built in memory.
 const LEVEL_OPERATIONS_MAX: usize = 1 << 20;
 
-/// How often a level is built anew because another writer was faster.
-const REBUILDS_MAX: u32 = 100;
-
 /// What a commit came to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Committed {
@@ -104,7 +101,7 @@ impl Committer {
     async fn carry(&self, newest: &mut Arc<Snapshot>) {
         let mut group = self.take_group();
         let context = QueryContext::new();
-        for _ in 0..REBUILDS_MAX {
+        for _ in 0..publish::REBUILDS_MAX {
             let (carried, resolved) = self.resolve(group, newest, &context).await;
             if carried.is_empty() {
                 return;
@@ -123,8 +120,7 @@ impl Committer {
                 Err(error) => return answer_all(carried, error),
             }
         }
-        let why = format!("{REBUILDS_MAX} other writers were faster, one after the other");
-        answer_all(std::mem::take(&mut group), EngineError::Conflict(why));
+        answer_all(std::mem::take(&mut group), publish::always_later());
     }
 
     fn take_group(&self) -> Vec<Waiting> {
@@ -185,7 +181,7 @@ impl Committer {
         try_join_all(level.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone()))).await?;
         let counts = assembled.counts;
         let manifest = next_manifest(base, assembled, &level, names.writer, carried, store.clock().unix_ms());
-        match publish::publish(store, &manifest).await? {
+        match publish::publish(newest.reader(), &manifest, context).await? {
             Published::Visible => {
                 let (store, hinted) = (store.clone(), manifest.clone());
                 tokio::spawn(async move { publish::hint(&store, &hinted).await });
@@ -193,15 +189,11 @@ impl Committer {
                 let snapshot = Arc::new(newest.advance(manifest, &own, context).await?);
                 Ok(Written::Published { snapshot, counts })
             }
-            Published::Taken(other) => {
+            Published::Taken(_) => {
                 let names: Vec<_> = level.objects.into_iter().map(|(name, _)| name).collect();
                 // What stays is garbage that a vacuum knows by its name.
                 let _ = store.delete(&names).await;
-                let mut snapshot = newest.advance(*other, &BTreeMap::new(), context).await?;
-                while let Some(next) = snapshot.next_version(context).await? {
-                    snapshot = next;
-                }
-                Ok(Written::Overtaken(Arc::new(snapshot)))
+                Ok(Written::Overtaken(newest.newest(context).await?))
             }
         }
     }
@@ -264,8 +256,12 @@ async fn check_conflicts(
     after: Wave,
     context: &QueryContext,
 ) -> Result<(), EngineError> {
+    let (version, reset) = (newest.manifest().version, newest.manifest().reset);
+    if base < reset {
+        let why = format!("the graph of version {base} was replaced by version {reset}");
+        return Err(EngineError::Conflict(why));
+    }
     let conflict = |what: String| {
-        let version = newest.manifest().version;
         Err(EngineError::Conflict(format!("{what} was changed between version {base} and version {version}")))
     };
     let labelled = |end: &End| Some((newest.schema().label_id(&end.label)?, end.key.clone()));
@@ -314,20 +310,16 @@ fn next_manifest(
     now_unix_ms: u64,
 ) -> Manifest {
     let messages: Vec<_> = carried.iter().map(|it| it.batch.message.as_str()).filter(|it| !it.is_empty()).collect();
-    let mut source_positions = base.source_positions.clone();
-    carried.iter().for_each(|it| source_positions.extend(it.batch.source_positions.clone()));
-    Manifest {
-        version: base.version + 1,
-        // A clock that is behind another writer's does not make time go back.
-        created_unix_ms: now_unix_ms.max(base.created_unix_ms),
-        change: Change { kind: ChangeKind::Commit, writer, message: messages.join("; "), counts: assembled.counts },
-        source_positions,
-        intents: base.intents.clone(),
+    let change = Change { kind: ChangeKind::Commit, writer, message: messages.join("; "), counts: assembled.counts };
+    let mut next = Manifest {
         schema: assembled.schema,
         vertex_counts: assembled.vertex_counts,
         edge_counts: assembled.edge_counts,
         degrees: assembled.degrees,
-        segments: base.segments.iter().chain(&level.segments).cloned().collect(),
-        tables: base.tables.iter().chain(&level.tables).cloned().collect(),
-    }
+        ..base.next(change, now_unix_ms)
+    };
+    carried.iter().for_each(|it| next.source_positions.extend(it.batch.source_positions.clone()));
+    next.segments.extend(level.segments.iter().cloned());
+    next.tables.extend(level.tables.iter().cloned());
+    next
 }

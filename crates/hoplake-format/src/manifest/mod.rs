@@ -19,12 +19,43 @@ use prost::Message;
 
 use crate::{
     Direction, EdgeTypeId, FormatError, LabelId, Schema,
-    constants::{FORMAT_VERSION, MANIFEST_MAGIC},
+    constants::{FORMAT_VERSION, MANIFEST_MAGIC, REMOVED_MAGIC},
     segment::{SectionKind, SegmentEnd},
 };
 
-/// A snapshot: its schema, its objects and its numbers.
+/// What stands under the name of a version.
 #[derive(Debug, Clone, PartialEq)]
+pub enum Slot {
+    /// Its manifest.
+    Version(Box<Manifest>),
+    /// A mark that the version is gone.
+    Removed {
+        /// The writer of the manifest that was there.
+        writer: String,
+    },
+}
+
+impl Slot {
+    /// The bytes of a mark in the place of a manifest that `writer` wrote.
+    pub fn encode_removed(writer: &str) -> Vec<u8> {
+        [&REMOVED_MAGIC[..], writer.as_bytes(), &REMOVED_MAGIC[..]].concat()
+    }
+
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// As [`Manifest::decode`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let mark = bytes.strip_prefix(&REMOVED_MAGIC).and_then(|rest| rest.strip_suffix(&REMOVED_MAGIC));
+        match mark {
+            Some(writer) => Ok(Self::Removed { writer: String::from_utf8_lossy(writer).into_owned() }),
+            None => Ok(Self::Version(Box::new(Manifest::decode(bytes)?))),
+        }
+    }
+}
+
+/// A snapshot: its schema, its objects and its numbers.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Manifest {
     /// Its version, from 1.
     pub version: u64,
@@ -32,10 +63,17 @@ pub struct Manifest {
     pub created_unix_ms: u64,
     /// What made it.
     pub change: Change,
+    /// The last version that did not build on the one before it: a load, or a restored version. What was decided on
+    /// versions before it no longer holds.
+    pub reset: u64,
     /// Up to where the sources that feed the graph have been read, by their names, in their own words.
     pub source_positions: BTreeMap<String, String>,
     /// Writers that take long, whose objects are spared until they are done.
     pub intents: Vec<Intent>,
+    /// Older versions that can still be opened, ascending; a vacuum removes the others.
+    pub history: Vec<VersionRange>,
+    /// Names of older versions, which a vacuum spares.
+    pub tags: BTreeMap<String, u64>,
     /// Labels, edge types and properties.
     pub schema: Schema,
     /// Vertices of each label, by [`LabelId`].
@@ -73,11 +111,26 @@ pub enum ChangeKind {
     Commit,
     /// Parts became one; what the graph says is the same.
     Compaction,
-    /// Nothing changed: the version is there so that writers that began before it cannot publish, or a writer that takes
-    /// long begins or ends.
+    /// Nothing changed: a vacuum let versions go, or a writer that takes long begins or ends.
     Fence,
     /// An older version was made the newest.
     Restore,
+    /// A version was given a name, or lost one.
+    Tag,
+}
+
+impl ChangeKind {
+    /// One word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Commit => "commit",
+            Self::Compaction => "compaction",
+            Self::Fence => "fence",
+            Self::Restore => "restore",
+            Self::Tag => "tag",
+        }
+    }
 }
 
 /// What a commit wrote.
@@ -163,6 +216,11 @@ impl VersionRange {
     pub fn of(version: u64) -> Self {
         Self { since: version, until: version }
     }
+
+    /// Whether a version is in it.
+    pub fn contains(&self, version: u64) -> bool {
+        (self.since..=self.until).contains(&version)
+    }
 }
 
 /// A segment, as a manifest names it.
@@ -224,6 +282,24 @@ pub struct TableRef {
 }
 
 impl Manifest {
+    /// The version after this one, with the same content, made by `change` at `now_unix_ms`.
+    pub fn next(&self, change: Change, now_unix_ms: u64) -> Self {
+        let mut next = Self { change, ..self.clone() };
+        next.version += 1;
+        // A clock that is behind another writer's does not make time go back.
+        next.created_unix_ms = now_unix_ms.max(self.created_unix_ms);
+        match next.history.last_mut() {
+            Some(last) if last.until + 1 == self.version => last.until = self.version,
+            _ => next.history.push(VersionRange::of(self.version)),
+        }
+        next
+    }
+
+    /// Whether a version can be opened, as far as this one knows.
+    pub fn has_version(&self, version: u64) -> bool {
+        version == self.version || self.history.iter().any(|range| range.contains(version))
+    }
+
     /// Its bytes as an object.
     pub fn encode(&self) -> Vec<u8> {
         let payload = wire::ManifestMessage::from(self).encode_to_vec();
@@ -256,6 +332,13 @@ impl Manifest {
             return Err(corrupt("it fails its checksum".into()));
         }
         wire::ManifestMessage::decode(payload).map_err(|error| corrupt(error.to_string()))?.try_into()
+    }
+
+    /// The versions of all its parts, in no order.
+    pub fn parts(&self) -> impl Iterator<Item = VersionRange> {
+        let sections = self.segments.iter().flat_map(|segment| &segment.sections);
+        let tables = self.tables.iter().map(|table| table.versions);
+        sections.filter_map(|section| section.versions).chain(tables)
     }
 
     /// The bytes of every object it names, as far as it names them.

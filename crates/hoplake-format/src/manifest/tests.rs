@@ -17,8 +17,11 @@ fn sample() -> Manifest {
             message: "new people".into(),
             counts: ChangeCounts { vertices_added: 2, vertices_removed: 1, edges_written: 6, ..Default::default() },
         },
+        reset: 1,
         source_positions: [("crm".to_owned(), "0/16B3748".to_owned())].into(),
         intents: vec![Intent { writer: "01JDW".into(), kind: ChangeKind::Compaction, since: 2 }],
+        history: vec![VersionRange::of(1)],
+        tags: [("as loaded".to_owned(), 1)].into(),
         schema: Schema {
             vertex_labels: vec![VertexLabel {
                 name: "Person".into(),
@@ -110,4 +113,24 @@ fn an_object_is_as_long_as_what_it_holds() {
     let mut manifest = sample();
     manifest.tables[0].name = manifest.segments[0].name.clone();
     assert_eq!(manifest.objects().into_iter().collect::<Vec<_>>(), [("data/a.hls", 1090)]);
+}
+
+#[test]
+fn versions_that_can_be_opened_are_counted_on() {
+    let (third, change) = (sample(), Change { kind: ChangeKind::Tag, ..Change::default() });
+    let fourth = third.next(change.clone(), 0);
+    assert_eq!((fourth.version, fourth.created_unix_ms, &fourth.change), (4, third.created_unix_ms, &change));
+    assert_eq!(fourth.history, [VersionRange::of(1), VersionRange::of(3)]);
+    let fifth = fourth.next(change, u64::MAX);
+    assert_eq!(fifth.history, [VersionRange::of(1), VersionRange { since: 3, until: 4 }]);
+    assert_eq!((0..7).filter(|version| fifth.has_version(*version)).collect::<Vec<_>>(), [1, 3, 4, 5]);
+    assert_eq!(Manifest::decode(&fifth.encode()).unwrap(), fifth);
+    let refused = |manifest: Manifest| Manifest::decode(&manifest.encode()).unwrap_err().to_string();
+    let range = |since, until| VersionRange { since, until };
+    for history in [vec![range(1, 1), range(1, 2)], vec![range(1, 5)], vec![range(0, 1)], vec![range(2, 1)]] {
+        let why = refused(Manifest { history, ..fifth.clone() });
+        assert!(why.contains("version 5 comes after versions"), "{why}");
+    }
+    let why = refused(Manifest { tags: [("gone".to_owned(), 2)].into(), ..fifth });
+    assert!(why.contains("tag gone is of version 2, which is gone"), "{why}");
 }

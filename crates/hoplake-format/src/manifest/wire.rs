@@ -44,6 +44,13 @@ pub(super) struct ManifestMessage {
     source_positions: BTreeMap<String, String>,
     #[prost(message, repeated, tag = "13")]
     intents: Vec<IntentMessage>,
+    /// First and last version of each range; none in format version 1, where all can be opened.
+    #[prost(uint64, repeated, tag = "14")]
+    history: Vec<u64>,
+    #[prost(btree_map = "string, uint64", tag = "15")]
+    tags: BTreeMap<String, u64>,
+    #[prost(uint64, tag = "16")]
+    reset: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -182,6 +189,7 @@ fn change_number(kind: ChangeKind) -> u32 {
         ChangeKind::Compaction => 3,
         ChangeKind::Fence => 4,
         ChangeKind::Restore => 5,
+        ChangeKind::Tag => 6,
     }
 }
 
@@ -192,6 +200,7 @@ fn change_kind(number: u32) -> Result<ChangeKind, FormatError> {
         3 => Ok(ChangeKind::Compaction),
         4 => Ok(ChangeKind::Fence),
         5 => Ok(ChangeKind::Restore),
+        6 => Ok(ChangeKind::Tag),
         other => Err(unsupported(format!("a change of kind {other}"))),
     }
 }
@@ -296,6 +305,9 @@ impl From<&Manifest> for ManifestMessage {
             counts: Some(manifest.change.counts.into()),
             source_positions: manifest.source_positions.clone(),
             intents: manifest.intents.iter().map(IntentMessage::from).collect(),
+            history: manifest.history.iter().flat_map(|range| [range.since, range.until]).collect(),
+            tags: manifest.tags.clone(),
+            reset: manifest.reset,
         }
     }
 }
@@ -383,6 +395,9 @@ impl TryFrom<ManifestMessage> for Manifest {
             return Err(corrupt(format!("it says that it is version {}", message.version)));
         }
         let version = message.version;
+        if message.reset == 0 || message.reset > version {
+            return Err(corrupt(format!("version {version} says that version {} was a new beginning", message.reset)));
+        }
         let mut schema = Schema::default();
         let (mut vertex_counts, mut edge_counts, mut degrees) = (Vec::new(), Vec::new(), Vec::new());
         for label in message.labels {
@@ -404,6 +419,12 @@ impl TryFrom<ManifestMessage> for Manifest {
         let table = |message| table_ref(message, version);
         let tables = message.tables.into_iter().map(table).collect::<Result<Vec<_>, _>>()?;
         check_owners(&schema, &segments, &tables)?;
+        let history = history(&message.history, version)?;
+        if let Some((name, tagged)) =
+            message.tags.iter().find(|(_, tagged)| !history.iter().any(|range| range.contains(**tagged)))
+        {
+            return Err(corrupt(format!("tag {name} is of version {tagged}, which is gone")));
+        }
         Ok(Self {
             version,
             created_unix_ms: message.created_unix_ms,
@@ -415,6 +436,9 @@ impl TryFrom<ManifestMessage> for Manifest {
             },
             source_positions: message.source_positions,
             intents: message.intents.into_iter().map(Intent::try_from).collect::<Result<_, _>>()?,
+            history,
+            tags: message.tags,
+            reset: message.reset,
             schema,
             vertex_counts,
             edge_counts,
@@ -429,6 +453,8 @@ impl ManifestMessage {
     /// Format version 1 as version 2 says it: a load, whose parts are all of its version.
     fn upgrade(&mut self) {
         self.change = change_number(ChangeKind::Load);
+        self.reset = self.version;
+        self.history = if self.version > 1 { vec![1, self.version - 1] } else { Vec::new() };
         for segment in &mut self.segments {
             segment.since = vec![self.version; segment.sections.len()];
             segment.until.clone_from(&segment.since);
@@ -437,6 +463,23 @@ impl ManifestMessage {
             (table.since, table.until) = (self.version, self.version);
         }
     }
+}
+
+/// Ranges of versions before this one, in their order.
+fn history(bounds: &[u64], version: u64) -> Result<Vec<VersionRange>, FormatError> {
+    let (ranges, []) = bounds.as_chunks::<2>() else {
+        return Err(corrupt("its history has a range without an end".into()));
+    };
+    let mut before = 0;
+    let mut history = Vec::with_capacity(ranges.len());
+    for &[since, until] in ranges {
+        if since <= before || until < since || until >= version {
+            return Err(corrupt(format!("version {version} comes after versions {since} to {until}")));
+        }
+        before = until;
+        history.push(VersionRange { since, until });
+    }
+    Ok(history)
 }
 
 /// Parts belong to labels and edge types that there are.

@@ -70,7 +70,7 @@ impl ServedGraph {
     /// Whether there is a graph: a hint, or a manifest.
     async fn exists(&self) -> Result<bool, StorageError> {
         let context = QueryContext::new();
-        if self.reader.read_object("hint", Wave(0), &context).await?.0.is_some() {
+        if self.reader.read_object("hint", Wave(0), &context, Ok).await?.0.is_some() {
             return Ok(true);
         }
         Ok(!self.reader.list("manifest", Wave(1), &context).await?.0.is_empty())

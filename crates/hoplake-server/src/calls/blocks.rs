@@ -18,7 +18,7 @@ pub(crate) async fn describe(call: &mut Call, graph: &str) -> Result<String, Fai
 /// A whole object; `None` if it is not there.
 pub(crate) async fn get(call: &mut Call, graph: &str, name: &str) -> Result<Option<Bytes>, Failure> {
     check_object(name)?;
-    read(call, graph, async |served, context| Ok(served.reader.read_object(name, Wave(0), context).await?.0)).await
+    read(call, graph, async |served, context| Ok(served.reader.read_object(name, Wave(0), context, Ok).await?.0)).await
 }
 
 /// Blocks of an object as they are stored.

@@ -74,15 +74,16 @@ async fn a_graph_is_only_replaced_on_request_and_its_old_version_stays() {
     assert_eq!(store.list("").await.unwrap().len(), before, "a refused load writes nothing");
     let opened_before = Graph::open_with(store.clone(), &OpenSettings::default()).await.unwrap();
     let replacing = LoadOptions { replace: true, order: VertexOrder::Locality, ..second };
-    assert_eq!(load(&store, replacing).await.unwrap(), 2);
-    assert_eq!(Graph::versions(&store).await.unwrap(), [1, 2]);
+    // Version 2 announces the load.
+    assert_eq!(load(&store, replacing).await.unwrap(), 3);
+    assert_eq!(Graph::versions(&store).await.unwrap(), [1, 2, 3]);
     assert_eq!(neighbours_of_1(&store, None).await.len(), 3);
     assert_eq!(neighbours_of_1(&store, Some(1)).await, keys(&[2, 3]));
-    let mut newest = neighbours_of_1(&store, Some(2)).await;
+    let mut newest = neighbours_of_1(&store, Some(3)).await;
     newest.sort();
     assert_eq!(newest, keys(&[3, 4, 5]));
     opened_before.verify(|_| ()).await.unwrap();
-    let settings = OpenSettings { version: Some(3), ..Default::default() };
+    let settings = OpenSettings { version: Some(4), ..Default::default() };
     let missing = Graph::open_with(store.clone(), &settings).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
     let missing = Graph::open_with(at(&server, "elsewhere"), &OpenSettings::default()).await.unwrap_err();

@@ -1,0 +1,62 @@
+//! Writers that take long: they say so first, in a version of their own, and vacuums spare what they write.
+//!
+//! Any other writer's objects belong to the one version that it tries to publish; once another has that version, they
+//! are garbage. A load or a compaction cannot count on publishing the next version, so its name stays in the
+//! manifests until it is done. It publishes on whatever is the newest version then, if its name is still there:
+//! whoever takes the name out has stopped it for ever.
+
+use hoplake_format::{ChangeKind, Intent, Manifest};
+use hoplake_storage::{QueryContext, Reader};
+
+use crate::{
+    EngineError,
+    publish::{amend, change},
+};
+
+/// Announces a writer, and returns its name and the manifest that has it.
+///
+/// # Errors
+/// [`EngineError::NotFound`] if there is no graph; the store's.
+pub async fn announce(
+    reader: &Reader,
+    kind: ChangeKind,
+    context: &QueryContext,
+) -> Result<(String, Manifest), EngineError> {
+    let writer = reader.store().clock().ulid();
+    let announced = amend(reader, context, |newest| {
+        let change = change(reader.store(), ChangeKind::Fence, format!("{} begins", kind.name()));
+        let mut next = newest.next(change, reader.store().clock().unix_ms());
+        next.intents.push(Intent { writer: writer.clone(), kind, since: next.version });
+        Ok(Some(next))
+    });
+    match announced.await? {
+        Some(manifest) => Ok((writer, manifest)),
+        None => Err(EngineError::NotFound(format!("there is no graph at {}", reader.store().url()))),
+    }
+}
+
+/// Takes a writer's name out, if it is there.
+///
+/// # Errors
+/// The store's.
+pub async fn withdraw(reader: &Reader, writer: &str, context: &QueryContext) -> Result<(), EngineError> {
+    let withdrawn = amend(reader, context, |newest| {
+        let Some(intent) = newest.intents.iter().find(|intent| intent.writer == writer) else { return Ok(None) };
+        let change = change(reader.store(), ChangeKind::Fence, format!("{} ends", intent.kind.name()));
+        let mut next = newest.next(change, reader.store().clock().unix_ms());
+        next.intents.retain(|intent| intent.writer != writer);
+        Ok(Some(next))
+    });
+    withdrawn.await.map(drop)
+}
+
+/// Refuses to go on if a writer's name was taken out.
+///
+/// # Errors
+/// [`EngineError::Conflict`].
+pub fn check(newest: &Manifest, writer: &str) -> Result<(), EngineError> {
+    match newest.intents.iter().any(|intent| intent.writer == writer) {
+        true => Ok(()),
+        false => Err(EngineError::Conflict(format!("writer {writer} was aborted by a vacuum; begin again"))),
+    }
+}

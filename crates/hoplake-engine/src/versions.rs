@@ -1,0 +1,124 @@
+//! Versions of a graph: reading one, and finding the newest.
+//!
+//! Each version has a slot, the name of its manifest. Slots are filled in their order, and never become empty again: a
+//! version that is gone leaves a mark in its place. So the newest version is the last before an empty slot, whoever
+//! looks, and from wherever the look begins: from the hint, from an older version, or from a listing.
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use hoplake_format::{
+    FormatError, Manifest, Slot,
+    constants::{HINT_NAME, MANIFEST_FOLDER, manifest_name, manifest_version},
+};
+use hoplake_storage::{QueryContext, Reader, StorageError, Wave};
+
+use crate::EngineError;
+
+/// The manifest of a version.
+///
+/// # Errors
+/// [`EngineError::NotFound`] if there is no such version, or no more; [`EngineError::Storage`] if it cannot be
+/// read, or is damaged.
+pub async fn read(
+    reader: &Reader,
+    version: u64,
+    after: Wave,
+    context: &QueryContext,
+) -> Result<(Manifest, Wave), EngineError> {
+    let url = reader.store().url();
+    match slot(reader, version, after, context).await? {
+        (Some(Slot::Version(manifest)), wave) => Ok((*manifest, wave)),
+        (Some(Slot::Removed { .. }), _) => {
+            Err(EngineError::NotFound(format!("version {version} of {url} was removed by a vacuum")))
+        }
+        (None, _) => Err(EngineError::NotFound(format!("{url} has no version {version}"))),
+    }
+}
+
+/// The manifest of the newest version; `None` if there is no graph.
+///
+/// # Errors
+/// The store's; or that a manifest is damaged.
+pub async fn newest(reader: &Reader, context: &QueryContext) -> Result<Option<Manifest>, EngineError> {
+    let Some((start, wave)) = nearly_newest(reader, context).await? else { return Ok(None) };
+    let version = start.version;
+    Ok(Some(after(reader, version, wave, context).await?.map_or(start, |(newer, _)| newer)))
+}
+
+/// The manifest of a version that is probably the newest: the hint's, or without a readable hint the last that a listing
+/// shows.
+pub(crate) async fn nearly_newest(
+    reader: &Reader,
+    context: &QueryContext,
+) -> Result<Option<(Manifest, Wave)>, EngineError> {
+    // A hint is only advice: it is overwritten, so that a reader may meet half of it.
+    let decode = |hint: Bytes| Ok(Manifest::decode(&hint).ok());
+    let (hint, wave) = reader.read_object(HINT_NAME, Wave(0), context, decode).await?;
+    match hint.flatten() {
+        Some(hint) => Ok(Some((hint, wave))),
+        None => listed(reader, wave, context).await,
+    }
+}
+
+/// The manifest of the newest version, if it is newer than `version`. One request if it is not, and one for each
+/// version between.
+pub(crate) async fn after(
+    reader: &Reader,
+    version: u64,
+    wave: Wave,
+    context: &QueryContext,
+) -> Result<Option<(Manifest, Wave)>, EngineError> {
+    let Some((mut newest, mut wave)) = later(reader, version, wave, context).await? else { return Ok(None) };
+    while let Some(newer) = later(reader, newest.version, wave, context).await? {
+        (newest, wave) = newer;
+    }
+    Ok(Some((newest, wave)))
+}
+
+/// The manifest of a later version, usually the next; `None` if there is none. One request.
+pub(crate) async fn later(
+    reader: &Reader,
+    version: u64,
+    after: Wave,
+    context: &QueryContext,
+) -> Result<Option<(Manifest, Wave)>, EngineError> {
+    match slot(reader, version + 1, after, context).await? {
+        (None, _) => Ok(None),
+        (Some(Slot::Version(manifest)), wave) => Ok(Some((*manifest, wave))),
+        // Long past: all between may be gone.
+        (Some(Slot::Removed { .. }), wave) => match listed(reader, wave, context).await? {
+            Some((newer, wave)) if newer.version > version + 1 => Ok(Some((newer, wave))),
+            _ => {
+                let why = format!("version {} of {} is gone, and none is newer", version + 1, reader.store().url());
+                Err(EngineError::NotFound(why))
+            }
+        },
+    }
+}
+
+/// The last version that a listing shows; a newer one may exist.
+async fn listed(reader: &Reader, after: Wave, context: &QueryContext) -> Result<Option<(Manifest, Wave)>, EngineError> {
+    let (listed, wave) = reader.list(MANIFEST_FOLDER, after, context).await?;
+    let version = listed.iter().filter_map(|object| manifest_version(&object.name)).max();
+    match version {
+        Some(version) => Ok(Some(read(reader, version, wave, context).await?)),
+        None => Ok(None),
+    }
+}
+
+/// What the slot of a version holds; `None` if it is empty.
+pub(crate) fn slot<'a>(
+    reader: &'a Reader,
+    version: u64,
+    after: Wave,
+    context: &'a QueryContext,
+) -> BoxFuture<'a, Result<(Option<Slot>, Wave), StorageError>> {
+    let decode = move |bytes: Bytes| match Slot::decode(&bytes)? {
+        Slot::Version(manifest) if manifest.version != version => {
+            let why = format!("it says that it is version {}", manifest.version);
+            Err(FormatError::corrupt("manifest", why))
+        }
+        slot => Ok(slot),
+    };
+    Box::pin(async move { reader.read_object(&manifest_name(version), after, context, decode).await })
+}

@@ -35,11 +35,11 @@ pub async fn announce(
     }
 }
 
-/// Takes a writer's name out, if it is there.
+/// Takes a writer's name out, if it is there, and returns the version that has it no more.
 ///
 /// # Errors
 /// The store's.
-pub async fn withdraw(reader: &Reader, writer: &str, context: &QueryContext) -> Result<(), EngineError> {
+pub async fn withdraw(reader: &Reader, writer: &str, context: &QueryContext) -> Result<Option<u64>, EngineError> {
     let withdrawn = amend(reader, context, |newest| {
         let Some(intent) = newest.intents.iter().find(|intent| intent.writer == writer) else { return Ok(None) };
         let change = change(reader.store(), ChangeKind::Fence, format!("{} ends", intent.kind.name()));
@@ -47,7 +47,7 @@ pub async fn withdraw(reader: &Reader, writer: &str, context: &QueryContext) -> 
         next.intents.retain(|intent| intent.writer != writer);
         Ok(Some(next))
     });
-    withdrawn.await.map(drop)
+    Ok(withdrawn.await?.map(|manifest| manifest.version))
 }
 
 /// Refuses to go on if a writer's name was taken out.

@@ -11,6 +11,7 @@
 
 mod adjacency;
 pub mod change;
+pub mod compaction;
 mod error;
 mod frontier;
 pub mod history;
@@ -21,6 +22,7 @@ mod predicate;
 mod properties;
 pub mod publish;
 mod rows;
+mod sections;
 mod snapshot;
 mod table;
 pub mod traversal;

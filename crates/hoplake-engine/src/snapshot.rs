@@ -20,7 +20,7 @@ use hoplake_format::{
 use hoplake_storage::{BlockRequest, Check, Cost, Object, QueryContext, ReadSettings, Reader, Wave};
 use tokio::sync::OnceCell;
 
-use crate::{EngineError, table::Table, traversal::Hop, versions};
+use crate::{EngineError, compaction::Owner, table::Table, traversal::Hop, versions};
 
 /// How a graph is opened.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,6 +182,18 @@ impl Snapshot {
         Ok(next)
     }
 
+    /// This version with those parts alone that `keep` chooses.
+    pub(crate) fn only(&self, keep: impl Fn(Owner, VersionRange) -> bool) -> Result<Self, EngineError> {
+        let mut manifest = self.manifest.clone();
+        for section in manifest.segments.iter_mut().flat_map(|segment| &mut segment.sections) {
+            let owner = Owner::of_section(section.kind);
+            section.versions = section.versions.filter(|versions| keep(owner, *versions));
+        }
+        manifest.segments.retain(|segment| segment.sections.iter().any(|section| section.versions.is_some()));
+        manifest.tables.retain(|table| keep(Owner::of_table(table.owner), table.versions));
+        Self::assemble(manifest, self.reader.clone(), self.settings.clone(), Some(self))
+    }
+
     /// Takes the index of a segment, and its blocks, from the object's bytes.
     fn take_at_hand(&self, segment: &Segment, bytes: &Bytes) -> Result<(), EngineError> {
         let end = &segment.reference.end;
@@ -308,9 +320,12 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's, if some indexes did not come with the open.
-    pub async fn section_indexes(&self) -> Result<Vec<(VersionRange, &SectionIndex)>, EngineError> {
+    pub async fn section_indexes(
+        &self,
+        context: &QueryContext,
+    ) -> Result<Vec<(VersionRange, &SectionIndex)>, EngineError> {
         let places = || self.sections.values().flatten().copied();
-        self.make_resident(places(), Wave(0), &QueryContext::new()).await?;
+        self.make_resident(places(), Wave(0), context).await?;
         places().map(|place| Ok((place.versions, self.section(place)?.index))).collect()
     }
 

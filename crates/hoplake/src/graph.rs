@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use hoplake_engine::{OpenSettings, Snapshot, change::Committer, history, vacuum, verify::Verified};
+use hoplake_engine::{OpenSettings, Snapshot, change::Committer, compaction, history, vacuum, verify::Verified};
 use hoplake_format::{
     Manifest, Schema,
     constants::{MANIFEST_FOLDER, manifest_version},
 };
 use hoplake_storage::{Cost, PriceList, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
-use crate::{Error, GraphInfo, Query, VacuumSettings, Vacuumed};
+use crate::{Compacted, CompactionSettings, Error, GraphInfo, Query, VacuumSettings, Vacuumed};
 
 /// One version of a graph, open for reading. Cheap to clone; queries share its caches.
 #[derive(Debug, Clone)]
@@ -147,6 +147,15 @@ impl Graph {
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version; the store's.
     pub async fn restore(store: &Store, version: u64, message: &str) -> Result<u64, Error> {
         Ok(history::restore(&reader(store)?, version, message, &QueryContext::new()).await?)
+    }
+
+    /// Makes one part of several, where they are due; no answer changes. What is interrupted is continued by the next.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::ErrorKind::Invalid) if the budget is too small, [`Conflict`](crate::ErrorKind::Conflict) if a
+    /// vacuum took it for dead; the store's. What was published until then stays.
+    pub async fn compact(store: &Store, settings: &CompactionSettings) -> Result<Compacted, Error> {
+        Ok(compaction::compact(store, settings, &QueryContext::new()).await?)
     }
 
     /// Lets versions go that are not to stay, and removes what no version names.

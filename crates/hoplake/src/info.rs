@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hoplake_engine::Snapshot;
 use hoplake_format::{TableOwner, VersionRange, VertexCount, segment::SectionKind};
+use hoplake_storage::QueryContext;
 
 use crate::Error;
 
@@ -45,7 +46,7 @@ impl GraphInfo {
     pub(crate) async fn of(snapshot: &Arc<Snapshot>) -> Result<Self, Error> {
         let manifest = snapshot.manifest();
         let mut sections: Vec<_> = snapshot
-            .section_indexes()
+            .section_indexes(&QueryContext::new())
             .await?
             .into_iter()
             .map(|(versions, index)| SectionSize {

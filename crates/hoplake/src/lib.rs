@@ -43,6 +43,7 @@ pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Degree, Frontier, Neighbour, OpenSettings, Predicate,
     change::{Batch, Committed, EdgeKey, End, Operation, Value},
+    compaction::{Compacted, CompactionSettings},
     path::PathQuery,
     traversal::{DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy},
     vacuum::{VacuumSettings, Vacuumed},

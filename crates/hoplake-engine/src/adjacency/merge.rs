@@ -11,14 +11,22 @@ use super::{
 
 /// An edge, or that there is none, as one part says.
 #[derive(Debug, Clone, Copy)]
-struct Mention {
-    source: u64,
-    target: u64,
+pub(crate) struct Mention {
+    pub(crate) source: u64,
+    pub(crate) target: u64,
     /// The newest version of the part.
-    until: u64,
-    removed: bool,
+    pub(crate) until: u64,
+    pub(crate) removed: bool,
     /// Of the edge, within the part.
-    position: u64,
+    pub(crate) position: u64,
+}
+
+/// What is left of the mentions of some parts, in the order of source, target and position: of each pair, what the newest
+/// part says.
+pub(crate) fn decided(mentions: &mut [Mention]) -> impl Iterator<Item = &Mention> {
+    mentions.sort_unstable_by_key(|it| (it.source, it.target, Reverse(it.until), it.position));
+    let pairs = mentions.chunk_by(|a, b| (a.source, a.target) == (b.source, b.target));
+    pairs.flat_map(|pair| pair.iter().take_while(|it| it.until == pair[0].until))
 }
 
 /// Collects the lists of a [`Merge`](super::plan::Merge) until all are here.
@@ -47,12 +55,9 @@ impl Merger {
     /// All lists are here: hands over what is left of each part's.
     pub(super) fn finish(self, sink: &mut impl Sink) -> Result<(), FormatError> {
         let Self { mut mentions, of: Some(of) } = self else { return Ok(()) };
-        mentions.sort_unstable_by_key(|it| (it.source, it.target, Reverse(it.until), it.position));
         let mut left: BTreeMap<u64, Lists> = BTreeMap::new();
-        for pair in mentions.chunk_by(|a, b| (a.source, a.target) == (b.source, b.target)) {
-            let newest = pair[0].until;
-            let edges = pair.iter().take_while(|it| it.until == newest).filter(|it| !it.removed);
-            edges.for_each(|edge| push(left.entry(newest).or_default(), edge));
+        for edge in decided(&mut mentions).filter(|it| !it.removed) {
+            push(left.entry(edge.until).or_default(), edge);
         }
         left.into_iter().try_for_each(|(until, lists)| sink.take(of, until, &lists))
     }

@@ -6,7 +6,7 @@
 //! ([`merge`]).
 
 mod conditions;
-mod merge;
+pub(crate) mod merge;
 mod plan;
 
 use std::{

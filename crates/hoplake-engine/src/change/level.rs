@@ -8,21 +8,19 @@ use bytes::Bytes;
 use hoplake_format::{
     Direction, EdgeTypeId, FormatError, Key, KeyType, LabelId, Property, Schema, SectionRef, SegmentRef, TableOwner,
     TableRef, VersionRange,
-    adjacency::{BLOCK_BYTES_DEFAULT, BlockEncoder},
     constants::{KEY_COLUMN, data_name},
-    keys::encode_key_block,
     segment::{SectionKind, SegmentBuilder},
     table::{TableEnd, TableSettings, encode_table, table_schema},
 };
 
 use super::value::{Value, column};
-use crate::EngineError;
+use crate::{
+    EngineError,
+    sections::{KeyWriter, ListWriter},
+};
 
 /// Tables of at most this many bytes stand behind the segment, in its object.
-const SMALL_TABLE_BYTES: usize = 1 << 20;
-
-/// Bytes of a key block, about.
-const KEY_BLOCK_BYTES: usize = 4 << 10;
+pub(crate) const SMALL_TABLE_BYTES: usize = 1 << 20;
 
 /// The values of a vertex's or an edge's properties, in the order of its schema.
 pub(crate) type Row = Vec<Value>;
@@ -125,33 +123,24 @@ fn write_keys(
     changes: &LabelChanges,
 ) -> Result<(), FormatError> {
     let added = changes.added.keys().cloned().zip(changes.first_ordinal..);
-    write_key_section(segment, SectionKind::Keys(label), key_type, added.collect())?;
+    write_key_section(segment, SectionKind::Keys(label), key_type, added)?;
     let gone = changes.gone.iter().map(|(key, ordinal)| (key.clone(), *ordinal));
-    write_key_section(segment, SectionKind::Gone(label), key_type, gone.collect())?;
+    write_key_section(segment, SectionKind::Gone(label), key_type, gone)?;
     let rows = changes.changed.keys().map(|ordinal| Key::Int64(*ordinal as i64)).zip(0..);
-    write_key_section(segment, SectionKind::Rows(label), KeyType::Int64, rows.collect())
+    write_key_section(segment, SectionKind::Rows(label), KeyType::Int64, rows)
 }
 
 fn write_key_section(
     segment: &mut SegmentBuilder,
     kind: SectionKind,
     key_type: KeyType,
-    entries: Vec<(Key, u64)>,
+    entries: impl Iterator<Item = (Key, u64)>,
 ) -> Result<(), FormatError> {
-    if entries.is_empty() {
-        return Ok(());
+    let mut writer = KeyWriter::new(kind, key_type);
+    for (key, number) in entries {
+        writer.push(key, number, segment)?;
     }
-    segment.begin_keys(kind, key_type)?;
-    let (mut from, mut bytes) = (0, 0);
-    for at in 0..entries.len() {
-        bytes += entries[at].0.encoded_bytes();
-        if bytes >= KEY_BLOCK_BYTES || at + 1 == entries.len() {
-            let block = &entries[from..=at];
-            segment.key_block(block, &encode_key_block(block)?)?;
-            (from, bytes) = (at + 1, 0);
-        }
-    }
-    Ok(())
+    writer.finish(segment)
 }
 
 /// The lists of pairs that have edges, and of those that have none.
@@ -172,28 +161,13 @@ fn write_list_section(
     kind: SectionKind,
     pairs: Vec<(u64, u64)>,
 ) -> Result<(), FormatError> {
-    if pairs.is_empty() {
-        return Ok(());
-    }
-    segment.begin_lists(kind)?;
-    let (mut encoder, mut blocks, mut targets) = (BlockEncoder::new(BLOCK_BYTES_DEFAULT)?, Vec::new(), Vec::new());
-    let mut sources = Vec::new();
+    let (mut writer, mut targets) = (ListWriter::new(kind, true)?, Vec::new());
     for list in pairs.chunk_by(|a, b| a.0 == b.0) {
         targets.clear();
         targets.extend(list.iter().map(|(_, target)| *target));
-        sources.push(list[0].0);
-        encoder.push(list[0].0, &targets, &mut blocks)?;
+        writer.push(list[0].0, &targets, segment)?;
     }
-    blocks.extend(encoder.finish());
-    for (at, block) in blocks.iter().enumerate() {
-        // Who looks for a source asks the filter of the first block that can have it: where its list begins.
-        let first = sources.partition_point(|source| *source < block.entry.first_source);
-        let next = blocks.get(at + 1).map_or(u64::MAX, |next| next.entry.first_source);
-        let end = sources.partition_point(|source| *source < next).max(first + 1);
-        segment.filter_sources(&sources[first..end])?;
-        segment.adjacency_block(block.entry.first_source, block.entry.edges.into(), &block.bytes);
-    }
-    Ok(())
+    writer.finish(segment)
 }
 
 fn vertex_rows<'a>(

@@ -17,4 +17,5 @@ mod value;
 
 pub use batch::{Batch, EdgeKey, End, Operation};
 pub use commit::{Committed, Committer};
+pub(crate) use level::SMALL_TABLE_BYTES;
 pub use value::Value;

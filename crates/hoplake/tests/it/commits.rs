@@ -12,9 +12,9 @@ type Properties = BTreeMap<String, Value>;
 
 /// What a graph should say.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Model {
-    vertices: BTreeMap<End, Properties>,
-    edges: BTreeMap<(String, End, End), Properties>,
+pub(crate) struct Model {
+    pub(crate) vertices: BTreeMap<End, Properties>,
+    pub(crate) edges: BTreeMap<(String, End, End), Properties>,
 }
 
 impl Model {
@@ -82,7 +82,7 @@ fn properties(random: &mut SplitMix64) -> Properties {
 }
 
 /// A batch that is allowed on a model, and the model after it.
-fn batch(random: &mut SplitMix64, model: &Model) -> (Batch, Model) {
+pub(crate) fn batch(random: &mut SplitMix64, model: &Model) -> (Batch, Model) {
     let (mut batch, mut after) = (Batch::default(), model.clone());
     let (mut vertices, mut edges, mut gone) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for _ in 0..=random.below(12) {
@@ -132,7 +132,7 @@ fn batch(random: &mut SplitMix64, model: &Model) -> (Batch, Model) {
 }
 
 /// What a graph says, by every kind of read.
-async fn read(graph: &Graph) -> Model {
+pub(crate) async fn read(graph: &Graph) -> Model {
     let mut model = Model::default();
     let mut query = graph.query();
     let mut ids = BTreeMap::new();
@@ -213,7 +213,7 @@ async fn read(graph: &Graph) -> Model {
     model
 }
 
-async fn loaded(name: &str) -> Graph {
+pub(crate) async fn loaded(name: &str) -> Graph {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("edges.csv");
     std::fs::write(&file, "1,2\n").unwrap();

@@ -15,6 +15,7 @@ use hoplake::{
     EdgeRows, Error, ErrorKind, Frontier, Graph, Hop, Key, LoadOptions, Neighbour, OpenSettings, ReadSettings,
     RetrySettings, Rows, SectionKind, Store, Traversal, VertexId,
 };
+use hoplake_storage::QueryContext;
 use hoplake_testkit::generate::log_normal;
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
 
@@ -340,7 +341,7 @@ async fn verify_names_object_section_and_block() {
         .unwrap(),
     );
     let mut seen = BTreeSet::new();
-    for (_, index) in snapshot.section_indexes().await.unwrap() {
+    for (_, index) in snapshot.section_indexes(&QueryContext::new()).await.unwrap() {
         let segment = graph
             .manifest()
             .segments

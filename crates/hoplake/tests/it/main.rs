@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod commits;
+mod compaction;
 mod damage;
 mod edge_keys;
 mod golden;

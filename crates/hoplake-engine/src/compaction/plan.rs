@@ -1,0 +1,183 @@
+//! Which parts are merged next.
+//!
+//! Tiers: a part's tier is the logarithm of its bytes to the base of [`FACTOR`]. Where so many adjacent parts are of one
+//! tier or below, they become one, which is then of the next tier. The oldest part is left alone until the others
+//! together have reached its `FACTOR`th part. So each byte is rewritten about once for each tier, and a label or an
+//! edge type has some three parts in each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hoplake_format::{Direction, Manifest, VersionRange, segment::SectionKind};
+use hoplake_storage::QueryContext;
+
+use super::Owner;
+use crate::{EngineError, Snapshot};
+
+/// How many parts of a tier become one of the next.
+const FACTOR: usize = 4;
+
+/// Parts of less than this are all of the lowest tier.
+const LOWEST_BYTES: u64 = 64 << 10;
+
+/// Adjacent parts of one owner that are to become one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Merge {
+    pub(crate) owner: Owner,
+    /// Oldest first.
+    pub(crate) parts: Vec<VersionRange>,
+    /// Whether none is older: what is gone need not be remembered.
+    pub(crate) oldest: bool,
+    pub(crate) bytes: u64,
+    /// Edges in them, those that newer ones remove included.
+    pub(crate) edges: u64,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Size {
+    bytes: u64,
+    edges: u64,
+}
+
+impl Merge {
+    /// The versions that what they become stands for.
+    pub(crate) fn versions(&self) -> VersionRange {
+        let since = self.parts.first().map_or(1, |part| part.since);
+        VersionRange { since, until: self.parts.last().map_or(since, |part| part.until) }
+    }
+
+    /// Whether the parts are in a version as they were, and its oldest if they were that.
+    pub(crate) fn is_in(&self, manifest: &Manifest, objects: &BTreeSet<String>) -> bool {
+        let there = parts_of(manifest, self.owner);
+        let all = self.parts.iter().all(|part| there.contains(part));
+        let bounds = self.versions();
+        let between = there.iter().filter(|part| part.since <= bounds.until && part.until >= bounds.since).count();
+        let oldest = there.first() == self.parts.first();
+        let named = manifest.objects();
+        all && between == self.parts.len()
+            && oldest == self.oldest
+            && objects.iter().all(|object| named.contains_key(object.as_str()))
+    }
+
+    /// What a log says of it.
+    pub(crate) fn message(&self, manifest: &Manifest) -> String {
+        let what = match self.owner {
+            Owner::Label(label) => manifest.schema.label(label).map(|label| label.name.clone()),
+            Owner::EdgeType(edge_type) => manifest.schema.edge_type(edge_type).map(|edge| edge.label.clone()),
+        };
+        let VersionRange { since, until } = self.versions();
+        format!("{} parts of {}, of versions {since} to {until}", self.parts.len(), what.unwrap_or_default())
+    }
+}
+
+/// The parts of an owner, oldest first.
+fn parts_of(manifest: &Manifest, owner: Owner) -> BTreeSet<VersionRange> {
+    let sections = manifest.segments.iter().flat_map(|segment| &segment.sections);
+    let sections = sections.filter(|section| Owner::of_section(section.kind) == owner);
+    let tables = manifest.tables.iter().filter(|table| Owner::of_table(table.owner) == owner);
+    sections.filter_map(|section| section.versions).chain(tables.map(|table| table.versions)).collect()
+}
+
+/// What is to be merged now, or with `everything` all that is in more than one part or remembers what is gone.
+pub(crate) async fn plan(
+    snapshot: &Snapshot,
+    everything: bool,
+    context: &QueryContext,
+) -> Result<Vec<Merge>, EngineError> {
+    let mut owners: BTreeMap<Owner, BTreeMap<VersionRange, Size>> = BTreeMap::new();
+    for (versions, index) in snapshot.section_indexes(context).await? {
+        let size = owners.entry(Owner::of_section(index.kind)).or_default().entry(versions).or_default();
+        size.bytes += index.positions.last().unwrap_or(&0) - index.positions.first().unwrap_or(&0);
+        if let SectionKind::Adjacency(_, Direction::Out) = index.kind {
+            size.edges += index.items;
+        }
+    }
+    for table in &snapshot.manifest().tables {
+        let size = owners.entry(Owner::of_table(table.owner)).or_default().entry(table.versions).or_default();
+        size.bytes += table.length;
+    }
+    let merge = |(owner, parts): (Owner, BTreeMap<VersionRange, Size>)| {
+        let parts: Vec<_> = parts.into_iter().collect();
+        let bytes: Vec<_> = parts.iter().map(|(_, size)| size.bytes).collect();
+        let chosen = if everything { (parts.len() > 1).then_some(0..parts.len()) } else { due(&bytes) }?;
+        let merged = &parts[chosen.clone()];
+        Some(Merge {
+            owner,
+            parts: merged.iter().map(|(versions, _)| *versions).collect(),
+            oldest: chosen.start == 0,
+            bytes: merged.iter().map(|(_, size)| size.bytes).sum(),
+            edges: merged.iter().map(|(_, size)| size.edges).sum(),
+        })
+    };
+    Ok(owners.into_iter().filter_map(merge).collect())
+}
+
+/// Which of some parts, given by their bytes from the oldest on, become one.
+fn due(bytes: &[u64]) -> Option<std::ops::Range<usize>> {
+    let (oldest, newer) = bytes.split_first()?;
+    if !newer.is_empty() && newer.iter().sum::<u64>() >= oldest / FACTOR as u64 && *oldest > LOWEST_BYTES {
+        return Some(0..bytes.len());
+    }
+    let tier = |bytes: u64| bytes.max(LOWEST_BYTES).ilog(FACTOR as u64);
+    let tiers: BTreeSet<_> = bytes.iter().map(|bytes| tier(*bytes)).collect();
+    tiers.into_iter().find_map(|highest| {
+        let mut at = 0;
+        let runs = bytes.chunk_by(|a, b| (tier(*a) <= highest) == (tier(*b) <= highest));
+        runs.map(|run| {
+            at += run.len();
+            (at - run.len()..at, tier(run[0]) <= highest)
+        })
+        .find(|(run, low)| *low && run.len() >= FACTOR)
+        .map(|(run, _)| run)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KIB: u64 = 1 << 10;
+
+    #[test]
+    fn adjacent_parts_of_a_tier_become_one() {
+        assert_eq!(due(&[]), None);
+        assert_eq!(due(&[1]), None);
+        assert_eq!(due(&[1, 1, 1]), None);
+        assert_eq!(due(&[1, 1, 1, 1]), Some(0..4));
+        let large = 100_000 * KIB;
+        assert_eq!(due(&[large, 1, 2, 3]), None);
+        assert_eq!(due(&[large, 1, 2, 3, 4]), Some(1..5));
+        // Three of a higher tier are not enough, and what lies between them goes along.
+        assert_eq!(due(&[large, 300 * KIB, 1, 300 * KIB, 300 * KIB]), Some(1..5));
+        assert_eq!(due(&[large, 300 * KIB, 300 * KIB, 300 * KIB]), None);
+    }
+
+    #[test]
+    fn the_oldest_waits_until_the_others_weigh_a_quarter_of_it() {
+        assert_eq!(due(&[4_000 * KIB, 999 * KIB]), None);
+        assert_eq!(due(&[4_000 * KIB, 1_000 * KIB]), Some(0..2));
+    }
+
+    proptest! {
+        /// However commits come, merging what is due ends, and few parts are left.
+        #[test]
+        fn few_parts_are_left(sizes in proptest::collection::vec(1u64..5_000_000, 1..400)) {
+            let mut parts: Vec<u64> = Vec::new();
+            let (mut written, mut committed) = (0, 0);
+            for size in sizes {
+                parts.push(size);
+                committed += size.max(LOWEST_BYTES);
+                while let Some(run) = due(&parts) {
+                    let merged = parts[run.clone()].iter().sum();
+                    written += merged;
+                    parts.splice(run, [merged]);
+                }
+            }
+            let tiers = parts.iter().sum::<u64>().max(LOWEST_BYTES).ilog(4) - LOWEST_BYTES.ilog(4) + 1;
+            prop_assert!(parts.len() <= 4 * tiers as usize, "{parts:?}");
+            // Each byte is written again about once a tier, and for the oldest part.
+            prop_assert!(written <= committed * (u64::from(tiers) + 6), "{written} of {committed} in {tiers} tiers");
+        }
+    }
+}

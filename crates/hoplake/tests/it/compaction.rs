@@ -1,0 +1,87 @@
+//! Compaction changes no answer, whatever happens beside it.
+
+use std::sync::Arc;
+
+use hoplake::{Compacted, CompactionSettings, Graph, OpenSettings, Store, VacuumSettings};
+use hoplake_testkit::generate::SplitMix64;
+
+use crate::commits::{Model, batch, loaded, read};
+
+async fn compact(name: &str, everything: bool) -> Compacted {
+    let settings = CompactionSettings { everything, ..CompactionSettings::default() };
+    Graph::compact(&Store::open(name).unwrap(), &settings).await.unwrap()
+}
+
+async fn open(name: &str, version: Option<u64>) -> Graph {
+    let settings = OpenSettings { version, ..OpenSettings::default() };
+    Graph::open_with(Store::open(name).unwrap(), &settings).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_version_reads_as_its_model_whatever_was_compacted() {
+    for seed in 0..6 {
+        let name = format!("memory://compaction/{seed}");
+        let mut graph = loaded(&name).await;
+        let (mut random, mut model) = (SplitMix64::new(seed + 100), Model::default());
+        let mut versions = vec![(graph.version(), model.clone())];
+        for step in 0..24 {
+            let (batch, after) = batch(&mut random, &model);
+            graph.apply(batch).await.unwrap();
+            model = after;
+            // All of it now and then, so that later merges have an old part below them.
+            if step % 5 == 4 {
+                let compacted = compact(&name, random.below(3) == 0).await;
+                assert!(compacted.version > graph.version());
+            }
+            assert!(graph.refresh().await.unwrap());
+            assert_eq!(read(&graph).await, model, "seed {seed}, step {step}");
+            versions.push((graph.version(), model.clone()));
+        }
+        let parts = graph.manifest().segments.len();
+        assert!(compact(&name, true).await.merges > 0);
+        let graph = open(&name, None).await;
+        assert!(graph.manifest().segments.len() < parts && graph.manifest().intents.is_empty());
+        assert_eq!(compact(&name, true).await.merges, 0, "there is nothing left to merge");
+        versions.push((graph.version(), model.clone()));
+        for (version, model) in versions {
+            let old = open(&name, Some(version)).await;
+            old.verify(|_| ()).await.unwrap();
+            assert_eq!(read(&old).await, model, "seed {seed}, version {version}, opened");
+        }
+        // Of each label and edge type there is one part, and nothing is left of what is gone.
+        let live: u64 = graph.manifest().vertex_counts.iter().map(|count| count.live()).sum();
+        assert_eq!(live, model.vertices.len() as u64 + 2, "two vertices were loaded");
+        assert_eq!(graph.manifest().edge_counts.iter().sum::<u64>(), model.edges.len() as u64 + 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_and_a_vacuum_go_on_beside_compactions() {
+    let name = "memory://compaction-beside/graph";
+    let graph = loaded(name).await;
+    let store = Store::open(name).unwrap();
+    let compacting = tokio::spawn(async move {
+        let mut merges = 0;
+        for _ in 0..12 {
+            merges += compact(name, false).await.merges;
+            let settings = VacuumSettings {
+                keep_versions: Some(3),
+                written_before_unix_ms: i64::MAX,
+                ..VacuumSettings::default()
+            };
+            Graph::vacuum(&store, &settings).await.unwrap();
+        }
+        merges
+    });
+    let (mut random, mut model) = (SplitMix64::new(7), Model::default());
+    let graph = Arc::new(graph);
+    for _ in 0..60 {
+        let (batch, after) = batch(&mut random, &model);
+        graph.apply(batch).await.unwrap();
+        model = after;
+    }
+    assert!(compacting.await.unwrap() > 0);
+    let newest = open(name, None).await;
+    newest.verify(|_| ()).await.unwrap();
+    assert_eq!(read(&newest).await, model);
+}

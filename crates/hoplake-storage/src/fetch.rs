@@ -147,19 +147,21 @@ impl Fetcher {
             }
             // While there is another node to ask, no store needs time to recover.
             if sent.load(Relaxed) >= self.source.nodes() {
-                sleep(self.pause(rounds, pause_seed, context)).await;
+                sleep(self.pause(rounds, pause_seed)).await;
             }
             rounds += 1;
         }
     }
 
     /// A pause drawn evenly from zero to a bound that doubles with each round ("full jitter"), so that
-    /// those who failed together do not come back together.
-    fn pause(&self, round: u32, seed: u64, context: &QueryContext) -> Duration {
+    /// those who failed together do not come back together. The pool counts its pauses: a number that all of the
+    /// process share would let what others do decide how long one waits, and nothing could be repeated.
+    fn pause(&self, round: u32, seed: u64) -> Duration {
         let retry = &self.pool.settings.retry;
         let bound = retry.backoff_ms.saturating_mul(1 << (round - 1).min(20)).min(retry.backoff_max_ms);
         let mut drawn_from = [0; 24];
-        for (bytes, number) in drawn_from.chunks_exact_mut(8).zip([seed, round.into(), context.number()]) {
+        let count = self.pool.pauses.fetch_add(1, Relaxed);
+        for (bytes, number) in drawn_from.chunks_exact_mut(8).zip([seed, round.into(), count]) {
             bytes.copy_from_slice(&number.to_le_bytes());
         }
         let share = xxh3_64_with_seed(&drawn_from, self.pool.seed) as f64 / u64::MAX as f64;

@@ -11,6 +11,7 @@
 //! * [`ReadPool`]: what all readers of a process share.
 //! * [`QueryContext`]: what a query spent, in waves, requests, bytes and dollars, and what it may spend.
 //! * [`cache`]: the memory cache, its eviction policies, and the simulator that compares them.
+//! * [`planted`]: mistakes for a simulation to find; none outside of one.
 //! * [`trace`]: records of accesses, which that simulator replays.
 
 mod ahead;
@@ -26,6 +27,7 @@ mod flight;
 mod hedge;
 mod meter;
 mod plan;
+pub mod planted;
 mod pool;
 mod prices;
 mod profile;

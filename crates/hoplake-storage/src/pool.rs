@@ -4,7 +4,7 @@ use std::{
     hash::BuildHasher,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
     },
 };
 
@@ -33,6 +33,8 @@ pub struct ReadPool {
     pub(crate) background: QueryContext,
     /// What pauses are drawn from.
     pub(crate) seed: u64,
+    /// How many were drawn.
+    pub(crate) pauses: AtomicU64,
     next_object: AtomicU32,
 }
 
@@ -64,6 +66,7 @@ impl ReadPool {
             hedge: Hedge::new(settings.hedge),
             in_flight: Semaphore::new((settings.in_flight_bytes_max.div_ceil(FLIGHT_UNIT_BYTES) as usize).max(1)),
             seed: settings.retry.seed.unwrap_or_else(|| std::hash::RandomState::new().hash_one(0)),
+            pauses: AtomicU64::new(0),
             next_object: AtomicU32::new(0),
             settings,
         }))

@@ -1,0 +1,114 @@
+//! Random batches: few vertices and many changes of the same, so that everything meets everything.
+
+use std::collections::BTreeSet;
+
+use hoplake::{Batch, End, Key, Operation, Value};
+use hoplake_testkit::generate::SplitMix64;
+
+use crate::model::{Model, Properties};
+
+/// What batches are made of.
+#[derive(Debug, Clone)]
+pub struct Vocabulary {
+    /// Every vertex that there may ever be.
+    pub vertices: Vec<End>,
+    /// Labels of edges.
+    pub edge_labels: Vec<String>,
+    /// Vertex operations of a batch, at most.
+    pub vertices_max: u64,
+    /// Edge operations of a batch, at most.
+    pub edges_max: u64,
+}
+
+impl Vocabulary {
+    /// People with numbers, cities with names, and two labels of edges between any of them.
+    pub fn of_keys(keys: i64) -> Self {
+        let people = (0..keys).map(|key| End::new("Person", key));
+        let cities = (0..keys).map(|key| End::new("City", format!("city {key:02}")));
+        let edge_labels = ["knows", "visits"].map(str::to_owned).to_vec();
+        Self { vertices: people.chain(cities).collect(), edge_labels, vertices_max: 12, edges_max: 30 }
+    }
+
+    /// The labels of vertices.
+    pub fn labels(&self) -> BTreeSet<&str> {
+        self.vertices.iter().map(|end| end.label.as_str()).collect()
+    }
+
+    /// The keys of a label.
+    pub fn keys<'a>(&'a self, label: &'a str) -> impl Iterator<Item = &'a Key> {
+        self.vertices.iter().filter(move |end| end.label == label).map(|end| &end.key)
+    }
+
+    /// A batch that is allowed on a model, and the model after it.
+    pub fn batch(&self, random: &mut SplitMix64, model: &Model) -> (Batch, Model) {
+        let mut batch = Batch::default();
+        let (mut named, mut gone) = (BTreeSet::new(), BTreeSet::new());
+        for _ in 0..=random.below(self.vertices_max) {
+            let vertex = self.vertices[random.below(self.vertices.len() as u64) as usize].clone();
+            if !named.insert(vertex.clone()) {
+                continue;
+            }
+            batch.operations.push(if random.below(4) == 0 && model.vertices.contains_key(&vertex) {
+                gone.insert(vertex.clone());
+                Operation::DeleteVertex { vertex }
+            } else {
+                Operation::UpsertVertex { vertex, properties: properties(random), whole: random.below(2) == 0 }
+            });
+        }
+        let mut with_vertices = model.clone();
+        with_vertices.apply(&batch);
+        let there: Vec<&End> = with_vertices.vertices.keys().filter(|end| !gone.contains(end)).collect();
+        self.add_edges(random, model, &there, &mut batch);
+        batch.message = format!("{} operations", batch.operations.len());
+        let mut after = model.clone();
+        after.apply(&batch);
+        (batch, after)
+    }
+
+    fn add_edges(&self, random: &mut SplitMix64, model: &Model, there: &[&End], batch: &mut Batch) {
+        let mut edges = BTreeSet::new();
+        for _ in 0..random.below(self.edges_max) {
+            if there.is_empty() {
+                return;
+            }
+            let source = there[random.below(there.len() as u64) as usize].clone();
+            let target = there[random.below(there.len() as u64) as usize].clone();
+            let label = self.edge_labels[random.below(self.edge_labels.len() as u64) as usize].clone();
+            if !edges.insert((label.clone(), source.clone(), target.clone())) {
+                continue;
+            }
+            let edge_type = (label.clone(), source.label.clone(), target.label.clone());
+            // What a partial change of parallel edges keeps is not the model's to say.
+            let parallel = model.edges.get(&(label.clone(), source.clone(), target.clone()));
+            let parallel = parallel.is_some_and(|edges| edges.len() > 1);
+            batch.operations.push(if random.below(3) == 0 && model.edge_types.contains(&edge_type) {
+                Operation::DeleteEdge { label, source, target }
+            } else {
+                let whole = random.below(2) == 0 || parallel;
+                Operation::UpsertEdge { label, source, target, properties: properties(random), whole }
+            });
+        }
+    }
+}
+
+fn properties(random: &mut SplitMix64) -> Properties {
+    let mut properties = Properties::new();
+    if random.below(2) == 0 {
+        properties.insert("name".into(), Value::String(format!("n{}", random.below(100))));
+    }
+    if random.below(2) == 0 {
+        let number = random.below(100) as i64;
+        properties.insert("weight".into(), if random.below(8) == 0 { Value::Null } else { Value::Int64(number) });
+    }
+    if random.below(4) == 0 {
+        // Integers until somebody writes a fraction.
+        let number = random.below(100) as i64;
+        let fraction = random.below(12) == 0;
+        properties
+            .insert("score".into(), if fraction { Value::Float64(number as f64 + 0.5) } else { Value::Int64(number) });
+    }
+    if random.below(3) == 0 {
+        properties.insert("tags".into(), Value::List(vec![Value::String("a".into()), Value::Null]));
+    }
+    properties
+}

@@ -1,0 +1,236 @@
+//! What may go wrong, and how often: the weather of a seed.
+//!
+//! Faults are injected as an [`object_store::ObjectStore`], where Hoplake meets the store's client. What a real client
+//! makes of them was read from the source of object_store 0.14:
+//!
+//! - *A status of 5xx* is repeated by the client, and at last an error of kind `Generic`. Reads go through a client
+//!   without repetitions, so that they meet every one.
+//! - *A create that is answered with 5xx after it took effect* is repeated, meets itself and is answered `AlreadyExists`.
+//!   A time-out or a broken connection is not repeated for a create: `Generic`, and the effect may come later.
+//! - *409* (two creates at once, and none of them may have happened) becomes `AlreadyExists` as 412 does, in some clients
+//!   `Precondition`; so whoever is answered so cannot conclude that the object is there.
+//! - *A body that is shorter than announced* is an error; one whose announced length is short already arrives as a short
+//!   answer.
+//! - *200 where 206 was due* and *a wrong range* are errors of S3's client, which compares headers. Other clients, and
+//!   proxies that lie in both header and body, hand such bytes over: they are simulated as bytes, which is worse.
+//! - *403* is `PermissionDenied` at once.
+//! - Nothing waits longer than the client's time-out of 30 s for an answer.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use hoplake_testkit::generate::SplitMix64;
+
+/// A kind of fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// 503: nothing is done.
+    Refused,
+    /// No answer, and nothing is done.
+    TimedOutBefore,
+    /// No answer, but it is done.
+    TimedOutAfter,
+    /// 403 until the credentials are renewed.
+    Expired,
+    /// The connection breaks in the middle of a body.
+    Reset,
+    /// A body that is too short, and looks complete.
+    Short,
+    /// The whole object, where a range was asked.
+    Whole,
+    /// Half of a body, and then nothing for longer than anybody waits.
+    Stalled,
+    /// Another range of the same length.
+    WrongRange,
+    /// One bit of a body is wrong.
+    FlippedBit,
+    /// 404 for an object that is there.
+    Missing,
+    /// An object is created or written, and the connection breaks before the answer.
+    LostAnswer,
+    /// A create is answered with 409, and nothing is done.
+    ConflictForNothing,
+    /// A create takes effect, is repeated by the client, and is told that the object exists.
+    ExistsByItself,
+    /// What is due as "exists" comes as "precondition failed".
+    Precondition,
+    /// No answer; the request takes effect minutes or hours later.
+    Late,
+    /// It is done and answered, and done once more minutes later.
+    Twice,
+    /// A listing that lacks what was written of late.
+    StaleList,
+    /// A listing in any order.
+    ShuffledList,
+    /// A listing of several pages, between which things happen.
+    PagedList,
+    /// The process ends at this request.
+    Crash,
+    /// The process stands still for minutes or hours, from this request on.
+    Zombie,
+    /// The machine's clock is set to another time.
+    ClockJump,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 23] = [
+        Self::Refused,
+        Self::TimedOutBefore,
+        Self::TimedOutAfter,
+        Self::Expired,
+        Self::Reset,
+        Self::Short,
+        Self::Whole,
+        Self::Stalled,
+        Self::WrongRange,
+        Self::FlippedBit,
+        Self::Missing,
+        Self::LostAnswer,
+        Self::ConflictForNothing,
+        Self::ExistsByItself,
+        Self::Precondition,
+        Self::Late,
+        Self::Twice,
+        Self::StaleList,
+        Self::ShuffledList,
+        Self::PagedList,
+        Self::Crash,
+        Self::Zombie,
+        Self::ClockJump,
+    ];
+
+    /// What requests it can befall.
+    fn befalls(self, kind: Kind) -> bool {
+        match self {
+            Self::Refused | Self::TimedOutBefore | Self::Expired | Self::Crash | Self::Zombie | Self::ClockJump => true,
+            Self::TimedOutAfter | Self::LostAnswer => kind.writes(),
+            Self::Late | Self::Twice => matches!(kind, Kind::Put | Kind::Create),
+            Self::Reset | Self::Short | Self::Stalled | Self::FlippedBit => kind == Kind::Get,
+            Self::Whole | Self::WrongRange => kind == Kind::Get,
+            Self::Missing => matches!(kind, Kind::Get | Kind::Head),
+            Self::ConflictForNothing | Self::ExistsByItself | Self::Precondition => kind == Kind::Create,
+            Self::StaleList | Self::ShuffledList | Self::PagedList => kind == Kind::List,
+        }
+    }
+
+    /// The highest share of requests that it befalls: rarer where each makes a history shorter.
+    fn share_max(self) -> f64 {
+        match self {
+            Self::Crash | Self::Zombie => 0.02,
+            Self::Late | Self::TimedOutBefore | Self::TimedOutAfter => 0.1,
+            Self::StaleList | Self::ShuffledList | Self::PagedList => 0.8,
+            _ => 0.25,
+        }
+    }
+}
+
+/// A kind of request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Reads an object or a range of it.
+    Get,
+    /// Reads an object's length.
+    Head,
+    /// Writes an object, over any that is there.
+    Put,
+    /// Writes an object that is not there.
+    Create,
+    /// Lists names.
+    List,
+    /// Deletes an object.
+    Delete,
+}
+
+impl Kind {
+    /// Whether it changes anything.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Put | Self::Create | Self::Delete)
+    }
+}
+
+/// How often each fault occurs in a seed, and until when.
+#[derive(Debug, Clone, Default)]
+pub struct Weather {
+    /// The share of requests.
+    shares: BTreeMap<Fault, f64>,
+    /// While one of these lasts, every second request is refused.
+    storms: Vec<(Duration, Duration)>,
+    /// From then on nothing goes wrong any more.
+    pub calm_from: Duration,
+    /// Requests are about so many milliseconds long.
+    pub latency_ms: u64,
+}
+
+impl Weather {
+    /// Draws the weather: none in one seed of ten, one kind alone in three, some or all together in the others.
+    pub fn draw(random: &mut SplitMix64) -> Self {
+        let mut weather = Self {
+            calm_from: Duration::from_secs(5 + random.below(300)),
+            latency_ms: [5, 20, 60, 400][random.below(4) as usize],
+            ..Self::default()
+        };
+        let chosen: Vec<Fault> = match random.below(10) {
+            0 => Vec::new(),
+            1..=3 => vec![Fault::ALL[random.below(Fault::ALL.len() as u64) as usize]],
+            4..=7 => {
+                let one_in = 2 + random.below(5);
+                Fault::ALL.into_iter().filter(|_| random.below(one_in) == 0).collect()
+            }
+            _ => Fault::ALL.to_vec(),
+        };
+        // All kinds at once, each often, would leave nothing that works.
+        let tamer = (chosen.len() as f64 / 4.0).max(1.0);
+        for fault in chosen {
+            let share = fault.share_max() * random.unit().powi(2) / tamer;
+            weather.shares.insert(fault, share);
+        }
+        if weather.shares.contains_key(&Fault::Refused) {
+            for _ in 0..random.below(3) {
+                let from = Duration::from_millis(random.below(60_000));
+                weather.storms.push((from, from + Duration::from_millis(random.below(120_000))));
+            }
+        }
+        weather
+    }
+
+    /// Whether this kind occurs in the seed.
+    pub fn has(&self, fault: Fault) -> bool {
+        self.shares.contains_key(&fault)
+    }
+
+    /// Whether anything can go wrong in the seed that makes an operation fail.
+    pub fn is_fair(&self) -> bool {
+        let harmless = [Fault::ShuffledList, Fault::PagedList, Fault::ClockJump, Fault::Precondition, Fault::Crash];
+        self.shares.keys().all(|fault| harmless.contains(fault))
+    }
+
+    /// What befalls a request.
+    pub fn strike(&self, kind: Kind, now: Duration, random: &mut SplitMix64) -> Option<Fault> {
+        if now >= self.calm_from {
+            return None;
+        }
+        if self.storms.iter().any(|(from, to)| (*from..*to).contains(&now)) && random.below(4) > 0 {
+            return Some(Fault::Refused);
+        }
+        let mut struck = None;
+        for (fault, share) in &self.shares {
+            if fault.befalls(kind) && random.unit() <= *share && struck.is_none() {
+                struck = Some(*fault);
+            }
+        }
+        struck
+    }
+
+    /// Its kinds and shares, for a trace.
+    pub fn describe(&self) -> String {
+        let shares = self.shares.iter().map(|(fault, share)| format!("{fault:?} {:.2}%", share * 100.0));
+        let shares: Vec<_> = shares.collect();
+        let calm = self.calm_from.as_secs();
+        format!(
+            "latency {} ms, {} storms, calm from {calm} s: {}",
+            self.latency_ms,
+            self.storms.len(),
+            shares.join(", ")
+        )
+    }
+}

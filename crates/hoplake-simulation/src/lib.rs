@@ -1,0 +1,22 @@
+//! A deterministic simulation of graphs that change. Development only.
+//!
+//! One seed decides everything: what actors do, how long each request takes, what goes wrong, and what the clocks say.
+//! Processes with several callers each commit and read, a vacuum removes leftovers, and an oracle that learns from
+//! published manifests says what each version must be. `docs/simulation.md` says what it covers and what it found.
+//!
+//! - [`run_seed`]: one seed from beginning to end.
+//! - [`faults`]: what may go wrong; [`client`]: how it reaches Hoplake.
+//! - [`history`]: the oracle; [`model`]: what a version must say; [`reading`]: what it says.
+//! - [`batches`]: random changes.
+
+pub mod batches;
+pub mod client;
+pub mod faults;
+pub mod history;
+pub mod model;
+mod process;
+pub mod reading;
+mod run;
+pub mod world;
+
+pub use run::{Outcome, run_seed};

@@ -1,0 +1,179 @@
+//! What a graph should say: the naive model of a version, and what a batch makes of it.
+//!
+//! It is written for being obviously right: maps of everything, copied for each version.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hoplake::{Batch, End, Operation, Value};
+
+/// Properties by name; those that are null are left out.
+pub type Properties = BTreeMap<String, Value>;
+
+/// An edge label and the two ends.
+pub type Pair = (String, End, End);
+
+/// What a graph should say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Model {
+    /// Vertices and their properties.
+    pub vertices: BTreeMap<End, Properties>,
+    /// The edges between each two vertices, in the order of their properties' text.
+    pub edges: BTreeMap<Pair, Vec<Properties>>,
+    /// Vertex labels that the schema knows.
+    pub labels: BTreeSet<String>,
+    /// Edge labels that it knows, with the labels of their ends.
+    pub edge_types: BTreeSet<(String, String, String)>,
+}
+
+/// What a batch, or a version, changed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Changed {
+    /// Vertices that it added, changed or deleted.
+    pub vertices: BTreeSet<End>,
+    /// Of these, the ones that it deleted, or that came back.
+    pub reborn: BTreeSet<End>,
+    /// Pairs whose edges it wrote or removed.
+    pub pairs: BTreeSet<Pair>,
+}
+
+impl Model {
+    /// Why a batch is refused on this version, if it is.
+    pub fn refusal(&self, batch: &Batch) -> Option<String> {
+        let added = batch.operations.iter().filter_map(|operation| match operation {
+            Operation::UpsertVertex { vertex, .. } => Some(vertex),
+            _ => None,
+        });
+        let added: BTreeSet<_> = added.collect();
+        let gone = |end: &End| {
+            let deletes = |it: &Operation| matches!(it, Operation::DeleteVertex { vertex } if vertex == end);
+            self.vertices.contains_key(end) && batch.operations.iter().any(deletes)
+        };
+        let end_refused = |end: &End| match self.vertices.contains_key(end) || added.contains(end) {
+            true => gone(end).then(|| format!("the batch deletes {end}")),
+            false if !batch.create_missing => Some(format!("there is no {end}")),
+            false => (!self.labels.contains(&end.label)).then(|| format!("there is no label {}", end.label)),
+        };
+        batch.operations.iter().find_map(|operation| match operation {
+            Operation::UpsertVertex { .. } => None,
+            Operation::DeleteVertex { vertex } => {
+                (!self.labels.contains(&vertex.label)).then(|| format!("there is no label {}", vertex.label))
+            }
+            Operation::UpsertEdge { source, target, .. } => end_refused(source).or_else(|| end_refused(target)),
+            Operation::DeleteEdge { label, source, target } => {
+                let edge_type = (label.clone(), source.label.clone(), target.label.clone());
+                (!self.edge_types.contains(&edge_type)).then(|| format!("there are no edges {label}"))
+            }
+        })
+    }
+
+    /// Applies a batch that is not refused, and says what it changed.
+    pub fn apply(&mut self, batch: &Batch) -> Changed {
+        let mut changed = Changed::default();
+        for operation in &batch.operations {
+            self.apply_to_vertex(operation, &mut changed);
+        }
+        for operation in &batch.operations {
+            self.apply_to_edge(operation, &mut changed);
+        }
+        changed
+    }
+
+    fn apply_to_vertex(&mut self, operation: &Operation, changed: &mut Changed) {
+        match operation {
+            Operation::UpsertVertex { vertex, properties, whole } => {
+                let row = merged(self.vertices.get(vertex), properties, *whole);
+                if self.vertices.insert(vertex.clone(), row).is_none() {
+                    changed.reborn.insert(vertex.clone());
+                }
+                self.labels.insert(vertex.label.clone());
+                changed.vertices.insert(vertex.clone());
+            }
+            Operation::DeleteVertex { vertex } if self.vertices.remove(vertex).is_some() => {
+                changed.vertices.insert(vertex.clone());
+                changed.reborn.insert(vertex.clone());
+                let touches = |(_, source, target): &Pair| source == vertex || target == vertex;
+                changed.pairs.extend(self.edges.keys().filter(|pair| touches(pair)).cloned());
+                self.edges.retain(|pair, _| !touches(pair));
+            }
+            _ => {}
+        }
+    }
+
+    fn apply_to_edge(&mut self, operation: &Operation, changed: &mut Changed) {
+        match operation {
+            Operation::UpsertEdge { label, source, target, properties, whole } => {
+                for end in [source, target] {
+                    // Only a batch that makes missing ends gets here without them.
+                    if !self.vertices.contains_key(end) {
+                        self.vertices.insert(end.clone(), Properties::new());
+                        changed.vertices.insert(end.clone());
+                        changed.reborn.insert(end.clone());
+                    }
+                }
+                let pair = (label.clone(), source.clone(), target.clone());
+                let old = self.edges.get(&pair).and_then(|edges| edges.first());
+                let row = merged(old, properties, *whole);
+                self.edge_types.insert((label.clone(), source.label.clone(), target.label.clone()));
+                self.edges.insert(pair.clone(), vec![row]);
+                changed.pairs.insert(pair);
+            }
+            Operation::DeleteEdge { label, source, target } => {
+                let pair = (label.clone(), source.clone(), target.clone());
+                self.edges.remove(&pair);
+                if self.vertices.contains_key(source) && self.vertices.contains_key(target) {
+                    changed.pairs.insert(pair);
+                }
+            }
+            Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => {}
+        }
+    }
+
+    /// The vertices at the other end of edges of a label that touch this one.
+    pub fn neighbours(&self, label: &str, vertex: &End, out: bool) -> BTreeSet<End> {
+        let far = |(of, source, target): &Pair| match out {
+            true => (of == label && source == vertex).then(|| target.clone()),
+            false => (of == label && target == vertex).then(|| source.clone()),
+        };
+        self.edges.keys().filter_map(far).collect()
+    }
+
+    /// What differs from another model, the first few items, for a message.
+    pub fn difference(&self, found: &Self) -> String {
+        let mut lines = Vec::new();
+        differences("vertex", &self.vertices, &found.vertices, &mut lines);
+        differences("edges", &self.edges, &found.edges, &mut lines);
+        lines.truncate(4);
+        lines.join("; ")
+    }
+}
+
+fn differences<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
+    what: &str,
+    expected: &BTreeMap<K, V>,
+    found: &BTreeMap<K, V>,
+    lines: &mut Vec<String>,
+) {
+    let keys: BTreeSet<&K> = expected.keys().chain(found.keys()).collect();
+    for key in keys {
+        let (expected, found) = (expected.get(key), found.get(key));
+        if expected != found {
+            lines.push(format!("{what} {key:?}: expected {expected:?}, found {found:?}"));
+        }
+    }
+}
+
+fn merged(old: Option<&Properties>, new: &Properties, whole: bool) -> Properties {
+    let mut merged = old.filter(|_| !whole).cloned().unwrap_or_default();
+    merged.extend(new.iter().map(|(name, value)| (name.clone(), widened(value.clone()))));
+    merged.retain(|_, value| *value != Value::Null);
+    merged
+}
+
+/// A value as it is compared: a property may have become floating-point since it was written, so all numbers are.
+pub(crate) fn widened(value: Value) -> Value {
+    match value {
+        Value::Int64(number) => Value::Float64(number as f64),
+        Value::List(items) => Value::List(items.into_iter().map(widened).collect()),
+        other => other,
+    }
+}

@@ -1,0 +1,167 @@
+//! Everything that a graph says, by every kind of read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hoplake::{End, Error, Graph, Hop, HopDirection, Key, Neighbour, Query, Strategy, Traversal, Value, VertexId};
+
+use crate::{
+    batches::Vocabulary,
+    model::{Model, Pair, Properties, widened},
+};
+
+/// Why a graph could not be read, or contradicts itself.
+#[derive(Debug)]
+pub enum ReadFailure {
+    /// The engine said so.
+    Error(Error),
+    /// Two of its answers do not go together.
+    Contradiction(String),
+}
+
+impl From<Error> for ReadFailure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Vertices that were found, both ways.
+struct Found {
+    ids: BTreeMap<End, VertexId>,
+    by_id: BTreeMap<VertexId, End>,
+}
+
+/// What a graph says of all vertices that there may be: their keys, rows, edges in both directions with their
+/// properties, and traversals of two hops from `starts` of them, by every strategy.
+///
+/// # Errors
+/// [`ReadFailure`].
+pub async fn read(graph: &Graph, vocabulary: &Vocabulary, starts: usize) -> Result<Model, ReadFailure> {
+    let mut query = graph.query();
+    let mut model = Model::default();
+    let schema = graph.schema();
+    model.labels = schema.vertex_labels.iter().map(|label| label.name.clone()).collect();
+    let name = |label| schema.label(label).map(|label| label.name.clone()).unwrap_or_default();
+    let edge_types = schema.edge_types.iter().map(|it| (it.label.clone(), name(it.source), name(it.target)));
+    model.edge_types = edge_types.collect();
+    let found = find(&mut query, vocabulary, &model).await?;
+    read_rows(graph, &mut query, &found, &mut model).await?;
+    for label in &vocabulary.edge_labels {
+        if model.edge_types.iter().any(|(of, ..)| of == label) {
+            let out = read_edges(graph, &mut query, &found, label, HopDirection::Out).await?;
+            let back = read_edges(graph, &mut query, &found, label, HopDirection::In).await?;
+            if out != back {
+                return Err(ReadFailure::Contradiction(format!("edges {label} out are {out:?}, in are {back:?}")));
+            }
+            model.edges.extend(out);
+            traverse(&mut query, &found, label, &model, starts).await?;
+        }
+    }
+    Ok(model)
+}
+
+async fn find(query: &mut Query, vocabulary: &Vocabulary, model: &Model) -> Result<Found, ReadFailure> {
+    let ends: Vec<&End> = vocabulary.vertices.iter().filter(|end| model.labels.contains(&end.label)).collect();
+    let keys: Vec<(&str, Key)> = ends.iter().map(|end| (end.label.as_str(), end.key.clone())).collect();
+    let looked_up = query.vertices(&keys).await?;
+    let ids: BTreeMap<End, VertexId> =
+        ends.into_iter().zip(looked_up).filter_map(|(end, id)| Some((end.clone(), id?))).collect();
+    let vertices: Vec<_> = ids.values().copied().collect();
+    let keys = query.keys_of(&vertices).await?;
+    if !keys.iter().eq(ids.keys().map(|end| &end.key)) {
+        let expected: Vec<_> = ids.keys().collect();
+        return Err(ReadFailure::Contradiction(format!(
+            "the keys of vertices are {keys:?}, looked up as {expected:?}"
+        )));
+    }
+    let by_id = ids.iter().map(|(end, id)| (*id, end.clone())).collect();
+    Ok(Found { ids, by_id })
+}
+
+async fn read_rows(graph: &Graph, query: &mut Query, found: &Found, model: &mut Model) -> Result<(), ReadFailure> {
+    let mut by_label: BTreeMap<&str, Vec<(&End, VertexId)>> = BTreeMap::new();
+    for (end, id) in &found.ids {
+        by_label.entry(&end.label).or_default().push((end, *id));
+    }
+    for (label, mut vertices) in by_label {
+        let described = graph.schema().vertex_labels.iter().find(|it| it.name == label);
+        let names = described.into_iter().flat_map(|it| &it.properties).map(|it| it.name.clone());
+        let names: Vec<String> = names.collect();
+        vertices.sort_by_key(|(_, id)| *id);
+        let rows = query.properties(&vertices.iter().map(|(_, id)| *id).collect(), &names).await?;
+        for (end, _) in &vertices {
+            model.vertices.insert((*end).clone(), Properties::new());
+        }
+        for rows in rows {
+            for (row, (end, _)) in vertices.iter().enumerate() {
+                let fields = rows.batch.schema();
+                let cells = fields.fields().iter().zip(rows.batch.columns());
+                let cells = cells.filter(|(field, _)| field.name() != "~key");
+                let cells = cells.map(|(field, column)| (field.name().clone(), widened(Value::at(column, row))));
+                let row = cells.filter(|(_, value)| *value != Value::Null);
+                model.vertices.insert((*end).clone(), row.collect());
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn read_edges(
+    graph: &Graph,
+    query: &mut Query,
+    found: &Found,
+    label: &str,
+    direction: HopDirection,
+) -> Result<BTreeMap<Pair, Vec<Properties>>, ReadFailure> {
+    let vertices: Vec<_> = found.ids.values().copied().collect();
+    let edges = query.neighbors(&vertices, &Hop::along(direction, label)).await?;
+    let types = graph.schema().edge_types.iter().filter(|it| it.label == label);
+    let names: BTreeSet<String> = types.flat_map(|it| &it.properties).map(|it| it.name.clone()).collect();
+    let names: Vec<_> = names.into_iter().collect();
+    let mut rows = vec![Properties::new(); edges.len()];
+    for of in query.edge_properties(&edges, &names).await? {
+        for (row, at) in of.positions.iter().enumerate() {
+            for (field, column) in of.batch.schema().fields().iter().zip(of.batch.columns()) {
+                rows[*at].insert(field.name().clone(), widened(Value::at(column, row)));
+            }
+        }
+    }
+    let mut groups: BTreeMap<Pair, Vec<Properties>> = BTreeMap::new();
+    for (edge, mut row) in edges.iter().zip(rows) {
+        row.retain(|_, value| *value != Value::Null);
+        let (near, far) = (end_of(found, edge, edge.from)?, end_of(found, edge, edge.to)?);
+        let (source, target) = if direction == HopDirection::Out { (near, far) } else { (far, near) };
+        groups.entry((label.to_owned(), source, target)).or_default().push(row);
+    }
+    // Parallel edges have no order of their own.
+    groups.values_mut().for_each(|rows| rows.sort_by_key(|row| format!("{row:?}")));
+    Ok(groups)
+}
+
+fn end_of(found: &Found, edge: &Neighbour, id: VertexId) -> Result<End, ReadFailure> {
+    let gone = || ReadFailure::Contradiction(format!("{edge:?} has an end that no key leads to"));
+    found.by_id.get(&id).cloned().ok_or_else(gone)
+}
+
+async fn traverse(
+    query: &mut Query,
+    found: &Found,
+    label: &str,
+    model: &Model,
+    starts: usize,
+) -> Result<(), ReadFailure> {
+    let step = (found.ids.len() / starts.max(1)).max(1);
+    for (number, (end, id)) in found.ids.iter().step_by(step).enumerate() {
+        let strategy = [Strategy::Bfs, Strategy::BfsPipelined, Strategy::Dfs][number % 3];
+        let hops = vec![Hop::along(HopDirection::Out, label); 2];
+        let reached = query.traverse(Traversal { starts: vec![*id], hops, strategy, ..Traversal::default() }).await?;
+        let reached: BTreeSet<Option<&End>> = reached.last().vertices().map(|id| found.by_id.get(&id)).collect();
+        let first = model.neighbours(label, end, true);
+        let second: BTreeSet<End> = first.iter().flat_map(|middle| model.neighbours(label, middle, true)).collect();
+        if reached != second.iter().map(Some).collect() {
+            let why =
+                format!("two hops {label} from {end} reach {reached:?} by {strategy:?}, where {second:?} are due");
+            return Err(ReadFailure::Contradiction(why));
+        }
+    }
+    Ok(())
+}

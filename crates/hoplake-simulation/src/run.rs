@@ -1,0 +1,185 @@
+//! One seed from beginning to end: a graph, processes at work, and a reckoning when everything is calm.
+
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use hoplake::{Change, Graph, Manifest, Schema};
+use hoplake_format::constants::{HINT_NAME, manifest_name};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::{
+    batches::Vocabulary,
+    client::Machine,
+    model::Model,
+    process::{self, Workload, check_reading, open, store_of},
+    world::{Concern, EPOCH_UNIX_MS, Stored, Violation, World},
+};
+
+/// After so much virtual time every operation has ended: the longest sleep of a zombie, and the longest pause.
+const LONGEST: Duration = Duration::from_secs(14 * 24 * 3_600);
+
+/// What came of a seed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// The first invariant that did not hold.
+    pub violation: Option<Violation>,
+    /// Events.
+    pub steps: u64,
+    /// Versions that were published.
+    pub versions: u64,
+    /// Batches that were committed, refused or lost.
+    pub batches: u64,
+    /// The virtual time that it took.
+    pub virtual_time: Duration,
+    /// What happened, if it was asked for.
+    pub trace: Vec<String>,
+}
+
+/// Runs a seed on this thread.
+pub fn run_seed(seed: u64, trace: bool) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.expect("a runtime without I/O needs nothing from the machine");
+    runtime.block_on(async {
+        let begun = Instant::now();
+        let world = World::new(seed, trace);
+        world.log(|| format!("seed {seed}: {}", world.weather.describe()));
+        tokio::select! {
+            biased;
+            () = world.until_violated() => {}
+            ended = timeout(LONGEST, live(&world)) => if ended.is_err() {
+                world.violated("somebody waits for what never comes");
+            }
+        }
+        let (versions, batches) = {
+            let history = world.history();
+            (history.newest(), history.batches() as u64)
+        };
+        let virtual_time = begun.elapsed();
+        let (violation, steps, trace) = world.outcome();
+        Outcome { seed, violation, steps, versions, batches, virtual_time, trace }
+    })
+}
+
+async fn live(world: &Arc<World>) {
+    let workload = Arc::new(workload(world));
+    begin_empty(world);
+    let mut actors = JoinSet::new();
+    for number in 0..1 + world.below(3) {
+        actors.spawn(process::run(world.clone(), workload.clone(), number));
+    }
+    actors.spawn(audit(world.clone(), workload.clone()));
+    let vacuum = tokio::spawn(vacuum(world.clone()));
+    // The auditor ends last.
+    while let Some(ended) = actors.join_next().await {
+        if let Err(error) = ended {
+            world.violated(format!("an actor panicked: {error}"));
+        }
+        if actors.len() == 1 {
+            break;
+        }
+    }
+    vacuum.abort();
+    world.log(|| "all is done; now it is calm".into());
+    world.calm_down();
+    reckon(world, &workload).await;
+}
+
+fn workload(world: &World) -> Workload {
+    let keys = 3 + world.below(6) as i64;
+    let mut vocabulary = Vocabulary::of_keys(keys);
+    vocabulary.vertices_max = 1 + world.below(6);
+    vocabulary.edges_max = 1 + world.below(10);
+    let operations = AtomicU64::new(8 + world.below(32));
+    let pause_ms = [0, 50, 500, 5_000, 60_000][world.below(5) as usize];
+    Workload { vocabulary, operations, pause_ms }
+}
+
+/// A graph of which nothing is known yet.
+fn begin_empty(world: &World) {
+    let manifest = Manifest {
+        version: 1,
+        created_unix_ms: EPOCH_UNIX_MS,
+        change: Change { writer: "nobody".into(), ..Change::default() },
+        source_positions: Default::default(),
+        intents: Vec::new(),
+        schema: Schema::default(),
+        vertex_counts: Vec::new(),
+        edge_counts: Vec::new(),
+        degrees: Vec::new(),
+        segments: Vec::new(),
+        tables: Vec::new(),
+    };
+    let bytes = Bytes::from(manifest.encode());
+    for name in [HINT_NAME.to_owned(), manifest_name(1)] {
+        world.bucket().insert(name, Stored { bytes: bytes.clone(), modified: Duration::ZERO });
+    }
+    world.history().begin(manifest, Model::default());
+}
+
+/// Reads every version as soon as it is there, without any fault: what is stored must be right.
+async fn audit(world: Arc<World>, workload: Arc<Workload>) {
+    let machine = Machine::new("auditor", true);
+    let mut audited = world.history().newest();
+    loop {
+        while audited < world.history().newest() {
+            audited += 1;
+            if let Some(graph) = open(&world, &machine, Some(audited)).await {
+                check_reading(&world, &machine, &graph, &workload.vocabulary, 1).await;
+            }
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Vacuums now and then.
+async fn vacuum(world: Arc<World>) {
+    let machine = Machine::new("vacuum", false);
+    loop {
+        let rest = world.below(20_000);
+        sleep(Duration::from_millis(rest)).await;
+        machine.stepped();
+        let vacuumed = Graph::vacuum(&store_of(&world, &machine), i64::MIN).await;
+        world.log(|| format!("vacuum: {:?}", vacuumed.map_err(|error| error.kind())));
+    }
+}
+
+/// In the end everything works again, and everything that was ever published is as it was.
+async fn reckon(world: &Arc<World>, workload: &Arc<Workload>) {
+    let machine = Machine::new("reckoner", true);
+    let Some(mut graph) = open(world, &machine, None).await else { return };
+    let newest = world.history().newest();
+    if graph.version() != newest {
+        world.violated(format!("version {newest} is the newest, and {} was opened", graph.version()));
+    }
+    let (mut batch, _) = {
+        let model = world.history().model(newest).unwrap_or_default();
+        workload.vocabulary.batch(&mut world.random(Concern::Batches), &model)
+    };
+    let number = world.history().submit(&mut batch, newest);
+    match graph.apply(batch).await {
+        Ok(committed) => {
+            let answered =
+                world.history().answered(number, crate::history::Answer::Committed(committed.version), false);
+            world.check(answered);
+        }
+        Err(error) => world.violated(format!("the last commit failed: {:?}, {error}", error.kind())),
+    }
+    if let Err(error) = graph.refresh().await {
+        world.violated(format!("the last refresh failed: {error}"));
+    }
+    check_reading(world, &machine, &graph, &workload.vocabulary, 3).await;
+    let versions: Vec<u64> = world.history().versions().collect();
+    for version in versions {
+        if let Some(graph) = open(world, &machine, Some(version)).await {
+            check_reading(world, &machine, &graph, &workload.vocabulary, 0).await;
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What all actors of a seed share: time, chance, the bucket, the oracle, and the log of what happened.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use hoplake_testkit::generate::SplitMix64;
+use tokio::{sync::Notify, time::Instant};
+
+use crate::{faults::Weather, history::History};
+
+/// Virtual time 0, in milliseconds since 1970: some day after the golden files were written.
+pub const EPOCH_UNIX_MS: u64 = 1_790_000_000_000;
+
+/// An object of the bucket.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// Its content.
+    pub bytes: Bytes,
+    /// When it was written.
+    pub modified: Duration,
+}
+
+/// The objects of a bucket, as the store itself has them.
+pub type Bucket = BTreeMap<String, Stored>;
+
+/// What is drawn for: each has a generator of its own, so that a change of one leaves the others as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concern {
+    /// Which faults there are.
+    Weather,
+    /// How long requests take, and what befalls them.
+    Store,
+    /// What actors do, and when.
+    Actors,
+    /// The batches.
+    Batches,
+    /// Names.
+    Names,
+}
+
+/// An invariant that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// After how many events.
+    pub step: u64,
+    /// At which virtual time.
+    pub at: Duration,
+    /// What was expected, and what was found.
+    pub message: String,
+}
+
+/// Everything that the actors of a seed share.
+#[derive(Debug)]
+pub struct World {
+    /// Decides everything.
+    pub seed: u64,
+    /// What goes wrong.
+    pub weather: Weather,
+    begun: Instant,
+    randoms: [Mutex<SplitMix64>; 5],
+    bucket: Mutex<Bucket>,
+    history: Mutex<History>,
+    log: Mutex<Log>,
+    violated: Notify,
+    calm: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    steps: u64,
+    lines: Option<Vec<String>>,
+    violation: Option<Violation>,
+}
+
+impl World {
+    /// A world that begins now.
+    pub fn new(seed: u64, trace: bool) -> Arc<Self> {
+        let mut random = SplitMix64::new(seed);
+        let randoms = std::array::from_fn(|_| Mutex::new(SplitMix64::new(random.next_u64())));
+        let weather = Weather::draw(&mut lock(&randoms[Concern::Weather as usize]));
+        let log = Log { lines: trace.then(Vec::new), ..Log::default() };
+        Arc::new(Self {
+            seed,
+            weather,
+            begun: Instant::now(),
+            randoms,
+            bucket: Mutex::default(),
+            history: Mutex::default(),
+            log: Mutex::new(log),
+            violated: Notify::new(),
+            calm: AtomicBool::new(false),
+        })
+    }
+
+    /// Virtual time since the beginning.
+    pub fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// The generator of a concern.
+    pub fn random(&self, concern: Concern) -> MutexGuard<'_, SplitMix64> {
+        lock(&self.randoms[concern as usize])
+    }
+
+    /// A number below `bound`, for what actors do.
+    pub fn below(&self, bound: u64) -> u64 {
+        self.random(Concern::Actors).below(bound)
+    }
+
+    /// The objects.
+    pub fn bucket(&self) -> MutexGuard<'_, Bucket> {
+        lock(&self.bucket)
+    }
+
+    /// The oracle.
+    pub fn history(&self) -> MutexGuard<'_, History> {
+        lock(&self.history)
+    }
+
+    /// From now on nothing goes wrong.
+    pub fn calm_down(&self) {
+        self.calm.store(true, Relaxed);
+    }
+
+    /// Whether nothing goes wrong any more.
+    pub fn is_calm(&self) -> bool {
+        self.calm.load(Relaxed) || self.now() >= self.weather.calm_from
+    }
+
+    /// Notes an event; its text is made only for a trace.
+    pub fn log(&self, event: impl FnOnce() -> String) {
+        let now = self.now();
+        let mut log = lock(&self.log);
+        log.steps += 1;
+        let step = log.steps;
+        if let Some(lines) = &mut log.lines {
+            lines.push(format!("{step:>6} {:>12.3} s  {}", now.as_secs_f64(), event()));
+        }
+    }
+
+    /// Notes that an invariant does not hold. The first ends the run.
+    pub fn violated(&self, message: impl Into<String>) {
+        let message = message.into();
+        self.log(|| format!("VIOLATED: {message}"));
+        let at = self.now();
+        let mut log = lock(&self.log);
+        let step = log.steps;
+        log.violation.get_or_insert(Violation { step, at, message });
+        self.violated.notify_one();
+    }
+
+    /// As [`Self::violated`], of a check that failed.
+    pub fn check(&self, checked: Result<(), String>) {
+        if let Err(message) = checked {
+            self.violated(message);
+        }
+    }
+
+    /// Returns when an invariant does not hold.
+    pub async fn until_violated(&self) {
+        self.violated.notified().await;
+    }
+
+    /// The first violation, how many events there were, and the trace if there is one.
+    pub fn outcome(&self) -> (Option<Violation>, u64, Vec<String>) {
+        let mut log = lock(&self.log);
+        (log.violation.clone(), log.steps, log.lines.take().unwrap_or_default())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -399,6 +399,7 @@ fn write(bucket: &mut Bucket, world: &World, now: Duration, name: &str, bytes: &
             Err(error) => Err(format!("{name} is no manifest: {error}")),
         };
         world.check(published);
+        world.published();
     }
 }
 

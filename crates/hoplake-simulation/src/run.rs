@@ -135,15 +135,16 @@ async fn audit(world: Arc<World>, workload: Arc<Workload>) {
                 check_reading(&world, &machine, &graph, &workload.vocabulary, 1).await;
             }
         }
-        sleep(Duration::from_millis(1)).await;
+        world.until_published().await;
     }
 }
 
 /// Vacuums now and then.
 async fn vacuum(world: Arc<World>) {
     let machine = Machine::new("vacuum", false);
-    loop {
-        let rest = world.below(20_000);
+    // While a zombie sleeps for hours, there is nothing new to remove.
+    for run in 0u32.. {
+        let rest = world.below(5_000 << run.min(12));
         sleep(Duration::from_millis(rest)).await;
         machine.stepped();
         let vacuumed = Graph::vacuum(&store_of(&world, &machine), i64::MIN).await;

@@ -69,6 +69,7 @@ pub struct World {
     history: Mutex<History>,
     log: Mutex<Log>,
     violated: Notify,
+    published: Notify,
     calm: AtomicBool,
 }
 
@@ -95,6 +96,7 @@ impl World {
             history: Mutex::default(),
             log: Mutex::new(log),
             violated: Notify::new(),
+            published: Notify::new(),
             calm: AtomicBool::new(false),
         })
     }
@@ -166,6 +168,16 @@ impl World {
     /// Returns when an invariant does not hold.
     pub async fn until_violated(&self) {
         self.violated.notified().await;
+    }
+
+    /// Notes that there is a new version.
+    pub fn published(&self) {
+        self.published.notify_one();
+    }
+
+    /// Returns when there is a new version.
+    pub async fn until_published(&self) {
+        self.published.notified().await;
     }
 
     /// The first violation, how many events there were, and the trace if there is one.

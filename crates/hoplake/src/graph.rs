@@ -62,6 +62,7 @@ impl Graph {
         }
         newest = newest.newest(&context).await?;
         let moved = newest.manifest().version > self.version();
+        self.committer.move_on(&newest).await;
         self.snapshot = newest;
         Ok(moved)
     }

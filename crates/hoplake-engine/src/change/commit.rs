@@ -69,6 +69,14 @@ impl Committer {
         self.newest.lock().await.clone()
     }
 
+    /// Lets it know of a version, if that is newer: who has seen it may build on what is in it.
+    pub async fn move_on(&self, snapshot: &Arc<Snapshot>) {
+        let mut newest = self.newest.lock().await;
+        if newest.manifest().version < snapshot.manifest().version {
+            *newest = snapshot.clone();
+        }
+    }
+
     /// Applies a batch, all of it or nothing.
     ///
     /// # Errors

@@ -10,7 +10,10 @@ use futures::future::try_join_all;
 use hoplake_format::{
     FormatError, Key, KeyType, LabelId, VertexId, constants::KEY_COLUMN, keys::find_in_key_block, segment::SectionKind,
 };
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::{
+    QueryContext, Wave,
+    planted::{Bug, planted},
+};
 
 use crate::{
     EngineError, Snapshot,
@@ -89,9 +92,10 @@ impl Snapshot {
         for (Asked { number, section, gone, .. }, block) in asked.iter().zip(blocks) {
             let failed = EngineError::format(self.reader().store().place(&section.object.name));
             // The newest part that mentions the key decides.
-            if mentions[*number].is_none() {
+            if mentions[*number].is_none() || planted(Bug::OldestKeyWins) {
                 let ordinal = find_in_key_block(&block, &keys[*number].1).map_err(failed)?;
-                mentions[*number] = ordinal.map(|ordinal| KeyMention { ordinal, gone: *gone });
+                let mention = ordinal.map(|ordinal| KeyMention { ordinal, gone: *gone });
+                mentions[*number] = mention.or(mentions[*number]);
             }
         }
         Ok((mentions, came))

@@ -14,7 +14,10 @@ use hoplake_format::{
     Direction, EdgeTypeId, Key, LabelId, TableOwner, constants::KEY_COLUMN, keys::find_in_key_block,
     segment::SectionKind,
 };
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::{
+    QueryContext, Wave,
+    planted::{Bug, planted},
+};
 
 use crate::{EngineError, Snapshot, table::Table};
 
@@ -123,7 +126,7 @@ impl Snapshot {
         for ((at, place, section, _), block) in asked.iter().zip(blocks) {
             let failed = EngineError::format(self.reader().store().place(&section.object.name));
             let key = Key::Int64(ordinals[*at] as i64);
-            if changed[*at].is_none() {
+            if changed[*at].is_none() || planted(Bug::OldestRowWins) {
                 changed[*at] = find_in_key_block(&block, &key).map_err(failed)?.map(|row| (place.versions.until, row));
             }
         }

@@ -17,7 +17,10 @@ use hoplake_format::{
     filter::KeyFilter,
     segment::{SectionIndex, SectionKind, SegmentEnd, decode_segment_index, hash_of_source},
 };
-use hoplake_storage::{BlockRequest, Check, Cost, Object, QueryContext, ReadSettings, Reader, Wave};
+use hoplake_storage::{
+    BlockRequest, Check, Cost, Object, QueryContext, ReadSettings, Reader, Wave,
+    planted::{Bug, planted},
+};
 use tokio::sync::OnceCell;
 
 use crate::{EngineError, compaction::Owner, table::Table, traversal::Hop, versions};
@@ -112,7 +115,8 @@ impl<'a> Section<'a> {
     pub(crate) fn block_that_may_hold(&self, key: &Key) -> Option<usize> {
         let block = self.index.block_of_key(key)?;
         let filter = self.index.filter_of_block(block).and_then(|filter| self.filters.get(filter));
-        filter.is_none_or(|filter| filter.may_contain(key.hash())).then_some(block)
+        let hash = if planted(Bug::FilterLies) { !key.hash() } else { key.hash() };
+        filter.is_none_or(|filter| filter.may_contain(hash)).then_some(block)
     }
 
     /// Whether the section may have a list of `source`; `false` is certain.
@@ -157,7 +161,13 @@ impl Snapshot {
     pub async fn newest(self: &Arc<Self>, context: &QueryContext) -> Result<Arc<Self>, EngineError> {
         match versions::after(&self.reader, self.manifest.version, Wave(0), context).await? {
             None => Ok(self.clone()),
-            Some((manifest, _)) => Ok(Arc::new(self.advance(manifest, &BTreeMap::new(), context).await?)),
+            Some((mut manifest, _)) => {
+                if planted(Bug::OrdinalsKept) {
+                    let counts = manifest.vertex_counts.iter_mut().zip(&self.manifest.vertex_counts);
+                    counts.for_each(|(count, kept)| *count = *kept);
+                }
+                Ok(Arc::new(self.advance(manifest, &BTreeMap::new(), context).await?))
+            }
         }
     }
 
@@ -232,7 +242,11 @@ impl Snapshot {
             }
         }
         let segments = manifest.segments.iter().map(|reference| {
-            let known = before.and_then(|before| before.segments.iter().find(|it| it.reference.name == reference.name));
+            let same = |it: &&Arc<Segment>| match planted(Bug::IndexReused) {
+                true => it.reference.sections.len() == reference.sections.len(),
+                false => it.reference.name == reference.name,
+            };
+            let known = before.and_then(|before| before.segments.iter().find(same));
             known.cloned().unwrap_or_else(|| Arc::new(Segment::new(reference, &reader)))
         });
         let segments = segments.collect();
@@ -374,6 +388,10 @@ async fn open_newest(
     };
     let (mut newest, mut wave) = versions::nearly_newest(reader, context).await?.ok_or_else(missing)?;
     loop {
+        if planted(Bug::HintBelieved) {
+            let tails = read_tails(reader, &newest, settings, wave, context).await?;
+            return Ok((newest, tails));
+        }
         let probe = versions::later(reader, newest.version, wave, context);
         // If it is the newest, as it usually is, its segments are open by the time that this is known.
         let tails = read_tails(reader, &newest, settings, wave, context);

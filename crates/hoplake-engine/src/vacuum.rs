@@ -21,7 +21,10 @@ use hoplake_format::{
         manifest_version,
     },
 };
-use hoplake_storage::{ObjectInfo, QueryContext, Reader, Wave};
+use hoplake_storage::{
+    ObjectInfo, QueryContext, Reader, Wave,
+    planted::{Bug, planted},
+};
 
 use crate::{
     EngineError,
@@ -97,7 +100,8 @@ pub async fn vacuum(
     let named = named(reader, &decided, context).await?;
     let spared: HashSet<_> = decided.intents.iter().map(|intent| intent.writer.as_str()).collect();
     let is_garbage = |object: &ObjectInfo| {
-        let past = data_base_version(&object.name).is_some_and(|base| base < decided.version);
+        let fence = decided.version + u64::from(planted(Bug::FenceForgotten));
+        let past = data_base_version(&object.name).is_some_and(|base| base < fence);
         let at_work = data_writer(&object.name).is_some_and(|writer| spared.contains(writer));
         past && !at_work && !named.contains(&object.name)
     };
@@ -132,7 +136,7 @@ async fn decide(
         let intents: (Vec<_>, Vec<_>) =
             newest.intents.iter().cloned().partition(|intent| !dead.contains(&intent.writer));
         aborted = intents.1;
-        if history == newest.history && aborted.is_empty() && !stale {
+        if history == newest.history && aborted.is_empty() && !stale || planted(Bug::Undecided) {
             return Ok(None);
         }
         let change = change(reader.store(), ChangeKind::Fence, "vacuum");
@@ -143,6 +147,10 @@ async fn decide(
         Ok(Some(Manifest { history, intents: intents.0, ..next }))
     });
     let decided = amended.await?;
+    if planted(Bug::Undecided) {
+        let history = kept(&newest, settings.keep_versions, since);
+        return Ok((Manifest { history, ..newest }, aborted));
+    }
     Ok((decided.unwrap_or(newest), aborted))
 }
 
@@ -152,7 +160,8 @@ fn kept(newest: &Manifest, count: Option<u64>, since: Option<u64>) -> Vec<Versio
         return newest.history.clone();
     }
     let mut left = count.unwrap_or(0);
-    let mut stays: Vec<_> = newest.tags.values().map(|version| VersionRange::of(*version)).collect();
+    let tags = newest.tags.values().filter(|_| !planted(Bug::TagsForgotten));
+    let mut stays: Vec<_> = tags.map(|version| VersionRange::of(*version)).collect();
     for range in newest.history.iter().rev() {
         let by_count = range.until + 1 - left.min(range.until + 1 - range.since);
         left -= range.until + 1 - by_count;
@@ -234,6 +243,9 @@ async fn mark_removed(reader: &Reader, decided: &Manifest, context: &QueryContex
 
 async fn mark(reader: &Reader, version: u64, context: &QueryContext) -> Result<(), EngineError> {
     if let (Some(Slot::Version(manifest)), _) = versions::slot(reader, version, Wave(0), context).await? {
+        if planted(Bug::SlotFreed) {
+            return Ok(reader.store().delete(&[manifest_name(version)]).await?);
+        }
         let mark = Slot::encode_removed(&manifest.change.writer);
         reader.store().put(&manifest_name(version), mark.into()).await?;
     }
@@ -243,6 +255,7 @@ async fn mark(reader: &Reader, version: u64, context: &QueryContext) -> Result<(
 /// All objects that a version names which can be opened.
 async fn named(reader: &Reader, decided: &Manifest, context: &QueryContext) -> Result<HashSet<String>, EngineError> {
     let past = decided.history.iter().flat_map(|range| range.since..=range.until);
+    let past = past.filter(|_| !planted(Bug::PastForgotten));
     let manifests: Vec<_> = past.map(|version| versions::read(reader, version, Wave(0), context).boxed()).collect();
     let mut manifests = stream::iter(manifests).buffer_unordered(PARALLEL);
     let mut named: HashSet<String> = decided.objects().into_keys().map(str::to_owned).collect();

@@ -2,13 +2,17 @@
 
 use std::{
     ops::RangeInclusive,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Instant,
 };
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
 use hoplake_simulation::{Outcome, run_seed};
+use hoplake_storage::planted::Bug;
 
 #[derive(Debug, Parser)]
 #[command(about = "A deterministic simulation of graphs that change")]
@@ -26,7 +30,7 @@ enum Verb {
 #[derive(Debug, Args)]
 struct Simulate {
     /// Seeds to run, as FIRST..LAST; both are run.
-    #[arg(long, default_value = "1..100", conflicts_with = "seed", value_parser = parse_seeds)]
+    #[arg(long, default_value = "1..1000", conflicts_with = "seed", value_parser = parse_seeds)]
     seeds: RangeInclusive<u64>,
     /// The one seed to run.
     #[arg(long)]
@@ -37,6 +41,15 @@ struct Simulate {
     /// How many seeds run at a time.
     #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from))]
     jobs: usize,
+    /// Makes a mistake that is planted in the code.
+    #[arg(long, value_parser = parse_bug)]
+    bug: Option<Bug>,
+    /// Makes each planted mistake in turn; each must be found.
+    #[arg(long, conflicts_with_all = ["seed", "bug"])]
+    bugs: bool,
+    /// Lists the planted mistakes.
+    #[arg(long)]
+    list_bugs: bool,
 }
 
 fn parse_seeds(text: &str) -> anyhow::Result<RangeInclusive<u64>> {
@@ -44,19 +57,27 @@ fn parse_seeds(text: &str) -> anyhow::Result<RangeInclusive<u64>> {
     Ok(first.parse()?..=last.parse()?)
 }
 
+fn parse_bug(name: &str) -> anyhow::Result<Bug> {
+    let found = Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == name);
+    found.with_context(|| format!("no bug {name} is planted; --list-bugs lists them"))
+}
+
 fn main() -> anyhow::Result<()> {
     let Verb::Simulate(arguments) = Arguments::parse().verb;
+    if arguments.list_bugs {
+        Bug::ALL.iter().for_each(|bug| println!("{bug:?}"));
+        return Ok(());
+    }
     match arguments.seed {
-        Some(seed) => replay(seed, arguments.trace),
+        Some(seed) => replay(seed, &arguments),
+        None if arguments.bugs => find_bugs(&arguments),
         None => simulate(&arguments),
     }
 }
 
-fn replay(seed: u64, trace: bool) -> anyhow::Result<()> {
-    let outcome = run_seed(seed, trace);
-    for line in &outcome.trace {
-        println!("{line}");
-    }
+fn replay(seed: u64, arguments: &Simulate) -> anyhow::Result<()> {
+    let outcome = run_seed(seed, arguments.bug, arguments.trace);
+    outcome.trace.iter().for_each(|line| println!("{line}"));
     report(&outcome);
     if outcome.violation.is_some() {
         bail!("seed {seed} violates an invariant");
@@ -75,40 +96,88 @@ fn report(outcome: &Outcome) {
 
 fn simulate(arguments: &Simulate) -> anyhow::Result<()> {
     let begun = Instant::now();
-    let next = AtomicU64::new(*arguments.seeds.start());
-    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
-    let (steps, versions) = (AtomicU64::new(0), AtomicU64::new(0));
+    let ran = run_until_found(arguments, arguments.bug, true);
+    let seconds = begun.elapsed().as_secs_f64();
+    println!(
+        "{} seeds, {} events and {} versions in {seconds:.1} s: {:.1} seeds a second",
+        ran.seeds,
+        ran.steps,
+        ran.versions,
+        ran.seeds as f64 / seconds
+    );
+    match ran.found {
+        Some(found) => {
+            report(&found);
+            bail!("an invariant does not hold; --seed {} --trace says how it came", found.seed)
+        }
+        None => Ok(()),
+    }
+}
+
+/// One line for each planted mistake, as a table; fails if one is not found.
+fn find_bugs(arguments: &Simulate) -> anyhow::Result<()> {
+    let mut missed = Vec::new();
+    println!("| planted | found by seed | as |\n| --- | --- | --- |");
+    for bug in Bug::ALL {
+        match run_until_found(arguments, Some(bug), false).found {
+            Some(Outcome { seed, violation: Some(violation), .. }) => {
+                println!("| `{bug:?}` | {seed} | {} |", violation.message.replace('|', "/"));
+            }
+            _ => {
+                println!("| `{bug:?}` | not found | |");
+                missed.push(format!("{bug:?}"));
+            }
+        }
+    }
+    if !missed.is_empty() {
+        bail!("not found: {}", missed.join(", "));
+    }
+    Ok(())
+}
+
+/// What came of many seeds.
+#[derive(Default)]
+struct Ran {
+    seeds: u64,
+    steps: u64,
+    versions: u64,
+    /// The first seed, by number, that violates an invariant.
+    found: Option<Outcome>,
+}
+
+/// Runs seeds in their order, on several threads, until one violates an invariant.
+fn run_until_found(arguments: &Simulate, bug: Option<Bug>, progress: bool) -> Ran {
+    let begun = Instant::now();
+    let (next, ran) = (AtomicU64::new(*arguments.seeds.start()), Mutex::new(Ran::default()));
+    let locked = || ran.lock().expect("no thread panics with it");
     std::thread::scope(|scope| {
         for _ in 0..arguments.jobs.max(1) {
             scope.spawn(|| {
-                while !stop.load(Relaxed) {
+                loop {
                     let seed = next.fetch_add(1, Relaxed);
-                    if !arguments.seeds.contains(&seed) {
+                    // Seeds before the one that was found are run to the end: the first counts, on any machine.
+                    if !arguments.seeds.contains(&seed) || locked().found.is_some() {
                         return;
                     }
-                    let outcome = run_seed(seed, false);
-                    steps.fetch_add(outcome.steps, Relaxed);
-                    versions.fetch_add(outcome.versions, Relaxed);
-                    let done = done.fetch_add(1, Relaxed) + 1;
-                    if outcome.violation.is_some() {
-                        stop.store(true, Relaxed);
-                        report(&outcome);
-                    } else if done % 100 == 0 {
-                        eprintln!("{done} seeds, {:.1} a second", done as f64 / begun.elapsed().as_secs_f64());
+                    let outcome = run_seed(seed, bug, false);
+                    let mut ran = locked();
+                    ran.seeds += 1;
+                    ran.steps += outcome.steps;
+                    ran.versions += outcome.versions;
+                    let first = ran.found.as_ref().is_none_or(|found| outcome.seed < found.seed);
+                    if outcome.violation.is_some() && first {
+                        ran.found = Some(outcome);
+                    }
+                    if progress && ran.seeds.is_multiple_of(100) {
+                        eprintln!(
+                            "{} seeds, {:.1} a second",
+                            ran.seeds,
+                            ran.seeds as f64 / begun.elapsed().as_secs_f64()
+                        );
                     }
                 }
             });
         }
     });
-    let (done, seconds) = (done.load(Relaxed), begun.elapsed().as_secs_f64());
-    println!(
-        "{done} seeds, {} events and {} versions in {seconds:.1} s: {:.1} seeds a second",
-        steps.load(Relaxed),
-        versions.load(Relaxed),
-        done as f64 / seconds
-    );
-    if stop.load(Relaxed) {
-        bail!("an invariant does not hold");
-    }
-    Ok(())
+    ran.into_inner().expect("no thread panics with it")
 }

@@ -120,7 +120,9 @@ impl Model {
             Operation::DeleteEdge { label, source, target } => {
                 let pair = (label.clone(), source.clone(), target.clone());
                 self.edges.remove(&pair);
-                if self.vertices.contains_key(source) && self.vertices.contains_key(target) {
+                // Without its ends, before the batch and after it, there is no edge to say anything of.
+                let there = |end| self.vertices.contains_key(end) && !changed.reborn.contains(end);
+                if there(source) && there(target) {
                     changed.pairs.insert(pair);
                 }
             }

@@ -249,9 +249,9 @@ impl Caller {
 
     async fn commit(&mut self) {
         let mut batch = self.batch();
-        let (base, operations) = (batch.base, batch.operations.len());
+        let (base, operations) = (batch.base, describe(&batch));
         let number = self.world.history().submit(&mut batch, self.graph.version());
-        self.world.log(|| format!("{} commits batch {number}: {operations} operations on {base:?}", self.name));
+        self.world.log(|| format!("{} commits batch {number} on {base:?}: {operations}", self.name));
         let patience = match self.world.below(20) {
             0 => Duration::from_millis(self.world.below(500)),
             _ => Duration::from_secs(48 * 3_600),
@@ -278,6 +278,12 @@ impl Caller {
             kind => Answer::Refused(kind),
         }
     }
+}
+
+/// The operations of a batch, for a trace.
+fn describe(batch: &Batch) -> String {
+    let operations: Vec<String> = batch.operations.iter().map(ToString::to_string).collect();
+    format!("{}{}", operations.join(", "), if batch.create_missing { ", making what is missing" } else { "" })
 }
 
 fn same_pair(one: &Operation, other: &Operation) -> bool {

@@ -8,6 +8,7 @@ use std::{
 use bytes::Bytes;
 use hoplake::{Change, Graph, Manifest, Schema};
 use hoplake_format::constants::{HINT_NAME, manifest_name};
+use hoplake_storage::planted::{Bug, plant};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout},
@@ -43,8 +44,9 @@ pub struct Outcome {
     pub trace: Vec<String>,
 }
 
-/// Runs a seed on this thread.
-pub fn run_seed(seed: u64, trace: bool) -> Outcome {
+/// Runs a seed on this thread, perhaps with a planted bug.
+pub fn run_seed(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
+    plant(bug);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without I/O needs nothing from the machine");
     runtime.block_on(async {
@@ -64,6 +66,7 @@ pub fn run_seed(seed: u64, trace: bool) -> Outcome {
         };
         let virtual_time = begun.elapsed();
         let (violation, steps, trace) = world.outcome();
+        plant(None);
         Outcome { seed, violation, steps, versions, batches, virtual_time, trace }
     })
 }

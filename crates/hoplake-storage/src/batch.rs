@@ -18,6 +18,7 @@ use crate::{
     fetch::Fetcher,
     flight::{Flight, Flown},
     plan::Fetch,
+    planted::{Bug, planted},
     source::Wanted,
     trace::Access,
 };
@@ -213,7 +214,10 @@ impl<'a> Batch<'a> {
         self.context.meter().reached(self.after.later(rounds));
         for index in indices {
             let key = key(&self.requests[index]);
-            let at = blocks.binary_search_by_key(&key.position, |(position, _)| *position);
+            let at = match served == Tier::Shared && planted(Bug::OtherFlight) {
+                true => Ok(0),
+                false => blocks.binary_search_by_key(&key.position, |(position, _)| *position),
+            };
             let payload = blocks[at.expect("a flight brings what it was launched for")].1.clone();
             self.served(served, 1, payload.len() as u64);
             self.record(index, &payload, served);

@@ -10,6 +10,8 @@ use hoplake_format::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::planted::{Bug, planted};
+
 /// An immutable object, as a reader knows it.
 #[derive(Debug, Clone)]
 pub struct Object {
@@ -53,6 +55,11 @@ pub struct BlockRequest<'a> {
 
 /// A block's payload, if it is whole.
 pub(crate) fn open(object: &Object, position: u64, check: Check, block: &Bytes) -> Result<Bytes, FormatError> {
+    let check = match check {
+        Check::Sealed if unchecked() => return Ok(block.slice(..block.len() - CHECKSUM_BYTES)),
+        Check::Known(_) if unchecked() => Check::Later,
+        check => check,
+    };
     match check {
         Check::Sealed => {
             open_block(object.seed, position, block)?;
@@ -68,6 +75,11 @@ pub(crate) fn open(object: &Object, position: u64, check: Check, block: &Bytes) 
         }
         Check::Later => Ok(block.clone()),
     }
+}
+
+/// A mistake of several that need it.
+fn unchecked() -> bool {
+    planted(Bug::Unchecked) || planted(Bug::LongAnswer) || planted(Bug::ShortTwice)
 }
 
 /// A block as it is stored, from its payload.

@@ -6,27 +6,35 @@
 /// A mistake that somebody could make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bug {
-    /// A writer who finds its version taken believes that it was it who took it, without looking at whose it is.
+    /// A writer who finds its version taken after a lost answer believes that it was it who took it.
     TakenForOwn,
-    /// A batch that is built anew on another writer's version keeps the ordinals it had.
+    /// A batch that is built anew on another writer's version is not resolved anew.
+    ResolvedKept,
+    /// A batch that is built anew on another writer's version gives out the ordinals that it gave out before.
     OrdinalsKept,
-    /// The check for conflicts looks only behind the version after the base.
+    /// The check for conflicts overlooks the version after the base.
     ConflictSkipsSuccessor,
     /// Batches that change the same items go into one level.
     GroupOverlaps,
-    /// The source positions of a batch are published with the next one's changes.
-    PositionsLate,
+    /// Changes are published without the positions of their sources.
+    PositionsForgotten,
     /// Deleting a vertex forgets the edges that reach it.
     IncomingForgotten,
     /// A partial change loses the properties that it does not name.
     PartialLoses,
-    /// The answer to a lost create is not asked for: it counts as a failure.
+    /// A create without an answer counts as one that failed.
     LostIsFailure,
+    /// A create of which nothing is known counts as one that succeeded.
+    UnknownIsSuccess,
+    /// A batch of which it is not known whether it was published goes into the next level, too.
+    UnknownTriedAgain,
+    /// The objects of a level of which it is not known whether it was published are removed.
+    UnknownCleared,
     /// The manifest is created before its objects are there.
     ManifestFirst,
-    /// A commit is acknowledged before its manifest is there.
-    EarlyAnswer,
-    /// A level's pairs without edges are ignored by readers.
+    /// A version is as old as the clock of its writer says.
+    TimeGoesBack,
+    /// Readers overlook which pairs a level removed.
     RemovedIgnored,
     /// Filters are asked with another hash than they were built with.
     FilterLies,
@@ -38,37 +46,45 @@ pub enum Bug {
     HintBelieved,
     /// Blocks are not checked.
     Unchecked,
-    /// A snapshot that moves on takes the segment in the same place for the same.
+    /// A snapshot that moves on takes a segment of as many sections for the same.
     IndexReused,
-    /// A block in flight is taken from whichever request is under way for its object.
+    /// Who joins a request in flight gets the first of its blocks.
     OtherFlight,
     /// Requests are repeated for ever.
     Unbounded,
-    /// Of an answer that is longer than the range asked, the beginning is taken.
+    /// Of an answer that is longer than the range asked the beginning is taken, unchecked.
     LongAnswer,
-    /// What was missing of a short answer is filled with its beginning.
+    /// A short answer is appended to itself until it is long enough, unchecked.
     ShortTwice,
-    /// A vacuum removes manifests of the past, though their slots stop stalled writers.
-    SlotFreed,
-    /// A vacuum takes the objects of the newest version's writers for leftovers.
+    /// A vacuum takes the objects of those who write the next version for leftovers.
     FenceForgotten,
-    /// A vacuum looks at the newest version only.
+    /// A vacuum empties the slots of versions that go, and with them those that stop stalled writers.
+    SlotFreed,
+    /// A vacuum keeps the objects of the newest version only.
     PastForgotten,
+    /// A vacuum lets tagged versions go.
+    TagsForgotten,
+    /// A vacuum removes versions without publishing that they go.
+    Undecided,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 30] = [
         Self::TakenForOwn,
+        Self::ResolvedKept,
         Self::OrdinalsKept,
         Self::ConflictSkipsSuccessor,
         Self::GroupOverlaps,
-        Self::PositionsLate,
+        Self::PositionsForgotten,
         Self::IncomingForgotten,
         Self::PartialLoses,
         Self::LostIsFailure,
+        Self::UnknownIsSuccess,
+        Self::UnknownTriedAgain,
+        Self::UnknownCleared,
         Self::ManifestFirst,
-        Self::EarlyAnswer,
+        Self::TimeGoesBack,
         Self::RemovedIgnored,
         Self::FilterLies,
         Self::OldestRowWins,
@@ -80,9 +96,11 @@ impl Bug {
         Self::Unbounded,
         Self::LongAnswer,
         Self::ShortTwice,
-        Self::SlotFreed,
         Self::FenceForgotten,
+        Self::SlotFreed,
         Self::PastForgotten,
+        Self::TagsForgotten,
+        Self::Undecided,
     ];
 }
 

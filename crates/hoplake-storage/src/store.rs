@@ -16,7 +16,10 @@ use object_store::{
 };
 use url::Url;
 
-use crate::{Clock, PriceList, StorageError, StoreProfile, SystemClock};
+use crate::{
+    Clock, PriceList, StorageError, StoreProfile, SystemClock,
+    planted::{Bug, planted},
+};
 
 /// Parts of an upload: the store's minimum is 5 MiB, and 10,000 parts make 80 GB.
 const PART_BYTES: usize = 8 << 20;
@@ -185,7 +188,13 @@ impl Store {
         if expected == 0 {
             return Ok(Bytes::new());
         }
-        let bytes = client.get_range(&self.path(name), range).await.map_err(self.failed("read", name))?;
+        let mut bytes = client.get_range(&self.path(name), range).await.map_err(self.failed("read", name))?;
+        if planted(Bug::LongAnswer) {
+            bytes.truncate(expected as usize);
+        }
+        if planted(Bug::ShortTwice) && !bytes.is_empty() {
+            bytes = bytes.iter().cycle().take(expected as usize).copied().collect();
+        }
         if bytes.len() as u64 != expected {
             return Err(StorageError::Length { object: self.place(name), expected, found: bytes.len() as u64 });
         }

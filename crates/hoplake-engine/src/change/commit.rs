@@ -14,7 +14,10 @@ use std::{
 
 use futures::future::{join_all, try_join_all};
 use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, VertexId};
-use hoplake_storage::{Cost, QueryContext, Wave};
+use hoplake_storage::{
+    Cost, QueryContext, Wave,
+    planted::{Bug, planted},
+};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use super::{
@@ -109,8 +112,12 @@ impl Committer {
     async fn carry(&self, newest: &mut Arc<Snapshot>) {
         let mut group = self.take_group();
         let context = QueryContext::new();
+        let mut kept = None;
         for _ in 0..publish::REBUILDS_MAX {
-            let (carried, resolved) = self.resolve(group, newest, &context).await;
+            let (carried, resolved) = match kept.take() {
+                Some(kept) => kept,
+                None => self.resolve(std::mem::take(&mut group), newest, &context).await,
+            };
             if carried.is_empty() {
                 return;
             }
@@ -123,8 +130,12 @@ impl Committer {
                 }
                 Ok(Written::Overtaken(snapshot)) => {
                     *newest = snapshot;
-                    group = carried;
+                    match planted(Bug::ResolvedKept) {
+                        true => kept = Some((carried, resolved)),
+                        false => group = carried,
+                    }
                 }
+                Err(EngineError::Unknown { .. }) if planted(Bug::UnknownTriedAgain) => group = carried,
                 Err(error) => return answer_all(carried, error),
             }
         }
@@ -186,10 +197,21 @@ impl Committer {
         let assembled = Assembled::of(base, resolved)?;
         let names = Names { writer: store.clock().ulid(), version: base.version + 1 };
         let level = level::build(&assembled.changes, &assembled.schema, &names)?;
-        try_join_all(level.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone()))).await?;
+        let put = || try_join_all(level.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));
+        if !planted(Bug::ManifestFirst) {
+            put().await?;
+        }
         let counts = assembled.counts;
         let manifest = next_manifest(base, assembled, &level, names.writer, carried, store.clock().unix_ms());
-        match publish::publish(newest.reader(), &manifest, context).await? {
+        let published = publish::publish(newest.reader(), &manifest, context).await;
+        if planted(Bug::ManifestFirst) {
+            put().await?;
+        }
+        if published.is_err() && planted(Bug::UnknownCleared) {
+            let names: Vec<_> = level.objects.iter().map(|(name, _)| name.clone()).collect();
+            let _ = store.delete(&names).await;
+        }
+        match published? {
             Published::Visible => {
                 let (store, hinted) = (store.clone(), manifest.clone());
                 tokio::spawn(async move { publish::hint(&store, &hinted).await });
@@ -234,9 +256,10 @@ impl Items {
     /// Adds a batch, unless it names what another one writes, or the reverse.
     fn add(&mut self, batch: &Resolved) -> bool {
         let written: BTreeSet<&End> = batch.written().collect();
-        let apart = batch.named.is_disjoint(&self.written)
-            && written.iter().all(|end| !self.named.contains(*end))
-            && batch.pairs.keys().all(|pair| !self.pairs.contains(pair));
+        let apart = planted(Bug::GroupOverlaps)
+            || batch.named.is_disjoint(&self.written)
+                && written.iter().all(|end| !self.named.contains(*end))
+                && batch.pairs.keys().all(|pair| !self.pairs.contains(pair));
         if apart {
             self.written.extend(written.into_iter().cloned());
             self.named.extend(batch.named.iter().cloned());
@@ -249,6 +272,7 @@ impl Items {
 async fn resolve_on(batch: &Batch, newest: &Arc<Snapshot>, context: &QueryContext) -> Result<Resolved, EngineError> {
     let (resolved, wave) = Resolved::of(batch, newest, context).await?;
     if let Some(base) = batch.base.filter(|base| *base < newest.manifest().version) {
+        let base = base + u64::from(planted(Bug::ConflictSkipsSuccessor));
         check_conflicts(&resolved, base, newest, wave, context).await?;
     }
     // What is wrong with one batch is its own error, not that of the level.
@@ -326,7 +350,12 @@ fn next_manifest(
         degrees: assembled.degrees,
         ..base.next(change, now_unix_ms)
     };
-    carried.iter().for_each(|it| next.source_positions.extend(it.batch.source_positions.clone()));
+    if planted(Bug::TimeGoesBack) {
+        next.created_unix_ms = now_unix_ms;
+    }
+    if !planted(Bug::PositionsForgotten) {
+        carried.iter().for_each(|it| next.source_positions.extend(it.batch.source_positions.clone()));
+    }
     next.segments.extend(level.segments.iter().cloned());
     next.tables.extend(level.tables.iter().cloned());
     next

@@ -11,7 +11,10 @@ use std::{
 
 use futures::future::try_join3;
 use hoplake_format::{Direction, LabelId, VertexId, constants::KEY_COLUMN};
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::{
+    QueryContext, Wave,
+    planted::{Bug, planted},
+};
 
 use super::{Batch, EdgeKey, End, Operation, Value, group::Edit};
 use crate::{
@@ -83,6 +86,9 @@ impl Resolved {
         let deleted = edges_of_gone(&resolved, snapshot, wave, context);
         let ((rows, a), (groups, b), (removed, c)) = try_join3(partial_rows, groups, deleted).await?;
         for (vertex, mut properties) in rows {
+            if planted(Bug::PartialLoses) {
+                break;
+            }
             if let Some((_, changes)) = resolved.changed.get_mut(&vertex) {
                 properties.append(changes);
                 *changes = properties;
@@ -301,7 +307,8 @@ async fn edges_of_gone(
         return Ok((Vec::new(), after));
     }
     let frontier: Frontier = resolved.gone.keys().copied().collect();
-    let hop = Hop { direction: HopDirection::Both, ..Hop::default() };
+    let direction = if planted(Bug::IncomingForgotten) { HopDirection::Out } else { HopDirection::Both };
+    let hop = Hop { direction, ..Hop::default() };
     let (edges, wave) = snapshot.neighbours(&frontier, &hop, after, context).await?;
     let pair = |edge: &crate::Neighbour| {
         let (source, target) = match edge.direction {

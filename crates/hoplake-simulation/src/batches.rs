@@ -2,10 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use hoplake::{Batch, End, Key, Operation, Value};
+use hoplake::{Batch, EdgeKey, End, Key, Operation, Value};
 use hoplake_testkit::generate::SplitMix64;
 
 use crate::model::{Model, Properties};
+
+/// The label whose edges have keys, so that there may be several between two vertices.
+const PARALLEL: &str = "visits";
+
+/// The property that is the key of such edges.
+const KEY: &str = "id";
 
 /// What batches are made of.
 #[derive(Debug, Clone)]
@@ -18,6 +24,8 @@ pub struct Vocabulary {
     pub vertices_max: u64,
     /// Edge operations of a batch, at most.
     pub edges_max: u64,
+    /// Whether edges are only written whole: the model cannot say which of several a change without a key keeps.
+    pub whole_edges: bool,
 }
 
 impl Vocabulary {
@@ -26,7 +34,13 @@ impl Vocabulary {
         let people = (0..keys).map(|key| End::new("Person", key));
         let cities = (0..keys).map(|key| End::new("City", format!("city {key:02}")));
         let edge_labels = ["knows", "visits"].map(str::to_owned).to_vec();
-        Self { vertices: people.chain(cities).collect(), edge_labels, vertices_max: 12, edges_max: 30 }
+        Self {
+            vertices: people.chain(cities).collect(),
+            edge_labels,
+            vertices_max: 12,
+            edges_max: 30,
+            whole_edges: false,
+        }
     }
 
     /// The labels of vertices.
@@ -78,15 +92,29 @@ impl Vocabulary {
                 continue;
             }
             let edge_type = (label.clone(), source.label.clone(), target.label.clone());
-            // What a partial change of parallel edges keeps is not the model's to say.
-            let parallel = model.edges.get(&(label.clone(), source.clone(), target.clone()));
-            let parallel = parallel.is_some_and(|edges| edges.len() > 1);
-            batch.operations.push(if random.below(3) == 0 && model.edge_types.contains(&edge_type) {
-                Operation::DeleteEdge { label, source, target }
-            } else {
-                let whole = random.below(2) == 0 || parallel;
-                Operation::UpsertEdge { label, source, target, properties: properties(random), whole }
-            });
+            let known = model.edge_types.get(&edge_type);
+            if label != PARALLEL {
+                batch.operations.push(if random.below(3) == 0 && known.is_some() {
+                    Operation::DeleteEdge { label, source, target, key: None }
+                } else {
+                    let whole = self.whole_edges || random.below(2) == 0;
+                    Operation::UpsertEdge { label, source, target, key: None, properties: properties(random), whole }
+                });
+                continue;
+            }
+            let keys = known.is_some_and(|known| known.contains(KEY));
+            let first = random.below(3) as i64;
+            for id in first..=first + random.below(2) as i64 {
+                let (label, source, target) = (label.clone(), source.clone(), target.clone());
+                let key = Some(EdgeKey { property: KEY.into(), value: Value::Int64(id) });
+                batch.operations.push(match random.below(6) {
+                    0 | 1 if keys => Operation::DeleteEdge { label, source, target, key },
+                    _ => {
+                        let whole = random.below(2) == 0;
+                        Operation::UpsertEdge { label, source, target, key, properties: properties(random), whole }
+                    }
+                });
+            }
         }
     }
 }

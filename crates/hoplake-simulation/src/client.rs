@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, stream::BoxStream};
-use hoplake_format::constants::{MANIFEST_FOLDER, manifest_version};
+use hoplake_format::constants::manifest_version;
 use hoplake_storage::Clock;
 use object_store::{
     CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
@@ -392,10 +392,11 @@ fn variant(error: &Error) -> String {
 /// Writes an object, and lets the oracle look at what that means.
 fn write(bucket: &mut Bucket, world: &World, now: Duration, name: &str, bytes: &Bytes) {
     bucket.insert(name.to_owned(), Stored { bytes: bytes.clone(), modified: now });
-    if name.starts_with(MANIFEST_FOLDER) && manifest_version(name).is_some() {
+    if let Some(version) = manifest_version(name) {
         world.log(|| format!("{name} is there"));
-        let published = match hoplake::Manifest::decode(bytes) {
-            Ok(manifest) => world.history().published(manifest, bucket),
+        let published = match hoplake_format::Slot::decode(bytes) {
+            Ok(hoplake_format::Slot::Version(manifest)) => world.history().published(*manifest, bucket),
+            Ok(hoplake_format::Slot::Removed { .. }) => world.history().marked(version),
             Err(error) => Err(format!("{name} is no manifest: {error}")),
         };
         world.check(published);

@@ -40,6 +40,8 @@ struct Version {
     model: Arc<Model>,
     changed: Changed,
     manifest: Manifest,
+    /// Whether a vacuum let it go.
+    gone: bool,
 }
 
 /// All versions and batches of a seed.
@@ -52,7 +54,7 @@ pub struct History {
 impl History {
     /// Takes a version that was there before.
     pub fn begin(&mut self, manifest: Manifest, model: Model) {
-        let version = Version { model: Arc::new(model), changed: Changed::default(), manifest };
+        let version = Version { model: Arc::new(model), changed: Changed::default(), manifest, gone: false };
         self.versions.insert(version.manifest.version, version);
     }
 
@@ -63,7 +65,12 @@ impl History {
 
     /// All versions that can be opened.
     pub fn versions(&self) -> impl Iterator<Item = u64> {
-        self.versions.keys().copied()
+        self.versions.iter().filter(|(_, version)| !version.gone).map(|(number, _)| *number)
+    }
+
+    /// Whether a vacuum let a version go.
+    pub fn is_gone(&self, version: u64) -> bool {
+        self.versions.get(&version).is_some_and(|version| version.gone)
     }
 
     /// What a version says.
@@ -131,9 +138,10 @@ impl History {
             return Err(format!("batch {number} has no base, but was refused for a conflict"));
         };
         let touched = touched(batch);
-        let since = self.versions.range(base + 1..).map(|(_, version)| &version.changed);
-        let conflicts = since.into_iter().any(|changed| {
-            !changed.vertices.is_disjoint(&touched.vertices) || !changed.pairs.is_disjoint(&touched.pairs)
+        let mut since = self.versions.range(base + 1..).map(|(_, version)| version);
+        let conflicts = since.any(|Version { changed, manifest, .. }| {
+            let same = !changed.vertices.is_disjoint(&touched.vertices) || !changed.pairs.is_disjoint(&touched.pairs);
+            same || manifest.change.kind == ChangeKind::Restore
         });
         match conflicts {
             true => Ok(()),
@@ -164,51 +172,112 @@ impl History {
             return Err(format!("version {version} is older than the one before it"));
         }
         check_objects(&manifest, bucket)?;
+        let mut positions = before.manifest.source_positions.clone();
         let mut model = Model::clone(&before.model);
         let mut changed = Changed::default();
-        let mut positions = before.manifest.source_positions.clone();
-        let numbers = match manifest.change.kind {
-            ChangeKind::Commit => numbers(&manifest.change.message),
-            _ => Vec::new(),
-        };
-        for number in numbers {
-            let submitted = self.batches.get(number).ok_or(format!("there is no batch {number}"))?;
-            if let Some(first) = submitted.published {
-                return Err(format!("batch {number} is in version {first} and again in {version}"));
+        match manifest.change.kind {
+            ChangeKind::Commit => {
+                for number in numbers(&manifest.change.message) {
+                    self.take_batch(number, version, &mut model, &mut changed)?;
+                    positions.extend(self.batches[number].batch.source_positions.clone());
+                }
             }
-            if let Answer::Refused(kind) = submitted.answer {
-                return Err(format!("batch {number} was refused as {kind:?}, and is now in version {version}"));
+            ChangeKind::Restore => {
+                let of = self.restored(&manifest)?;
+                (model, positions) = (Model::clone(&of.model), of.manifest.source_positions.clone());
             }
-            if let Some(why) = before.model.refusal(&submitted.batch) {
-                return Err(format!("batch {number} is in version {version}, but is not allowed there: {why}"));
-            }
-            self.check_base(number, version)?;
-            let of_batch = model.apply(&submitted.batch);
-            let overlap = changed.vertices.intersection(&of_batch.vertices).next().map(|it| it.to_string());
-            let overlap = overlap.or(changed.pairs.intersection(&of_batch.pairs).next().map(|it| format!("{it:?}")));
-            if let Some(overlap) = overlap {
-                return Err(format!("two batches of version {version} change {overlap}"));
-            }
-            changed.vertices.extend(of_batch.vertices);
-            changed.reborn.extend(of_batch.reborn);
-            changed.pairs.extend(of_batch.pairs);
-            positions.extend(submitted.batch.source_positions.clone());
-            self.batches[number].published = Some(version);
+            _ => {}
         }
         if manifest.source_positions != positions {
             let found = &manifest.source_positions;
             return Err(format!("version {version} has source positions {found:?} where {positions:?} are due"));
         }
         check_counts(&manifest, &model)?;
-        self.versions.insert(version, Version { model: Arc::new(model), changed, manifest });
+        self.let_go(&manifest)?;
+        self.versions.insert(version, Version { model: Arc::new(model), changed, manifest, gone: false });
         Ok(())
+    }
+
+    /// Applies one of the batches of a version.
+    fn take_batch(
+        &mut self,
+        number: usize,
+        version: u64,
+        model: &mut Model,
+        changed: &mut Changed,
+    ) -> Result<(), String> {
+        let before = &self.versions[&(version - 1)];
+        let submitted = self.batches.get(number).ok_or(format!("there is no batch {number}"))?;
+        if let Some(first) = submitted.published {
+            return Err(format!("batch {number} is in version {first} and again in {version}"));
+        }
+        if let Answer::Refused(kind) = submitted.answer {
+            return Err(format!("batch {number} was refused as {kind:?}, and is now in version {version}"));
+        }
+        if let Some(why) = before.model.refusal(&submitted.batch) {
+            return Err(format!("batch {number} is in version {version}, but is not allowed there: {why}"));
+        }
+        self.check_base(number, version)?;
+        let of_batch = model.apply(&submitted.batch);
+        let overlap = changed.vertices.intersection(&of_batch.vertices).next().map(|it| it.to_string());
+        let overlap = overlap.or(changed.pairs.intersection(&of_batch.pairs).next().map(|it| format!("{it:?}")));
+        if let Some(overlap) = overlap {
+            return Err(format!("two batches of version {version} change {overlap}"));
+        }
+        changed.vertices.extend(of_batch.vertices);
+        changed.reborn.extend(of_batch.reborn);
+        changed.pairs.extend(of_batch.pairs);
+        self.batches[number].published = Some(version);
+        Ok(())
+    }
+
+    /// The version that a restoration makes the newest again.
+    fn restored(&self, manifest: &Manifest) -> Result<&Version, String> {
+        let of = manifest.change.message.strip_prefix("version ").and_then(|of| of.parse().ok());
+        let of: u64 = of.ok_or(format!("version {} does not say what it restores", manifest.version))?;
+        let gone = || format!("version {} restores {of}, which is gone", manifest.version);
+        self.versions.get(&of).filter(|version| !version.gone).ok_or_else(gone)
+    }
+
+    /// Takes note of which versions can no longer be opened: only a vacuum lets any go, and none with a tag.
+    fn let_go(&mut self, manifest: &Manifest) -> Result<(), String> {
+        let version = manifest.version;
+        let going = self.versions.iter().filter(|(number, it)| !it.gone && !manifest.has_version(**number));
+        let going: Vec<u64> = going.map(|(number, _)| *number).collect();
+        for number in &going {
+            if manifest.change.kind != ChangeKind::Fence || manifest.change.message != "vacuum" {
+                return Err(format!("version {version} is no vacuum, and lets version {number} go"));
+            }
+            if manifest.tags.values().any(|tagged| tagged == number) {
+                return Err(format!("version {version} lets version {number} go, which has a tag"));
+            }
+            if let Some(it) = self.versions.get_mut(number) {
+                it.gone = true;
+            }
+        }
+        match manifest.history.iter().flat_map(|range| range.since..=range.until).find(|number| self.is_gone(*number)) {
+            Some(number) => Err(format!("version {version} has version {number} in its history, which is gone")),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a slot that was overwritten.
+    pub fn marked(&self, version: u64) -> Result<(), String> {
+        match self.versions.get(&version) {
+            Some(it) if it.gone => Ok(()),
+            _ => Err(format!("the manifest of version {version} was overwritten, and nobody let it go")),
+        }
     }
 
     /// A batch with a base must not be published over changes of the same items since.
     fn check_base(&self, number: usize, version: u64) -> Result<(), String> {
         let batch = &self.batches[number].batch;
         let Some(base) = batch.base else { return Ok(()) };
-        let before = &self.versions[&(version - 1)].model;
+        let Version { model: before, manifest, .. } = &self.versions[&(version - 1)];
+        if base < manifest.reset {
+            let reset = manifest.reset;
+            return Err(format!("batch {number} on version {base} is in version {version}, but {reset} replaced that"));
+        }
         let missed = |what: String, at: u64| {
             Err(format!("batch {number} on version {base} is in version {version}, but {what} changed in version {at}"))
         };
@@ -226,7 +295,7 @@ impl History {
                         return missed(format!("vertex {vertex}"), *at);
                     }
                     Operation::UpsertEdge { label, source, target, .. }
-                    | Operation::DeleteEdge { label, source, target } => {
+                    | Operation::DeleteEdge { label, source, target, .. } => {
                         let pair = (label.clone(), source.clone(), target.clone());
                         let there = |end| before.vertices.contains_key(end) && !reborn.contains(end);
                         if changed.pairs.contains(&pair) && there(source) && there(target) {
@@ -242,16 +311,14 @@ impl History {
         Ok(())
     }
 
-    /// An object that goes must be named by no version.
+    /// An object that goes must be named by no version that can be opened.
     pub fn deleted(&self, name: &str) -> Result<(), String> {
-        let naming = self.versions.iter().find(|(_, version)| version.manifest.objects().contains_key(name));
-        match naming {
+        if let Some(version) = hoplake_format::constants::manifest_version(name) {
+            return self.marked(version);
+        }
+        let mut live = self.versions.iter().filter(|(_, version)| !version.gone);
+        match live.find(|(_, version)| version.manifest.objects().contains_key(name)) {
             Some((version, _)) => Err(format!("{name} was deleted, and version {version} names it")),
-            None if hoplake_format::constants::manifest_version(name)
-                .is_some_and(|it| self.versions.contains_key(&it)) =>
-            {
-                Err(format!("{name} was deleted, and nobody let it go"))
-            }
             None => Ok(()),
         }
     }
@@ -270,7 +337,8 @@ fn touched(batch: &Batch) -> Changed {
             Operation::UpsertVertex { vertex, .. } | Operation::DeleteVertex { vertex } => {
                 touched.vertices.insert(vertex.clone());
             }
-            Operation::UpsertEdge { label, source, target, .. } | Operation::DeleteEdge { label, source, target } => {
+            Operation::UpsertEdge { label, source, target, .. }
+            | Operation::DeleteEdge { label, source, target, .. } => {
                 touched.pairs.insert((label.clone(), source.clone(), target.clone()));
                 if batch.create_missing {
                     touched.vertices.extend([source.clone(), target.clone()]);

@@ -21,8 +21,8 @@ pub struct Model {
     pub edges: BTreeMap<Pair, Vec<Properties>>,
     /// Vertex labels that the schema knows.
     pub labels: BTreeSet<String>,
-    /// Edge labels that it knows, with the labels of their ends.
-    pub edge_types: BTreeSet<(String, String, String)>,
+    /// Edge labels that it knows, with the labels of their ends, and the properties of such edges.
+    pub edge_types: BTreeMap<(String, String, String), BTreeSet<String>>,
 }
 
 /// What a batch, or a version, changed.
@@ -59,9 +59,12 @@ impl Model {
                 (!self.labels.contains(&vertex.label)).then(|| format!("there is no label {}", vertex.label))
             }
             Operation::UpsertEdge { source, target, .. } => end_refused(source).or_else(|| end_refused(target)),
-            Operation::DeleteEdge { label, source, target } => {
+            Operation::DeleteEdge { label, source, target, key } => {
                 let edge_type = (label.clone(), source.label.clone(), target.label.clone());
-                (!self.edge_types.contains(&edge_type)).then(|| format!("there are no edges {label}"))
+                match self.edge_types.get(&edge_type) {
+                    None => Some(format!("there are no edges {label}")),
+                    Some(known) => key.as_ref().filter(|key| !known.contains(&key.property)).map(|key| key.to_string()),
+                }
             }
         })
     }
@@ -100,33 +103,45 @@ impl Model {
     }
 
     fn apply_to_edge(&mut self, operation: &Operation, changed: &mut Changed) {
-        match operation {
-            Operation::UpsertEdge { label, source, target, properties, whole } => {
-                for end in [source, target] {
-                    // Only a batch that makes missing ends gets here without them.
-                    if !self.vertices.contains_key(end) {
-                        self.vertices.insert(end.clone(), Properties::new());
-                        changed.vertices.insert(end.clone());
-                        changed.reborn.insert(end.clone());
-                    }
-                }
-                let pair = (label.clone(), source.clone(), target.clone());
-                let old = self.edges.get(&pair).and_then(|edges| edges.first());
-                let row = merged(old, properties, *whole);
-                self.edge_types.insert((label.clone(), source.label.clone(), target.label.clone()));
-                self.edges.insert(pair.clone(), vec![row]);
-                changed.pairs.insert(pair);
+        let (label, source, target, key, change) = match operation {
+            Operation::UpsertEdge { label, source, target, key, properties, whole } => {
+                (label, source, target, key, Some((properties, *whole)))
             }
-            Operation::DeleteEdge { label, source, target } => {
-                let pair = (label.clone(), source.clone(), target.clone());
-                self.edges.remove(&pair);
-                // Without its ends, before the batch and after it, there is no edge to say anything of.
-                let there = |end| self.vertices.contains_key(end) && !changed.reborn.contains(end);
-                if there(source) && there(target) {
-                    changed.pairs.insert(pair);
+            Operation::DeleteEdge { label, source, target, key } => (label, source, target, key, None),
+            Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => return,
+        };
+        let pair = (label.clone(), source.clone(), target.clone());
+        let of_key = |edge: &Properties| {
+            key.as_ref().is_none_or(|key| edge.get(&key.property) == Some(&widened(key.value.clone())))
+        };
+        let mut edges = self.edges.remove(&pair).unwrap_or_default();
+        let old = edges.iter().find(|edge| of_key(edge)).cloned();
+        edges.retain(|edge| !of_key(edge));
+        if let Some((properties, whole)) = change {
+            for end in [source, target] {
+                // Only a batch that makes missing ends gets here without them.
+                if !self.vertices.contains_key(end) {
+                    self.vertices.insert(end.clone(), Properties::new());
+                    changed.vertices.insert(end.clone());
+                    changed.reborn.insert(end.clone());
                 }
             }
-            Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => {}
+            let mut row = merged(old.as_ref(), properties, whole);
+            row.extend(key.iter().map(|key| (key.property.clone(), widened(key.value.clone()))));
+            let edge_type = (label.clone(), source.label.clone(), target.label.clone());
+            self.edge_types.entry(edge_type).or_default().extend(row.keys().cloned());
+            edges.push(row);
+            // Parallel edges have no order of their own.
+            edges.sort_by_key(|edge| format!("{edge:?}"));
+            changed.pairs.insert(pair.clone());
+        }
+        // Without its ends, before the batch and after it, there is no edge to say anything of.
+        let there = |end| self.vertices.contains_key(end) && !changed.reborn.contains(end);
+        if there(source) && there(target) {
+            changed.pairs.insert(pair.clone());
+        }
+        if !edges.is_empty() {
+            self.edges.insert(pair, edges);
         }
     }
 
@@ -144,6 +159,10 @@ impl Model {
         let mut lines = Vec::new();
         differences("vertex", &self.vertices, &found.vertices, &mut lines);
         differences("edges", &self.edges, &found.edges, &mut lines);
+        differences("edge type", &self.edge_types, &found.edge_types, &mut lines);
+        if self.labels != found.labels {
+            lines.push(format!("labels: expected {:?}, found {:?}", self.labels, found.labels));
+        }
         lines.truncate(4);
         lines.join("; ")
     }

@@ -41,12 +41,14 @@ pub async fn read(graph: &Graph, vocabulary: &Vocabulary, starts: usize) -> Resu
     let schema = graph.schema();
     model.labels = schema.vertex_labels.iter().map(|label| label.name.clone()).collect();
     let name = |label| schema.label(label).map(|label| label.name.clone()).unwrap_or_default();
-    let edge_types = schema.edge_types.iter().map(|it| (it.label.clone(), name(it.source), name(it.target)));
-    model.edge_types = edge_types.collect();
+    for it in &schema.edge_types {
+        let properties = it.properties.iter().map(|property| property.name.clone()).collect();
+        model.edge_types.insert((it.label.clone(), name(it.source), name(it.target)), properties);
+    }
     let found = find(&mut query, vocabulary, &model).await?;
     read_rows(graph, &mut query, &found, &mut model).await?;
     for label in &vocabulary.edge_labels {
-        if model.edge_types.iter().any(|(of, ..)| of == label) {
+        if model.edge_types.keys().any(|(of, ..)| of == label) {
             let out = read_edges(graph, &mut query, &found, label, HopDirection::Out).await?;
             let back = read_edges(graph, &mut query, &found, label, HopDirection::In).await?;
             if out != back {

@@ -6,9 +6,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use hoplake::{Change, Graph, Manifest, Schema};
+use hoplake::{Change, Error, Manifest, VacuumSettings};
+use hoplake_engine::{EngineError, history, vacuum};
 use hoplake_format::constants::{HINT_NAME, manifest_name};
-use hoplake_storage::planted::{Bug, plant};
+use hoplake_storage::{
+    QueryContext,
+    planted::{Bug, plant},
+};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout},
@@ -18,7 +22,7 @@ use crate::{
     batches::Vocabulary,
     client::Machine,
     model::Model,
-    process::{self, Workload, check_reading, open, store_of},
+    process::{self, Workload, check_reading, open, reader_of},
     world::{Concern, EPOCH_UNIX_MS, Stored, Violation, World},
 };
 
@@ -79,7 +83,7 @@ async fn live(world: &Arc<World>) {
         actors.spawn(process::run(world.clone(), workload.clone(), number));
     }
     actors.spawn(audit(world.clone(), workload.clone()));
-    let vacuum = tokio::spawn(vacuum(world.clone()));
+    let beside = [tokio::spawn(vacuums(world.clone())), tokio::spawn(operate(world.clone()))];
     // The auditor ends last.
     while let Some(ended) = actors.join_next().await {
         if let Err(error) = ended {
@@ -89,7 +93,7 @@ async fn live(world: &Arc<World>) {
             break;
         }
     }
-    vacuum.abort();
+    beside.iter().for_each(tokio::task::JoinHandle::abort);
     world.log(|| "all is done; now it is calm".into());
     world.calm_down();
     reckon(world, &workload).await;
@@ -107,19 +111,8 @@ fn workload(world: &World) -> Workload {
 
 /// A graph of which nothing is known yet.
 fn begin_empty(world: &World) {
-    let manifest = Manifest {
-        version: 1,
-        created_unix_ms: EPOCH_UNIX_MS,
-        change: Change { writer: "nobody".into(), ..Change::default() },
-        source_positions: Default::default(),
-        intents: Vec::new(),
-        schema: Schema::default(),
-        vertex_counts: Vec::new(),
-        edge_counts: Vec::new(),
-        degrees: Vec::new(),
-        segments: Vec::new(),
-        tables: Vec::new(),
-    };
+    let change = Change { writer: "nobody".into(), ..Change::default() };
+    let manifest = Manifest { version: 1, reset: 1, created_unix_ms: EPOCH_UNIX_MS, change, ..Manifest::default() };
     let bytes = Bytes::from(manifest.encode());
     for name in [HINT_NAME.to_owned(), manifest_name(1)] {
         world.bucket().insert(name, Stored { bytes: bytes.clone(), modified: Duration::ZERO });
@@ -143,16 +136,45 @@ async fn audit(world: Arc<World>, workload: Arc<Workload>) {
 }
 
 /// Vacuums now and then.
-async fn vacuum(world: Arc<World>) {
+async fn vacuums(world: Arc<World>) {
     let machine = Machine::new("vacuum", false);
     // While a zombie sleeps for hours, there is nothing new to remove.
     for run in 0u32.. {
         let rest = world.below(5_000 << run.min(12));
         sleep(Duration::from_millis(rest)).await;
         machine.stepped();
-        let vacuumed = Graph::vacuum(&store_of(&world, &machine), i64::MIN).await;
-        world.log(|| format!("vacuum: {:?}", vacuumed.map_err(|error| error.kind())));
+        let reader = reader_of(&world, &machine);
+        let settings = VacuumSettings {
+            keep_versions: [None, Some(0), Some(2), Some(10)][world.below(4) as usize],
+            written_before_unix_ms: if world.below(4) == 0 { i64::MAX } else { i64::MIN },
+            ..VacuumSettings::default()
+        };
+        let vacuumed = vacuum::vacuum(&reader, &settings, &QueryContext::new()).await;
+        world.log(|| format!("vacuum {:?}: {}", settings.keep_versions, summary(vacuumed)));
     }
+}
+
+/// Names versions and restores some, now and then.
+async fn operate(world: Arc<World>) {
+    let machine = Machine::new("operator", false);
+    for run in 0u32.. {
+        let rest = world.below(20_000 << run.min(10));
+        sleep(Duration::from_millis(rest)).await;
+        machine.stepped();
+        let (reader, context) = (reader_of(&world, &machine), QueryContext::new());
+        let versions: Vec<u64> = world.history().versions().collect();
+        let version = versions[world.below(versions.len() as u64) as usize];
+        let done = match world.below(5) {
+            0 => history::restore(&reader, version, "", &context).await.map(Some),
+            1 => history::tag(&reader, "a tag", None, &context).await,
+            _ => history::tag(&reader, "a tag", Some(version), &context).await,
+        };
+        world.log(|| format!("operator on version {version}: {}", summary(done)));
+    }
+}
+
+fn summary<T: std::fmt::Debug>(done: Result<T, EngineError>) -> String {
+    done.map_or_else(|error| format!("{:?}", Error::from(error).kind()), |done| format!("{done:?}"))
 }
 
 /// In the end everything works again, and everything that was ever published is as it was.

@@ -206,11 +206,11 @@ fn text(field: &[u8]) -> Option<&str> {
     std::str::from_utf8(field.trim_ascii()).ok()
 }
 
-fn int64(field: &[u8]) -> Result<i64, &'static str> {
+pub(super) fn int64(field: &[u8]) -> Result<i64, &'static str> {
     text(field).and_then(|text| text.parse().ok()).ok_or("is not an int64")
 }
 
-fn boolean(field: &[u8]) -> Result<bool, &'static str> {
+pub(super) fn boolean(field: &[u8]) -> Result<bool, &'static str> {
     match field.trim_ascii() {
         b"1" => Ok(true),
         b"0" => Ok(false),
@@ -221,7 +221,7 @@ fn boolean(field: &[u8]) -> Result<bool, &'static str> {
 }
 
 /// Days since 1970.
-fn date(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<i32, &'static str> {
+pub(super) fn date(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<i32, &'static str> {
     let why = "is not a date such as 2010-02-14";
     let field = field.trim_ascii();
     if let Some(number) = epoch_unit_micros.zip(int64(field).ok()) {
@@ -234,7 +234,7 @@ fn date(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<i32, &'static st
 }
 
 /// Microseconds since 1970. Without an offset, the time is taken as UTC.
-fn timestamp(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<i64, &'static str> {
+pub(super) fn timestamp(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<i64, &'static str> {
     let why = "is not a timestamp such as 2010-02-14T15:32:10.447Z";
     let field = field.trim_ascii();
     if let Some((unit, number)) = epoch_unit_micros.zip(int64(field).ok()) {

@@ -12,6 +12,8 @@
 //! text        parquet        plans -> chunks, bad rows
 //! records     column         fields and lines; values
 //! files       found, opened, decompressed
+//! plain       files as they are, for readers with a meaning of their own
+//! values      text to single values and back
 //! ```
 //!
 //! For all text: `.gz` and `.zst` are decompressed; a mark of byte order at the start and carriage
@@ -30,10 +32,12 @@ pub mod mapping;
 mod neo4j;
 mod neptune;
 mod parquet;
+pub mod plain;
 mod plan;
 mod recognise;
 mod records;
 mod text;
+pub mod values;
 
 use std::path::PathBuf;
 

@@ -319,7 +319,7 @@ impl Batches {
 }
 
 /// Casts a column; values that do not fit become nulls.
-fn cast(array: &ArrayRef, parse: Parse) -> Result<ArrayRef, IngestError> {
+pub(super) fn cast(array: &ArrayRef, parse: Parse) -> Result<ArrayRef, IngestError> {
     let wanted = parse.kind.arrow();
     if array.data_type() == &wanted {
         return Ok(Arc::clone(array));

@@ -28,6 +28,7 @@ struct Cli {
 enum Verb {
     Quickstart(verbs::quickstart::Args),
     Load(verbs::load::Args),
+    Apply(verbs::apply::Args),
     Info(verbs::info::Args),
     Traverse(verbs::traverse::Args),
     Neighbors(verbs::neighbors::Args),
@@ -46,6 +47,7 @@ impl Verb {
         match self {
             Self::Quickstart(args) => verbs::quickstart::run(args).await,
             Self::Load(args) => verbs::load::run(args).await,
+            Self::Apply(args) => verbs::apply::run(args).await,
             Self::Info(args) => verbs::info::run(args).await,
             Self::Traverse(args) => verbs::traverse::run(args).await,
             Self::Neighbors(args) => verbs::neighbors::run(args).await,
@@ -65,6 +67,7 @@ impl Verb {
         match self {
             Self::Quickstart(_) => ("quickstart", "URL"),
             Self::Load(args) => ("load", &args.url),
+            Self::Apply(args) => ("apply", &args.url),
             Self::Info(args) => ("info", &args.graph.url),
             Self::Traverse(args) => ("traverse", &args.graph.url),
             Self::Neighbors(args) => ("neighbors", &args.graph.url),

@@ -6,6 +6,8 @@ use hoplake_format::FormatError;
 use hoplake_storage::{Cost, StorageError};
 use thiserror::Error;
 
+use crate::change::Operation;
+
 /// Why the engine could not do what it was asked.
 #[derive(Debug, Error)]
 pub enum EngineError {
@@ -15,6 +17,16 @@ pub enum EngineError {
     /// The request contradicts itself or the schema.
     #[error("{0}")]
     Invalid(String),
+    /// A change of a batch is not allowed.
+    #[error("{operation} is refused: {why}")]
+    Refused {
+        /// The change.
+        operation: Box<Operation>,
+        /// Its number in the batch, from 0; `None` until the batch is at hand.
+        number: Option<usize>,
+        /// Why, as a sentence.
+        why: String,
+    },
     /// Another writer published first.
     #[error("{0}")]
     Conflict(String),

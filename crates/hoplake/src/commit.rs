@@ -1,7 +1,8 @@
 //! Changing a graph: batches that are applied whole or not at all.
 
 use hoplake_engine::change::{Batch, Committed, End, Operation, Value};
-use hoplake_format::Key;
+use hoplake_format::{ChangeCounts, Key};
+use hoplake_storage::QueryContext;
 
 use crate::{Error, Graph};
 
@@ -48,6 +49,14 @@ impl Graph {
     /// then it was not.
     pub async fn apply(&self, batch: Batch) -> Result<Committed, Error> {
         Ok(self.committer().commit(batch).await?)
+    }
+
+    /// What a batch would come to if it were applied to the newest version now. Nothing is written.
+    ///
+    /// # Errors
+    /// As [`Self::apply`].
+    pub async fn check(&self, batch: &Batch) -> Result<ChangeCounts, Error> {
+        Ok(self.committer().check(batch, &QueryContext::new()).await?)
     }
 }
 

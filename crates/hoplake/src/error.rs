@@ -37,6 +37,7 @@ pub struct Error {
     message: String,
     #[source]
     source: Option<Box<dyn StdError + Send + Sync>>,
+    operation: Option<usize>,
 }
 
 impl Error {
@@ -45,12 +46,17 @@ impl Error {
         self.kind
     }
 
+    /// Which operation of a batch it is about, from 0, if it is about one.
+    pub fn operation(&self) -> Option<usize> {
+        self.operation
+    }
+
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self { kind, message: message.into(), source: None, operation: None }
     }
 
     fn of(kind: ErrorKind, error: impl StdError + Send + Sync + 'static) -> Self {
-        Self { kind, message: error.to_string(), source: Some(Box::new(error)) }
+        Self { kind, message: error.to_string(), source: Some(Box::new(error)), operation: None }
     }
 }
 
@@ -79,14 +85,23 @@ fn format_kind(error: &FormatError) -> ErrorKind {
 
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
-        Self::of(engine_kind(&error), error)
+        let operation = refused_operation(&error);
+        Self { operation, ..Self::of(engine_kind(&error), error) }
+    }
+}
+
+fn refused_operation(error: &EngineError) -> Option<usize> {
+    match error {
+        EngineError::Refused { number, .. } => *number,
+        EngineError::Shared(error) => refused_operation(error),
+        _ => None,
     }
 }
 
 fn engine_kind(error: &EngineError) -> ErrorKind {
     match error {
         EngineError::NotFound(_) => ErrorKind::NotFound,
-        EngineError::Invalid(_) => ErrorKind::Invalid,
+        EngineError::Invalid(_) | EngineError::Refused { .. } => ErrorKind::Invalid,
         EngineError::Conflict(_) => ErrorKind::Conflict,
         EngineError::Limit { .. } => ErrorKind::Limit,
         EngineError::Storage(storage) => storage_kind(storage),

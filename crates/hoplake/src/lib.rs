@@ -30,6 +30,7 @@
 pub mod access;
 pub mod blocking;
 pub mod caching;
+pub mod changes;
 mod commit;
 mod error;
 mod graph;

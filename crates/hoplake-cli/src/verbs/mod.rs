@@ -1,5 +1,6 @@
 //! The verbs, one file each: its arguments, and what it does.
 
+pub mod apply;
 pub mod cache_sim;
 pub mod cost;
 pub mod get;

@@ -104,6 +104,19 @@ impl Committer {
         }
     }
 
+    /// What a batch would come to on the newest version, if it were committed now. Nothing is written.
+    ///
+    /// # Errors
+    /// As [`Self::commit`], but for what a publication may end with.
+    pub async fn check(&self, batch: &Batch, context: &QueryContext) -> Result<ChangeCounts, EngineError> {
+        let mut newest = self.newest().await;
+        while let Some(next) = newest.next_version(context).await? {
+            newest = Arc::new(next);
+        }
+        let resolved = resolve_on(batch, &newest, context).await?;
+        Ok(Assembled::of(newest.manifest(), &[resolved])?.counts)
+    }
+
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -270,7 +283,7 @@ impl Items {
 }
 
 async fn resolve_on(batch: &Batch, newest: &Arc<Snapshot>, context: &QueryContext) -> Result<Resolved, EngineError> {
-    let (resolved, wave) = Resolved::of(batch, newest, context).await?;
+    let (resolved, wave) = Resolved::of(batch, newest, context).await.map_err(|error| numbered(error, batch))?;
     if let Some(base) = batch.base.filter(|base| *base < newest.manifest().version) {
         let base = base + u64::from(planted(Bug::ConflictSkipsSuccessor));
         check_conflicts(&resolved, base, newest, wave, context).await?;
@@ -278,6 +291,17 @@ async fn resolve_on(batch: &Batch, newest: &Arc<Snapshot>, context: &QueryContex
     // What is wrong with one batch is its own error, not that of the level.
     Assembled::of(newest.manifest(), std::slice::from_ref(&resolved))?;
     Ok(resolved)
+}
+
+/// Says of an operation that is refused which of the batch it is.
+fn numbered(error: EngineError, batch: &Batch) -> EngineError {
+    match error {
+        EngineError::Refused { operation, why, .. } => {
+            let number = batch.operations.iter().position(|it| *it == *operation);
+            EngineError::Refused { operation, number, why }
+        }
+        other => other,
+    }
 }
 
 /// Refuses a batch of which an item was changed after its base.

@@ -406,5 +406,5 @@ impl<'a> Ends<'a> {
 }
 
 fn refused<T>(operation: &Operation, why: String) -> Result<T, EngineError> {
-    Err(EngineError::Invalid(format!("{operation} is refused: {why}")))
+    Err(EngineError::Refused { operation: Box::new(operation.clone()), number: None, why })
 }

@@ -77,9 +77,10 @@ impl PlainFile {
             kind.ok_or_else(|| self.0.layout(format!("column {name:?} is {found}, a type that no property has")))
         };
         let kinds = builder.schema().fields().iter().map(kind).collect::<Result<Vec<_>, _>>()?;
+        let columns = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
         let types = kinds.into_iter().map(Parse::new).collect();
         let reader = builder.with_batch_size(BATCH_ROWS).build()?;
-        Ok(ParquetBatches { file: self.0.clone(), types, reader, next_row: 1 })
+        Ok(ParquetBatches { file: self.0.clone(), columns, types, reader, next_row: 1 })
     }
 
     /// The error that this file is not what it was taken for.
@@ -129,6 +130,7 @@ impl CsvRecords {
 /// Rows of a Parquet file, their columns of the types that properties have.
 pub struct ParquetBatches {
     file: SourceFile,
+    columns: Vec<String>,
     types: Vec<Parse>,
     reader: ParquetRecordBatchReader,
     next_row: u64,
@@ -144,6 +146,11 @@ impl Iterator for ParquetBatches {
 }
 
 impl ParquetBatches {
+    /// The names of the columns.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
     fn typed(&mut self, batch: &RecordBatch) -> Result<(u64, RecordBatch), IngestError> {
         let first = self.next_row;
         self.next_row += batch.num_rows() as u64;

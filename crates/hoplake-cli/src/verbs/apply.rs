@@ -1,0 +1,263 @@
+//! `hoplake apply`: changes from files, as one version or several.
+
+use std::{
+    io::{BufReader, stdin},
+    mem::take,
+    path::PathBuf,
+};
+
+use hoplake::{
+    Batch, ChangeCounts, Error, ErrorKind, Graph,
+    changes::{ChangeReader, Changes, Place},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    failure::Failure,
+    opening::GraphArgs,
+    output::{numbers, print_line},
+};
+
+/// Operations of one commit, at most: it is put together in memory.
+const COMMIT_OPERATIONS_MAX: usize = 1 << 20;
+
+/// Change a graph: apply upserts and deletions from files
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A file is JSON Lines (.jsonl), CSV (.csv), each also as .gz or .zst, or Parquet (.parquet); - is JSON Lines on standard
+input. All files together become one version of the graph, or nothing happens. docs/changes.md has the layouts:
+
+  {\"op\": \"upsert_vertex\", \"label\": \"Person\", \"key\": 7, \"properties\": {\"name\": \"Ann\"}}
+  {\"op\": \"upsert_edge\", \"label\": \"knows\", \"source\": [\"Person\", 7], \"target\": [\"Person\", 8]}
+  {\"op\": \"delete_edge\", \"label\": \"knows\", \"source\": [\"Person\", 7], \"target\": [\"Person\", 9]}
+  {\"op\": \"delete_vertex\", \"label\": \"Person\", \"key\": 9}
+
+Example:
+  hoplake apply s3://bucket/social changes.jsonl --message 'people of March' --source-position crm=2026-04-01")]
+pub struct Args {
+    /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
+    pub url: String,
+    /// Files of changes, or - for JSON Lines on standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Make vertices that edges name and that are not there; otherwise they are an error
+    #[arg(long)]
+    create_missing: bool,
+    /// A message to keep with the version
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    message: String,
+    /// Up to where a source was read, to keep with the version; with --batch, with the last. May be repeated
+    #[arg(long, value_name = "NAME=POSITION", value_parser = position)]
+    source_position: Vec<(String, String)>,
+    /// So many operations become a version at a time, instead of all: an error leaves those before it applied
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=COMMIT_OPERATIONS_MAX as u64))]
+    batch: Option<u64>,
+    /// The version that the changes were decided on: if what they change was changed since, it is a conflict
+    #[arg(long, value_name = "VERSION", conflicts_with = "batch")]
+    base: Option<u64>,
+    /// Check everything and write nothing
+    #[arg(long, conflicts_with = "batch")]
+    dry_run: bool,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn position(text: &str) -> Result<(String, String), String> {
+    let (name, position) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("write NAME=POSITION")?;
+    Ok((name.to_owned(), position.to_owned()))
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+struct Applied {
+    version: u64,
+    commits: u64,
+    operations: u64,
+    counts: ChangeCounts,
+    requests: u64,
+    store_bytes: u64,
+}
+
+/// Runs the verb.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    let opened = GraphArgs::at(args.url.clone()).open().await?;
+    let mut run =
+        Run { args, graph: opened.graph, batch: Batch::default(), places: Vec::new(), applied: Applied::default() };
+    run.applied.version = run.graph.version();
+    let outcome = run.files().await;
+    outcome.map_err(|error| match error.downcast::<Error>() {
+        Ok(error) => run.explain(&error),
+        Err(other) => other,
+    })?;
+    print_line(if args.json { json_of(args, &run.applied).to_string() } else { text_of(args, &run.applied) })
+}
+
+struct Run<'a> {
+    args: &'a Args,
+    graph: Graph,
+    batch: Batch,
+    /// Where its operations are written.
+    places: Vec<Place>,
+    applied: Applied,
+}
+
+impl Run<'_> {
+    async fn files(&mut self) -> anyhow::Result<()> {
+        let mut reader = ChangeReader::new(self.graph.schema());
+        for file in &self.args.files {
+            let changes = if file.as_os_str() == "-" {
+                reader.lines("standard input", BufReader::new(stdin()))
+            } else {
+                reader.read(file)?
+            };
+            self.read(changes).await?;
+        }
+        self.commit(true).await
+    }
+
+    async fn read(&mut self, changes: Changes<'_>) -> anyhow::Result<()> {
+        for change in changes {
+            let change = change?;
+            let full = self.args.batch.map_or(COMMIT_OPERATIONS_MAX, |batch| batch as usize);
+            if self.batch.operations.len() == full {
+                if self.args.batch.is_none() {
+                    return Err(too_many(&change.place).into());
+                }
+                self.commit(false).await?;
+            }
+            self.batch.operations.push(change.operation);
+            self.places.push(change.place);
+        }
+        Ok(())
+    }
+
+    /// Applies what was read; positions become visible with the last of it.
+    async fn commit(&mut self, last: bool) -> anyhow::Result<()> {
+        let args = self.args;
+        let positions = if last { args.source_position.iter().cloned().collect() } else { Default::default() };
+        let operations = take(&mut self.batch.operations);
+        self.applied.operations += operations.len() as u64;
+        if operations.is_empty() && args.source_position.is_empty() {
+            return Ok(());
+        }
+        let batch = Batch {
+            operations,
+            message: args.message.clone(),
+            source_positions: positions,
+            base: args.base,
+            create_missing: args.create_missing,
+        };
+        if args.dry_run {
+            self.applied.counts = self.graph.check(&batch).await?;
+            return Ok(());
+        }
+        let committed = self.graph.apply(batch).await?;
+        self.places.clear();
+        self.applied.version = committed.version;
+        self.applied.commits += 1;
+        add(&mut self.applied.counts, committed.counts);
+        self.applied.requests += committed.cost.requests;
+        self.applied.store_bytes += committed.cost.store_bytes;
+        Ok(())
+    }
+
+    /// The error with the place of what it is about, and what to do.
+    fn explain(&self, error: &Error) -> anyhow::Error {
+        let place = error.operation().and_then(|number| self.places.get(number));
+        let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
+        let done = match self.applied.commits {
+            0 => String::new(),
+            _ => format!(" (what stands before is applied, up to version {})", self.applied.version),
+        };
+        let message = format!("{place}{error}{done}");
+        let hint = match error.kind() {
+            ErrorKind::Invalid if message.contains("--create-missing") => {
+                "add --create-missing, or the vertex to the changes"
+            }
+            ErrorKind::Invalid if message.contains("changes it twice") => {
+                "keep the last change of each vertex and edge, or apply them one after the other"
+            }
+            ErrorKind::Invalid if message.starts_with("could not read") => {
+                "check that it is there and that you may read it"
+            }
+            ErrorKind::Invalid => "correct the file; hoplake apply --help has the layout",
+            ErrorKind::Conflict => {
+                "look at what is there now, decide anew, and apply with the newest version as --base"
+            }
+            ErrorKind::Unknown => "hoplake log shows whether the version is there; try again only if it is not",
+            kind => {
+                return Failure::new(kind, message, format!("hoplake info {} shows the graph", self.args.url)).into();
+            }
+        };
+        Failure::new(error.kind(), message, hint).into()
+    }
+}
+
+fn too_many(place: &Place) -> Failure {
+    let most = numbers::count(COMMIT_OPERATIONS_MAX as u64);
+    let message = format!("{place}: there are more than {most} changes, too many for one version; nothing is applied");
+    Failure::new(ErrorKind::Limit, message, "give --batch 100000 to apply them as several versions")
+}
+
+fn add(sum: &mut ChangeCounts, more: ChangeCounts) {
+    let ChangeCounts { vertices_added, vertices_changed, vertices_removed, edges_written, pairs_removed } = more;
+    sum.vertices_added += vertices_added;
+    sum.vertices_changed += vertices_changed;
+    sum.vertices_removed += vertices_removed;
+    sum.edges_written += edges_written;
+    sum.pairs_removed += pairs_removed;
+}
+
+/// `2 vertices added, 1 vertex changed`, without what is none.
+pub fn counts_text(counts: &ChangeCounts) -> String {
+    let parts = [
+        (counts.vertices_added, "vertex added", "vertices added"),
+        (counts.vertices_changed, "vertex changed", "vertices changed"),
+        (counts.vertices_removed, "vertex removed", "vertices removed"),
+        (counts.edges_written, "edge written", "edges written"),
+        (counts.pairs_removed, "pair without edges", "pairs without edges"),
+    ];
+    let parts: Vec<_> = parts.iter().filter(|it| it.0 > 0).map(|it| numbers::counted(it.0, it.1, it.2)).collect();
+    if parts.is_empty() { "nothing changed".into() } else { parts.join(", ") }
+}
+
+/// The counts as members of a JSON object.
+pub fn counts_json(counts: &ChangeCounts) -> Value {
+    json!({
+        "vertices_added": counts.vertices_added,
+        "vertices_changed": counts.vertices_changed,
+        "vertices_removed": counts.vertices_removed,
+        "edges_written": counts.edges_written,
+        "pairs_removed": counts.pairs_removed,
+    })
+}
+
+fn text_of(args: &Args, applied: &Applied) -> String {
+    let what = counts_text(&applied.counts);
+    let operations = numbers::counted(applied.operations, "operation", "operations");
+    if args.dry_run {
+        return format!("nothing is written; {operations} on version {} would be: {what}", applied.version);
+    }
+    if applied.commits == 0 {
+        return format!("no changes; {} stays at version {}", args.url, applied.version);
+    }
+    format!(
+        "version {}: {what}; {operations} in {}, for which {} read {}",
+        applied.version,
+        numbers::counted(applied.commits, "commit", "commits"),
+        numbers::counted(applied.requests, "request", "requests"),
+        numbers::bytes(applied.store_bytes)
+    )
+}
+
+fn json_of(args: &Args, applied: &Applied) -> Value {
+    json!({
+        "version": applied.version,
+        "commits": applied.commits,
+        "operations": applied.operations,
+        "counts": counts_json(&applied.counts),
+        "dry_run": args.dry_run,
+        "cost": {"requests": applied.requests, "store_bytes": applied.store_bytes},
+    })
+}

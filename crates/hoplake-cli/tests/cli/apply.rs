@@ -1,0 +1,195 @@
+//! Changes from files of all kinds, and what is said of those that are not allowed.
+
+use std::{
+    fs::File,
+    io::Write,
+    process::{Command, Stdio},
+    sync::Arc,
+};
+
+use arrow_array::{ArrayRef, Date32Array, Int32Array, RecordBatch, StringArray};
+use serde_json::{Value, json};
+
+use crate::hoplake::Shell;
+
+fn lines(values: &[Value]) -> String {
+    values.iter().map(|value| format!("{value}\n")).collect()
+}
+
+fn person(shell: &Shell, key: &str) -> Value {
+    let run = shell.run(&["get", "graph", &format!("Person:{key}"), "--format", "json"]);
+    if run.status == 3 { Value::Null } else { run.ok().json().remove(0) }
+}
+
+fn knows(shell: &Shell, key: &str) -> Vec<Value> {
+    let start = format!("Person:{key}");
+    let args = ["neighbors", "graph", &start, "--hop", "out:knows", "--select", "since", "--format", "json"];
+    shell.run(&args).ok().json()
+}
+
+#[test]
+fn lines_of_json_are_applied_whole() {
+    let shell = Shell::with_graph();
+    shell.write(
+        "changes.jsonl",
+        &lines(&[
+            json!({"op": "upsert_vertex", "label": "Person", "key": 5, "properties": {"name": "Eve", "born": {"date": "2001-02-03"}}}),
+            json!({"op": "upsert_vertex", "label": "Person", "key": 1, "properties": {"age": 32}}),
+            json!({"op": "upsert_vertex", "label": "Person", "key": 2, "whole": true, "properties": {"name": "Bert"}}),
+            json!({"op": "upsert_edge", "label": "knows", "source": ["Person", 5], "target": ["Person", "1"], "properties": {"since": 2026}}),
+            json!({"op": "delete_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", 2]}),
+            json!({"op": "delete_vertex", "label": "Person", "key": 4}),
+        ]),
+    );
+    let dry = shell.run(&["apply", "graph", "changes.jsonl", "--dry-run", "--json"]).ok().json().remove(0);
+    assert_eq!((&dry["version"], &dry["counts"]["vertices_added"]), (&json!(1), &json!(1)));
+    assert_eq!(person(&shell, "5"), Value::Null);
+    let args = ["apply", "graph", "changes.jsonl", "--message", "spring", "--source-position", "crm=17", "--json"];
+    let applied = shell.run(&args).ok().json().remove(0);
+    let counts = json!({
+        "vertices_added": 1, "vertices_changed": 2, "vertices_removed": 1, "edges_written": 1, "pairs_removed": 3
+    });
+    assert_eq!((&applied["version"], &applied["operations"], &applied["counts"]), (&json!(2), &json!(6), &counts));
+    let found = person(&shell, "5");
+    assert_eq!((&found["name"], &found["born"]), (&json!("Eve"), &json!("2001-02-03")));
+    let found = person(&shell, "1");
+    assert_eq!((&found["name"], &found["age"]), (&json!("Ann"), &json!(32)));
+    let found = person(&shell, "2");
+    assert_eq!((&found["name"], &found["age"]), (&json!("Bert"), &Value::Null));
+    assert_eq!(person(&shell, "4"), Value::Null);
+    assert_eq!(knows(&shell, "5")[0]["since"], 2026);
+    assert_eq!(knows(&shell, "1").len(), 1);
+    // The version before is as it was.
+    let args = ["get", "graph", "Person:4", "--version", "1", "--format", "json"];
+    assert_eq!(shell.run(&args).ok().json()[0]["name"], "Dee, D.");
+}
+
+#[test]
+fn rows_of_csv_and_parquet_are_changes() {
+    let shell = Shell::with_graph();
+    shell.write(
+        "people.csv",
+        "op,label,key,name,age,tags,joined:date\n\
+         upsert_vertex,Person,1,,32,x;y,2026-03-01\n\
+         ,Person,6,\"Fay, F.\",,,\n\
+         delete_vertex,Person,3,,,,\n",
+    );
+    let edges = "label,source_label,source,target_label,target,since,edge_key\n\
+                 knows,Person,2,Person,1,2011,since\n\
+                 knows,Person,2,Person,1,2012,since\n";
+    let zipped = File::create(shell.path().join("edges.csv.gz")).unwrap();
+    let mut gzip = Command::new("gzip").stdin(Stdio::piped()).stdout(zipped).spawn().unwrap();
+    gzip.stdin.take().unwrap().write_all(edges.as_bytes()).unwrap();
+    assert!(gzip.wait().unwrap().success());
+    let columns: [(&str, ArrayRef); 4] = [
+        ("label", Arc::new(StringArray::from(vec!["Person", "Person"]))),
+        ("key", Arc::new(Int32Array::from(vec![2, 7]))),
+        ("name", Arc::new(StringArray::from(vec![None, Some("Gil")]))),
+        ("joined", Arc::new(Date32Array::from(vec![Some(20_000), None]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = File::create(shell.path().join("more.parquet")).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+
+    let args = ["apply", "graph", "people.csv", "edges.csv.gz", "more.parquet", "--json"];
+    let applied = shell.run(&args).ok().json().remove(0);
+    assert_eq!((&applied["version"], &applied["operations"], &applied["commits"]), (&json!(2), &json!(7), &json!(1)));
+    let ann = person(&shell, "1");
+    let expected = json!(["Ann", 32, ["x", "y"], "2026-03-01"]);
+    assert_eq!(json!([ann["name"], ann["age"], ann["tags"], ann["joined"]]), expected);
+    assert_eq!(person(&shell, "6")["name"], "Fay, F.");
+    assert_eq!((&person(&shell, "2")["name"], &person(&shell, "2")["joined"]), (&json!("Bob"), &json!("2024-10-04")));
+    assert_eq!(person(&shell, "7")["name"], "Gil");
+    assert_eq!(person(&shell, "3"), Value::Null);
+    // Two edges between the same people, told apart by their key.
+    let since: Vec<_> = knows(&shell, "2").iter().map(|edge| edge["since"].clone()).collect();
+    assert_eq!(since, [2011, 2012]);
+}
+
+#[test]
+fn what_is_not_allowed_is_named_and_nothing_is_applied() {
+    let shell = Shell::with_graph();
+    shell.write("good.jsonl", &lines(&[json!({"op": "delete_vertex", "label": "Person", "key": 1})]));
+    let edge = json!({"op": "upsert_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", 99]});
+    let cases = [
+        (
+            "bad.jsonl",
+            format!("\n{edge}\n"),
+            "bad.jsonl, line 2: upsert of edge Person:1 -knows-> Person:99",
+            "--create",
+        ),
+        ("bad.jsonl", "{\"op\": \"upsert\"}".into(), "line 1: \"upsert\" is no op", "--help"),
+        ("bad.jsonl", "{\"op\": ".into(), "line 1: it is no JSON", "--help"),
+        (
+            "bad.jsonl",
+            json!({"op": "upsert_vertex", "label": "Person", "key": 1, "properties": {"age": "old"}}).to_string(),
+            "line 1: the upsert_vertex of Person:1 is refused: property age of Person is int64, which \"old\" is not",
+            "--help",
+        ),
+        (
+            "bad.jsonl",
+            json!({"op": "upsert_vertex", "label": "Person", "key": 1, "name": "Al"}).to_string(),
+            "line 1: the upsert_vertex has \"name\", which means nothing",
+            "--help",
+        ),
+        ("bad.csv", "op,label,key,age\n,Person,1,5\n,Person,2,old\n".into(), "bad.csv, line 3: ", "--help"),
+        ("bad.csv", "op,label,key,age:colour\n".into(), "\"colour\" is no type", "--help"),
+        ("bad.csv", "name,age\n".into(), "has not the columns of changes", "--help"),
+        ("bad.csv", "label,key\nPerson,x\n".into(), "line 2: the upsert_vertex of Person has the key \"x\"", "--help"),
+        (
+            "bad.csv",
+            "label,key,name\nPerson,5,a\nPerson,5,b\n".into(),
+            "line 3: upsert of vertex Person:5",
+            "keep the last",
+        ),
+        ("bad.xml", "<a/>".into(), ".xml is no kind of changes", "--help"),
+    ];
+    for (name, content, error, hint) in cases {
+        shell.write(name, &content);
+        // The good file alone would be applied.
+        let good: &[&str] = if name == "bad.jsonl" { &[] } else { &["good.jsonl"] };
+        shell.run(&[&["apply", "graph"], good, &[name]].concat()).fails(2, error, hint);
+        assert_eq!(person(&shell, "1")["name"], "Ann");
+    }
+    shell.write("bad.jsonl", &edge.to_string());
+    shell.run(&["apply", "graph", "bad.jsonl", "--create-missing"]).ok();
+    assert_eq!(person(&shell, "99")["name"], Value::Null);
+    assert_eq!(person(&shell, "99")["key"], 99);
+    shell.run(&["apply", "nothing", "good.jsonl"]).fails(3, "there is no graph at", "hoplake load");
+}
+
+#[test]
+fn a_base_that_is_old_conflicts_and_batches_are_versions() {
+    let shell = Shell::with_graph();
+    let update =
+        |key: i64, age: i64| json!({"op": "upsert_vertex", "label": "Person", "key": key, "properties": {"age": age}});
+    shell.write("one.jsonl", &update(1, 70).to_string());
+    shell.write("two.jsonl", &update(2, 71).to_string());
+    shell.run(&["apply", "graph", "one.jsonl", "--base", "1"]).ok();
+    // Another vertex: no conflict.
+    shell.run(&["apply", "graph", "two.jsonl", "--base", "1"]).ok();
+    shell.run(&["apply", "graph", "one.jsonl", "--base", "1"]).fails(4, "Person:1 was changed", "--base");
+    let many: Vec<_> = (10..15).map(|key| update(key, 1)).collect();
+    shell.write("many.jsonl", &lines(&many));
+    let run = shell.run(&["apply", "graph", "many.jsonl", "--batch", "2", "--json"]).ok().json().remove(0);
+    assert_eq!((&run["commits"], &run["version"], &run["operations"]), (&json!(3), &json!(6), &json!(5)));
+    let mut half = lines(&many);
+    half.push_str("nonsense");
+    shell.write("half.jsonl", &half);
+    let run = shell.run(&["apply", "graph", "half.jsonl", "--batch", "2"]);
+    run.fails(2, "line 6: it is no JSON", "correct the file");
+    assert!(run.err.contains("what stands before is applied, up to version 8"), "{}", run.err);
+}
+
+#[test]
+fn lines_come_from_standard_input() {
+    let shell = Shell::with_graph();
+    let mut child =
+        shell.command(&["apply", "graph", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let line = json!({"op": "upsert_vertex", "label": "Town", "key": 11, "properties": {"name": "Bonn"}});
+    child.stdin.take().unwrap().write_all(line.to_string().as_bytes()).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&out.stdout).starts_with("version 2: 1 vertex added"), "{out:?}");
+}

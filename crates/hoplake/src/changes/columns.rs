@@ -1,0 +1,212 @@
+//! Changes as rows of CSV and Parquet: what each column is for, by its name.
+//!
+//! `op`, `label`, `key`, `source_label`, `source`, `target_label`, `target`, `edge_key` and `whole` say what is done; every
+//! other column is a property, and so is one of those names with a dot before it. A header may have a type: `age:int`. An
+//! empty cell is not named: the property keeps its value.
+
+use std::{borrow::Cow, sync::Arc};
+
+use arrow_array::RecordBatch;
+use hoplake_engine::change::Value;
+use hoplake_format::{PropertyType, ScalarType};
+use hoplake_ingest::source::{plain::PlainFile, values};
+
+use super::{
+    Place, Source,
+    known::{Kind, Raw, Written, parse},
+};
+use crate::Error;
+
+/// What a column is for.
+#[derive(Debug, Clone, PartialEq)]
+enum Role {
+    Op,
+    Label,
+    Key,
+    SourceLabel,
+    Source,
+    TargetLabel,
+    Target,
+    EdgeKey,
+    Whole,
+    Property(String),
+}
+
+/// A column, with the type that its header names.
+#[derive(Debug, Clone)]
+struct Column {
+    role: Role,
+    header: String,
+    kind: Option<PropertyType>,
+}
+
+impl Column {
+    /// What a header says; the error is the end of a sentence about the file.
+    fn of(header: &str) -> Result<Self, String> {
+        let (name, kind) = match header.rsplit_once(':') {
+            None => (header, None),
+            Some((name, kind)) => {
+                let unknown = || {
+                    format!(
+                        "has column {header:?}, and {kind:?} is no type; there are bool, int, float, string, date and \
+                             timestamp, and lists of these such as string[]"
+                    )
+                };
+                (name, Some(values::type_named(kind).ok_or_else(unknown)?))
+            }
+        };
+        let role = match name.trim() {
+            "op" => Role::Op,
+            "label" => Role::Label,
+            "key" => Role::Key,
+            "source_label" => Role::SourceLabel,
+            "source" => Role::Source,
+            "target_label" => Role::TargetLabel,
+            "target" => Role::Target,
+            "edge_key" => Role::EdgeKey,
+            "whole" => Role::Whole,
+            name => match name.strip_prefix('.').unwrap_or(name) {
+                "" => return Err("has a column without a name".into()),
+                name => Role::Property(name.to_owned()),
+            },
+        };
+        let key = [ScalarType::Int64, ScalarType::String].map(PropertyType::Scalar);
+        if matches!(role, Role::Key | Role::Source | Role::Target) && kind.is_some_and(|kind| !key.contains(&kind)) {
+            return Err(format!("has column {header:?}; keys are int or string"));
+        }
+        Ok(Self { role, header: header.to_owned(), kind })
+    }
+}
+
+/// The columns of a file.
+fn columns(file: &PlainFile, headers: &[String]) -> Result<Arc<[Column]>, Error> {
+    let columns = headers.iter().map(|header| Column::of(header)).collect::<Result<Vec<_>, _>>();
+    let columns = columns.map_err(|why| file.not_as_expected(why))?;
+    let twice = columns.iter().enumerate().find(|(at, it)| columns[..*at].iter().any(|other| other.role == it.role));
+    if let Some((_, column)) = twice {
+        return Err(file.not_as_expected(format!("has column {:?} twice", column.header)).into());
+    }
+    let has = |role| columns.iter().any(|column| column.role == role);
+    if !has(Role::Label) || !(has(Role::Key) || has(Role::Source) && has(Role::Target)) {
+        let why = "has not the columns of changes: op, label, and key, or source_label, source, target_label, target";
+        return Err(file.not_as_expected(why).into());
+    }
+    Ok(columns.into())
+}
+
+/// The changes of a CSV file.
+pub(super) fn csv(file: &PlainFile) -> Result<Source, Error> {
+    let mut records = file.records()?;
+    let headers = if records.advance()? { records.texts() } else { return Ok(Box::new(std::iter::empty())) };
+    let columns = columns(file, &headers)?;
+    let name: Arc<str> = file.path().display().to_string().into();
+    Ok(Box::new(std::iter::from_fn(move || {
+        match records.advance() {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => return Some(Err(error.into())),
+        }
+        let place = Place { file: name.clone(), unit: "line", number: records.line() };
+        if records.fields() != columns.len() {
+            let why = format!("it has {} columns where {} are expected", records.fields(), columns.len());
+            return Some(Err(place.invalid(why)));
+        }
+        let cell = |at: usize| {
+            let text = records.field(at).ok_or("is not UTF-8 text")?;
+            match columns[at].kind {
+                _ if text.is_empty() => Ok(None),
+                None => Ok(Some(Raw::Untyped(text.to_owned()))),
+                Some(kind) => parse(text, kind).map(|value| Some(Raw::Typed(value))).map_err(Cow::Borrowed),
+            }
+        };
+        let shown = |at| records.field(at).map(|text| format!("{text:?} ")).unwrap_or_default();
+        Some(row(&columns, cell, shown).map(|written| (place.clone(), written)).map_err(|why| place.invalid(why)))
+    })))
+}
+
+/// The changes of a Parquet file.
+pub(super) fn parquet(file: &PlainFile) -> Result<Source, Error> {
+    let mut batches = file.batches()?;
+    let name: Arc<str> = file.path().display().to_string().into();
+    let headers: Vec<String> = batches.columns().to_vec();
+    let columns = columns(file, &headers)?;
+    let (mut number, mut at, mut batch) = (1, 0, RecordBatch::new_empty(Arc::new(arrow_schema::Schema::empty())));
+    Ok(Box::new(std::iter::from_fn(move || {
+        while at == batch.num_rows() {
+            match batches.next()? {
+                Ok(next) => ((number, batch), at) = (next, 0),
+                Err(error) => return Some(Err(error.into())),
+            }
+        }
+        let place = Place { file: name.clone(), unit: "row", number: number + at as u64 };
+        let cell = |column: usize| match Value::at(batch.column(column), at) {
+            Value::Null => Ok(None),
+            value => Ok(Some(Raw::Typed(value))),
+        };
+        let written = row(&columns, cell, |_| String::new());
+        at += 1;
+        Some(written.map(|written| (place.clone(), written)).map_err(|why| place.invalid(why)))
+    })))
+}
+
+/// A row as a change. `cell` gives the value of a column, or why it is none; `shown` what is written there.
+fn row(
+    columns: &[Column],
+    cell: impl Fn(usize) -> Result<Option<Raw>, Cow<'static, str>>,
+    shown: impl Fn(usize) -> String,
+) -> Result<Written, String> {
+    let cell = |at: usize| cell(at).map_err(|why| format!("column {}: {}{why}", columns[at].header, shown(at)));
+    let find = |role: Role| match columns.iter().position(|column| column.role == role) {
+        Some(at) => cell(at),
+        None => Ok(None),
+    };
+    let text = |role: Role| match find(role.clone())? {
+        None => Ok(None),
+        Some(Raw::Untyped(text) | Raw::Typed(Value::String(text))) => Ok(Some(text)),
+        Some(Raw::Typed(other)) => Err(format!("{role:?} is {other}, and not text")),
+    };
+    let (key, source, target) = (find(Role::Key)?, find(Role::Source)?, find(Role::Target)?);
+    let kind = match text(Role::Op)? {
+        Some(op) => Kind::named(op.trim())?,
+        None if key.is_some() => Kind::UpsertVertex,
+        None => Kind::UpsertEdge,
+    };
+    let end = |key: Option<Raw>, label: Role, name: &str| {
+        let named = |key| match text(label)? {
+            Some(label) => Ok((label, key)),
+            None => Err(format!("the {kind} has a {name} without {name}_label")),
+        };
+        key.map(named).transpose()
+    };
+    let mut properties = Vec::new();
+    for (at, column) in columns.iter().enumerate() {
+        if let (Role::Property(name), Some(value)) = (&column.role, cell(at)?) {
+            properties.push((name.clone(), value));
+        }
+    }
+    let edge_key = match text(Role::EdgeKey)? {
+        None => None,
+        Some(name) => {
+            let at = properties.iter().position(|(property, _)| *property == name);
+            let at = at.ok_or_else(|| format!("edge_key names {name:?}, a property that the row does not have"))?;
+            // The edge gets it from its key.
+            Some(properties.remove(at))
+        }
+    };
+    let whole = match find(Role::Whole)? {
+        None => false,
+        Some(Raw::Typed(Value::Bool(whole))) => whole,
+        Some(Raw::Untyped(text)) => values::boolean(&text).map_err(|why| format!("column whole: {text:?} {why}"))?,
+        Some(Raw::Typed(other)) => return Err(format!("column whole: {other} is not true or false")),
+    };
+    Ok(Written {
+        kind,
+        label: text(Role::Label)?.unwrap_or_default(),
+        key,
+        source: end(source, Role::SourceLabel, "source")?,
+        target: end(target, Role::TargetLabel, "target")?,
+        edge_key,
+        properties,
+        whole,
+    })
+}

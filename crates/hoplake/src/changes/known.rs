@@ -1,0 +1,312 @@
+//! What is known of the types of keys and properties, and what written values mean by that.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+};
+
+use hoplake_engine::change::{EdgeKey, End, Operation, Value};
+use hoplake_format::{Key, KeyType, PropertyType, ScalarType, Schema};
+use hoplake_ingest::source::values;
+
+/// A value as it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Raw {
+    /// Text in a place that has no types.
+    Untyped(String),
+    /// A value whose type is known; text may still stand for a date or a moment.
+    Typed(Value),
+}
+
+/// What a change does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    UpsertVertex,
+    DeleteVertex,
+    UpsertEdge,
+    DeleteEdge,
+}
+
+impl Kind {
+    const NAMES: [(&str, Self); 4] = [
+        ("upsert_vertex", Self::UpsertVertex),
+        ("delete_vertex", Self::DeleteVertex),
+        ("upsert_edge", Self::UpsertEdge),
+        ("delete_edge", Self::DeleteEdge),
+    ];
+
+    /// The kind of this name.
+    pub(super) fn named(name: &str) -> Result<Self, String> {
+        let found = Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+        found.ok_or_else(|| {
+            format!("{name:?} is no op; there are upsert_vertex, delete_vertex, upsert_edge and delete_edge")
+        })
+    }
+
+    fn is_edge(self) -> bool {
+        matches!(self, Self::UpsertEdge | Self::DeleteEdge)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::NAMES.iter().find(|(_, kind)| kind == self).map_or("change", |(name, _)| name))
+    }
+}
+
+/// A label and a key.
+pub(super) type RawEnd = (String, Raw);
+
+/// A change as it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Written {
+    pub(super) kind: Kind,
+    pub(super) label: String,
+    /// Of a vertex.
+    pub(super) key: Option<Raw>,
+    /// Of an edge.
+    pub(super) source: Option<RawEnd>,
+    pub(super) target: Option<RawEnd>,
+    /// A property that tells parallel edges apart, and its value.
+    pub(super) edge_key: Option<(String, Raw)>,
+    pub(super) properties: Vec<(String, Raw)>,
+    pub(super) whole: bool,
+}
+
+type Types = HashMap<String, PropertyType>;
+
+/// Types by label, and by edge label and the labels of its ends.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    keys: HashMap<String, KeyType>,
+    vertices: HashMap<String, Types>,
+    edges: HashMap<[String; 3], Types>,
+}
+
+impl Known {
+    pub(super) fn new(schema: &Schema) -> Self {
+        let mut known = Self::default();
+        let types = |properties: &[hoplake_format::Property]| {
+            properties.iter().map(|property| (property.name.clone(), property.kind)).collect::<Types>()
+        };
+        for label in &schema.vertex_labels {
+            known.keys.insert(label.name.clone(), label.key_type);
+            known.vertices.insert(label.name.clone(), types(&label.properties));
+        }
+        for edge in &schema.edge_types {
+            if let (Some(source), Some(target)) = (schema.label(edge.source), schema.label(edge.target)) {
+                let name = [edge.label.clone(), source.name.clone(), target.name.clone()];
+                known.edges.insert(name, types(&edge.properties));
+            }
+        }
+        known
+    }
+
+    /// What a written change means; the error says which item is wrong, and why.
+    pub(super) fn operation(&mut self, written: Written) -> Result<Operation, String> {
+        let kind = written.kind;
+        if written.label.is_empty() {
+            return Err(format!("the {kind} has no label"));
+        }
+        if kind.is_edge() { self.edge(written) } else { self.vertex(written) }
+    }
+
+    fn vertex(&mut self, written: Written) -> Result<Operation, String> {
+        let Written { kind, label, key, source, target, edge_key, properties, whole } = written;
+        let item = |why: String| format!("the {kind} of {label} {why}");
+        if source.is_some() || target.is_some() || edge_key.is_some() {
+            return Err(item("has an end of an edge, or an edge_key".into()));
+        }
+        let key = key.ok_or_else(|| item("has no key".into()))?;
+        let vertex = self.end((label.clone(), key)).map_err(&item)?;
+        if kind == Kind::DeleteVertex {
+            refuse_properties(&properties).map_err(|why| format!("the {kind} of {vertex} {why}"))?;
+            return Ok(Operation::DeleteVertex { vertex });
+        }
+        let types = self.vertices.entry(label.clone()).or_default();
+        let properties =
+            meant(types, &label, properties).map_err(|why| format!("the {kind} of {vertex} is refused: {why}"))?;
+        Ok(Operation::UpsertVertex { vertex, properties, whole })
+    }
+
+    fn edge(&mut self, written: Written) -> Result<Operation, String> {
+        let Written { kind, label, key, source, target, edge_key, properties, whole } = written;
+        let item = |why: String| format!("the {kind} of {label} {why}");
+        if key.is_some() {
+            return Err(item("has a key; an edge has a source and a target, and perhaps an edge_key".into()));
+        }
+        let source = source.ok_or_else(|| item("has no source".into()))?;
+        let target = target.ok_or_else(|| item("has no target".into()))?;
+        let (source, target) = (self.end(source).map_err(&item)?, self.end(target).map_err(&item)?);
+        let item = |why: String| format!("the {kind} of {source} -{label}-> {target} {why}");
+        let types = self.edges.entry([label.clone(), source.label.clone(), target.label.clone()]).or_default();
+        let refused = |why: String| item(format!("is refused: {why}"));
+        let key = edge_key.map(|(property, raw)| {
+            let value = value(types, &label, &property, raw)?;
+            if value == Value::Null {
+                Err(format!("its edge_key {property} is null"))
+            } else {
+                Ok(EdgeKey { property, value })
+            }
+        });
+        let key = key.transpose().map_err(refused)?;
+        if kind == Kind::DeleteEdge {
+            refuse_properties(&properties).map_err(item)?;
+            return Ok(Operation::DeleteEdge { label, source, target, key });
+        }
+        let properties = meant(types, &label, properties).map_err(refused)?;
+        Ok(Operation::UpsertEdge { label, source, target, key, properties, whole })
+    }
+
+    /// A vertex, its key as the label has keys: a number and its digits are the same to a label that is known.
+    fn end(&mut self, (label, key): RawEnd) -> Result<End, String> {
+        let known = self.keys.get(&label).copied();
+        let key = match (key, known) {
+            (Raw::Typed(Value::Int64(number)), Some(KeyType::Int64) | None) => Key::Int64(number),
+            (Raw::Typed(Value::Int64(number)), Some(KeyType::String)) => Key::String(number.to_string()),
+            (Raw::Untyped(text), None) if values::is_canonical_int64(&text) => {
+                Key::parse(&text, KeyType::Int64).unwrap_or(Key::String(text))
+            }
+            (Raw::Typed(Value::String(text)) | Raw::Untyped(text), known) => {
+                let wrong = || format!("has the key {text:?}, and keys of {label} are int64");
+                Key::parse(&text, known.unwrap_or(KeyType::String)).ok_or_else(wrong)?
+            }
+            (Raw::Typed(other), _) => return Err(format!("has {other} for a key; a key is an integer or text")),
+        };
+        self.keys.entry(label.clone()).or_insert(key.key_type());
+        Ok(End { label, key })
+    }
+}
+
+fn refuse_properties(properties: &[(String, Raw)]) -> Result<(), String> {
+    match properties.first() {
+        None => Ok(()),
+        Some((name, _)) => Err(format!("has the property {name}, and a deletion has none")),
+    }
+}
+
+fn meant(types: &mut Types, owner: &str, written: Vec<(String, Raw)>) -> Result<BTreeMap<String, Value>, String> {
+    let mut properties = BTreeMap::new();
+    for (name, raw) in written {
+        let value = value(types, owner, &name, raw)?;
+        if properties.insert(name.clone(), value).is_some() {
+            return Err(format!("it has property {name} twice"));
+        }
+    }
+    Ok(properties)
+}
+
+/// The value of a property. A new property gets its type here; an integer property may become floating-point.
+fn value(types: &mut Types, owner: &str, name: &str, raw: Raw) -> Result<Value, String> {
+    let Some(kind) = types.get_mut(name) else {
+        let value = match raw {
+            Raw::Untyped(text) => Value::String(text),
+            Raw::Typed(value) => value,
+        };
+        match value.property_type() {
+            Some(kind) => drop(types.insert(name.to_owned(), kind)),
+            None if value == Value::Null => {}
+            None => return Err(format!("{owner} has no property {name}, and {value} does not tell its type")),
+        }
+        return Ok(value);
+    };
+    let value = match raw {
+        Raw::Untyped(text) => {
+            parse(&text, *kind).map_err(|why| format!("property {name} of {owner}: {text:?} {why}"))?
+        }
+        Raw::Typed(value) => moments(value, *kind).map_err(|why| format!("property {name} of {owner}: {why}"))?,
+    };
+    let wrong = || format!("property {name} of {owner} is {kind}, which {value} is not");
+    if value.clone().conform(*kind).is_none() {
+        *kind = wider(*kind, value.property_type()).ok_or_else(wrong)?;
+    }
+    Ok(value)
+}
+
+/// The type that holds both, if a property may become it.
+fn wider(kind: PropertyType, found: Option<PropertyType>) -> Option<PropertyType> {
+    let (int, float) = (ScalarType::Int64, ScalarType::Float64);
+    match (kind, found?) {
+        (PropertyType::Scalar(from), to @ PropertyType::Scalar(it)) if (from, it) == (int, float) => Some(to),
+        (PropertyType::List(from), to @ PropertyType::List(it)) if (from, it) == (int, float) => Some(to),
+        _ => None,
+    }
+}
+
+/// Reads text as a value of a type; lists have `;` between their items.
+pub(super) fn parse(text: &str, kind: PropertyType) -> Result<Value, &'static str> {
+    let scalar = |text: &str, scalar| match scalar {
+        ScalarType::Bool => values::boolean(text).map(Value::Bool),
+        ScalarType::Int64 => values::int64(text).map(Value::Int64),
+        ScalarType::Float64 => values::float64(text).map(Value::Float64),
+        ScalarType::String => Ok(Value::String(text.to_owned())),
+        ScalarType::Date => values::date(text).map(Value::Date),
+        ScalarType::Timestamp => values::timestamp(text).map(Value::Timestamp),
+    };
+    match kind {
+        PropertyType::Scalar(kind) => scalar(text, kind),
+        PropertyType::List(kind) => {
+            let items = text.split(';').filter(|item| !item.is_empty()).map(|item| scalar(item, kind));
+            items.collect::<Result<_, _>>().map(Value::List)
+        }
+    }
+}
+
+/// Text where the graph has a date or a moment is one.
+fn moments(value: Value, kind: PropertyType) -> Result<Value, String> {
+    match (value, kind) {
+        (Value::String(text), PropertyType::Scalar(ScalarType::Date | ScalarType::Timestamp)) => {
+            parse(&text, kind).map_err(|why| format!("{text:?} {why}"))
+        }
+        (Value::List(items), PropertyType::List(scalar)) => {
+            let items = items.into_iter().map(|item| moments(item, PropertyType::Scalar(scalar)));
+            items.collect::<Result<_, _>>().map(Value::List)
+        }
+        (value, _) => Ok(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake_format::{Property, VertexLabel};
+
+    use super::*;
+
+    fn upsert(key: Raw, properties: &[(&str, Raw)]) -> Written {
+        let properties = properties.iter().map(|(name, raw)| ((*name).to_owned(), raw.clone())).collect();
+        let kind = Kind::UpsertVertex;
+        let label = "Person".to_owned();
+        Written { kind, label, key: Some(key), source: None, target: None, edge_key: None, properties, whole: false }
+    }
+
+    fn text(text: &str) -> Raw {
+        Raw::Untyped(text.into())
+    }
+
+    #[test]
+    fn text_is_what_the_graph_has() {
+        let date = Property { name: "born".into(), kind: PropertyType::Scalar(ScalarType::Date) };
+        let label = VertexLabel { name: "Person".into(), key_type: KeyType::String, properties: vec![date] };
+        let mut known = Known::new(&Schema { vertex_labels: vec![label], edge_types: Vec::new() });
+        let born = Raw::Typed(Value::String("1970-01-03".into()));
+        for (key, born) in [(text("7"), text("1970-01-03")), (Raw::Typed(Value::Int64(7)), born)] {
+            let written = upsert(key, &[("born", born), ("name", text("5"))]);
+            let Ok(Operation::UpsertVertex { vertex, properties, .. }) = known.operation(written) else { panic!() };
+            assert_eq!(vertex, End::new("Person", "7"));
+            assert_eq!((&properties["born"], &properties["name"]), (&Value::Date(2), &Value::String("5".into())));
+        }
+        let refused = known.operation(upsert(text("7"), &[("born", text("soon"))])).unwrap_err();
+        assert!(refused.contains("property born of Person: \"soon\" is not a date"), "{refused}");
+    }
+
+    #[test]
+    fn the_first_that_is_new_gives_the_type() {
+        let mut known = Known::default();
+        let mut read = |key, age| known.operation(upsert(key, &[("age", Raw::Typed(age))]));
+        assert!(read(text("7"), Value::Int64(1)).is_ok());
+        assert!(read(text("x"), Value::Int64(1)).is_err_and(|why| why.contains("keys of Person are int64")));
+        assert!(read(text("8"), Value::Float64(0.5)).is_ok());
+        assert!(read(text("9"), Value::Int64(1)).is_ok());
+        assert!(read(text("9"), Value::Bool(true)).is_err_and(|why| why.contains("is float64, which true is not")));
+    }
+}

@@ -1,0 +1,146 @@
+//! Changes from files: JSON Lines, CSV and Parquet become the operations of a batch.
+//!
+//! ```text
+//! json     a line   \
+//!                     Written (names and raw values) ── known: types of the graph ──▶ Operation, with its place
+//! columns  a row    /
+//! ```
+//! JSON has no dates, CSV has no types at all: what a value means is for the graph's schema to say. `known` holds the types
+//! of keys and properties as the graph has them, and as the file adds to them, so that a value which does not fit is refused
+//! with its file and line, before anything is sent. What only the graph can tell, such as a missing end of an edge, is told
+//! by the commit: [`Error::operation`] says which operation it was, and its place is known here.
+//! The layouts are described in `docs/changes.md`.
+
+mod columns;
+mod json;
+mod known;
+
+use std::{fmt, io::BufRead, path::Path, sync::Arc};
+
+use hoplake_engine::change::Operation;
+use hoplake_format::Schema;
+use hoplake_ingest::source::plain::PlainFile;
+
+use crate::{Error, ErrorKind};
+pub use json::{value_from_json, value_to_json};
+use known::{Known, Written};
+
+/// Where a change is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    file: Arc<str>,
+    unit: &'static str,
+    number: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} {}", self.file, self.unit, self.number)
+    }
+}
+
+impl Place {
+    /// The line of a text file, the row of any other; from 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn invalid(&self, why: impl fmt::Display) -> Error {
+        Error::new(ErrorKind::Invalid, format!("{self}: {why}"))
+    }
+}
+
+/// A change, and where it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadChange {
+    /// The change.
+    pub operation: Operation,
+    /// Where it is written.
+    pub place: Place,
+}
+
+/// Reads changes to one graph, from one file after another.
+///
+/// ```
+/// # async fn example() -> Result<(), hoplake::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let file = folder.path().join("knows.csv");
+/// # std::fs::write(&file, "1,2\n2,3\n").unwrap();
+/// # hoplake::load("memory://changes", hoplake::LoadOptions::from_paths([&file])).await?;
+/// let graph = hoplake::Graph::open("memory://changes").await?;
+/// let lines = r#"{"op": "upsert_vertex", "label": "vertex", "key": 7, "properties": {"name": "Ann"}}
+/// {"op": "delete_edge", "label": "edge", "source": ["vertex", 1], "target": ["vertex", 2]}"#;
+/// let mut reader = hoplake::changes::ChangeReader::new(graph.schema());
+/// let mut commit = graph.begin();
+/// for change in reader.lines("feed", lines.as_bytes()) {
+///     commit.push(change?.operation);
+/// }
+/// let counts = commit.commit().await?.counts;
+/// assert_eq!((counts.vertices_added, counts.pairs_removed), (1, 1));
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct ChangeReader {
+    known: Known,
+}
+
+/// Changes as they are written, one after another.
+type Source = Box<dyn Iterator<Item = Result<(Place, Written), Error>> + Send>;
+
+/// The changes of a file, in its order. After an error there are no more.
+pub struct Changes<'a> {
+    source: Source,
+    known: &'a mut Known,
+    failed: bool,
+}
+
+impl ChangeReader {
+    /// Reads changes to a graph of this schema.
+    pub fn new(schema: &Schema) -> Self {
+        Self { known: Known::new(schema) }
+    }
+
+    /// The changes in a file: JSON Lines (`.jsonl`, `.ndjson`, `.json`) or CSV (`.csv`), each also with `.gz` or `.zst`, or
+    /// Parquet (`.parquet`).
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) if it cannot be read, or its columns are not those of changes. Each change may be one
+    /// too: then it names file, line and item.
+    pub fn read(&mut self, path: &Path) -> Result<Changes<'_>, Error> {
+        let file = PlainFile::at(path)?;
+        let source: Source = match file.extension() {
+            "jsonl" | "ndjson" | "json" => json::lines(path.display().to_string().into(), file.text()?),
+            "csv" => columns::csv(&file)?,
+            "parquet" => columns::parquet(&file)?,
+            other => {
+                let why =
+                    format!("{}: .{other} is no kind of changes; there are .jsonl, .csv and .parquet", path.display());
+                return Err(Error::new(ErrorKind::Invalid, why));
+            }
+        };
+        Ok(Changes { source, known: &mut self.known, failed: false })
+    }
+
+    /// Changes in JSON Lines from anywhere; `name` stands for the file in messages.
+    pub fn lines(&mut self, name: &str, lines: impl BufRead + Send + 'static) -> Changes<'_> {
+        Changes { source: json::lines(name.into(), lines), known: &mut self.known, failed: false }
+    }
+}
+
+impl Iterator for Changes<'_> {
+    type Item = Result<ReadChange, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let read = self.source.next()?.and_then(|(place, written)| {
+            let operation = self.known.operation(written).map_err(|why| place.invalid(why))?;
+            Ok(ReadChange { operation, place })
+        });
+        self.failed = read.is_err();
+        Some(read)
+    }
+}

@@ -12,6 +12,7 @@
 mod adjacency;
 pub mod change;
 pub mod compaction;
+pub mod diff;
 mod error;
 mod frontier;
 pub mod history;

@@ -67,6 +67,10 @@ impl Graph {
         Ok(moved)
     }
 
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
     pub(crate) fn committer(&self) -> &Arc<Committer> {
         &self.committer
     }

@@ -32,6 +32,7 @@ pub mod blocking;
 pub mod caching;
 pub mod changes;
 mod commit;
+mod diff;
 mod error;
 mod graph;
 mod info;
@@ -39,12 +40,14 @@ mod load;
 mod query;
 
 pub use commit::Commit;
+pub use diff::Diff;
 pub use error::{Error, ErrorKind};
 pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Degree, Frontier, Neighbour, OpenSettings, Predicate,
     change::{Batch, Committed, EdgeKey, End, Operation, Value},
     compaction::{Compacted, CompactionSettings},
+    diff::Difference,
     path::PathQuery,
     traversal::{DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy},
     vacuum::{VacuumSettings, Vacuumed},

@@ -8,13 +8,13 @@ use hoplake::{
 };
 use hoplake_testkit::generate::SplitMix64;
 
-type Properties = BTreeMap<String, Value>;
+pub(super) type Properties = BTreeMap<String, Value>;
 
 /// What a graph should say.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Model {
-    pub(crate) vertices: BTreeMap<End, Properties>,
-    pub(crate) edges: BTreeMap<(String, End, End), Properties>,
+pub(super) struct Model {
+    pub(super) vertices: BTreeMap<End, Properties>,
+    pub(super) edges: BTreeMap<(String, End, End), Properties>,
 }
 
 impl Model {
@@ -82,7 +82,7 @@ fn properties(random: &mut SplitMix64) -> Properties {
 }
 
 /// A batch that is allowed on a model, and the model after it.
-pub(crate) fn batch(random: &mut SplitMix64, model: &Model) -> (Batch, Model) {
+pub(super) fn batch(random: &mut SplitMix64, model: &Model) -> (Batch, Model) {
     let (mut batch, mut after) = (Batch::default(), model.clone());
     let (mut vertices, mut edges, mut gone) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for _ in 0..=random.below(12) {
@@ -213,7 +213,7 @@ pub(crate) async fn read(graph: &Graph) -> Model {
     model
 }
 
-pub(crate) async fn loaded(name: &str) -> Graph {
+pub(super) async fn loaded(name: &str) -> Graph {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("edges.csv");
     std::fs::write(&file, "1,2\n").unwrap();

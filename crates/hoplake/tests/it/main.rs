@@ -4,6 +4,7 @@
 mod commits;
 mod compaction;
 mod damage;
+mod diffs;
 mod edge_keys;
 mod golden;
 mod graphs;

@@ -1,0 +1,187 @@
+//! Edges of a type: pairs of vertices that own parts mention, by the keys of both.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    sync::Arc,
+};
+
+use hoplake_format::{
+    Direction, EdgeTypeId, Key, LabelId, VertexId,
+    adjacency::{Block, Lists},
+    segment::SectionKind,
+};
+
+use super::{
+    Both, Difference, PAGE, Properties, Replaced,
+    cursor::{Cursor, Decode, Merged},
+    same, triples,
+    vertices::{key_cursors, ordinals, properties_at},
+};
+use crate::{
+    EngineError, Frontier, Neighbour,
+    change::End,
+    traversal::{Hop, HopDirection},
+};
+
+/// An edge type to compare: the edge's label, and those of its ends.
+#[derive(Debug)]
+pub(super) struct EdgeWork {
+    names: [String; 3],
+    candidates: Candidates,
+}
+
+/// Where its candidates come from.
+#[derive(Debug)]
+enum Candidates {
+    /// All sources, by their keys.
+    Keys(Merged<Key>),
+    /// Pairs of ordinals; before them, as many as this of the sources that went and came back were compared.
+    Pairs(Merged<(u64, u64)>, usize),
+}
+
+type Pairs = BTreeSet<(u64, u64)>;
+
+impl EdgeWork {
+    pub(super) fn new(names: [String; 3], both: &Both) -> Self {
+        let candidates = if both.same_ids {
+            Candidates::Pairs(Merged::new(pair_cursors(&names, both)), 0)
+        } else {
+            Candidates::Keys(Merged::new(key_cursors(&names[1], both)))
+        };
+        Self { names, candidates }
+    }
+
+    /// The differences among some more candidates; `None` if there are none left.
+    pub(super) async fn page(
+        &mut self,
+        both: &mut Both,
+        replaced: &Replaced,
+    ) -> Result<Option<Vec<Difference>>, EngineError> {
+        let replaced = replaced.get(&self.names[1]).map_or(&[][..], Vec::as_slice);
+        let (sources, pairs) = match &mut self.candidates {
+            Candidates::Keys(keys) if keys.is_empty() => return Ok(None),
+            Candidates::Keys(keys) => {
+                let (keys, wave) = keys.page(PAGE, |_, _| false, both.wave, &both.context).await?;
+                both.wave = wave;
+                let before = ordinals(&self.names[1], &keys, 0, both).await?.into_iter().flatten().collect();
+                let after = ordinals(&self.names[1], &keys, 1, both).await?.into_iter().flatten().collect();
+                ([before, after], None)
+            }
+            Candidates::Pairs(_, done) if *done < replaced.len() => {
+                let page = &replaced[*done..replaced.len().min(*done + PAGE)];
+                *done += page.len();
+                ([0, 1].map(|side| page.iter().map(|ordinals| ordinals[side]).collect()), None)
+            }
+            Candidates::Pairs(pairs, _) if pairs.is_empty() => return Ok(None),
+            Candidates::Pairs(pairs, _) => {
+                let (pairs, wave) = pairs.page(PAGE, |a, b| a.0 == b.0, both.wave, &both.context).await?;
+                both.wave = wave;
+                let sources = [0, 1].map(|side| {
+                    let compared: HashSet<u64> = replaced.iter().map(|ordinals| ordinals[side]).collect();
+                    let sources = pairs.iter().map(|(source, _)| *source);
+                    sources.filter(|source| !compared.contains(source)).collect::<Vec<_>>()
+                });
+                (sources, Some(pairs.into_iter().collect::<Pairs>()))
+            }
+        };
+        let mut groups: BTreeMap<(Key, Key), [Vec<Properties>; 2]> = BTreeMap::new();
+        for (side, sources) in sources.into_iter().enumerate() {
+            for (ends, properties) in self.edges(sources, pairs.as_ref(), side, both).await? {
+                groups.entry(ends).or_default()[side].push(properties);
+            }
+        }
+        let mut differences = Vec::new();
+        groups.into_iter().for_each(|(ends, groups)| self.compare(ends, groups, &mut differences));
+        Ok(Some(differences))
+    }
+
+    fn id(&self, side: usize, both: &Both) -> Option<EdgeTypeId> {
+        id_of(&self.names, side, both)
+    }
+
+    /// Edges from these sources in one version, between these pairs only if there are any, by the keys of their ends.
+    async fn edges(
+        &self,
+        sources: Vec<u64>,
+        pairs: Option<&Pairs>,
+        side: usize,
+        both: &mut Both,
+    ) -> Result<Vec<((Key, Key), Properties)>, EngineError> {
+        let snapshot = both.snapshots[side].clone();
+        let Some(id) = self.id(side, both) else { return Ok(Vec::new()) };
+        let Some(described) = snapshot.schema().edge_type(id) else { return Ok(Vec::new()) };
+        let near: LabelId = described.source;
+        let frontier: Frontier = sources.into_iter().filter_map(|source| VertexId::new(near, source)).collect();
+        let hop = Hop::along(HopDirection::Out, &*self.names[0]);
+        let (edges, wave) = snapshot.neighbours(&frontier, &hop, both.wave, &both.context).await?;
+        let wanted = |edge: &Neighbour| {
+            let pair = (edge.from.ordinal(), edge.to.ordinal());
+            edge.edge_type == id && pairs.is_none_or(|pairs| pairs.contains(&pair))
+        };
+        let edges: Vec<Neighbour> = edges.into_iter().filter(wanted).collect();
+        let ends: BTreeSet<VertexId> = edges.iter().flat_map(|edge| [edge.from, edge.to]).collect();
+        let ends: Vec<VertexId> = ends.into_iter().collect();
+        let names: Vec<_> = described.properties.iter().map(|property| property.name.clone()).collect();
+        let keys = snapshot.keys(&ends, wave, &both.context);
+        let rows = snapshot.edge_properties(&edges, &names, wave, &both.context);
+        let ((keys, came), (rows, wave)) = futures::future::try_join(keys, rows).await?;
+        both.wave = wave.max(came);
+        let keys: BTreeMap<VertexId, Key> = ends.into_iter().zip(keys).collect();
+        let mut properties = vec![Properties::new(); edges.len()];
+        for (positions, batch) in rows {
+            positions.iter().enumerate().for_each(|(row, at)| properties[*at] = properties_at(&batch, row));
+        }
+        let keyed = |edge: &Neighbour| Some((keys.get(&edge.from)?.clone(), keys.get(&edge.to)?.clone()));
+        Ok(edges.iter().zip(properties).filter_map(|(edge, properties)| Some((keyed(edge)?, properties))).collect())
+    }
+
+    /// All edges between two vertices: those that both versions have are left out, and one that is left of each is one that
+    /// was changed.
+    fn compare(&self, (from, to): (Key, Key), groups: [Vec<Properties>; 2], into: &mut Vec<Difference>) {
+        let [mut before, mut after] = groups;
+        before.retain(|edge| match after.iter().position(|other| same(edge, other)) {
+            Some(at) => {
+                after.remove(at);
+                false
+            }
+            None => true,
+        });
+        let [label, source, target] = self.names.clone();
+        let (source, target) = (End { label: source, key: from }, End { label: target, key: to });
+        let difference = |before, after| Difference::Edge {
+            label: label.clone(),
+            source: source.clone(),
+            target: target.clone(),
+            before,
+            after,
+        };
+        if before.len() == 1 && after.len() == 1 {
+            return into.push(difference(before.pop(), after.pop()));
+        }
+        into.extend(before.into_iter().map(|edge| difference(Some(edge), None)));
+        into.extend(after.into_iter().map(|edge| difference(None, Some(edge))));
+    }
+}
+
+fn id_of(names: &[String; 3], side: usize, both: &Both) -> Option<EdgeTypeId> {
+    let at = triples(both.schemas()[side]).iter().position(|it| it == names)?;
+    both.schemas()[side].edge_types().nth(at).map(|(id, _)| id)
+}
+
+/// Cursors over the pairs that own parts of either version mention.
+fn pair_cursors(names: &[String; 3], both: &Both) -> Vec<Cursor<(u64, u64)>> {
+    let decode: Decode<(u64, u64)> = Arc::new(|block: &[u8]| {
+        let mut lists = Lists::default();
+        Block::parse(block)?.decode_all(&mut lists)?;
+        let pairs = lists.iter().flat_map(|(source, _, targets)| targets.iter().map(move |target| (source, *target)));
+        Ok(pairs.collect())
+    });
+    let mut cursors = Vec::new();
+    for (side, snapshot) in both.snapshots.iter().enumerate() {
+        let Some(id) = id_of(names, side, both) else { continue };
+        let kinds = [SectionKind::Adjacency(id, Direction::Out), SectionKind::Removed(id, Direction::Out)];
+        let places = kinds.into_iter().flat_map(|kind| both.own(side, kind));
+        cursors.extend(places.map(|place| Cursor::new(snapshot, place, &decode)));
+    }
+    cursors
+}

@@ -1,0 +1,215 @@
+//! Vertices of a label: keys that own parts mention, then rows that they changed of vertices whose keys they do not
+//! mention.
+
+use std::sync::Arc;
+
+use hoplake_format::{
+    Key, KeyType, LabelId, VertexId,
+    constants::KEY_COLUMN,
+    keys::{decode_key_block, find_in_key_block},
+    segment::SectionKind,
+};
+
+use super::{
+    Both, Difference, PAGE, Properties, Replaced,
+    cursor::{Cursor, Decode, Merged},
+    same,
+};
+use crate::{
+    EngineError,
+    change::{End, Value},
+    snapshot::SectionPlace,
+};
+
+/// A label to compare.
+#[derive(Debug)]
+pub(super) struct VertexWork {
+    label: String,
+    keys: Merged<Key>,
+    /// Ordinals whose rows were changed, and the version whose part says so.
+    rows: Merged<(u64, usize)>,
+}
+
+impl VertexWork {
+    pub(super) fn new(label: String, both: &Both) -> Self {
+        let keys = key_cursors(&label, both);
+        let mut rows = Vec::new();
+        // If they share nothing, own parts mention all keys.
+        for side in (0..2).filter(|_| both.same_ids) {
+            let Some(id) = both.schemas()[side].label_id(&label) else { continue };
+            let decode: Decode<(u64, usize)> = Arc::new(move |block: &[u8]| {
+                let ordinal = |(key, _)| if let Key::Int64(ordinal) = key { ordinal as u64 } else { 0 };
+                let entries = decode_key_block(block, KeyType::Int64)?;
+                Ok(entries.into_iter().map(|entry| (ordinal(entry), side)).collect())
+            });
+            let places = both.own(side, SectionKind::Rows(id));
+            rows.extend(places.into_iter().map(|place| Cursor::new(&both.snapshots[side], place, &decode)));
+        }
+        Self { label, keys: Merged::new(keys), rows: Merged::new(rows) }
+    }
+
+    /// The differences among some more candidates; `None` if there are none left.
+    pub(super) async fn page(
+        &mut self,
+        both: &mut Both,
+        replaced: &mut Replaced,
+    ) -> Result<Option<Vec<Difference>>, EngineError> {
+        if !self.keys.is_empty() {
+            let (keys, wave) = self.keys.page(PAGE, |_, _| false, both.wave, &both.context).await?;
+            both.wave = wave;
+            return self.compare(keys, both, replaced).await.map(Some);
+        }
+        if !self.rows.is_empty() {
+            let (rows, wave) = self.rows.page(PAGE, |a, b| a.0 == b.0, both.wave, &both.context).await?;
+            both.wave = wave;
+            let keys = self.keys_of(rows, both).await?;
+            return self.compare(keys, both, replaced).await.map(Some);
+        }
+        Ok(None)
+    }
+
+    /// The keys of changed rows, but for those that own parts mention: they were compared before.
+    async fn keys_of(&self, mut rows: Vec<(u64, usize)>, both: &mut Both) -> Result<Vec<Key>, EngineError> {
+        rows.dedup_by_key(|(ordinal, _)| *ordinal);
+        let mut keys = Vec::new();
+        for side in 0..2 {
+            let Some(id) = both.schemas()[side].label_id(&self.label) else { continue };
+            let ordinals = rows.iter().filter(|(_, of)| *of == side);
+            let vertices: Vec<_> = ordinals.filter_map(|(ordinal, _)| VertexId::new(id, *ordinal)).collect();
+            let (found, wave) = both.snapshots[side].keys(&vertices, both.wave, &both.context).await?;
+            both.wave = wave;
+            keys.extend(found);
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        for side in 0..2 {
+            keys = self.not_mentioned(keys, side, both).await?;
+        }
+        Ok(keys)
+    }
+
+    async fn not_mentioned(&self, keys: Vec<Key>, side: usize, both: &mut Both) -> Result<Vec<Key>, EngineError> {
+        let snapshot = both.snapshots[side].clone();
+        let Some(id) = snapshot.schema().label_id(&self.label) else { return Ok(keys) };
+        let places = own_keys(both, side, id);
+        let mut wave = snapshot.make_resident(places.iter().copied(), both.wave, &both.context).await?;
+        let mut asked = Vec::new();
+        for place in places {
+            let section = snapshot.section(place)?;
+            let blocks = keys.iter().enumerate();
+            asked.extend(blocks.filter_map(|(at, key)| Some((at, section, section.block_that_may_hold(key)?))));
+        }
+        let requests: Vec<_> = asked.iter().map(|(_, section, block)| section.request(*block)).collect();
+        let (blocks, came) = snapshot.reader().read(wave, &requests, &both.context).await?;
+        wave = wave.max(came);
+        let mut mentioned = vec![false; keys.len()];
+        for ((at, section, _), block) in asked.iter().zip(blocks) {
+            let failed = EngineError::format(snapshot.reader().store().place(&section.object.name));
+            mentioned[*at] |= find_in_key_block(&block, &keys[*at]).map_err(failed)?.is_some();
+        }
+        both.wave = wave;
+        Ok(keys.into_iter().zip(mentioned).filter(|(_, mentioned)| !mentioned).map(|(key, _)| key).collect())
+    }
+
+    /// Compares the vertices of these keys.
+    async fn compare(
+        &self,
+        keys: Vec<Key>,
+        both: &mut Both,
+        replaced: &mut Replaced,
+    ) -> Result<Vec<Difference>, EngineError> {
+        let before = self.vertices(&keys, 0, both).await?;
+        let after = self.vertices(&keys, 1, both).await?;
+        let mut differences = Vec::new();
+        for ((key, before), after) in keys.into_iter().zip(before).zip(after) {
+            if let (Some((old, _)), Some((new, _)), true) = (&before, &after, both.same_ids)
+                && old != new
+            {
+                replaced.entry(self.label.clone()).or_default().push([*old, *new]);
+            }
+            let (before, after) = (before.map(|it| it.1), after.map(|it| it.1));
+            let differ = match (&before, &after) {
+                (Some(before), Some(after)) => !same(before, after),
+                (before, after) => before.is_some() || after.is_some(),
+            };
+            if differ {
+                let vertex = End { label: self.label.clone(), key };
+                differences.push(Difference::Vertex { vertex, before, after });
+            }
+        }
+        Ok(differences)
+    }
+
+    /// The ordinals and properties of the vertices with these keys in one version.
+    async fn vertices(
+        &self,
+        keys: &[Key],
+        side: usize,
+        both: &mut Both,
+    ) -> Result<Vec<Option<(u64, Properties)>>, EngineError> {
+        let ordinals = ordinals(&self.label, keys, side, both).await?;
+        let snapshot = both.snapshots[side].clone();
+        let Some(id) = snapshot.schema().label_id(&self.label) else { return Ok(vec![None; keys.len()]) };
+        let label = snapshot.schema().label(id).into_iter();
+        let names: Vec<_> = label.flat_map(|label| &label.properties).map(|property| property.name.clone()).collect();
+        let there: Vec<u64> = ordinals.iter().flatten().copied().collect();
+        let (batch, wave) = snapshot.vertex_rows(id, &there, &names, both.wave, &both.context).await?;
+        both.wave = wave;
+        let mut rows = (0..there.len()).map(|row| properties_at(&batch, row));
+        Ok(ordinals.into_iter().map(|ordinal| Some((ordinal?, rows.next()?))).collect())
+    }
+}
+
+/// What a row of a batch says.
+pub(super) fn properties_at(batch: &arrow_array::RecordBatch, row: usize) -> Properties {
+    let schema = batch.schema();
+    let columns = schema.fields().iter().zip(batch.columns()).filter(|(field, _)| field.name() != KEY_COLUMN);
+    let values = columns.map(|(field, column)| (field.name().clone(), Value::at(column, row)));
+    values.filter(|(_, value)| *value != Value::Null).collect()
+}
+
+/// The ordinals of keys in one version.
+pub(super) async fn ordinals(
+    label: &str,
+    keys: &[Key],
+    side: usize,
+    both: &mut Both,
+) -> Result<Vec<Option<u64>>, EngineError> {
+    let snapshot = both.snapshots[side].clone();
+    let id = snapshot.schema().label_id(label);
+    let Some((id, described)) = id.and_then(|id| Some((id, snapshot.schema().label(id)?))) else {
+        return Ok(vec![None; keys.len()]);
+    };
+    // After a load, keys may be of another type.
+    let fits = |key: &&Key| key.key_type() == described.key_type;
+    let asked: Vec<_> = keys.iter().filter(fits).map(|key| (id, key.clone())).collect();
+    let (found, wave) = snapshot.look_up(&asked, both.wave, &both.context).await?;
+    both.wave = wave;
+    let mut found = found.into_iter();
+    Ok(keys.iter().map(|key| found.by_ref().take(usize::from(fits(&key))).next()?.map(VertexId::ordinal)).collect())
+}
+
+/// The own sections that mention keys of a label.
+fn own_keys(both: &Both, side: usize, label: LabelId) -> Vec<SectionPlace> {
+    let mut places = both.own(side, SectionKind::Keys(label));
+    places.extend(both.own(side, SectionKind::Gone(label)));
+    places
+}
+
+/// Cursors over the keys of a label that own parts of either version mention.
+pub(super) fn key_cursors(label: &str, both: &Both) -> Vec<Cursor<Key>> {
+    let mut cursors = Vec::new();
+    for (side, snapshot) in both.snapshots.iter().enumerate() {
+        let schema = snapshot.schema();
+        let Some((id, described)) = schema.label_id(label).and_then(|id| Some((id, schema.label(id)?))) else {
+            continue;
+        };
+        let key_type = described.key_type;
+        let decode: Decode<Key> = Arc::new(move |block: &[u8]| {
+            Ok(decode_key_block(block, key_type)?.into_iter().map(|(key, _)| key).collect())
+        });
+        let places = own_keys(both, side, id);
+        cursors.extend(places.into_iter().map(|place| Cursor::new(snapshot, place, &decode)));
+    }
+    cursors
+}

@@ -1,0 +1,145 @@
+//! The difference between any two versions of a random history leads from what the one says to what the other says.
+
+use hoplake::{Difference, EdgeKey, End, Graph, LoadOptions, OpenSettings, Operation, Store, Value, load};
+use hoplake_testkit::generate::SplitMix64;
+
+use crate::commits::{Model, Properties, batch, loaded};
+
+async fn open(name: &str, version: u64) -> Graph {
+    let settings = OpenSettings { version: Some(version), ..OpenSettings::default() };
+    Graph::open_with(Store::open(name).unwrap(), &settings).await.unwrap()
+}
+
+async fn differences(before: &Graph, after: &Graph, labels: &[&str]) -> Vec<Difference> {
+    let labels: Vec<_> = labels.iter().map(|label| (*label).to_owned()).collect();
+    let mut diff = before.diff(after, &labels).unwrap();
+    let mut all = Vec::new();
+    while let Some(page) = diff.next_page().await.unwrap() {
+        all.extend(page);
+    }
+    all
+}
+
+/// Applies a difference to what the first version says; that has to be there as it says.
+fn apply(model: &mut Model, difference: Difference) {
+    // Integers may have become floating-point numbers: the models say what was written.
+    match difference {
+        Difference::Vertex { vertex, before, after } => {
+            assert_ne!(before, after);
+            assert_eq!(model.vertices.remove(&vertex), before, "{vertex}");
+            model.vertices.extend(after.map(|properties| (vertex, properties)));
+        }
+        Difference::Edge { label, source, target, before, after } => {
+            assert_ne!(before, after);
+            let edge = (label, source, target);
+            assert_eq!(model.edges.remove(&edge), before, "{edge:?}");
+            model.edges.extend(after.map(|properties| (edge, properties)));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_difference_of_any_two_versions_leads_from_one_to_the_other() {
+    for seed in 0..5 {
+        let name = format!("memory://diffs/{seed}");
+        let graph = loaded(&name).await;
+        let (mut random, mut model) = (SplitMix64::new(100 + seed), Model::default());
+        let mut versions = vec![(graph.version(), model.clone())];
+        for step in 0..10 {
+            if step == 6 && seed % 2 == 0 {
+                // Loaded anew, so that nothing is shared with the versions before.
+                let folder = tempfile::tempdir().unwrap();
+                let file = folder.path().join("edges.csv");
+                std::fs::write(&file, "1,2\n").unwrap();
+                let options = LoadOptions { replace: true, ..LoadOptions::from_paths([file]) };
+                let report = load(&name, options).await.unwrap();
+                model = Model::default();
+                versions.push((report.version, model.clone()));
+                continue;
+            }
+            let (batch, after) = batch(&mut random, &model);
+            let graph = Graph::open(&name).await.unwrap();
+            versions.push((graph.apply(batch).await.unwrap().version, after.clone()));
+            model = after;
+        }
+        let mut graphs = Vec::new();
+        for (version, model) in versions {
+            graphs.push((open(&name, version).await, model));
+        }
+        for (before, model) in &graphs {
+            for (after, expected) in &graphs {
+                let mut found = model.clone();
+                for difference in differences(before, after, &[]).await {
+                    apply(&mut found, difference);
+                }
+                let (a, b) = (before.version(), after.version());
+                assert_eq!(&found, expected, "seed {seed}, from version {a} to version {b}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parallel_edges_and_vertices_that_came_back_are_told_apart() {
+    let name = "memory://diffs/parallel";
+    let graph = loaded(name).await;
+    let edge = |id: i64, note: &str| Operation::UpsertEdge {
+        label: "pays".into(),
+        source: End::new("vertex", 1),
+        target: End::new("vertex", 2),
+        key: Some(EdgeKey { property: "id".into(), value: Value::Int64(id) }),
+        properties: [("note".to_owned(), Value::from(note))].into(),
+        whole: false,
+    };
+    let mut commit = graph.begin();
+    commit.push(edge(1, "a")).push(edge(2, "b")).upsert_vertex("Person", 7, [("name", "Ann")]);
+    commit.upsert_edge("likes", ("Person", 7), ("vertex", 1), [("since", 1)]);
+    let first = commit.commit().await.unwrap().version;
+    let mut commit = open(name, first).await.begin();
+    commit.push(edge(2, "c")).push(edge(3, "d")).delete_vertex("Person", 7).commit().await.unwrap();
+    let mut commit = Graph::open(name).await.unwrap().begin();
+    commit.upsert_vertex("Person", 7, [("name", "Ann")]);
+    commit.upsert_edge("likes", ("Person", 7), ("vertex", 1), [("since", 1)]);
+    let last = commit.commit().await.unwrap().version;
+
+    let (before, after) = (open(name, first).await, open(name, last).await);
+    let paid = |id: i64, note: &str| {
+        Some(Properties::from([("id".into(), Value::Int64(id)), ("note".into(), Value::from(note))]))
+    };
+    let pays = |before, after| Difference::Edge {
+        label: "pays".into(),
+        source: End::new("vertex", 1),
+        target: End::new("vertex", 2),
+        before,
+        after,
+    };
+    // Person 7 is another vertex with another ordinal, and says the same.
+    let expected = [pays(paid(2, "b"), None), pays(None, paid(2, "c")), pays(None, paid(3, "d"))];
+    assert_eq!(differences(&before, &after, &[]).await, expected);
+    assert_eq!(differences(&before, &after, &["pays"]).await, expected);
+    assert_eq!(differences(&before, &after, &["likes", "Person"]).await, []);
+    assert!(before.diff(&after, &["loves".to_owned()]).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_commit_to_a_large_graph_costs_little() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("edges.csv");
+    let lines: String = (0..200_000u64).map(|from| format!("{from},{}\n", from * 7919 % 200_000)).collect();
+    std::fs::write(&file, lines).unwrap();
+    let name = "memory://diffs/large";
+    hoplake::load(name, LoadOptions::from_paths([file])).await.unwrap();
+    let before = Graph::open(name).await.unwrap();
+    let mut commit = before.begin();
+    commit.upsert_vertex("vertex", 17, [("name", "x")]).delete_edge("edge", ("vertex", 3), ("vertex", 3 * 7919));
+    commit.commit().await.unwrap();
+    let after = Graph::open(name).await.unwrap();
+    let mut diff = before.diff(&after, &[]).unwrap();
+    let mut found = 0;
+    while let Some(page) = diff.next_page().await.unwrap() {
+        found += page.len();
+    }
+    assert_eq!(found, 2);
+    let (cost, size) = (diff.cost(), after.info().await.unwrap().total_bytes);
+    assert!(cost.store_bytes * 4 < size, "{} of {size} bytes were read", cost.store_bytes);
+}

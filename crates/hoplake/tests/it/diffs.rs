@@ -143,3 +143,37 @@ async fn a_small_commit_to_a_large_graph_costs_little() {
     let (cost, size) = (diff.cost(), after.info().await.unwrap().total_bytes);
     assert!(cost.store_bytes * 4 < size, "{} of {size} bytes were read", cost.store_bytes);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vertex_that_came_back_is_the_same_however_much_changed_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("edges.csv");
+    let lines: String = (0..10_000u64).map(|from| format!("{from},{}\n", (from + 1) % 10_000)).collect();
+    std::fs::write(&file, lines).unwrap();
+    let name = "memory://diffs/ring";
+    hoplake::load(name, LoadOptions::from_paths([file])).await.unwrap();
+    let before = Graph::open(name).await.unwrap();
+    let mut commit = before.begin();
+    commit.delete_vertex("vertex", 17);
+    for from in 1_000..6_000 {
+        commit.upsert_edge("edge", ("vertex", from), ("vertex", from + 1), [("weight", from)]);
+    }
+    commit.commit().await.unwrap();
+    let mut graph = before.clone();
+    graph.refresh().await.unwrap();
+    let mut commit = graph.begin();
+    commit.upsert_vertex("vertex", 17, [("name", Value::Null)]);
+    commit.upsert_edge("edge", ("vertex", 17), ("vertex", 18), [("weight", Value::Null)]);
+    commit.upsert_edge("edge", ("vertex", 16), ("vertex", 17), [("weight", Value::Null)]);
+    commit.commit().await.unwrap();
+    let after = Graph::open(name).await.unwrap();
+    let changed: Vec<_> = differences(&before, &after, &[]).await;
+    // Its new ordinal is the last, pages away from its old one.
+    let weight = |weight: i64| Some(Properties::from([("weight".to_owned(), Value::Int64(weight))]));
+    for (from, difference) in (1_000..).zip(&changed) {
+        let Difference::Edge { source, before, after, .. } = difference else { panic!("{difference:?}") };
+        assert_eq!((source, before, after), (&End::new("vertex", from), &Some(Properties::new()), &weight(from)));
+    }
+    assert_eq!(changed.len(), 5_000);
+    assert_eq!(differences(&after, &before, &["edge"]).await.len(), 5_000);
+}

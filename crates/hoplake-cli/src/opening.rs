@@ -18,6 +18,9 @@ pub struct GraphArgs {
     /// Open this version instead of the newest
     #[arg(long, value_name = "N")]
     pub version: Option<u64>,
+    /// Open the version that was the newest at this time, as in 2026-11-01 or 2026-11-01T09:30:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "version", value_parser = hoplake::parse_time)]
+    pub as_of: Option<u64>,
     #[command(flatten)]
     reading: ReadingArgs,
 }
@@ -28,7 +31,7 @@ const DISK_CACHE: ByteSize = ByteSize::gib(8);
 /// How it is read.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Reading")]
-struct ReadingArgs {
+pub struct ReadingArgs {
     /// Memory for blocks of the graph
     #[arg(long, value_name = "SIZE", default_value_t = CACHE)]
     cache: ByteSize,
@@ -50,7 +53,8 @@ impl Default for ReadingArgs {
 }
 
 impl ReadingArgs {
-    fn pool(&self) -> anyhow::Result<Arc<ReadPool>> {
+    /// The caches to read through.
+    pub fn pool(&self) -> anyhow::Result<Arc<ReadPool>> {
         let disk_settings =
             |folder: &PathBuf| DiskSettings { folder: folder.clone(), bytes_max: self.disk_cache_size.as_u64() };
         let settings = ReadSettings {
@@ -74,19 +78,20 @@ pub struct Opened {
 impl GraphArgs {
     /// The newest version at a URL, read as by default.
     pub fn at(url: String) -> Self {
-        Self { url, version: None, reading: ReadingArgs::default() }
+        Self { url, version: None, as_of: None, reading: ReadingArgs::default() }
     }
 
     /// Opens the graph.
     pub async fn open(&self) -> anyhow::Result<Opened> {
         let begun = Instant::now();
-        let settings = OpenSettings { version: self.version, ..OpenSettings::default() };
         let store = self.store()?;
+        let version = match self.as_of {
+            Some(unix_ms) => Some(Graph::version_as_of(&store, unix_ms).await.map_err(|error| self.explain(error))?),
+            None => self.version,
+        };
+        let settings = OpenSettings { version, ..OpenSettings::default() };
         let reader = Reader::new(store, self.reading.pool()?);
-        let graph = Graph::open_through(reader, &settings).await.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => anyhow::Error::from(Failure::of(&error, self.how_to_get_one())),
-            _ => error.into(),
-        })?;
+        let graph = Graph::open_through(reader, &settings).await.map_err(|error| self.explain(error))?;
         let cost = StepCost { cost: graph.open_cost(), time_us: begun.elapsed().as_micros() as u64 };
         Ok(Opened { graph, cost })
     }
@@ -96,10 +101,18 @@ impl GraphArgs {
         open_store(&self.url)
     }
 
+    fn explain(&self, error: hoplake::Error) -> anyhow::Error {
+        match error.kind() {
+            ErrorKind::NotFound => Failure::of(&error, self.how_to_get_one()).into(),
+            _ => error.into(),
+        }
+    }
+
     fn how_to_get_one(&self) -> String {
-        match self.version {
-            Some(_) => format!("hoplake info {} lists the versions there are", self.url),
-            None => format!("check the address, or make one with hoplake load {} --from PATH", self.url),
+        match (self.version, self.as_of) {
+            (Some(_), _) => format!("hoplake info {} lists the versions there are", self.url),
+            (_, Some(_)) => format!("hoplake log {} tells the times of its versions", self.url),
+            _ => format!("check the address, or make one with hoplake load {} --from PATH", self.url),
         }
     }
 }

@@ -17,6 +17,7 @@ mod error;
 mod frontier;
 pub mod history;
 pub mod intent;
+pub mod log;
 mod lookup;
 pub mod path;
 mod predicate;

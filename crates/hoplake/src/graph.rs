@@ -173,6 +173,6 @@ impl Graph {
 }
 
 /// A reader of what is not worth caching.
-fn reader(store: &Store) -> Result<Reader, Error> {
+pub(crate) fn reader(store: &Store) -> Result<Reader, Error> {
     Ok(Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?))
 }

@@ -37,6 +37,7 @@ mod error;
 mod graph;
 mod info;
 mod load;
+mod log;
 mod query;
 
 pub use commit::Commit;
@@ -48,6 +49,7 @@ pub use hoplake_engine::{
     change::{Batch, Committed, EdgeKey, End, Operation, Value},
     compaction::{Compacted, CompactionSettings},
     diff::Difference,
+    log::LogEntry,
     path::PathQuery,
     traversal::{DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy},
     vacuum::{VacuumSettings, Vacuumed},
@@ -64,4 +66,5 @@ pub use hoplake_storage::{
 };
 pub use info::{GraphInfo, SectionSize};
 pub use load::{BadRowPolicy, LoadOptions, LoadPhase, LoadProgress, LoadReport, VertexOrder, load, load_with};
+pub use log::{Log, parse_time};
 pub use query::{EdgeRows, Query, Rows, StartKey, StepCost, TraversalAnswer, TraversalRequest};

@@ -3,11 +3,13 @@
 pub mod apply;
 pub mod cache_sim;
 pub mod cost;
+pub mod diff;
 pub mod get;
 pub mod info;
 pub mod khop;
 mod limits;
 pub mod load;
+pub mod log;
 pub mod neighbors;
 pub mod path;
 mod paths;

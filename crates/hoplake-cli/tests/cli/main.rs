@@ -11,3 +11,4 @@ mod load;
 mod queries;
 mod quickstart;
 mod serve;
+mod versions;

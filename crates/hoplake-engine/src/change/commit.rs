@@ -109,10 +109,7 @@ impl Committer {
     /// # Errors
     /// As [`Self::commit`], but for what a publication may end with.
     pub async fn check(&self, batch: &Batch, context: &QueryContext) -> Result<ChangeCounts, EngineError> {
-        let mut newest = self.newest().await;
-        while let Some(next) = newest.next_version(context).await? {
-            newest = Arc::new(next);
-        }
+        let newest = self.newest().await.newest(context).await?;
         let resolved = resolve_on(batch, &newest, context).await?;
         Ok(Assembled::of(newest.manifest(), &[resolved])?.counts)
     }

@@ -334,6 +334,14 @@ impl Manifest {
         wire::ManifestMessage::decode(payload).map_err(|error| corrupt(error.to_string()))?.try_into()
     }
 
+    /// Versions before `version` that can be opened, as far as this one knows, from the newest back; itself is one if it is
+    /// before.
+    pub fn versions_before(&self, version: u64) -> impl Iterator<Item = u64> {
+        let own = (self.version < version).then_some(self.version);
+        let older = self.history.iter().rev().flat_map(|range| (range.since..=range.until).rev());
+        own.into_iter().chain(older).filter(move |older| *older < version)
+    }
+
     /// The versions of all its parts, in no order.
     pub fn parts(&self) -> impl Iterator<Item = VersionRange> {
         let sections = self.segments.iter().flat_map(|segment| &segment.sections);

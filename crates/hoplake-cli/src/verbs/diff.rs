@@ -1,0 +1,200 @@
+//! `hoplake diff`: what is different between two versions.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    io::Write as _,
+};
+
+use hoplake::{Difference, End, ErrorKind, Graph, Key, OpenSettings, Reader, Value, changes::value_to_json};
+use serde_json::{Map, Value as Json, json};
+
+use crate::{
+    failure::Failure,
+    opening::{ReadingArgs, open_store},
+    output::{Pipe, numbers},
+};
+
+/// Print what was added, removed and changed between two versions
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Lines begin with + for what only the second version has, - for what only the first has, and ~ for what has other properties.
+The versions may be in either order. After some commits only what they wrote is read; after a load, all of both versions.
+
+Example: which people a month of changes added
+  hoplake diff s3://bucket/social 41 44 --label Person --json | jq 'select(.change == \"added\").key'")]
+pub struct Args {
+    /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
+    pub url: String,
+    /// From this version
+    #[arg(value_name = "A")]
+    from: u64,
+    /// To this version; the newest by default
+    #[arg(value_name = "B")]
+    to: Option<u64>,
+    /// Only vertices and edges of this label; may be repeated
+    #[arg(long, value_name = "LABEL")]
+    label: Vec<String>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: ReadingArgs,
+}
+
+type Properties = BTreeMap<String, Value>;
+
+/// What was found, by what it is.
+#[derive(Debug, Default)]
+struct Found {
+    added: u64,
+    removed: u64,
+    changed: u64,
+}
+
+/// Runs the verb.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    let reader = Reader::new(open_store(&args.url)?, args.reading.pool()?);
+    let before = open(args, &reader, Some(args.from)).await?;
+    let after = open(args, &reader, args.to).await?;
+    let mut diff = before.diff(&after, &args.label)?;
+    let (mut vertices, mut edges) = (Found::default(), Found::default());
+    let mut out = std::io::BufWriter::new(Pipe::stdout());
+    while let Some(page) = diff.next_page().await? {
+        for difference in &page {
+            match difference {
+                Difference::Vertex { .. } => vertices.count(difference),
+                Difference::Edge { .. } => edges.count(difference),
+            }
+            match args.json {
+                true => writeln!(out, "{}", json_of(difference))?,
+                false => writeln!(out, "{}", text_of(difference))?,
+            }
+        }
+        out.flush()?;
+        if Pipe::is_closed() {
+            return Ok(());
+        }
+    }
+    if !args.json {
+        let cost = diff.cost();
+        let read = numbers::bytes(cost.store_bytes);
+        let requests = numbers::counted(cost.requests, "request", "requests");
+        eprintln!("vertices: {}; edges: {}; {requests}, {read}", vertices.text(), edges.text());
+    }
+    Ok(())
+}
+
+async fn open(args: &Args, reader: &Reader, version: Option<u64>) -> anyhow::Result<Graph> {
+    let settings = OpenSettings { version, ..OpenSettings::default() };
+    Graph::open_through(reader.clone(), &settings).await.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            Failure::of(&error, format!("hoplake log {} lists the versions there are", args.url)).into()
+        }
+        _ => error.into(),
+    })
+}
+
+/// Both versions of its properties.
+fn sides(difference: &Difference) -> (Option<&Properties>, Option<&Properties>) {
+    match difference {
+        Difference::Vertex { before, after, .. } | Difference::Edge { before, after, .. } => {
+            (before.as_ref(), after.as_ref())
+        }
+    }
+}
+
+impl Found {
+    fn count(&mut self, difference: &Difference) {
+        match sides(difference) {
+            (None, _) => self.added += 1,
+            (_, None) => self.removed += 1,
+            _ => self.changed += 1,
+        }
+    }
+
+    fn text(&self) -> String {
+        let Self { added, removed, changed } = self;
+        format!(
+            "{} added, {} removed, {} changed",
+            numbers::count(*added),
+            numbers::count(*removed),
+            numbers::count(*changed)
+        )
+    }
+}
+
+/// `+ Person:7 -knows-> Person:8 since=2020`, `~ Person:1 age=31 → 32`.
+fn text_of(difference: &Difference) -> String {
+    let item = match difference {
+        Difference::Vertex { vertex, .. } => vertex.to_string(),
+        Difference::Edge { label, source, target, .. } => format!("{source} -{label}-> {target}"),
+    };
+    let all = |sign: &str, properties: &Properties| {
+        properties.iter().fold(format!("{sign} {item}"), |mut line, (name, value)| {
+            let _ = write!(line, " {name}={}", shown(value));
+            line
+        })
+    };
+    match sides(difference) {
+        (None, None) => item,
+        (None, Some(after)) => all("+", after),
+        (Some(before), None) => all("-", before),
+        (Some(before), Some(after)) => {
+            let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+            let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
+            changed.fold(format!("~ {item}"), |mut line, name| {
+                let side = |properties: &Properties| properties.get(name).map_or("null".into(), shown);
+                let _ = write!(line, " {name}={} → {}", side(before), side(after));
+                line
+            })
+        }
+    }
+}
+
+/// A value as JSON, dates and moments as their text.
+fn shown(value: &Value) -> String {
+    match value_to_json(value) {
+        Json::Object(members) => {
+            members.values().next().map(|text| text.as_str().unwrap_or_default().to_owned()).unwrap_or_default()
+        }
+        other => other.to_string(),
+    }
+}
+
+fn json_of(difference: &Difference) -> Json {
+    let mut line = Map::new();
+    let change = match sides(difference) {
+        (None, _) => "added",
+        (_, None) => "removed",
+        _ => "changed",
+    };
+    line.insert("change".into(), change.into());
+    match difference {
+        Difference::Vertex { vertex, .. } => {
+            line.insert("label".into(), vertex.label.clone().into());
+            line.insert("key".into(), key_json(&vertex.key));
+        }
+        Difference::Edge { label, source, target, .. } => {
+            let end = |end: &End| json!([end.label, key_json(&end.key)]);
+            line.insert("label".into(), label.clone().into());
+            line.insert("source".into(), end(source));
+            line.insert("target".into(), end(target));
+        }
+    }
+    let (before, after) = sides(difference);
+    for (name, properties) in [("before", before), ("after", after)] {
+        if let Some(properties) = properties {
+            let values = properties.iter().map(|(name, value)| (name.clone(), value_to_json(value)));
+            line.insert(name.into(), Json::Object(values.collect()));
+        }
+    }
+    line.into()
+}
+
+fn key_json(key: &Key) -> Json {
+    match key {
+        Key::Int64(key) => json!(key),
+        Key::String(key) => json!(key),
+    }
+}

@@ -1,0 +1,89 @@
+//! `hoplake log`: the versions of a graph, from the newest back.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use hoplake::{Graph, Intent, LogEntry};
+use serde_json::{Value, json};
+
+use super::apply::{counts_json, counts_text};
+use crate::{
+    opening::open_store,
+    output::{Pipe, print_line},
+};
+
+/// Print the versions of a graph, newest first: what made each, when, and why
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A version can be opened with --version N or --as-of TIME by every command that reads.
+
+Example: what fed the graph, and how far
+  hoplake log s3://bucket/social --limit 1000 --json | jq 'select(.source_positions != {})'")]
+pub struct Args {
+    /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
+    pub url: String,
+    /// Print at most so many versions
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: u64,
+    /// Print one JSON object a line: the versions, and before them writers that are not done
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    let mut log = Graph::log(&open_store(&args.url)?).await?;
+    for intent in log.intents() {
+        print_line(if args.json { intent_json(intent).to_string() } else { intent_text(intent) })?;
+    }
+    for _ in 0..args.limit {
+        let Some(entry) = log.next().await? else { return Ok(()) };
+        print_line(if args.json { entry_json(&entry).to_string() } else { entry_text(&entry) })?;
+        if Pipe::is_closed() {
+            return Ok(());
+        }
+    }
+    if !args.json && log.next().await?.is_some() {
+        eprintln!("there are older versions; --limit shows more");
+    }
+    Ok(())
+}
+
+fn time(unix_ms: u64) -> String {
+    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(unix_ms)).to_string()
+}
+
+/// `42  2026-11-01T00:00:00.000Z  commit  2 vertices added; people of March; crm=17; tag spring`
+fn entry_text(entry: &LogEntry) -> String {
+    let mut parts = Vec::new();
+    if entry.change.kind == hoplake::ChangeKind::Commit {
+        parts.push(counts_text(&entry.change.counts));
+    }
+    if !entry.change.message.is_empty() {
+        parts.push(entry.change.message.clone());
+    }
+    parts.extend(entry.source_positions.iter().map(|(source, position)| format!("{source}={position}")));
+    parts.extend(entry.tags.iter().map(|tag| format!("tag {tag}")));
+    let head = format!("{}  {}  {:<10}", entry.version, time(entry.created_unix_ms), entry.change.kind.name());
+    format!("{head}  {}", parts.join("; ")).trim_end().to_owned()
+}
+
+fn entry_json(entry: &LogEntry) -> Value {
+    json!({
+        "version": entry.version,
+        "time": time(entry.created_unix_ms),
+        "kind": entry.change.kind.name(),
+        "writer": entry.change.writer,
+        "message": entry.change.message,
+        "counts": counts_json(&entry.change.counts),
+        "source_positions": entry.source_positions,
+        "tags": entry.tags,
+    })
+}
+
+fn intent_text(intent: &Intent) -> String {
+    format!("{} of {} is under way since version {}", intent.kind.name(), intent.writer, intent.since)
+}
+
+fn intent_json(intent: &Intent) -> Value {
+    json!({"under_way": intent.kind.name(), "writer": intent.writer, "since": intent.since})
+}

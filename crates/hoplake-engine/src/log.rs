@@ -1,0 +1,143 @@
+//! Versions told from the newest back, and found by the time at which they were made.
+//!
+//! A manifest says which older versions can still be opened, so that nothing has to be listed. Telling a version takes its
+//! manifest, and the one before it for what changed; some are read at a time. Times never decrease from version to version,
+//! so a time is found by bisection, with as many requests as the number of versions has binary digits.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use futures::future::try_join_all;
+use hoplake_format::{Change, Intent, Manifest, Slot};
+use hoplake_storage::{Cost, QueryContext, Reader, Wave};
+
+use crate::{EngineError, versions};
+
+/// Manifests that are read at a time.
+const AHEAD: usize = 16;
+
+/// A version, as a log tells it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogEntry {
+    /// The version.
+    pub version: u64,
+    /// When it was made, in milliseconds since 1970.
+    pub created_unix_ms: u64,
+    /// What made it, who, why, and what it wrote.
+    pub change: Change,
+    /// Up to where sources were read, of those that this version moved.
+    pub source_positions: BTreeMap<String, String>,
+    /// Its names, as the newest version has them.
+    pub tags: Vec<String>,
+}
+
+/// The versions of a graph that can be opened, from the newest back.
+#[derive(Debug)]
+pub struct Log {
+    reader: Reader,
+    newest: Manifest,
+    /// Manifests that were read, newest first.
+    read: VecDeque<Manifest>,
+    /// The newest version that was not read; 0 if there is none.
+    next: u64,
+    wave: Wave,
+    context: QueryContext,
+}
+
+impl Log {
+    /// Begins with the newest version.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] if there is no graph; the store's.
+    pub async fn open(reader: Reader) -> Result<Self, EngineError> {
+        let context = QueryContext::new();
+        let newest = newest(&reader, &context).await?;
+        let read = [newest.clone()].into();
+        let next = newest.version - 1;
+        Ok(Self { reader, newest, read, next, wave: Wave(0), context })
+    }
+
+    /// Writers that take long and are not done.
+    pub fn intents(&self) -> &[Intent] {
+        &self.newest.intents
+    }
+
+    /// The next older version; `None` after the oldest.
+    ///
+    /// # Errors
+    /// The store's; [`EngineError::Storage`] if a manifest is damaged.
+    pub async fn next(&mut self) -> Result<Option<LogEntry>, EngineError> {
+        while self.read.len() < 2 && self.next > 0 {
+            self.read_on().await?;
+        }
+        let Some(manifest) = self.read.pop_front() else { return Ok(None) };
+        let before = self.read.front().map(|before| &before.source_positions);
+        let mut source_positions = manifest.source_positions;
+        source_positions.retain(|name, position| before.and_then(|before| before.get(name)) != Some(position));
+        let tags = self.newest.tags.iter().filter(|(_, version)| **version == manifest.version);
+        Ok(Some(LogEntry {
+            version: manifest.version,
+            created_unix_ms: manifest.created_unix_ms,
+            change: manifest.change,
+            source_positions,
+            tags: tags.map(|(name, _)| name.clone()).collect(),
+        }))
+    }
+
+    /// What it took so far.
+    pub fn cost(&self) -> Cost {
+        self.context.cost()
+    }
+
+    async fn read_on(&mut self) -> Result<(), EngineError> {
+        let older: Vec<u64> = self.newest.versions_before(self.next + 1).take(AHEAD).collect();
+        self.next = older.last().map_or(0, |last| last - 1);
+        let slots = older.iter().map(|version| versions::slot(&self.reader, *version, self.wave, &self.context));
+        for (slot, wave) in try_join_all(slots).await? {
+            self.wave = self.wave.max(wave);
+            // A vacuum may have removed some since.
+            if let Some(Slot::Version(manifest)) = slot {
+                self.read.push_back(*manifest);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The newest version that was made at or before a time, in milliseconds since 1970, of those that can be opened.
+///
+/// # Errors
+/// [`EngineError::NotFound`] if there is no graph, or the oldest version is younger; the store's.
+pub async fn version_as_of(reader: &Reader, unix_ms: u64, context: &QueryContext) -> Result<u64, EngineError> {
+    let newest = newest(reader, context).await?;
+    if newest.created_unix_ms <= unix_ms {
+        return Ok(newest.version);
+    }
+    // Ascending; the newest is too young. All before `low` are old enough, all from `high` on are not.
+    let mut versions: Vec<u64> = newest.versions_before(newest.version).collect();
+    versions.reverse();
+    let (mut low, mut high, mut wave) = (0, versions.len(), Wave(0));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let (slot, came) = versions::slot(reader, versions[middle], wave, context).await?;
+        wave = came;
+        match slot {
+            Some(Slot::Version(manifest)) if manifest.created_unix_ms <= unix_ms => low = middle + 1,
+            Some(Slot::Version(_)) => high = middle,
+            // A vacuum removed it since: any other says as much.
+            _ => {
+                versions.remove(middle);
+                high -= 1;
+            }
+        }
+    }
+    let too_young = || {
+        let url = reader.store().url();
+        EngineError::NotFound(format!("{url} has no version of that time: the oldest that can be opened is younger"))
+    };
+    low.checked_sub(1).and_then(|at| versions.get(at)).copied().ok_or_else(too_young)
+}
+
+async fn newest(reader: &Reader, context: &QueryContext) -> Result<Manifest, EngineError> {
+    let missing = || EngineError::NotFound(format!("there is no graph at {}", reader.store().url()));
+    versions::newest(reader, context).await?.ok_or_else(missing)
+}

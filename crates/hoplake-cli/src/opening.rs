@@ -1,6 +1,6 @@
 //! Opening a graph, as all verbs that read one do.
 
-use std::{path::PathBuf, sync::Arc, time::Instant};
+use std::{convert::Infallible, path::PathBuf, str::FromStr, sync::Arc, time::Instant};
 
 use bytesize::ByteSize;
 use hoplake::{
@@ -15,14 +15,49 @@ use crate::failure::Failure;
 pub struct GraphArgs {
     /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
     pub url: String,
-    /// Open this version instead of the newest
-    #[arg(long, value_name = "N")]
-    pub version: Option<u64>,
+    /// Open this version, by number or tag, instead of the newest
+    #[arg(long, value_name = "VERSION")]
+    pub version: Option<VersionArg>,
     /// Open the version that was the newest at this time, as in 2026-11-01 or 2026-11-01T09:30:00Z
     #[arg(long, value_name = "TIME", conflicts_with = "version", value_parser = hoplake::parse_time)]
     pub as_of: Option<u64>,
     #[command(flatten)]
     reading: ReadingArgs,
+}
+
+/// A version, by its number or by a tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VersionArg {
+    /// Its number.
+    Number(u64),
+    /// Its tag.
+    Tag(String),
+}
+
+impl FromStr for VersionArg {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(text.parse().map_or_else(|_| Self::Tag(text.to_owned()), Self::Number))
+    }
+}
+
+impl VersionArg {
+    /// Its number.
+    pub async fn find(&self, store: &Store) -> anyhow::Result<u64> {
+        let name = match self {
+            Self::Number(version) => return Ok(*version),
+            Self::Tag(name) => name,
+        };
+        match Graph::tagged(store, name).await? {
+            Some(version) => Ok(version),
+            None => {
+                let message = format!("{} has no tag {name}", store.url());
+                let hint = format!("hoplake tag {} shows the tags there are", store.url());
+                Err(Failure::new(ErrorKind::NotFound, message, hint).into())
+            }
+        }
+    }
 }
 
 const CACHE: ByteSize = ByteSize::mib(256);
@@ -85,9 +120,12 @@ impl GraphArgs {
     pub async fn open(&self) -> anyhow::Result<Opened> {
         let begun = Instant::now();
         let store = self.store()?;
-        let version = match self.as_of {
-            Some(unix_ms) => Some(Graph::version_as_of(&store, unix_ms).await.map_err(|error| self.explain(error))?),
-            None => self.version,
+        let version = match (&self.version, self.as_of) {
+            (_, Some(unix_ms)) => {
+                Some(Graph::version_as_of(&store, unix_ms).await.map_err(|error| self.explain(error))?)
+            }
+            (Some(version), None) => Some(version.find(&store).await?),
+            (None, None) => None,
         };
         let settings = OpenSettings { version, ..OpenSettings::default() };
         let reader = Reader::new(store, self.reading.pool()?);
@@ -109,7 +147,7 @@ impl GraphArgs {
     }
 
     fn how_to_get_one(&self) -> String {
-        match (self.version, self.as_of) {
+        match (&self.version, self.as_of) {
             (Some(_), _) => format!("hoplake info {} lists the versions there are", self.url),
             (_, Some(_)) => format!("hoplake log {} tells the times of its versions", self.url),
             _ => format!("check the address, or make one with hoplake load {} --from PATH", self.url),

@@ -1,11 +1,14 @@
-//! Names for past versions, and the way back to one.
+//! Names for past versions, the way back to one, and graphs that begin as a version of another.
 
-use hoplake_format::{ChangeKind, Manifest, VertexCount};
-use hoplake_storage::{QueryContext, Reader, Wave};
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use hoplake_format::{ChangeKind, Manifest, Slot, VertexCount, constants::manifest_name};
+use hoplake_storage::{QueryContext, Reader, Store, Wave};
 
 use crate::{
     EngineError,
-    publish::{amend, change},
+    publish::{Published, amend, change, hint, publish},
     versions,
 };
 
@@ -87,6 +90,67 @@ fn as_it_was(old: &Manifest, next: Manifest) -> Manifest {
         *count = VertexCount { ordinals: count.ordinals + given_since, gone: count.gone + given_since };
     }
     restored
+}
+
+/// Makes a graph at `target` that is what a version of another graph in the same bucket is. Nothing is copied: it reads the
+/// other's objects, which a tag there keeps, and writes its own. Its first version has the number of the one it began
+/// as. Returns the tag's name.
+///
+/// # Errors
+/// [`EngineError::NotFound`] if there is no such version; [`EngineError::Conflict`] if there is something at `target`;
+/// [`EngineError::Invalid`] if it is in another bucket; the stores'.
+pub async fn clone(
+    source: &Reader,
+    version: u64,
+    target: &Reader,
+    context: &QueryContext,
+) -> Result<String, EngineError> {
+    let (from, to) = (source.store(), target.store());
+    if !from.is_beside(to) || from.url() == to.url() {
+        let why =
+            format!("a clone shares its objects: {} is not another place in the bucket of {}", to.url(), from.url());
+        return Err(EngineError::Invalid(why));
+    }
+    let taken = || EngineError::Conflict(format!("there is something at {} already", to.url()));
+    if versions::slot(target, 1, Wave(0), context).await?.0.is_some()
+        || versions::newest(target, context).await?.is_some()
+    {
+        return Err(taken());
+    }
+    let tag_name = format!("clone at {}", to.url());
+    tag(source, &tag_name, Some(version), context).await?;
+    let (original, _) = versions::read(source, version, Wave(0), context).await?;
+    let manifest = as_elsewhere(original, from, to);
+    // Whoever has the first slot has the place; the version itself goes where its parts' versions are not ahead of it.
+    if version > 1 {
+        let mark = Bytes::from(Slot::encode_removed(&manifest.change.writer));
+        let won = to.create(&manifest_name(1), mark.clone()).await?;
+        if !won && to.get(&manifest_name(1)).await? != Some(mark) {
+            return Err(taken());
+        }
+    }
+    match publish(target, &manifest, context).await? {
+        Published::Visible => hint(to, &manifest).await,
+        Published::Taken(_) => return Err(taken()),
+    }
+    Ok(tag_name)
+}
+
+/// A version of one graph as the first of another.
+fn as_elsewhere(original: Manifest, from: &Store, to: &Store) -> Manifest {
+    let mut manifest = Manifest {
+        created_unix_ms: to.clock().unix_ms(),
+        change: change(to, ChangeKind::Restore, format!("version {} of {}", original.version, from.url())),
+        reset: original.version,
+        intents: Vec::new(),
+        history: Vec::new(),
+        tags: BTreeMap::new(),
+        ..original
+    };
+    let segments = manifest.segments.iter_mut().map(|segment| &mut segment.name);
+    let tables = manifest.tables.iter_mut().map(|table| &mut table.name);
+    segments.chain(tables).for_each(|name| *name = from.name_from_root(name));
+    manifest
 }
 
 fn check_version(newest: &Manifest, version: u64, url: &str) -> Result<(), EngineError> {

@@ -4,16 +4,19 @@
 //! is read from the wrong place fails like one that was flipped. CRC-32C finds every error burst of up
 //! to 32 bits, and processors compute it at memory speed.
 
-use crate::{FormatError, constants::CHECKSUM_BYTES};
+use crate::{
+    FormatError,
+    constants::{CHECKSUM_BYTES, own_name},
+};
 
 /// The number that stands for an object's name in the checksums of its blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ObjectSeed(u32);
 
 impl ObjectSeed {
-    /// The seed of the object called `name`, relative to the graph's prefix.
+    /// The seed of the object called `name`, relative to the prefix of the graph that it was written for.
     pub fn of(name: &str) -> Self {
-        Self(crc32c::crc32c(name.as_bytes()))
+        Self(crc32c::crc32c(own_name(name).as_bytes()))
     }
 }
 

@@ -48,6 +48,17 @@ pub fn data_writer(name: &str) -> Option<&str> {
     name.strip_prefix(DATA_FOLDER)?.get(22..48)
 }
 
+/// Whether an object is named from the root of the store, as those of another graph in it are.
+pub fn is_elsewhere(name: &str) -> bool {
+    name.starts_with('/')
+}
+
+/// The name of a data object below the prefix of the graph that it was written for.
+pub fn own_name(name: &str) -> &str {
+    let folder = name.rfind("/data/").filter(|_| is_elsewhere(name));
+    folder.map_or(name, |at| &name[at + 1..])
+}
+
 /// The version from which the writer of a data object started.
 pub fn data_base_version(name: &str) -> Option<u64> {
     let digits = name.strip_prefix(DATA_FOLDER)?.strip_prefix('/')?.get(..20)?;
@@ -71,6 +82,9 @@ mod tests {
         let name = data_name(3, "01JDXAAAAAAAAAAAAAAAAAAAAA", 12, "hls");
         assert_eq!(name, "data/00000000000000000003-01JDXAAAAAAAAAAAAAAAAAAAAA-000012.hls");
         assert_eq!((data_base_version(&name), data_writer(&name)), (Some(3), Some("01JDXAAAAAAAAAAAAAAAAAAAAA")));
+        let elsewhere = format!("/graphs/data/data/{}", &name[5..]);
+        assert_eq!((own_name(&elsewhere), own_name(&name)), (&*name, &*name));
+        assert_eq!((is_elsewhere(&elsewhere), is_elsewhere(&name)), (true, false));
         assert_eq!((data_base_version("data/x"), data_writer("data/x")), (None, None));
     }
 }

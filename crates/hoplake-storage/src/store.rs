@@ -9,6 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
+use hoplake_format::constants::is_elsewhere;
 use object_store::{
     MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode, PutPayload, RetryConfig,
     aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder, local::LocalFileSystem,
@@ -123,11 +124,33 @@ impl Store {
 
     /// The full place of an object, for messages.
     pub fn place(&self, name: &str) -> String {
-        format!("{}/{name}", self.url)
+        match Url::parse(&self.url) {
+            Ok(mut url) if is_elsewhere(name) => {
+                url.set_path(name);
+                url.into()
+            }
+            _ => format!("{}/{name}", self.url),
+        }
+    }
+
+    /// The name of an object from the root of the store, by which other graphs there can read it.
+    pub fn name_from_root(&self, name: &str) -> String {
+        if is_elsewhere(name) { name.to_owned() } else { format!("/{}", self.path(name)) }
+    }
+
+    /// Whether both are prefixes of the same bucket, container or file system.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        let root =
+            |url: &str| Url::parse(url).ok().map(|url| (url.scheme().to_owned(), url.host_str().map(str::to_owned)));
+        root(&self.url) == root(&other.url)
     }
 
     fn path(&self, name: &str) -> Path {
-        name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+        let (from, name) = match name.strip_prefix('/') {
+            Some(name) => (Path::default(), name),
+            None => (self.prefix.clone(), name),
+        };
+        name.split('/').fold(from, |path, part| path.join(part))
     }
 
     fn failed(&self, action: &'static str, name: &str) -> impl Fn(object_store::Error) -> StorageError {

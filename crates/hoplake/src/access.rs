@@ -48,6 +48,7 @@
 //!
 //! The other side, which answers from its caches or the store, is [`Reader::read_stored`](crate::Reader::read_stored).
 
+pub use hoplake_format::constants::{is_elsewhere, own_name};
 pub use hoplake_storage::{
     Check, Fetched, Found, NodeFault, Object, ObjectInfo, ObjectSource, QueryContext, StorageError, Wanted, Wave,
 };

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use hoplake_engine::{OpenSettings, Snapshot, change::Committer, compaction, history, vacuum, verify::Verified};
+use hoplake_engine::{
+    OpenSettings, Snapshot, change::Committer, compaction, history, vacuum, verify::Verified, versions,
+};
 use hoplake_format::{
     Manifest, Schema,
     constants::{MANIFEST_FOLDER, manifest_version},
 };
 use hoplake_storage::{Cost, PriceList, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
-use crate::{Compacted, CompactionSettings, Error, GraphInfo, Query, VacuumSettings, Vacuumed};
+use crate::{Compacted, CompactionSettings, Error, ErrorKind, GraphInfo, Query, VacuumSettings, Vacuumed};
 
 /// One version of a graph, open for reading. Cheap to clone; queries share its caches.
 #[derive(Debug, Clone)]
@@ -146,12 +148,37 @@ impl Graph {
         Ok(history::tag(&reader(store)?, name, version, &QueryContext::new()).await?)
     }
 
+    /// The version that has a name.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; the store's.
+    pub async fn tagged(store: &Store, name: &str) -> Result<Option<u64>, Error> {
+        let newest = versions::newest(&reader(store)?, &QueryContext::new()).await?;
+        let missing = || Error::new(ErrorKind::NotFound, format!("there is no graph at {}", store.url()));
+        Ok(newest.ok_or_else(missing)?.tags.get(name).copied())
+    }
+
     /// Makes what an older version says the newest version, and returns that.
     ///
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version; the store's.
     pub async fn restore(store: &Store, version: u64, message: &str) -> Result<u64, Error> {
         Ok(history::restore(&reader(store)?, version, message, &QueryContext::new()).await?)
+    }
+
+    /// Makes a graph in another place of the same bucket that is what a version of this one is (the newest without a
+    /// number). Nothing is copied: it reads these objects, which a tag here keeps, and writes its own. Its first version has
+    /// the number of the one it began as. Returns the tag.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version, [`Conflict`](crate::ErrorKind::Conflict) if
+    /// there is something at `target`, [`Invalid`](crate::ErrorKind::Invalid) if that is in another bucket; the store's.
+    pub async fn clone_to(store: &Store, version: Option<u64>, target: &Store) -> Result<String, Error> {
+        let (source, context) = (reader(store)?, QueryContext::new());
+        let newest = versions::newest(&source, &context).await?;
+        let missing = || Error::new(ErrorKind::NotFound, format!("there is no graph at {}", store.url()));
+        let version = version.unwrap_or(newest.ok_or_else(missing)?.version);
+        Ok(history::clone(&source, version, &reader(target)?, &context).await?)
     }
 
     /// Makes one part of several, where they are due; no answer changes. What is interrupted is continued by the next.

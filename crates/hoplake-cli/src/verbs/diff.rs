@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::{
     failure::Failure,
-    opening::{ReadingArgs, open_store},
+    opening::{ReadingArgs, VersionArg, open_store},
     output::{Pipe, numbers},
 };
 
@@ -28,10 +28,10 @@ pub struct Args {
     pub url: String,
     /// From this version
     #[arg(value_name = "A")]
-    from: u64,
+    from: VersionArg,
     /// To this version; the newest by default
     #[arg(value_name = "B")]
-    to: Option<u64>,
+    to: Option<VersionArg>,
     /// Only vertices and edges of this label; may be repeated
     #[arg(long, value_name = "LABEL")]
     label: Vec<String>,
@@ -55,8 +55,8 @@ struct Found {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let reader = Reader::new(open_store(&args.url)?, args.reading.pool()?);
-    let before = open(args, &reader, Some(args.from)).await?;
-    let after = open(args, &reader, args.to).await?;
+    let before = open(args, &reader, Some(&args.from)).await?;
+    let after = open(args, &reader, args.to.as_ref()).await?;
     let mut diff = before.diff(&after, &args.label)?;
     let (mut vertices, mut edges) = (Found::default(), Found::default());
     let mut out = std::io::BufWriter::new(Pipe::stdout());
@@ -85,7 +85,11 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn open(args: &Args, reader: &Reader, version: Option<u64>) -> anyhow::Result<Graph> {
+async fn open(args: &Args, reader: &Reader, version: Option<&VersionArg>) -> anyhow::Result<Graph> {
+    let version = match version {
+        Some(version) => Some(version.find(reader.store()).await?),
+        None => None,
+    };
     let settings = OpenSettings { version, ..OpenSettings::default() };
     Graph::open_through(reader.clone(), &settings).await.map_err(|error| match error.kind() {
         ErrorKind::NotFound => {

@@ -2,6 +2,8 @@
 
 pub mod apply;
 pub mod cache_sim;
+pub mod clone;
+pub mod compact;
 pub mod cost;
 pub mod diff;
 pub mod get;
@@ -14,7 +16,9 @@ pub mod neighbors;
 pub mod path;
 mod paths;
 pub mod quickstart;
+pub mod restore;
 pub mod serve;
+pub mod tag;
 pub mod traverse;
 pub mod vacuum;
 pub mod verify;

@@ -1,29 +1,45 @@
-//! `hoplake vacuum`: removes what no version names.
+//! `hoplake vacuum`: lets old versions go, and removes what no version names.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hoplake::{Graph, VacuumSettings};
-use serde_json::json;
+use hoplake::{Graph, Intent, VacuumSettings, Vacuumed};
+use serde_json::{Value, json};
 
 use crate::{
     opening::open_store,
     output::{numbers, print_line},
 };
 
-/// Remove what loads that failed or were interrupted left behind
+/// Let old versions go, and remove what failed or interrupted writers left behind
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-No version of the graph loses anything. What may belong to a load that is still running stays until it
-is --min-age old; choose more than your longest load takes.
+Without --keep-versions and --keep-for all versions stay, and only leftovers are removed. The newest version and those
+with a tag always stay. A reader of a version that goes may meet objects that are gone: keep versions for longer than
+your longest query.
+
+A writer that began from the newest version may still be at work; what it has written stays until it is --min-age old.
+Loads and compactions announce themselves, and are spared until they are taken for dead.
 
 Example:
-  hoplake vacuum s3://bucket/social --min-age 6h")]
+  hoplake vacuum s3://bucket/social --keep-versions 10 --keep-for 7days")]
 pub struct Args {
     /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
     pub url: String,
-    /// How long ago it was last written, at least, as in 90m or 2days
+    /// Keep so many of the newest versions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    keep_versions: Option<u64>,
+    /// Keep the versions that were the newest at any time since, as in 90m or 7days
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    keep_for: Option<Duration>,
+    /// How long ago a leftover of the newest version was written, at least
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
     min_age: Duration,
+    /// Take loads and compactions for dead that began so long ago; they cannot publish any more
+    #[arg(long, value_name = "TIME", default_value = "2days", value_parser = humantime::parse_duration)]
+    dead_after: Duration,
+    /// Take this writer for dead, as hoplake log names it. May be repeated
+    #[arg(long, value_name = "WRITER")]
+    abort: Vec<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -33,15 +49,39 @@ pub struct Args {
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let store = open_store(&args.url)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let written_before_unix_ms = now.saturating_sub(args.min_age).as_millis() as i64;
-    let settings = VacuumSettings { written_before_unix_ms, ..VacuumSettings::default() };
+    let ago = |time: Duration| now.saturating_sub(time).as_millis() as u64;
+    let settings = VacuumSettings {
+        // The newest is one of them, and no past version.
+        keep_versions: args.keep_versions.map(|count| count - 1),
+        keep_since_unix_ms: args.keep_for.map(ago),
+        written_before_unix_ms: ago(args.min_age) as i64,
+        announced_before_unix_ms: ago(args.dead_after),
+        abort: args.abort.clone(),
+    };
     let vacuumed = Graph::vacuum(&store, &settings).await?;
-    if args.json {
-        return print_line(json!({"objects": vacuumed.objects, "bytes": vacuumed.bytes}));
+    for intent in &vacuumed.spared {
+        eprintln!("{} {} is at work since version {}", intent.kind.name(), intent.writer, intent.since);
     }
-    print_line(format_args!(
-        "removed {}, {}",
-        numbers::counted(vacuumed.objects, "object", "objects"),
-        numbers::bytes(vacuumed.bytes)
-    ))
+    print_line(if args.json { as_json(&vacuumed).to_string() } else { as_text(&vacuumed) })
+}
+
+fn as_text(vacuumed: &Vacuumed) -> String {
+    let versions = match vacuumed.versions {
+        0 => String::new(),
+        versions => format!("{}, ", numbers::counted(versions, "version", "versions")),
+    };
+    let aborted = match vacuumed.aborted.len() {
+        0 => String::new(),
+        writers => format!("; aborted {}", numbers::counted(writers as u64, "writer", "writers")),
+    };
+    let objects = numbers::counted(vacuumed.objects, "object", "objects");
+    format!("removed {versions}{objects}, {}{aborted}", numbers::bytes(vacuumed.bytes))
+}
+
+fn as_json(vacuumed: &Vacuumed) -> Value {
+    let writers = |intents: &[Intent]| intents.iter().map(|intent| intent.writer.clone()).collect::<Vec<_>>();
+    json!({
+        "versions": vacuumed.versions, "objects": vacuumed.objects, "bytes": vacuumed.bytes,
+        "aborted": writers(&vacuumed.aborted), "spared": writers(&vacuumed.spared),
+    })
 }

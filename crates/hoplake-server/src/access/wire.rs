@@ -2,7 +2,7 @@
 //! here.
 
 use bytes::Bytes;
-use hoplake::access::{Check, ObjectInfo, Wanted};
+use hoplake::access::{Check, ObjectInfo, Wanted, is_elsewhere, own_name};
 
 use crate::{
     failure::Failure,
@@ -30,7 +30,10 @@ pub(crate) fn check_object(name: &str) -> Result<&str, Failure> {
     let in_folder = |(folder, file): (&str, &str)| {
         FOLDERS.contains(&folder) && !file.is_empty() && file.bytes().all(good) && !file.contains("..")
     };
-    if name == "hint" || name.len() <= 128 && name.split_once('/').is_some_and(in_folder) {
+    // A clone names data of the graph that it began as from the root of the store.
+    let own = own_name(name);
+    let from_root = is_elsewhere(name) && name.len() <= 1024 && own.starts_with("data/") && !name.contains("..");
+    if name == "hint" || (own == name || from_root) && own.len() <= 128 && own.split_once('/').is_some_and(in_folder) {
         return Ok(name);
     }
     Err(Failure::invalid(format!("{name:?} is no object of a graph: hint, manifest/NAME or data/NAME")))
@@ -166,7 +169,12 @@ mod tests {
 
     #[test]
     fn only_objects_of_a_graph_have_names() {
-        for name in ["hint", "manifest/00000000000000000007.hlm", "data/00000000000000000003-01JDX-000012.hls"] {
+        for name in [
+            "hint",
+            "manifest/00000000000000000007.hlm",
+            "data/00000000000000000003-01JDX-000012.hls",
+            "/a b/social/data/x.hls",
+        ] {
             assert_eq!(check_object(name).unwrap(), name);
         }
         for name in [
@@ -182,6 +190,10 @@ mod tests {
             "other/x",
             "data//x",
             "/hint",
+            "/x/manifest/y",
+            "/x/data/",
+            "/../data/x",
+            "/x/data/y/z",
             "data/%2e%2e",
             "data\\x",
         ] {

@@ -1,0 +1,51 @@
+//! `hoplake clone`: a graph that begins as a version of another.
+
+use hoplake::{ErrorKind, Graph};
+use serde_json::json;
+
+use crate::{
+    failure::Failure,
+    opening::{VersionArg, open_store},
+    output::print_line,
+};
+
+/// Begin a graph in another place of the same bucket as a version of this one, without a copy
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The clone reads the objects of the graph it began as, which a tag there keeps, and writes its own: changes to either
+are not seen by the other. When the clone is deleted, delete the tag, too.
+
+Example:
+  hoplake clone s3://bucket/social s3://bucket/what-if --version 41")]
+pub struct Args {
+    /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
+    pub url: String,
+    /// Where the clone is to be, in the same bucket
+    target: String,
+    /// The version, or its tag, instead of the newest
+    #[arg(long, value_name = "VERSION")]
+    version: Option<VersionArg>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    let (store, target) = (open_store(&args.url)?, open_store(&args.target)?);
+    let version = match &args.version {
+        Some(version) => Some(version.find(&store).await?),
+        None => None,
+    };
+    let tag = Graph::clone_to(&store, version, &target).await.map_err(|error| match error.kind() {
+        ErrorKind::Conflict => Failure::of(&error, "choose a place where there is nothing".to_owned()).into(),
+        ErrorKind::Invalid => {
+            Failure::of(&error, "copy the objects with your store's tools, then open the copy".to_owned()).into()
+        }
+        _ => anyhow::Error::from(error),
+    })?;
+    if args.json {
+        return print_line(json!({"clone": args.target, "tag": tag}));
+    }
+    print_line(format_args!("{} is a clone; tag {tag:?} of {} keeps what it reads", args.target, args.url))
+}

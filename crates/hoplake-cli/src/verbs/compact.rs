@@ -1,0 +1,55 @@
+//! `hoplake compact`: makes one part of several.
+
+use bytesize::ByteSize;
+use hoplake::{CompactionSettings, Graph};
+use serde_json::json;
+
+use crate::{
+    opening::open_store,
+    output::{numbers, print_line},
+};
+
+/// Merge what commits added, so that reading stays fast; no answer changes
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Readers and writers go on meanwhile. Each merge is published as it is done: what is interrupted is continued by the
+next. Old versions keep their objects until hoplake vacuum lets them go.
+
+Example:
+  hoplake compact s3://bucket/social --memory 1GiB")]
+pub struct Args {
+    /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
+    pub url: String,
+    /// Merge all parts of each label and edge type into one, not only what is due
+    #[arg(long)]
+    all: bool,
+    /// Memory for it, at least 64MiB
+    #[arg(long, value_name = "SIZE", default_value_t = ByteSize::mib(256))]
+    memory: ByteSize,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    let settings = CompactionSettings { memory_bytes: args.memory.as_u64(), everything: args.all };
+    let done = Graph::compact(&open_store(&args.url)?, &settings).await?;
+    if args.json {
+        return print_line(json!({
+            "version": done.version, "merges": done.merges, "parts": done.parts,
+            "bytes_read": done.bytes_read, "bytes_written": done.bytes_written,
+        }));
+    }
+    if done.merges == 0 {
+        return print_line("nothing is due");
+    }
+    print_line(format_args!(
+        "merged {} into {}, {} into {}; version {}",
+        numbers::counted(done.parts, "part", "parts"),
+        done.merges,
+        numbers::bytes(done.bytes_read),
+        numbers::bytes(done.bytes_written),
+        done.version
+    ))
+}

@@ -1,0 +1,47 @@
+//! `hoplake restore`: an older version becomes the newest.
+
+use hoplake::{ErrorKind, Graph};
+use serde_json::json;
+
+use crate::{
+    failure::Failure,
+    opening::{VersionArg, open_store},
+    output::print_line,
+};
+
+/// Make what an older version says the newest version; what came between stays in the past
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Batches that were decided on versions before the restored one are in conflict with it.
+
+Example:
+  hoplake restore s3://bucket/social --version 41 --message 'the import of May was wrong'")]
+pub struct Args {
+    /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
+    pub url: String,
+    /// The version, or its tag
+    #[arg(long, value_name = "VERSION")]
+    version: VersionArg,
+    /// A message to keep with the new version
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    message: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    let store = open_store(&args.url)?;
+    let version = args.version.find(&store).await?;
+    let restored = Graph::restore(&store, version, &args.message).await.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            Failure::of(&error, format!("hoplake log {} shows the versions there are", args.url)).into()
+        }
+        _ => anyhow::Error::from(error),
+    })?;
+    if args.json {
+        return print_line(json!({"version": restored, "restored": version}));
+    }
+    print_line(format_args!("version {restored} is what version {version} was"))
+}

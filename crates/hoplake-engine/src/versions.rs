@@ -86,13 +86,31 @@ pub(crate) async fn later(
         (None, _) => Ok(None),
         (Some(Slot::Version(manifest)), wave) => Ok(Some((*manifest, wave))),
         // Long past: all between may be gone.
-        (Some(Slot::Removed { .. }), wave) => match listed(reader, wave, context).await? {
-            Some((newer, wave)) if newer.version > version + 1 => Ok(Some((newer, wave))),
-            _ => {
-                let why = format!("version {} of {} is gone, and none is newer", version + 1, reader.store().url());
-                Err(EngineError::NotFound(why))
-            }
+        (Some(Slot::Removed { .. }), wave) => match listed(reader, wave, context).await {
+            Ok(Some((newer, wave))) if newer.version > version + 1 => Ok(Some((newer, wave))),
+            // A listing may lag behind, and what it shows as the last may be gone by now. Slots do not lag.
+            Ok(_) | Err(EngineError::NotFound(_)) => first_left(reader, version + 2, wave, context).await.map(Some),
+            Err(error) => Err(error),
         },
+    }
+}
+
+/// The manifest of the first version from `version` on that is not gone. One request for each that is.
+async fn first_left(
+    reader: &Reader,
+    mut version: u64,
+    mut after: Wave,
+    context: &QueryContext,
+) -> Result<(Manifest, Wave), EngineError> {
+    loop {
+        match slot(reader, version, after, context).await? {
+            (Some(Slot::Version(manifest)), wave) => return Ok((*manifest, wave)),
+            (Some(Slot::Removed { .. }), wave) => (version, after) = (version + 1, wave),
+            (None, _) => {
+                let why = format!("version {} of {} is gone, and none is newer", version - 1, reader.store().url());
+                return Err(EngineError::NotFound(why));
+            }
+        }
     }
 }
 

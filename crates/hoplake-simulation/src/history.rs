@@ -125,8 +125,8 @@ impl History {
                 Err(format!("batch {number} was refused as {kind:?}, but the store has it in version {published:?}"))
             }
             Answer::Refused(ErrorKind::Conflict) => self.check_conflict(number),
-            Answer::Refused(ErrorKind::Invalid | ErrorKind::NotFound) => self.check_invalid(number),
-            Answer::Refused(ErrorKind::Unavailable | ErrorKind::Corrupt) if excuse => Ok(()),
+            Answer::Refused(ErrorKind::Invalid) => self.check_invalid(number),
+            Answer::Refused(ErrorKind::Unavailable | ErrorKind::Corrupt | ErrorKind::NotFound) if excuse => Ok(()),
             Answer::Refused(kind) => Err(format!("batch {number} was refused as {kind:?}, and nothing excuses that")),
         }
     }

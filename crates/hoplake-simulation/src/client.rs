@@ -51,6 +51,8 @@ pub struct Machine {
     suspended_until: Mutex<Duration>,
     /// Until when its credentials do not hold.
     expired_until: Mutex<Duration>,
+    /// Until when nothing comes back to it.
+    cut_off_until: Mutex<Duration>,
     /// By how many milliseconds its clock is wrong.
     clock_off_ms: AtomicI64,
     /// How often each request was sent since a caller last took a step.
@@ -67,6 +69,7 @@ impl Machine {
             died: Notify::new(),
             suspended_until: Mutex::default(),
             expired_until: Mutex::default(),
+            cut_off_until: Mutex::default(),
             clock_off_ms: AtomicI64::new(0),
             asked: Mutex::default(),
         })
@@ -85,6 +88,11 @@ impl Machine {
     /// A caller begins or ends an operation: what is asked from now on counts anew.
     pub fn stepped(&self) {
         self.asked.lock().expect("nothing panics with it").clear();
+    }
+
+    /// Whether it stands still.
+    pub fn is_suspended(&self, now: Duration) -> bool {
+        now < *self.suspended_until.lock().expect("nothing panics with it")
     }
 
     fn crash(&self) {
@@ -208,6 +216,7 @@ impl Client {
         }
         match fault {
             Some(Fault::Expired) => return Err(self.expired(&request)),
+            Some(Fault::CutOff) => return self.cut_off(&request, effect).await,
             Some(Fault::TimedOutBefore) => {
                 sleep(TIMEOUT).await;
                 return self.answer(&request, Err(failed("no answer"))).await;
@@ -254,6 +263,34 @@ impl Client {
         self.answer(&request, answer.map(|answer| (answer, fault))).await
     }
 
+    /// A request of a process that is cut off. Creates and reads fail soon; the client repeats the others for a while.
+    async fn cut_off<T: Send>(
+        &self,
+        request: &Request,
+        mut effect: impl FnMut(&mut Bucket, &World, Duration) -> Result<T> + Clone + Send + 'static,
+    ) -> Result<(T, Option<Fault>)> {
+        let (world, arrives) = (&self.world, self.world.random(Concern::Store).below(4));
+        let until = *self.machine.cut_off_until.lock().expect("nothing panics with it");
+        let rest = until.saturating_sub(world.now());
+        let repeated = matches!(request.kind, Kind::Put | Kind::Delete | Kind::List) && rest < 2 * TIMEOUT;
+        if repeated {
+            sleep(rest).await;
+            let now = world.now();
+            let done = effect(&mut world.bucket(), world, now);
+            return self.answer(request, done.map(|done| (done, None))).await;
+        }
+        match arrives {
+            0 => self.later(effect),
+            1 => {
+                let now = world.now();
+                let _ = effect(&mut world.bucket(), world, now);
+            }
+            _ => {}
+        }
+        sleep(self.delay()).await;
+        self.answer(request, Err(failed("the connection broke"))).await
+    }
+
     /// What befalls a request.
     fn befall(&self, request: &Request) -> Option<Fault> {
         let (world, machine) = (&self.world, &self.machine);
@@ -263,6 +300,9 @@ impl Client {
         let now = world.now();
         if now < *machine.expired_until.lock().expect("nothing panics with it") {
             return Some(Fault::Expired);
+        }
+        if now < *machine.cut_off_until.lock().expect("nothing panics with it") {
+            return Some(Fault::CutOff);
         }
         let fault = world.weather.strike(request.kind, now, &mut world.random(Concern::Store))?;
         let mut random = world.random(Concern::Store);
@@ -276,6 +316,11 @@ impl Client {
                 let hours = [1, 48][random.below(2) as usize];
                 let off = random.below(2 * hours * 3_600_000) as i64 - hours as i64 * 3_600_000;
                 machine.clock_off_ms.store(off, Relaxed);
+            }
+            Fault::CutOff => {
+                let seconds = [5, 60, 300][random.below(3) as usize];
+                let until = now + Duration::from_millis(random.below(seconds * 1_000));
+                *machine.cut_off_until.lock().expect("nothing panics with it") = until;
             }
             Fault::Expired => {
                 let until = now + Duration::from_millis(random.below(60_000));

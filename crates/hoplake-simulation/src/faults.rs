@@ -31,6 +31,8 @@ pub enum Fault {
     TimedOutAfter,
     /// 403 until the credentials are renewed.
     Expired,
+    /// Nothing comes back from here on for seconds or minutes; what is under way may still arrive.
+    CutOff,
     /// The connection breaks in the middle of a body.
     Reset,
     /// A body that is too short, and looks complete.
@@ -73,11 +75,12 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Refused,
         Self::TimedOutBefore,
         Self::TimedOutAfter,
         Self::Expired,
+        Self::CutOff,
         Self::Reset,
         Self::Short,
         Self::Whole,
@@ -102,7 +105,13 @@ impl Fault {
     /// What requests it can befall.
     fn befalls(self, kind: Kind) -> bool {
         match self {
-            Self::Refused | Self::TimedOutBefore | Self::Expired | Self::Crash | Self::Zombie | Self::ClockJump => true,
+            Self::Refused
+            | Self::TimedOutBefore
+            | Self::Expired
+            | Self::CutOff
+            | Self::Crash
+            | Self::Zombie
+            | Self::ClockJump => true,
             Self::TimedOutAfter | Self::LostAnswer => kind.writes(),
             Self::Late | Self::Twice => matches!(kind, Kind::Put | Kind::Create),
             Self::Reset | Self::Short | Self::Stalled | Self::FlippedBit => kind == Kind::Get,
@@ -116,7 +125,7 @@ impl Fault {
     /// The highest share of requests that it befalls: rarer where each makes a history shorter.
     fn share_max(self) -> f64 {
         match self {
-            Self::Crash | Self::Zombie => 0.02,
+            Self::Crash | Self::Zombie | Self::CutOff => 0.02,
             Self::Late | Self::TimedOutBefore | Self::TimedOutAfter => 0.1,
             Self::StaleList | Self::ShuffledList | Self::PagedList => 0.8,
             _ => 0.25,
@@ -148,13 +157,21 @@ impl Kind {
     }
 }
 
+/// A time in which most requests are refused, or all.
+#[derive(Debug, Clone)]
+struct Storm {
+    from: Duration,
+    until: Duration,
+    all: bool,
+}
+
 /// How often each fault occurs in a seed, and until when.
 #[derive(Debug, Clone, Default)]
 pub struct Weather {
     /// The share of requests.
     shares: BTreeMap<Fault, f64>,
-    /// While one of these lasts, every second request is refused.
-    storms: Vec<(Duration, Duration)>,
+    /// While one of these lasts, requests are refused.
+    storms: Vec<Storm>,
     /// From then on nothing goes wrong any more.
     pub calm_from: Duration,
     /// Requests are about so many milliseconds long.
@@ -187,7 +204,8 @@ impl Weather {
         if weather.shares.contains_key(&Fault::Refused) {
             for _ in 0..random.below(3) {
                 let from = Duration::from_millis(random.below(60_000));
-                weather.storms.push((from, from + Duration::from_millis(random.below(120_000))));
+                let until = from + Duration::from_millis(random.below(120_000));
+                weather.storms.push(Storm { from, until, all: random.below(2) == 0 });
             }
         }
         weather
@@ -209,12 +227,15 @@ impl Weather {
         if now >= self.calm_from {
             return None;
         }
-        if self.storms.iter().any(|(from, to)| (*from..*to).contains(&now)) && random.below(4) > 0 {
+        let storm = self.storms.iter().find(|storm| (storm.from..storm.until).contains(&now));
+        if storm.is_some_and(|storm| storm.all || random.below(4) > 0) {
             return Some(Fault::Refused);
         }
         let mut struck = None;
         for (fault, share) in &self.shares {
-            if fault.befalls(kind) && random.unit() <= *share && struck.is_none() {
+            // Manifests are created once a version, and everything hangs on them.
+            let share = if kind == Kind::Create { (share * 5.0).min(0.5) } else { *share };
+            if fault.befalls(kind) && random.unit() <= share && struck.is_none() {
                 struck = Some(*fault);
             }
         }

@@ -116,7 +116,8 @@ impl History {
         submitted.answer = answer;
         let published = submitted.published;
         match answer {
-            Answer::None | Answer::Unknown => Ok(()),
+            Answer::None => Ok(()),
+            Answer::Unknown if excuse => Ok(()),
             Answer::Committed(version) if published == Some(version) => Ok(()),
             Answer::Committed(version) => Err(format!(
                 "batch {number} was acknowledged in version {version}, but the store has it in {published:?}"
@@ -127,7 +128,9 @@ impl History {
             Answer::Refused(ErrorKind::Conflict) => self.check_conflict(number),
             Answer::Refused(ErrorKind::Invalid) => self.check_invalid(number),
             Answer::Refused(ErrorKind::Unavailable | ErrorKind::Corrupt | ErrorKind::NotFound) if excuse => Ok(()),
-            Answer::Refused(kind) => Err(format!("batch {number} was refused as {kind:?}, and nothing excuses that")),
+            Answer::Unknown | Answer::Refused(_) => {
+                Err(format!("batch {number} is {answer:?}, and nothing excuses that"))
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::{
     ops::RangeInclusive,
+    process::ExitCode,
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -62,8 +63,20 @@ fn parse_bug(name: &str) -> anyhow::Result<Bug> {
     found.with_context(|| format!("no bug {name} is planted; --list-bugs lists them"))
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
     let Verb::Simulate(arguments) = Arguments::parse().verb;
+    // A panic is an outcome, which is reported as one.
+    std::panic::set_hook(Box::new(|_| {}));
     if arguments.list_bugs {
         Bug::ALL.iter().for_each(|bug| println!("{bug:?}"));
         return Ok(());

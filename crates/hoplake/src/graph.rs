@@ -5,10 +5,7 @@ use std::sync::Arc;
 use hoplake_engine::{
     OpenSettings, Snapshot, change::Committer, compaction, history, vacuum, verify::Verified, versions,
 };
-use hoplake_format::{
-    Manifest, Schema,
-    constants::{MANIFEST_FOLDER, manifest_version},
-};
+use hoplake_format::{Manifest, Schema};
 use hoplake_storage::{Cost, PriceList, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
 use crate::{Compacted, CompactionSettings, Error, ErrorKind, GraphInfo, Query, VacuumSettings, Vacuumed};
@@ -82,15 +79,16 @@ impl Graph {
         self.manifest().source_positions.get(source).map(String::as_str)
     }
 
-    /// The versions at a store that can be opened, oldest first. One listing.
+    /// The versions at a store that can be opened, oldest first.
     ///
     /// # Errors
     /// The store's.
     pub async fn versions(store: &Store) -> Result<Vec<u64>, Error> {
-        let listed = store.list(MANIFEST_FOLDER).await?;
-        let mut versions: Vec<_> = listed.iter().filter_map(|object| manifest_version(&object.name)).collect();
-        versions.sort_unstable();
-        Ok(versions)
+        let Some(newest) = versions::newest(&reader(store)?, &QueryContext::new()).await? else {
+            return Ok(Vec::new());
+        };
+        let past = newest.history.iter().flat_map(|range| range.since..=range.until);
+        Ok(past.chain([newest.version]).collect())
     }
 
     /// The version that is open.

@@ -11,4 +11,5 @@ mod load;
 mod queries;
 mod quickstart;
 mod serve;
+mod upkeep;
 mod versions;

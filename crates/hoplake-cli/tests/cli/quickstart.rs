@@ -5,7 +5,7 @@ use crate::hoplake::Shell;
 #[test]
 fn quickstart_loads_asks_and_says_what_next() {
     let shell = Shell::empty();
-    for version in ["version 1:", "version 2:"] {
+    for version in ["version 1:", "version 3:"] {
         let run = shell.run(&["quickstart"]).ok();
         assert!(run.out.contains("3,749 vertices and 57,645 edges"), "{}", run.out);
         assert!(run.out.contains(version), "{}", run.out);

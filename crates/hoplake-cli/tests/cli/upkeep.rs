@@ -1,0 +1,93 @@
+//! Compaction, vacuum, tags, restored versions and clones.
+
+use serde_json::{Value, json};
+
+use crate::hoplake::Shell;
+
+/// A graph of five versions: in each after the first, one more person whom Ann knows.
+fn grown() -> Shell {
+    let shell = Shell::with_graph();
+    for key in 5..9 {
+        let lines = [
+            json!({"op": "upsert_vertex", "label": "Person", "key": key, "properties": {"name": format!("P{key}")}}),
+            json!({"op": "upsert_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", key]}),
+        ];
+        shell.write("more.jsonl", &lines.map(|line| format!("{line}\n")).concat());
+        shell.run(&["apply", "graph", "more.jsonl"]).ok();
+    }
+    shell
+}
+
+fn known(shell: &Shell, graph: &str, version: &[&str]) -> Vec<Value> {
+    let args = [&["neighbors", graph, "Person:1", "--hop", "out:knows", "--format", "json"], version];
+    let mut keys: Vec<_> = shell.run(&args.concat()).ok().json().iter().map(|row| row["key"].clone()).collect();
+    keys.sort_by_key(|key| key.as_i64());
+    keys
+}
+
+fn objects(shell: &Shell, graph: &str) -> usize {
+    std::fs::read_dir(shell.path().join(graph).join("data")).unwrap().count()
+}
+
+#[test]
+fn a_compaction_changes_no_answer_and_a_vacuum_removes_what_it_replaced() {
+    let shell = grown();
+    let before = known(&shell, "graph", &[]);
+    assert_eq!(before.len(), 2 + 4);
+    let done = shell.run(&["compact", "graph", "--all", "--json"]).ok().json().remove(0);
+    // People and whom they know; of towns there is one part.
+    assert_eq!((done["merges"].clone(), done["parts"].clone()), (json!(2), json!(10)), "{done}");
+    assert_eq!(known(&shell, "graph", &[]), before);
+    assert_eq!(shell.run(&["compact", "graph", "--all"]).ok().out, "nothing is due\n");
+    shell.run(&["compact", "graph", "--memory", "1MiB"]).fails(2, "at least 67108864 bytes", "");
+    let all = objects(&shell, "graph");
+    shell.run(&["vacuum", "graph"]).ok();
+    assert_eq!(objects(&shell, "graph"), all, "all versions stay");
+    let vacuumed = shell.run(&["vacuum", "graph", "--keep-versions", "1", "--json"]).ok().json().remove(0);
+    assert!(vacuumed["versions"].as_u64().unwrap() >= 7 && vacuumed["objects"].as_u64().unwrap() >= 4, "{vacuumed}");
+    assert_eq!(known(&shell, "graph", &[]), before);
+    let gone = shell.run(&["get", "graph", "Person:1", "--version", "2"]);
+    gone.fails(3, "version 2 of", "lists the versions there are");
+    shell.run(&["verify", "graph"]).ok();
+}
+
+#[test]
+fn a_tag_keeps_a_version_that_can_be_restored() {
+    let shell = grown();
+    shell.run(&["tag", "graph", "small", "--version", "2"]).ok();
+    assert_eq!(shell.run(&["tag", "graph"]).ok().out, "small  2\n");
+    shell.run(&["vacuum", "graph", "--keep-versions", "1"]).ok();
+    assert_eq!(known(&shell, "graph", &["--version", "small"]).len(), 3);
+    shell.run(&["get", "graph", "Person:1", "--version", "smal"]).fails(3, "has no tag smal", "hoplake tag");
+    shell.run(&["tag", "graph", "other", "--version", "3"]).fails(3, "no version 3", "hoplake log graph");
+    let restored = shell.run(&["restore", "graph", "--version", "small", "--message", "too many"]).ok();
+    assert!(restored.out.ends_with("is what version 2 was\n"), "{}", restored.out);
+    assert_eq!(known(&shell, "graph", &[]).len(), 3);
+    let log = shell.run(&["log", "graph", "--json", "--limit", "1"]).ok().json().remove(0);
+    assert_eq!((&log["kind"], &log["message"]), (&json!("restore"), &json!("version 2: too many")));
+    shell.run(&["restore", "graph", "--version", "3"]).fails(3, "version 3", "hoplake log graph");
+    shell.run(&["tag", "graph", "small", "--delete"]).ok();
+    shell.run(&["tag", "graph", "small", "--delete"]).fails(3, "no tag small", "hoplake tag graph");
+}
+
+#[test]
+fn a_clone_and_its_origin_go_ways_of_their_own() {
+    let shell = grown();
+    let clone = shell.run(&["clone", "graph", "what-if", "--version", "3", "--json"]).ok().json().remove(0);
+    assert!(!shell.path().join("what-if/data").exists(), "nothing is copied");
+    assert_eq!(known(&shell, "what-if", &[]).len(), 4);
+    shell.write("less.jsonl", &json!({"op": "delete_vertex", "label": "Person", "key": 2}).to_string());
+    shell.run(&["apply", "what-if", "less.jsonl"]).ok();
+    shell.run(&["compact", "graph", "--all"]).ok();
+    shell.run(&["vacuum", "graph", "--keep-versions", "1", "--min-age", "0s"]).ok();
+    assert_eq!((known(&shell, "what-if", &[]).len(), known(&shell, "graph", &[]).len()), (3, 6));
+    shell.run(&["compact", "what-if", "--all"]).ok();
+    shell.run(&["vacuum", "what-if", "--keep-versions", "1", "--min-age", "0s"]).ok();
+    shell.run(&["verify", "what-if"]).ok();
+    assert_eq!((known(&shell, "what-if", &[]).len(), known(&shell, "graph", &[]).len()), (3, 6));
+    // All that it read of its origin it has written anew but what never changed: the towns.
+    shell.run(&["clone", "graph", "what-if"]).fails(4, "there is something at", "choose a place");
+    shell.run(&["clone", "graph", "s3://elsewhere/graph"]).fails(2, "shares its objects", "copy the objects");
+    let tags = shell.run(&["tag", "graph"]).ok().out;
+    assert!(tags.contains(clone["tag"].as_str().unwrap()), "{tags}");
+}

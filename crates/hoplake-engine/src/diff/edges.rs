@@ -112,7 +112,7 @@ impl EdgeWork {
         let Some(described) = snapshot.schema().edge_type(id) else { return Ok(Vec::new()) };
         let near: LabelId = described.source;
         let frontier: Frontier = sources.into_iter().filter_map(|source| VertexId::new(near, source)).collect();
-        let hop = Hop::along(HopDirection::Out, &*self.names[0]);
+        let hop = Hop::along(HopDirection::Out, &self.names[0]);
         let (edges, wave) = snapshot.neighbours(&frontier, &hop, both.wave, &both.context).await?;
         let wanted = |edge: &Neighbour| {
             let pair = (edge.from.ordinal(), edge.to.ordinal());

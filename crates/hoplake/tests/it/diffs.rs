@@ -45,7 +45,7 @@ async fn the_difference_of_any_two_versions_leads_from_one_to_the_other() {
         let graph = loaded(&name).await;
         let (mut random, mut model) = (SplitMix64::new(100 + seed), Model::default());
         let mut versions = vec![(graph.version(), model.clone())];
-        for step in 0..10 {
+        for step in 0..11 {
             if step == 6 && seed % 2 == 0 {
                 // Loaded anew, so that nothing is shared with the versions before.
                 let folder = tempfile::tempdir().unwrap();
@@ -55,6 +55,14 @@ async fn the_difference_of_any_two_versions_leads_from_one_to_the_other() {
                 let report = load(&name, options).await.unwrap();
                 model = Model::default();
                 versions.push((report.version, model.clone()));
+                continue;
+            }
+            if step == 8 {
+                // What was written since stays behind, with ordinals that nobody gets again.
+                let (version, old) = versions[versions.len() - 3].clone();
+                let restored = Graph::restore(&Store::open(&name).unwrap(), version, "").await.unwrap();
+                versions.push((restored, old.clone()));
+                model = old;
                 continue;
             }
             let (batch, after) = batch(&mut random, &model);

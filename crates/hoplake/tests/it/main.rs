@@ -10,6 +10,7 @@ mod golden;
 mod graphs;
 mod loads;
 mod oracle;
+mod past;
 mod s3;
 mod simulated;
 mod snb;

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use futures::future::{join, try_join_all};
 use hoplake_format::{
-    Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SectionRef, SegmentRef, VersionRange,
+    Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SectionRef, SegmentRef, Slot, VersionRange,
     filter::KeyFilter,
     segment::{SectionIndex, SectionKind, SegmentEnd, decode_segment_index, hash_of_source},
 };
@@ -169,6 +169,16 @@ impl Snapshot {
                 Ok(Arc::new(self.advance(manifest, &BTreeMap::new(), context).await?))
             }
         }
+    }
+
+    /// Whether its manifest is still where it was read. One request.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn is_there(&self, context: &QueryContext) -> Result<bool, EngineError> {
+        let (slot, _) = versions::slot(&self.reader, self.manifest.version, Wave(0), context).await?;
+        let same = |found: &Slot| matches!(found, Slot::Version(found) if found.change == self.manifest.change);
+        Ok(slot.as_ref().is_some_and(same))
     }
 
     /// A later version: what it shares with this one stays in memory, indexes and blocks alike. Objects that are at

@@ -5,6 +5,12 @@
 //!
 //! All read through one pool: one budget of memory, one cache on disk, one bound on bytes in flight.
 //!
+//! The newest version of a graph is *followed* while somebody uses it, and only then: the first request that comes an interval
+//! after the last look begins one look for a newer version, beside itself. If that was due for twice as long, the
+//! request waits for it, for at most half a second, since what is served is not to be older than that. A look takes one
+//! request to the store if there is nothing new, and one more to see that the graph is still there. A client may also ask
+//! for a look, and then waits for it.
+//!
 //! A graph is *in use* while somebody holds its [`OpenGraph`]. Others are closed when they were not used for a
 //! while, or when the room is needed.
 
@@ -19,6 +25,7 @@ use futures::{
     future::{BoxFuture, Shared, ready},
 };
 use hoplake::{ErrorKind, Graph, OpenSettings, ReadPool, Reader, Store};
+use tokio::time::timeout;
 
 use crate::{
     Settings,
@@ -40,6 +47,12 @@ pub(crate) struct OpenGraph {
     pub(crate) graph: Graph,
 }
 
+/// The longest that a request waits for a look at what it did not ask for.
+const LOOK_WAIT: Duration = Duration::from_millis(500);
+
+/// A look for a newer version that is under way.
+type Look = Shared<BoxFuture<'static, Result<(), Failure>>>;
+
 type Opening = Shared<BoxFuture<'static, Result<Arc<OpenGraph>, Failure>>>;
 
 /// A name and a version; 0 is the newest.
@@ -49,15 +62,23 @@ struct Slot {
     opening: Opening,
     used: Instant,
     looked: Instant,
+    look: Option<Look>,
 }
 
 impl Slot {
     fn new(opening: Opening) -> Self {
-        Self { opening, used: Instant::now(), looked: Instant::now() }
+        Self { opening, used: Instant::now(), looked: Instant::now(), look: None }
     }
 
     fn open(&self) -> Option<&Arc<OpenGraph>> {
         self.opening.peek().and_then(|outcome| outcome.as_ref().ok())
+    }
+
+    /// Puts a graph that is open in the place of what was there.
+    fn put(&mut self, graph: Arc<OpenGraph>) {
+        self.opening = ready(Ok(graph)).boxed().shared();
+        // A shared future tells its outcome once it was asked.
+        let _ = self.opening.clone().now_or_never();
     }
 
     /// Whether somebody but the slot holds it, or is about to.
@@ -140,7 +161,7 @@ impl Catalog {
     /// [`Reason::Invalid`] if it is no name, [`Reason::NotFound`] if there is no such graph, [`Reason::Busy`] if
     /// there is no room for one more; the store's.
     pub(crate) async fn acquire(self: &Arc<Self>, name: &str, version: u64) -> Result<Arc<OpenGraph>, Failure> {
-        let opening = {
+        let (opening, look) = {
             let mut slots = self.slots();
             // The newest is often open when its number is asked for.
             let newest = version > 0 && slots.get(&(name.to_owned(), 0)).is_some_and(|slot| is_version(slot, version));
@@ -148,22 +169,52 @@ impl Catalog {
             match slots.get_mut(&key) {
                 Some(slot) => {
                     slot.used = Instant::now();
-                    if let Some(graph) = slot.open().cloned() {
-                        self.refresh_if_due(slot, &key);
-                        return Ok(graph);
+                    let look = slot.open().is_some().then(|| self.look_if_due(slot, &key)).flatten();
+                    if let (Some(graph), None) = (slot.open(), &look) {
+                        return Ok(graph.clone());
                     }
-                    slot.opening.clone()
+                    (slot.opening.clone(), look.map(|look| (key, look)))
                 }
                 None => {
                     check_name(name)?;
                     self.make_room(&mut slots)?;
                     let opening = self.clone().begin_opening(key.clone());
                     slots.insert(key, Slot::new(opening.clone()));
-                    opening
+                    (opening, None)
                 }
             }
         };
-        opening.await
+        let Some((key, look)) = look else { return opening.await };
+        // If it takes long or fails, what is open is as good as it was.
+        let _ = timeout(LOOK_WAIT, look).await;
+        let newest = self.slots().get(&key).map(|slot| slot.opening.clone());
+        newest.unwrap_or(opening).await
+    }
+
+    /// The newest version of this graph, as of now: what was published before is in it.
+    ///
+    /// # Errors
+    /// As [`Self::acquire`].
+    pub(crate) async fn refresh(self: &Arc<Self>, name: &str) -> Result<Arc<OpenGraph>, Failure> {
+        let key = (name.to_owned(), 0);
+        let look = |catalog: &Arc<Self>| {
+            let mut slots = catalog.slots();
+            slots
+                .get_mut(&key)
+                .filter(|slot| slot.open().is_some())
+                .map(|slot| (slot.look.clone(), slot.open().cloned()))
+        };
+        match look(self) {
+            // One that is under way may have begun too early.
+            Some((Some(under_way), _)) => drop(under_way.await),
+            Some((None, _)) => {}
+            None => return self.acquire(name, 0).await,
+        }
+        let look = self.slots().get_mut(&key).map(|slot| self.begin_look(slot, &key));
+        if let Some(look) = look {
+            look.await?;
+        }
+        self.acquire(name, 0).await
     }
 
     /// Opens in a task of its own; a failure gives its slot back.
@@ -224,33 +275,72 @@ impl Catalog {
         }
     }
 
-    /// Looks for a newer version beside the query that found it due.
-    fn refresh_if_due(self: &Arc<Self>, slot: &mut Slot, key: &SlotKey) {
-        let due = self.refresh.is_some_and(|refresh| slot.looked.elapsed() >= refresh);
-        if key.1 > 0 || !due {
-            return;
+    /// Begins to look for a newer version if it is time to. Returns the look that the request is to wait for, if it is.
+    fn look_if_due(self: &Arc<Self>, slot: &mut Slot, key: &SlotKey) -> Option<Look> {
+        let refresh = self.refresh.filter(|_| key.1 == 0)?;
+        let age = slot.looked.elapsed();
+        if age < refresh {
+            return None;
         }
-        // Now, so that those who come meanwhile do not look too.
-        slot.looked = Instant::now();
-        let (catalog, key) = (self.clone(), key.clone());
-        tokio::spawn(async move { catalog.look_for_newer(key).await });
+        let look = self.begin_look(slot, key);
+        (age >= 2 * refresh).then_some(look)
     }
 
-    async fn look_for_newer(self: Arc<Self>, key: SlotKey) {
-        let opened = self.open(&key).await;
+    /// The look that is under way, or one that begins now, in a task of its own.
+    fn begin_look(self: &Arc<Self>, slot: &mut Slot, key: &SlotKey) -> Look {
+        if let Some(look) = &slot.look {
+            return look.clone();
+        }
+        let (catalog, key, open) = (self.clone(), key.clone(), slot.open().cloned());
+        let look = tokio::spawn(async move { catalog.look(&key, open).await });
+        let failed = |error| Failure::new(Reason::Internal, format!("a look for a newer version broke off: {error}"));
+        let look = look.map(move |joined| joined.unwrap_or_else(|error| Err(failed(error)))).boxed().shared();
+        slot.look = Some(look.clone());
+        look
+    }
+
+    async fn look(self: Arc<Self>, key: &SlotKey, open: Option<Arc<OpenGraph>>) -> Result<(), Failure> {
+        let found = match &open {
+            Some(open) => self.newer(key, open).await,
+            None => Ok(None),
+        };
         let mut slots = self.slots();
-        match opened {
-            Err(failure) if failure.reason == Reason::NotFound => self.close(&mut slots, &key, "it is gone"),
-            Err(failure) => tracing::warn!(graph = key.0, %failure, "could not look for a newer version"),
-            Ok(new) => {
-                let slot = slots.get_mut(&key).filter(|slot| !is_version(slot, new.graph.version()));
-                if let Some(slot) = slot {
-                    slot.opening = ready(Ok(new)).boxed().shared();
-                    // A shared future tells its outcome once it was asked.
-                    let _ = slot.opening.clone().now_or_never();
-                    slot.looked = Instant::now();
+        if let Some(slot) = slots.get_mut(key) {
+            slot.look = None;
+            slot.looked = Instant::now();
+        }
+        match found {
+            Ok(None) => Ok(()),
+            Ok(Some(newer)) => {
+                slots.get_mut(key).into_iter().for_each(|slot| slot.put(newer.clone()));
+                Ok(())
+            }
+            Err(failure) => {
+                match failure.reason {
+                    Reason::NotFound => self.close(&mut slots, key, "it is gone"),
+                    _ => tracing::warn!(graph = key.0, %failure, "could not look for a newer version"),
                 }
+                Err(failure)
+            }
+        }
+    }
+
+    /// The newest version of a graph, if it is not the one that is open.
+    async fn newer(&self, key: &SlotKey, open: &OpenGraph) -> Result<Option<Arc<OpenGraph>>, Failure> {
+        let mut graph = open.graph.clone();
+        let moved = graph.refresh().await;
+        if let Ok(true) = moved {
+            tracing::info!(graph = key.0, version = graph.version(), "newer version");
+            return Ok(Some(Arc::new(OpenGraph { name: open.name.clone(), graph })));
+        }
+        match moved {
+            Ok(_) if graph.is_there().await? => Ok(None),
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+            // It was removed, and perhaps loaded anew: not a later version, but another graph.
+            _ => {
+                let opened = self.open(key).await?;
                 self.metrics.graph_closed();
+                Ok(Some(opened))
             }
         }
     }

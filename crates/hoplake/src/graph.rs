@@ -66,6 +66,14 @@ impl Graph {
         Ok(moved)
     }
 
+    /// Whether the open version can still be opened: a vacuum may have removed it, or somebody the graph. One request.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn is_there(&self) -> Result<bool, Error> {
+        Ok(self.snapshot.is_there(&QueryContext::new()).await?)
+    }
+
     pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
         &self.snapshot
     }

@@ -1,6 +1,6 @@
 //! `hoplake serve`: graphs as a service, until SIGTERM or SIGINT.
 
-use std::{fs, io::ErrorKind, net::SocketAddr, path::PathBuf};
+use std::{fs, io::ErrorKind, net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -46,6 +46,9 @@ pub struct Args {
     /// The token that every query must bring; without, none is needed
     #[arg(long, env = "HOPLAKE_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    /// While it is asked, look for newer versions of a graph this long after the last look, as in 5s; 0s never [default: 1m]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    refresh: Option<Duration>,
     /// One setting, as in limits.time_ms=500; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -110,6 +113,7 @@ impl Args {
         settings.role = self.role.map_or(settings.role, Into::into);
         settings.grpc = self.grpc.unwrap_or(settings.grpc);
         settings.http = self.http.unwrap_or(settings.http);
+        settings.refresh_ms = self.refresh.map_or(settings.refresh_ms, |refresh| refresh.as_millis() as u64);
         settings.token = self.token.clone().or(settings.token);
         settings.validate().map_err(|error| Failure::usage(error.to_string(), hint))?;
         Ok(settings)

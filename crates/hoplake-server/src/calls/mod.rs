@@ -11,6 +11,7 @@ mod info;
 mod neighbors;
 mod paths;
 mod properties;
+mod refresh;
 mod request;
 mod steered;
 mod traverse;
@@ -22,6 +23,7 @@ pub(crate) use info::{EdgeTypeInfo, Info, LabelInfo, PropertyInfo, info};
 pub(crate) use neighbors::{EdgeRun, Neighbors, look_up, neighbors, stream_neighbors};
 pub(crate) use paths::{NamedPath, PathStream, paths, shortest_path};
 pub(crate) use properties::{LabelRows, properties};
+pub(crate) use refresh::refresh;
 pub(crate) use request::{
     Asked, GraphRef, NeighborsQuery, Output, PathsQuery, PropertiesQuery, ShortestPathQuery, TraversalSpec,
     TraverseQuery, VertexName,

@@ -18,6 +18,11 @@ impl Graphs for Grpc {
         within!(call, get_graph(&mut call, request).await)
     }
 
+    async fn refresh(&self, request: Request<v1::RefreshRequest>) -> Result<Response<v1::RefreshResponse>, Status> {
+        let (mut call, request) = self.begin("Refresh", request);
+        within!(call, refresh(&mut call, &request.graph).await)
+    }
+
     async fn look_up(&self, request: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
         let (mut call, request) = self.begin("LookUp", request);
         within!(call, look_up(&mut call, request).await)
@@ -102,6 +107,10 @@ impl Graphs for Grpc {
 
 async fn get_graph(call: &mut Call, request: v1::GetGraphRequest) -> Result<v1::GetGraphResponse, Failure> {
     Ok(calls::info(call, &receive::graph(request.graph)?).await?.into())
+}
+
+async fn refresh(call: &mut Call, graph: &str) -> Result<v1::RefreshResponse, Failure> {
+    Ok(v1::RefreshResponse { version: calls::refresh(call, graph).await? })
 }
 
 async fn look_up(call: &mut Call, request: v1::LookUpRequest) -> Result<v1::LookUpResponse, Failure> {

@@ -24,6 +24,12 @@ pub(crate) struct GraphName {
     pub(crate) open: bool,
 }
 
+/// The newest version of a graph.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RefreshAnswer {
+    pub(crate) version: u64,
+}
+
 /// A property of a vertex label or an edge type.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Property {

@@ -5,8 +5,8 @@ use tracing::Instrument;
 
 use super::{
     answers::{
-        GraphAnswer, GraphName, LookUpAnswer, NeighborsAnswer, PathsAnswer, PropertiesAnswer, ShortestPathAnswer,
-        TraverseAnswer, path,
+        GraphAnswer, GraphName, LookUpAnswer, NeighborsAnswer, PathsAnswer, PropertiesAnswer, RefreshAnswer,
+        ShortestPathAnswer, TraverseAnswer, path,
     },
     exchange::{Exchange, JsonBody, respond},
     problem::Problem,
@@ -44,6 +44,19 @@ pub(super) async fn info(exchange: Exchange, Path(graph): Path<String>) -> Respo
     let mut call = exchange.begin("GetGraph");
     let span = call.span.clone();
     let answer = calls::info(&mut call, &graph_ref(graph, 0)).instrument(span).await.map(GraphAnswer::from);
+    respond(&mut call, answer)
+}
+
+/// Moves the server on to the newest version: what was published before is in it. Without, it looks for newer versions at
+/// an interval of its own, while there are requests.
+#[utoipa::path(
+    post, path = "/v1/graphs/{graph}/refresh", tag = "graphs", params(("graph" = String, Path, example = "air-routes")),
+    responses((status = 200, body = RefreshAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+pub(super) async fn refresh(exchange: Exchange, Path(graph): Path<String>) -> Response {
+    let mut call = exchange.begin("Refresh");
+    let span = call.span.clone();
+    let answer = calls::refresh(&mut call, &graph).instrument(span).await.map(|version| RefreshAnswer { version });
     respond(&mut call, answer)
 }
 

@@ -44,6 +44,7 @@ fn calls() -> Router<Arc<Service>> {
     Router::new()
         .route("/v1/graphs", get(graphs::list))
         .route("/v1/graphs/{graph}", get(graphs::info))
+        .route("/v1/graphs/{graph}/refresh", post(graphs::refresh))
         .route("/v1/graphs/{graph}/look-up", post(graphs::look_up))
         .route("/v1/graphs/{graph}/neighbors", post(graphs::neighbors))
         .route("/v1/graphs/{graph}/properties", post(graphs::properties))

@@ -15,7 +15,7 @@ use super::{graphs, probes, traversals};
                        documents (RFC 9457) with a `reason`, and with what the query took until then.",
     ),
     paths(
-        graphs::list, graphs::info, graphs::look_up, graphs::neighbors, graphs::properties, graphs::traverse,
+        graphs::list, graphs::info, graphs::refresh, graphs::look_up, graphs::neighbors, graphs::properties, graphs::traverse,
         graphs::paths, graphs::shortest_path, traversals::open, traversals::next_neighbors, traversals::close,
         probes::healthz, probes::readyz, probes::metrics, probes::openapi_json,
     ),

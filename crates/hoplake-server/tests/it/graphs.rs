@@ -1,13 +1,16 @@
 //! Many graphs: found by name, opened once, closed when idle, followed to newer versions.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use futures::future::join_all;
-use hoplake::Store;
-use hoplake_server::{Settings, StoreOpener};
+use hoplake::{Graph, OpenSettings, Store};
+use hoplake_server::{Settings, StoreOpener, v1};
 use serde_json::{Value, json};
 
 use crate::{
@@ -142,6 +145,83 @@ async fn newer_versions_are_followed_and_old_ones_can_be_asked() {
     let step = json!({"vertices": ["Person:1"], "hop": "out:knows"});
     let place = format!("/v1/traversals/{}/neighbors", pinned["traversal"].as_str().unwrap());
     assert_eq!(server.ask("POST", &place, &step).await["version"], 1);
+}
+
+/// Publishes one version more.
+async fn change(store: Store, key: i64) -> u64 {
+    let graph = Graph::open_with(store, &OpenSettings::default()).await.unwrap();
+    let mut commit = graph.begin();
+    commit.upsert_vertex("Person", key, [("name", "new")]).commit().await.unwrap().version
+}
+
+#[tokio::test]
+async fn a_client_can_ask_for_what_was_published_before() {
+    let folder = sample::in_memory("one").await;
+    let server = Running::start(settings(&folder)).await;
+    let store = || Store::open(&format!("{folder}/one")).unwrap();
+    let version = async || server.ask("GET", "/v1/graphs/one", &Value::Null).await["version"].as_u64().unwrap();
+    let first = version().await;
+    let second = change(store(), 1_000).await;
+    assert_eq!((version().await, second > first), (first, true));
+    let refreshed = server.ask("POST", "/v1/graphs/one/refresh", &Value::Null).await;
+    assert_eq!((refreshed, version().await), (json!({"version": second}), second));
+    let third = change(store(), 1_001).await;
+    let asked = v1::RefreshRequest { graph: "one".into() };
+    let answer = server.graphs().await.refresh(asked.clone()).await.unwrap().into_inner();
+    assert_eq!((answer.version, version().await), (third, third));
+    // Nothing is new, or nobody opened it before, or it is not there.
+    assert_eq!(server.graphs().await.refresh(asked).await.unwrap().into_inner().version, third);
+    sample::add(&folder, "two", 8).await;
+    assert_eq!(server.try_ask("POST", "/v1/graphs/two/refresh", &Value::Null).await.0, 200);
+    assert_eq!(server.try_ask("POST", "/v1/graphs/three/refresh", &Value::Null).await.0, 404);
+}
+
+#[tokio::test]
+async fn nothing_is_asked_of_the_store_while_nobody_asks() {
+    let (held, opener) = sample::held().await;
+    let beside = held.beside();
+    let server = Running::start_with(Settings { refresh_ms: 20, ..settings("memory://held") }, opener).await;
+    let version = async || server.ask("GET", "/v1/graphs/g", &Value::Null).await["version"].as_u64().unwrap();
+    let first = version().await;
+    let newest = change(sample::leading_to(&beside)("memory://held/g").unwrap(), 1_000).await;
+    let before = held.count();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(held.count(), before, "{:?}", held.log.lock().unwrap());
+    // The first who comes after that long has what is there now, not what was.
+    assert_eq!((version().await, newest > first), (newest, true));
+    // A look that takes too long holds up nobody for good, and there is but one.
+    change(sample::leading_to(&beside)("memory://held/g").unwrap(), 1_001).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    held.hold();
+    let asked = join_all((0..30).map(|_| version())).await;
+    assert_eq!(asked, [newest; 30]);
+    assert_eq!(held.waiting.load(Ordering::SeqCst), 1);
+    held.release();
+}
+
+#[tokio::test]
+async fn a_graph_that_was_removed_is_closed_and_one_in_its_place_is_found() {
+    let folder = sample::in_memory("one").await;
+    let server = Running::start(settings(&folder)).await;
+    let path = "/v1/graphs/one/refresh";
+    server.ask("POST", path, &Value::Null).await;
+    let store = Store::open(&format!("{folder}/one")).unwrap();
+    let remove = async || {
+        for object in store.list("").await.unwrap() {
+            store.delete(&[object.name]).await.unwrap();
+        }
+    };
+    remove().await;
+    assert_eq!(server.try_ask("POST", path, &Value::Null).await.0, 404);
+    sample::add(&folder, "one", 8).await;
+    server.ask("POST", path, &Value::Null).await;
+    remove().await;
+    sample::add(&folder, "one", 9).await;
+    let before = server.metric("hoplake_graphs_open").await;
+    server.ask("POST", path, &Value::Null).await;
+    assert_eq!((before, server.metric("hoplake_graphs_open").await), (1.0, 1.0));
+    // Its blocks are read from the new objects.
+    server.ask("POST", "/v1/graphs/one/traverse", &json!({"starts": ["Person:1"], "hops": ["out:knows"]})).await;
 }
 
 async fn until_newer(seen: &mut u64, version: &impl AsyncFn() -> u64) {

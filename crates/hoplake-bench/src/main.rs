@@ -5,6 +5,7 @@
 mod cache;
 mod candidates;
 mod codecs;
+mod commits;
 mod evaluate;
 mod graphs;
 mod load;
@@ -43,6 +44,8 @@ enum Verb {
     SocialNetwork(social_network::Arguments),
     /// A published study of traversals over object storage repeated, and the goals of Hoplake; writes a report.
     Evaluate(evaluate::Arguments),
+    /// Latency and rate of commits, reading behind them, and what compaction rewrites.
+    Commits(commits::Arguments),
     /// Latency and edges per second of traversals from warm memory.
     Traverse(traverse::Arguments),
     /// Queries a second and latency of one hop through a server on loopback.
@@ -58,6 +61,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Cache(arguments) => cache::run(&arguments),
         Verb::SocialNetwork(arguments) => social_network::run(&arguments),
         Verb::Evaluate(arguments) => evaluate::run(&arguments),
+        Verb::Commits(arguments) => commits::run(&arguments),
         Verb::Traverse(arguments) => traverse::run(&arguments),
         Verb::ServeLoad(arguments) => serve_load::run(&arguments),
     }

@@ -12,7 +12,7 @@
 mod baseline;
 mod caches;
 mod charts;
-mod clock;
+pub mod clock;
 mod hindsight;
 mod latency;
 mod nodes;
@@ -20,7 +20,7 @@ mod queries;
 mod recorder;
 mod report;
 mod run;
-mod subject;
+pub mod subject;
 mod tradeoff;
 mod warm;
 mod waves;

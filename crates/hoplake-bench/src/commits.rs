@@ -1,0 +1,289 @@
+//! What changes cost: latency and rate of commits, reading behind many of them, and what compaction rewrites.
+//!
+//! Latency is of the simulated store, in virtual time, with the processor's beside it; the rate into memory is in real
+//! time. The graph is the Kronecker graph of Graph500, and what is committed are edges between its vertices, drawn
+//! evenly, each with a property.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Instant};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use hoplake::{
+    Batch, CompactionSettings, End, Graph, Hop, HopDirection, LoadOptions, OpenSettings, Operation, ReadPool,
+    ReadSettings, Reader, Store, StoreProfile, Traversal, Value,
+};
+use hoplake_testkit::{
+    Sim,
+    generate::{SplitMix64, kronecker},
+};
+use object_store::{memory::InMemory, path::Path};
+
+use crate::evaluate::{
+    clock::{Quantiles, Stopwatch, in_virtual_time},
+    subject::simulated,
+};
+
+/// What to commit.
+#[derive(Debug, Clone, Args)]
+pub struct Arguments {
+    /// Two to the power of this are the vertices of the graph, with 16 edges each.
+    #[arg(long, default_value_t = 16)]
+    scale: u32,
+    /// Commits for a latency.
+    #[arg(long, default_value_t = 300)]
+    commits: usize,
+    /// Edges committed into memory, in millions.
+    #[arg(long, default_value_t = 4)]
+    million_edges: usize,
+    /// The seed of all.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Objects of a loaded graph, in memory.
+struct Base {
+    objects: Arc<InMemory>,
+    vertices: u64,
+}
+
+/// Prints a table for each question.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let load = || runtime()?.block_on(Base::load(arguments));
+    println!(
+        "| store | edges a commit | callers | commits | p50, ms | p99, ms | processor, ms | commits/s | edges/s |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    for profile in [StoreProfile::s3_standard(), StoreProfile::s3_express()] {
+        for (edges, callers) in [(1, 1), (100, 1), (10_000, 1), (1, 64), (100, 64)] {
+            let base = load()?;
+            in_virtual_time(latency(arguments, base, profile.clone(), edges, callers))?;
+        }
+    }
+    println!("\n| edges a batch | callers | seconds | batches | versions | M edges/s into memory |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for (edges, callers) in [(1, 64), (100, 64), (10_000, 16), (100_000, 4)] {
+        runtime()?.block_on(rate(arguments, load()?, edges, callers))?;
+    }
+    println!(
+        "\n| commits of 100 edges | parts | open: waves, requests, bytes | hop: waves | hop: requests, mean | max | bytes, mean |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    in_virtual_time(reading(arguments, load()?))?;
+    println!("\n| commits of 1,000 edges | committed, MB | rewritten, MB | write amplification | parts | merges |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    runtime()?.block_on(amplification(arguments, load()?))
+}
+
+impl Base {
+    async fn load(arguments: &Arguments) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let file: PathBuf = folder.path().join("edges.csv");
+        let graph = kronecker(arguments.scale, 16, arguments.seed);
+        let vertices = graph.vertices();
+        let text: String = graph.map(|(source, target)| format!("{source},{target}\n")).collect();
+        std::fs::write(&file, text)?;
+        let objects = Arc::new(InMemory::new());
+        let base = Self { objects, vertices };
+        hoplake::load_with(base.store(), LoadOptions::from_paths([file]), Arc::new(())).await?;
+        Ok(base)
+    }
+
+    fn store(&self) -> Store {
+        Store::new(self.objects.clone(), Path::default(), "memory://commits")
+    }
+
+    /// Before a simulated store, with caches of its own.
+    async fn open(&self, profile: Arc<StoreProfile>, seed: u64) -> Result<(Sim, Graph)> {
+        let (sim, store) = simulated(self.objects.clone(), profile, seed);
+        let mut read = ReadSettings::default();
+        read.retry.seed = Some(seed);
+        let reader = Reader::new(store, ReadPool::new(read)?);
+        Ok((sim, Graph::open_through(reader, &OpenSettings::default()).await?))
+    }
+
+    /// A batch of edges between vertices that have some.
+    fn batch(&self, random: &mut SplitMix64, edges: usize) -> Batch {
+        let mut pairs = BTreeMap::new();
+        while pairs.len() < edges {
+            let pair = (random.below(self.vertices) as i64, random.below(self.vertices) as i64);
+            pairs.insert(pair, random.below(1 << 30) as i64);
+        }
+        let operation = |((source, target), since): ((i64, i64), i64)| Operation::UpsertEdge {
+            label: "follows".into(),
+            source: End::new("vertex", source),
+            target: End::new("vertex", target),
+            key: None,
+            properties: [("since".to_owned(), Value::Int64(since))].into(),
+            whole: true,
+        };
+        // A Kronecker graph has vertices without edges, which were not loaded.
+        Batch { operations: pairs.into_iter().map(operation).collect(), create_missing: true, ..Batch::default() }
+    }
+}
+
+async fn latency(
+    arguments: &Arguments,
+    base: Base,
+    profile: Arc<StoreProfile>,
+    edges: usize,
+    callers: usize,
+) -> Result<()> {
+    let (_, graph) = base.open(profile.clone(), arguments.seed).await?;
+    let base = Arc::new(base);
+    let each = (arguments.commits / if edges > 1_000 { 5 } else { 1 }).max(callers * 5).div_ceil(callers);
+    let whole = Stopwatch::start();
+    let callers_running: Vec<_> = (0..callers)
+        .map(|caller| {
+            let (graph, base) = (graph.clone(), base.clone());
+            let mut random = SplitMix64::new(arguments.seed ^ (caller as u64) << 32);
+            tokio::spawn(async move {
+                let mut took = Vec::new();
+                for _ in 0..each {
+                    let batch = base.batch(&mut random, edges);
+                    let begun = tokio::time::Instant::now();
+                    graph.apply(batch).await?;
+                    took.push(begun.elapsed().as_secs_f64() * 1e3);
+                }
+                anyhow::Ok(took)
+            })
+        })
+        .collect();
+    let mut took = Vec::new();
+    for caller in callers_running {
+        took.extend(caller.await.context("a caller stopped")??);
+    }
+    let whole = whole.took();
+    let (commits, quantiles) = (took.len(), Quantiles::of(took));
+    let seconds = whole.total_ms() / 1e3;
+    println!(
+        "| {} | {edges} | {callers} | {commits} | {:.1} | {:.1} | {:.2} | {:.1} | {:.0} |",
+        profile.name,
+        quantiles.p50,
+        quantiles.p99,
+        whole.processor_ms / commits as f64,
+        commits as f64 / seconds,
+        (commits * edges) as f64 / seconds,
+    );
+    Ok(())
+}
+
+async fn rate(arguments: &Arguments, base: Base, edges: usize, callers: usize) -> Result<()> {
+    let graph = Graph::open_with(base.store(), &OpenSettings::default()).await?;
+    let total = arguments.million_edges * 1_000_000 / if edges < 1_000 { 20 } else { 1 };
+    let batches = total.div_ceil(edges * callers);
+    let mut random = SplitMix64::new(arguments.seed);
+    // What is committed is made before the clock starts.
+    let prepared: Vec<Vec<Batch>> =
+        (0..callers).map(|_| (0..batches).map(|_| base.batch(&mut random, edges)).collect()).collect();
+    let before = graph.version();
+    let begun = Instant::now();
+    let running: Vec<_> = prepared
+        .into_iter()
+        .map(|batches| {
+            let graph = graph.clone();
+            tokio::spawn(async move {
+                for batch in batches {
+                    graph.apply(batch).await?;
+                }
+                anyhow::Ok(())
+            })
+        })
+        .collect();
+    for caller in running {
+        caller.await.context("a caller stopped")??;
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let mut newest = graph;
+    newest.refresh().await?;
+    let batches = batches * callers;
+    println!(
+        "| {edges} | {callers} | {seconds:.2} | {batches} | {} | {:.2} |",
+        newest.version() - before,
+        (batches * edges) as f64 / seconds / 1e6
+    );
+    Ok(())
+}
+
+/// Requests of hops from single vertices that were not read before, behind more and more commits, and once compacted.
+async fn reading(arguments: &Arguments, base: Base) -> Result<()> {
+    let graph = Graph::open_with(base.store(), &OpenSettings::default()).await?;
+    let mut random = SplitMix64::new(arguments.seed);
+    let mut committed = 0;
+    for commits in [0, 1, 10, 100] {
+        while committed < commits {
+            graph.apply(base.batch(&mut random, 100)).await?;
+            committed += 1;
+        }
+        read_row(arguments, &base, &commits.to_string()).await?;
+    }
+    Graph::compact(&base.store(), &CompactionSettings::default()).await?;
+    read_row(arguments, &base, "100, compacted as is due").await?;
+    Graph::compact(&base.store(), &CompactionSettings { everything: true, ..Default::default() }).await?;
+    read_row(arguments, &base, "100, all compacted").await
+}
+
+async fn read_row(arguments: &Arguments, base: &Base, name: &str) -> Result<()> {
+    let (_, graph) = base.open(StoreProfile::s3_standard(), arguments.seed).await?;
+    let open = graph.open_cost();
+    let mut random = SplitMix64::new(arguments.seed ^ 77);
+    let (mut waves, mut requests, mut bytes) = (0, Vec::new(), 0);
+    for number in 0..600 {
+        let mut query = graph.query();
+        let start = query.vertex("vertex", random.below(base.vertices) as i64).await?;
+        let Some(start) = start else { continue };
+        let before = query.cost();
+        let hops = vec![Hop { direction: HopDirection::Out, ..Hop::default() }];
+        query.traverse(Traversal { starts: vec![start], hops, ..Traversal::default() }).await?;
+        let cost = query.cost();
+        // The first bring what is read once.
+        if number >= 100 {
+            waves = waves.max(cost.waves - before.waves);
+            requests.push((cost.requests - before.requests) as f64);
+            bytes += cost.store_bytes - before.store_bytes;
+        }
+    }
+    let mean = requests.iter().sum::<f64>() / requests.len() as f64;
+    let mean_bytes = bytes as f64 / requests.len() as f64;
+    let max = Quantiles::of(requests).max;
+    let parts = graph.manifest().segments.len();
+    println!(
+        "| {name} | {parts} | {}, {}, {} | {waves} | {mean:.2} | {max:.0} | {mean_bytes:.0} |",
+        open.waves, open.requests, open.store_bytes
+    );
+    Ok(())
+}
+
+async fn amplification(arguments: &Arguments, base: Base) -> Result<()> {
+    let graph = Graph::open_with(base.store(), &OpenSettings::default()).await?;
+    let mut random = SplitMix64::new(arguments.seed);
+    let loaded: u64 = graph.manifest().objects().values().sum();
+    let (mut committed, mut rewritten, mut merges, mut last) = (0, 0, 0, graph.clone());
+    for number in 1..=400 {
+        let before: std::collections::BTreeSet<String> = names(&last);
+        graph.apply(base.batch(&mut random, 1_000)).await?;
+        last.refresh().await?;
+        let objects = last.manifest().objects();
+        committed += objects.iter().filter(|(name, _)| !before.contains(**name)).map(|(_, bytes)| bytes).sum::<u64>();
+        if number % 10 == 0 {
+            let done = Graph::compact(&base.store(), &CompactionSettings::default()).await?;
+            (rewritten, merges) = (rewritten + done.bytes_written, merges + done.merges);
+            last.refresh().await?;
+        }
+        if [100, 200, 400].contains(&number) {
+            println!(
+                "| {number} | {:.1} | {:.1} | {:.2} | {} | {merges} |",
+                committed as f64 / 1e6,
+                rewritten as f64 / 1e6,
+                (committed + rewritten) as f64 / committed as f64,
+                last.manifest().segments.len(),
+            );
+        }
+    }
+    println!("\nThe graph that was loaded has {:.1} MB.", loaded as f64 / 1e6);
+    Ok(())
+}
+
+fn names(graph: &Graph) -> std::collections::BTreeSet<String> {
+    graph.manifest().objects().into_keys().map(str::to_owned).collect()
+}

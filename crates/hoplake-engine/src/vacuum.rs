@@ -103,7 +103,7 @@ pub async fn vacuum(
         let fence = decided.version + u64::from(planted(Bug::FenceForgotten));
         let past = data_base_version(&object.name).is_some_and(|base| base < fence);
         let at_work = data_writer(&object.name).is_some_and(|writer| spared.contains(writer));
-        past && !at_work && !named.contains(&object.name)
+        past && (!at_work || planted(Bug::IntentIgnored)) && !named.contains(&object.name)
     };
     let removed = remove(reader, listed.into_iter().filter(is_garbage).collect()).await?;
     Ok(Vacuumed { versions, aborted, spared: decided.intents.clone(), ..removed })

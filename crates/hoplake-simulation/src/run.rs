@@ -7,7 +7,11 @@ use std::{
 
 use bytes::Bytes;
 use hoplake::{Change, Error, Manifest, VacuumSettings};
-use hoplake_engine::{EngineError, history, vacuum};
+use hoplake_engine::{
+    EngineError,
+    compaction::{self, CompactionSettings, MEMORY_BYTES_MIN},
+    history, vacuum,
+};
 use hoplake_format::constants::{HINT_NAME, manifest_name};
 use hoplake_storage::{
     QueryContext,
@@ -22,7 +26,7 @@ use crate::{
     batches::Vocabulary,
     client::Machine,
     model::Model,
-    process::{self, Workload, check_reading, open, reader_of},
+    process::{self, Workload, check_reading, open, reader_of, store_of},
     world::{Concern, EPOCH_UNIX_MS, Stored, Violation, World},
 };
 
@@ -50,7 +54,7 @@ pub struct Outcome {
 
 /// Runs a seed on this thread, perhaps with a planted bug.
 pub fn run_seed(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
-    plant(bug);
+    plant(bug, seed);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without I/O needs nothing from the machine");
     runtime.block_on(async {
@@ -70,7 +74,7 @@ pub fn run_seed(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
         };
         let virtual_time = begun.elapsed();
         let (violation, steps, trace) = world.outcome();
-        plant(None);
+        plant(None, seed);
         Outcome { seed, violation, steps, versions, batches, virtual_time, trace }
     })
 }
@@ -83,7 +87,11 @@ async fn live(world: &Arc<World>) {
         actors.spawn(process::run(world.clone(), workload.clone(), number));
     }
     actors.spawn(audit(world.clone(), workload.clone()));
-    let beside = [tokio::spawn(vacuums(world.clone())), tokio::spawn(operate(world.clone()))];
+    let beside = [
+        tokio::spawn(now_and_then(world.clone(), "vacuum", 5_000, vacuum_once)),
+        tokio::spawn(now_and_then(world.clone(), "compaction", 10_000, compact_once)),
+        tokio::spawn(now_and_then(world.clone(), "operator", 20_000, operate_once)),
+    ];
     // The auditor ends last.
     while let Some(ended) = actors.join_next().await {
         if let Err(error) = ended {
@@ -135,42 +143,71 @@ async fn audit(world: Arc<World>, workload: Arc<Workload>) {
     }
 }
 
-/// Vacuums now and then.
-async fn vacuums(world: Arc<World>) {
-    let machine = Machine::new("vacuum", false);
-    // While a zombie sleeps for hours, there is nothing new to remove.
-    for run in 0u32.. {
-        let rest = world.below(5_000 << run.min(12));
-        sleep(Duration::from_millis(rest)).await;
-        machine.stepped();
-        let reader = reader_of(&world, &machine);
-        let settings = VacuumSettings {
-            keep_versions: [None, Some(0), Some(2), Some(10)][world.below(4) as usize],
-            written_before_unix_ms: if world.below(4) == 0 { i64::MAX } else { i64::MIN },
-            ..VacuumSettings::default()
+/// Does something now and then, in a process of its own, and after each crash in another.
+async fn now_and_then<F: Future<Output = ()>>(
+    world: Arc<World>,
+    name: &str,
+    pause_ms: u64,
+    step: impl Fn(Arc<World>, Arc<Machine>) -> F,
+) {
+    let mut run = 0u32;
+    for life in 0u64.. {
+        let machine = Machine::new(format!("{name}.{life}"), false);
+        let steps = async {
+            loop {
+                // While a zombie sleeps for hours there is ever less to do.
+                let rest = world.below(pause_ms << run.min(12));
+                run += 1;
+                sleep(Duration::from_millis(rest)).await;
+                machine.stepped();
+                step(world.clone(), machine.clone()).await;
+            }
         };
-        let vacuumed = vacuum::vacuum(&reader, &settings, &QueryContext::new()).await;
-        world.log(|| format!("vacuum {:?}: {}", settings.keep_versions, summary(vacuumed)));
+        tokio::select! {
+            biased;
+            () = machine.until_dead() => {}
+            () = steps => {}
+        }
     }
 }
 
-/// Names versions and restores some, now and then.
-async fn operate(world: Arc<World>) {
-    let machine = Machine::new("operator", false);
-    for run in 0u32.. {
-        let rest = world.below(20_000 << run.min(10));
-        sleep(Duration::from_millis(rest)).await;
-        machine.stepped();
-        let (reader, context) = (reader_of(&world, &machine), QueryContext::new());
-        let versions: Vec<u64> = world.history().versions().collect();
-        let version = versions[world.below(versions.len() as u64) as usize];
-        let done = match world.below(5) {
-            0 => history::restore(&reader, version, "", &context).await.map(Some),
-            1 => history::tag(&reader, "a tag", None, &context).await,
-            _ => history::tag(&reader, "a tag", Some(version), &context).await,
-        };
-        world.log(|| format!("operator on version {version}: {}", summary(done)));
-    }
+async fn vacuum_once(world: Arc<World>, machine: Arc<Machine>) {
+    let reader = reader_of(&world, &machine);
+    let hour_ms = 3_600_000;
+    let settings = VacuumSettings {
+        keep_versions: [None, Some(0), Some(2), Some(10)][world.below(4) as usize],
+        written_before_unix_ms: if world.below(4) == 0 { i64::MAX } else { i64::MIN },
+        announced_before_unix_ms: match world.below(6) {
+            0 => u64::MAX,
+            1 => reader.store().clock().unix_ms().saturating_sub(hour_ms),
+            _ => 0,
+        },
+        ..VacuumSettings::default()
+    };
+    let vacuumed = vacuum::vacuum(&reader, &settings, &QueryContext::new()).await;
+    world.log(|| format!("vacuum {:?}: {}", settings.keep_versions, summary(vacuumed)));
+}
+
+async fn compact_once(world: Arc<World>, machine: Arc<Machine>) {
+    let store = store_of(&world, &machine);
+    let everything = world.below(3) == 0;
+    let settings = CompactionSettings { memory_bytes: MEMORY_BYTES_MIN, everything };
+    let compacted = compaction::compact(&store, &settings, &QueryContext::new()).await;
+    let compacted = compacted.map(|it| (it.merges, it.version));
+    world.log(|| format!("compaction: {}", summary(compacted)));
+}
+
+/// Names versions and restores some.
+async fn operate_once(world: Arc<World>, machine: Arc<Machine>) {
+    let (reader, context) = (reader_of(&world, &machine), QueryContext::new());
+    let versions: Vec<u64> = world.history().versions().collect();
+    let version = versions[world.below(versions.len() as u64) as usize];
+    let done = match world.below(5) {
+        0 => history::restore(&reader, version, "", &context).await.map(Some),
+        1 => history::tag(&reader, "a tag", None, &context).await,
+        _ => history::tag(&reader, "a tag", Some(version), &context).await,
+    };
+    world.log(|| format!("operator on version {version}: {}", summary(done)));
 }
 
 fn summary<T: std::fmt::Debug>(done: Result<T, EngineError>) -> String {
@@ -202,6 +239,14 @@ async fn reckon(world: &Arc<World>, workload: &Arc<Workload>) {
         world.violated(format!("the last refresh failed: {error}"));
     }
     check_reading(world, &machine, &graph, &workload.vocabulary, 3).await;
+    let settings = CompactionSettings { memory_bytes: MEMORY_BYTES_MIN, everything: true };
+    if let Err(error) = compaction::compact(&store_of(world, &machine), &settings, &QueryContext::new()).await {
+        world.violated(format!("the last compaction failed: {error}"));
+    }
+    let vacuumed = vacuum::vacuum(&reader_of(world, &machine), &VacuumSettings::default(), &QueryContext::new()).await;
+    if let Err(error) = vacuumed {
+        world.violated(format!("the last vacuum failed: {error}"));
+    }
     let versions: Vec<u64> = world.history().versions().collect();
     for version in versions {
         if let Some(graph) = open(world, &machine, Some(version)).await {

@@ -66,11 +66,21 @@ pub enum Bug {
     TagsForgotten,
     /// A vacuum removes versions without publishing that they go.
     Undecided,
+    /// A compaction forgets what its parts removed, though older parts have it.
+    GoneForgotten,
+    /// A compaction publishes over parts that another has merged meanwhile.
+    MergedTwice,
+    /// A vacuum takes the objects of writers that announced themselves for leftovers.
+    IntentIgnored,
+    /// A writer that a vacuum took for dead publishes all the same.
+    AbortIgnored,
+    /// A compaction takes the rows of edges from the oldest of its parts.
+    RowsSwapped,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 35] = [
         Self::TakenForOwn,
         Self::ResolvedKept,
         Self::OrdinalsKept,
@@ -101,18 +111,23 @@ impl Bug {
         Self::PastForgotten,
         Self::TagsForgotten,
         Self::Undecided,
+        Self::GoneForgotten,
+        Self::MergedTwice,
+        Self::IntentIgnored,
+        Self::AbortIgnored,
+        Self::RowsSwapped,
     ];
 }
 
 #[cfg(feature = "planted-bugs")]
 thread_local! {
-    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
+    static PLANTED: std::cell::Cell<(Option<Bug>, Option<u64>)> = const { std::cell::Cell::new((None, None)) };
 }
 
 /// Whether a mistake is made, on this thread.
 #[cfg(feature = "planted-bugs")]
 pub fn planted(bug: Bug) -> bool {
-    PLANTED.get() == Some(bug)
+    PLANTED.get().0 == Some(bug)
 }
 
 /// Whether a mistake is made: never.
@@ -122,8 +137,20 @@ pub const fn planted(_: Bug) -> bool {
     false
 }
 
-/// Makes a mistake from now on, or none, on this thread.
+/// What this thread draws from where nobody says what to draw from.
 #[cfg(feature = "planted-bugs")]
-pub fn plant(bug: Option<Bug>) {
-    PLANTED.set(bug);
+pub(crate) fn seed() -> Option<u64> {
+    PLANTED.get().1
+}
+
+/// What this thread draws from where nobody says what to draw from: nothing that repeats.
+#[cfg(not(feature = "planted-bugs"))]
+pub(crate) const fn seed() -> Option<u64> {
+    None
+}
+
+/// Makes a mistake from now on, or none, on this thread, which draws from `seed`.
+#[cfg(feature = "planted-bugs")]
+pub fn plant(bug: Option<Bug>, seed: u64) {
+    PLANTED.set((bug, Some(seed)));
 }

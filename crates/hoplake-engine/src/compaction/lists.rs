@@ -8,6 +8,7 @@ use hoplake_format::{
     adjacency::{Block, Lists},
     segment::SectionKind,
 };
+use hoplake_storage::planted::{Bug, planted};
 use hoplake_storage::{QueryContext, Wave};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -159,7 +160,7 @@ pub(super) async fn merge_edges(
         degrees[at] = of_lists;
         merged.edges = edges;
         let gone = SectionKind::Removed(edge_type, direction);
-        if !merge.oldest && !parts.places(gone).is_empty() {
+        if !merge.oldest && !parts.places(gone).is_empty() && !planted(Bug::GoneForgotten) {
             write_lists(parts, gone, false, &mut part, None, memory, context).await?;
         }
     }
@@ -258,7 +259,9 @@ impl RowSource<'_> {
     async fn read(&self, origins: &[(u64, u64)], context: &QueryContext) -> Result<RecordBatch, EngineError> {
         let mut by_part: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let mut order = Vec::with_capacity(origins.len());
+        let oldest = origins.iter().map(|(until, _)| until).min();
         for (until, position) in origins {
+            let until = oldest.filter(|_| planted(Bug::RowsSwapped)).unwrap_or(until);
             let rows = by_part.entry(*until).or_default();
             order.push((*until, rows.len()));
             rows.push(*position);

@@ -21,6 +21,7 @@ use hoplake_format::{
     Change, ChangeKind, DegreeSummary, Direction, EdgeTypeId, LabelId, Manifest, TableOwner, VersionRange,
     segment::SectionKind,
 };
+use hoplake_storage::planted::{Bug, planted};
 use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
 use crate::{
@@ -192,7 +193,7 @@ impl Run {
         let inputs: BTreeSet<_> = parts.manifest().objects().into_keys().map(str::to_owned).collect();
         let published = amend(&self.reader, context, |newest| {
             intent::check(newest, writer)?;
-            if !merge.is_in(newest, &inputs) {
+            if !merge.is_in(newest, &inputs) && !planted(Bug::MergedTwice) {
                 return Ok(None);
             }
             let change = change(self.reader.store(), ChangeKind::Compaction, merge.message(newest));

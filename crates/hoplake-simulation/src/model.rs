@@ -154,6 +154,11 @@ impl Model {
         self.edges.keys().filter_map(far).collect()
     }
 
+    /// How many edges there are.
+    pub fn edge_count(&self) -> usize {
+        self.edges.values().map(Vec::len).sum()
+    }
+
     /// What differs from another model, the first few items, for a message.
     pub fn difference(&self, found: &Self) -> String {
         let mut lines = Vec::new();
@@ -190,8 +195,13 @@ fn merged(old: Option<&Properties>, new: &Properties, whole: bool) -> Properties
     merged
 }
 
+/// Properties as they are compared; see [`widened`].
+pub fn compared(properties: Properties) -> Properties {
+    properties.into_iter().map(|(name, value)| (name, widened(value))).collect()
+}
+
 /// A value as it is compared: a property may have become floating-point since it was written, so all numbers are.
-pub(crate) fn widened(value: Value) -> Value {
+pub fn widened(value: Value) -> Value {
     match value {
         Value::Int64(number) => Value::Float64(number as f64),
         Value::List(items) => Value::List(items.into_iter().map(widened).collect()),

@@ -39,9 +39,11 @@ pub async fn read(graph: &Graph, vocabulary: &Vocabulary, starts: usize) -> Resu
     let mut query = graph.query();
     let mut model = Model::default();
     let schema = graph.schema();
-    model.labels = schema.vertex_labels.iter().map(|label| label.name.clone()).collect();
+    let labels = vocabulary.labels();
+    let known = schema.vertex_labels.iter().map(|label| &label.name).filter(|name| labels.contains(name.as_str()));
+    model.labels = known.cloned().collect();
     let name = |label| schema.label(label).map(|label| label.name.clone()).unwrap_or_default();
-    for it in &schema.edge_types {
+    for it in schema.edge_types.iter().filter(|it| vocabulary.edge_labels.contains(&it.label)) {
         let properties = it.properties.iter().map(|property| property.name.clone()).collect();
         model.edge_types.insert((it.label.clone(), name(it.source), name(it.target)), properties);
     }

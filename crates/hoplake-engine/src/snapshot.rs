@@ -76,6 +76,11 @@ impl Segment {
         }
     }
 
+    /// The name that the manifest gives it.
+    pub(crate) fn name(&self) -> &str {
+        &self.reference.name
+    }
+
     /// The indexes of its sections, if they are resident.
     pub(crate) fn sections(&self) -> Option<&[SectionIndex]> {
         Some(&self.index.get()?.sections)

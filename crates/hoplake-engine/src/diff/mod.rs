@@ -182,7 +182,7 @@ impl Both {
         let snapshot = &self.snapshots[side];
         let is_own = |place: &SectionPlace| {
             let (segment, section) = snapshot.segment_of(*place);
-            !self.sections[1 - side].contains(&(segment.object.name.to_string(), section))
+            !self.sections[1 - side].contains(&(segment.name().to_owned(), section))
         };
         snapshot.places(kind).iter().copied().filter(is_own).collect()
     }

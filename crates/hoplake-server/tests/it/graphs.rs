@@ -132,14 +132,17 @@ async fn newer_versions_are_followed_and_old_ones_can_be_asked() {
     assert_eq!(version().await, 1);
     let pinned = server.ask("POST", "/v1/graphs/one/traversals", &json!({})).await;
     let mut options_seed = 20;
-    // A load on top of a graph makes its next version.
+    // A load on top of a graph makes two versions: it says that it begins, and then it is there.
     sample::add(&folder, "one", options_seed).await;
     options_seed += 1;
     let mut seen = 1;
     until_newer(&mut seen, &version).await;
-    assert_eq!((seen, options_seed), (2, 21));
+    if seen == 2 {
+        until_newer(&mut seen, &version).await;
+    }
+    assert_eq!((seen, options_seed), (3, 21));
     let path = "/v1/graphs/one/look-up";
-    for wanted in [1, 2] {
+    for wanted in [1, 3] {
         assert_eq!(server.ask("POST", path, &look_up(wanted)).await["version"], wanted);
     }
     let step = json!({"vertices": ["Person:1"], "hop": "out:knows"});

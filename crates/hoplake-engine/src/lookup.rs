@@ -8,7 +8,10 @@ use std::{
 use arrow_array::{ArrayRef, cast::AsArray, types::Int64Type};
 use futures::future::try_join_all;
 use hoplake_format::{
-    FormatError, Key, KeyType, LabelId, VertexId, constants::KEY_COLUMN, keys::find_in_key_block, segment::SectionKind,
+    FormatError, Key, KeyType, LabelId, VertexId,
+    constants::KEY_COLUMN,
+    keys::{decode_key_block, find_in_key_block},
+    segment::SectionKind,
 };
 use hoplake_storage::{
     QueryContext, Wave,
@@ -29,16 +32,19 @@ pub(crate) struct KeyMention {
     pub(crate) gone: bool,
 }
 
-/// A block that may hold a key.
+/// A block that may hold keys.
 struct Asked<'a> {
-    /// Of the keys asked for.
-    number: usize,
     place: SectionPlace,
     section: Section<'a>,
     block: usize,
     /// Whether a key in it is gone.
     gone: bool,
+    /// Which of the keys asked for, in their order.
+    numbers: Vec<usize>,
 }
+
+/// So many keys of one block are looked for one by one, and more of them by decoding it.
+const SEARCHED_MAX: usize = 4;
 
 impl Snapshot {
     /// The vertices with these keys, in their order; `None` where there is none. One wave.
@@ -74,12 +80,20 @@ impl Snapshot {
         let parts: BTreeMap<_, _> =
             labels.into_iter().map(|label| (label, self.key_parts(label, newer_than))).collect();
         let wave = self.make_resident(parts.values().flatten().map(|(place, _)| *place), after, context).await?;
-        let mut asked = Vec::new();
-        for (number, (label, key)) in keys.iter().enumerate() {
-            for (place, gone) in &parts[label] {
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_unstable_by(|a, b| keys[*a].cmp(&keys[*b]));
+        let mut asked: Vec<Asked<'_>> = Vec::new();
+        for of_label in order.chunk_by(|a, b| keys[*a].0 == keys[*b].0) {
+            for (place, gone) in &parts[&keys[of_label[0]].0] {
                 let section = self.section(*place)?;
-                if let Some(block) = section.block_that_may_hold(key) {
-                    asked.push(Asked { number, place: *place, section, block, gone: *gone });
+                for number in of_label {
+                    let Some(block) = section.block_that_may_hold(&keys[*number].1) else { continue };
+                    match asked.last_mut().filter(|asked| asked.place == *place && asked.block == block) {
+                        Some(asked) => asked.numbers.push(*number),
+                        None => {
+                            asked.push(Asked { place: *place, section, block, gone: *gone, numbers: vec![*number] });
+                        }
+                    }
                 }
             }
         }
@@ -88,14 +102,15 @@ impl Snapshot {
         if came > wave {
             self.read_whole(asked.iter().map(|asked| asked.place));
         }
-        let mut mentions = vec![None; keys.len()];
-        for (Asked { number, section, gone, .. }, block) in asked.iter().zip(blocks) {
-            let failed = EngineError::format(self.reader().store().place(&section.object.name));
+        let mut mentions: Vec<Option<KeyMention>> = vec![None; keys.len()];
+        for (asked, block) in asked.iter().zip(blocks) {
             // The newest part that mentions the key decides.
-            if mentions[*number].is_none() || planted(Bug::OldestKeyWins) {
-                let ordinal = find_in_key_block(&block, &keys[*number].1).map_err(failed)?;
-                let mention = ordinal.map(|ordinal| KeyMention { ordinal, gone: *gone });
-                mentions[*number] = mention.or(mentions[*number]);
+            let open = |number: &&usize| mentions[**number].is_none() || planted(Bug::OldestKeyWins);
+            let numbers: Vec<usize> = asked.numbers.iter().filter(open).copied().collect();
+            let found = numbers_in_block(&block, keys, &numbers);
+            let failed = EngineError::format(self.reader().store().place(&asked.section.object.name));
+            for (number, ordinal) in found.map_err(failed)? {
+                mentions[number] = Some(KeyMention { ordinal, gone: asked.gone });
             }
         }
         Ok((mentions, came))
@@ -150,6 +165,31 @@ impl Snapshot {
         let take = |vertex: &VertexId| columns.get_mut(&vertex.label()).and_then(Iterator::next);
         Ok((vertices.iter().filter_map(take).collect(), wave))
     }
+}
+
+/// Which of some keys, by their numbers and in their order, a block has, and what they stand for there.
+fn numbers_in_block(
+    block: &[u8],
+    keys: &[(LabelId, Key)],
+    numbers: &[usize],
+) -> Result<Vec<(usize, u64)>, FormatError> {
+    let mut found = Vec::with_capacity(numbers.len());
+    if numbers.len() <= SEARCHED_MAX {
+        for number in numbers {
+            found.extend(find_in_key_block(block, &keys[*number].1)?.map(|ordinal| (*number, ordinal)));
+        }
+        return Ok(found);
+    }
+    let entries = decode_key_block(block, keys[numbers[0]].1.key_type())?;
+    let mut at = 0;
+    for number in numbers {
+        let key = &keys[*number].1;
+        while entries.get(at).is_some_and(|(entry, _)| entry < key) {
+            at += 1;
+        }
+        found.extend(entries.get(at).filter(|(entry, _)| entry == key).map(|(_, ordinal)| (*number, *ordinal)));
+    }
+    Ok(found)
 }
 
 /// The keys in a column of a vertex table.

@@ -56,7 +56,7 @@ impl Graph {
     /// # Errors
     /// As [`Self::apply`].
     pub async fn check(&self, batch: &Batch) -> Result<ChangeCounts, Error> {
-        Ok(self.committer().check(batch, &QueryContext::new()).await?)
+        Ok(self.committer().check(batch.clone(), &QueryContext::new()).await?)
     }
 }
 

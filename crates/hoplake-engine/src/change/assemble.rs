@@ -9,7 +9,7 @@ use hoplake_format::{
 
 use super::{
     End, Value,
-    level::{Changes, Row},
+    level::{Changes, EdgeChanges, PairRows, Row},
     resolve::{Pair, Properties, Resolved, Vertex},
 };
 use crate::EngineError;
@@ -31,14 +31,7 @@ impl Assembled {
     /// # Errors
     /// [`EngineError::Invalid`] if a value is of a wrong type, or numbers run out.
     pub(crate) fn of(manifest: &Manifest, batches: &[Resolved]) -> Result<Self, EngineError> {
-        let mut assembled = Self {
-            schema: manifest.schema.clone(),
-            vertex_counts: manifest.vertex_counts.clone(),
-            edge_counts: manifest.edge_counts.clone(),
-            degrees: manifest.degrees.clone(),
-            counts: ChangeCounts::default(),
-            changes: Changes::default(),
-        };
+        let mut assembled = Self::nothing(manifest);
         batches.iter().try_for_each(|batch| assembled.widen(batch))?;
         let ordinals = assembled.add_vertices(batches)?;
         for batch in batches {
@@ -47,6 +40,27 @@ impl Assembled {
         }
         assembled.schema.validate().map_err(|error| EngineError::Invalid(error.to_string()))?;
         Ok(assembled)
+    }
+
+    /// Refuses a batch whose values do not fit.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`].
+    pub(crate) fn check(manifest: &Manifest, batch: &Resolved) -> Result<(), EngineError> {
+        let mut assembled = Self::nothing(manifest);
+        assembled.widen(batch)?;
+        assembled.schema.validate().map_err(|error| EngineError::Invalid(error.to_string()))
+    }
+
+    fn nothing(manifest: &Manifest) -> Self {
+        Self {
+            schema: manifest.schema.clone(),
+            vertex_counts: manifest.vertex_counts.clone(),
+            edge_counts: manifest.edge_counts.clone(),
+            degrees: manifest.degrees.clone(),
+            counts: ChangeCounts::default(),
+            changes: Changes::default(),
+        }
     }
 
     /// Lets the schema hold what a batch has.
@@ -60,10 +74,13 @@ impl Assembled {
             let label = &mut self.schema.vertex_labels[usize::from(vertex.label().0)];
             fit(&label.name, &mut label.properties, properties)?;
         }
-        for (pair, edges) in batch.pairs.iter().filter(|(_, edges)| !edges.is_empty()) {
-            let edge_type = self.edge_type(pair)?;
-            let edge_type = &mut self.schema.edge_types[usize::from(edge_type.0)];
-            edges.iter().try_for_each(|edge| fit(&edge_type.label, &mut edge_type.properties, edge))?;
+        let mut types = EdgeTypes::default();
+        for (pair, edges) in batch.groups() {
+            for edge in edges {
+                let edge_type = self.edge_type(&pair, batch, &mut types)?;
+                let edge_type = &mut self.schema.edge_types[usize::from(edge_type.0)];
+                fit(&edge_type.label, &mut edge_type.properties, edge)?;
+            }
         }
         Ok(())
     }
@@ -88,24 +105,32 @@ impl Assembled {
     }
 
     /// The number of a pair's edge type, which is made if there is none.
-    fn edge_type(&mut self, pair: &Pair) -> Result<EdgeTypeId, EngineError> {
-        let (source, target) = (self.label_of(&pair.source)?, self.label_of(&pair.target)?);
-        let is = |it: &EdgeType| (&it.label, it.source, it.target) == (&pair.label, source, target);
-        if let Some(at) = self.schema.edge_types.iter().position(is) {
-            return Ok(EdgeTypeId(number(at, "edge types")?));
+    fn edge_type(&mut self, pair: &Pair, batch: &Resolved, types: &mut EdgeTypes) -> Result<EdgeTypeId, EngineError> {
+        let (source, target) = (self.label_of(pair.source, batch)?, self.label_of(pair.target, batch)?);
+        if let Some(known) = types.get(&(pair.label, source, target)) {
+            return Ok(*known);
         }
-        let id = number(self.schema.edge_types.len(), "edge types")?;
-        let edge_type = EdgeType { label: pair.label.clone(), source, target, properties: Vec::new() };
-        self.schema.edge_types.push(edge_type);
-        self.edge_counts.push(0);
-        self.degrees.push([DegreeSummary::default(), DegreeSummary::default()]);
-        Ok(EdgeTypeId(id))
+        let label = batch.edge_label(pair.label);
+        let is = |it: &EdgeType| (&*it.label, it.source, it.target) == (label, source, target);
+        let at = match self.schema.edge_types.iter().position(is) {
+            Some(at) => at,
+            None => {
+                let edge_type = EdgeType { label: label.to_owned(), source, target, properties: Vec::new() };
+                self.schema.edge_types.push(edge_type);
+                self.edge_counts.push(0);
+                self.degrees.push([DegreeSummary::default(), DegreeSummary::default()]);
+                self.schema.edge_types.len() - 1
+            }
+        };
+        let id = EdgeTypeId(number(at, "edge types")?);
+        types.insert((pair.label, source, target), id);
+        Ok(id)
     }
 
-    fn label_of(&mut self, vertex: &Vertex) -> Result<LabelId, EngineError> {
+    fn label_of(&mut self, vertex: Vertex, batch: &Resolved) -> Result<LabelId, EngineError> {
         match vertex {
             Vertex::Known(vertex) => Ok(vertex.label()),
-            Vertex::New(end) => self.label(end),
+            Vertex::New(end) => self.label(batch.end(end)),
         }
     }
 
@@ -154,26 +179,51 @@ impl Assembled {
     }
 
     fn write_pairs(&mut self, batch: &Resolved, ordinals: &BTreeMap<End, VertexId>) -> Result<(), EngineError> {
-        let missing = |end: &End| EngineError::Invalid(format!("{end} was given no ordinal"));
-        let ordinal = |vertex: &Vertex| match vertex {
+        let named: Vec<_> = batch.named().map(|(end, known)| known.or_else(|| ordinals.get(end).copied())).collect();
+        let ordinal = |vertex: Vertex| match vertex {
             Vertex::Known(vertex) => Ok(vertex.ordinal()),
-            Vertex::New(end) => ordinals.get(end).map(|vertex| vertex.ordinal()).ok_or_else(|| missing(end)),
+            Vertex::New(end) => {
+                let missing = || EngineError::Invalid(format!("{} was given no ordinal", batch.end(end)));
+                named[end as usize].map(VertexId::ordinal).ok_or_else(missing)
+            }
         };
-        for (pair, edges) in &batch.pairs {
-            let edge_type = self.edge_type(pair)?;
-            let ends = (ordinal(&pair.source)?, ordinal(&pair.target)?);
+        let mut types = EdgeTypes::default();
+        for (pair, edges) in batch.groups() {
+            let edge_type = self.edge_type(&pair, batch, &mut types)?;
+            let ends = (ordinal(pair.source)?, ordinal(pair.target)?);
             let described = &self.schema.edge_types[usize::from(edge_type.0)];
-            let rows: Vec<Row> = edges.iter().map(|it| row(&described.properties, it)).collect();
-            match rows.len() {
+            let count = self.changes.groups.entry(edge_type).or_default().push(ends, &described.properties, edges);
+            match count {
                 0 => self.counts.pairs_removed += 1,
                 edges => {
-                    self.counts.edges_written += edges as u64;
-                    self.edge_counts[usize::from(edge_type.0)] += edges as u64;
+                    self.counts.edges_written += edges;
+                    self.edge_counts[usize::from(edge_type.0)] += edges;
                 }
             }
-            self.changes.groups.entry(edge_type).or_default().insert(ends, rows);
         }
         Ok(())
+    }
+}
+
+/// Edge types by the number of their label in a batch and the labels of their ends.
+type EdgeTypes = BTreeMap<(u32, LabelId, LabelId), EdgeTypeId>;
+
+impl EdgeChanges {
+    /// Adds all edges between two vertices, and says how many there are.
+    fn push<'a>(
+        &mut self,
+        ends: (u64, u64),
+        properties: &[Property],
+        edges: impl Iterator<Item = &'a Properties>,
+    ) -> u64 {
+        let mut rows = 0;
+        for edge in edges {
+            self.values.extend(cells(properties, edge));
+            rows += 1;
+        }
+        self.pairs.push(PairRows { ends, first_row: self.rows, rows });
+        self.rows += rows;
+        rows
     }
 }
 
@@ -198,7 +248,7 @@ fn fit(owner: &str, known: &mut Vec<Property>, values: &Properties) -> Result<()
             }
             continue;
         };
-        if value.clone().conform(property.kind).is_some() {
+        if value.is_of(property.kind) || value.clone().conform(property.kind).is_some() {
             continue;
         }
         match (property.kind, found) {
@@ -217,11 +267,14 @@ fn fit(owner: &str, known: &mut Vec<Property>, values: &Properties) -> Result<()
 
 /// Values in the order of their properties; what is not named is null.
 fn row(properties: &[Property], values: &Properties) -> Row {
-    let value = |property: &Property| {
+    cells(properties, values).collect()
+}
+
+fn cells(properties: &[Property], values: &Properties) -> impl Iterator<Item = Value> {
+    properties.iter().map(|property| {
         let value = values.get(&property.name).cloned().unwrap_or(Value::Null);
         value.conform(property.kind).unwrap_or(Value::Null)
-    };
-    properties.iter().map(value).collect()
+    })
 }
 
 #[cfg(test)]

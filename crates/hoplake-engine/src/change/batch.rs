@@ -89,6 +89,25 @@ pub enum Operation {
     },
 }
 
+impl Operation {
+    /// The properties that an upsert has.
+    pub(crate) fn properties(&self) -> Option<&BTreeMap<String, Value>> {
+        match self {
+            Self::UpsertVertex { properties, .. } | Self::UpsertEdge { properties, .. } => Some(properties),
+            Self::DeleteVertex { .. } | Self::DeleteEdge { .. } => None,
+        }
+    }
+
+    /// Whether something may stay of the edges that there are between two vertices.
+    pub(crate) fn keeps_of_group(&self) -> bool {
+        match self {
+            Self::UpsertEdge { key, whole, .. } => key.is_some() || !whole,
+            Self::DeleteEdge { key, .. } => key.is_some(),
+            Self::UpsertVertex { .. } | Self::DeleteVertex { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

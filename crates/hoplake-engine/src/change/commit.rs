@@ -8,10 +8,11 @@
 //! a version is in conflict with whoever changed one of its items since.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use foldhash::fast::RandomState;
 use futures::future::{join_all, try_join_all};
 use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, VertexId};
 use hoplake_storage::{
@@ -24,7 +25,7 @@ use super::{
     Batch, End,
     assemble::Assembled,
     level::{self, Level, Names},
-    resolve::{Pair, Resolved, Vertex},
+    resolve::{Pair, Resolved, Vertex, number_of},
 };
 use crate::{
     EngineError, Frontier, Snapshot,
@@ -57,7 +58,7 @@ pub struct Committer {
 
 #[derive(Debug)]
 struct Waiting {
-    batch: Batch,
+    batch: Arc<Batch>,
     done: oneshot::Sender<Result<Committed, EngineError>>,
 }
 
@@ -88,7 +89,7 @@ impl Committer {
     /// whether it was published; the store's, and then nothing was.
     pub async fn commit(self: &Arc<Self>, batch: Batch) -> Result<Committed, EngineError> {
         let (done, mut result) = oneshot::channel();
-        self.waiting().push_back(Waiting { batch, done });
+        self.waiting().push_back(Waiting { batch: Arc::new(batch), done });
         loop {
             let mut newest = tokio::select! {
                 biased;
@@ -108,9 +109,9 @@ impl Committer {
     ///
     /// # Errors
     /// As [`Self::commit`], but for what a publication may end with.
-    pub async fn check(&self, batch: &Batch, context: &QueryContext) -> Result<ChangeCounts, EngineError> {
+    pub async fn check(&self, batch: Batch, context: &QueryContext) -> Result<ChangeCounts, EngineError> {
         let newest = self.newest().await.newest(context).await?;
-        let resolved = resolve_on(batch, &newest, context).await?;
+        let resolved = resolve_on(&Arc::new(batch), &newest, context).await?;
         Ok(Assembled::of(newest.manifest(), &[resolved])?.counts)
     }
 
@@ -174,8 +175,14 @@ impl Committer {
         newest: &Arc<Snapshot>,
         context: &QueryContext,
     ) -> (Vec<Waiting>, Vec<Resolved>) {
-        let results = group.iter().map(|waiting| resolve_on(&waiting.batch, newest, context));
-        let results = join_all(results).await;
+        // Each in a task of its own, so that those of many changes use many threads.
+        let results = group.iter().map(|waiting| {
+            let (batch, newest, context) = (waiting.batch.clone(), newest.clone(), context.clone());
+            tokio::spawn(async move { resolve_on(&batch, &newest, &context).await })
+        });
+        let stopped = |error| EngineError::Invalid(format!("a commit stopped: {error}"));
+        let results = join_all(results.collect::<Vec<_>>()).await;
+        let results = results.into_iter().map(|result| result.map_err(stopped).flatten());
         let (mut carried, mut resolved, mut items, mut later) =
             (Vec::new(), Vec::new(), Items::default(), VecDeque::new());
         for (waiting, result) in group.into_iter().zip(results) {
@@ -254,39 +261,62 @@ fn lost() -> EngineError {
     EngineError::Invalid("the commit that had this batch was given up".into())
 }
 
+/// A set whose order is never asked for.
+type Set<T> = HashSet<T, RandomState>;
+
 /// What batches of one level name and write.
 #[derive(Default)]
 struct Items {
-    named: BTreeSet<End>,
-    written: BTreeSet<End>,
-    pairs: BTreeSet<Pair>,
+    /// Vertices that exist, and those that are missing.
+    named: Set<VertexId>,
+    missing: Set<End>,
+    /// Of these, those that are changed or deleted, and those that are added.
+    written: Set<VertexId>,
+    added: Set<End>,
+    /// Pairs of vertices that exist, with the number of their edge label.
+    pairs: Set<(u32, VertexId, VertexId)>,
+    edge_labels: Vec<String>,
 }
 
 impl Items {
     /// Adds a batch, unless it names what another one writes, or the reverse.
     fn add(&mut self, batch: &Resolved) -> bool {
-        let written: BTreeSet<&End> = batch.written().collect();
+        // A pair with a vertex that is missing is written by whoever adds that.
+        let labels: Vec<_> = batch.edge_labels().iter().map(|label| number_of(&mut self.edge_labels, label)).collect();
+        let known = |pair: Pair| match (pair.source, pair.target) {
+            (Vertex::Known(source), Vertex::Known(target)) => Some((labels[pair.label as usize], source, target)),
+            _ => None,
+        };
         let apart = planted(Bug::GroupOverlaps)
-            || batch.named.is_disjoint(&self.written)
-                && written.iter().all(|end| !self.named.contains(*end))
-                && batch.pairs.keys().all(|pair| !self.pairs.contains(pair));
+            || batch.named().all(|(end, vertex)| match vertex {
+                Some(vertex) => !self.written.contains(&vertex),
+                None => !self.added.contains(end),
+            }) && batch.existing().all(|(vertex, _)| !self.named.contains(&vertex))
+                && batch.added.keys().all(|end| !self.missing.contains(end))
+                && batch.pairs().filter_map(known).all(|pair| !self.pairs.contains(&pair));
         if apart {
-            self.written.extend(written.into_iter().cloned());
-            self.named.extend(batch.named.iter().cloned());
-            self.pairs.extend(batch.pairs.keys().cloned());
+            self.written.extend(batch.existing().map(|(vertex, _)| vertex));
+            self.added.extend(batch.added.keys().cloned());
+            self.named.extend(batch.named().filter_map(|(_, vertex)| vertex));
+            self.missing.extend(batch.named().filter(|(_, vertex)| vertex.is_none()).map(|(end, _)| end.clone()));
+            self.pairs.extend(batch.pairs().filter_map(known));
         }
         apart
     }
 }
 
-async fn resolve_on(batch: &Batch, newest: &Arc<Snapshot>, context: &QueryContext) -> Result<Resolved, EngineError> {
+async fn resolve_on(
+    batch: &Arc<Batch>,
+    newest: &Arc<Snapshot>,
+    context: &QueryContext,
+) -> Result<Resolved, EngineError> {
     let (resolved, wave) = Resolved::of(batch, newest, context).await.map_err(|error| numbered(error, batch))?;
     if let Some(base) = batch.base.filter(|base| *base < newest.manifest().version) {
         let base = base + u64::from(planted(Bug::ConflictSkipsSuccessor));
         check_conflicts(&resolved, base, newest, wave, context).await?;
     }
     // What is wrong with one batch is its own error, not that of the level.
-    Assembled::of(newest.manifest(), std::slice::from_ref(&resolved))?;
+    Assembled::check(newest.manifest(), &resolved)?;
     Ok(resolved)
 }
 
@@ -331,16 +361,17 @@ async fn check_conflicts(
         }
     }
     let mut by_type: BTreeMap<_, (Frontier, BTreeSet<(VertexId, VertexId)>)> = BTreeMap::new();
-    for pair in resolved.pairs.keys().filter(|pair| !resolved.goes_along(pair)) {
-        let (Vertex::Known(source), Vertex::Known(target)) = (&pair.source, &pair.target) else { continue };
+    for pair in resolved.pairs().filter(|pair| !resolved.goes_along(pair)) {
+        let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { continue };
+        let label = resolved.edge_label(pair.label);
         let of = newest
             .schema()
             .edge_types()
-            .find(|(_, it)| (&it.label, it.source, it.target) == (&pair.label, source.label(), target.label()));
+            .find(|(_, it)| (&*it.label, it.source, it.target) == (label, source.label(), target.label()));
         if let Some((edge_type, _)) = of {
             let (sources, pairs) = by_type.entry(edge_type).or_default();
-            sources.unite(&std::iter::once(*source).collect());
-            pairs.insert((*source, *target));
+            sources.unite(&std::iter::once(source).collect());
+            pairs.insert((source, target));
         }
     }
     for (edge_type, (sources, pairs)) in by_type {

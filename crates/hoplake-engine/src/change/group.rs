@@ -3,7 +3,7 @@
 use super::{EdgeKey, Value, resolve::Properties};
 
 /// One change of a group: of the edge with a key, or of the group as a whole.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Edit {
     pub(crate) key: Option<EdgeKey>,
     /// What the edge has from now on; `None` if it goes.
@@ -13,12 +13,6 @@ pub(crate) struct Edit {
 }
 
 impl Edit {
-    /// Whether what comes of it depends on the edges that there are, given the names of the properties that they may have.
-    pub(crate) fn needs_group<'a>(&self, mut known: impl Iterator<Item = &'a str>) -> bool {
-        let mut all_named = |properties: &Properties| known.all(|name| properties.contains_key(name));
-        self.key.is_some() || self.properties.as_ref().is_some_and(|properties| !self.whole && !all_named(properties))
-    }
-
     /// Changes a group.
     pub(crate) fn apply(self, group: &mut Vec<Properties>) {
         let Self { key, properties, whole } = self;

@@ -41,8 +41,29 @@ pub(crate) struct LabelChanges {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Changes {
     pub(crate) labels: BTreeMap<LabelId, LabelChanges>,
-    /// For each pair of source and target all edges between them from now on.
-    pub(crate) groups: BTreeMap<EdgeTypeId, BTreeMap<(u64, u64), Vec<Row>>>,
+    pub(crate) groups: BTreeMap<EdgeTypeId, EdgeChanges>,
+}
+
+/// What changes of an edge type.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct EdgeChanges {
+    /// Each pair of vertices once, in any order.
+    pub(crate) pairs: Vec<PairRows>,
+    /// The properties of all edges, one row after the other, in the order of their type.
+    pub(crate) values: Vec<Value>,
+    /// How many rows there are.
+    pub(crate) rows: u64,
+}
+
+/// All edges between two vertices from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PairRows {
+    /// Source and target.
+    pub(crate) ends: (u64, u64),
+    /// The row of the first.
+    pub(crate) first_row: u64,
+    /// How many there are; perhaps none.
+    pub(crate) rows: u64,
 }
 
 /// A level that is to be written.
@@ -80,14 +101,13 @@ pub(crate) fn build(changes: &Changes, schema: &Schema, names: &Names) -> Result
         let changed = of_label.changed.values().map(|(key, row)| (key, row));
         tables.push((TableOwner::Changed(*label), 0, vertex_rows(changed, described)?));
     }
-    for (edge_type, groups) in &changes.groups {
+    for (edge_type, edges) in &changes.groups {
         let Some(described) = schema.edge_type(*edge_type) else { continue };
         for direction in Direction::ALL {
-            let sorted = sorted(groups, direction);
+            let sorted = sorted(edges, direction);
             write_lists(&mut segment, *edge_type, direction, &sorted).map_err(EngineError::format("a new segment"))?;
             if !described.properties.is_empty() {
-                let rows: Vec<_> = sorted.iter().flat_map(|(_, rows)| rows.iter()).collect();
-                let batch = batch(None, &rows, &described.properties)?;
+                let batch = edge_rows(&sorted, &edges.values, &described.properties)?;
                 tables.push((TableOwner::Edges(*edge_type, direction), 0, batch));
             }
         }
@@ -104,15 +124,13 @@ pub(crate) fn build(changes: &Changes, schema: &Schema, names: &Names) -> Result
 }
 
 /// Pairs as a direction has them: those at the near end first.
-type Sorted<'a> = Vec<((u64, u64), &'a Vec<Row>)>;
-
-fn sorted(groups: &BTreeMap<(u64, u64), Vec<Row>>, direction: Direction) -> Sorted<'_> {
-    let near = |(source, target): (u64, u64)| match direction {
-        Direction::Out => (source, target),
-        Direction::In => (target, source),
+fn sorted(edges: &EdgeChanges, direction: Direction) -> Vec<PairRows> {
+    let near = |pair: &PairRows| match direction {
+        Direction::Out => *pair,
+        Direction::In => PairRows { ends: (pair.ends.1, pair.ends.0), ..*pair },
     };
-    let mut sorted: Sorted<'_> = groups.iter().map(|(pair, rows)| (near(*pair), rows)).collect();
-    sorted.sort_by_key(|(pair, _)| *pair);
+    let mut sorted: Vec<_> = edges.pairs.iter().map(near).collect();
+    sorted.sort_unstable_by_key(|pair| pair.ends);
     sorted
 }
 
@@ -148,11 +166,11 @@ fn write_lists(
     segment: &mut SegmentBuilder,
     edge_type: EdgeTypeId,
     direction: Direction,
-    sorted: &Sorted<'_>,
+    sorted: &[PairRows],
 ) -> Result<(), FormatError> {
-    let there = sorted.iter().flat_map(|((near, far), rows)| rows.iter().map(move |_| (*near, *far)));
+    let there = sorted.iter().flat_map(|pair| (0..pair.rows).map(|_| pair.ends));
     write_list_section(segment, SectionKind::Adjacency(edge_type, direction), there.collect())?;
-    let removed = sorted.iter().filter(|(_, rows)| rows.is_empty()).map(|(pair, _)| *pair);
+    let removed = sorted.iter().filter(|pair| pair.rows == 0).map(|pair| pair.ends);
     write_list_section(segment, SectionKind::Removed(edge_type, direction), removed.collect())
 }
 
@@ -185,16 +203,30 @@ fn vertex_rows<'a>(
             std::sync::Arc::new(keys.iter().map(text).map(Some).collect::<StringArray>())
         }
     };
-    batch(Some((Field::new(KEY_COLUMN, label.key_type.arrow(), false), keys)), &rows, &label.properties)
+    let columns = label.properties.iter().enumerate();
+    let columns = columns.map(|(at, property)| column(rows.iter().map(|row| &row[at]), property.kind));
+    let key = Field::new(KEY_COLUMN, label.key_type.arrow(), false);
+    batch(Some((key, keys)), columns.collect::<Result<_, _>>()?, rows.len(), &label.properties)
 }
 
-fn batch(key: Option<(Field, ArrayRef)>, rows: &[&Row], properties: &[Property]) -> Result<RecordBatch, EngineError> {
+/// The rows of edges in the order of their lists.
+fn edge_rows(sorted: &[PairRows], values: &[Value], properties: &[Property]) -> Result<RecordBatch, EngineError> {
+    let rows = || sorted.iter().flat_map(|pair| pair.first_row..pair.first_row + pair.rows);
+    let cell = |row: u64, at: usize| &values[row as usize * properties.len() + at];
+    let columns = properties.iter().enumerate();
+    let columns = columns.map(|(at, property)| column(rows().map(|row| cell(row, at)), property.kind));
+    batch(None, columns.collect::<Result<_, _>>()?, rows().count(), properties)
+}
+
+fn batch(
+    key: Option<(Field, ArrayRef)>,
+    properties_of: Vec<ArrayRef>,
+    rows: usize,
+    properties: &[Property],
+) -> Result<RecordBatch, EngineError> {
     let (field, keys) = key.unzip();
-    let mut columns: Vec<ArrayRef> = keys.into_iter().collect();
-    for (at, property) in properties.iter().enumerate() {
-        columns.push(column(rows.iter().map(|row| &row[at]), property.kind)?);
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let columns: Vec<ArrayRef> = keys.into_iter().chain(properties_of).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(table_schema(field, properties), columns, &options)?)
 }
 

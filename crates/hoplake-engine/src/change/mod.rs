@@ -12,6 +12,7 @@ mod batch;
 mod commit;
 mod group;
 mod level;
+mod names;
 mod resolve;
 mod value;
 

@@ -3,6 +3,9 @@
 //!
 //! Reading takes one wave for the keys, and one more for the rows and lists of what is changed in part or
 //! deleted. Nothing is numbered yet: new vertices get their ordinals when it is known which batches go into a level.
+//!
+//! A batch may have a million edges, most of them upserted blindly. So names are replaced by numbers first ([`Names`]), and
+//! properties stay where the batch has them unless something is to be added to them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,13 +13,13 @@ use std::{
 };
 
 use futures::future::try_join3;
-use hoplake_format::{Direction, LabelId, VertexId, constants::KEY_COLUMN};
+use hoplake_format::{Direction, EdgeType, LabelId, VertexId, constants::KEY_COLUMN};
 use hoplake_storage::{
     QueryContext, Wave,
     planted::{Bug, planted},
 };
 
-use super::{Batch, EdgeKey, End, Operation, Value, group::Edit};
+use super::{Batch, EdgeKey, End, Operation, Value, group::Edit, names::Names};
 use crate::{
     EngineError, Frontier, Snapshot,
     traversal::{Hop, HopDirection},
@@ -25,40 +28,45 @@ use crate::{
 /// Properties by name.
 pub(crate) type Properties = BTreeMap<String, Value>;
 
-/// A vertex that exists, or one that this batch adds.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// A vertex that exists, or by its number among those that the batch names, one that it adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Vertex {
     Known(VertexId),
-    New(End),
+    New(u32),
 }
 
-/// All edges of a label between two vertices.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// All edges of a label, by its number in the batch, between two vertices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pair {
-    pub(crate) label: String,
+    pub(crate) label: u32,
     pub(crate) source: Vertex,
     pub(crate) target: Vertex,
 }
 
+/// The edges between two vertices from now on.
+#[derive(Debug, Clone, PartialEq)]
+enum Edges {
+    /// One, with the properties of an operation of the batch.
+    Of(u32),
+    /// So many, with properties that are no operation's.
+    Made(Vec<Properties>),
+}
+
 /// A batch on a version of a graph.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub(crate) struct Resolved {
+    batch: Arc<Batch>,
+    names: Names,
+    /// The vertices that it names, by their numbers there; those that exist.
+    known: Vec<Option<VertexId>>,
     /// Vertices that it adds.
     pub(crate) added: BTreeMap<End, Properties>,
     /// Rows that it writes anew, whole.
     pub(crate) changed: BTreeMap<VertexId, (End, Properties)>,
     /// Vertices that go.
     pub(crate) gone: BTreeMap<VertexId, End>,
-    /// All edges that there are from now on.
-    pub(crate) pairs: BTreeMap<Pair, Vec<Properties>>,
-    /// Vertices that it names, those that are missing among them: what it builds on.
-    pub(crate) named: BTreeSet<End>,
-}
-
-/// The vertices that a batch names, and which of them exist.
-struct Ends<'a> {
-    snapshot: &'a Snapshot,
-    known: BTreeMap<&'a End, VertexId>,
+    /// All edges that there are from now on, ascending by pair.
+    pairs: Vec<(Pair, Edges)>,
 }
 
 impl Resolved {
@@ -67,24 +75,23 @@ impl Resolved {
     /// # Errors
     /// [`EngineError::Invalid`] that names the operation which is not allowed; the store's.
     pub(crate) async fn of(
-        batch: &Batch,
+        batch: &Arc<Batch>,
         snapshot: &Arc<Snapshot>,
         context: &QueryContext,
     ) -> Result<(Self, Wave), EngineError> {
-        let mut resolved = Self { named: names(batch)?, ..Self::default() };
-        let named = resolved.named.clone();
-        let (ends, wave) = Ends::look_up(&named, snapshot, context).await?;
-        for operation in &batch.operations {
-            resolved.take_vertex(operation, &ends)?;
+        let names = Names::of(batch)?;
+        let (known, wave) = names.look_up(batch, snapshot, context).await?;
+        let (added, changed, gone) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut resolved = Self { batch: batch.clone(), names, known, added, changed, gone, pairs: Vec::new() };
+        for number in 0..batch.operations.len() {
+            resolved.take_vertex(number, snapshot)?;
         }
-        let mut edits = Edits::new();
-        for operation in &batch.operations {
-            resolved.take_edge(operation, &ends, batch.create_missing, &mut edits)?;
-        }
-        let partial_rows = resolved.complete_rows(batch, &ends, wave, context);
-        let groups = groups_to_change(&edits, snapshot, wave, context);
-        let deleted = edges_of_gone(&resolved, snapshot, wave, context);
-        let ((rows, a), (groups, b), (removed, c)) = try_join3(partial_rows, groups, deleted).await?;
+        let edits = resolved.edits(snapshot)?;
+        let changes = resolved.changes(&edits, snapshot);
+        let partial_rows = resolved.complete_rows(snapshot, wave, context);
+        let groups = resolved.groups_to_change(&edits, &changes, snapshot, wave, context);
+        let deleted = resolved.edges_of_gone(snapshot, wave, context);
+        let ((rows, a), (mut groups, b), ((removed, labels), c)) = try_join3(partial_rows, groups, deleted).await?;
         for (vertex, mut properties) in rows {
             if planted(Bug::PartialLoses) {
                 break;
@@ -94,12 +101,26 @@ impl Resolved {
                 *changes = properties;
             }
         }
-        resolved.pairs = groups;
-        for (pair, edits) in edits {
-            let group = resolved.pairs.entry(pair).or_default();
-            edits.into_iter().for_each(|edit| edit.apply(group));
+        let mut pairs = Vec::with_capacity(edits.len() + removed.len());
+        for (edits, change) in edits.chunk_by(|a, b| a.0 == b.0).zip(changes) {
+            let (pair, first) = edits[0];
+            let edges = match change {
+                Change::Replaced => Edges::Of(first),
+                Change::Edited => {
+                    let mut group = groups.remove(&pair).unwrap_or_default();
+                    edits.iter().for_each(|(_, number)| resolved.edit(*number).apply(&mut group));
+                    Edges::Made(group)
+                }
+            };
+            pairs.push((pair, edges));
         }
-        resolved.pairs.extend(removed.into_iter().map(|pair| (pair, Vec::new())));
+        resolved.names.edge_labels = labels;
+        if !removed.is_empty() {
+            pairs.retain(|(pair, _)| !removed.contains(pair));
+            pairs.extend(removed.into_iter().map(|pair| (pair, Edges::Made(Vec::new()))));
+            pairs.sort_unstable_by_key(|(pair, _)| *pair);
+        }
+        resolved.pairs = pairs;
         Ok((resolved, a.max(b).max(c)))
     }
 
@@ -114,107 +135,170 @@ impl Resolved {
         changed.chain(self.gone.iter().map(|(vertex, end)| (*vertex, end)))
     }
 
+    /// The vertices that it names, by number, and which they are: those that are missing, too, since it builds on that.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&End, Option<VertexId>)> {
+        self.known.iter().enumerate().map(|(number, known)| (self.end(number as u32), *known))
+    }
+
+    /// A vertex that it names.
+    pub(crate) fn end(&self, number: u32) -> &End {
+        self.names.end(&self.batch, number)
+    }
+
+    /// An edge label that it names.
+    pub(crate) fn edge_label(&self, number: u32) -> &str {
+        &self.names.edge_labels[number as usize]
+    }
+
+    /// All edge labels that it names, by number.
+    pub(crate) fn edge_labels(&self) -> &[String] {
+        &self.names.edge_labels
+    }
+
+    /// The pairs whose edges it writes, ascending.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = Pair> {
+        self.pairs.iter().map(|(pair, _)| *pair)
+    }
+
+    /// The same, each with the properties of all edges that there are from now on.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (Pair, impl Iterator<Item = &Properties>)> {
+        self.pairs.iter().map(|(pair, edges)| {
+            let (one, many) = match edges {
+                Edges::Of(number) => (self.batch.operations[*number as usize].properties(), &[][..]),
+                Edges::Made(group) => (None, group.as_slice()),
+            };
+            (*pair, one.into_iter().chain(many))
+        })
+    }
+
     /// Whether a pair loses its edges because one of the two goes, not because the batch says so.
     pub(crate) fn goes_along(&self, pair: &Pair) -> bool {
         let goes = |vertex: &Vertex| matches!(vertex, Vertex::Known(vertex) if self.gone.contains_key(vertex));
         goes(&pair.source) || goes(&pair.target)
     }
 
-    fn take_vertex(&mut self, operation: &Operation, ends: &Ends<'_>) -> Result<(), EngineError> {
-        match operation {
-            Operation::UpsertVertex { vertex, properties, .. } => match ends.known.get(vertex) {
-                Some(known) => drop(self.changed.insert(*known, (vertex.clone(), properties.clone()))),
-                None => drop(self.added.insert(vertex.clone(), properties.clone())),
-            },
-            Operation::DeleteVertex { vertex } => {
-                ends.label(vertex, operation)?;
-                if let Some(known) = ends.known.get(vertex) {
-                    self.gone.insert(*known, vertex.clone());
-                }
+    fn take_vertex(&mut self, number: usize, snapshot: &Snapshot) -> Result<(), EngineError> {
+        let (batch, [end, _]) = (self.batch.clone(), self.names.operations[number].ends);
+        let operation = &batch.operations[number];
+        match (operation, self.known.get(end as usize).copied().flatten()) {
+            (Operation::UpsertVertex { vertex, properties, .. }, Some(known)) => {
+                self.changed.insert(known, (vertex.clone(), properties.clone()));
             }
-            Operation::UpsertEdge { .. } | Operation::DeleteEdge { .. } => {}
+            (Operation::UpsertVertex { vertex, properties, .. }, None) => {
+                self.added.insert(vertex.clone(), properties.clone());
+            }
+            (Operation::DeleteVertex { vertex }, known) => {
+                label_of(vertex, operation, snapshot)?;
+                self.gone.extend(known.map(|known| (known, vertex.clone())));
+            }
+            (Operation::UpsertEdge { .. } | Operation::DeleteEdge { .. }, _) => {}
         }
         Ok(())
     }
 
-    fn take_edge(
-        &mut self,
-        operation: &Operation,
-        ends: &Ends<'_>,
-        create_missing: bool,
-        edits: &mut Edits,
-    ) -> Result<(), EngineError> {
-        let (pair, edit) = match operation {
-            Operation::UpsertEdge { label, source, target, key, properties, whole } => {
-                check_key(operation, key.as_ref(), properties)?;
-                let source = self.end(source, ends, operation, create_missing)?;
-                let target = self.end(target, ends, operation, create_missing)?;
-                let edit = Edit { key: key.clone(), properties: Some(properties.clone()), whole: *whole };
-                (Pair { label: label.clone(), source, target }, edit)
-            }
-            Operation::DeleteEdge { label, source, target, key } => {
-                ends.check_edge_type(operation, label, source, target, key.as_ref())?;
-                // Without its ends there is no edge.
-                let (Some(source), Some(target)) = (ends.known.get(source), ends.known.get(target)) else {
-                    return Ok(());
-                };
-                let (source, target) = (Vertex::Known(*source), Vertex::Known(*target));
-                let edit = Edit { key: key.clone(), properties: None, whole: true };
-                (Pair { label: label.clone(), source, target }, edit)
-            }
-            Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => return Ok(()),
-        };
-        edits.entry(pair).or_default().push(edit);
-        Ok(())
+    /// Which operation changes which pair, by pair and in the order of the batch.
+    fn edits(&mut self, snapshot: &Snapshot) -> Result<Vec<(Pair, u32)>, EngineError> {
+        let batch = self.batch.clone();
+        let mut edits = Vec::with_capacity(batch.operations.len());
+        for (number, operation) in batch.operations.iter().enumerate() {
+            let named = self.names.operations[number];
+            let [source, target] = match operation {
+                Operation::UpsertEdge { key, properties, .. } => {
+                    check_key(operation, key.as_ref(), properties)?;
+                    let source = self.end_to_be(named.ends[0], operation, snapshot)?;
+                    [source, self.end_to_be(named.ends[1], operation, snapshot)?]
+                }
+                Operation::DeleteEdge { label, source, target, key } => {
+                    check_edge_type(operation, label, source, target, key.as_ref(), snapshot)?;
+                    // Without its ends there is no edge.
+                    match named.ends.map(|end| self.known[end as usize]) {
+                        [Some(source), Some(target)] => [Vertex::Known(source), Vertex::Known(target)],
+                        _ => continue,
+                    }
+                }
+                Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => continue,
+            };
+            edits.push((Pair { label: named.edge_label, source, target }, number as u32));
+        }
+        edits.sort_unstable();
+        for edits in edits.chunk_by(|a, b| a.0 == b.0).filter(|edits| edits.len() > 1) {
+            self.names.check_apart(&batch, edits.iter().map(|(_, number)| *number))?;
+        }
+        Ok(edits)
     }
 
     /// The end of an edge that is to be there.
-    fn end(
-        &mut self,
-        end: &End,
-        ends: &Ends<'_>,
-        operation: &Operation,
-        create_missing: bool,
-    ) -> Result<Vertex, EngineError> {
-        if let Some(known) = ends.known.get(end) {
-            return match self.gone.contains_key(known) {
-                true => refused(operation, format!("the same batch deletes {end}")),
-                false => Ok(Vertex::Known(*known)),
+    fn end_to_be(&mut self, number: u32, operation: &Operation, snapshot: &Snapshot) -> Result<Vertex, EngineError> {
+        if let Some(known) = self.known[number as usize] {
+            return match self.gone.contains_key(&known) {
+                true => refused(operation, format!("the same batch deletes {}", self.end(number))),
+                false => Ok(Vertex::Known(known)),
             };
         }
+        let end = self.end(number);
         if !self.added.contains_key(end) {
-            if !create_missing {
+            if !self.batch.create_missing {
                 return refused(operation, format!("there is no vertex {end}; --create-missing makes one"));
             }
-            ends.label(end, operation)?;
-            self.added.insert(end.clone(), Properties::new());
+            label_of(end, operation, snapshot)?;
+            let end = end.clone();
+            self.added.insert(end, Properties::new());
         }
-        Ok(Vertex::New(end.clone()))
+        Ok(Vertex::New(number))
+    }
+
+    fn edit(&self, number: u32) -> Edit {
+        match &self.batch.operations[number as usize] {
+            Operation::UpsertEdge { key, properties, whole, .. } => {
+                Edit { key: key.clone(), properties: Some(properties.clone()), whole: *whole }
+            }
+            Operation::DeleteEdge { key, .. } => Edit { key: key.clone(), properties: None, whole: true },
+            Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => Edit::default(),
+        }
+    }
+
+    /// How each pair's edges come about.
+    fn changes(&self, edits: &[(Pair, u32)], snapshot: &Snapshot) -> Vec<Change> {
+        let mut types = EdgeTypes::default();
+        let change = |edits: &[(Pair, u32)]| {
+            let [(pair, number)] = edits else { return Change::Edited };
+            let Operation::UpsertEdge { key: None, properties, whole, .. } = &self.batch.operations[*number as usize]
+            else {
+                return Change::Edited;
+            };
+            let all_named = |of: Option<&EdgeType>| {
+                of.is_none_or(|of| of.properties.iter().all(|property| properties.contains_key(&property.name)))
+            };
+            match *whole || all_named(types.of(self, pair, snapshot)) {
+                true => Change::Replaced,
+                false => Change::Edited,
+            }
+        };
+        edits.chunk_by(|a, b| a.0 == b.0).map(change).collect()
     }
 
     /// The rows of vertices that are changed in part, as they are now.
     async fn complete_rows(
         &self,
-        batch: &Batch,
-        ends: &Ends<'_>,
+        snapshot: &Snapshot,
         after: Wave,
         context: &QueryContext,
     ) -> Result<(Vec<(VertexId, Properties)>, Wave), EngineError> {
         let mut by_label: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
-        for operation in &batch.operations {
-            let Operation::UpsertVertex { vertex, properties, whole: false } = operation else { continue };
-            let Some(known) = ends.known.get(vertex) else { continue };
-            let Some(label) = ends.snapshot.schema().label(known.label()) else { continue };
+        for (operation, named) in self.batch.operations.iter().zip(&self.names.operations) {
+            let Operation::UpsertVertex { properties, whole: false, .. } = operation else { continue };
+            let Some(known) = self.known[named.ends[0] as usize] else { continue };
+            let Some(label) = snapshot.schema().label(known.label()) else { continue };
             if label.properties.iter().any(|property| !properties.contains_key(&property.name)) {
                 by_label.entry(known.label()).or_default().push(known.ordinal());
             }
         }
         let (mut rows, mut wave) = (Vec::new(), after);
         let read = |(label, ordinals): (LabelId, Vec<u64>)| async move {
-            let label_of = ends.snapshot.schema().label(label);
+            let label_of = snapshot.schema().label(label);
             let columns = label_of.into_iter().flat_map(|label| &label.properties).map(|it| it.name.clone());
             let columns: Vec<_> = columns.collect();
-            let (batch, wave) = ends.snapshot.vertex_rows(label, &ordinals, &columns, after, context).await?;
+            let (batch, wave) = snapshot.vertex_rows(label, &ordinals, &columns, after, context).await?;
             Ok::<_, EngineError>((label, ordinals, batch, wave))
         };
         for (label, ordinals, batch, came) in futures::future::try_join_all(by_label.into_iter().map(read)).await? {
@@ -225,6 +309,78 @@ impl Resolved {
         }
         Ok((rows, wave))
     }
+
+    /// The groups of which something stays, as they are now.
+    async fn groups_to_change(
+        &self,
+        edits: &[(Pair, u32)],
+        changes: &[Change],
+        snapshot: &Arc<Snapshot>,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<(Groups, Wave), EngineError> {
+        let mut wanted: BTreeMap<u32, BTreeMap<VertexId, BTreeSet<VertexId>>> = BTreeMap::new();
+        let edited = edits.chunk_by(|a, b| a.0 == b.0).zip(changes).filter(|(_, change)| **change == Change::Edited);
+        for (edits, _) in edited {
+            let pair = edits[0].0;
+            let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { continue };
+            if edits.iter().any(|(_, number)| self.batch.operations[*number as usize].keeps_of_group()) {
+                wanted.entry(pair.label).or_default().entry(source).or_default().insert(target);
+            }
+        }
+        let (mut groups, mut wave) = (Groups::new(), after);
+        for (number, sources) in wanted {
+            let label = self.edge_label(number);
+            let types = || snapshot.schema().edge_types.iter().filter(|it| it.label == label);
+            if types().next().is_none() {
+                continue;
+            }
+            let frontier: Frontier = sources.keys().copied().collect();
+            let hop = Hop::along(HopDirection::Out, label);
+            let (edges, came) = snapshot.neighbours(&frontier, &hop, after, context).await?;
+            let edges: Vec<_> = edges.into_iter().filter(|edge| sources[&edge.from].contains(&edge.to)).collect();
+            let names: BTreeSet<_> = types().flat_map(|it| &it.properties).map(|it| it.name.clone()).collect();
+            let names: Vec<_> = names.into_iter().collect();
+            let (batches, came) = snapshot.edge_properties(&edges, &names, came, context).await?;
+            wave = wave.max(came);
+            let mut rows = vec![Properties::new(); edges.len()];
+            for (positions, batch) in batches {
+                positions.into_iter().enumerate().for_each(|(row, at)| rows[at] = properties_at(&batch, row));
+            }
+            for (edge, row) in edges.iter().zip(rows) {
+                let (source, target) = (Vertex::Known(edge.from), Vertex::Known(edge.to));
+                groups.entry(Pair { label: number, source, target }).or_default().push(row);
+            }
+        }
+        Ok((groups, wave))
+    }
+
+    /// The pairs that lose their edges because one of the two goes, and the edge labels with theirs.
+    async fn edges_of_gone(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<((BTreeSet<Pair>, Vec<String>), Wave), EngineError> {
+        let (mut pairs, mut labels) = (BTreeSet::new(), self.names.edge_labels.clone());
+        if self.gone.is_empty() {
+            return Ok(((pairs, labels), after));
+        }
+        let frontier: Frontier = self.gone.keys().copied().collect();
+        let direction = if planted(Bug::IncomingForgotten) { HopDirection::Out } else { HopDirection::Both };
+        let hop = Hop { direction, ..Hop::default() };
+        let (edges, wave) = snapshot.neighbours(&frontier, &hop, after, context).await?;
+        for edge in edges {
+            let (source, target) = match edge.direction {
+                Direction::Out => (edge.from, edge.to),
+                Direction::In => (edge.to, edge.from),
+            };
+            let Some(edge_type) = snapshot.schema().edge_type(edge.edge_type) else { continue };
+            let label = number_of(&mut labels, &edge_type.label);
+            pairs.insert(Pair { label, source: Vertex::Known(source), target: Vertex::Known(target) });
+        }
+        Ok(((pairs, labels), wave))
+    }
 }
 
 /// The properties in a row of a batch.
@@ -234,54 +390,44 @@ fn properties_at(batch: &arrow_array::RecordBatch, row: usize) -> Properties {
     columns.map(|(field, column)| (field.name().clone(), Value::at(column, row))).collect()
 }
 
-/// What a batch does to the edges between two vertices.
-type Edits = BTreeMap<Pair, Vec<Edit>>;
+/// How the edges between two vertices come about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// There is one, as an operation has it.
+    Replaced,
+    /// They are those there were, changed.
+    Edited,
+}
 
 /// The edges between two vertices, with their properties.
 type Groups = BTreeMap<Pair, Vec<Properties>>;
 
-/// The groups of which something stays, as they are now.
-async fn groups_to_change(
-    edits: &Edits,
-    snapshot: &Arc<Snapshot>,
-    after: Wave,
-    context: &QueryContext,
-) -> Result<(Groups, Wave), EngineError> {
-    let mut wanted: BTreeMap<&str, BTreeMap<VertexId, BTreeSet<VertexId>>> = BTreeMap::new();
-    for (pair, edits) in edits {
-        let (Vertex::Known(source), Vertex::Known(target)) = (&pair.source, &pair.target) else { continue };
-        let of = |it: &&hoplake_format::EdgeType| {
-            (&it.label, it.source, it.target) == (&pair.label, source.label(), target.label())
-        };
-        let known = snapshot.schema().edge_types.iter().find(of).map_or(&[][..], |it| it.properties.as_slice());
-        if edits.iter().any(|edit| edit.needs_group(known.iter().map(|property| &*property.name))) {
-            wanted.entry(&pair.label).or_default().entry(*source).or_default().insert(*target);
-        }
+/// Edge types by the number of their label and the labels of their ends, as they were found.
+#[derive(Default)]
+struct EdgeTypes {
+    found: BTreeMap<(u32, LabelId, LabelId), Option<usize>>,
+}
+
+impl EdgeTypes {
+    /// The type of a pair of vertices that exist, if there is one.
+    fn of<'a>(&mut self, resolved: &Resolved, pair: &Pair, snapshot: &'a Snapshot) -> Option<&'a EdgeType> {
+        let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { return None };
+        let types = &snapshot.schema().edge_types;
+        let at = *self.found.entry((pair.label, source.label(), target.label())).or_insert_with(|| {
+            let label = resolved.edge_label(pair.label);
+            types.iter().position(|it| (&*it.label, it.source, it.target) == (label, source.label(), target.label()))
+        });
+        types.get(at?)
     }
-    let (mut groups, mut wave) = (Groups::new(), after);
-    for (label, sources) in wanted {
-        let frontier: Frontier = sources.keys().copied().collect();
-        let hop = Hop::along(HopDirection::Out, label);
-        if !snapshot.schema().edge_types.iter().any(|it| it.label == label) {
-            continue;
-        }
-        let (edges, came) = snapshot.neighbours(&frontier, &hop, after, context).await?;
-        let edges: Vec<_> = edges.into_iter().filter(|edge| sources[&edge.from].contains(&edge.to)).collect();
-        let names = snapshot.schema().edge_types.iter().filter(|it| it.label == label);
-        let names: BTreeSet<_> = names.flat_map(|it| &it.properties).map(|it| it.name.clone()).collect();
-        let names: Vec<_> = names.into_iter().collect();
-        let (batches, came) = snapshot.edge_properties(&edges, &names, came, context).await?;
-        wave = wave.max(came);
-        let mut rows = vec![Properties::new(); edges.len()];
-        for (positions, batch) in batches {
-            positions.into_iter().enumerate().for_each(|(row, at)| rows[at] = properties_at(&batch, row));
-        }
-        for (edge, row) in edges.iter().zip(rows) {
-            let (source, target) = (Vertex::Known(edge.from), Vertex::Known(edge.to));
-            groups.entry(Pair { label: label.to_owned(), source, target }).or_default().push(row);
-        }
-    }
-    Ok((groups, wave))
+}
+
+/// The number of an edge label, which is added if it is not there.
+pub(crate) fn number_of(labels: &mut Vec<String>, label: &str) -> u32 {
+    let at = labels.iter().position(|known| known == label).unwrap_or_else(|| {
+        labels.push(label.to_owned());
+        labels.len() - 1
+    });
+    at as u32
 }
 
 /// An edge's key has a value, and its properties do not say otherwise.
@@ -296,115 +442,35 @@ fn check_key(operation: &Operation, key: Option<&EdgeKey>, properties: &Properti
     }
 }
 
-/// The pairs that lose their edges because one of the two goes.
-async fn edges_of_gone(
-    resolved: &Resolved,
-    snapshot: &Arc<Snapshot>,
-    after: Wave,
-    context: &QueryContext,
-) -> Result<(Vec<Pair>, Wave), EngineError> {
-    if resolved.gone.is_empty() {
-        return Ok((Vec::new(), after));
-    }
-    let frontier: Frontier = resolved.gone.keys().copied().collect();
-    let direction = if planted(Bug::IncomingForgotten) { HopDirection::Out } else { HopDirection::Both };
-    let hop = Hop { direction, ..Hop::default() };
-    let (edges, wave) = snapshot.neighbours(&frontier, &hop, after, context).await?;
-    let pair = |edge: &crate::Neighbour| {
-        let (source, target) = match edge.direction {
-            Direction::Out => (edge.from, edge.to),
-            Direction::In => (edge.to, edge.from),
-        };
-        let label = snapshot.schema().edge_type(edge.edge_type)?.label.clone();
-        Some(Pair { label, source: Vertex::Known(source), target: Vertex::Known(target) })
+/// That there are no such edges, or none that have such a key, is an error.
+fn check_edge_type(
+    operation: &Operation,
+    label: &str,
+    source: &End,
+    target: &End,
+    key: Option<&EdgeKey>,
+    snapshot: &Snapshot,
+) -> Result<(), EngineError> {
+    let labels = (label_of(source, operation, snapshot)?, label_of(target, operation, snapshot)?);
+    let mut types = snapshot.schema().edge_types.iter();
+    let of = types.find(|it| (&*it.label, it.source, it.target) == (label, labels.0, labels.1));
+    let Some(of) = of else {
+        return refused(operation, format!("the graph has no edges {label} between such vertices"));
     };
-    Ok((edges.iter().filter_map(pair).collect(), wave))
-}
-
-/// The vertices that a batch names; nothing is there twice.
-fn names(batch: &Batch) -> Result<BTreeSet<End>, EngineError> {
-    let (mut named, mut vertices) = (BTreeSet::new(), BTreeSet::new());
-    let mut edges: BTreeMap<_, Vec<Option<&EdgeKey>>> = BTreeMap::new();
-    for operation in &batch.operations {
-        let new = match operation {
-            Operation::UpsertVertex { vertex, .. } | Operation::DeleteVertex { vertex } => {
-                named.insert(vertex.clone());
-                vertices.insert(vertex)
-            }
-            Operation::UpsertEdge { label, source, target, key, .. }
-            | Operation::DeleteEdge { label, source, target, key } => {
-                named.extend([source.clone(), target.clone()]);
-                let keys = edges.entry((label, source, target)).or_default();
-                keys.push(key.as_ref());
-                // Keys of one property tell edges apart; without a key all edges between the two are meant.
-                let apart = |a: &EdgeKey, b: &EdgeKey| a.property == b.property && a.value != b.value;
-                let (last, before) = keys.split_last().unwrap_or((&None, &[]));
-                before.iter().all(|other| last.zip(*other).is_some_and(|(a, b)| apart(a, b)))
-            }
-        };
-        if !new {
-            return refused(operation, "the batch changes it twice".into());
-        }
-    }
-    Ok(named)
-}
-
-impl<'a> Ends<'a> {
-    async fn look_up(
-        named: &'a BTreeSet<End>,
-        snapshot: &'a Arc<Snapshot>,
-        context: &QueryContext,
-    ) -> Result<(Self, Wave), EngineError> {
-        let mut ends = Vec::new();
-        let mut keys = Vec::new();
-        for end in named {
-            let Some(id) = snapshot.schema().label_id(&end.label) else { continue };
-            let label = snapshot.schema().label(id).filter(|label| label.key_type != end.key.key_type());
-            if let Some(label) = label {
-                let (expected, found) = (label.key_type, end.key.key_type());
-                return Err(EngineError::Invalid(format!(
-                    "keys of {} are {expected}, but {end} is {found}",
-                    end.label
-                )));
-            }
-            ends.push(end);
-            keys.push((id, end.key.clone()));
-        }
-        let (found, wave) = snapshot.look_up(&keys, Wave(0), context).await?;
-        let known = ends.into_iter().zip(found).filter_map(|(end, found)| Some((end, found?))).collect();
-        Ok((Self { snapshot, known }, wave))
-    }
-
-    /// That there are no such edges, or none that have such a key, is an error.
-    fn check_edge_type(
-        &self,
-        operation: &Operation,
-        label: &str,
-        source: &End,
-        target: &End,
-        key: Option<&EdgeKey>,
-    ) -> Result<(), EngineError> {
-        let labels = (self.label(source, operation)?, self.label(target, operation)?);
-        let mut types = self.snapshot.schema().edge_types.iter();
-        let of = types.find(|it| (&*it.label, it.source, it.target) == (label, labels.0, labels.1));
-        let Some(of) = of else {
-            return refused(operation, format!("the graph has no edges {label} between such vertices"));
-        };
-        match key.filter(|key| of.properties.iter().all(|property| property.name != key.property)) {
-            Some(key) => refused(operation, format!("edges {label} have no property {}", key.property)),
-            None => Ok(()),
-        }
-    }
-
-    /// The label of a vertex; that there is none is an error.
-    fn label(&self, end: &End, operation: &Operation) -> Result<LabelId, EngineError> {
-        match self.snapshot.schema().label_id(&end.label) {
-            Some(label) => Ok(label),
-            None => refused(operation, format!("the graph has no vertex label {}", end.label)),
-        }
+    match key.filter(|key| of.properties.iter().all(|property| property.name != key.property)) {
+        Some(key) => refused(operation, format!("edges {label} have no property {}", key.property)),
+        None => Ok(()),
     }
 }
 
-fn refused<T>(operation: &Operation, why: String) -> Result<T, EngineError> {
+/// The label of a vertex; that there is none is an error.
+fn label_of(end: &End, operation: &Operation, snapshot: &Snapshot) -> Result<LabelId, EngineError> {
+    match snapshot.schema().label_id(&end.label) {
+        Some(label) => Ok(label),
+        None => refused(operation, format!("the graph has no vertex label {}", end.label)),
+    }
+}
+
+pub(super) fn refused<T>(operation: &Operation, why: String) -> Result<T, EngineError> {
     Err(EngineError::Refused { operation: Box::new(operation.clone()), number: None, why })
 }

@@ -77,6 +77,18 @@ impl Value {
         }
     }
 
+    /// Whether a property of this type holds it as it is.
+    pub(crate) fn is_of(&self, kind: PropertyType) -> bool {
+        match (self, kind) {
+            (Self::Null, _) => true,
+            (Self::List(items), PropertyType::List(scalar)) => {
+                items.iter().all(|item| item.is_of(PropertyType::Scalar(scalar)))
+            }
+            (value, PropertyType::Scalar(scalar)) => value.scalar_type() == Some(scalar),
+            _ => false,
+        }
+    }
+
     /// Itself as a property of this type has it: an integer becomes a floating-point number where the type is one.
     /// `None` if the type cannot hold it.
     pub fn conform(self, kind: PropertyType) -> Option<Self> {

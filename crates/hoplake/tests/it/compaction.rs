@@ -1,6 +1,9 @@
 //! Compaction changes no answer, whatever happens beside it.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use hoplake::{Compacted, CompactionSettings, Graph, OpenSettings, Store, VacuumSettings};
 use hoplake_testkit::generate::SplitMix64;
@@ -60,9 +63,13 @@ async fn commits_and_a_vacuum_go_on_beside_compactions() {
     let name = "memory://compaction-beside/graph";
     let graph = loaded(name).await;
     let store = Store::open(name).unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let committed = done.clone();
     let compacting = tokio::spawn(async move {
-        let mut merges = 0;
-        for _ in 0..12 {
+        let (mut merges, mut last) = (0, false);
+        while !last {
+            // Once more when all is committed.
+            last = committed.load(Ordering::Relaxed);
             merges += compact(name, false).await.merges;
             let settings = VacuumSettings {
                 keep_versions: Some(3),
@@ -80,6 +87,7 @@ async fn commits_and_a_vacuum_go_on_beside_compactions() {
         graph.apply(batch).await.unwrap();
         model = after;
     }
+    done.store(true, Ordering::Relaxed);
     assert!(compacting.await.unwrap() > 0);
     let newest = open(name, None).await;
     newest.verify(|_| ()).await.unwrap();

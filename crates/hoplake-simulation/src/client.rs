@@ -370,7 +370,7 @@ impl Client {
     async fn answer<T>(&self, request: &Request, answer: Result<T>) -> Result<T> {
         self.gate().await;
         if !self.machine.reliable {
-            let said = answer.as_ref().map_or_else(|error| variant(error), |_| "done".into());
+            let said = answer.as_ref().map_or_else(variant, |_| "done".into());
             self.world.log(|| format!("{} ← {request}: {said}", self.machine.name));
         }
         answer

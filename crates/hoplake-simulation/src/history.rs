@@ -285,9 +285,8 @@ impl History {
         let missed = |what: String, at: u64| {
             Err(format!("batch {number} on version {base} is in version {version}, but {what} changed in version {at}"))
         };
-        let mut since = self.versions.range(base + 1..version).rev();
         let mut reborn = std::collections::BTreeSet::new();
-        while let Some((at, Version { changed, .. })) = since.next() {
+        for (at, Version { changed, .. }) in self.versions.range(base + 1..version).rev() {
             for operation in &batch.operations {
                 match operation {
                     Operation::UpsertVertex { vertex, .. } if changed.vertices.contains(vertex) => {

@@ -191,7 +191,9 @@ async fn vacuum_once(world: Arc<World>, machine: Arc<Machine>) {
 async fn compact_once(world: Arc<World>, machine: Arc<Machine>) {
     let store = store_of(&world, &machine);
     let everything = world.below(3) == 0;
-    let settings = CompactionSettings { memory_bytes: MEMORY_BYTES_MIN, everything };
+    // Low tiers, so that small graphs have several.
+    let lowest_tier_bytes = [64, 1 << 10, 64 << 10][world.below(3) as usize];
+    let settings = CompactionSettings { memory_bytes: MEMORY_BYTES_MIN, everything, lowest_tier_bytes };
     let compacted = compaction::compact(&store, &settings, &QueryContext::new()).await;
     let compacted = compacted.map(|it| (it.merges, it.version));
     world.log(|| format!("compaction: {}", summary(compacted)));
@@ -239,7 +241,8 @@ async fn reckon(world: &Arc<World>, workload: &Arc<Workload>) {
         world.violated(format!("the last refresh failed: {error}"));
     }
     check_reading(world, &machine, &graph, &workload.vocabulary, 3).await;
-    let settings = CompactionSettings { memory_bytes: MEMORY_BYTES_MIN, everything: true };
+    let settings =
+        CompactionSettings { memory_bytes: MEMORY_BYTES_MIN, everything: true, ..CompactionSettings::default() };
     if let Err(error) = compaction::compact(&store_of(world, &machine), &settings, &QueryContext::new()).await {
         world.violated(format!("the last compaction failed: {error}"));
     }

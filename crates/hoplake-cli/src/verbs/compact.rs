@@ -33,7 +33,11 @@ pub struct Args {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let settings = CompactionSettings { memory_bytes: args.memory.as_u64(), everything: args.all };
+    let settings = CompactionSettings {
+        memory_bytes: args.memory.as_u64(),
+        everything: args.all,
+        ..CompactionSettings::default()
+    };
     let done = Graph::compact(&open_store(&args.url)?, &settings).await?;
     if args.json {
         return print_line(json!({

@@ -42,11 +42,14 @@ pub struct CompactionSettings {
     pub memory_bytes: u64,
     /// Whether all parts of each label and edge type become one; otherwise only what is due.
     pub everything: bool,
+    /// Parts of less than this many bytes are all of the lowest tier. Default 64 KiB: smaller ones cost a request each,
+    /// whatever they have.
+    pub lowest_tier_bytes: u64,
 }
 
 impl Default for CompactionSettings {
     fn default() -> Self {
-        Self { memory_bytes: 256 << 20, everything: false }
+        Self { memory_bytes: 256 << 20, everything: false, lowest_tier_bytes: 64 << 10 }
     }
 }
 
@@ -124,7 +127,7 @@ pub async fn compact(
     };
     let reader = Reader::new(store.clone(), ReadPool::new(read)?);
     let mut run = Run { reader, memory, writer: None, number: 0, compacted: Compacted::default() };
-    let outcome = run.all(settings.everything, context).await;
+    let outcome = run.all(settings, context).await;
     if let Some(writer) = &run.writer {
         let withdrawn = intent::withdraw(&run.reader, writer, context).await;
         // What failed first is what is to be told.
@@ -148,12 +151,12 @@ struct Run {
 }
 
 impl Run {
-    async fn all(&mut self, everything: bool, context: &QueryContext) -> Result<(), EngineError> {
+    async fn all(&mut self, settings: &CompactionSettings, context: &QueryContext) -> Result<(), EngineError> {
         let opened = Snapshot::open(self.reader.clone(), &OpenSettings::default()).await?;
         let mut snapshot = Arc::new(opened);
         loop {
             self.compacted.version = snapshot.manifest().version;
-            let due = plan(&snapshot, everything, context).await?;
+            let due = plan(&snapshot, settings, context).await?;
             if due.is_empty() {
                 return Ok(());
             }

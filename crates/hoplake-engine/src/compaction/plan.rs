@@ -10,14 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use hoplake_format::{Direction, Manifest, VersionRange, segment::SectionKind};
 use hoplake_storage::QueryContext;
 
-use super::Owner;
+use super::{CompactionSettings, Owner};
 use crate::{EngineError, Snapshot};
 
 /// How many parts of a tier become one of the next.
 const FACTOR: usize = 4;
-
-/// Parts of less than this are all of the lowest tier.
-const LOWEST_BYTES: u64 = 64 << 10;
 
 /// Adjacent parts of one owner that are to become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +77,7 @@ fn parts_of(manifest: &Manifest, owner: Owner) -> BTreeSet<VersionRange> {
 /// What is to be merged now, or with `everything` all that is in more than one part or remembers what is gone.
 pub(crate) async fn plan(
     snapshot: &Snapshot,
-    everything: bool,
+    settings: &CompactionSettings,
     context: &QueryContext,
 ) -> Result<Vec<Merge>, EngineError> {
     let mut owners: BTreeMap<Owner, BTreeMap<VersionRange, Size>> = BTreeMap::new();
@@ -98,7 +95,8 @@ pub(crate) async fn plan(
     let merge = |(owner, parts): (Owner, BTreeMap<VersionRange, Size>)| {
         let parts: Vec<_> = parts.into_iter().collect();
         let bytes: Vec<_> = parts.iter().map(|(_, size)| size.bytes).collect();
-        let chosen = if everything { (parts.len() > 1).then_some(0..parts.len()) } else { due(&bytes) }?;
+        let all = || (parts.len() > 1).then_some(0..parts.len());
+        let chosen = if settings.everything { all() } else { due(&bytes, settings.lowest_tier_bytes) }?;
         let merged = &parts[chosen.clone()];
         Some(Merge {
             owner,
@@ -112,12 +110,12 @@ pub(crate) async fn plan(
 }
 
 /// Which of some parts, given by their bytes from the oldest on, become one.
-fn due(bytes: &[u64]) -> Option<std::ops::Range<usize>> {
+fn due(bytes: &[u64], lowest_bytes: u64) -> Option<std::ops::Range<usize>> {
     let (oldest, newer) = bytes.split_first()?;
-    if !newer.is_empty() && newer.iter().sum::<u64>() >= oldest / FACTOR as u64 && *oldest > LOWEST_BYTES {
+    if !newer.is_empty() && newer.iter().sum::<u64>() >= oldest / FACTOR as u64 && *oldest > lowest_bytes {
         return Some(0..bytes.len());
     }
-    let tier = |bytes: u64| bytes.max(LOWEST_BYTES).ilog(FACTOR as u64);
+    let tier = |bytes: u64| bytes.max(lowest_bytes).ilog(FACTOR as u64);
     let tiers: BTreeSet<_> = bytes.iter().map(|bytes| tier(*bytes)).collect();
     tiers.into_iter().find_map(|highest| {
         let mut at = 0;
@@ -138,25 +136,26 @@ mod tests {
     use super::*;
 
     const KIB: u64 = 1 << 10;
+    const LOWEST: u64 = 64 * KIB;
 
     #[test]
     fn adjacent_parts_of_a_tier_become_one() {
-        assert_eq!(due(&[]), None);
-        assert_eq!(due(&[1]), None);
-        assert_eq!(due(&[1, 1, 1]), None);
-        assert_eq!(due(&[1, 1, 1, 1]), Some(0..4));
+        assert_eq!(due(&[], LOWEST), None);
+        assert_eq!(due(&[1], LOWEST), None);
+        assert_eq!(due(&[1, 1, 1], LOWEST), None);
+        assert_eq!(due(&[1, 1, 1, 1], LOWEST), Some(0..4));
         let large = 100_000 * KIB;
-        assert_eq!(due(&[large, 1, 2, 3]), None);
-        assert_eq!(due(&[large, 1, 2, 3, 4]), Some(1..5));
+        assert_eq!(due(&[large, 1, 2, 3], LOWEST), None);
+        assert_eq!(due(&[large, 1, 2, 3, 4], LOWEST), Some(1..5));
         // Three of a higher tier are not enough, and what lies between them goes along.
-        assert_eq!(due(&[large, 300 * KIB, 1, 300 * KIB, 300 * KIB]), Some(1..5));
-        assert_eq!(due(&[large, 300 * KIB, 300 * KIB, 300 * KIB]), None);
+        assert_eq!(due(&[large, 300 * KIB, 1, 300 * KIB, 300 * KIB], LOWEST), Some(1..5));
+        assert_eq!(due(&[large, 300 * KIB, 300 * KIB, 300 * KIB], LOWEST), None);
     }
 
     #[test]
     fn the_oldest_waits_until_the_others_weigh_a_quarter_of_it() {
-        assert_eq!(due(&[4_000 * KIB, 999 * KIB]), None);
-        assert_eq!(due(&[4_000 * KIB, 1_000 * KIB]), Some(0..2));
+        assert_eq!(due(&[4_000 * KIB, 999 * KIB], LOWEST), None);
+        assert_eq!(due(&[4_000 * KIB, 1_000 * KIB], LOWEST), Some(0..2));
     }
 
     proptest! {
@@ -167,14 +166,14 @@ mod tests {
             let (mut written, mut committed) = (0, 0);
             for size in sizes {
                 parts.push(size);
-                committed += size.max(LOWEST_BYTES);
-                while let Some(run) = due(&parts) {
+                committed += size.max(LOWEST);
+                while let Some(run) = due(&parts, LOWEST) {
                     let merged = parts[run.clone()].iter().sum();
                     written += merged;
                     parts.splice(run, [merged]);
                 }
             }
-            let tiers = parts.iter().sum::<u64>().max(LOWEST_BYTES).ilog(4) - LOWEST_BYTES.ilog(4) + 1;
+            let tiers = parts.iter().sum::<u64>().max(LOWEST).ilog(4) - LOWEST.ilog(4) + 1;
             prop_assert!(parts.len() <= 4 * tiers as usize, "{parts:?}");
             // Each byte is written again about once a tier, and for the oldest part.
             prop_assert!(written <= committed * (u64::from(tiers) + 6), "{written} of {committed} in {tiers} tiers");

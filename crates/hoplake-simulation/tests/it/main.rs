@@ -1,0 +1,37 @@
+//! One seed decides everything, and what is planted is found.
+
+use std::process::{Command, Output};
+
+fn simulate(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hoplake-simulation"));
+    command.arg("simulate").args(arguments).output().unwrap()
+}
+
+#[test]
+fn a_seed_is_the_same_byte_for_byte_in_every_process() {
+    for seed in ["7", "42", "139"] {
+        let first = simulate(&["--seed", seed, "--trace"]);
+        assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));
+        let lines = first.stdout.split(|byte| *byte == b'\n').count();
+        assert!(lines > 50, "{lines} lines");
+        assert_eq!(first.stdout, simulate(&["--seed", seed, "--trace"]).stdout, "seed {seed}");
+    }
+    assert_ne!(simulate(&["--seed", "7"]).stdout, simulate(&["--seed", "42"]).stdout);
+}
+
+#[test]
+fn a_seed_is_the_same_after_others_in_one_process() {
+    let alone = hoplake_simulation::run_seed(9, None, true);
+    hoplake_simulation::run_seed(8, None, false);
+    assert_eq!(alone, hoplake_simulation::run_seed(9, None, true));
+}
+
+#[test]
+fn a_planted_bug_ends_the_run_with_its_seed_and_step() {
+    let found = simulate(&["--seeds", "1..50", "--bug", "PositionsForgotten"]);
+    assert!(!found.status.success());
+    let said = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert!(said.contains(", step ") && said.contains("has source positions"), "{said}");
+    assert!(simulate(&["--seeds", "1..3"]).status.success());
+    assert!(!simulate(&["--bug", "none"]).status.success());
+}

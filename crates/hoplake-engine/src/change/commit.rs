@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     EngineError, Frontier, Snapshot,
+    compaction::{Owner, spans},
     publish::{self, Published},
 };
 
@@ -347,9 +348,17 @@ async fn check_conflicts(
     let conflict = |what: String| {
         Err(EngineError::Conflict(format!("{what} was changed between version {base} and version {version}")))
     };
+    let compacted = |owner: Owner, name: &str| match spans(newest.manifest(), owner, base) {
+        true => Err(EngineError::Conflict(format!(
+            "changes of {name} after version {base} were compacted with those before, and cannot be told apart; \
+             look at version {version} and begin again"
+        ))),
+        false => Ok(()),
+    };
     let labelled = |end: &End| Some((newest.schema().label_id(&end.label)?, end.key.clone()));
     let written: Vec<&End> = resolved.written().filter(|end| labelled(end).is_some()).collect();
     let keys: Vec<_> = written.iter().filter_map(|end| labelled(end)).collect();
+    keys.iter().zip(&written).try_for_each(|((label, _), end)| compacted(Owner::Label(*label), &end.label))?;
     let (mentions, _) = newest.key_mentions(&keys, base, after, context).await?;
     if let Some((end, _)) = written.iter().zip(mentions).find(|(_, mention)| mention.is_some()) {
         return conflict(format!("vertex {end}"));
@@ -369,6 +378,7 @@ async fn check_conflicts(
             .edge_types()
             .find(|(_, it)| (&*it.label, it.source, it.target) == (label, source.label(), target.label()));
         if let Some((edge_type, _)) = of {
+            compacted(Owner::EdgeType(edge_type), &pair.label)?;
             let (sources, pairs) = by_type.entry(edge_type).or_default();
             sources.unite(&std::iter::once(source).collect());
             pairs.insert((source, target));

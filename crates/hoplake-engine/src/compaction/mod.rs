@@ -30,6 +30,7 @@ use crate::{
 };
 use part::PartWriter;
 
+pub(crate) use plan::spans;
 use plan::{Merge, plan};
 
 /// The least budget: below it, buffers that cannot be smaller would not fit.

@@ -66,6 +66,12 @@ impl Merge {
     }
 }
 
+/// Whether a part of an owner has changes of a version and of later ones: it does not say which are which, nor, if none is
+/// older, what is gone.
+pub(crate) fn spans(manifest: &Manifest, owner: Owner, version: u64) -> bool {
+    parts_of(manifest, owner).iter().any(|part| part.since <= version && part.until > version)
+}
+
 /// The parts of an owner, oldest first.
 fn parts_of(manifest: &Manifest, owner: Owner) -> BTreeSet<VersionRange> {
     let sections = manifest.segments.iter().flat_map(|segment| &segment.sections);

@@ -2,6 +2,7 @@
 
 use std::process::{Command, Output};
 
+#[expect(clippy::unwrap_used, reason = "it is for a test")]
 fn simulate(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoplake-simulation"));
     command.arg("simulate").args(arguments).output().unwrap()

@@ -208,6 +208,9 @@ impl Client {
     ) -> Result<(T, Option<Fault>)> {
         self.gate().await;
         let (world, machine) = (&self.world, &self.machine);
+        if !world.admits_request() {
+            return std::future::pending().await;
+        }
         let fault = self.befall(&request);
         if !machine.reliable {
             let with = fault.map_or_else(String::new, |fault| format!(" ({fault:?})"));

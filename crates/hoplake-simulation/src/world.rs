@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -17,6 +17,9 @@ use crate::{faults::Weather, history::History};
 
 /// Virtual time 0, in milliseconds since 1970: some day after the golden files were written.
 pub const EPOCH_UNIX_MS: u64 = 1_790_000_000_000;
+
+/// Requests of a seed: ten times what most take at the longest.
+const REQUESTS_MAX: u64 = 50_000;
 
 /// An object of the bucket.
 #[derive(Debug, Clone)]
@@ -71,6 +74,7 @@ pub struct World {
     violated: Notify,
     published: Notify,
     calm: AtomicBool,
+    requests: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -98,6 +102,7 @@ impl World {
             violated: Notify::new(),
             published: Notify::new(),
             calm: AtomicBool::new(false),
+            requests: AtomicU64::new(0),
         })
     }
 
@@ -134,6 +139,15 @@ impl World {
     /// Whether nothing goes wrong any more.
     pub fn is_calm(&self) -> bool {
         self.calm.load(Relaxed) || self.now() >= self.weather.calm_from
+    }
+
+    /// Counts a request of anybody; `false` if there were so many that something goes round in circles.
+    pub fn admits_request(&self) -> bool {
+        let admitted = self.requests.fetch_add(1, Relaxed) < REQUESTS_MAX;
+        if !admitted {
+            self.violated(format!("there were {REQUESTS_MAX} requests, and there is no end to it"));
+        }
+        admitted
     }
 
     /// Notes an event; its text is made only for a trace.

@@ -378,7 +378,7 @@ async fn check_conflicts(
             .edge_types()
             .find(|(_, it)| (&*it.label, it.source, it.target) == (label, source.label(), target.label()));
         if let Some((edge_type, _)) = of {
-            compacted(Owner::EdgeType(edge_type), &pair.label)?;
+            compacted(Owner::EdgeType(edge_type), label)?;
             let (sources, pairs) = by_type.entry(edge_type).or_default();
             sources.unite(&std::iter::once(source).collect());
             pairs.insert((source, target));

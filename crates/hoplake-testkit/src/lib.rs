@@ -3,7 +3,8 @@
 //! - [`WaveStore`]: an object store that counts dependent round trips, requests and bytes exactly.
 //! - [`SimStore`]: an object store with published latencies, limits and prices, in virtual or real time;
 //!   [`SimProxy`]: the same before a real S3 server.
-//! - [`S3Server`]: a real S3 server on a loopback port, with conditional writes that hold.
+//! - [`S3Server`]: a real S3 server on a loopback port, with conditional writes that hold; [`TcpProxy`]: a network before it
+//!   that breaks.
 //! - [`oracle`]: a naive property graph with reference functions to hold the engine's answers against.
 //! - [`generate`]: seeded graphs: Kronecker, log-normal, social networks, and small ones with labels.
 //! - [`snb`]: the real social networks and the answers that queries on them must give.
@@ -14,9 +15,11 @@ mod requests;
 mod s3_server;
 mod sim;
 pub mod snb;
+mod tcp_proxy;
 mod wave_store;
 
 pub use oracle::Oracle;
 pub use s3_server::S3Server;
 pub use sim::{Fault, FaultKind, Sim, SimCounts, SimProxy, SimStore};
+pub use tcp_proxy::{TcpFault, TcpFaults, TcpProxy};
 pub use wave_store::{Request, RequestCounts, RequestKind, WaveStore};

@@ -1,0 +1,268 @@
+//! A TCP proxy before a real server, that breaks what passes through it.
+//!
+//! **How it works.** Bytes are passed on as they come, each way by a task of its own; for each piece of them a draw
+//! decides what becomes of it. The proxy knows nothing of HTTP: it cuts headers, bodies and answers wherever a piece
+//! happens to end, as a network does.
+//!
+//! **Signatures cover the host.** A client signs for the proxy's address; the header goes on unchanged, and the server
+//! behind checks the signature against it.
+//!
+//! **Late effects.** What a client sent is passed on even if it has gone meanwhile: a request that stalled here may take
+//! effect seconds after the process that sent it was killed.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    task::{JoinHandle, JoinSet},
+    time::sleep,
+};
+
+use crate::generate::SplitMix64;
+
+/// Bytes that are passed on, or not, together.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// What may become of a piece of bytes, or of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TcpFault {
+    /// The connection is reset as soon as it is opened.
+    Refuse,
+    /// Half of the piece is passed on, then both sides are reset.
+    Reset,
+    /// The piece is passed on by half, then its receiver sees an orderly end.
+    CutShort,
+    /// Of an answer nothing is passed on, and the client is reset: it cannot know what the server did.
+    LoseAnswer,
+    /// The piece is passed on after some seconds.
+    Stall,
+    /// The piece is passed on a little later.
+    Delay,
+    /// Nothing more is passed on, as if a cable were cut, until the connection is reset some seconds later.
+    Drop,
+}
+
+impl TcpFault {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Refuse, Self::Reset, Self::CutShort, Self::LoseAnswer, Self::Stall, Self::Delay, Self::Drop];
+}
+
+/// Shares of connections, for [`TcpFault::Refuse`], or of pieces, that meet a fault.
+pub type TcpFaults = Vec<(TcpFault, f64)>;
+
+#[derive(Debug)]
+struct Weather {
+    faults: Mutex<(TcpFaults, SplitMix64)>,
+    /// How often each fault happened, in the order of [`TcpFault::ALL`].
+    counts: [AtomicU64; TcpFault::ALL.len()],
+    connections: AtomicU64,
+}
+
+impl Weather {
+    fn faults(&self) -> MutexGuard<'_, (TcpFaults, SplitMix64)> {
+        self.faults.lock().expect("nobody panics with the faults")
+    }
+
+    /// What becomes of something to which these faults may happen.
+    fn draw(&self, may_be: impl Fn(TcpFault) -> bool) -> Option<TcpFault> {
+        let (faults, random) = &mut *self.faults();
+        let mut left = random.unit();
+        let found = faults.iter().filter(|(fault, _)| may_be(*fault)).find_map(|(fault, share)| {
+            left -= share;
+            (left <= 0.0).then_some(*fault)
+        })?;
+        let at = TcpFault::ALL.iter().position(|fault| *fault == found).expect("all faults are in ALL");
+        self.counts[at].fetch_add(1, Relaxed);
+        Some(found)
+    }
+
+    /// A time up to this long.
+    fn up_to(&self, longest: Duration) -> Duration {
+        longest.mul_f64(self.faults().1.unit())
+    }
+}
+
+/// A proxy before a server. Calm at first; it ends when it is dropped, and with it all that passes through it.
+///
+/// ```no_run
+/// use hoplake_testkit::{S3Server, TcpFault, TcpProxy};
+///
+/// # async fn example() -> std::io::Result<()> {
+/// let server = S3Server::start()?;
+/// let proxy = TcpProxy::start(&server.endpoint(), 7).await?;
+/// proxy.set_faults([(TcpFault::Reset, 0.1)]);
+/// let store = server.store_at(&proxy.endpoint());
+/// # drop(store);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TcpProxy {
+    address: SocketAddr,
+    weather: Arc<Weather>,
+    running: JoinHandle<()>,
+}
+
+impl TcpProxy {
+    /// Starts a proxy before the server at `endpoint` (`http://host:port`), on the current runtime.
+    ///
+    /// # Errors
+    /// If there is no free port, or the endpoint is of another form.
+    pub async fn start(endpoint: &str, seed: u64) -> io::Result<Self> {
+        let unknown = || io::Error::other(format!("{endpoint} is not http://host:port"));
+        let server = endpoint.strip_prefix("http://").ok_or_else(unknown)?.to_owned();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let faults = Mutex::new((Vec::new(), SplitMix64::new(seed)));
+        let weather = Arc::new(Weather { faults, counts: Default::default(), connections: AtomicU64::new(0) });
+        let running = tokio::spawn(accept(listener, server, weather.clone()));
+        Ok(Self { address, weather, running })
+    }
+
+    /// `http://127.0.0.1:<port>`.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// From now on these faults happen, and no others, also to connections that are open.
+    pub fn set_faults(&self, faults: impl IntoIterator<Item = (TcpFault, f64)>) {
+        self.weather.faults().0 = faults.into_iter().collect();
+    }
+
+    /// How often each fault happened.
+    pub fn counts(&self) -> Vec<(TcpFault, u64)> {
+        let counts = self.weather.counts.iter().map(|count| count.load(Relaxed));
+        TcpFault::ALL.into_iter().zip(counts).collect()
+    }
+
+    /// How many connections were opened.
+    pub fn connections(&self) -> u64 {
+        self.weather.connections.load(Relaxed)
+    }
+}
+
+impl Drop for TcpProxy {
+    fn drop(&mut self) {
+        self.running.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, server: String, weather: Arc<Weather>) {
+    // Dropped with this task, and its tasks with it.
+    let mut connections = JoinSet::new();
+    while let Ok((client, _)) = listener.accept().await {
+        weather.connections.fetch_add(1, Relaxed);
+        connections.spawn(connect(client, server.clone(), weather.clone()));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// Passes on what comes on one connection, until it ends or breaks.
+async fn connect(client: TcpStream, server: String, weather: Arc<Weather>) {
+    // What does not work here, the client sees as a connection that breaks.
+    let _ = client.set_zero_linger();
+    if weather.draw(|fault| fault == TcpFault::Refuse).is_some() {
+        return;
+    }
+    let Ok(server) = TcpStream::connect(server).await else { return };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let ((client_reads, client_writes), (server_reads, server_writes)) = (client.into_split(), server.into_split());
+    let up = pass_on(client_reads, server_writes, false, &weather);
+    let down = pass_on(server_reads, client_writes, true, &weather);
+    // The upper half goes on by itself if the client leaves: what it sent is sent. If one of them breaks, both do.
+    let _ = futures::future::try_join(up, down).await;
+}
+
+/// Passes bytes on in one direction. An error resets the connection.
+async fn pass_on(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    is_answer: bool,
+    weather: &Weather,
+) -> io::Result<()> {
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let count = match from.read(&mut piece).await {
+            // A client that was killed: what it sent before goes on.
+            Ok(0) | Err(_) => return to.shutdown().await,
+            Ok(count) => count,
+        };
+        let may_be = |fault| fault != TcpFault::Refuse && (is_answer || fault != TcpFault::LoseAnswer);
+        let broken = || Err(io::Error::other("a fault of the proxy"));
+        match weather.draw(may_be) {
+            Some(TcpFault::Reset) => {
+                to.write_all(&piece[..count / 2]).await?;
+                return broken();
+            }
+            Some(TcpFault::CutShort) => {
+                to.write_all(&piece[..count / 2]).await?;
+                return to.shutdown().await;
+            }
+            Some(TcpFault::LoseAnswer) => return broken(),
+            Some(TcpFault::Drop) => {
+                sleep(weather.up_to(Duration::from_secs(3))).await;
+                return broken();
+            }
+            Some(TcpFault::Stall) => sleep(weather.up_to(Duration::from_secs(3))).await,
+            Some(TcpFault::Delay) => sleep(weather.up_to(Duration::from_millis(100))).await,
+            Some(TcpFault::Refuse) | None => {}
+        }
+        to.write_all(&piece[..count]).await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, path::Path};
+
+    use super::*;
+    use crate::S3Server;
+
+    #[tokio::test]
+    async fn what_passes_in_calm_weather_is_what_was_sent() {
+        let server = S3Server::start().unwrap();
+        let proxy = TcpProxy::start(&server.endpoint(), 7).await.unwrap();
+        let store = server.store_at(&proxy.endpoint());
+        let path = Path::from("folder/object");
+        let content: Vec<u8> = (0..300_000u32).map(|byte| (byte % 251) as u8).collect();
+        store.put_opts(&path, content.clone().into(), PutMode::Create.into()).await.unwrap();
+        assert_eq!(store.get(&path).await.unwrap().bytes().await.unwrap(), content);
+        let again = store.put_opts(&path, "other".into(), PutMode::Create.into()).await;
+        assert!(matches!(again, Err(Error::AlreadyExists { .. })), "{again:?}");
+        assert!(proxy.counts().iter().all(|(_, count)| *count == 0) && proxy.connections() > 0);
+    }
+
+    /// A client with its retries gets over each fault, and the fault has happened.
+    #[tokio::test]
+    async fn a_clients_own_retries_get_over_each_fault() {
+        let server = S3Server::start().unwrap();
+        let proxy = TcpProxy::start(&server.endpoint(), 7).await.unwrap();
+        let content = vec![3; 200_000];
+        server.store().put(&Path::from("object"), content.clone().into()).await.unwrap();
+        for fault in TcpFault::ALL {
+            proxy.set_faults([(fault, 1.0)]);
+            // A client of its own, so that no connection is open that Refuse would not meet.
+            let store = server.store_at(&proxy.endpoint());
+            let read = tokio::spawn(async move { store.get(&Path::from("object")).await?.bytes().await });
+            let happened = || proxy.counts().iter().any(|(kind, count)| *kind == fault && *count > 0);
+            while !happened() {
+                sleep(Duration::from_millis(2)).await;
+            }
+            proxy.set_faults([]);
+            assert_eq!(read.await.unwrap().unwrap(), content, "{fault:?}");
+        }
+    }
+}

@@ -8,6 +8,7 @@
 //! - [`faults`]: what may go wrong; [`client`]: how it reaches Hoplake.
 //! - [`history`]: the oracle; [`model`]: what a version must say; [`reading`]: what it says.
 //! - [`batches`]: random changes.
+//! - [`torment`]: the real thing: processes that are killed, a real server, a network that breaks.
 
 pub mod batches;
 pub mod client;
@@ -17,6 +18,7 @@ pub mod model;
 mod process;
 pub mod reading;
 mod run;
+pub mod torment;
 pub mod world;
 
 pub use run::{Outcome, run_seed};

@@ -1,4 +1,4 @@
-//! `hoplake-simulation simulate`: runs seeds, and says which of them found something.
+//! `hoplake-simulation simulate`: runs seeds, and says which of them found something. `torment`: the real thing.
 
 use std::{
     ops::RangeInclusive,
@@ -7,12 +7,15 @@ use std::{
         Mutex,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
-use hoplake_simulation::{Outcome, run_seed};
+use hoplake_simulation::{
+    Outcome, run_seed,
+    torment::{Role, Torment, play},
+};
 use hoplake_storage::planted::Bug;
 
 #[derive(Debug, Parser)]
@@ -26,6 +29,42 @@ struct Arguments {
 enum Verb {
     /// Runs seeds until one violates an invariant.
     Simulate(Simulate),
+    /// Kills processes that change a graph on a real server behind a network that breaks.
+    Torment(TormentArguments),
+    /// A process of torment.
+    #[command(hide = true)]
+    Worker(Worker),
+}
+
+#[derive(Debug, Args)]
+struct TormentArguments {
+    /// For how long, in minutes.
+    #[arg(long, default_value_t = 2.0)]
+    minutes: f64,
+    /// Decides which processes are killed, and which faults there are.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Processes that commit.
+    #[arg(long, default_value_t = 3)]
+    writers: u32,
+    /// Makes a mistake that is planted in the code, in all processes.
+    #[arg(long, value_parser = parse_bug)]
+    bug: Option<Bug>,
+}
+
+#[derive(Debug, Args)]
+struct Worker {
+    /// What it does.
+    role: String,
+    /// Of a writer.
+    #[arg(long, default_value_t = 0)]
+    number: u32,
+    #[arg(long)]
+    url: String,
+    #[arg(long)]
+    seed: u64,
+    #[arg(long, value_parser = parse_bug)]
+    bug: Option<Bug>,
 }
 
 #[derive(Debug, Args)]
@@ -77,7 +116,11 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<()> {
-    let Verb::Simulate(arguments) = Arguments::parse().verb;
+    let arguments = match Arguments::parse().verb {
+        Verb::Simulate(arguments) => arguments,
+        Verb::Torment(arguments) => return torment(&arguments),
+        Verb::Worker(worker) => return work(&worker),
+    };
     // A panic is an outcome, which is reported as one.
     std::panic::set_hook(Box::new(|_| {}));
     if arguments.list_bugs {
@@ -89,6 +132,24 @@ fn run() -> anyhow::Result<()> {
         None if arguments.bugs => find_bugs(&arguments),
         None => simulate(&arguments),
     }
+}
+
+fn torment(arguments: &TormentArguments) -> anyhow::Result<()> {
+    let time = Duration::try_from_secs_f64(arguments.minutes * 60.0).context("minutes must not be negative")?;
+    let &TormentArguments { seed, writers, bug, .. } = arguments;
+    let tormented = Torment { time, seed, writers, bug }.run().context("an invariant does not hold")?;
+    tormented.lines.iter().for_each(|line| println!("{line}"));
+    Ok(())
+}
+
+fn work(worker: &Worker) -> anyhow::Result<()> {
+    let role = match worker.role.as_str() {
+        "writer" => Role::Writer(worker.number),
+        "compactor" => Role::Compactor,
+        "vacuum" => Role::Vacuum,
+        other => bail!("there is no role {other}"),
+    };
+    Ok(play(role, &worker.url, worker.seed, worker.bug)?)
 }
 
 fn replay(seed: u64, arguments: &Simulate) -> anyhow::Result<()> {

@@ -1,4 +1,6 @@
-//! One seed decides everything, and what is planted is found.
+//! One seed decides everything, and what is planted is found; and the real thing beside it.
+
+mod torment;
 
 use std::process::{Command, Output};
 

@@ -1,0 +1,173 @@
+//! What a version says, read through nothing that breaks, and held against what writers were told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, bail, ensure};
+use hoplake::{Graph, Hop, HopDirection, Key, Query, Value, VertexId};
+
+use super::{
+    ledger::{Ledger, Outcome},
+    script::{Attempt, source, writer},
+};
+
+/// Batches that a version has, by writer and number, each with the name of the attempt.
+pub(super) type Seen = BTreeMap<u32, BTreeMap<u64, String>>;
+
+/// What a version has, if it does not contradict itself: each batch once and whole, no gap before the last one, and rows,
+/// lamps and positions of sources that are of the last one.
+pub(super) async fn read(graph: &Graph, writers: u32) -> anyhow::Result<Seen> {
+    let mut reading = Reading { query: graph.query(), graph };
+    let mut seen = Seen::new();
+    for number in 1..=writers {
+        let of_writer = reading.batches(number).await.with_context(|| format!("writer {number}"))?;
+        seen.insert(number, of_writer);
+    }
+    Ok(seen)
+}
+
+struct Reading<'a> {
+    query: Query,
+    graph: &'a Graph,
+}
+
+/// An edge with the key of what it leads to and its property.
+#[derive(Debug)]
+struct Edge {
+    from: VertexId,
+    to: VertexId,
+    key: String,
+    batch: i64,
+}
+
+impl Reading<'_> {
+    async fn batches(&mut self, number: u32) -> anyhow::Result<BTreeMap<u64, String>> {
+        let end = writer(number);
+        let id = self.query.vertex(&end.label, end.key).await?.context("it is not there")?;
+        let wrote = self.edges(&[id], HopDirection::Out, "wrote").await?;
+        let mut found: BTreeMap<Attempt, BTreeMap<u64, VertexId>> = BTreeMap::new();
+        for edge in &wrote {
+            let (attempt, item) = Attempt::of_item(&edge.key).with_context(|| format!("{edge:?} leads to no item"))?;
+            ensure!(attempt.writer == number && attempt.batch as i64 == edge.batch, "{edge:?} leads elsewhere");
+            ensure!(found.entry(attempt).or_default().insert(item, edge.to).is_none(), "{edge:?} is there twice");
+        }
+        self.check_items(id, &wrote, &found).await?;
+        let mut batches = BTreeMap::new();
+        for (attempt, items) in &found {
+            ensure!(items.len() as u64 == attempt.items(), "{attempt} has {} of its items", items.len());
+            let other = batches.insert(attempt.batch, attempt.name.clone());
+            ensure!(other.is_none(), "{attempt} is there, and so is attempt {}", other.unwrap_or_default());
+        }
+        let last = self.check_last(id, number).await?;
+        ensure!(batches.keys().copied().eq(1..=last.batch), "{last} is the last, batches are {:?}", batches.keys());
+        ensure!(batches.get(&last.batch) == Some(&last.name), "{last} is the last, items are of another attempt");
+        Ok(batches)
+    }
+
+    /// Items are reached both ways and have their rows, and the edges between them.
+    async fn check_items(
+        &mut self,
+        id: VertexId,
+        wrote: &[Edge],
+        found: &BTreeMap<Attempt, BTreeMap<u64, VertexId>>,
+    ) -> anyhow::Result<()> {
+        let items: Vec<VertexId> = wrote.iter().map(|edge| edge.to).collect();
+        let back = self.edges(&items, HopDirection::In, "wrote").await?;
+        let out: BTreeSet<_> = wrote.iter().map(|edge| (edge.to, edge.batch)).collect();
+        let back_found: BTreeSet<_> = back.iter().map(|edge| (edge.from, edge.batch)).collect();
+        ensure!(
+            back.len() == wrote.len() && back_found == out && back.iter().all(|edge| edge.to == id),
+            "{} items are reached forwards, {} backwards",
+            out.len(),
+            back_found.len()
+        );
+        let rows = self.rows(&items).await?;
+        let next = self.edges(&items, HopDirection::Out, "next").await?;
+        let next: BTreeSet<_> = next.into_iter().map(|edge| (edge.from, edge.to, edge.batch)).collect();
+        let mut expected = BTreeSet::new();
+        for (attempt, items) in found {
+            let batch = attempt.batch as i64;
+            for (number, item) in items {
+                ensure!(rows.get(item) == Some(&batch), "item {number} of {attempt} has the row {:?}", rows.get(item));
+                expected.extend(items.get(&(number + 1)).map(|after| (*item, *after, batch)));
+            }
+        }
+        ensure!(next == expected, "of {} edges between items {} are there", expected.len(), next.len());
+        Ok(())
+    }
+
+    /// The last batch, by position, row and lamp.
+    async fn check_last(&mut self, id: VertexId, number: u32) -> anyhow::Result<Attempt> {
+        let position = self.graph.source_position(&source(number)).context("its source has no position")?;
+        let last = Attempt::at_position(number, position).with_context(|| format!("its position is {position:?}"))?;
+        let row = self.rows(&[id]).await?.remove(&id);
+        ensure!(row == Some(last.batch as i64), "its position is {position:?}, its row says {row:?}");
+        let lit = self.edges(&[id], HopDirection::Out, "lit").await?;
+        let lamp = last.lamp();
+        let is_last = |edge: &Edge| Key::from(edge.key.as_str()) == lamp.key && edge.batch == last.batch as i64;
+        ensure!(lit.len() == 1 && is_last(&lit[0]), "its position is {position:?}, its lamps are {lit:?}");
+        if last.batch > 1 {
+            let before = Attempt { batch: last.batch - 1, ..last.clone() }.lamp();
+            let there = self.query.vertex(&before.label, before.key.clone()).await?;
+            ensure!(there.is_none(), "lamp {before} is there, and so is {lamp}");
+        }
+        Ok(last)
+    }
+
+    async fn edges(&mut self, from: &[VertexId], direction: HopDirection, label: &str) -> anyhow::Result<Vec<Edge>> {
+        let edges = self.query.neighbors(from, &Hop::along(direction, label)).await?;
+        let keys = self.query.keys_of(&edges.iter().map(|edge| edge.to).collect::<Vec<_>>()).await?;
+        let mut batches = vec![-1; edges.len()];
+        for rows in self.query.edge_properties(&edges, &["batch".to_owned()]).await? {
+            for (row, at) in rows.positions.iter().enumerate() {
+                batches[*at] = number(Value::at(rows.batch.column(0), row));
+            }
+        }
+        let edge = |((edge, key), batch): ((&hoplake::Neighbour, Key), i64)| Edge {
+            from: edge.from,
+            to: edge.to,
+            key: key.to_string(),
+            batch,
+        };
+        Ok(edges.iter().zip(keys).zip(batches).map(edge).collect())
+    }
+
+    /// What rows of vertices of one label say.
+    async fn rows(&mut self, vertices: &[VertexId]) -> anyhow::Result<BTreeMap<VertexId, i64>> {
+        let sorted: BTreeSet<VertexId> = vertices.iter().copied().collect();
+        let rows = self.query.properties(&sorted.iter().copied().collect(), &["batch".to_owned()]).await?;
+        let [rows] = &rows[..] else { bail!("{} labels have rows", rows.len()) };
+        let column = rows.batch.column_by_name("batch").context("rows have no property batch")?;
+        Ok(sorted.into_iter().enumerate().map(|(row, id)| (id, number(Value::at(column, row)))).collect())
+    }
+}
+
+fn number(value: Value) -> i64 {
+    if let Value::Int64(number) = value { number } else { -1 }
+}
+
+/// Holds a version against what was said before it was opened.
+pub(super) fn hold(seen: &Seen, version: u64, ledger: &Ledger) -> anyhow::Result<()> {
+    for (attempt, outcome) in &ledger.attempts {
+        let found = seen.get(&attempt.writer).and_then(|batches| batches.get(&attempt.batch));
+        let is_there = found == Some(&attempt.name);
+        match *outcome {
+            Outcome::Acknowledged(since) if is_there != (since <= version) => {
+                bail!("{attempt} was acknowledged for version {since}; in version {version} there is {found:?}")
+            }
+            Outcome::Refused if is_there => bail!("{attempt} was refused; in version {version} it is there"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Holds a version against all that was ever said: nothing is there that nobody began.
+pub(super) fn hold_begun(seen: &Seen, ledger: &Ledger) -> anyhow::Result<()> {
+    for (writer, batches) in seen {
+        for (batch, name) in batches {
+            let attempt = Attempt { writer: *writer, batch: *batch, name: name.clone() };
+            ensure!(ledger.attempts.contains_key(&attempt), "{attempt} is there, and nobody began it");
+        }
+    }
+    Ok(())
+}

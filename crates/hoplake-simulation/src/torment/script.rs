@@ -1,0 +1,115 @@
+//! What writers write: batches that can be told from each other, and of which a half can be told from the whole.
+//!
+//! Batch 17 of writer 2, tried as attempt `a`:
+//!
+//! | | |
+//! | --- | --- |
+//! | items | vertices `2/17/a/0` and on, as many as the number says; each has an edge from the writer, and one to the next item |
+//! | the writer | its row says 17: a row that every batch overwrites |
+//! | a lamp | `2/17` is lit and `2/16` is deleted, with its edge: one is there at a time |
+//! | source position | `17 a` |
+//!
+//! Everything has the number as its property `batch`. Another attempt at the same batch has other items, so that a batch which
+//! was published twice shows.
+
+use std::fmt::{self, Display};
+
+use hoplake::{Batch, End, Operation, Value};
+
+/// A batch of a writer, as it was tried once.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Attempt {
+    pub(super) writer: u32,
+    /// Counted from 1, without a gap.
+    pub(super) batch: u64,
+    pub(super) name: String,
+}
+
+impl Display for Attempt {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { writer, batch, name } = self;
+        write!(out, "batch {batch} of writer {writer}, attempt {name}")
+    }
+}
+
+impl Attempt {
+    /// What a position of a source says.
+    pub(super) fn at_position(writer: u32, position: &str) -> Option<Self> {
+        let (batch, name) = position.split_once(' ')?;
+        Some(Self { writer, batch: batch.parse().ok()?, name: name.to_owned() })
+    }
+
+    pub(super) fn position(&self) -> String {
+        format!("{} {}", self.batch, self.name)
+    }
+
+    /// The attempt that an item is of, and its number in it.
+    pub(super) fn of_item(key: &str) -> Option<(Self, u64)> {
+        let mut parts = key.split('/');
+        let mut next = || parts.next();
+        let (writer, batch, name, item) = (next()?, next()?, next()?, next()?);
+        let attempt = Self { writer: writer.parse().ok()?, batch: batch.parse().ok()?, name: name.to_owned() };
+        Some((attempt, item.parse().ok()?))
+    }
+
+    pub(super) fn items(&self) -> u64 {
+        2 + self.batch % 4
+    }
+
+    pub(super) fn item(&self, number: u64) -> End {
+        End::new("Item", format!("{}/{}/{}/{number}", self.writer, self.batch, self.name))
+    }
+
+    /// The lamp that is lit with it.
+    pub(super) fn lamp(&self) -> End {
+        lamp(self.writer, self.batch)
+    }
+
+    /// All its changes. With a base, so that what an earlier attempt did late is a conflict.
+    pub(super) fn changes(&self, base: Option<u64>) -> Batch {
+        let mut batch = Batch { base, message: self.to_string(), ..Batch::default() };
+        let writer = writer(self.writer);
+        batch.operations.push(self.vertex(writer.clone()));
+        for number in 0..self.items() {
+            batch.operations.push(self.vertex(self.item(number)));
+            batch.operations.push(self.edge("wrote", writer.clone(), self.item(number)));
+            if number > 0 {
+                batch.operations.push(self.edge("next", self.item(number - 1), self.item(number)));
+            }
+        }
+        batch.operations.push(self.vertex(self.lamp()));
+        batch.operations.push(self.edge("lit", writer, self.lamp()));
+        if self.batch > 1 {
+            batch.operations.push(Operation::DeleteVertex { vertex: lamp(self.writer, self.batch - 1) });
+        }
+        batch.source_positions.insert(source(self.writer), self.position());
+        batch
+    }
+
+    fn vertex(&self, vertex: End) -> Operation {
+        Operation::UpsertVertex { vertex, properties: self.properties(), whole: false }
+    }
+
+    fn edge(&self, label: &str, source: End, target: End) -> Operation {
+        let properties = self.properties();
+        Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, whole: true }
+    }
+
+    fn properties(&self) -> std::collections::BTreeMap<String, Value> {
+        [("batch".to_owned(), Value::Int64(self.batch as i64))].into()
+    }
+}
+
+/// The vertex of a writer.
+pub(super) fn writer(number: u32) -> End {
+    End::new("Writer", i64::from(number))
+}
+
+/// Its name as a source.
+pub(super) fn source(writer: u32) -> String {
+    format!("writer {writer}")
+}
+
+fn lamp(writer: u32, batch: u64) -> End {
+    End::new("Lamp", format!("{writer}/{batch}"))
+}

@@ -1,0 +1,17 @@
+//! Real processes are killed, and a real network breaks.
+
+use std::process::Command;
+
+#[test]
+fn what_is_killed_and_broken_leaves_no_halves() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hoplake-simulation"));
+    let output = command.args(["torment", "--minutes", "0.2", "--seed", "7"]).output().unwrap();
+    let (said, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}{failed}");
+    // It has happened: something was committed, and somebody killed.
+    let number = |after: &str| {
+        let rest = said.split_once(after).unwrap_or_else(|| panic!("{after:?} in {said}")).1;
+        rest.split(|other: char| !other.is_ascii_digit()).next().unwrap().parse::<u64>().unwrap()
+    };
+    assert!(number("acknowledged: ") > 10 && number("kills: ") >= 5, "{said}");
+}

@@ -256,19 +256,24 @@ impl Snapshot {
                 return Err(EngineError::Format { place: reader.store().url().to_owned(), source });
             }
         }
+        let segments_before: HashMap<&str, &Arc<Segment>> =
+            before.iter().flat_map(|before| &before.segments).map(|it| (&*it.reference.name, it)).collect();
         let segments = manifest.segments.iter().map(|reference| {
-            let same = |it: &&Arc<Segment>| match planted(Bug::IndexReused) {
-                true => it.reference.sections.len() == reference.sections.len(),
-                false => it.reference.name == reference.name,
+            let alike = |it: &&&Arc<Segment>| it.reference.sections.len() == reference.sections.len();
+            let known = match planted(Bug::IndexReused) {
+                true => before.and_then(|before| before.segments.iter().find(|it| alike(&it))),
+                false => segments_before.get(&*reference.name).copied(),
             };
-            let known = before.and_then(|before| before.segments.iter().find(same));
             known.cloned().unwrap_or_else(|| Arc::new(Segment::new(reference, &reader)))
         });
         let segments = segments.collect();
+        let tables_before: HashMap<(&str, u64), &Arc<Table>> = before
+            .iter()
+            .flat_map(|before| &before.tables)
+            .map(|it| ((&*it.reference.name, it.reference.position), it))
+            .collect();
         let tables = manifest.tables.iter().map(|reference| {
-            let same =
-                |it: &&Arc<Table>| (&it.reference.name, it.reference.position) == (&reference.name, reference.position);
-            let known = before.and_then(|before| before.tables.iter().find(same));
+            let known = tables_before.get(&(&*reference.name, reference.position)).copied();
             known.cloned().unwrap_or_else(|| Arc::new(Table::new(reference.clone(), reader.object(&reference.name))))
         });
         let tables = tables.collect();

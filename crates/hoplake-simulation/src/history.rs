@@ -5,10 +5,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use hoplake::{Batch, ChangeKind, ErrorKind, Manifest, Operation};
+use hoplake::{Batch, ChangeKind, End, ErrorKind, Manifest, Operation};
 
 use crate::{
-    model::{Changed, Model},
+    model::{Changed, Model, Pair},
     world::Bucket,
 };
 
@@ -286,10 +286,19 @@ impl History {
             Err(format!("batch {number} on version {base} is in version {version}, but {what} changed in version {at}"))
         };
         let mut reborn = std::collections::BTreeSet::new();
+        // What came and went since is as if it had never been, and after a compaction nobody can know better.
+        let none = |vertex: &End| {
+            let then = self.versions.get(&base).is_some_and(|then| then.model.vertices.contains_key(vertex));
+            !then && !before.vertices.contains_key(vertex)
+        };
+        let no_edge = |pair: &Pair| {
+            let then = self.versions.get(&base).is_some_and(|then| then.model.edges.contains_key(pair));
+            !then && !before.edges.contains_key(pair)
+        };
         for (at, Version { changed, .. }) in self.versions.range(base + 1..version).rev() {
             for operation in &batch.operations {
                 match operation {
-                    Operation::UpsertVertex { vertex, .. } if changed.vertices.contains(vertex) => {
+                    Operation::UpsertVertex { vertex, .. } if changed.vertices.contains(vertex) && !none(vertex) => {
                         return missed(format!("vertex {vertex}"), *at);
                     }
                     Operation::DeleteVertex { vertex }
@@ -301,7 +310,7 @@ impl History {
                     | Operation::DeleteEdge { label, source, target, .. } => {
                         let pair = (label.clone(), source.clone(), target.clone());
                         let there = |end| before.vertices.contains_key(end) && !reborn.contains(end);
-                        if changed.pairs.contains(&pair) && there(source) && there(target) {
+                        if changed.pairs.contains(&pair) && !no_edge(&pair) && there(source) && there(target) {
                             return missed(format!("edge {label} from {source} to {target}"), *at);
                         }
                     }

@@ -88,6 +88,11 @@ impl From<StorageError> for EngineError {
 }
 
 impl EngineError {
+    /// Whether an object that a manifest names is not there: damage, unless a vacuum let the version go.
+    pub(crate) fn is_missing_object(&self) -> bool {
+        matches!(self, Self::Storage(StorageError::NotFound { .. }))
+    }
+
     pub(crate) fn format(place: impl Into<String>) -> impl FnOnce(FormatError) -> Self {
         let place = place.into();
         move |source| Self::Format { place, source }

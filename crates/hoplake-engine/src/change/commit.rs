@@ -173,17 +173,18 @@ impl Committer {
     async fn resolve(
         &self,
         group: Vec<Waiting>,
-        newest: &Arc<Snapshot>,
+        newest: &mut Arc<Snapshot>,
         context: &QueryContext,
     ) -> (Vec<Waiting>, Vec<Resolved>) {
-        // Each in a task of its own, so that those of many changes use many threads.
-        let results = group.iter().map(|waiting| {
-            let (batch, newest, context) = (waiting.batch.clone(), newest.clone(), context.clone());
-            tokio::spawn(async move { resolve_on(&batch, &newest, &context).await })
-        });
-        let stopped = |error| EngineError::Invalid(format!("a commit stopped: {error}"));
-        let results = join_all(results.collect::<Vec<_>>()).await;
-        let results = results.into_iter().map(|result| result.map_err(stopped).flatten());
+        let mut results = resolve_all(&group, newest, context).await;
+        while results.iter().any(|result| matches!(result, Err(error) if error.is_missing_object())) {
+            // A vacuum may have let the version go that was the newest when this began.
+            match newest.newest(context).await {
+                Ok(later) if later.manifest().version > newest.manifest().version => *newest = later,
+                _ => break,
+            }
+            results = resolve_all(&group, newest, context).await;
+        }
         let (mut carried, mut resolved, mut items, mut later) =
             (Vec::new(), Vec::new(), Items::default(), VecDeque::new());
         for (waiting, result) in group.into_iter().zip(results) {
@@ -245,6 +246,21 @@ impl Committer {
             }
         }
     }
+}
+
+/// What each batch comes to, each in a task of its own, so that those of many changes use many threads.
+async fn resolve_all(
+    group: &[Waiting],
+    newest: &Arc<Snapshot>,
+    context: &QueryContext,
+) -> Vec<Result<Resolved, EngineError>> {
+    let results = group.iter().map(|waiting| {
+        let (batch, newest, context) = (waiting.batch.clone(), newest.clone(), context.clone());
+        tokio::spawn(async move { resolve_on(&batch, &newest, &context).await })
+    });
+    let stopped = |error| EngineError::Invalid(format!("a commit stopped: {error}"));
+    let results = join_all(results.collect::<Vec<_>>()).await;
+    results.into_iter().map(|result| result.map_err(stopped).flatten()).collect()
 }
 
 enum Written {

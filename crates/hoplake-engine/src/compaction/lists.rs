@@ -160,7 +160,9 @@ pub(super) async fn merge_edges(
         degrees[at] = of_lists;
         merged.edges = edges;
         let gone = SectionKind::Removed(edge_type, direction);
-        if !merge.oldest && !parts.places(gone).is_empty() && !planted(Bug::GoneForgotten) {
+        // Without edges, what was removed is all that tells later batches that something changed since their base.
+        let remembered = !merge.oldest || edges == 0;
+        if remembered && !parts.places(gone).is_empty() && !planted(Bug::GoneForgotten) {
             write_lists(parts, gone, false, &mut part, None, memory, context).await?;
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use hoplake::{Compacted, CompactionSettings, Graph, OpenSettings, Store, VacuumSettings};
+use hoplake::{Compacted, CompactionSettings, ErrorKind, Graph, OpenSettings, Store, VacuumSettings};
 use hoplake_testkit::generate::SplitMix64;
 
 use crate::commits::{Model, batch, loaded, read};
@@ -71,11 +71,7 @@ async fn commits_and_a_vacuum_go_on_beside_compactions() {
             // Once more when all is committed.
             last = committed.load(Ordering::Relaxed);
             merges += compact(name, false).await.merges;
-            let settings = VacuumSettings {
-                keep_versions: Some(3),
-                written_before_unix_ms: i64::MAX,
-                ..VacuumSettings::default()
-            };
+            let settings = VacuumSettings { keep_versions: Some(3), ..VacuumSettings::default() };
             Graph::vacuum(&store, &settings).await.unwrap();
         }
         merges
@@ -92,4 +88,24 @@ async fn commits_and_a_vacuum_go_on_beside_compactions() {
     let newest = open(name, None).await;
     newest.verify(|_| ()).await.unwrap();
     assert_eq!(read(&newest).await, model);
+}
+
+#[tokio::test]
+async fn a_compaction_hides_no_conflict_even_where_nothing_is_left() {
+    let name = "memory://compaction-conflict/graph";
+    let mut graph = loaded(name).await;
+    let ends = (("vertex", 1), ("vertex", 2));
+    let mut commit = graph.begin();
+    commit.upsert_edge("likes", ends.0, ends.1, [("weight", 1)]).commit().await.unwrap();
+    graph.refresh().await.unwrap();
+    let mut late = graph.begin();
+    late.upsert_edge("likes", ends.0, ends.1, [("weight", 2)]);
+    graph.begin().delete_edge("likes", ends.0, ends.1).commit().await.unwrap();
+    compact(name, true).await;
+    graph.refresh().await.unwrap();
+    let mut query = graph.query();
+    let one = query.vertex("vertex", 1).await.unwrap().unwrap();
+    assert_eq!(query.neighbors(&[one], &"out:likes".parse().unwrap()).await.unwrap(), []);
+    graph.verify(|_| ()).await.unwrap();
+    assert_eq!(late.commit().await.unwrap_err().kind(), ErrorKind::Conflict);
 }

@@ -30,6 +30,7 @@ use tokio::time::timeout;
 use crate::{
     Settings,
     access::{AccessNodes, NodesSource},
+    compaction::Compactor,
     failure::{Failure, Reason},
     names::{Source, check_name},
     telemetry::metrics::Metrics,
@@ -135,11 +136,19 @@ pub(crate) struct Catalog {
     refresh: Option<Duration>,
     slots: Mutex<HashMap<SlotKey, Slot>>,
     metrics: Arc<Metrics>,
+    /// Of graphs in stores, if the server compacts.
+    compactor: Option<Arc<Compactor>>,
 }
 
 impl Catalog {
     /// No graph is open yet.
-    pub(crate) fn new(settings: &Settings, origin: Origin, pool: Arc<ReadPool>, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(
+        settings: &Settings,
+        origin: Origin,
+        pool: Arc<ReadPool>,
+        compactor: Option<Arc<Compactor>>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             origin,
             pool,
@@ -148,6 +157,7 @@ impl Catalog {
             refresh: settings.refresh(),
             slots: Mutex::default(),
             metrics,
+            compactor,
         }
     }
 
@@ -313,6 +323,8 @@ impl Catalog {
             Ok(None) => Ok(()),
             Ok(Some(newer)) => {
                 slots.get_mut(key).into_iter().for_each(|slot| slot.put(newer.clone()));
+                drop(slots);
+                self.compactor.iter().for_each(|compactor| compactor.consider(&key.0, &newer.graph));
                 Ok(())
             }
             Err(failure) => {

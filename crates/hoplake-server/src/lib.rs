@@ -7,6 +7,7 @@
 //! * `calls`: what can be asked, whatever the protocol. The rest of the crate is either below or above it.
 //! * `access`: the two roles: blocks for other nodes, and blocks from other nodes.
 //! * `catalog`, `admission`, `lifecycle`: which graphs are open, who may run, and when it ends.
+//! * `compaction`: merges parts of the graphs that are served, if it is to.
 //! * `grpc`, `http`: from the wire to calls and back.
 //! * [`telemetry`]: logs, counters, traces.
 //!
@@ -26,6 +27,7 @@ mod access;
 mod admission;
 mod calls;
 mod catalog;
+mod compaction;
 mod cost;
 mod failure;
 mod grpc;

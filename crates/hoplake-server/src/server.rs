@@ -13,6 +13,7 @@ use crate::{
     admission::Admission,
     calls::{Service, Traversals},
     catalog::{Catalog, Origin, StoreOpener},
+    compaction::Compactor,
     grpc, http,
     lifecycle::Lifecycle,
     telemetry::metrics::Metrics,
@@ -88,19 +89,21 @@ impl ServerBuilder {
         } else {
             Origin::Nodes(AccessNodes::new(&settings.access_nodes, settings.token.as_deref(), resolver)?)
         };
-        let catalog = Arc::new(Catalog::new(&settings, origin, pool.clone(), metrics.clone()));
+        let lifecycle = Lifecycle::default();
+        let compactor = Compactor::new(&settings, lifecycle.clone(), metrics.clone());
+        let catalog = Catalog::new(&settings, origin, pool.clone(), compactor.clone(), metrics.clone());
         let (grpc, http) = (listen(settings.grpc).await?, listen(settings.http).await?);
         let service = Arc::new(Service {
             admission: Admission::new(&settings),
             fetches: Admission::for_fetches(&settings),
             served: ServedGraphs::new(sources, opener, pool, settings.graph_idle()),
             traversals: Traversals::default(),
-            lifecycle: Lifecycle::default(),
-            catalog,
+            lifecycle,
+            catalog: Arc::new(catalog),
             metrics,
             settings,
         });
-        Ok(Server { service, grpc, http })
+        Ok(Server { service, compactor, grpc, http })
     }
 }
 
@@ -114,6 +117,7 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Server
 /// A server that listens.
 pub struct Server {
     service: Arc<Service>,
+    compactor: Option<Arc<Compactor>>,
     grpc: (TcpListener, SocketAddr),
     http: (TcpListener, SocketAddr),
 }
@@ -130,12 +134,12 @@ impl Server {
     }
 
     /// Answers until `stop` is ready, then ends in order: probes fail, after a while no connection is accepted,
-    /// running queries end within their grace, and what is left is ended.
+    /// running queries end within their grace, and what is left is ended. A compaction breaks off at once.
     ///
     /// # Errors
     /// If a listener breaks off.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), ServerError> {
-        let Self { service, grpc: (grpc, _), http: (http, _) } = self;
+        let Self { service, compactor, grpc: (grpc, _), http: (http, _) } = self;
         let closing = tokio_util::sync::CancellationToken::new();
         let keeper = tokio::spawn(keep(service.clone()));
         let mut grpc = tokio::spawn(answer(grpc, grpc::router(&service).await, closing.clone().cancelled_owned()));
@@ -155,7 +159,14 @@ impl Server {
         service.lifecycle.drain();
         tokio::time::sleep(Duration::from_millis(settings.notice_ms)).await;
         closing.cancel();
-        let ended = wind_down(&service, Duration::from_millis(settings.grace_ms), grpc, http).await;
+        let grace = Duration::from_millis(settings.grace_ms);
+        // A compaction that cannot take its name out in time leaves it to the next vacuum.
+        let compacted = async {
+            if let Some(compactor) = compactor {
+                let _ = timeout(grace, compactor.ended()).await;
+            }
+        };
+        let (ended, ()) = tokio::join!(wind_down(&service, grace, grpc, http), compacted);
         keeper.abort();
         tracing::info!("shut down");
         ended

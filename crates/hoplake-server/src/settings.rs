@@ -5,7 +5,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use hoplake::ReadSettings;
+use hoplake::{COMPACTION_MEMORY_BYTES_MIN, ReadSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::{access::parse_target, failure::Failure};
@@ -53,6 +53,10 @@ pub struct Settings {
     /// A graph in use is looked at for a newer version this long after the last look, in milliseconds; 0 is
     /// never. Default 60,000.
     pub refresh_ms: u64,
+    /// Whether graphs are compacted of which a request found a newer version. Default false.
+    pub compact: bool,
+    /// Memory for that, in bytes, beside all else. Default 256 MiB.
+    pub compact_memory_bytes: u64,
     /// How stores are read, and the caches in memory and on disk that all graphs share. See [`ReadSettings`].
     pub read: ReadSettings,
     /// The largest request, in bytes. Default 4 MiB.
@@ -131,6 +135,8 @@ impl Default for Settings {
             graphs_open_max: 16,
             graph_idle_ms: 600_000,
             refresh_ms: 60_000,
+            compact: false,
+            compact_memory_bytes: 256 << 20,
             read: ReadSettings::default(),
             message_bytes_max: 4 << 20,
             notice_ms: 1_000,
@@ -200,7 +206,21 @@ impl Settings {
         if self.grpc.port() != 0 && self.grpc == self.http {
             return Err(InvalidSetting { name: "http", why: format!("is {}, where gRPC listens", self.http) });
         }
+        self.validate_compaction()?;
         self.validate_role()
+    }
+
+    fn validate_compaction(&self) -> Result<(), InvalidSetting> {
+        let (memory, least) = (self.compact_memory_bytes, COMPACTION_MEMORY_BYTES_MIN);
+        if self.compact && self.role != Role::All {
+            let why = "is for role all: others have no stores, or look for no newer versions".into();
+            return Err(InvalidSetting { name: "compact", why });
+        }
+        if self.compact && memory < least {
+            let why = format!("is {memory}; it must be at least {least}");
+            return Err(InvalidSetting { name: "compact_memory_bytes", why });
+        }
+        Ok(())
     }
 
     /// Each role has either stores or nodes to read from.
@@ -249,7 +269,11 @@ mod tests {
         let nodes = |urls: &[&str]| urls.iter().map(|url| (*url).to_owned()).collect();
         let algorithm = Settings { role: Role::Algorithm, access_nodes: nodes(&["http://a:1"]), ..Settings::default() };
         algorithm.validate().unwrap();
-        let cases: [(&str, Settings); 9] = [
+        let compact = Settings { compact: true, ..good.clone() };
+        compact.validate().unwrap();
+        let cases: [(&str, Settings); 11] = [
+            ("compact", Settings { compact: true, ..algorithm.clone() }),
+            ("compact_memory_bytes", Settings { compact_memory_bytes: 1 << 20, ..compact }),
             ("graphs", Settings { graphs: good.graphs.clone(), ..algorithm.clone() }),
             ("access_nodes", Settings { access_nodes: nodes(&["http://a:1", "b"]), ..algorithm.clone() }),
             ("access_nodes", Settings { access_nodes: Vec::new(), ..algorithm.clone() }),

@@ -119,6 +119,11 @@ impl Graph {
         self.snapshot.open_cost()
     }
 
+    /// The store that it is read from. If it is read through something else, that has a name and nothing more.
+    pub fn store(&self) -> &Store {
+        self.snapshot.reader().store()
+    }
+
     /// What requests to its store cost.
     pub fn prices(&self) -> &PriceList {
         self.snapshot.reader().store().prices()
@@ -194,6 +199,27 @@ impl Graph {
     /// vacuum took it for dead; the store's. What was published until then stays.
     pub async fn compact(store: &Store, settings: &CompactionSettings) -> Result<Compacted, Error> {
         Ok(compaction::compact(store, settings, &QueryContext::new()).await?)
+    }
+
+    /// As [`Self::compact`], but breaks off when `stop` is ready: what was published until then stays, and nothing of it is
+    /// left announced.
+    ///
+    /// # Errors
+    /// As [`Self::compact`].
+    pub async fn compact_until(
+        store: &Store,
+        settings: &CompactionSettings,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Compacted, Error> {
+        Ok(compaction::compact_until(store, settings, stop, &QueryContext::new()).await?)
+    }
+
+    /// Whether [`Self::compact`] would merge something of the open version. No request, if its indexes are in memory.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn compaction_is_due(&self, settings: &CompactionSettings) -> Result<bool, Error> {
+        Ok(compaction::is_due(&self.snapshot, settings, &QueryContext::new()).await?)
     }
 
     /// Lets versions go that are not to stay, and removes what no version names.

@@ -47,7 +47,7 @@ pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Degree, Frontier, Neighbour, OpenSettings, Predicate,
     change::{Batch, Committed, EdgeKey, End, Operation, Value},
-    compaction::{Compacted, CompactionSettings},
+    compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN},
     diff::Difference,
     log::LogEntry,
     path::PathQuery,

@@ -3,6 +3,7 @@
 use std::{fs, io::ErrorKind, net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::Context;
+use bytesize::ByteSize;
 use clap::ValueEnum;
 use hoplake_server::{ServerBuilder, ServerError, Settings, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
@@ -49,6 +50,12 @@ pub struct Args {
     /// While it is asked, look for newer versions of a graph this long after the last look, as in 5s; 0s never [default: 1m]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     refresh: Option<Duration>,
+    /// Compact the graphs it serves, one at a time, when a request has found a newer version
+    #[arg(long)]
+    compact: bool,
+    /// Memory for that, at least 64MiB [default: 256MiB]
+    #[arg(long, value_name = "SIZE")]
+    compact_memory: Option<ByteSize>,
     /// One setting, as in limits.time_ms=500; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -114,6 +121,9 @@ impl Args {
         settings.grpc = self.grpc.unwrap_or(settings.grpc);
         settings.http = self.http.unwrap_or(settings.http);
         settings.refresh_ms = self.refresh.map_or(settings.refresh_ms, |refresh| refresh.as_millis() as u64);
+        settings.compact |= self.compact;
+        settings.compact_memory_bytes =
+            self.compact_memory.map_or(settings.compact_memory_bytes, |memory| memory.as_u64());
         settings.token = self.token.clone().or(settings.token);
         settings.validate().map_err(|error| Failure::usage(error.to_string(), hint))?;
         Ok(settings)

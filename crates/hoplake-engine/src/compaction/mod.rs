@@ -114,6 +114,20 @@ pub async fn compact(
     settings: &CompactionSettings,
     context: &QueryContext,
 ) -> Result<Compacted, EngineError> {
+    compact_until(store, settings, std::future::pending(), context).await
+}
+
+/// As [`compact`], but breaks off when `stop` is ready: then it takes its name out, and what it was writing is garbage
+/// that a vacuum removes.
+///
+/// # Errors
+/// As [`compact`].
+pub async fn compact_until(
+    store: &Store,
+    settings: &CompactionSettings,
+    stop: impl Future<Output = ()>,
+    context: &QueryContext,
+) -> Result<Compacted, EngineError> {
     let memory = settings.memory_bytes;
     if memory < MEMORY_BYTES_MIN {
         let why = format!("compaction needs at least {MEMORY_BYTES_MIN} bytes of memory, not {memory}");
@@ -128,7 +142,11 @@ pub async fn compact(
     };
     let reader = Reader::new(store.clone(), ReadPool::new(read)?);
     let mut run = Run { reader, memory, writer: None, number: 0, compacted: Compacted::default() };
-    let outcome = run.all(settings, context).await;
+    let outcome = tokio::select! {
+        biased;
+        outcome = run.all(settings, context) => outcome,
+        () = stop => Ok(()),
+    };
     if let Some(writer) = &run.writer {
         let withdrawn = intent::withdraw(&run.reader, writer, context).await;
         // What failed first is what is to be told.
@@ -138,6 +156,18 @@ pub async fn compact(
         outcome?;
     }
     Ok(Compacted { cost: context.cost(), ..run.compacted })
+}
+
+/// Whether [`compact`] would merge something of a version. No request, if its indexes are in memory.
+///
+/// # Errors
+/// The store's.
+pub async fn is_due(
+    snapshot: &Snapshot,
+    settings: &CompactionSettings,
+    context: &QueryContext,
+) -> Result<bool, EngineError> {
+    Ok(!plan(snapshot, settings, context).await?.is_empty())
 }
 
 /// A compaction under way.

@@ -54,6 +54,9 @@ pub(crate) struct Metrics {
     dollars: Dollars,
     graphs_opened: Counter,
     graphs_open: Gauge,
+    compactions: Counter,
+    compaction_bytes: Counter,
+    compaction_failures: Counter,
     running: Gauge,
     waiting: Gauge,
     fetches: Gauge,
@@ -83,6 +86,9 @@ impl Metrics {
             dollars: Dollars::default(),
             graphs_opened: Counter::default(),
             graphs_open: Gauge::default(),
+            compactions: Counter::default(),
+            compaction_bytes: Counter::default(),
+            compaction_failures: Counter::default(),
             running: Gauge::default(),
             waiting: Gauge::default(),
             fetches: Gauge::default(),
@@ -107,6 +113,10 @@ impl Metrics {
         registry.register("usd", "US dollars for requests and bytes of queries", self.dollars.clone());
         registry.register("graph_opens", "Openings of graphs", self.graphs_opened.clone());
         registry.register("graphs_open", "Graphs that are open", self.graphs_open.clone());
+        registry.register("compactions", "Compactions that merged something", self.compactions.clone());
+        let rewritten = "Bytes that compactions wrote";
+        registry.register_with_unit("compaction", rewritten, Unit::Bytes, self.compaction_bytes.clone());
+        registry.register("compaction_failures", "Compactions that failed", self.compaction_failures.clone());
         registry.register("queries_running", "Queries that run", self.running.clone());
         registry.register("queries_waiting", "Queries that wait to run", self.waiting.clone());
         registry.register("fetches_running", "Reads for other nodes that run", self.fetches.clone());
@@ -144,6 +154,16 @@ impl Metrics {
 
     pub(crate) fn graph_closed(&self) {
         self.graphs_open.dec();
+    }
+
+    /// A graph was compacted.
+    pub(crate) fn compacted(&self, bytes_written: u64) {
+        self.compactions.inc();
+        self.compaction_bytes.inc_by(bytes_written);
+    }
+
+    pub(crate) fn compaction_failed(&self) {
+        self.compaction_failures.inc();
     }
 
     /// All of it, as Prometheus reads it.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod compaction;
 mod graphs;
 mod held_store;
 mod http;

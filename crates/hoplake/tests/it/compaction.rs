@@ -109,3 +109,43 @@ async fn a_compaction_hides_no_conflict_even_where_nothing_is_left() {
     graph.verify(|_| ()).await.unwrap();
     assert_eq!(late.commit().await.unwrap_err().kind(), ErrorKind::Conflict);
 }
+
+/// Wherever it breaks off, it has taken its name out, and what it published is whole.
+#[tokio::test]
+async fn a_compaction_that_is_told_to_stop_leaves_no_name() {
+    let (mut announced, mut finished) = (0, 0);
+    for steps in (0..120).step_by(4) {
+        let name = format!("memory://compaction-stopped/{steps}");
+        let graph = loaded(&name).await;
+        for key in 10..18 {
+            let mut commit = graph.begin();
+            commit.upsert_vertex("vertex", key, [("name", "new")]).upsert_edge(
+                "edge",
+                ("vertex", 1),
+                ("vertex", key),
+                [("n", 1)],
+            );
+            commit.commit().await.unwrap();
+        }
+        let (before, mut left) = (open(&name, None).await, steps);
+        assert!(before.compaction_is_due(&CompactionSettings::default()).await.unwrap());
+        // It is asked each time that the compaction waits for something.
+        let stop = std::future::poll_fn(|_| {
+            left -= 1;
+            if left < 0 { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        });
+        let store = Store::open(&name).unwrap();
+        let compacted = Graph::compact_until(&store, &CompactionSettings::default(), stop).await.unwrap();
+        let after = open(&name, None).await;
+        assert!(after.manifest().intents.is_empty(), "after {steps} steps");
+        after.verify(|_| ()).await.unwrap();
+        for key in 10..18 {
+            assert!(after.query().vertex("vertex", key).await.unwrap().is_some(), "after {steps} steps");
+        }
+        let done = !after.compaction_is_due(&CompactionSettings::default()).await.unwrap();
+        announced += usize::from(!done && after.version() > before.version());
+        finished += usize::from(done);
+        assert_eq!(done && compacted.merges > 0, done);
+    }
+    assert!(announced > 0 && finished > 0, "{announced} broke off in the middle, {finished} came to their end");
+}

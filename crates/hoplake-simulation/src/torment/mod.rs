@@ -39,7 +39,7 @@ pub use roles::{Role, play};
 const PREFIX: &str = "torment/graph";
 
 /// Past versions that are read at the end.
-const VERSIONS_READ: u64 = 24;
+const VERSIONS_READ: u64 = 8;
 
 /// How a graph is tormented.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,8 +1,8 @@
 //! Which parts are merged next.
 //!
 //! Tiers: a part's tier is the logarithm of its bytes to the base of [`FACTOR`]. Where so many adjacent parts are of one
-//! tier or below, they become one, which is then of the next tier. The oldest part is left alone until the others
-//! together have reached its `FACTOR`th part. So each byte is rewritten about once for each tier, and a label or an
+//! tier, they become one, which is then of the next tier. A part that is smaller than a newer one goes along with it, so
+//! that tiers descend. The oldest part is left alone until the others together have reached its `FACTOR`th part. So each byte is rewritten about once for each tier, and a label or an
 //! edge type has some three parts in each.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,18 +121,18 @@ fn due(bytes: &[u64], lowest_bytes: u64) -> Option<std::ops::Range<usize>> {
     if !newer.is_empty() && newer.iter().sum::<u64>() >= oldest / FACTOR as u64 && *oldest > lowest_bytes {
         return Some(0..bytes.len());
     }
-    let tier = |bytes: u64| bytes.max(lowest_bytes).ilog(FACTOR as u64);
-    let tiers: BTreeSet<_> = bytes.iter().map(|bytes| tier(*bytes)).collect();
-    tiers.into_iter().find_map(|highest| {
-        let mut at = 0;
-        let runs = bytes.chunk_by(|a, b| (tier(*a) <= highest) == (tier(*b) <= highest));
-        runs.map(|run| {
-            at += run.len();
-            (at - run.len()..at, tier(run[0]) <= highest)
-        })
-        .find(|(run, low)| *low && run.len() >= FACTOR)
-        .map(|(run, _)| run)
-    })
+    let tiers: Vec<_> = bytes.iter().map(|bytes| bytes.max(&lowest_bytes).ilog(FACTOR as u64)).collect();
+    // Tiers descend from the oldest to the newest, or what is too small for its place goes along with the next.
+    if let Some(newer) = (1..tiers.len()).find(|newer| tiers[newer - 1] < tiers[*newer]) {
+        let smaller = tiers[..newer].iter().rev().take_while(|tier| **tier < tiers[newer]).count();
+        return Some(newer - smaller..newer + 1);
+    }
+    let mut end = tiers.len();
+    let mut runs = tiers.chunk_by(|a, b| a == b).rev().map(|run| {
+        end -= run.len();
+        end..end + run.len()
+    });
+    runs.find(|run| run.len() >= FACTOR)
 }
 
 #[cfg(test)]
@@ -153,9 +153,9 @@ mod tests {
         let large = 100_000 * KIB;
         assert_eq!(due(&[large, 1, 2, 3], LOWEST), None);
         assert_eq!(due(&[large, 1, 2, 3, 4], LOWEST), Some(1..5));
-        // Three of a higher tier are not enough, and what lies between them goes along.
-        assert_eq!(due(&[large, 300 * KIB, 1, 300 * KIB, 300 * KIB], LOWEST), Some(1..5));
-        assert_eq!(due(&[large, 300 * KIB, 300 * KIB, 300 * KIB], LOWEST), None);
+        // Three are not enough; what is smaller than a newer one goes along with it.
+        assert_eq!(due(&[large, 300 * KIB, 300 * KIB, 300 * KIB, 1, 1], LOWEST), None);
+        assert_eq!(due(&[large, 300 * KIB, 1, 2, 300 * KIB, 300 * KIB], LOWEST), Some(2..5));
     }
 
     #[test]

@@ -8,10 +8,10 @@ use hoplake_testkit::generate::SplitMix64;
 use crate::model::{Model, Properties};
 
 /// The label whose edges have keys, so that there may be several between two vertices.
-const PARALLEL: &str = "visits";
+pub const PARALLEL: &str = "visits";
 
 /// The property that is the key of such edges.
-const KEY: &str = "id";
+pub const KEY: &str = "id";
 
 /// What batches are made of.
 #[derive(Debug, Clone)]

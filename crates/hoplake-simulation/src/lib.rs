@@ -7,10 +7,11 @@
 //! - [`run_seed`]: one seed from beginning to end.
 //! - [`faults`]: what may go wrong; [`client`]: how it reaches Hoplake.
 //! - [`history`]: the oracle; [`model`]: what a version must say; [`reading`]: what it says.
-//! - [`batches`]: random changes.
+//! - [`beginning`]: what there is at first; [`batches`]: random changes.
 //! - [`torment`]: the real thing: processes that are killed, a real server, a network that breaks.
 
 pub mod batches;
+pub mod beginning;
 pub mod client;
 pub mod faults;
 pub mod history;

@@ -5,14 +5,12 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-use hoplake::{Change, Error, Manifest, VacuumSettings};
+use hoplake::{Error, VacuumSettings};
 use hoplake_engine::{
     EngineError,
     compaction::{self, CompactionSettings, MEMORY_BYTES_MIN},
     history, vacuum,
 };
-use hoplake_format::constants::{HINT_NAME, manifest_name};
 use hoplake_storage::{
     QueryContext,
     planted::{Bug, plant},
@@ -23,11 +21,10 @@ use tokio::{
 };
 
 use crate::{
-    batches::Vocabulary,
+    beginning::Beginning,
     client::Machine,
-    model::Model,
     process::{self, Workload, check_reading, open, reader_of, store_of},
-    world::{Concern, EPOCH_UNIX_MS, Stored, Violation, World},
+    world::{Concern, Violation, World},
 };
 
 /// After so much virtual time every operation has ended: the longest sleep of a zombie, and the longest pause.
@@ -80,8 +77,10 @@ pub fn run_seed(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
 }
 
 async fn live(world: &Arc<World>) {
-    let workload = Arc::new(workload(world));
-    begin_empty(world);
+    let beginning = Beginning::draw(world);
+    world.log(|| format!("the graph begins as {beginning:?}"));
+    let workload = Arc::new(workload(world, beginning));
+    beginning.make(world, &workload.vocabulary).await;
     let mut actors = JoinSet::new();
     for number in 0..1 + world.below(3) {
         actors.spawn(process::run(world.clone(), workload.clone(), number));
@@ -107,25 +106,14 @@ async fn live(world: &Arc<World>) {
     reckon(world, &workload).await;
 }
 
-fn workload(world: &World) -> Workload {
+fn workload(world: &World, beginning: Beginning) -> Workload {
     let keys = 3 + world.below(6) as i64;
-    let mut vocabulary = Vocabulary::of_keys(keys);
+    let mut vocabulary = beginning.vocabulary(keys);
     vocabulary.vertices_max = 1 + world.below(6);
     vocabulary.edges_max = 1 + world.below(10);
     let operations = AtomicU64::new(8 + world.below(32));
     let pause_ms = [0, 50, 500, 5_000, 60_000][world.below(5) as usize];
     Workload { vocabulary, operations, pause_ms }
-}
-
-/// A graph of which nothing is known yet.
-fn begin_empty(world: &World) {
-    let change = Change { writer: "nobody".into(), ..Change::default() };
-    let manifest = Manifest { version: 1, reset: 1, created_unix_ms: EPOCH_UNIX_MS, change, ..Manifest::default() };
-    let bytes = Bytes::from(manifest.encode());
-    for name in [HINT_NAME.to_owned(), manifest_name(1)] {
-        world.bucket().insert(name, Stored { bytes: bytes.clone(), modified: Duration::ZERO });
-    }
-    world.history().begin(manifest, Model::default());
 }
 
 /// Reads every version as soon as it is there, without any fault: what is stored must be right.

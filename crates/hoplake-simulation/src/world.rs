@@ -21,6 +21,9 @@ pub const EPOCH_UNIX_MS: u64 = 1_790_000_000_000;
 /// Requests of a seed: ten times what most take at the longest.
 const REQUESTS_MAX: u64 = 50_000;
 
+/// Of a message of what does not hold: graphs may have long texts.
+const MESSAGE_CHARACTERS_MAX: usize = 1_000;
+
 /// An object of the bucket.
 #[derive(Debug, Clone)]
 pub struct Stored {
@@ -46,6 +49,8 @@ pub enum Concern {
     Batches,
     /// Names.
     Names,
+    /// What there is at first.
+    Beginning,
 }
 
 /// An invariant that did not hold.
@@ -67,7 +72,7 @@ pub struct World {
     /// What goes wrong.
     pub weather: Weather,
     begun: Instant,
-    randoms: [Mutex<SplitMix64>; 5],
+    randoms: [Mutex<SplitMix64>; 6],
     bucket: Mutex<Bucket>,
     history: Mutex<History>,
     log: Mutex<Log>,
@@ -163,7 +168,10 @@ impl World {
 
     /// Notes that an invariant does not hold. The first ends the run.
     pub fn violated(&self, message: impl Into<String>) {
-        let message = message.into();
+        let mut message = message.into();
+        if let Some((cut, _)) = message.char_indices().nth(MESSAGE_CHARACTERS_MAX) {
+            message.replace_range(cut.., "…");
+        }
         self.log(|| format!("VIOLATED: {message}"));
         let at = self.now();
         let mut log = lock(&self.log);

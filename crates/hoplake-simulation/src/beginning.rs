@@ -1,0 +1,187 @@
+//! What a seed's graph is before anybody changes it.
+//!
+//! Most begin empty. Some begin with one heavy commit: its part outweighs what follows, so that a compaction merges
+//! newer parts among themselves, and what they remember as removed still counts. Some begin with files that an older
+//! version of Hoplake wrote; what these say is read once without faults, which is the model of that version.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use hoplake::{Batch, Change, EdgeKey, End, Manifest, Operation, Value};
+use hoplake_format::constants::{HINT_NAME, manifest_name};
+use hoplake_testkit::generate::SplitMix64;
+
+use crate::{
+    batches::{KEY, PARALLEL, Vocabulary},
+    client::Machine,
+    history::Answer,
+    model::{Model, Properties},
+    process::{check_reading, open},
+    reading::read,
+    world::{Concern, EPOCH_UNIX_MS, Stored, World},
+};
+
+/// Bytes of text in the heavy commit for each label of vertices and each type of edges: those of many small parts.
+const HEAVY_BYTES: usize = 96 << 10;
+
+/// How a graph begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beginning {
+    /// Nothing is known.
+    Empty,
+    /// All vertices, and edges between all of them, with long texts.
+    Heavy,
+    /// Files of format version 1.
+    Old,
+}
+
+impl Beginning {
+    /// Draws one: three of four are empty.
+    pub fn draw(world: &World) -> Self {
+        match world.random(Concern::Beginning).below(8) {
+            0 => Self::Heavy,
+            1 => Self::Old,
+            _ => Self::Empty,
+        }
+    }
+
+    /// What batches are made of, with so many keys where they are free.
+    pub fn vocabulary(self, keys: i64) -> Vocabulary {
+        match self {
+            Self::Empty | Self::Heavy => Vocabulary::of_keys(keys),
+            Self::Old => old_vocabulary(),
+        }
+    }
+
+    /// Makes the graph.
+    pub async fn make(self, world: &Arc<World>, vocabulary: &Vocabulary) {
+        match self {
+            Self::Empty => begin_empty(world),
+            Self::Heavy => {
+                begin_empty(world);
+                load_heavy(world, vocabulary).await;
+            }
+            Self::Old => begin_old(world, vocabulary).await,
+        }
+    }
+}
+
+/// A graph of which nothing is known yet.
+fn begin_empty(world: &World) {
+    let change = Change { writer: "nobody".into(), ..Change::default() };
+    let manifest = Manifest { version: 1, reset: 1, created_unix_ms: EPOCH_UNIX_MS, change, ..Manifest::default() };
+    let bytes = Bytes::from(manifest.encode());
+    for name in [HINT_NAME.to_owned(), manifest_name(1)] {
+        put(world, name, bytes.clone());
+    }
+    world.history().begin(manifest, Model::default());
+}
+
+fn put(world: &World, name: String, bytes: Bytes) {
+    world.bucket().insert(name, Stored { bytes, modified: Duration::ZERO });
+}
+
+async fn load_heavy(world: &Arc<World>, vocabulary: &Vocabulary) {
+    let machine = Machine::new("founder", true);
+    let Some(mut graph) = open(world, &machine, None).await else { return };
+    let mut batch = heavy_batch(vocabulary, &mut world.random(Concern::Beginning));
+    let number = world.history().submit(&mut batch, graph.version());
+    match graph.apply(batch).await {
+        Ok(committed) => {
+            let answered = world.history().answered(number, Answer::Committed(committed.version), false);
+            world.check(answered);
+        }
+        Err(error) => world.violated(format!("the first commit failed: {:?}, {error}", error.kind())),
+    }
+    if let Err(error) = graph.refresh().await {
+        world.violated(format!("the first refresh failed: {error}"));
+    }
+    check_reading(world, &machine, &graph, vocabulary, 1).await;
+}
+
+/// Every vertex, and edges of every label from each to each, itself included.
+fn heavy_batch(vocabulary: &Vocabulary, random: &mut SplitMix64) -> Batch {
+    let per_label = vocabulary.vertices.len() / vocabulary.labels().len();
+    let mut text = |items: usize| -> Properties {
+        let characters = (0..HEAVY_BYTES / items).map(|_| char::from(b'0' + random.below(64) as u8));
+        BTreeMap::from([("name".to_owned(), Value::String(characters.collect()))])
+    };
+    let mut operations = Vec::new();
+    for vertex in vocabulary.vertices.iter().cloned() {
+        operations.push(Operation::UpsertVertex { vertex, properties: text(per_label), whole: true });
+    }
+    for label in &vocabulary.edge_labels {
+        let key = (label == PARALLEL).then(|| EdgeKey { property: KEY.into(), value: Value::Int64(0) });
+        for source in &vocabulary.vertices {
+            for target in &vocabulary.vertices {
+                let (label, source, target, key) = (label.clone(), source.clone(), target.clone(), key.clone());
+                let properties = text(per_label * per_label);
+                operations.push(Operation::UpsertEdge { label, source, target, key, properties, whole: true });
+            }
+        }
+    }
+    Batch { operations, ..Batch::default() }
+}
+
+/// An object of the graph that is kept as format version 1 wrote it: its name, and what is in it.
+macro_rules! of_old {
+    ($name:literal) => {
+        ($name, include_bytes!(concat!("../../hoplake/tests/golden/v1/graph/", $name)).as_slice())
+    };
+}
+
+/// All of its objects.
+const OLD: [(&str, &[u8]); 9] = [
+    of_old!("hint"),
+    of_old!("manifest/00000000000000000001.hlm"),
+    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000000.hls"),
+    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000001.parquet"),
+    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000002.parquet"),
+    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000003.hls"),
+    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000004.hls"),
+    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000005.parquet"),
+    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000006.parquet"),
+];
+
+/// What the old graph has, and some that it has not.
+fn old_vocabulary() -> Vocabulary {
+    let people = [-4, 1, 2, 30, 5, 1_000].map(|key| End::new("P", key));
+    let places = ["here", "there", "where else", "nowhere"].map(|key| End::new("C", key));
+    Vocabulary {
+        vertices: people.into_iter().chain(places).collect(),
+        edge_labels: ["knows", "livesIn", PARALLEL].map(str::to_owned).to_vec(),
+        // Some of its people know each other by several edges without keys.
+        whole_edges: true,
+        ..Vocabulary::of_keys(0)
+    }
+}
+
+async fn begin_old(world: &Arc<World>, vocabulary: &Vocabulary) {
+    for (name, bytes) in OLD {
+        put(world, name.to_owned(), Bytes::from_static(bytes));
+    }
+    let machine = Machine::new("founder", true);
+    let Some(graph) = open(world, &machine, None).await else { return };
+    match read(&graph, vocabulary, 3).await {
+        Ok(model) => world.history().begin(Manifest::clone(graph.manifest()), model),
+        Err(failure) => world.violated(format!("the files of format version 1 cannot be read: {failure:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_old_graph_is_known_whole() {
+        let world = World::new(1, false);
+        begin_old(&world, &old_vocabulary()).await;
+        assert_eq!(world.outcome().0, None);
+        let model = world.history().model(1).unwrap();
+        assert_eq!((model.vertices.len(), model.edge_count()), (4 + 3, 30));
+        let hub = End::new("P", 1);
+        let of_hub = model.edges.iter().filter(|((_, source, target), _)| *source == hub || *target == hub);
+        let of_hub: usize = of_hub.map(|(_, edges)| edges.len()).sum();
+        assert_eq!(of_hub, 2 + 12 + 12 + 1, "two parallel edges, twelve each way, and where it lives");
+    }
+}

@@ -70,6 +70,10 @@ fn status(kind: ErrorKind) -> u8 {
 fn hint(kind: ErrorKind, verb: &str, url: &str) -> String {
     match kind {
         ErrorKind::Invalid => format!("hoplake {verb} --help shows how it is written, with an example"),
+        // These name nothing but the graph.
+        ErrorKind::NotFound if ["vacuum", "compact", "clone"].contains(&verb) => {
+            format!("check the address, or make one with hoplake load {url} --from PATH")
+        }
         ErrorKind::NotFound => format!("hoplake info {url} lists the labels, edge labels and properties there are"),
         ErrorKind::Conflict => format!("look at what is there with hoplake info {url}, then try again"),
         ErrorKind::Unavailable => {

@@ -83,7 +83,8 @@ pub struct Vacuumed {
 /// Removes versions that are not to stay, and data objects that no version names.
 ///
 /// # Errors
-/// The store's; or that a manifest is damaged, and then no data is removed.
+/// [`EngineError::NotFound`] if there is neither a graph nor what a first load left; the store's; or that a manifest is
+/// damaged, and then no data is removed.
 pub async fn vacuum(
     reader: &Reader,
     settings: &VacuumSettings,
@@ -92,6 +93,9 @@ pub async fn vacuum(
     let store = reader.store();
     let listed = store.list(DATA_FOLDER).await?;
     let Some(newest) = versions::newest(reader, context).await? else {
+        if listed.is_empty() {
+            return Err(EngineError::NotFound(format!("there is no graph at {}", store.url())));
+        }
         let leftovers = listed.into_iter().filter(|object| object.modified_unix_ms < settings.written_before_unix_ms);
         return remove(reader, leftovers.collect()).await;
     };

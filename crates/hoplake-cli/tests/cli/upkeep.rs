@@ -52,6 +52,14 @@ fn a_compaction_changes_no_answer_and_a_vacuum_removes_what_it_replaced() {
 }
 
 #[test]
+fn a_wrong_address_is_told_with_what_to_do() {
+    let shell = Shell::empty();
+    for args in [&["vacuum", "nothing"][..], &["compact", "nothing"], &["clone", "nothing", "other"]] {
+        shell.run(args).fails(3, "there is no graph at", "hoplake load nothing --from PATH");
+    }
+}
+
+#[test]
 fn a_tag_keeps_a_version_that_can_be_restored() {
     let shell = grown();
     shell.run(&["tag", "graph", "small", "--version", "2"]).ok();

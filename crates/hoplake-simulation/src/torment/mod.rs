@@ -7,8 +7,8 @@
 //! ```
 //! The deterministic simulation decides what happens in which order, and so finds what a seed finds again. This here cannot: it is
 //! for what a model of a store, of a client or of a process may have left out. Processes are this program in another
-//! role ([`roles`]); what they write shows halves and doubles ([`script`]); what they were told is noted ([`ledger`]) and
-//! held against what can be read past the proxy ([`check`]).
+//! role (`roles`); what they write shows halves and doubles (`script`); what they were told is noted (`ledger`) and
+//! held against what can be read past the proxy (`check`).
 
 mod check;
 mod crew;

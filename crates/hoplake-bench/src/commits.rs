@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use hoplake::{
     Batch, CompactionSettings, End, Graph, Hop, HopDirection, LoadOptions, OpenSettings, Operation, ReadPool,
-    ReadSettings, Reader, Store, StoreProfile, Traversal, Value,
+    ReadSettings, Reader, Store, StoreProfile, Traversal,
 };
 use hoplake_testkit::{
     Sim,
@@ -145,7 +145,7 @@ impl Base {
             source: End::new("vertex", source),
             target: End::new("vertex", target),
             key: None,
-            properties: [("since".to_owned(), Value::Int64(since))].into(),
+            properties: [("since", since)].into(),
             whole: true,
         };
         Batch { operations: pairs.into_iter().map(operation).collect(), ..Batch::default() }

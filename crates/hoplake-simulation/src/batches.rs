@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use hoplake::{Batch, EdgeKey, End, Key, Operation, Value};
+use hoplake::{Batch, EdgeKey, End, Key, Name, Operation, Properties, Value};
 use hoplake_testkit::generate::SplitMix64;
 
-use crate::model::{Model, Properties};
+use crate::model::Model;
 
 /// The label whose edges have keys, so that there may be several between two vertices.
 pub const PARALLEL: &str = "visits";
@@ -19,7 +19,7 @@ pub struct Vocabulary {
     /// Every vertex that there may ever be.
     pub vertices: Vec<End>,
     /// Labels of edges.
-    pub edge_labels: Vec<String>,
+    pub edge_labels: Vec<Name>,
     /// Vertex operations of a batch, at most.
     pub vertices_max: u64,
     /// Edge operations of a batch, at most.
@@ -33,7 +33,7 @@ impl Vocabulary {
     pub fn of_keys(keys: i64) -> Self {
         let people = (0..keys).map(|key| End::new("Person", key));
         let cities = (0..keys).map(|key| End::new("City", format!("city {key:02}")));
-        let edge_labels = ["knows", "visits"].map(str::to_owned).to_vec();
+        let edge_labels = ["knows", "visits"].map(Name::new).to_vec();
         Self {
             vertices: people.chain(cities).collect(),
             edge_labels,
@@ -122,21 +122,20 @@ impl Vocabulary {
 fn properties(random: &mut SplitMix64) -> Properties {
     let mut properties = Properties::new();
     if random.below(2) == 0 {
-        properties.insert("name".into(), Value::String(format!("n{}", random.below(100))));
+        properties.insert("name", Value::String(format!("n{}", random.below(100))));
     }
     if random.below(2) == 0 {
         let number = random.below(100) as i64;
-        properties.insert("weight".into(), if random.below(8) == 0 { Value::Null } else { Value::Int64(number) });
+        properties.insert("weight", if random.below(8) == 0 { Value::Null } else { Value::Int64(number) });
     }
     if random.below(4) == 0 {
         // Integers until somebody writes a fraction.
         let number = random.below(100) as i64;
         let fraction = random.below(12) == 0;
-        properties
-            .insert("score".into(), if fraction { Value::Float64(number as f64 + 0.5) } else { Value::Int64(number) });
+        properties.insert("score", if fraction { Value::Float64(number as f64 + 0.5) } else { Value::Int64(number) });
     }
     if random.below(3) == 0 {
-        properties.insert("tags".into(), Value::List(vec![Value::String("a".into()), Value::Null]));
+        properties.insert("tags", Value::List(vec![Value::String("a".into()), Value::Null]));
     }
     properties
 }

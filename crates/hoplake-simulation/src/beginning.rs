@@ -4,10 +4,10 @@
 //! newer parts among themselves, and what they remember as removed still counts. Some begin with files that an older
 //! version of Hoplake wrote; what these say is read once without faults, which is the model of that version.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use hoplake::{Batch, Change, EdgeKey, End, Manifest, Operation, Value};
+use hoplake::{Batch, Change, EdgeKey, End, Manifest, Name, Operation, Properties, Value};
 use hoplake_format::constants::{HINT_NAME, manifest_name};
 use hoplake_testkit::generate::SplitMix64;
 
@@ -15,7 +15,7 @@ use crate::{
     batches::{KEY, PARALLEL, Vocabulary},
     client::Machine,
     history::Answer,
-    model::{Model, Properties},
+    model::Model,
     process::{check_reading, open},
     reading::read,
     world::{Concern, EPOCH_UNIX_MS, Stored, World},
@@ -104,7 +104,7 @@ fn heavy_batch(vocabulary: &Vocabulary, random: &mut SplitMix64) -> Batch {
     let per_label = vocabulary.vertices.len() / vocabulary.labels().len();
     let mut text = |items: usize| -> Properties {
         let characters = (0..HEAVY_BYTES / items).map(|_| char::from(b'0' + random.below(64) as u8));
-        BTreeMap::from([("name".to_owned(), Value::String(characters.collect()))])
+        Properties::from([("name", characters.collect::<String>())])
     };
     let mut operations = Vec::new();
     for vertex in vocabulary.vertices.iter().cloned() {
@@ -149,7 +149,7 @@ fn old_vocabulary() -> Vocabulary {
     let places = ["here", "there", "where else", "nowhere"].map(|key| End::new("C", key));
     Vocabulary {
         vertices: people.into_iter().chain(places).collect(),
-        edge_labels: ["knows", "livesIn", PARALLEL].map(str::to_owned).to_vec(),
+        edge_labels: ["knows", "livesIn", PARALLEL].map(Name::new).to_vec(),
         // Some of its people know each other by several edges without keys.
         whole_edges: true,
         ..Vocabulary::of_keys(0)

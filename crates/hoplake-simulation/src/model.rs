@@ -4,25 +4,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hoplake::{Batch, End, Operation, Value};
-
-/// Properties by name; those that are null are left out.
-pub type Properties = BTreeMap<String, Value>;
+use hoplake::{Batch, End, Name, Operation, Properties, Value};
 
 /// An edge label and the two ends.
-pub type Pair = (String, End, End);
+pub type Pair = (Name, End, End);
 
 /// What a graph should say.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Model {
-    /// Vertices and their properties.
+    /// Vertices and their properties, without those that are null.
     pub vertices: BTreeMap<End, Properties>,
     /// The edges between each two vertices, in the order of their properties' text.
     pub edges: BTreeMap<Pair, Vec<Properties>>,
     /// Vertex labels that the schema knows.
-    pub labels: BTreeSet<String>,
+    pub labels: BTreeSet<Name>,
     /// Edge labels that it knows, with the labels of their ends, and the properties of such edges.
-    pub edge_types: BTreeMap<(String, String, String), BTreeSet<String>>,
+    pub edge_types: BTreeMap<(Name, Name, Name), BTreeSet<Name>>,
 }
 
 /// What a batch, or a version, changed.
@@ -129,7 +126,7 @@ impl Model {
             let mut row = merged(old.as_ref(), properties, whole);
             row.extend(key.iter().map(|key| (key.property.clone(), widened(key.value.clone()))));
             let edge_type = (label.clone(), source.label.clone(), target.label.clone());
-            self.edge_types.entry(edge_type).or_default().extend(row.keys().cloned());
+            self.edge_types.entry(edge_type).or_default().extend(row.names().cloned());
             edges.push(row);
             // Parallel edges have no order of their own.
             edges.sort_by_key(|edge| format!("{edge:?}"));

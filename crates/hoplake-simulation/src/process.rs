@@ -1,7 +1,6 @@
 //! A process: it opens the graph, and its callers commit and read, until they are done or it crashes.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -10,7 +9,8 @@ use std::{
 };
 
 use hoplake::{
-    Batch, Committed, End, Error, ErrorKind, Graph, OpenSettings, Operation, ReadPool, ReadSettings, Reader, Store,
+    Batch, Committed, End, Error, ErrorKind, Graph, OpenSettings, Operation, Properties, ReadPool, ReadSettings,
+    Reader, Store,
 };
 use object_store::path::Path;
 use tokio::{
@@ -239,7 +239,7 @@ impl Caller {
                     source,
                     target,
                     key: None,
-                    properties: BTreeMap::new(),
+                    properties: Properties::new(),
                     whole: true,
                 };
                 // Perhaps its ends are not there, and the whole batch is refused.

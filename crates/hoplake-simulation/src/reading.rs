@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hoplake::{End, Error, Graph, Hop, HopDirection, Key, Neighbour, Query, Strategy, Traversal, Value, VertexId};
+use hoplake::{
+    End, Error, Graph, Hop, HopDirection, Key, Name, Neighbour, Properties, Query, Strategy, Traversal, Value, VertexId,
+};
 
 use crate::{
     batches::Vocabulary,
-    model::{Model, Pair, Properties, widened},
+    model::{Model, Pair, widened},
 };
 
 /// Why a graph could not be read, or contradicts itself.
@@ -41,11 +43,11 @@ pub async fn read(graph: &Graph, vocabulary: &Vocabulary, starts: usize) -> Resu
     let schema = graph.schema();
     let labels = vocabulary.labels();
     let known = schema.vertex_labels.iter().map(|label| &label.name).filter(|name| labels.contains(name.as_str()));
-    model.labels = known.cloned().collect();
-    let name = |label| schema.label(label).map(|label| label.name.clone()).unwrap_or_default();
-    for it in schema.edge_types.iter().filter(|it| vocabulary.edge_labels.contains(&it.label)) {
-        let properties = it.properties.iter().map(|property| property.name.clone()).collect();
-        model.edge_types.insert((it.label.clone(), name(it.source), name(it.target)), properties);
+    model.labels = known.map(Name::new).collect();
+    let name = |label| schema.label(label).map(|label| Name::new(&label.name)).unwrap_or_default();
+    for it in schema.edge_types.iter().filter(|it| vocabulary.edge_labels.iter().any(|label| *label == it.label)) {
+        let properties = it.properties.iter().map(|property| Name::new(&property.name)).collect();
+        model.edge_types.insert((Name::new(&it.label), name(it.source), name(it.target)), properties);
     }
     let found = find(&mut query, vocabulary, &model).await?;
     read_rows(graph, &mut query, &found, &mut model).await?;
@@ -125,7 +127,7 @@ async fn read_edges(
     for of in query.edge_properties(&edges, &names).await? {
         for (row, at) in of.positions.iter().enumerate() {
             for (field, column) in of.batch.schema().fields().iter().zip(of.batch.columns()) {
-                rows[*at].insert(field.name().clone(), widened(Value::at(column, row)));
+                rows[*at].insert(field.name(), widened(Value::at(column, row)));
             }
         }
     }
@@ -134,7 +136,7 @@ async fn read_edges(
         row.retain(|_, value| *value != Value::Null);
         let (near, far) = (end_of(found, edge, edge.from)?, end_of(found, edge, edge.to)?);
         let (source, target) = if direction == HopDirection::Out { (near, far) } else { (far, near) };
-        groups.entry((label.to_owned(), source, target)).or_default().push(row);
+        groups.entry((label.into(), source, target)).or_default().push(row);
     }
     // Parallel edges have no order of their own.
     groups.values_mut().for_each(|rows| rows.sort_by_key(|row| format!("{row:?}")));

@@ -1,6 +1,6 @@
 //! Changing a graph: batches that are applied whole or not at all.
 
-use hoplake_engine::change::{Batch, Committed, End, Operation, Value};
+use hoplake_engine::change::{Batch, Committed, End, Name, Operation, Value};
 use hoplake_format::{ChangeCounts, Key};
 use hoplake_storage::QueryContext;
 
@@ -62,25 +62,25 @@ impl Graph {
 
 impl Commit {
     /// The vertex is there from then on, with these properties; others it keeps.
-    pub fn upsert_vertex<N: Into<String>, V: Into<Value>>(
+    pub fn upsert_vertex<N: Into<Name>, V: Into<Value>>(
         &mut self,
         label: &str,
         key: impl Into<Key>,
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> &mut Self {
         let vertex = End::new(label, key);
-        self.push(Operation::UpsertVertex { vertex, properties: named(properties), whole: false })
+        self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), whole: false })
     }
 
     /// The vertex is there from then on, with these properties and no others.
-    pub fn replace_vertex<N: Into<String>, V: Into<Value>>(
+    pub fn replace_vertex<N: Into<Name>, V: Into<Value>>(
         &mut self,
         label: &str,
         key: impl Into<Key>,
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> &mut Self {
         let vertex = End::new(label, key);
-        self.push(Operation::UpsertVertex { vertex, properties: named(properties), whole: true })
+        self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), whole: true })
     }
 
     /// The vertex is gone from then on, and all its edges. If it is not there, nothing happens.
@@ -89,7 +89,7 @@ impl Commit {
     }
 
     /// There is one edge of this label from the one vertex to the other, with these properties; others it keeps.
-    pub fn upsert_edge<N: Into<String>, V: Into<Value>>(
+    pub fn upsert_edge<N: Into<Name>, V: Into<Value>>(
         &mut self,
         label: &str,
         source: (&str, impl Into<Key>),
@@ -97,7 +97,7 @@ impl Commit {
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> &mut Self {
         let (source, target) = (End::new(source.0, source.1), End::new(target.0, target.1));
-        let properties = named(properties);
+        let properties = properties.into_iter().collect();
         self.push(Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, whole: false })
     }
 
@@ -143,10 +143,4 @@ impl Commit {
     pub async fn commit(&mut self) -> Result<Committed, Error> {
         self.graph.apply(std::mem::take(&mut self.batch)).await
     }
-}
-
-fn named<N: Into<String>, V: Into<Value>>(
-    properties: impl IntoIterator<Item = (N, V)>,
-) -> std::collections::BTreeMap<String, Value> {
-    properties.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
 }

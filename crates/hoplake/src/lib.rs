@@ -46,7 +46,7 @@ pub use error::{Error, ErrorKind};
 pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Degree, Frontier, Neighbour, OpenSettings, Predicate,
-    change::{Batch, Committed, EdgeKey, End, Operation, Value},
+    change::{Batch, Committed, EdgeKey, End, Name, Operation, Properties, Value},
     compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN},
     diff::Difference,
     log::LogEntry,

@@ -1,12 +1,10 @@
 //! `hoplake diff`: what is different between two versions.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-    io::Write as _,
-};
+use std::{collections::BTreeSet, fmt::Write as _, io::Write as _};
 
-use hoplake::{Difference, End, ErrorKind, Graph, Key, OpenSettings, Reader, Value, changes::value_to_json};
+use hoplake::{
+    Difference, End, ErrorKind, Graph, Key, OpenSettings, Properties, Reader, Value, changes::value_to_json,
+};
 use serde_json::{Map, Value as Json, json};
 
 use crate::{
@@ -41,8 +39,6 @@ pub struct Args {
     #[command(flatten)]
     reading: ReadingArgs,
 }
-
-type Properties = BTreeMap<String, Value>;
 
 /// What was found, by what it is.
 #[derive(Debug, Default)]
@@ -145,8 +141,8 @@ fn text_of(difference: &Difference) -> String {
         (None, Some(after)) => all("+", after),
         (Some(before), None) => all("-", before),
         (Some(before), Some(after)) => {
-            let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-            let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
+            let names: BTreeSet<_> = before.names().chain(after.names()).collect();
+            let changed = names.into_iter().filter(|name| before.get(name) != after.get(name));
             changed.fold(format!("~ {item}"), |mut line, name| {
                 let side = |properties: &Properties| properties.get(name).map_or("null".into(), shown);
                 let _ = write!(line, " {name}={} → {}", side(before), side(after));
@@ -176,12 +172,12 @@ fn json_of(difference: &Difference) -> Json {
     line.insert("change".into(), change.into());
     match difference {
         Difference::Vertex { vertex, .. } => {
-            line.insert("label".into(), vertex.label.clone().into());
+            line.insert("label".into(), vertex.label.as_str().into());
             line.insert("key".into(), key_json(&vertex.key));
         }
         Difference::Edge { label, source, target, .. } => {
-            let end = |end: &End| json!([end.label, key_json(&end.key)]);
-            line.insert("label".into(), label.clone().into());
+            let end = |end: &End| json!([end.label.as_str(), key_json(&end.key)]);
+            line.insert("label".into(), label.as_str().into());
             line.insert("source".into(), end(source));
             line.insert("target".into(), end(target));
         }
@@ -189,7 +185,7 @@ fn json_of(difference: &Difference) -> Json {
     let (before, after) = sides(difference);
     for (name, properties) in [("before", before), ("after", after)] {
         if let Some(properties) = properties {
-            let values = properties.iter().map(|(name, value)| (name.clone(), value_to_json(value)));
+            let values = properties.iter().map(|(name, value)| (name.to_string(), value_to_json(value)));
             line.insert(name.into(), Json::Object(values.collect()));
         }
     }

@@ -8,31 +8,31 @@ use hoplake_format::{
 };
 
 use super::{
-    End, Value,
-    level::{Changes, EdgeChanges, PairRows, Row},
-    resolve::{Pair, Properties, Resolved, Vertex},
+    End, Properties, Value,
+    level::{Changes, EdgeChanges, PairRows},
+    resolve::{Pair, Resolved, Vertex},
 };
 use crate::EngineError;
 
 /// What some batches make of a version: all that the next manifest says but its parts.
 #[derive(Debug)]
-pub(crate) struct Assembled {
+pub(crate) struct Assembled<'a> {
     pub(crate) schema: Schema,
     pub(crate) vertex_counts: Vec<VertexCount>,
     pub(crate) edge_counts: Vec<u64>,
     pub(crate) degrees: Vec<[DegreeSummary; 2]>,
     pub(crate) counts: ChangeCounts,
-    pub(crate) changes: Changes,
+    pub(crate) changes: Changes<'a>,
 }
 
-impl Assembled {
-    /// Puts batches together that name no item twice.
+impl<'a> Assembled<'a> {
+    /// Puts batches together that name no item twice, of which at most one does not fit the schema as it is.
     ///
     /// # Errors
     /// [`EngineError::Invalid`] if a value is of a wrong type, or numbers run out.
-    pub(crate) fn of(manifest: &Manifest, batches: &[Resolved]) -> Result<Self, EngineError> {
+    pub(crate) fn of(manifest: &Manifest, batches: &'a [Resolved]) -> Result<Self, EngineError> {
         let mut assembled = Self::nothing(manifest);
-        batches.iter().try_for_each(|batch| assembled.widen(batch))?;
+        batches.iter().filter(|batch| batch.widens).try_for_each(|batch| assembled.widen(batch))?;
         let ordinals = assembled.add_vertices(batches)?;
         for batch in batches {
             assembled.change_vertices(batch)?;
@@ -42,14 +42,15 @@ impl Assembled {
         Ok(assembled)
     }
 
-    /// Refuses a batch whose values do not fit.
+    /// Whether the schema has to be widened so that a batch fits.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`].
-    pub(crate) fn check(manifest: &Manifest, batch: &Resolved) -> Result<(), EngineError> {
+    /// [`EngineError::Invalid`] if it does not fit even then.
+    pub(crate) fn widens(manifest: &Manifest, batch: &Resolved) -> Result<bool, EngineError> {
         let mut assembled = Self::nothing(manifest);
         assembled.widen(batch)?;
-        assembled.schema.validate().map_err(|error| EngineError::Invalid(error.to_string()))
+        assembled.schema.validate().map_err(|error| EngineError::Invalid(error.to_string()))?;
+        Ok(assembled.schema != manifest.schema)
     }
 
     fn nothing(manifest: &Manifest) -> Self {
@@ -98,7 +99,7 @@ impl Assembled {
             };
         }
         let id = number(self.schema.vertex_labels.len(), "vertex labels")?;
-        let label = VertexLabel { name: end.label.clone(), key_type, properties: Vec::new() };
+        let label = VertexLabel { name: end.label.to_string(), key_type, properties: Vec::new() };
         self.schema.vertex_labels.push(label);
         self.vertex_counts.push(VertexCount::default());
         Ok(LabelId(id))
@@ -135,13 +136,11 @@ impl Assembled {
     }
 
     /// Gives ordinals to new vertices: those of a label follow each other in the order of their keys.
-    fn add_vertices(&mut self, batches: &[Resolved]) -> Result<BTreeMap<End, VertexId>, EngineError> {
-        let mut added: BTreeMap<LabelId, BTreeMap<Key, Row>> = BTreeMap::new();
+    fn add_vertices(&mut self, batches: &'a [Resolved]) -> Result<BTreeMap<End, VertexId>, EngineError> {
+        let mut added: BTreeMap<LabelId, BTreeMap<&Key, &Properties>> = BTreeMap::new();
         for (end, properties) in batches.iter().flat_map(|batch| &batch.added) {
             let label = self.label(end)?;
-            let described = &self.schema.vertex_labels[usize::from(label.0)];
-            let row = row(&described.properties, properties);
-            added.entry(label).or_default().insert(end.key.clone(), row);
+            added.entry(label).or_default().insert(&end.key, properties);
         }
         let mut ordinals = BTreeMap::new();
         for (label, rows) in added {
@@ -150,7 +149,7 @@ impl Assembled {
             for (key, ordinal) in rows.keys().zip(count.ordinals..) {
                 let full = || EngineError::Invalid(format!("{name} has no ordinals left"));
                 let vertex = VertexId::new(label, ordinal).ok_or_else(full)?;
-                ordinals.insert(End { label: name.clone(), key: key.clone() }, vertex);
+                ordinals.insert(End { label: name.into(), key: (*key).clone() }, vertex);
             }
             let of_label = self.changes.labels.entry(label).or_default();
             of_label.first_ordinal = count.ordinals;
@@ -161,25 +160,25 @@ impl Assembled {
         Ok(ordinals)
     }
 
-    fn change_vertices(&mut self, batch: &Resolved) -> Result<(), EngineError> {
+    fn change_vertices(&mut self, batch: &'a Resolved) -> Result<(), EngineError> {
         for (vertex, (end, properties)) in &batch.changed {
-            let described = &self.schema.vertex_labels[usize::from(vertex.label().0)];
-            let row = row(&described.properties, properties);
             let of_label = self.changes.labels.entry(vertex.label()).or_default();
-            of_label.changed.insert(vertex.ordinal(), (end.key.clone(), row));
+            of_label.changed.insert(vertex.ordinal(), (&end.key, properties));
             self.counts.vertices_changed += 1;
         }
         for (vertex, end) in &batch.gone {
             let of_label = self.changes.labels.entry(vertex.label()).or_default();
-            of_label.gone.insert(end.key.clone(), vertex.ordinal());
+            of_label.gone.insert(&end.key, vertex.ordinal());
             self.vertex_counts[usize::from(vertex.label().0)].gone += 1;
             self.counts.vertices_removed += 1;
         }
         Ok(())
     }
 
-    fn write_pairs(&mut self, batch: &Resolved, ordinals: &BTreeMap<End, VertexId>) -> Result<(), EngineError> {
-        let named: Vec<_> = batch.named().map(|(end, known)| known.or_else(|| ordinals.get(end).copied())).collect();
+    fn write_pairs(&mut self, batch: &'a Resolved, ordinals: &BTreeMap<End, VertexId>) -> Result<(), EngineError> {
+        let of_new = |number: usize| ordinals.get(batch.end(number as u32)).copied();
+        let named = batch.known().iter().enumerate().map(|(number, known)| known.or_else(|| of_new(number)));
+        let named: Vec<_> = named.collect();
         let ordinal = |vertex: Vertex| match vertex {
             Vertex::Known(vertex) => Ok(vertex.ordinal()),
             Vertex::New(end) => {
@@ -191,8 +190,7 @@ impl Assembled {
         for (pair, edges) in batch.groups() {
             let edge_type = self.edge_type(&pair, batch, &mut types)?;
             let ends = (ordinal(pair.source)?, ordinal(pair.target)?);
-            let described = &self.schema.edge_types[usize::from(edge_type.0)];
-            let count = self.changes.groups.entry(edge_type).or_default().push(ends, &described.properties, edges);
+            let count = self.changes.groups.entry(edge_type).or_default().push(ends, edges);
             match count {
                 0 => self.counts.pairs_removed += 1,
                 edges => {
@@ -208,21 +206,13 @@ impl Assembled {
 /// Edge types by the number of their label in a batch and the labels of their ends.
 type EdgeTypes = BTreeMap<(u32, LabelId, LabelId), EdgeTypeId>;
 
-impl EdgeChanges {
+impl<'a> EdgeChanges<'a> {
     /// Adds all edges between two vertices, and says how many there are.
-    fn push<'a>(
-        &mut self,
-        ends: (u64, u64),
-        properties: &[Property],
-        edges: impl Iterator<Item = &'a Properties>,
-    ) -> u64 {
-        let mut rows = 0;
-        for edge in edges {
-            self.values.extend(cells(properties, edge));
-            rows += 1;
-        }
-        self.pairs.push(PairRows { ends, first_row: self.rows, rows });
-        self.rows += rows;
+    fn push(&mut self, ends: (u64, u64), edges: impl Iterator<Item = &'a Properties>) -> u64 {
+        let first_row = self.rows.len() as u64;
+        self.rows.extend(edges);
+        let rows = self.rows.len() as u64 - first_row;
+        self.pairs.push(PairRows { ends, first_row, rows });
         rows
     }
 }
@@ -236,9 +226,9 @@ fn number(at: usize, what: &str) -> Result<u16, EngineError> {
 fn fit(owner: &str, known: &mut Vec<Property>, values: &Properties) -> Result<(), EngineError> {
     for (name, value) in values {
         let found = value.property_type();
-        let Some(property) = known.iter_mut().find(|property| property.name == *name) else {
+        let Some(property) = known.iter_mut().find(|property| *name == property.name) else {
             match found {
-                Some(kind) => known.push(Property { name: name.clone(), kind }),
+                Some(kind) => known.push(Property { name: name.to_string(), kind }),
                 // A property that nobody has is as good as null.
                 None if *value == Value::Null => {}
                 None => {
@@ -265,18 +255,6 @@ fn fit(owner: &str, known: &mut Vec<Property>, values: &Properties) -> Result<()
     Ok(())
 }
 
-/// Values in the order of their properties; what is not named is null.
-fn row(properties: &[Property], values: &Properties) -> Row {
-    cells(properties, values).collect()
-}
-
-fn cells(properties: &[Property], values: &Properties) -> impl Iterator<Item = Value> {
-    properties.iter().map(|property| {
-        let value = values.get(&property.name).cloned().unwrap_or(Value::Null);
-        value.conform(property.kind).unwrap_or(Value::Null)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,7 +265,7 @@ mod tests {
 
     fn fitted(kind: PropertyType, value: Value) -> Result<PropertyType, String> {
         let mut known = known(kind);
-        fit("Person", &mut known, &[("p".to_owned(), value)].into()).map_err(|error| error.to_string())?;
+        fit("Person", &mut known, &[("p", value)].into()).map_err(|error| error.to_string())?;
         Ok(known[0].kind)
     }
 
@@ -297,7 +275,6 @@ mod tests {
         assert_eq!(fitted(int, Value::Float64(0.5)), Ok(float));
         assert_eq!(fitted(float, Value::Int64(3)), Ok(float));
         assert_eq!(fitted(int, Value::Null), Ok(int));
-        assert_eq!(row(&known(float), &[("p".to_owned(), Value::Int64(3))].into()), [Value::Float64(3.0)]);
         let refused = fitted(int, Value::String("x".into())).unwrap_err();
         assert_eq!(refused, "property p of Person is int64, which \"x\" is not");
         let list = Value::List(vec![Value::Int64(1), Value::Float64(2.0)]);
@@ -310,10 +287,9 @@ mod tests {
     #[test]
     fn a_new_property_needs_a_type() {
         let mut known = Vec::new();
-        fit("Person", &mut known, &[("a".to_owned(), Value::Bool(true)), ("b".to_owned(), Value::Null)].into())
-            .unwrap();
+        fit("Person", &mut known, &[("a", Value::Bool(true)), ("b", Value::Null)].into()).unwrap();
         assert_eq!(known.len(), 1);
-        let refused = fit("Person", &mut known, &[("c".to_owned(), Value::List(vec![]))].into()).unwrap_err();
+        let refused = fit("Person", &mut known, &[("c", Value::List(vec![]))].into()).unwrap_err();
         assert!(refused.to_string().contains("[] does not tell its type"), "{refused}");
     }
 }

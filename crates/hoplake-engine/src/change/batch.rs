@@ -4,20 +4,20 @@ use std::{collections::BTreeMap, fmt};
 
 use hoplake_format::Key;
 
-use super::Value;
+use super::{Name, Properties, Value};
 
 /// A vertex by the name of its label and its key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct End {
     /// The label's name.
-    pub label: String,
+    pub label: Name,
     /// The key.
     pub key: Key,
 }
 
 impl End {
     /// The vertex of this label and key.
-    pub fn new(label: impl Into<String>, key: impl Into<Key>) -> Self {
+    pub fn new(label: impl Into<Name>, key: impl Into<Key>) -> Self {
         Self { label: label.into(), key: key.into() }
     }
 }
@@ -32,7 +32,7 @@ impl fmt::Display for End {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EdgeKey {
     /// The property's name.
-    pub property: String,
+    pub property: Name,
     /// Its value, which is not null.
     pub value: Value,
 }
@@ -51,7 +51,7 @@ pub enum Operation {
         /// Which vertex.
         vertex: End,
         /// Its properties.
-        properties: BTreeMap<String, Value>,
+        properties: Properties,
         /// Whether properties that are not named become null; otherwise they keep their values.
         whole: bool,
     },
@@ -64,7 +64,7 @@ pub enum Operation {
     /// beside those with others.
     UpsertEdge {
         /// The edge label.
-        label: String,
+        label: Name,
         /// The vertex that it leaves.
         source: End,
         /// The vertex that it reaches.
@@ -72,14 +72,14 @@ pub enum Operation {
         /// What tells it from other edges between the two.
         key: Option<EdgeKey>,
         /// Its properties.
-        properties: BTreeMap<String, Value>,
+        properties: Properties,
         /// Whether properties that are not named become null; otherwise they keep their values.
         whole: bool,
     },
     /// There is no edge of this label between the two; if there is a key, none with this key.
     DeleteEdge {
         /// The edge label.
-        label: String,
+        label: Name,
         /// The vertex that it left.
         source: End,
         /// The vertex that it reached.
@@ -91,7 +91,7 @@ pub enum Operation {
 
 impl Operation {
     /// The properties that an upsert has.
-    pub(crate) fn properties(&self) -> Option<&BTreeMap<String, Value>> {
+    pub(crate) fn properties(&self) -> Option<&Properties> {
         match self {
             Self::UpsertVertex { properties, .. } | Self::UpsertEdge { properties, .. } => Some(properties),
             Self::DeleteVertex { .. } | Self::DeleteEdge { .. } => None,

@@ -22,7 +22,7 @@ use hoplake_storage::{
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use super::{
-    Batch, End,
+    Batch, End, Name,
     assemble::Assembled,
     level::{self, Level, Names},
     resolve::{Pair, Resolved, Vertex, number_of},
@@ -101,7 +101,12 @@ impl Committer {
                 return done;
             }
             let committer = self.clone();
-            let carried = tokio::spawn(async move { committer.carry(&mut newest).await });
+            let carried = tokio::spawn(async move {
+                let done_with = committer.carry(&mut newest).await;
+                // The next level need not wait until the memory of this one is free.
+                drop(newest);
+                drop(done_with);
+            });
             carried.await.map_err(|error| EngineError::Invalid(format!("a commit stopped: {error}")))?;
         }
     }
@@ -120,8 +125,8 @@ impl Committer {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries batches that wait, until a level is published or none of them can be.
-    async fn carry(&self, newest: &mut Arc<Snapshot>) {
+    /// Carries batches that wait, until a level is published or none of them can be. What it has done with is returned.
+    async fn carry(&self, newest: &mut Arc<Snapshot>) -> Vec<Resolved> {
         let mut group = self.take_group();
         let context = QueryContext::new();
         let mut kept = None;
@@ -131,14 +136,15 @@ impl Committer {
                 None => self.resolve(std::mem::take(&mut group), newest, &context).await,
             };
             if carried.is_empty() {
-                return;
+                return resolved;
             }
             match self.write(&carried, &resolved, newest, &context).await {
                 Ok(Written::Published { snapshot, counts }) => {
                     *newest = snapshot;
                     let (version, batches, cost) = (newest.manifest().version, carried.len(), context.cost());
                     let committed = Committed { version, counts, batches, cost };
-                    return carried.into_iter().for_each(|waiting| drop(waiting.done.send(Ok(committed))));
+                    carried.into_iter().for_each(|waiting| drop(waiting.done.send(Ok(committed))));
+                    return resolved;
                 }
                 Ok(Written::Overtaken(snapshot)) => {
                     *newest = snapshot;
@@ -148,10 +154,14 @@ impl Committer {
                     }
                 }
                 Err(EngineError::Unknown { .. }) if planted(Bug::UnknownTriedAgain) => group = carried,
-                Err(error) => return answer_all(carried, error),
+                Err(error) => {
+                    answer_all(carried, error);
+                    return resolved;
+                }
             }
         }
         answer_all(std::mem::take(&mut group), publish::always_later());
+        Vec::new()
     }
 
     fn take_group(&self) -> Vec<Waiting> {
@@ -292,11 +302,13 @@ struct Items {
     added: Set<End>,
     /// Pairs of vertices that exist, with the number of their edge label.
     pairs: Set<(u32, VertexId, VertexId)>,
-    edge_labels: Vec<String>,
+    edge_labels: Vec<Name>,
+    /// Whether one of them widens the schema: another one may want it otherwise.
+    widens: bool,
 }
 
 impl Items {
-    /// Adds a batch, unless it names what another one writes, or the reverse.
+    /// Adds a batch, unless it names what another one writes, or the reverse, or both widen the schema.
     fn add(&mut self, batch: &Resolved) -> bool {
         // A pair with a vertex that is missing is written by whoever adds that.
         let labels: Vec<_> = batch.edge_labels().iter().map(|label| number_of(&mut self.edge_labels, label)).collect();
@@ -305,17 +317,18 @@ impl Items {
             _ => None,
         };
         let apart = planted(Bug::GroupOverlaps)
-            || batch.named().all(|(end, vertex)| match vertex {
-                Some(vertex) => !self.written.contains(&vertex),
-                None => !self.added.contains(end),
-            }) && batch.existing().all(|(vertex, _)| !self.named.contains(&vertex))
+            || !(self.widens && batch.widens)
+                && batch.known().iter().flatten().all(|vertex| !self.written.contains(vertex))
+                && batch.missing().all(|end| !self.added.contains(end))
+                && batch.existing().all(|(vertex, _)| !self.named.contains(&vertex))
                 && batch.added.keys().all(|end| !self.missing.contains(end))
                 && batch.pairs().filter_map(known).all(|pair| !self.pairs.contains(&pair));
         if apart {
             self.written.extend(batch.existing().map(|(vertex, _)| vertex));
             self.added.extend(batch.added.keys().cloned());
-            self.named.extend(batch.named().filter_map(|(_, vertex)| vertex));
-            self.missing.extend(batch.named().filter(|(_, vertex)| vertex.is_none()).map(|(end, _)| end.clone()));
+            self.named.extend(batch.known().iter().flatten());
+            self.missing.extend(batch.missing().cloned());
+            self.widens |= batch.widens;
             self.pairs.extend(batch.pairs().filter_map(known));
         }
         apart
@@ -327,13 +340,13 @@ async fn resolve_on(
     newest: &Arc<Snapshot>,
     context: &QueryContext,
 ) -> Result<Resolved, EngineError> {
-    let (resolved, wave) = Resolved::of(batch, newest, context).await.map_err(|error| numbered(error, batch))?;
+    let (mut resolved, wave) = Resolved::of(batch, newest, context).await.map_err(|error| numbered(error, batch))?;
     if let Some(base) = batch.base.filter(|base| *base < newest.manifest().version) {
         let base = base + u64::from(planted(Bug::ConflictSkipsSuccessor));
         check_conflicts(&resolved, base, newest, wave, context).await?;
     }
     // What is wrong with one batch is its own error, not that of the level.
-    Assembled::check(newest.manifest(), &resolved)?;
+    resolved.widens = Assembled::widens(newest.manifest(), &resolved)?;
     Ok(resolved)
 }
 
@@ -413,7 +426,7 @@ async fn check_conflicts(
 /// The manifest of the version after `base`, with a level more.
 fn next_manifest(
     base: &Manifest,
-    assembled: Assembled,
+    assembled: Assembled<'_>,
     level: &Level,
     writer: String,
     carried: &[Waiting],

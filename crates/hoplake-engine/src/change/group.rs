@@ -1,6 +1,6 @@
 //! All edges of a label between two vertices, as a batch makes them from what they were.
 
-use super::{EdgeKey, Value, resolve::Properties};
+use super::{EdgeKey, Properties, Value};
 
 /// One change of a group: of the edge with a key, or of the group as a whole.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -51,8 +51,8 @@ mod tests {
     use super::*;
 
     fn edge(id: i64, weight: Option<i64>) -> Properties {
-        let weight = weight.map(|weight| ("weight".to_owned(), Value::Int64(weight)));
-        [("id".to_owned(), Value::Int64(id))].into_iter().chain(weight).collect()
+        let weight = weight.map(|weight| ("weight", Value::Int64(weight)));
+        [("id", Value::Int64(id))].into_iter().chain(weight).collect()
     }
 
     fn edit(id: Option<i64>, properties: Option<Properties>, whole: bool) -> Edit {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_key_that_was_widened_is_still_that_key() {
-        let mut group = vec![Properties::from([("id".to_owned(), Value::Float64(2.0))])];
+        let mut group = vec![Properties::from([("id", Value::Float64(2.0))])];
         edit(Some(2), None, false).apply(&mut group);
         assert_eq!(group, Vec::<Properties>::new());
     }

@@ -1,19 +1,23 @@
 //! A batch of changes as bytes: one object for keys, lists and small tables, and one more for each large table.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
-use arrow_schema::Field;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt64Array};
+use arrow_schema::{ArrowError, Field};
+use arrow_select::take::take_record_batch;
 use bytes::Bytes;
 use hoplake_format::{
     Direction, EdgeTypeId, FormatError, Key, KeyType, LabelId, Property, Schema, SectionRef, SegmentRef, TableOwner,
-    TableRef, VersionRange,
+    TableRef, VersionRange, VertexLabel,
     constants::{KEY_COLUMN, data_name},
     segment::{SectionKind, SegmentBuilder},
     table::{TableEnd, TableSettings, encode_table, table_schema},
 };
 
-use super::value::{Value, column};
+use super::{
+    Properties,
+    value::{Value, column},
+};
 use crate::{
     EngineError,
     sections::{KeyWriter, ListWriter},
@@ -22,41 +26,39 @@ use crate::{
 /// Tables of at most this many bytes stand behind the segment, in its object.
 pub(crate) const SMALL_TABLE_BYTES: usize = 1 << 20;
 
-/// The values of a vertex's or an edge's properties, in the order of its schema.
-pub(crate) type Row = Vec<Value>;
+/// Rows of edges from which on both directions are sorted and encoded at the same time.
+const BOTH_AT_ONCE_ROWS: usize = 1 << 12;
 
 /// What changes of a label.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct LabelChanges {
+#[derive(Debug, Default)]
+pub(crate) struct LabelChanges<'a> {
     /// New vertices, and the ordinal of the first: they follow in the order of their keys.
-    pub(crate) added: BTreeMap<Key, Row>,
+    pub(crate) added: BTreeMap<&'a Key, &'a Properties>,
     pub(crate) first_ordinal: u64,
     /// Vertices whose rows are written anew, by ordinal.
-    pub(crate) changed: BTreeMap<u64, (Key, Row)>,
+    pub(crate) changed: BTreeMap<u64, (&'a Key, &'a Properties)>,
     /// Vertices that go, with their ordinals.
-    pub(crate) gone: BTreeMap<Key, u64>,
+    pub(crate) gone: BTreeMap<&'a Key, u64>,
 }
 
 /// What changes, all of it resolved to ordinals.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Changes {
-    pub(crate) labels: BTreeMap<LabelId, LabelChanges>,
-    pub(crate) groups: BTreeMap<EdgeTypeId, EdgeChanges>,
+#[derive(Debug, Default)]
+pub(crate) struct Changes<'a> {
+    pub(crate) labels: BTreeMap<LabelId, LabelChanges<'a>>,
+    pub(crate) groups: BTreeMap<EdgeTypeId, EdgeChanges<'a>>,
 }
 
 /// What changes of an edge type.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct EdgeChanges {
+#[derive(Debug, Default)]
+pub(crate) struct EdgeChanges<'a> {
     /// Each pair of vertices once, in any order.
     pub(crate) pairs: Vec<PairRows>,
-    /// The properties of all edges, one row after the other, in the order of their type.
-    pub(crate) values: Vec<Value>,
-    /// How many rows there are.
-    pub(crate) rows: u64,
+    /// What each edge has.
+    pub(crate) rows: Vec<&'a Properties>,
 }
 
 /// All edges between two vertices from now on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct PairRows {
     /// Source and target.
     pub(crate) ends: (u64, u64),
@@ -89,60 +91,88 @@ impl Names {
 }
 
 /// Encodes changes.
-pub(crate) fn build(changes: &Changes, schema: &Schema, names: &Names) -> Result<Level, EngineError> {
+pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, names: &Names) -> Result<Level, EngineError> {
     let versions = VersionRange::of(names.version);
     let mut segment = SegmentBuilder::new(&names.name(0, "hls"));
     let mut tables = Vec::new();
     for (label, of_label) in &changes.labels {
         let Some(described) = schema.label(*label) else { continue };
         write_keys(&mut segment, *label, described.key_type, of_label).map_err(EngineError::format("a new segment"))?;
-        let added = of_label.added.iter();
-        tables.push((TableOwner::Vertices(*label), of_label.first_ordinal, vertex_rows(added, described)?));
-        let changed = of_label.changed.values().map(|(key, row)| (key, row));
-        tables.push((TableOwner::Changed(*label), 0, vertex_rows(changed, described)?));
+        let added = vertex_rows(of_label.added.iter().map(|(key, row)| (*key, *row)), described)?;
+        tables.extend(Table::encode(TableOwner::Vertices(*label), of_label.first_ordinal, &added)?);
+        let changed = vertex_rows(of_label.changed.values().copied(), described)?;
+        tables.extend(Table::encode(TableOwner::Changed(*label), 0, &changed)?);
     }
     for (edge_type, edges) in &changes.groups {
         let Some(described) = schema.edge_type(*edge_type) else { continue };
-        for direction in Direction::ALL {
-            let sorted = sorted(edges, direction);
-            write_lists(&mut segment, *edge_type, direction, &sorted).map_err(EngineError::format("a new segment"))?;
-            if !described.properties.is_empty() {
-                let batch = edge_rows(&sorted, &edges.values, &described.properties)?;
-                tables.push((TableOwner::Edges(*edge_type, direction), 0, batch));
-            }
+        for side in sides(edges, *edge_type, &described.properties)? {
+            write_lists(&mut segment, *edge_type, &side).map_err(EngineError::format("a new segment"))?;
+            tables.extend(side.table);
         }
     }
     let mut level = Level::default();
     finish_segment(segment, names, versions, &mut level)?;
-    for (owner, first_row, batch) in tables {
-        if batch.num_rows() > 0 {
-            add_table(owner, first_row, &batch, names, versions, &mut level)?;
-        }
-    }
+    tables.into_iter().for_each(|table| table.add(names, versions, &mut level));
     level.objects.retain(|(_, bytes)| !bytes.is_empty());
     Ok(level)
 }
 
-/// Pairs as a direction has them: those at the near end first.
-fn sorted(edges: &EdgeChanges, direction: Direction) -> Vec<PairRows> {
-    let near = |pair: &PairRows| match direction {
-        Direction::Out => *pair,
-        Direction::In => PairRows { ends: (pair.ends.1, pair.ends.0), ..*pair },
+/// Edges as one direction has them.
+struct Side {
+    direction: Direction,
+    /// With those at the near end first.
+    sorted: Vec<PairRows>,
+    table: Option<Table>,
+}
+
+/// Both directions, at the same time if that is worth a thread.
+fn sides(edges: &EdgeChanges<'_>, edge_type: EdgeTypeId, properties: &[Property]) -> Result<[Side; 2], EngineError> {
+    // Side by side in memory before they are put into two orders.
+    let rows = batch(None, columns(&edges.rows, properties)?, edges.rows.len(), properties)?;
+    let side = |direction| Side::of(edges, &rows, edge_type, direction);
+    let [out, into] = match rows.num_rows() >= BOTH_AT_ONCE_ROWS {
+        true => std::thread::scope(|scope| {
+            let other = scope.spawn(|| side(Direction::ALL[1]));
+            let one = side(Direction::ALL[0]);
+            [one, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))]
+        }),
+        false => Direction::ALL.map(side),
     };
-    let mut sorted: Vec<_> = edges.pairs.iter().map(near).collect();
-    sorted.sort_unstable_by_key(|pair| pair.ends);
-    sorted
+    Ok([out?, into?])
+}
+
+impl Side {
+    fn of(
+        edges: &EdgeChanges<'_>,
+        rows: &RecordBatch,
+        edge_type: EdgeTypeId,
+        direction: Direction,
+    ) -> Result<Self, EngineError> {
+        let near = |pair: &PairRows| match direction {
+            Direction::Out => *pair,
+            Direction::In => PairRows { ends: (pair.ends.1, pair.ends.0), ..*pair },
+        };
+        let mut sorted: Vec<_> = edges.pairs.iter().map(near).collect();
+        sorted.sort_unstable_by_key(|pair| pair.ends);
+        let mut table = None;
+        if rows.num_columns() > 0 {
+            let order = sorted.iter().flat_map(|pair| pair.first_row..pair.first_row + pair.rows);
+            let rows = take_record_batch(rows, &order.collect::<UInt64Array>())?;
+            table = Table::encode(TableOwner::Edges(edge_type, direction), 0, &rows)?;
+        }
+        Ok(Self { direction, sorted, table })
+    }
 }
 
 fn write_keys(
     segment: &mut SegmentBuilder,
     label: LabelId,
     key_type: KeyType,
-    changes: &LabelChanges,
+    changes: &LabelChanges<'_>,
 ) -> Result<(), FormatError> {
-    let added = changes.added.keys().cloned().zip(changes.first_ordinal..);
+    let added = changes.added.keys().map(|key| (*key).clone()).zip(changes.first_ordinal..);
     write_key_section(segment, SectionKind::Keys(label), key_type, added)?;
-    let gone = changes.gone.iter().map(|(key, ordinal)| (key.clone(), *ordinal));
+    let gone = changes.gone.iter().map(|(key, ordinal)| ((*key).clone(), *ordinal));
     write_key_section(segment, SectionKind::Gone(label), key_type, gone)?;
     let rows = changes.changed.keys().map(|ordinal| Key::Int64(*ordinal as i64)).zip(0..);
     write_key_section(segment, SectionKind::Rows(label), KeyType::Int64, rows)
@@ -162,16 +192,12 @@ fn write_key_section(
 }
 
 /// The lists of pairs that have edges, and of those that have none.
-fn write_lists(
-    segment: &mut SegmentBuilder,
-    edge_type: EdgeTypeId,
-    direction: Direction,
-    sorted: &[PairRows],
-) -> Result<(), FormatError> {
+fn write_lists(segment: &mut SegmentBuilder, edge_type: EdgeTypeId, side: &Side) -> Result<(), FormatError> {
+    let Side { direction, sorted, .. } = side;
     let there = sorted.iter().flat_map(|pair| (0..pair.rows).map(|_| pair.ends));
-    write_list_section(segment, SectionKind::Adjacency(edge_type, direction), there.collect())?;
+    write_list_section(segment, SectionKind::Adjacency(edge_type, *direction), there.collect())?;
     let removed = sorted.iter().filter(|pair| pair.rows == 0).map(|pair| pair.ends);
-    write_list_section(segment, SectionKind::Removed(edge_type, direction), removed.collect())
+    write_list_section(segment, SectionKind::Removed(edge_type, *direction), removed.collect())
 }
 
 fn write_list_section(
@@ -189,33 +215,31 @@ fn write_list_section(
 }
 
 fn vertex_rows<'a>(
-    rows: impl Iterator<Item = (&'a Key, &'a Row)>,
-    label: &hoplake_format::VertexLabel,
+    rows: impl Iterator<Item = (&'a Key, &'a Properties)>,
+    label: &VertexLabel,
 ) -> Result<RecordBatch, EngineError> {
-    let (keys, rows): (Vec<_>, Vec<_>) = rows.unzip();
+    let (keys, rows): (Vec<&Key>, Vec<_>) = rows.unzip();
     let keys: ArrayRef = match label.key_type {
         KeyType::Int64 => {
             let number = |key: &&Key| if let Key::Int64(key) = key { *key } else { 0 };
-            std::sync::Arc::new(keys.iter().map(number).map(Some).collect::<Int64Array>())
+            Arc::new(keys.iter().map(number).map(Some).collect::<Int64Array>())
         }
         KeyType::String => {
             let text = |key: &&'a Key| if let Key::String(key) = key { key.as_str() } else { "" };
-            std::sync::Arc::new(keys.iter().map(text).map(Some).collect::<StringArray>())
+            Arc::new(keys.iter().map(text).map(Some).collect::<StringArray>())
         }
     };
-    let columns = label.properties.iter().enumerate();
-    let columns = columns.map(|(at, property)| column(rows.iter().map(|row| &row[at]), property.kind));
     let key = Field::new(KEY_COLUMN, label.key_type.arrow(), false);
-    batch(Some((key, keys)), columns.collect::<Result<_, _>>()?, rows.len(), &label.properties)
+    batch(Some((key, keys)), columns(&rows, &label.properties)?, rows.len(), &label.properties)
 }
 
-/// The rows of edges in the order of their lists.
-fn edge_rows(sorted: &[PairRows], values: &[Value], properties: &[Property]) -> Result<RecordBatch, EngineError> {
-    let rows = || sorted.iter().flat_map(|pair| pair.first_row..pair.first_row + pair.rows);
-    let cell = |row: u64, at: usize| &values[row as usize * properties.len() + at];
-    let columns = properties.iter().enumerate();
-    let columns = columns.map(|(at, property)| column(rows().map(|row| cell(row, at)), property.kind));
-    batch(None, columns.collect::<Result<_, _>>()?, rows().count(), properties)
+/// A column for each property; what a row does not name is null.
+fn columns(rows: &[&Properties], properties: &[Property]) -> Result<Vec<ArrayRef>, ArrowError> {
+    let column_of = |property: &Property| {
+        let values = rows.iter().map(|row| row.get(&property.name).unwrap_or(&Value::Null));
+        column(values, property.kind)
+    };
+    properties.iter().map(column_of).collect()
 }
 
 fn batch(
@@ -251,38 +275,51 @@ fn finish_segment(
     Ok(())
 }
 
-fn add_table(
+/// A table as bytes.
+struct Table {
     owner: TableOwner,
     first_row: u64,
-    batch: &RecordBatch,
-    names: &Names,
-    versions: VersionRange,
-    level: &mut Level,
-) -> Result<(), EngineError> {
-    let (bytes, end) = encode_table(batch, TableSettings::default()).map_err(EngineError::table("a new table"))?;
-    let (object, position) = if bytes.len() <= SMALL_TABLE_BYTES {
-        let first = &mut level.objects[0];
-        let position = first.1.len() as u64;
-        first.1 = [&first.1[..], &bytes].concat().into();
-        (first.0.clone(), position)
-    } else {
-        let name = names.name(level.objects.len(), "parquet");
-        level.objects.push((name.clone(), bytes.into()));
-        (name, 0)
-    };
-    let TableEnd { length, tail_position, tail_checksum, checksum } = end;
-    let rows = batch.num_rows() as u64;
-    level.tables.push(TableRef {
-        name: object,
-        position,
-        owner,
-        versions,
-        first_row,
-        rows,
-        length,
-        tail_position,
-        tail_checksum,
-        checksum,
-    });
-    Ok(())
+    rows: u64,
+    bytes: Vec<u8>,
+    end: TableEnd,
+}
+
+impl Table {
+    /// Encodes rows, if there are any.
+    fn encode(owner: TableOwner, first_row: u64, rows: &RecordBatch) -> Result<Option<Self>, EngineError> {
+        if rows.num_rows() == 0 {
+            return Ok(None);
+        }
+        let encoded = encode_table(rows, TableSettings::default());
+        let (bytes, end) = encoded.map_err(EngineError::table("a new table"))?;
+        Ok(Some(Self { owner, first_row, rows: rows.num_rows() as u64, bytes, end }))
+    }
+
+    /// Adds it to a level: behind the segment, or if it is large as an object of its own.
+    fn add(self, names: &Names, versions: VersionRange, level: &mut Level) {
+        let Self { owner, first_row, rows, bytes, end } = self;
+        let (name, position) = if bytes.len() <= SMALL_TABLE_BYTES {
+            let first = &mut level.objects[0];
+            let position = first.1.len() as u64;
+            first.1 = [&first.1[..], &bytes].concat().into();
+            (first.0.clone(), position)
+        } else {
+            let name = names.name(level.objects.len(), "parquet");
+            level.objects.push((name.clone(), bytes.into()));
+            (name, 0)
+        };
+        let TableEnd { length, tail_position, tail_checksum, checksum } = end;
+        level.tables.push(TableRef {
+            name,
+            position,
+            owner,
+            versions,
+            first_row,
+            rows,
+            length,
+            tail_position,
+            tail_checksum,
+            checksum,
+        });
+    }
 }

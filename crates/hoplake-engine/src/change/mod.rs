@@ -13,10 +13,12 @@ mod commit;
 mod group;
 mod level;
 mod names;
+mod properties;
 mod resolve;
 mod value;
 
 pub use batch::{Batch, EdgeKey, End, Operation};
 pub use commit::{Committed, Committer};
 pub(crate) use level::SMALL_TABLE_BYTES;
+pub use properties::{Name, Properties};
 pub use value::Value;

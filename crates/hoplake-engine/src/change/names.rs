@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use hoplake_format::{LabelId, VertexId};
+use hoplake_format::{KeyType, VertexId};
 use hoplake_storage::{QueryContext, Wave};
 
 use super::{
-    Batch, EdgeKey, End, Operation,
+    Batch, EdgeKey, End, Name, Operation,
     resolve::{number_of, refused},
 };
 use crate::{EngineError, Snapshot};
@@ -15,12 +15,24 @@ use crate::{EngineError, Snapshot};
 /// The vertices and edge labels that a batch names.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// Where each vertex is named first: an operation, and which of its two ends.
-    ends: Vec<(u32, usize)>,
     /// By number.
-    pub(super) edge_labels: Vec<String>,
+    ends: Vec<FirstNamed>,
+    /// By number.
+    vertex_labels: Vec<Name>,
+    /// By number.
+    pub(super) edge_labels: Vec<Name>,
     /// What each operation names.
     pub(super) operations: Vec<Named>,
+}
+
+/// Where a vertex is named first.
+#[derive(Debug, Clone, Copy)]
+struct FirstNamed {
+    operation: u32,
+    /// Which of its two ends.
+    which: u32,
+    /// The number of its label.
+    label: u32,
 }
 
 /// What an operation names, by number.
@@ -41,7 +53,7 @@ impl Operation {
         }
     }
 
-    fn edge_label(&self) -> Option<&str> {
+    fn edge_label(&self) -> Option<&Name> {
         match self {
             Self::UpsertVertex { .. } | Self::DeleteVertex { .. } => None,
             Self::UpsertEdge { label, .. } | Self::DeleteEdge { label, .. } => Some(label),
@@ -61,20 +73,24 @@ impl Names {
     ///
     /// # Errors
     /// [`EngineError::Refused`] with the operation that changes a vertex again.
-    pub(super) fn of(batch: &Batch) -> Result<Self, EngineError> {
-        let mut names = Self { ends: Vec::new(), edge_labels: Vec::new(), operations: Vec::new() };
-        names.operations.reserve(batch.operations.len());
-        let mut numbers: HashMap<&End, u32, RandomState> = HashMap::default();
+    pub(super) fn of<'a>(batch: &'a Batch) -> Result<Self, EngineError> {
+        let count = batch.operations.len();
+        let (ends, operations) = (Vec::new(), Vec::with_capacity(count));
+        let mut names = Self { ends, vertex_labels: Vec::new(), edge_labels: Vec::new(), operations };
+        let mut numbers: HashMap<_, u32, _> = HashMap::with_capacity_and_hasher(count, RandomState::default());
         let mut changed = Vec::new();
         for (at, operation) in batch.operations.iter().enumerate() {
-            let [source, target] = operation.ends();
-            let mut number = |end, which| {
-                *numbers.entry(end).or_insert_with(|| {
-                    names.ends.push((at as u32, which));
+            let mut number = |end: &'a End, which| {
+                let label = number_of(&mut names.vertex_labels, &end.label);
+                *numbers.entry((label, &end.key)).or_insert_with(|| {
+                    names.ends.push(FirstNamed { operation: at as u32, which, label });
                     names.ends.len() as u32 - 1
                 })
             };
-            let ends = [number(source, 0), number(target, 1)];
+            let ends = match operation.ends() {
+                [vertex, same] if std::ptr::eq(vertex, same) => [number(vertex, 0); 2],
+                [source, target] => [number(source, 0), number(target, 1)],
+            };
             let label = operation.edge_label();
             if label.is_none() {
                 let vertex = ends[0] as usize;
@@ -91,8 +107,8 @@ impl Names {
 
     /// A vertex by its number.
     pub(super) fn end<'a>(&self, batch: &'a Batch, number: u32) -> &'a End {
-        let (operation, which) = self.ends[number as usize];
-        batch.operations[operation as usize].ends()[which]
+        let FirstNamed { operation, which, .. } = self.ends[number as usize];
+        batch.operations[operation as usize].ends()[which as usize]
     }
 
     /// Refuses operations on one pair of vertices that are of the same edge. Keys of one property tell edges apart; without
@@ -124,11 +140,17 @@ impl Names {
         snapshot: &Snapshot,
         context: &QueryContext,
     ) -> Result<(Vec<Option<VertexId>>, Wave), EngineError> {
+        let schema = snapshot.schema();
+        let labels = self.vertex_labels.iter().map(|name| {
+            let id = schema.label_id(name)?;
+            Some((id, schema.label(id)?.key_type))
+        });
+        let labels: Vec<_> = labels.collect();
         let (mut numbers, mut keys) = (Vec::with_capacity(self.ends.len()), Vec::with_capacity(self.ends.len()));
-        for number in 0..self.ends.len() {
+        for (number, named) in self.ends.iter().enumerate() {
+            let Some((id, key_type)) = labels[named.label as usize] else { continue };
             let end = self.end(batch, number as u32);
-            let Some(id) = snapshot.schema().label_id(&end.label) else { continue };
-            check_key_type(end, id, snapshot)?;
+            check_key_type(end, key_type)?;
             numbers.push(number);
             keys.push((id, end.key.clone()));
         }
@@ -139,12 +161,9 @@ impl Names {
     }
 }
 
-fn check_key_type(end: &End, label: LabelId, snapshot: &Snapshot) -> Result<(), EngineError> {
-    match snapshot.schema().label(label).filter(|label| label.key_type != end.key.key_type()) {
-        None => Ok(()),
-        Some(label) => {
-            let (expected, found) = (label.key_type, end.key.key_type());
-            Err(EngineError::Invalid(format!("keys of {} are {expected}, but {end} is {found}", end.label)))
-        }
+fn check_key_type(end: &End, expected: KeyType) -> Result<(), EngineError> {
+    match end.key.key_type() {
+        found if found == expected => Ok(()),
+        found => Err(EngineError::Invalid(format!("keys of {} are {expected}, but {end} is {found}", end.label))),
     }
 }

@@ -13,20 +13,17 @@ use std::{
 };
 
 use futures::future::try_join3;
-use hoplake_format::{Direction, EdgeType, LabelId, VertexId, constants::KEY_COLUMN};
+use hoplake_format::{Direction, EdgeType, LabelId, VertexId};
 use hoplake_storage::{
     QueryContext, Wave,
     planted::{Bug, planted},
 };
 
-use super::{Batch, EdgeKey, End, Operation, Value, group::Edit, names::Names};
+use super::{Batch, EdgeKey, End, Name, Operation, Properties, Value, group::Edit, names::Names};
 use crate::{
     EngineError, Frontier, Snapshot,
     traversal::{Hop, HopDirection},
 };
-
-/// Properties by name.
-pub(crate) type Properties = BTreeMap<String, Value>;
 
 /// A vertex that exists, or by its number among those that the batch names, one that it adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +64,8 @@ pub(crate) struct Resolved {
     pub(crate) gone: BTreeMap<VertexId, End>,
     /// All edges that there are from now on, ascending by pair.
     pairs: Vec<(Pair, Edges)>,
+    /// Whether the schema has to be widened for it.
+    pub(crate) widens: bool,
 }
 
 impl Resolved {
@@ -82,9 +81,10 @@ impl Resolved {
         let names = Names::of(batch)?;
         let (known, wave) = names.look_up(batch, snapshot, context).await?;
         let (added, changed, gone) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut resolved = Self { batch: batch.clone(), names, known, added, changed, gone, pairs: Vec::new() };
-        for number in 0..batch.operations.len() {
-            resolved.take_vertex(number, snapshot)?;
+        let (batch_too, pairs) = (batch.clone(), Vec::new());
+        let mut resolved = Self { batch: batch_too, names, known, added, changed, gone, pairs, widens: false };
+        for (number, operation) in batch.operations.iter().enumerate() {
+            resolved.take_vertex(number, operation, snapshot)?;
         }
         let edits = resolved.edits(snapshot)?;
         let changes = resolved.changes(&edits, snapshot);
@@ -97,7 +97,7 @@ impl Resolved {
                 break;
             }
             if let Some((_, changes)) = resolved.changed.get_mut(&vertex) {
-                properties.append(changes);
+                properties.extend(std::mem::take(changes));
                 *changes = properties;
             }
         }
@@ -135,9 +135,15 @@ impl Resolved {
         changed.chain(self.gone.iter().map(|(vertex, end)| (*vertex, end)))
     }
 
-    /// The vertices that it names, by number, and which they are: those that are missing, too, since it builds on that.
-    pub(crate) fn named(&self) -> impl Iterator<Item = (&End, Option<VertexId>)> {
-        self.known.iter().enumerate().map(|(number, known)| (self.end(number as u32), *known))
+    /// The vertices that it names, by number: those that exist.
+    pub(crate) fn known(&self) -> &[Option<VertexId>] {
+        &self.known
+    }
+
+    /// Of the vertices that it names those that are missing: it builds on that.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = &End> {
+        let missing = self.known.iter().enumerate().filter(|(_, known)| known.is_none());
+        missing.map(|(number, _)| self.end(number as u32))
     }
 
     /// A vertex that it names.
@@ -151,7 +157,7 @@ impl Resolved {
     }
 
     /// All edge labels that it names, by number.
-    pub(crate) fn edge_labels(&self) -> &[String] {
+    pub(crate) fn edge_labels(&self) -> &[Name] {
         &self.names.edge_labels
     }
 
@@ -177,9 +183,8 @@ impl Resolved {
         goes(&pair.source) || goes(&pair.target)
     }
 
-    fn take_vertex(&mut self, number: usize, snapshot: &Snapshot) -> Result<(), EngineError> {
-        let (batch, [end, _]) = (self.batch.clone(), self.names.operations[number].ends);
-        let operation = &batch.operations[number];
+    fn take_vertex(&mut self, number: usize, operation: &Operation, snapshot: &Snapshot) -> Result<(), EngineError> {
+        let [end, _] = self.names.operations[number].ends;
         match (operation, self.known.get(end as usize).copied().flatten()) {
             (Operation::UpsertVertex { vertex, properties, .. }, Some(known)) => {
                 self.changed.insert(known, (vertex.clone(), properties.clone()));
@@ -267,7 +272,7 @@ impl Resolved {
                 return Change::Edited;
             };
             let all_named = |of: Option<&EdgeType>| {
-                of.is_none_or(|of| of.properties.iter().all(|property| properties.contains_key(&property.name)))
+                of.is_none_or(|of| of.properties.iter().all(|property| properties.get(&property.name).is_some()))
             };
             match *whole || all_named(types.of(self, pair, snapshot)) {
                 true => Change::Replaced,
@@ -289,7 +294,7 @@ impl Resolved {
             let Operation::UpsertVertex { properties, whole: false, .. } = operation else { continue };
             let Some(known) = self.known[named.ends[0] as usize] else { continue };
             let Some(label) = snapshot.schema().label(known.label()) else { continue };
-            if label.properties.iter().any(|property| !properties.contains_key(&property.name)) {
+            if label.properties.iter().any(|property| properties.get(&property.name).is_none()) {
                 by_label.entry(known.label()).or_default().push(known.ordinal());
             }
         }
@@ -304,7 +309,7 @@ impl Resolved {
         for (label, ordinals, batch, came) in futures::future::try_join_all(by_label.into_iter().map(read)).await? {
             wave = wave.max(came);
             for (row, ordinal) in ordinals.iter().enumerate() {
-                rows.extend(VertexId::new(label, *ordinal).map(|vertex| (vertex, properties_at(&batch, row))));
+                rows.extend(VertexId::new(label, *ordinal).map(|vertex| (vertex, Properties::at(&batch, row))));
             }
         }
         Ok((rows, wave))
@@ -345,7 +350,7 @@ impl Resolved {
             wave = wave.max(came);
             let mut rows = vec![Properties::new(); edges.len()];
             for (positions, batch) in batches {
-                positions.into_iter().enumerate().for_each(|(row, at)| rows[at] = properties_at(&batch, row));
+                positions.into_iter().enumerate().for_each(|(row, at)| rows[at] = Properties::at(&batch, row));
             }
             for (edge, row) in edges.iter().zip(rows) {
                 let (source, target) = (Vertex::Known(edge.from), Vertex::Known(edge.to));
@@ -361,7 +366,7 @@ impl Resolved {
         snapshot: &Arc<Snapshot>,
         after: Wave,
         context: &QueryContext,
-    ) -> Result<((BTreeSet<Pair>, Vec<String>), Wave), EngineError> {
+    ) -> Result<((BTreeSet<Pair>, Vec<Name>), Wave), EngineError> {
         let (mut pairs, mut labels) = (BTreeSet::new(), self.names.edge_labels.clone());
         if self.gone.is_empty() {
             return Ok(((pairs, labels), after));
@@ -376,18 +381,11 @@ impl Resolved {
                 Direction::In => (edge.to, edge.from),
             };
             let Some(edge_type) = snapshot.schema().edge_type(edge.edge_type) else { continue };
-            let label = number_of(&mut labels, &edge_type.label);
+            let label = number_of(&mut labels, &Name::new(&edge_type.label));
             pairs.insert(Pair { label, source: Vertex::Known(source), target: Vertex::Known(target) });
         }
         Ok(((pairs, labels), wave))
     }
-}
-
-/// The properties in a row of a batch.
-fn properties_at(batch: &arrow_array::RecordBatch, row: usize) -> Properties {
-    let schema = batch.schema();
-    let columns = schema.fields().iter().zip(batch.columns()).filter(|(field, _)| field.name() != KEY_COLUMN);
-    columns.map(|(field, column)| (field.name().clone(), Value::at(column, row))).collect()
 }
 
 /// How the edges between two vertices come about.
@@ -421,10 +419,10 @@ impl EdgeTypes {
     }
 }
 
-/// The number of an edge label, which is added if it is not there.
-pub(crate) fn number_of(labels: &mut Vec<String>, label: &str) -> u32 {
+/// The number of a label, which is added if it is not there.
+pub(crate) fn number_of(labels: &mut Vec<Name>, label: &Name) -> u32 {
     let at = labels.iter().position(|known| known == label).unwrap_or_else(|| {
-        labels.push(label.to_owned());
+        labels.push(label.clone());
         labels.len() - 1
     });
     at as u32

@@ -153,7 +153,7 @@ impl From<String> for Value {
     }
 }
 
-/// A column of values that fit its type.
+/// A column of values that fit its type, as [`Value::conform`] has them; others are null.
 pub(crate) fn column<'a>(values: impl Iterator<Item = &'a Value>, kind: PropertyType) -> Result<ArrayRef, ArrowError> {
     let scalar = match kind {
         PropertyType::Scalar(scalar) => return Ok(scalars(values, scalar)),
@@ -178,17 +178,48 @@ pub(crate) fn column<'a>(values: impl Iterator<Item = &'a Value>, kind: Property
 fn scalars<'a>(values: impl Iterator<Item = &'a Value>, scalar: ScalarType) -> ArrayRef {
     macro_rules! of {
         ($array:ident, $variant:ident) => {
-            values
-                .map(|value| if let Value::$variant(value) = value { Some(value.clone()) } else { None })
-                .collect::<$array>()
+            values.map(|value| if let Value::$variant(value) = value { Some(*value) } else { None }).collect::<$array>()
         };
     }
     match scalar {
         ScalarType::Bool => Arc::new(of!(BooleanArray, Bool)),
         ScalarType::Int64 => Arc::new(of!(Int64Array, Int64)),
-        ScalarType::Float64 => Arc::new(of!(Float64Array, Float64)),
-        ScalarType::String => Arc::new(of!(StringArray, String)),
+        ScalarType::Float64 => {
+            let number = |value: &Value| match value {
+                Value::Float64(number) => Some(*number),
+                Value::Int64(number) => Some(*number as f64),
+                _ => None,
+            };
+            Arc::new(values.map(number).collect::<Float64Array>())
+        }
+        ScalarType::String => {
+            let text = |value: &'a Value| if let Value::String(text) = value { Some(text) } else { None };
+            Arc::new(values.map(text).collect::<StringArray>())
+        }
         ScalarType::Date => Arc::new(of!(Date32Array, Date)),
         ScalarType::Timestamp => Arc::new(of!(TimestampMicrosecondArray, Timestamp).with_timezone(TIMESTAMP_ZONE)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_widens_what_it_has() {
+        let list = |items: Vec<Value>| Value::List(items);
+        for (kind, value, expected) in [
+            (PropertyType::Scalar(ScalarType::Float64), Value::Int64(3), Value::Float64(3.0)),
+            (
+                PropertyType::List(ScalarType::Float64),
+                list(vec![Value::Int64(3), Value::Float64(0.5)]),
+                list(vec![Value::Float64(3.0), Value::Float64(0.5)]),
+            ),
+        ] {
+            let column = column([&value, &Value::Null].into_iter(), kind).unwrap();
+            assert_eq!(Value::at(&column, 0), expected);
+            assert_eq!(value.conform(kind), Some(expected));
+            assert_eq!(Value::at(&column, 1), Value::Null);
+        }
     }
 }

@@ -12,14 +12,14 @@ use hoplake_format::{
 };
 
 use super::{
-    Both, Difference, PAGE, Properties, Replaced,
+    Both, Difference, PAGE, Replaced,
     cursor::{Cursor, Decode, Merged},
     same, triples,
     vertices::{key_cursors, ordinals, properties_at},
 };
 use crate::{
     EngineError, Frontier, Neighbour,
-    change::End,
+    change::{End, Name, Properties},
     traversal::{Hop, HopDirection},
 };
 
@@ -147,9 +147,9 @@ impl EdgeWork {
             None => true,
         });
         let [label, source, target] = self.names.clone();
-        let (source, target) = (End { label: source, key: from }, End { label: target, key: to });
+        let (source, target) = (End::new(source, from), End::new(target, to));
         let difference = |before, after| Difference::Edge {
-            label: label.clone(),
+            label: Name::new(&label),
             source: source.clone(),
             target: target.clone(),
             before,

@@ -21,7 +21,7 @@ mod edges;
 mod vertices;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
@@ -30,7 +30,7 @@ use hoplake_storage::{Cost, QueryContext, Wave};
 
 use crate::{
     EngineError, Snapshot,
-    change::{End, Value},
+    change::{End, Name, Properties, Value},
     snapshot::SectionPlace,
 };
 use edges::EdgeWork;
@@ -38,9 +38,6 @@ use vertices::VertexWork;
 
 /// Candidates that are compared at a time, about.
 const PAGE: usize = 2048;
-
-/// Properties by name, without those that are null.
-pub type Properties = BTreeMap<String, Value>;
 
 /// What is different, with its properties in both versions: `before` is `None` of what was added, `after` of what was
 /// removed.
@@ -58,7 +55,7 @@ pub enum Difference {
     /// An edge. Of several between the same two vertices those that are the same in both versions are left out.
     Edge {
         /// Its label.
-        label: String,
+        label: Name,
         /// The vertex that it leaves.
         source: End,
         /// The vertex that it reaches.

@@ -5,19 +5,18 @@ use std::sync::Arc;
 
 use hoplake_format::{
     Key, KeyType, LabelId, VertexId,
-    constants::KEY_COLUMN,
     keys::{decode_key_block, find_in_key_block},
     segment::SectionKind,
 };
 
 use super::{
-    Both, Difference, PAGE, Properties, Replaced,
+    Both, Difference, PAGE, Replaced,
     cursor::{Cursor, Decode, Merged},
     same,
 };
 use crate::{
     EngineError,
-    change::{End, Value},
+    change::{End, Properties, Value},
     snapshot::SectionPlace,
 };
 
@@ -133,7 +132,7 @@ impl VertexWork {
                 (before, after) => before.is_some() || after.is_some(),
             };
             if differ {
-                let vertex = End { label: self.label.clone(), key };
+                let vertex = End::new(&self.label, key);
                 differences.push(Difference::Vertex { vertex, before, after });
             }
         }
@@ -160,12 +159,9 @@ impl VertexWork {
     }
 }
 
-/// What a row of a batch says.
+/// What a row of a batch says, without what is null.
 pub(super) fn properties_at(batch: &arrow_array::RecordBatch, row: usize) -> Properties {
-    let schema = batch.schema();
-    let columns = schema.fields().iter().zip(batch.columns()).filter(|(field, _)| field.name() != KEY_COLUMN);
-    let values = columns.map(|(field, column)| (field.name().clone(), Value::at(column, row)));
-    values.filter(|(_, value)| *value != Value::Null).collect()
+    Properties::at(batch, row).into_iter().filter(|(_, value)| *value != Value::Null).collect()
 }
 
 /// The ordinals of keys in one version.

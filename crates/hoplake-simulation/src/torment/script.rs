@@ -14,7 +14,7 @@
 
 use std::fmt::{self, Display};
 
-use hoplake::{Batch, End, Operation, Value};
+use hoplake::{Batch, End, Operation, Properties};
 
 /// A batch of a writer, as it was tried once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,8 +95,8 @@ impl Attempt {
         Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, whole: true }
     }
 
-    fn properties(&self) -> std::collections::BTreeMap<String, Value> {
-        [("batch".to_owned(), Value::Int64(self.batch as i64))].into()
+    fn properties(&self) -> Properties {
+        [("batch", self.batch as i64)].into()
     }
 }
 

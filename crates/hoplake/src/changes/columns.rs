@@ -7,7 +7,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use arrow_array::RecordBatch;
-use hoplake_engine::change::Value;
+use hoplake_engine::change::{Name, Value};
 use hoplake_format::{PropertyType, ScalarType};
 use hoplake_ingest::source::{plain::PlainFile, values};
 
@@ -29,7 +29,7 @@ enum Role {
     Target,
     EdgeKey,
     Whole,
-    Property(String),
+    Property(Name),
 }
 
 /// A column, with the type that its header names.
@@ -67,7 +67,7 @@ impl Column {
             "whole" => Role::Whole,
             name => match name.strip_prefix('.').unwrap_or(name) {
                 "" => return Err("has a column without a name".into()),
-                name => Role::Property(name.to_owned()),
+                name => Role::Property(name.into()),
             },
         };
         let key = [ScalarType::Int64, ScalarType::String].map(PropertyType::Scalar);
@@ -173,7 +173,7 @@ fn row(
     };
     let end = |key: Option<Raw>, label: Role, name: &str| {
         let named = |key| match text(label)? {
-            Some(label) => Ok((label, key)),
+            Some(label) => Ok((label.into(), key)),
             None => Err(format!("the {kind} has a {name} without {name}_label")),
         };
         key.map(named).transpose()
@@ -201,7 +201,7 @@ fn row(
     };
     Ok(Written {
         kind,
-        label: text(Role::Label)?.unwrap_or_default(),
+        label: text(Role::Label)?.unwrap_or_default().into(),
         key,
         source: end(source, Role::SourceLabel, "source")?,
         target: end(target, Role::TargetLabel, "target")?,

@@ -4,7 +4,7 @@
 
 use std::{io::BufRead, sync::Arc};
 
-use hoplake_engine::change::Value;
+use hoplake_engine::change::{Name, Value};
 use hoplake_ingest::source::values;
 use serde_json::{Map, Value as Json, json};
 
@@ -37,7 +37,7 @@ fn written(json: Json) -> Result<Written, String> {
     let written = Written {
         kind,
         label: match member(&mut line, "label") {
-            Some(Json::String(label)) => label,
+            Some(Json::String(label)) => label.into(),
             _ => return Err(format!("the {kind} has no label that is text")),
         },
         key: member(&mut line, "key").map(raw).transpose()?,
@@ -47,7 +47,8 @@ fn written(json: Json) -> Result<Written, String> {
         properties: match member(&mut line, "properties") {
             None => Vec::new(),
             Some(Json::Object(properties)) => {
-                properties.into_iter().map(|(name, value)| Ok((name, raw(value)?))).collect::<Result<_, String>>()?
+                let read = |(name, value): (String, Json)| Ok((name.into(), raw(value)?));
+                properties.into_iter().map(read).collect::<Result<_, String>>()?
             }
             Some(other) => return Err(format!("properties is {other}; it is an object of names and values")),
         },
@@ -70,18 +71,18 @@ fn raw(json: Json) -> Result<Raw, String> {
 fn raw_end(name: &str, json: Json) -> Result<RawEnd, String> {
     match json {
         Json::Array(parts) => match <[Json; 2]>::try_from(parts) {
-            Ok([Json::String(label), key]) => Ok((label, raw(key)?)),
+            Ok([Json::String(label), key]) => Ok((label.into(), raw(key)?)),
             _ => Err(format!("{name} is no [label, key]")),
         },
         other => Err(format!("{name} is {other}; it is [label, key]")),
     }
 }
 
-fn edge_key(json: Json) -> Result<(String, Raw), String> {
+fn edge_key(json: Json) -> Result<(Name, Raw), String> {
     let Json::Object(members) = json else { return Err(format!("edge_key is {json}; it is {{property: value}}")) };
     let mut members = members.into_iter();
     match (members.next(), members.next()) {
-        (Some((property, value)), None) => Ok((property, raw(value)?)),
+        (Some((property, value)), None) => Ok((property.into(), raw(value)?)),
         _ => Err("edge_key is one property and its value".into()),
     }
 }

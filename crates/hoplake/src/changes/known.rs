@@ -1,11 +1,8 @@
 //! What is known of the types of keys and properties, and what written values mean by that.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt,
-};
+use std::{collections::HashMap, fmt};
 
-use hoplake_engine::change::{EdgeKey, End, Operation, Value};
+use hoplake_engine::change::{EdgeKey, End, Name, Operation, Properties, Value};
 use hoplake_format::{Key, KeyType, PropertyType, ScalarType, Schema};
 use hoplake_ingest::source::values;
 
@@ -55,47 +52,47 @@ impl fmt::Display for Kind {
 }
 
 /// A label and a key.
-pub(super) type RawEnd = (String, Raw);
+pub(super) type RawEnd = (Name, Raw);
 
 /// A change as it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Written {
     pub(super) kind: Kind,
-    pub(super) label: String,
+    pub(super) label: Name,
     /// Of a vertex.
     pub(super) key: Option<Raw>,
     /// Of an edge.
     pub(super) source: Option<RawEnd>,
     pub(super) target: Option<RawEnd>,
     /// A property that tells parallel edges apart, and its value.
-    pub(super) edge_key: Option<(String, Raw)>,
-    pub(super) properties: Vec<(String, Raw)>,
+    pub(super) edge_key: Option<(Name, Raw)>,
+    pub(super) properties: Vec<(Name, Raw)>,
     pub(super) whole: bool,
 }
 
-type Types = HashMap<String, PropertyType>;
+type Types = HashMap<Name, PropertyType>;
 
 /// Types by label, and by edge label and the labels of its ends.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    keys: HashMap<String, KeyType>,
-    vertices: HashMap<String, Types>,
-    edges: HashMap<[String; 3], Types>,
+    keys: HashMap<Name, KeyType>,
+    vertices: HashMap<Name, Types>,
+    edges: HashMap<[Name; 3], Types>,
 }
 
 impl Known {
     pub(super) fn new(schema: &Schema) -> Self {
         let mut known = Self::default();
         let types = |properties: &[hoplake_format::Property]| {
-            properties.iter().map(|property| (property.name.clone(), property.kind)).collect::<Types>()
+            properties.iter().map(|property| (Name::new(&property.name), property.kind)).collect::<Types>()
         };
         for label in &schema.vertex_labels {
-            known.keys.insert(label.name.clone(), label.key_type);
-            known.vertices.insert(label.name.clone(), types(&label.properties));
+            known.keys.insert(Name::new(&label.name), label.key_type);
+            known.vertices.insert(Name::new(&label.name), types(&label.properties));
         }
         for edge in &schema.edge_types {
             if let (Some(source), Some(target)) = (schema.label(edge.source), schema.label(edge.target)) {
-                let name = [edge.label.clone(), source.name.clone(), target.name.clone()];
+                let name = [&edge.label, &source.name, &target.name].map(Name::new);
                 known.edges.insert(name, types(&edge.properties));
             }
         }
@@ -178,15 +175,15 @@ impl Known {
     }
 }
 
-fn refuse_properties(properties: &[(String, Raw)]) -> Result<(), String> {
+fn refuse_properties(properties: &[(Name, Raw)]) -> Result<(), String> {
     match properties.first() {
         None => Ok(()),
         Some((name, _)) => Err(format!("has the property {name}, and a deletion has none")),
     }
 }
 
-fn meant(types: &mut Types, owner: &str, written: Vec<(String, Raw)>) -> Result<BTreeMap<String, Value>, String> {
-    let mut properties = BTreeMap::new();
+fn meant(types: &mut Types, owner: &str, written: Vec<(Name, Raw)>) -> Result<Properties, String> {
+    let mut properties = Properties::new();
     for (name, raw) in written {
         let value = value(types, owner, &name, raw)?;
         if properties.insert(name.clone(), value).is_some() {
@@ -197,14 +194,14 @@ fn meant(types: &mut Types, owner: &str, written: Vec<(String, Raw)>) -> Result<
 }
 
 /// The value of a property. A new property gets its type here; an integer property may become floating-point.
-fn value(types: &mut Types, owner: &str, name: &str, raw: Raw) -> Result<Value, String> {
+fn value(types: &mut Types, owner: &str, name: &Name, raw: Raw) -> Result<Value, String> {
     let Some(kind) = types.get_mut(name) else {
         let value = match raw {
             Raw::Untyped(text) => Value::String(text),
             Raw::Typed(value) => value,
         };
         match value.property_type() {
-            Some(kind) => drop(types.insert(name.to_owned(), kind)),
+            Some(kind) => drop(types.insert(name.clone(), kind)),
             None if value == Value::Null => {}
             None => return Err(format!("{owner} has no property {name}, and {value} does not tell its type")),
         }
@@ -273,9 +270,9 @@ mod tests {
     use super::*;
 
     fn upsert(key: Raw, properties: &[(&str, Raw)]) -> Written {
-        let properties = properties.iter().map(|(name, raw)| ((*name).to_owned(), raw.clone())).collect();
+        let properties = properties.iter().map(|(name, raw)| (Name::new(name), raw.clone())).collect();
         let kind = Kind::UpsertVertex;
-        let label = "Person".to_owned();
+        let label = "Person".into();
         Written { kind, label, key: Some(key), source: None, target: None, edge_key: None, properties, whole: false }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hoplake::{Batch, Commit, ErrorKind, Graph, LoadOptions, OpenSettings, Store};
-pub(crate) use hoplake_simulation::model::{Model, Properties};
+pub(crate) use hoplake_simulation::model::Model;
 use hoplake_simulation::{
     batches::Vocabulary,
     reading::{self, ReadFailure},

@@ -1,12 +1,13 @@
 //! The difference between any two versions of a random history leads from what the one says to what the other says.
 
 use hoplake::{
-    CompactionSettings, Difference, EdgeKey, End, Graph, LoadOptions, OpenSettings, Operation, Store, Value, load,
+    CompactionSettings, Difference, EdgeKey, End, Graph, LoadOptions, OpenSettings, Operation, Properties, Store,
+    Value, load,
 };
 use hoplake_simulation::model::compared;
 use hoplake_testkit::generate::SplitMix64;
 
-use crate::commits::{Model, Properties, batch, loaded};
+use crate::commits::{Model, batch, loaded};
 
 async fn open(name: &str, version: u64) -> Graph {
     let settings = OpenSettings { version: Some(version), ..OpenSettings::default() };
@@ -130,9 +131,7 @@ async fn parallel_edges_and_vertices_that_came_back_are_told_apart() {
     let last = commit.commit().await.unwrap().version;
 
     let (before, after) = (open(name, first).await, open(name, last).await);
-    let paid = |id: i64, note: &str| {
-        Some(Properties::from([("id".into(), Value::Int64(id)), ("note".into(), Value::from(note))]))
-    };
+    let paid = |id: i64, note: &str| Some(Properties::from([("id", Value::Int64(id)), ("note", Value::from(note))]));
     let pays = |before, after| Difference::Edge {
         label: "pays".into(),
         source: End::new("vertex", 1),
@@ -196,7 +195,7 @@ async fn a_vertex_that_came_back_is_the_same_however_much_changed_between() {
     let after = Graph::open(name).await.unwrap();
     let changed: Vec<_> = differences(&before, &after, &[]).await;
     // Its new ordinal is the last, pages away from its old one.
-    let weight = |weight: i64| Some(Properties::from([("weight".to_owned(), Value::Int64(weight))]));
+    let weight = |weight: i64| Some(Properties::from([("weight", weight)]));
     for (from, difference) in (1_000..).zip(&changed) {
         let Difference::Edge { source, before, after, .. } = difference else { panic!("{difference:?}") };
         assert_eq!((source, before, after), (&End::new("vertex", from), &Some(Properties::new()), &weight(from)));

@@ -98,3 +98,18 @@ async fn writers_at_once_all_succeed_unless_they_change_the_same() {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.to_string().starts_with("vertex Person:7 was changed between version"), "{error}");
 }
+
+#[tokio::test]
+async fn batches_at_once_that_want_one_new_property_to_be_of_two_types_do_not_fail_each_other() {
+    let graph = loaded("memory://commits-widen/graph").await;
+    let (mut first, mut second, mut third) = (graph.begin(), graph.begin(), graph.begin());
+    first.upsert_vertex("vertex", 1, [("rank", 1)]);
+    second.upsert_vertex("vertex", 2, [("rank", "first")]);
+    third.upsert_edge("edge", ("vertex", 1), ("vertex", 2), [("since", 2026)]);
+    // One carries the level, and all three wait for it before it is put together.
+    let (first, second, third) = tokio::join!(first.commit(), second.commit(), third.commit());
+    let (first, third) = (first.unwrap(), third.unwrap());
+    assert!(first.version < third.version, "one that widens goes into a level");
+    let error = second.unwrap_err();
+    assert_eq!(error.to_string(), "property rank of vertex is int64, which \"first\" is not");
+}

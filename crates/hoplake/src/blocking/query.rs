@@ -1,0 +1,149 @@
+//! Queries that wait for their answers.
+
+use super::wait;
+use crate::{
+    Cost, Degree, EdgeRows, Error, Frontier, Hop, Key, Neighbour, PathQuery, Paths, Reached, Rows, StartKey, Traversal,
+    TraversalAnswer, TraversalRequest, VertexId,
+};
+
+/// A query; see [`Query`](crate::Query). Each method waits for what the method of the same name there
+/// promises, and fails as that does.
+#[derive(Debug)]
+pub struct Query(pub(super) crate::Query);
+
+impl Query {
+    /// What the query took so far.
+    pub fn cost(&self) -> Cost {
+        self.0.cost()
+    }
+
+    /// The same in US dollars, for requests and bytes.
+    pub fn cost_usd(&self) -> f64 {
+        self.0.cost_usd()
+    }
+
+    /// The name of a vertex's label.
+    pub fn label_of(&self, vertex: VertexId) -> String {
+        self.0.label_of(vertex)
+    }
+
+    /// The vertex with this label and key, if there is one.
+    ///
+    /// # Errors
+    /// As [`Query::vertex`](crate::Query::vertex).
+    pub fn vertex(&mut self, label: &str, key: impl Into<Key>) -> Result<Option<VertexId>, Error> {
+        wait(self.0.vertex(label, key))
+    }
+
+    /// The vertices with these labels and keys, in their order.
+    ///
+    /// # Errors
+    /// As [`Query::vertices`](crate::Query::vertices).
+    pub fn vertices(&mut self, keys: &[(&str, Key)]) -> Result<Vec<Option<VertexId>>, Error> {
+        wait(self.0.vertices(keys))
+    }
+
+    /// The vertices that a user names.
+    ///
+    /// # Errors
+    /// As [`Query::named`](crate::Query::named).
+    pub fn named(&mut self, starts: &[StartKey]) -> Result<Vec<VertexId>, Error> {
+        wait(self.0.named(starts))
+    }
+
+    /// The edges of a hop from these vertices.
+    ///
+    /// # Errors
+    /// As [`Query::neighbors`](crate::Query::neighbors).
+    pub fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Neighbour>, Error> {
+        wait(self.0.neighbors(vertices, hop))
+    }
+
+    /// How many edges of a hop each of these vertices has.
+    ///
+    /// # Errors
+    /// As [`Query::degrees`](crate::Query::degrees).
+    pub fn degrees(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Degree>, Error> {
+        wait(self.0.degrees(vertices, hop))
+    }
+
+    /// The keys of a set, in its order.
+    ///
+    /// # Errors
+    /// As [`Query::keys`](crate::Query::keys).
+    pub fn keys(&mut self, vertices: &Frontier) -> Result<Vec<Key>, Error> {
+        wait(self.0.keys(vertices))
+    }
+
+    /// The keys of vertices, in their order.
+    ///
+    /// # Errors
+    /// As [`Query::keys_of`](crate::Query::keys_of).
+    pub fn keys_of(&mut self, vertices: &[VertexId]) -> Result<Vec<Key>, Error> {
+        wait(self.0.keys_of(vertices))
+    }
+
+    /// Keys and properties of a set, a batch for each label.
+    ///
+    /// # Errors
+    /// As [`Query::properties`](crate::Query::properties).
+    pub fn properties(&mut self, vertices: &Frontier, names: &[String]) -> Result<Vec<Rows>, Error> {
+        wait(self.0.properties(vertices, names))
+    }
+
+    /// Properties of edges.
+    ///
+    /// # Errors
+    /// As [`Query::edge_properties`](crate::Query::edge_properties).
+    pub fn edge_properties(&mut self, edges: &[Neighbour], names: &[String]) -> Result<Vec<EdgeRows>, Error> {
+        wait(self.0.edge_properties(edges, names))
+    }
+
+    /// Runs a traversal.
+    ///
+    /// # Errors
+    /// As [`Query::traverse`](crate::Query::traverse).
+    pub fn traverse(&mut self, traversal: Traversal) -> Result<Reached, Error> {
+        wait(self.0.traverse(traversal))
+    }
+
+    /// The walks of a traversal.
+    ///
+    /// # Errors
+    /// As [`Query::paths`](crate::Query::paths).
+    pub fn paths(&mut self, traversal: Traversal) -> Result<(Paths, Reached), Error> {
+        wait(self.0.paths(traversal))
+    }
+
+    /// Runs a traversal from keys to properties.
+    ///
+    /// # Errors
+    /// As [`Query::run`](crate::Query::run).
+    pub fn run(&mut self, request: &TraversalRequest) -> Result<TraversalAnswer, Error> {
+        wait(self.0.run(request))
+    }
+
+    /// A shortest path by number of edges.
+    ///
+    /// # Errors
+    /// As [`Query::shortest_path`](crate::Query::shortest_path).
+    pub fn shortest_path(&mut self, query: PathQuery) -> Result<Option<Vec<VertexId>>, Error> {
+        wait(self.0.shortest_path(query))
+    }
+
+    /// The vertices within some hops of others.
+    ///
+    /// # Errors
+    /// As [`Query::neighborhood`](crate::Query::neighborhood).
+    pub fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Reached, Error> {
+        wait(self.0.neighborhood(starts, hop, depth))
+    }
+
+    /// Labels and keys of the vertices of many paths.
+    ///
+    /// # Errors
+    /// As [`Query::name_paths`](crate::Query::name_paths).
+    pub fn name_paths(&mut self, paths: &[Vec<VertexId>]) -> Result<Vec<Vec<(String, Key)>>, Error> {
+        wait(self.0.name_paths(paths))
+    }
+}

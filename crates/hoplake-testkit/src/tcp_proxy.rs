@@ -24,7 +24,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
         TcpListener, TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
+        tcp::{ReadHalf, WriteHalf},
     },
     task::{JoinHandle, JoinSet},
     time::sleep,
@@ -171,28 +171,30 @@ async fn accept(listener: TcpListener, server: String, weather: Arc<Weather>) {
 }
 
 /// Passes on what comes on one connection, until it ends or breaks.
-async fn connect(client: TcpStream, server: String, weather: Arc<Weather>) {
+async fn connect(mut client: TcpStream, server: String, weather: Arc<Weather>) {
     // What does not work here, the client sees as a connection that breaks.
-    let _ = client.set_zero_linger();
     if weather.draw(|fault| fault == TcpFault::Refuse).is_some() {
+        let _ = client.set_zero_linger();
         return;
     }
-    let Ok(server) = TcpStream::connect(server).await else { return };
+    let Ok(mut server) = TcpStream::connect(server).await else { return };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
-    let ((client_reads, client_writes), (server_reads, server_writes)) = (client.into_split(), server.into_split());
+    // Borrowed halves: those that are owned end what they write in order when they are dropped.
+    let ((client_reads, client_writes), (server_reads, server_writes)) = (client.split(), server.split());
     let up = pass_on(client_reads, server_writes, false, &weather);
     let down = pass_on(server_reads, client_writes, true, &weather);
     // The upper half goes on by itself if the client leaves: what it sent is sent. If one of them breaks, both do.
-    let _ = futures::future::try_join(up, down).await;
+    let ended = futures::future::try_join(up, down).await;
+    if ended.is_err_and(|error| error.kind() == BROKEN) {
+        let _ = (client.set_zero_linger(), server.set_zero_linger());
+    }
 }
 
-/// Passes bytes on in one direction. An error resets the connection.
-async fn pass_on(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
-    is_answer: bool,
-    weather: &Weather,
-) -> io::Result<()> {
+/// What a fault breaks ends with this.
+const BROKEN: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+
+/// Passes bytes on in one direction. What a fault breaks is [`BROKEN`].
+async fn pass_on(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, is_answer: bool, weather: &Weather) -> io::Result<()> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         let count = match from.read(&mut piece).await {
@@ -201,7 +203,7 @@ async fn pass_on(
             Ok(count) => count,
         };
         let may_be = |fault| fault != TcpFault::Refuse && (is_answer || fault != TcpFault::LoseAnswer);
-        let broken = || Err(io::Error::other("a fault of the proxy"));
+        let broken = || Err(io::Error::new(BROKEN, "a fault of the proxy"));
         match weather.draw(may_be) {
             Some(TcpFault::Reset) => {
                 to.write_all(&piece[..count / 2]).await?;
@@ -243,6 +245,95 @@ mod tests {
         let again = store.put_opts(&path, "other".into(), PutMode::Create.into()).await;
         assert!(matches!(again, Err(Error::AlreadyExists { .. })), "{again:?}");
         assert!(proxy.counts().iter().all(|(_, count)| *count == 0) && proxy.connections() > 0);
+    }
+
+    /// What became of a question and its answer, of eight bytes each.
+    struct Talk {
+        /// Of the question, by the server; `None` if it was never connected.
+        heard: Option<Vec<u8>>,
+        /// Of the answer, by the client.
+        got: Vec<u8>,
+        /// Whether the client saw an orderly end.
+        orderly: bool,
+        /// How long it took, in virtual time: what the proxy waited on purpose.
+        took: Duration,
+    }
+
+    /// Asks through a proxy whose every piece meets the fault, from the question or only from the answer on.
+    async fn talk(fault: TcpFault, from_answer: bool) -> Talk {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let proxy = Arc::new(TcpProxy::start(&endpoint, 7).await.unwrap());
+        let set = move |proxy: &TcpProxy, at_answer| {
+            if at_answer == from_answer {
+                proxy.set_faults([(fault, 1.0)]);
+            }
+        };
+        set(&proxy, false);
+        let begun = tokio::time::Instant::now();
+        let server = tokio::spawn({
+            let proxy = proxy.clone();
+            async move {
+                let (connection, _) = listener.accept().await.unwrap();
+                let mut heard = Vec::new();
+                let mut question = connection.take(8);
+                let _ = question.read_to_end(&mut heard).await;
+                set(&proxy, true);
+                if heard.len() == 8 {
+                    let _ = question.into_inner().write_all(b"answered").await;
+                }
+                heard
+            }
+        });
+        let mut client = TcpStream::connect(proxy.address).await.unwrap();
+        let _ = client.write_all(b"question").await;
+        let mut got = Vec::new();
+        let orderly = client.read_to_end(&mut got).await.is_ok();
+        let took = begun.elapsed();
+        let connected = fault != TcpFault::Refuse || from_answer;
+        let heard = if connected { Some(server.await.unwrap()) } else { None };
+        Talk { heard, got, orderly, took }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_fault_does_what_it_says() {
+        let (all, half) = (Some(b"question".to_vec()), Some(b"ques".to_vec()));
+        for fault in TcpFault::ALL {
+            let (first, later) = (talk(fault, false).await, talk(fault, true).await);
+            // A connection that is open is refused no more, and an answer meets what comes up while it is under way.
+            assert_eq!(later.heard, all, "{fault:?}");
+            let late = |talk: &Talk, most| talk.took > Duration::ZERO && talk.took <= Duration::from_millis(most);
+            match fault {
+                TcpFault::Refuse => {
+                    assert!(first.heard.is_none() && first.got.is_empty() && !first.orderly);
+                    assert_eq!((&later.got[..], later.orderly), (&b"answered"[..], true));
+                }
+                // What was on its way when the reset came may be lost with it.
+                TcpFault::Reset => {
+                    assert!(first.heard.unwrap().len() <= 4 && first.got.is_empty());
+                    assert!(later.got.len() <= 4 && !later.orderly);
+                }
+                TcpFault::CutShort => {
+                    assert_eq!((first.heard, &first.got[..]), (half.clone(), &b""[..]));
+                    assert_eq!((&later.got[..], later.orderly), (&b"answ"[..], true));
+                }
+                TcpFault::LoseAnswer => {
+                    assert_eq!(first.heard, all);
+                    assert!([first, later].iter().all(|talk| talk.got.is_empty() && !talk.orderly));
+                }
+                TcpFault::Stall | TcpFault::Delay => {
+                    assert_eq!(first.heard, all);
+                    let most = if fault == TcpFault::Stall { 3_000 } else { 100 };
+                    assert!(late(&first, 2 * most) && late(&later, most), "{fault:?}: {:?}", later.took);
+                    assert!([first, later].iter().all(|talk| talk.got == b"answered" && talk.orderly));
+                }
+                TcpFault::Drop => {
+                    assert_eq!(first.heard, Some(Vec::new()));
+                    assert!(late(&first, 3_000) && late(&later, 3_000), "{:?}", later.took);
+                    assert!([first, later].iter().all(|talk| talk.got.is_empty() && !talk.orderly));
+                }
+            }
+        }
     }
 
     /// A client with its retries gets over each fault, and the fault has happened.

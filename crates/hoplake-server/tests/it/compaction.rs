@@ -1,12 +1,13 @@
 //! A server that compacts: when somebody asks, and in the background.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
-use hoplake::{Graph, OpenSettings, Store};
+use hoplake::{CompactionSettings, Graph, OpenSettings, Store, VacuumSettings};
 use hoplake_server::Settings;
 use serde_json::{Value, json};
 
 use crate::{
+    held_store::{HeldStore, until},
     running::{Running, settings},
     sample,
 };
@@ -68,4 +69,68 @@ async fn a_server_compacts_what_it_is_asked_for() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(newest(&store).await.version(), compacted.version());
     assert_eq!(server.metric("hoplake_compaction_failures_total").await, 0.0);
+}
+
+/// A server whose compaction waits for the store to take what it merged; the graph, from elsewhere; and its parts.
+async fn in_the_middle(grace_ms: u64) -> (Running, HeldStore, Store, usize) {
+    let (held, opener) = sample::held().await;
+    let store = sample::leading_to(&held.beside())("memory://held/g").unwrap();
+    let settings = Settings { compact: true, grace_ms, ..settings("memory://held") };
+    let server = Running::start_with(settings, opener).await;
+    server.ask("GET", "/v1/graphs/g", &Value::Null).await;
+    commit(&store, 1_000..1_006).await;
+    held.hold_writes("/data/");
+    server.ask("POST", "/v1/graphs/g/refresh", &Value::Null).await;
+    until(|| held.held_back.load(Ordering::SeqCst) > 0).await;
+    assert_eq!(newest(&store).await.manifest().intents.len(), 1, "it has announced itself");
+    let many = parts(&store).await;
+    (server, held, store, many)
+}
+
+async fn ends(server: Running) {
+    tokio::time::timeout(Duration::from_secs(60), server.ended()).await.expect("it does not wait for the compaction");
+}
+
+/// Whether all of the graph can be read, and whom person 1 knows of those that were committed.
+async fn whole(store: &Store) -> bool {
+    let graph = newest(store).await;
+    graph.verify(|_| ()).await.unwrap();
+    let mut query = graph.query();
+    let person = query.vertex("Person", 1).await.unwrap().unwrap();
+    let known = query.neighbors(&[person], &"out:knows".parse().unwrap()).await.unwrap();
+    let known = query.keys_of(&known.iter().map(|edge| edge.to).collect::<Vec<_>>()).await.unwrap();
+    (1_000..1_006).all(|key: i64| known.contains(&key.into()))
+}
+
+#[tokio::test]
+async fn a_server_that_stops_breaks_a_compaction_off() {
+    // An hour of grace is for queries.
+    let (mut server, _held, store, many) = in_the_middle(3_600_000).await;
+    server.stop();
+    ends(server).await;
+    // It has taken its name out, and published nothing.
+    assert_eq!((newest(&store).await.manifest().intents.len(), parts(&store).await), (0, many));
+    assert!(whole(&store).await);
+    let done = Graph::compact(&store, &CompactionSettings::default()).await.unwrap();
+    assert!(done.merges > 0 && parts(&store).await < many && whole(&store).await, "{done:?}");
+}
+
+#[tokio::test]
+async fn a_compaction_that_cannot_take_its_name_out_keeps_no_server_and_harms_no_graph() {
+    let (mut server, held, store, many) = in_the_middle(50).await;
+    held.hold_writes("/");
+    server.stop();
+    ends(server).await;
+    let left = newest(&store).await.manifest().intents.clone();
+    assert_eq!((left.len(), parts(&store).await), (1, many));
+    assert!(whole(&store).await);
+    // The next does what it did not, and a vacuum that is told so takes its name out.
+    let done = Graph::compact(&store, &CompactionSettings::default()).await.unwrap();
+    assert!(done.merges > 0 && parts(&store).await < many && whole(&store).await, "{done:?}");
+    let abort = vec![left[0].writer.clone()];
+    Graph::vacuum(&store, &VacuumSettings { abort, keep_versions: Some(1), ..VacuumSettings::default() })
+        .await
+        .unwrap();
+    assert_eq!(newest(&store).await.manifest().intents, []);
+    assert!(whole(&store).await);
 }

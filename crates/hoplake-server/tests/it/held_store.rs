@@ -1,4 +1,4 @@
-//! A store whose reads can be held back, and that knows which were given up.
+//! A store whose reads and writes can be held back, and that knows which reads were given up.
 
 use std::{
     fmt,
@@ -18,11 +18,15 @@ use object_store::{
 };
 use tokio::sync::watch;
 
-/// In memory; reads wait while it is held.
+/// In memory; reads wait while it is held, and writes while theirs are.
 #[derive(Debug, Clone)]
 pub(crate) struct HeldStore {
     inner: Arc<InMemory>,
     held: watch::Sender<bool>,
+    /// Writes wait whose place has this in it.
+    held_writes: watch::Sender<Option<&'static str>>,
+    /// Writes that began to wait.
+    pub(crate) held_back: Arc<AtomicUsize>,
     pub(crate) waiting: Arc<AtomicUsize>,
     pub(crate) given_up: Arc<AtomicUsize>,
     pub(crate) reads: Arc<AtomicUsize>,
@@ -35,6 +39,8 @@ impl HeldStore {
         Self {
             inner: Arc::default(),
             held: watch::Sender::new(false),
+            held_writes: watch::Sender::new(None),
+            held_back: Arc::default(),
             waiting: Arc::default(),
             given_up: Arc::default(),
             reads: Arc::default(),
@@ -54,6 +60,11 @@ impl HeldStore {
 
     pub(crate) fn hold(&self) {
         self.held.send_replace(true);
+    }
+
+    /// From now on writes wait whose place has this in it.
+    pub(crate) fn hold_writes(&self, part: &'static str) {
+        self.held_writes.send_replace(Some(part));
     }
 
     pub(crate) fn release(&self) {
@@ -97,6 +108,12 @@ impl Drop for Wait<'_> {
 #[async_trait]
 impl ObjectStore for HeldStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        let free = |held: &Option<&str>| held.is_none_or(|part| !location.as_ref().contains(part));
+        let mut held = self.held_writes.subscribe();
+        if !free(&held.borrow()) {
+            self.held_back.fetch_add(1, Ordering::SeqCst);
+        }
+        held.wait_for(free).await.unwrap();
         self.inner.put_opts(location, payload, opts).await
     }
 

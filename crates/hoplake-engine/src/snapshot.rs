@@ -166,12 +166,12 @@ impl Snapshot {
     pub async fn newest(self: &Arc<Self>, context: &QueryContext) -> Result<Arc<Self>, EngineError> {
         match versions::after(&self.reader, self.manifest.version, Wave(0), context).await? {
             None => Ok(self.clone()),
-            Some((mut manifest, _)) => {
+            Some((mut manifest, wave)) => {
                 if planted(Bug::OrdinalsKept) {
                     let counts = manifest.vertex_counts.iter_mut().zip(&self.manifest.vertex_counts);
                     counts.for_each(|(count, kept)| *count = *kept);
                 }
-                Ok(Arc::new(self.advance(manifest, &BTreeMap::new(), context).await?))
+                Ok(Arc::new(self.advance(manifest, &BTreeMap::new(), wave, context).await?))
             }
         }
     }
@@ -192,6 +192,7 @@ impl Snapshot {
         &self,
         manifest: Manifest,
         at_hand: &BTreeMap<String, Bytes>,
+        after: Wave,
         context: &QueryContext,
     ) -> Result<Self, EngineError> {
         let next = Self::assemble(manifest, self.reader.clone(), self.settings.clone(), Some(self))?;
@@ -202,7 +203,7 @@ impl Snapshot {
         }
         let length = |it: &Arc<Segment>| it.reference.end.length - it.reference.end.index_position;
         if next.segments.iter().map(length).sum::<u64>() <= self.settings.index_bytes_max {
-            next.make_resident(next.sections.values().flatten().copied(), Wave(0), context).await?;
+            next.make_resident(next.sections.values().flatten().copied(), after, context).await?;
         }
         Ok(next)
     }

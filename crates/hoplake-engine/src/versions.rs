@@ -60,8 +60,8 @@ pub(crate) async fn nearly_newest(
     }
 }
 
-/// The manifest of the newest version, if it is newer than `version`. One request if it is not, and one for each
-/// version between.
+/// The manifest of the newest version, if it is newer than `version`, and the wave in which it was known to be the newest.
+/// One request if it is not, and one for each version between.
 pub(crate) async fn after(
     reader: &Reader,
     version: u64,
@@ -72,7 +72,8 @@ pub(crate) async fn after(
     while let Some(newer) = later(reader, newest.version, wave, context).await? {
         (newest, wave) = newer;
     }
-    Ok(Some((newest, wave)))
+    // The next was looked for, and is not there.
+    Ok(Some((newest, wave.next())))
 }
 
 /// The manifest of a later version, usually the next; `None` if there is none. One request.

@@ -84,6 +84,12 @@ impl QueryContext {
         self.0.meter.cost()
     }
 
+    /// Notes round trips that depend on all that was done on this account before, as all that comes depends on them. With 0 of
+    /// them, that what comes depends on what was.
+    pub fn then(&self, rounds: u32) {
+        self.0.meter.then(rounds);
+    }
+
     /// Sets its limits from now on; what was spent before counts.
     pub fn limit(&self, limits: ReadLimits) {
         *self.0.limits.lock().expect("no thread panics with the limits") = limits;

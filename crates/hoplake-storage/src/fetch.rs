@@ -35,7 +35,7 @@ pub(crate) struct Fetcher {
     pub(crate) store: Store,
     pub(crate) source: Arc<dyn ObjectSource>,
     pub(crate) pool: Arc<ReadPool>,
-    pub(crate) planner: Planner,
+    pub(crate) planner: Arc<Planner>,
 }
 
 /// What a request brought, checked.

@@ -3,6 +3,9 @@
 //! A [`Wave`] travels with every answer: how many dependent round trips lie behind it. A read that
 //! needs the store returns the wave after the one it depends on; a read from memory returns it
 //! unchanged. The waves of a query are the longest such chain, whatever ran in parallel.
+//!
+//! Writes pass through a [`Store`](crate::Store) that is on the account, and carry no wave: a writer does one thing after
+//! the other, and says when all waited for something ([`QueryContext::then`](crate::QueryContext::then)).
 
 use std::{
     ops::Add,
@@ -41,7 +44,7 @@ pub struct Served {
 pub struct Cost {
     /// Dependent round trips to the store; parallel requests count once.
     pub waves: u64,
-    /// Requests to the store, with hedges, retries and those that read ahead.
+    /// Requests that read from the store, with hedges, retries and those that read ahead.
     pub requests: u64,
     /// Of these, second requests for what a first one was slow to bring.
     pub hedges: u64,
@@ -51,6 +54,11 @@ pub struct Cost {
     pub prefetches: u64,
     /// Bytes read from the store.
     pub store_bytes: u64,
+    /// Requests that write to the store, or that a writer lists its objects with: what stores charge as PUT. What the store's
+    /// client repeats by itself is not seen here, and deletions are free.
+    pub puts: u64,
+    /// Bytes written to the store.
+    pub put_bytes: u64,
     /// Blocks found in memory.
     pub memory: Served,
     /// Blocks that had been read ahead.
@@ -83,11 +91,15 @@ impl Tally {
 #[derive(Debug, Default)]
 pub struct Meter {
     waves: AtomicU64,
+    /// The waves behind all that is yet to come.
+    behind: AtomicU64,
     requests: AtomicU64,
     hedges: AtomicU64,
     retries: AtomicU64,
     prefetches: AtomicU64,
     store_bytes: AtomicU64,
+    puts: AtomicU64,
+    put_bytes: AtomicU64,
     memory: Tally,
     prefetched: Tally,
     disk: Tally,
@@ -97,7 +109,13 @@ pub struct Meter {
 impl Meter {
     /// Notes that `wave` was reached.
     pub(crate) fn reached(&self, wave: Wave) {
-        self.waves.fetch_max(wave.0.into(), Relaxed);
+        self.waves.fetch_max(self.behind.load(Relaxed) + u64::from(wave.0), Relaxed);
+    }
+
+    /// Notes round trips that depend on all before, as all that comes depends on them.
+    pub(crate) fn then(&self, rounds: u32) {
+        let behind = self.waves.fetch_add(rounds.into(), Relaxed) + u64::from(rounds);
+        self.behind.store(behind, Relaxed);
     }
 
     /// Notes requests that were sent.
@@ -125,6 +143,12 @@ impl Meter {
         self.store_bytes.fetch_add(bytes, Relaxed);
     }
 
+    /// Notes requests that write, and what they bring there.
+    pub(crate) fn wrote(&self, puts: u64, bytes: u64) {
+        self.puts.fetch_add(puts, Relaxed);
+        self.put_bytes.fetch_add(bytes, Relaxed);
+    }
+
     /// Notes blocks that a tier served.
     pub(crate) fn served(&self, tier: Tier, blocks: u64, bytes: u64) {
         match tier {
@@ -146,6 +170,8 @@ impl Meter {
             retries: self.retries.load(Relaxed),
             prefetches: self.prefetches.load(Relaxed),
             store_bytes: self.store_bytes.load(Relaxed),
+            puts: self.puts.load(Relaxed),
+            put_bytes: self.put_bytes.load(Relaxed),
             memory: self.memory.served(),
             prefetched: self.prefetched.served(),
             disk: self.disk.served(),
@@ -178,6 +204,8 @@ impl Cost {
             retries: self.retries - earlier.retries,
             prefetches: self.prefetches - earlier.prefetches,
             store_bytes: self.store_bytes - earlier.store_bytes,
+            puts: self.puts - earlier.puts,
+            put_bytes: self.put_bytes - earlier.put_bytes,
             memory: self.memory.since(earlier.memory),
             prefetched: self.prefetched.since(earlier.prefetched),
             disk: self.disk.since(earlier.disk),
@@ -187,7 +215,7 @@ impl Cost {
 
     /// Dollars for the requests and bytes, at these prices.
     pub fn usd(&self, prices: &PriceList) -> f64 {
-        prices.reads_usd(self.requests, self.store_bytes)
+        prices.reads_usd(self.requests, self.store_bytes) + prices.writes_usd(self.puts, self.put_bytes)
     }
 }
 
@@ -203,6 +231,8 @@ impl Add for Cost {
             retries: self.retries + other.retries,
             prefetches: self.prefetches + other.prefetches,
             store_bytes: self.store_bytes + other.store_bytes,
+            puts: self.puts + other.puts,
+            put_bytes: self.put_bytes + other.put_bytes,
             memory: self.memory + other.memory,
             prefetched: self.prefetched + other.prefetched,
             disk: self.disk + other.disk,

@@ -26,14 +26,24 @@ pub struct Reader {
 impl Reader {
     /// A reader of a store through the caches of `pool`.
     pub fn new(store: Store, pool: Arc<ReadPool>) -> Self {
-        let source = Arc::new(store.clone());
+        // What it reads and lists, it notes itself.
+        let source = Arc::new(store.off_account());
         Self::from_source(store, source, pool)
     }
 
     /// A reader of a store that is reached through something else.
     pub fn from_source(store: Store, source: Arc<dyn ObjectSource>, pool: Arc<ReadPool>) -> Self {
-        let planner = Planner::new(store.shared_profile());
+        let planner = Arc::new(Planner::new(store.shared_profile()));
         Self { fetcher: Arc::new(Fetcher { store, source, pool, planner }), flights: Flights::default() }
+    }
+
+    /// The same reader, for a writer: what is written through [`Self::store`] is noted on this account.
+    #[must_use]
+    pub fn on_account(&self, account: &QueryContext) -> Self {
+        let Fetcher { store, source, pool, planner } = self.fetcher.as_ref();
+        let (source, pool, planner) = (source.clone(), pool.clone(), planner.clone());
+        let fetcher = Fetcher { store: store.on_account(account), source, pool, planner };
+        Self { fetcher: Arc::new(fetcher), flights: self.flights.clone() }
     }
 
     /// The store it reads from.

@@ -18,12 +18,15 @@ use object_store::{
 use url::Url;
 
 use crate::{
-    Clock, PriceList, StorageError, StoreProfile, SystemClock,
+    Clock, PriceList, QueryContext, StorageError, StoreProfile, SystemClock,
     planted::{Bug, planted},
 };
 
 /// Parts of an upload: the store's minimum is 5 MiB, and 10,000 parts make 80 GB.
 const PART_BYTES: usize = 8 << 20;
+
+/// Objects in an answer to a listing, of all stores we know.
+const LISTED_AT_ONCE: u64 = 1_000;
 
 /// The in-memory stores of this process, by host: every `memory://name/…` of one name is one store.
 static MEMORY: LazyLock<Mutex<HashMap<String, Arc<InMemory>>>> = LazyLock::new(Mutex::default);
@@ -39,6 +42,8 @@ pub struct Store {
     url: String,
     profile: Arc<StoreProfile>,
     clock: Arc<dyn Clock>,
+    /// Who pays for what is written.
+    account: Option<QueryContext>,
 }
 
 /// An object in a listing.
@@ -79,7 +84,7 @@ impl Store {
     pub fn new(inner: Arc<dyn ObjectStore>, prefix: Path, url: &str) -> Self {
         let profile = StoreProfile::of_url(url);
         let url = url.trim_end_matches('/').to_owned();
-        Self { reads: inner.clone(), inner, prefix, profile, url, clock: Arc::new(SystemClock) }
+        Self { reads: inner.clone(), inner, prefix, profile, url, clock: Arc::new(SystemClock), account: None }
     }
 
     /// A store that only others reach: a name for messages and a profile to plan by, for a
@@ -101,6 +106,21 @@ impl Store {
     /// What its writers ask for the time and for names.
     pub fn clock(&self) -> &dyn Clock {
         self.clock.as_ref()
+    }
+
+    /// The same store, for a writer on this account: its writes and listings are noted there. Reads are noted by a
+    /// [`Reader`](crate::Reader).
+    #[must_use]
+    pub fn on_account(&self, account: &QueryContext) -> Self {
+        Self { account: Some(account.clone()), ..self.clone() }
+    }
+
+    pub(crate) fn off_account(&self) -> Self {
+        Self { account: None, ..self.clone() }
+    }
+
+    fn wrote(&self, puts: u64, bytes: usize) {
+        self.account.iter().for_each(|account| account.meter().wrote(puts, bytes as u64));
     }
 
     /// Where it is.
@@ -238,12 +258,16 @@ impl Store {
         }
     }
 
-    /// Creates an object if there is none of that name; `false` if there is.
+    /// Creates an object if there is none of that name; `false` if there is. That decides something, so on an account it is a
+    /// wave, on which all that comes depends.
     ///
     /// # Errors
     /// [`StorageError::Unavailable`] if the store fails; then the object may exist.
     pub async fn create(&self, name: &str, bytes: Bytes) -> Result<bool, StorageError> {
-        match self.inner.put_opts(&self.path(name), PutPayload::from(bytes), PutMode::Create.into()).await {
+        self.wrote(1, bytes.len());
+        let created = self.inner.put_opts(&self.path(name), PutPayload::from(bytes), PutMode::Create.into()).await;
+        self.account.iter().for_each(|account| account.then(1));
+        match created {
             Ok(_) => Ok(true),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => Ok(false),
             Err(error) => Err(self.failed("create", name)(error)),
@@ -255,6 +279,7 @@ impl Store {
     /// # Errors
     /// [`StorageError::Unavailable`] if the store fails.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), StorageError> {
+        self.wrote(1, bytes.len());
         let put = self.inner.put(&self.path(name), PutPayload::from(bytes)).await;
         put.map(drop).map_err(self.failed("write", name))
     }
@@ -271,6 +296,7 @@ impl Store {
             Some(ObjectInfo { name, bytes: meta.size, modified_unix_ms: meta.last_modified.timestamp_millis() })
         };
         let listed: Vec<_> = self.inner.list(Some(&path)).try_collect().await.map_err(self.failed("list", folder))?;
+        self.wrote((listed.len() as u64).div_ceil(LISTED_AT_ONCE).max(1), 0);
         Ok(listed.into_iter().filter_map(info).collect())
     }
 
@@ -327,10 +353,12 @@ impl Upload {
         let parts = match &mut self.parts {
             Some(parts) => parts,
             None => {
+                self.store.wrote(1, 0);
                 let begun = self.store.inner.put_multipart(&self.store.path(&self.name)).await.map_err(&failed)?;
                 self.parts.insert(begun)
             }
         };
+        self.store.wrote(1, part.len());
         parts.put_part(part.into()).await.map_err(&failed)
     }
 
@@ -348,6 +376,7 @@ impl Upload {
             self.send(rest).await?;
         }
         if let Some(mut parts) = self.parts.take() {
+            self.store.wrote(1, 0);
             parts.complete().await.map_err(self.store.failed("write", &self.name))?;
         }
         Ok(self.checksum)
@@ -456,6 +485,34 @@ mod tests {
         conformance("memory://conformance/graph").await;
         let folder = tempfile::tempdir().unwrap();
         conformance(folder.path().join("a graph").to_str().unwrap()).await;
+    }
+
+    #[tokio::test]
+    async fn writes_are_on_the_account() {
+        let (store, account) = (Store::open("memory://account/graph").unwrap(), QueryContext::new());
+        let on_account = store.on_account(&account);
+        store.put("other", Bytes::from_static(b"not on it")).await.unwrap();
+        let spent = || (account.cost().waves, account.cost().puts, account.cost().put_bytes);
+        assert_eq!(spent(), (0, 0, 0));
+        on_account.put("hint", Bytes::from_static(b"four")).await.unwrap();
+        assert_eq!(spent(), (0, 1, 4));
+        // One that finds the name taken is paid all the same.
+        for created in [true, false] {
+            assert_eq!(on_account.create("manifest", Bytes::from_static(b"three")).await.unwrap(), created);
+        }
+        assert_eq!(spent(), (2, 3, 14));
+        let mut upload = on_account.upload("small");
+        upload.write(b"123").await.unwrap();
+        upload.finish().await.unwrap();
+        assert_eq!(spent(), (2, 4, 17));
+        // To begin, two parts and a rest, to end.
+        let mut upload = on_account.upload("large");
+        upload.write(&vec![7; 2 * PART_BYTES + 1]).await.unwrap();
+        upload.finish().await.unwrap();
+        assert_eq!(spent(), (2, 9, 18 + 2 * PART_BYTES as u64));
+        on_account.delete(&["small".into(), "large".into()]).await.unwrap();
+        assert_eq!(on_account.list("").await.unwrap().len(), 3);
+        assert_eq!(spent(), (2, 10, 18 + 2 * PART_BYTES as u64));
     }
 
     #[test]

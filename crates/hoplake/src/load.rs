@@ -19,7 +19,7 @@ use hoplake_ingest::{
     build::{self, BuildSettings, Level},
     source::{self, SourceOptions},
 };
-use hoplake_storage::{QueryContext, ReadPool, ReadSettings, Reader, Store};
+use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
 pub use hoplake_ingest::build::{Progress as LoadProgress, Step as LoadPhase, VertexOrder};
 
@@ -96,6 +96,8 @@ pub struct LoadReport {
     pub bytes_per_directed_edge: f64,
     /// How long it took.
     pub time: Duration,
+    /// What it took of the store, publication and the removal of leftovers included.
+    pub cost: Cost,
 }
 
 /// Loads a graph into the store at `url`. Nothing of it is visible until all of it is; when the load
@@ -119,6 +121,7 @@ pub async fn load_with(
 ) -> Result<LoadReport, Error> {
     let begun = Instant::now();
     let context = QueryContext::new();
+    let store = store.on_account(&context);
     let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
     let current = versions::newest(&reader, &context).await?;
     if let Some(current) = current.as_ref().filter(|_| !options.replace) {
@@ -189,6 +192,7 @@ pub async fn load_with(
         bytes: manifest.objects().values().sum(),
         bytes_per_directed_edge: if edges == 0 { 0.0 } else { adjacency_bytes as f64 / (2 * edges) as f64 },
         time: begun.elapsed(),
+        cost: context.cost(),
     })
 }
 

@@ -6,6 +6,7 @@ pub mod pipe;
 pub mod profile;
 pub mod progress;
 pub mod rows;
+pub mod spent;
 pub mod tables;
 
 use std::{

@@ -7,7 +7,7 @@ use std::{
 };
 
 use hoplake::{
-    Batch, ChangeCounts, Error, ErrorKind, Graph,
+    Batch, ChangeCounts, Cost, Error, ErrorKind, Graph, PriceList,
     changes::{ChangeReader, Changes, Place},
 };
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     failure::Failure,
     opening::GraphArgs,
-    output::{numbers, print_line},
+    output::{numbers, print_line, spent},
 };
 
 /// Operations of one commit, at most: it is put together in memory.
@@ -75,8 +75,7 @@ struct Applied {
     commits: u64,
     operations: u64,
     counts: ChangeCounts,
-    requests: u64,
-    store_bytes: u64,
+    cost: Cost,
 }
 
 /// Runs the verb.
@@ -90,7 +89,12 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         Ok(error) => run.explain(&error),
         Err(other) => other,
     })?;
-    print_line(if args.json { json_of(args, &run.applied).to_string() } else { text_of(args, &run.applied) })
+    let prices = run.graph.prices();
+    print_line(if args.json {
+        json_of(args, &run.applied, prices).to_string()
+    } else {
+        text_of(args, &run.applied, prices)
+    })
 }
 
 struct Run<'a> {
@@ -157,8 +161,7 @@ impl Run<'_> {
         self.applied.version = committed.version;
         self.applied.commits += 1;
         add(&mut self.applied.counts, committed.counts);
-        self.applied.requests += committed.cost.requests;
-        self.applied.store_bytes += committed.cost.store_bytes;
+        self.applied.cost = self.applied.cost + committed.cost;
         Ok(())
     }
 
@@ -233,7 +236,7 @@ pub fn counts_json(counts: &ChangeCounts) -> Value {
     })
 }
 
-fn text_of(args: &Args, applied: &Applied) -> String {
+fn text_of(args: &Args, applied: &Applied, prices: &PriceList) -> String {
     let what = counts_text(&applied.counts);
     let operations = numbers::counted(applied.operations, "operation", "operations");
     if args.dry_run {
@@ -243,21 +246,20 @@ fn text_of(args: &Args, applied: &Applied) -> String {
         return format!("no changes; {} stays at version {}", args.url, applied.version);
     }
     format!(
-        "version {}: {what}; {operations} in {}, for which {} read {}",
+        "version {}: {what}; {operations} in {}: {}",
         applied.version,
         numbers::counted(applied.commits, "commit", "commits"),
-        numbers::counted(applied.requests, "request", "requests"),
-        numbers::bytes(applied.store_bytes)
+        spent::text(&applied.cost, prices)
     )
 }
 
-fn json_of(args: &Args, applied: &Applied) -> Value {
+fn json_of(args: &Args, applied: &Applied, prices: &PriceList) -> Value {
     json!({
         "version": applied.version,
         "commits": applied.commits,
         "operations": applied.operations,
         "counts": counts_json(&applied.counts),
         "dry_run": args.dry_run,
-        "cost": {"requests": applied.requests, "store_bytes": applied.store_bytes},
+        "cost": spent::json(&applied.cost, prices),
     })
 }

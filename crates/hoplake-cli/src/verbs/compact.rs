@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     opening::open_store,
-    output::{numbers, print_line},
+    output::{numbers, print_line, spent},
 };
 
 /// Merge what commits added, so that reading stays fast; no answer changes
@@ -38,22 +38,25 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         everything: args.all,
         ..CompactionSettings::default()
     };
-    let done = Graph::compact(&open_store(&args.url)?, &settings).await?;
+    let store = open_store(&args.url)?;
+    let done = Graph::compact(&store, &settings).await?;
     if args.json {
         return print_line(json!({
             "version": done.version, "merges": done.merges, "parts": done.parts,
             "bytes_read": done.bytes_read, "bytes_written": done.bytes_written,
+            "cost": spent::json(&done.cost, store.prices()),
         }));
     }
     if done.merges == 0 {
         return print_line("nothing is due");
     }
     print_line(format_args!(
-        "merged {} into {}, {} into {}; version {}",
+        "merged {} into {}, {} into {}; version {}: {}",
         numbers::counted(done.parts, "part", "parts"),
         done.merges,
         numbers::bytes(done.bytes_read),
         numbers::bytes(done.bytes_written),
-        done.version
+        done.version,
+        spent::text(&done.cost, store.prices())
     ))
 }

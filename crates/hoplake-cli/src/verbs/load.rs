@@ -5,14 +5,14 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::Context;
 use bytesize::ByteSize;
 use clap::ValueEnum;
-use hoplake::{BadRowPolicy, Error, ErrorKind, LoadOptions, LoadReport, VertexOrder, load_with};
+use hoplake::{BadRowPolicy, Error, ErrorKind, LoadOptions, LoadReport, PriceList, VertexOrder, load_with};
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
     failure::Failure,
     opening::open_store,
-    output::{numbers, print_line, progress::LoadBars},
+    output::{numbers, print_line, progress::LoadBars, spent},
 };
 
 /// Load files into a graph
@@ -132,7 +132,11 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             args.rejects.display()
         );
     }
-    if args.json { print_line(report_json(&report)) } else { print_line(report_text(&args.url, &report)) }
+    if args.json {
+        print_line(report_json(&report, open_store(&args.url)?.prices()))
+    } else {
+        print_line(report_text(&args.url, &report))
+    }
 }
 
 /// Loads with bars, and leaves no temporary files when it is interrupted.
@@ -172,7 +176,7 @@ pub fn report_text(url: &str, report: &LoadReport) -> String {
     )
 }
 
-fn report_json(report: &LoadReport) -> serde_json::Value {
+fn report_json(report: &LoadReport, prices: &PriceList) -> serde_json::Value {
     json!({
         "version": report.version,
         "vertices": report.vertices,
@@ -181,5 +185,6 @@ fn report_json(report: &LoadReport) -> serde_json::Value {
         "bytes": report.bytes,
         "bytes_per_directed_edge": report.bytes_per_directed_edge,
         "time_ms": report.time.as_millis() as u64,
+        "cost": spent::json(&report.cost, prices),
     })
 }

@@ -50,6 +50,12 @@ fn lines_of_json_are_applied_whole() {
         "vertices_added": 1, "vertices_changed": 2, "vertices_removed": 1, "edges_written": 1, "pairs_removed": 3
     });
     assert_eq!((&applied["version"], &applied["operations"], &applied["counts"]), (&json!(2), &json!(6), &counts));
+    // The object, the manifest and the hint; files cost nothing.
+    let cost = &applied["cost"];
+    assert_eq!((&cost["puts"], &cost["usd"]), (&json!(3), &json!(0.0)), "{cost}");
+    let version = shell.path().join("graph/manifest/00000000000000000002.hlm");
+    assert!(cost["put_bytes"].as_u64().unwrap() > 2 * version.metadata().unwrap().len(), "{cost}");
+    assert!(cost["requests"].as_u64().unwrap() > 0 && cost["store_bytes"].as_u64().unwrap() > 0, "{cost}");
     let found = person(&shell, "5");
     assert_eq!((&found["name"], &found["born"]), (&json!("Eve"), &json!("2001-02-03")));
     let found = person(&shell, "1");
@@ -191,5 +197,9 @@ fn lines_come_from_standard_input() {
     let line = json!({"op": "upsert_vertex", "label": "Town", "key": 11, "properties": {"name": "Bonn"}});
     child.stdin.take().unwrap().write_all(line.to_string().as_bytes()).unwrap();
     let out = child.wait_with_output().unwrap();
-    assert!(String::from_utf8_lossy(&out.stdout).starts_with("version 2: 1 vertex added"), "{out:?}");
+    let out = String::from_utf8(out.stdout).unwrap();
+    assert!(
+        out.starts_with("version 2: 1 vertex added; 1 operation in 1 commit: ") && out.contains(", 3 wrote "),
+        "{out}"
+    );
 }

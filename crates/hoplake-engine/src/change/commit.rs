@@ -13,7 +13,10 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use futures::future::{join_all, try_join_all};
+use futures::{
+    future::{join_all, try_join_all},
+    poll,
+};
 use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, VertexId};
 use hoplake_storage::{
     Cost, QueryContext, Wave,
@@ -147,6 +150,7 @@ impl Committer {
                     return resolved;
                 }
                 Ok(Written::Overtaken(snapshot)) => {
+                    context.then(0);
                     *newest = snapshot;
                     match planted(Bug::ResolvedKept) {
                         true => kept = Some((carried, resolved)),
@@ -222,17 +226,20 @@ impl Committer {
         newest: &Arc<Snapshot>,
         context: &QueryContext,
     ) -> Result<Written, EngineError> {
-        let (base, store) = (newest.manifest(), newest.reader().store());
+        // The snapshot, and with it the reader, outlives the commit and its account.
+        let reader = newest.reader().on_account(context);
+        let (base, store) = (newest.manifest(), reader.store());
         let assembled = Assembled::of(base, resolved)?;
         let names = Names { writer: store.clock().ulid(), version: base.version + 1 };
         let level = level::build(&assembled.changes, &assembled.schema, &names)?;
         let put = || try_join_all(level.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));
         if !planted(Bug::ManifestFirst) {
             put().await?;
+            context.then(1);
         }
         let counts = assembled.counts;
         let manifest = next_manifest(base, assembled, &level, names.writer, carried, store.clock().unix_ms());
-        let published = publish::publish(newest.reader(), &manifest, context).await;
+        let published = publish::publish(&reader, &manifest, context).await;
         if planted(Bug::ManifestFirst) {
             put().await?;
         }
@@ -243,15 +250,20 @@ impl Committer {
         match published? {
             Published::Visible => {
                 let (store, hinted) = (store.clone(), manifest.clone());
-                tokio::spawn(async move { publish::hint(&store, &hinted).await });
+                let mut hinting = Box::pin(async move { publish::hint(&store, &hinted).await });
+                // It goes beside, but is on the account when that is told.
+                if poll!(hinting.as_mut()).is_pending() {
+                    tokio::spawn(hinting);
+                }
                 let own = level.objects.into_iter().collect();
-                let snapshot = Arc::new(newest.advance(manifest, &own, context).await?);
+                let snapshot = Arc::new(newest.advance(manifest, &own, Wave(0), context).await?);
                 Ok(Written::Published { snapshot, counts })
             }
             Published::Taken(_) => {
                 let names: Vec<_> = level.objects.into_iter().map(|(name, _)| name).collect();
                 // What stays is garbage that a vacuum knows by its name.
                 let _ = store.delete(&names).await;
+                context.then(1);
                 Ok(Written::Overtaken(newest.newest(context).await?))
             }
         }

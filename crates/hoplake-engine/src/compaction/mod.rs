@@ -67,7 +67,7 @@ pub struct Compacted {
     pub bytes_written: u64,
     /// The newest version after it.
     pub version: u64,
-    /// What it took to read, with looking for what was due.
+    /// What it took, with looking for what was due and publication.
     pub cost: Cost,
 }
 
@@ -140,7 +140,7 @@ pub async fn compact_until(
         whole_bytes_max: 0,
         ..ReadSettings::default()
     };
-    let reader = Reader::new(store.clone(), ReadPool::new(read)?);
+    let reader = Reader::new(store.on_account(context), ReadPool::new(read)?);
     let mut run = Run { reader, memory, writer: None, number: 0, compacted: Compacted::default() };
     let outcome = tokio::select! {
         biased;
@@ -155,7 +155,7 @@ pub async fn compact_until(
     } else {
         outcome?;
     }
-    Ok(Compacted { cost: context.cost(), ..run.compacted })
+    Ok(Compacted { cost: run.compacted.cost + context.cost(), ..run.compacted })
 }
 
 /// Whether [`compact`] would merge something of a version. No request, if its indexes are in memory.
@@ -184,6 +184,7 @@ struct Run {
 impl Run {
     async fn all(&mut self, settings: &CompactionSettings, context: &QueryContext) -> Result<(), EngineError> {
         let opened = Snapshot::open(self.reader.clone(), &OpenSettings::default()).await?;
+        self.compacted.cost = opened.open_cost();
         let mut snapshot = Arc::new(opened);
         loop {
             self.compacted.version = snapshot.manifest().version;

@@ -17,3 +17,4 @@ mod simulated;
 mod snb;
 mod social_network;
 mod waves;
+mod write_costs;

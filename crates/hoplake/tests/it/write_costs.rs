@@ -1,0 +1,99 @@
+//! What writers say they took of the store is what the store has seen.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use hoplake::{Committed, CompactionSettings, Cost, Graph, LoadOptions, OpenSettings, Store};
+use hoplake_testkit::{RequestKind, WaveStore};
+use object_store::ObjectStore;
+
+use crate::graphs::{graph_at, in_memory, load_into};
+
+async fn loaded() -> (Arc<dyn ObjectStore>, Store, Cost) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("edges.csv");
+    std::fs::write(&file, "1,2\n2,3\n3,4\n").unwrap();
+    let (inner, store) = in_memory();
+    let report = load_into(&store, LoadOptions::from_paths([file])).await.unwrap();
+    (inner, store, report.cost)
+}
+
+/// Waves, requests that read, their bytes, requests that write or list, their bytes; but for the hint's wave, which nobody
+/// waits for.
+fn seen(store: &WaveStore) -> [u64; 5] {
+    let (counts, log) = (store.requests(), store.log());
+    let awaited = log.iter().filter(|request| request.path != "g/hint");
+    let waves: BTreeSet<_> = awaited.map(|request| request.start_tick).collect();
+    let written = log.iter().filter(|request| request.kind == RequestKind::Put).map(|request| request.bytes).sum();
+    [waves.len() as u64, counts.get, store.bytes_read(), counts.put + counts.list, written]
+}
+
+fn told(cost: &Cost) -> [u64; 5] {
+    [cost.waves, cost.requests, cost.store_bytes, cost.puts, cost.put_bytes]
+}
+
+async fn open(inner: &Arc<dyn ObjectStore>) -> (WaveStore, Graph) {
+    let store = WaveStore::new(inner.clone());
+    let graph = Graph::open_with(graph_at(store.clone()), &OpenSettings::default()).await.unwrap();
+    store.reset();
+    (store, graph)
+}
+
+async fn an_edge(graph: &Graph, source: i64, target: i64) -> Committed {
+    let mut commit = graph.begin();
+    commit.upsert_edge("edge", ("vertex", source), ("vertex", target), [("since", 2026)]).commit().await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_of_one_edge_is_two_waves_and_three_puts() {
+    let (inner, ..) = loaded().await;
+    let (store, graph) = open(&inner).await;
+    let cost = an_edge(&graph, 1, 3).await.cost;
+    assert_eq!(told(&cost), seen(&store), "{:#?}", store.log());
+    // The block with the keys; the object, the manifest, the hint.
+    assert_eq!((cost.waves, cost.requests, cost.puts), (3, 1, 3), "{:#?}", store.log());
+    // The keys are in memory from then on.
+    store.reset();
+    let cost = an_edge(&graph, 1, 4).await.cost;
+    assert_eq!(told(&cost), seen(&store), "{:#?}", store.log());
+    assert_eq!((cost.waves, cost.requests, cost.puts), (2, 0, 3), "{:#?}", store.log());
+    let prices = hoplake::StoreProfile::s3_standard().prices.clone();
+    assert!((cost.usd(&prices) - 3.0 * 0.005 / 1e3).abs() < 1e-9, "{}", cost.usd(&prices));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_another_overtook_pays_twice() {
+    let (inner, ..) = loaded().await;
+    let (store, graph) = open(&inner).await;
+    let (_, faster) = open(&inner).await;
+    an_edge(&faster, 2, 4).await;
+    store.reset();
+    let cost = an_edge(&graph, 1, 3).await.cost;
+    assert_eq!(told(&cost), seen(&store), "{:#?}", store.log());
+    // The object and the manifest twice, and the hint. It reads keys, writes twice, reads whose the version is, removes
+    // its object, reads that version, finds no later one, reads the end of its object, and writes twice again.
+    assert_eq!((cost.puts, cost.waves), (5, 10), "{:#?}", store.log());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compaction_tells_what_it_wrote() {
+    let (inner, ..) = loaded().await;
+    let (_, graph) = open(&inner).await;
+    an_edge(&graph, 1, 3).await;
+    let store = WaveStore::new(inner.clone());
+    let everything = CompactionSettings { everything: true, ..CompactionSettings::default() };
+    let done = Graph::compact(&graph_at(store.clone()), &everything).await.unwrap();
+    assert_eq!(done.merges, 1);
+    assert_eq!(told(&done.cost)[1..], seen(&store)[1..], "{:#?}", store.log());
+    // What it merged, and the manifests and hints of three versions: announced, merged, done.
+    assert_eq!(done.cost.puts, 1 + 3 * 2, "{:#?}", store.log());
+}
+
+#[tokio::test]
+async fn a_load_tells_what_it_wrote() {
+    let (_, store, cost) = loaded().await;
+    let objects = store.list("").await.unwrap();
+    assert_eq!(cost.put_bytes, objects.iter().map(|object| object.bytes).sum::<u64>());
+    assert!(objects.len() >= 3, "{objects:?}");
+    // Beside them it lists: the objects that it is about to publish; then, for a vacuum, these again, and versions.
+    assert_eq!(cost.puts, objects.len() as u64 + 3);
+}

@@ -134,6 +134,39 @@ fn queries_and_their_blocks_are_served_by_two_processes() {
     wrong.fails(2, "write http://HOST:PORT", "docs/serving.md");
 }
 
+#[test]
+fn a_server_follows_what_is_applied_and_compacts_it() {
+    let shell = Shell::with_graph();
+    let args = ["serve", ".", "--refresh", "1ms", "--compact", "--compact-memory", "64MiB"];
+    let server = Serving::start(&mut shell.command(&[&args, &LOCAL[..]].concat()));
+    let seen = || {
+        let (status, answer) = server.post("/v1/graphs/graph/look-up", &json!({"vertices": ["Person:1"]}));
+        assert_eq!(status, 200, "{answer}");
+        answer["version"].as_u64().unwrap()
+    };
+    assert_eq!(seen(), 1);
+    let mut applied = 1;
+    for key in 5..10 {
+        let line = json!({"op": "upsert_vertex", "label": "Person", "key": key, "properties": {"name": "new"}});
+        shell.write("one.jsonl", &line.to_string());
+        let run = shell.run(&["apply", "graph", "one.jsonl", "--json"]).ok().json().remove(0);
+        applied = run["version"].as_u64().unwrap();
+    }
+    let kinds = || -> Vec<Value> { shell.run(&["log", "graph", "--json"]).ok().json() };
+    let compacted = || kinds().iter().any(|version| version["kind"] == "compaction");
+    // It is asked until it has found them, and what it made of them.
+    let begun = std::time::Instant::now();
+    while !(seen() > applied && compacted()) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never follows and compacts: {:?}", kinds());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let (status, log) = server.terminate();
+    assert_eq!(status, Some(0), "{log}");
+    shell.run(&["verify", "graph"]).ok();
+    let little = ["serve", "graph", "--compact", "--compact-memory", "1MiB"];
+    shell.run(&little).fails(2, "compact_memory_bytes", "docs/serving.md");
+}
+
 /// Takes one batch of spans, as an OpenTelemetry collector does.
 struct Collector {
     url: String,

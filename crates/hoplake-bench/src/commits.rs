@@ -1,11 +1,14 @@
 //! What changes cost: latency and rate of commits, reading behind many of them, and what compaction rewrites.
 //!
 //! Latency is of the simulated store, in virtual time, with the processor's beside it; the rate into memory is in real
-//! time. The graph is the Kronecker graph of Graph500, and what is committed are edges between its vertices, drawn
+//! time. What is read is in [`reading`]. The graph is the Kronecker graph of Graph500, and what is committed are edges between its vertices, drawn
 //! evenly, each with a property.
+
+mod reading;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::{BufWriter, Write},
     path::PathBuf,
     sync::Arc,
     time::Instant,
@@ -14,8 +17,8 @@ use std::{
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use hoplake::{
-    Batch, CompactionSettings, End, Graph, Hop, HopDirection, LoadOptions, OpenSettings, Operation, ReadPool,
-    ReadSettings, Reader, Store, StoreProfile, Traversal,
+    Batch, CompactionSettings, End, Graph, LoadOptions, OpenSettings, Operation, ReadPool, ReadSettings, Reader, Store,
+    StoreProfile,
 };
 use hoplake_testkit::{
     Sim,
@@ -34,6 +37,9 @@ pub struct Arguments {
     /// Two to the power of this are the vertices of the graph, with 16 edges each.
     #[arg(long, default_value_t = 16)]
     scale: u32,
+    /// The same of the graph that is read behind commits: its lists should not be in memory after a few hops.
+    #[arg(long, default_value_t = 22)]
+    reading_scale: u32,
     /// Commits for a latency.
     #[arg(long, default_value_t = 300)]
     commits: usize,
@@ -67,7 +73,7 @@ struct Base {
 /// Prints a table for each question.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let load = || runtime()?.block_on(Base::load(arguments));
+    let load = || runtime()?.block_on(Base::load(arguments.scale, arguments.seed));
     let wanted = |part| arguments.parts.contains(&part);
     if wanted(Part::Latency) {
         println!(
@@ -89,11 +95,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     if wanted(Part::Reading) {
-        println!(
-            "\n| commits of 100 edges | parts | open: waves, requests, bytes | hop: waves | requests, mean | requests, max | bytes, mean |"
-        );
-        println!("| --- | --- | --- | --- | --- | --- | --- |");
-        in_virtual_time(reading(arguments, load()?))?;
+        let large = runtime()?.block_on(Base::load(arguments.reading_scale, arguments.seed))?;
+        in_virtual_time(reading::run(arguments, large))?;
     }
     if wanted(Part::Compaction) {
         println!("\n| commits of 1,000 edges | committed, MB | rewritten, MB | write amplification | parts | merges |");
@@ -104,17 +107,21 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 impl Base {
-    async fn load(arguments: &Arguments) -> Result<Self> {
+    async fn load(scale: u32, seed: u64) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let file: PathBuf = folder.path().join("edges.csv");
-        let graph = kronecker(arguments.scale, 16, arguments.seed);
-        let edges: Vec<_> = graph.collect();
         // A Kronecker graph has vertices without edges, which are not loaded.
-        let keys: BTreeSet<i64> = edges.iter().flat_map(|(source, target)| [*source as i64, *target as i64]).collect();
-        let text: String = edges.iter().map(|(source, target)| format!("{source},{target}\n")).collect();
-        std::fs::write(&file, text)?;
+        let mut named = vec![false; 1 << scale];
+        let mut text = BufWriter::new(std::fs::File::create(&file)?);
+        for (source, target) in kronecker(scale, 16, seed) {
+            writeln!(text, "{source},{target}")?;
+            named[source as usize] = true;
+            named[target as usize] = true;
+        }
+        text.flush()?;
+        let keys = (0..1 << scale).filter(|key| named[*key as usize]);
         let objects = Arc::new(InMemory::new());
-        let base = Self { objects, keys: keys.into_iter().collect() };
+        let base = Self { objects, keys: keys.collect() };
         hoplake::load_with(base.store(), LoadOptions::from_paths([file]), Arc::new(())).await?;
         Ok(base)
     }
@@ -132,14 +139,8 @@ impl Base {
         Ok((sim, Graph::open_through(reader, &OpenSettings::default()).await?))
     }
 
-    /// A batch of edges between vertices that have some.
+    /// A batch of edges between vertices that have some, of a label that was not loaded.
     fn batch(&self, random: &mut SplitMix64, edges: usize) -> Batch {
-        let mut pairs = BTreeMap::new();
-        while pairs.len() < edges {
-            let mut key = || self.keys[random.below(self.keys.len() as u64) as usize];
-            let pair = (key(), key());
-            pairs.insert(pair, random.below(1 << 30) as i64);
-        }
         let operation = |((source, target), since): ((i64, i64), i64)| Operation::UpsertEdge {
             label: "follows".into(),
             source: End::new("vertex", source),
@@ -148,7 +149,18 @@ impl Base {
             properties: [("since", since)].into(),
             whole: true,
         };
-        Batch { operations: pairs.into_iter().map(operation).collect(), ..Batch::default() }
+        Batch { operations: self.pairs(random, edges).into_iter().map(operation).collect(), ..Batch::default() }
+    }
+
+    /// Different pairs of vertices, with a number each.
+    fn pairs(&self, random: &mut SplitMix64, count: usize) -> BTreeMap<(i64, i64), i64> {
+        let mut pairs = BTreeMap::new();
+        while pairs.len() < count {
+            let mut key = || self.keys[random.below(self.keys.len() as u64) as usize];
+            let pair = (key(), key());
+            pairs.insert(pair, random.below(1 << 30) as i64);
+        }
+        pairs
     }
 }
 
@@ -231,55 +243,6 @@ async fn rate(arguments: &Arguments, base: Base, edges: usize, callers: usize) -
         "| {edges} | {callers} | {seconds:.2} | {batches} | {} | {:.2} |",
         newest.version() - before,
         (batches * edges) as f64 / seconds / 1e6
-    );
-    Ok(())
-}
-
-/// Requests of hops from single vertices that were not read before, behind more and more commits, and once compacted.
-async fn reading(arguments: &Arguments, base: Base) -> Result<()> {
-    let graph = Graph::open_with(base.store(), &OpenSettings::default()).await?;
-    let mut random = SplitMix64::new(arguments.seed);
-    let mut committed = 0;
-    for commits in [0, 1, 10, 100] {
-        while committed < commits {
-            graph.apply(base.batch(&mut random, 100)).await?;
-            committed += 1;
-        }
-        read_row(arguments, &base, &commits.to_string()).await?;
-    }
-    Graph::compact(&base.store(), &CompactionSettings::default()).await?;
-    read_row(arguments, &base, "100, compacted as is due").await?;
-    Graph::compact(&base.store(), &CompactionSettings { everything: true, ..Default::default() }).await?;
-    read_row(arguments, &base, "100, all compacted").await
-}
-
-async fn read_row(arguments: &Arguments, base: &Base, name: &str) -> Result<()> {
-    let (_, graph) = base.open(StoreProfile::s3_standard(), arguments.seed).await?;
-    let open = graph.open_cost();
-    let mut random = SplitMix64::new(arguments.seed ^ 77);
-    let (mut waves, mut requests, mut bytes) = (0, Vec::new(), 0);
-    for number in 0..600 {
-        let mut query = graph.query();
-        let key = base.keys[random.below(base.keys.len() as u64) as usize];
-        let start = query.vertex("vertex", key).await?.context("every key was loaded")?;
-        let before = query.cost();
-        let hops = vec![Hop { direction: HopDirection::Out, ..Hop::default() }];
-        query.traverse(Traversal { starts: vec![start], hops, ..Traversal::default() }).await?;
-        let cost = query.cost();
-        // The first bring what is read once.
-        if number >= 100 {
-            waves = waves.max(cost.waves - before.waves);
-            requests.push((cost.requests - before.requests) as f64);
-            bytes += cost.store_bytes - before.store_bytes;
-        }
-    }
-    let mean = requests.iter().sum::<f64>() / requests.len() as f64;
-    let mean_bytes = bytes as f64 / requests.len() as f64;
-    let max = Quantiles::of(requests).max;
-    let parts = graph.manifest().segments.len();
-    println!(
-        "| {name} | {parts} | {}, {}, {} | {waves} | {mean:.2} | {max:.0} | {mean_bytes:.0} |",
-        open.waves, open.requests, open.store_bytes
     );
     Ok(())
 }

@@ -179,14 +179,24 @@ fn a_base_that_is_old_conflicts_and_batches_are_versions() {
     shell.run(&["apply", "graph", "one.jsonl", "--base", "1"]).fails(4, "Person:1 was changed", "--base");
     let many: Vec<_> = (10..15).map(|key| update(key, 1)).collect();
     shell.write("many.jsonl", &lines(&many));
-    let run = shell.run(&["apply", "graph", "many.jsonl", "--batch", "2", "--json"]).ok().json().remove(0);
+    let args = ["apply", "graph", "many.jsonl", "--batch", "2", "--source-position", "crm=9", "--json"];
+    let run = shell.run(&args).ok().json().remove(0);
     assert_eq!((&run["commits"], &run["version"], &run["operations"]), (&json!(3), &json!(6), &json!(5)));
+    // Who goes on from a position must have all before it: the last version has it, and no other.
+    let log = shell.run(&["log", "graph", "--json"]).ok().json();
+    let positions: Vec<_> = log.iter().take(3).map(|version| version["source_positions"].clone()).collect();
+    assert_eq!(positions, [json!({"crm": "9"}), json!({}), json!({})]);
     let mut half = lines(&many);
     half.push_str("nonsense");
     shell.write("half.jsonl", &half);
     let run = shell.run(&["apply", "graph", "half.jsonl", "--batch", "2"]);
     run.fails(2, "line 6: it is no JSON", "correct the file");
     assert!(run.err.contains("what stands before is applied, up to version 8"), "{}", run.err);
+    // What a later version is refused for stands where it stands in the file.
+    let edge = json!({"op": "upsert_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", 99]});
+    shell.write("late.jsonl", &lines(&[update(10, 2), update(11, 2), update(12, 2), edge]));
+    let run = shell.run(&["apply", "graph", "late.jsonl", "--batch", "2"]);
+    run.fails(2, "late.jsonl, line 4: upsert of edge Person:1 -knows-> Person:99", "--create-missing");
 }
 
 #[test]

@@ -158,12 +158,16 @@ fn a_server_follows_what_is_applied_and_compacts_it() {
     let begun = std::time::Instant::now();
     while !(seen() > applied && compacted()) {
         assert!(begun.elapsed() < Duration::from_secs(60), "it never follows and compacts: {:?}", kinds());
-        std::thread::sleep(Duration::from_millis(10));
+        // Seldom enough that what it logs of it until then fits the pipe.
+        std::thread::sleep(Duration::from_millis(400));
     }
     let (status, log) = server.terminate();
     assert_eq!(status, Some(0), "{log}");
     shell.run(&["verify", "graph"]).ok();
-    let little = ["serve", "graph", "--compact", "--compact-memory", "1MiB"];
+    // Where it could not listen, so that it ends in any case.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let little = ["serve", "graph", "--compact", "--compact-memory", "1MiB", "--http", &taken];
     shell.run(&little).fails(2, "compact_memory_bytes", "docs/serving.md");
 }
 

@@ -203,6 +203,21 @@ async fn nothing_is_asked_of_the_store_while_nobody_asks() {
 }
 
 #[tokio::test]
+async fn nothing_is_asked_of_the_store_before_it_is_time() {
+    let (held, opener) = sample::held().await;
+    let hour = Settings { refresh_ms: 3_600_000, ..settings("memory://held") };
+    let server = Running::start_with(hour, opener).await;
+    let version = async || server.ask("GET", "/v1/graphs/g", &Value::Null).await["version"].as_u64().unwrap();
+    let first = version().await;
+    change(sample::leading_to(&held.beside())("memory://held/g").unwrap(), 1_000).await;
+    let before = held.count();
+    for _ in 0..20 {
+        assert_eq!(version().await, first);
+    }
+    assert_eq!(held.count(), before, "{:?}", held.log.lock().unwrap());
+}
+
+#[tokio::test]
 async fn a_graph_that_was_removed_is_closed_and_one_in_its_place_is_found() {
     let folder = sample::in_memory("one").await;
     let server = Running::start(settings(&folder)).await;

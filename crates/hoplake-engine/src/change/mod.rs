@@ -9,7 +9,9 @@
 
 mod assemble;
 mod batch;
+mod before;
 mod commit;
+mod conflict;
 mod group;
 mod level;
 mod names;

@@ -7,23 +7,17 @@
 //! A batch may have a million edges, most of them upserted blindly. So names are replaced by numbers first ([`Names`]), and
 //! properties stay where the batch has them unless something is to be added to them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures::future::try_join3;
-use hoplake_format::{Direction, EdgeType, LabelId, VertexId};
+use hoplake_format::{LabelId, VertexId};
 use hoplake_storage::{
     QueryContext, Wave,
     planted::{Bug, planted},
 };
 
-use super::{Batch, EdgeKey, End, Name, Operation, Properties, Value, group::Edit, names::Names};
-use crate::{
-    EngineError, Frontier, Snapshot,
-    traversal::{Hop, HopDirection},
-};
+use super::{Batch, EdgeKey, End, Name, Operation, Properties, Value, before::Change, group::Edit, names::Names};
+use crate::{EngineError, Snapshot};
 
 /// A vertex that exists, or by its number among those that the batch names, one that it adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,10 +46,10 @@ enum Edges {
 /// A batch on a version of a graph.
 #[derive(Debug)]
 pub(crate) struct Resolved {
-    batch: Arc<Batch>,
-    names: Names,
+    pub(super) batch: Arc<Batch>,
+    pub(super) names: Names,
     /// The vertices that it names, by their numbers there; those that exist.
-    known: Vec<Option<VertexId>>,
+    pub(super) known: Vec<Option<VertexId>>,
     /// Vertices that it adds.
     pub(crate) added: BTreeMap<End, Properties>,
     /// Rows that it writes anew, whole.
@@ -260,162 +254,6 @@ impl Resolved {
             Operation::DeleteEdge { key, .. } => Edit { key: key.clone(), properties: None, whole: true },
             Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => Edit::default(),
         }
-    }
-
-    /// How each pair's edges come about.
-    fn changes(&self, edits: &[(Pair, u32)], snapshot: &Snapshot) -> Vec<Change> {
-        let mut types = EdgeTypes::default();
-        let change = |edits: &[(Pair, u32)]| {
-            let [(pair, number)] = edits else { return Change::Edited };
-            let Operation::UpsertEdge { key: None, properties, whole, .. } = &self.batch.operations[*number as usize]
-            else {
-                return Change::Edited;
-            };
-            let all_named = |of: Option<&EdgeType>| {
-                of.is_none_or(|of| of.properties.iter().all(|property| properties.get(&property.name).is_some()))
-            };
-            match *whole || all_named(types.of(self, pair, snapshot)) {
-                true => Change::Replaced,
-                false => Change::Edited,
-            }
-        };
-        edits.chunk_by(|a, b| a.0 == b.0).map(change).collect()
-    }
-
-    /// The rows of vertices that are changed in part, as they are now.
-    async fn complete_rows(
-        &self,
-        snapshot: &Snapshot,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<(VertexId, Properties)>, Wave), EngineError> {
-        let mut by_label: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
-        for (operation, named) in self.batch.operations.iter().zip(&self.names.operations) {
-            let Operation::UpsertVertex { properties, whole: false, .. } = operation else { continue };
-            let Some(known) = self.known[named.ends[0] as usize] else { continue };
-            let Some(label) = snapshot.schema().label(known.label()) else { continue };
-            if label.properties.iter().any(|property| properties.get(&property.name).is_none()) {
-                by_label.entry(known.label()).or_default().push(known.ordinal());
-            }
-        }
-        let (mut rows, mut wave) = (Vec::new(), after);
-        let read = |(label, ordinals): (LabelId, Vec<u64>)| async move {
-            let label_of = snapshot.schema().label(label);
-            let columns = label_of.into_iter().flat_map(|label| &label.properties).map(|it| it.name.clone());
-            let columns: Vec<_> = columns.collect();
-            let (batch, wave) = snapshot.vertex_rows(label, &ordinals, &columns, after, context).await?;
-            Ok::<_, EngineError>((label, ordinals, batch, wave))
-        };
-        for (label, ordinals, batch, came) in futures::future::try_join_all(by_label.into_iter().map(read)).await? {
-            wave = wave.max(came);
-            for (row, ordinal) in ordinals.iter().enumerate() {
-                rows.extend(VertexId::new(label, *ordinal).map(|vertex| (vertex, Properties::at(&batch, row))));
-            }
-        }
-        Ok((rows, wave))
-    }
-
-    /// The groups of which something stays, as they are now.
-    async fn groups_to_change(
-        &self,
-        edits: &[(Pair, u32)],
-        changes: &[Change],
-        snapshot: &Arc<Snapshot>,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Groups, Wave), EngineError> {
-        let mut wanted: BTreeMap<u32, BTreeMap<VertexId, BTreeSet<VertexId>>> = BTreeMap::new();
-        let edited = edits.chunk_by(|a, b| a.0 == b.0).zip(changes).filter(|(_, change)| **change == Change::Edited);
-        for (edits, _) in edited {
-            let pair = edits[0].0;
-            let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { continue };
-            if edits.iter().any(|(_, number)| self.batch.operations[*number as usize].keeps_of_group()) {
-                wanted.entry(pair.label).or_default().entry(source).or_default().insert(target);
-            }
-        }
-        let (mut groups, mut wave) = (Groups::new(), after);
-        for (number, sources) in wanted {
-            let label = self.edge_label(number);
-            let types = || snapshot.schema().edge_types.iter().filter(|it| it.label == label);
-            if types().next().is_none() {
-                continue;
-            }
-            let frontier: Frontier = sources.keys().copied().collect();
-            let hop = Hop::along(HopDirection::Out, label);
-            let (edges, came) = snapshot.neighbours(&frontier, &hop, after, context).await?;
-            let edges: Vec<_> = edges.into_iter().filter(|edge| sources[&edge.from].contains(&edge.to)).collect();
-            let names: BTreeSet<_> = types().flat_map(|it| &it.properties).map(|it| it.name.clone()).collect();
-            let names: Vec<_> = names.into_iter().collect();
-            let (batches, came) = snapshot.edge_properties(&edges, &names, came, context).await?;
-            wave = wave.max(came);
-            let mut rows = vec![Properties::new(); edges.len()];
-            for (positions, batch) in batches {
-                positions.into_iter().enumerate().for_each(|(row, at)| rows[at] = Properties::at(&batch, row));
-            }
-            for (edge, row) in edges.iter().zip(rows) {
-                let (source, target) = (Vertex::Known(edge.from), Vertex::Known(edge.to));
-                groups.entry(Pair { label: number, source, target }).or_default().push(row);
-            }
-        }
-        Ok((groups, wave))
-    }
-
-    /// The pairs that lose their edges because one of the two goes, and the edge labels with theirs.
-    async fn edges_of_gone(
-        &self,
-        snapshot: &Arc<Snapshot>,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<((BTreeSet<Pair>, Vec<Name>), Wave), EngineError> {
-        let (mut pairs, mut labels) = (BTreeSet::new(), self.names.edge_labels.clone());
-        if self.gone.is_empty() {
-            return Ok(((pairs, labels), after));
-        }
-        let frontier: Frontier = self.gone.keys().copied().collect();
-        let direction = if planted(Bug::IncomingForgotten) { HopDirection::Out } else { HopDirection::Both };
-        let hop = Hop { direction, ..Hop::default() };
-        let (edges, wave) = snapshot.neighbours(&frontier, &hop, after, context).await?;
-        for edge in edges {
-            let (source, target) = match edge.direction {
-                Direction::Out => (edge.from, edge.to),
-                Direction::In => (edge.to, edge.from),
-            };
-            let Some(edge_type) = snapshot.schema().edge_type(edge.edge_type) else { continue };
-            let label = number_of(&mut labels, &Name::new(&edge_type.label));
-            pairs.insert(Pair { label, source: Vertex::Known(source), target: Vertex::Known(target) });
-        }
-        Ok(((pairs, labels), wave))
-    }
-}
-
-/// How the edges between two vertices come about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    /// There is one, as an operation has it.
-    Replaced,
-    /// They are those there were, changed.
-    Edited,
-}
-
-/// The edges between two vertices, with their properties.
-type Groups = BTreeMap<Pair, Vec<Properties>>;
-
-/// Edge types by the number of their label and the labels of their ends, as they were found.
-#[derive(Default)]
-struct EdgeTypes {
-    found: BTreeMap<(u32, LabelId, LabelId), Option<usize>>,
-}
-
-impl EdgeTypes {
-    /// The type of a pair of vertices that exist, if there is one.
-    fn of<'a>(&mut self, resolved: &Resolved, pair: &Pair, snapshot: &'a Snapshot) -> Option<&'a EdgeType> {
-        let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { return None };
-        let types = &snapshot.schema().edge_types;
-        let at = *self.found.entry((pair.label, source.label(), target.label())).or_insert_with(|| {
-            let label = resolved.edge_label(pair.label);
-            types.iter().position(|it| (&*it.label, it.source, it.target) == (label, source.label(), target.label()))
-        });
-        types.get(at?)
     }
 }
 

@@ -1,0 +1,132 @@
+//! What does not go together: batches of one level that name the same item, and a batch with what was changed after
+//! the version that it is based on.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    sync::Arc,
+};
+
+use foldhash::fast::RandomState;
+use hoplake_format::VertexId;
+use hoplake_storage::{
+    QueryContext, Wave,
+    planted::{Bug, planted},
+};
+
+use super::{
+    End, Name,
+    resolve::{Pair, Resolved, Vertex, number_of},
+};
+use crate::{
+    EngineError, Frontier, Snapshot,
+    compaction::{Owner, spans},
+};
+
+/// A set whose order is never asked for.
+type Set<T> = HashSet<T, RandomState>;
+
+/// What batches of one level name and write.
+#[derive(Default)]
+pub(super) struct Items {
+    /// Vertices that exist, and those that are missing.
+    named: Set<VertexId>,
+    missing: Set<End>,
+    /// Of these, those that are changed or deleted, and those that are added.
+    written: Set<VertexId>,
+    added: Set<End>,
+    /// Pairs of vertices that exist, with the number of their edge label.
+    pairs: Set<(u32, VertexId, VertexId)>,
+    edge_labels: Vec<Name>,
+    /// Whether one of them widens the schema: another one may want it otherwise.
+    widens: bool,
+}
+
+impl Items {
+    /// Adds a batch, unless it names what another one writes, or the reverse, or both widen the schema.
+    pub(super) fn add(&mut self, batch: &Resolved) -> bool {
+        // A pair with a vertex that is missing is written by whoever adds that.
+        let labels: Vec<_> = batch.edge_labels().iter().map(|label| number_of(&mut self.edge_labels, label)).collect();
+        let known = |pair: Pair| match (pair.source, pair.target) {
+            (Vertex::Known(source), Vertex::Known(target)) => Some((labels[pair.label as usize], source, target)),
+            _ => None,
+        };
+        let apart = planted(Bug::GroupOverlaps)
+            || !(self.widens && batch.widens)
+                && batch.known().iter().flatten().all(|vertex| !self.written.contains(vertex))
+                && batch.missing().all(|end| !self.added.contains(end))
+                && batch.existing().all(|(vertex, _)| !self.named.contains(&vertex))
+                && batch.added.keys().all(|end| !self.missing.contains(end))
+                && batch.pairs().filter_map(known).all(|pair| !self.pairs.contains(&pair));
+        if apart {
+            self.written.extend(batch.existing().map(|(vertex, _)| vertex));
+            self.added.extend(batch.added.keys().cloned());
+            self.named.extend(batch.known().iter().flatten());
+            self.missing.extend(batch.missing().cloned());
+            self.widens |= batch.widens;
+            self.pairs.extend(batch.pairs().filter_map(known));
+        }
+        apart
+    }
+}
+
+/// Refuses a batch of which an item was changed after its base.
+pub(super) async fn check_conflicts(
+    resolved: &Resolved,
+    base: u64,
+    newest: &Arc<Snapshot>,
+    after: Wave,
+    context: &QueryContext,
+) -> Result<(), EngineError> {
+    let (version, reset) = (newest.manifest().version, newest.manifest().reset);
+    if base < reset {
+        let why = format!("the graph of version {base} was replaced by version {reset}");
+        return Err(EngineError::Conflict(why));
+    }
+    let conflict = |what: String| {
+        Err(EngineError::Conflict(format!("{what} was changed between version {base} and version {version}")))
+    };
+    let compacted = |owner: Owner, name: &str| match spans(newest.manifest(), owner, base) {
+        true => Err(EngineError::Conflict(format!(
+            "changes of {name} after version {base} were compacted with those before, and cannot be told apart; \
+             look at version {version} and begin again"
+        ))),
+        false => Ok(()),
+    };
+    let labelled = |end: &End| Some((newest.schema().label_id(&end.label)?, end.key.clone()));
+    let written: Vec<&End> = resolved.written().filter(|end| labelled(end).is_some()).collect();
+    let keys: Vec<_> = written.iter().filter_map(|end| labelled(end)).collect();
+    keys.iter().zip(&written).try_for_each(|((label, _), end)| compacted(Owner::Label(*label), &end.label))?;
+    let (mentions, _) = newest.key_mentions(&keys, base, after, context).await?;
+    if let Some((end, _)) = written.iter().zip(mentions).find(|(_, mention)| mention.is_some()) {
+        return conflict(format!("vertex {end}"));
+    }
+    for (vertex, end) in resolved.existing() {
+        let (changed, _) = newest.changed_rows(vertex.label(), &[vertex.ordinal()], base, after, context).await?;
+        if changed[0].is_some() {
+            return conflict(format!("vertex {end}"));
+        }
+    }
+    let mut by_type: BTreeMap<_, (Frontier, BTreeSet<(VertexId, VertexId)>)> = BTreeMap::new();
+    for pair in resolved.pairs().filter(|pair| !resolved.goes_along(pair)) {
+        let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { continue };
+        let label = resolved.edge_label(pair.label);
+        let of = newest
+            .schema()
+            .edge_types()
+            .find(|(_, it)| (&*it.label, it.source, it.target) == (label, source.label(), target.label()));
+        if let Some((edge_type, _)) = of {
+            compacted(Owner::EdgeType(edge_type), label)?;
+            let (sources, pairs) = by_type.entry(edge_type).or_default();
+            sources.unite(&std::iter::once(source).collect());
+            pairs.insert((source, target));
+        }
+    }
+    for (edge_type, (sources, pairs)) in by_type {
+        let (mentioned, _) = newest.mentioned_pairs(edge_type, &sources, base, after, context).await?;
+        if let Some((source, target)) = pairs.iter().find(|pair| mentioned.contains(pair)) {
+            let label = newest.schema().edge_type(edge_type).map_or("?", |edge_type| &edge_type.label);
+            return conflict(format!("an edge {label} from vertex {source:?} to {target:?}"));
+        }
+    }
+    Ok(())
+}

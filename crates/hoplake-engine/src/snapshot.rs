@@ -166,14 +166,25 @@ impl Snapshot {
     pub async fn newest(self: &Arc<Self>, context: &QueryContext) -> Result<Arc<Self>, EngineError> {
         match versions::after(&self.reader, self.manifest.version, Wave(0), context).await? {
             None => Ok(self.clone()),
-            Some((mut manifest, wave)) => {
-                if planted(Bug::OrdinalsKept) {
-                    let counts = manifest.vertex_counts.iter_mut().zip(&self.manifest.vertex_counts);
-                    counts.for_each(|(count, kept)| *count = *kept);
-                }
-                Ok(Arc::new(self.advance(manifest, &BTreeMap::new(), wave, context).await?))
-            }
+            Some((manifest, wave)) => self.at(manifest, wave, context).await,
         }
+    }
+
+    /// The snapshot of a later version, which another writer published.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn at(
+        &self,
+        mut manifest: Manifest,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<Arc<Self>, EngineError> {
+        if planted(Bug::OrdinalsKept) {
+            let counts = manifest.vertex_counts.iter_mut().zip(&self.manifest.vertex_counts);
+            counts.for_each(|(count, kept)| *count = *kept);
+        }
+        Ok(Arc::new(self.advance(manifest, &BTreeMap::new(), after, context).await?))
     }
 
     /// Whether its manifest is still where it was read. One request.

@@ -13,10 +13,10 @@ use std::{
 };
 
 use futures::{
-    future::{join_all, try_join_all},
+    future::{join, join_all, try_join_all},
     poll,
 };
-use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest};
+use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, Slot};
 use hoplake_storage::{
     Cost, QueryContext, Wave,
     planted::{Bug, planted},
@@ -258,12 +258,19 @@ impl Committer {
                 let snapshot = Arc::new(newest.advance(manifest, &own, Wave(0), context).await?);
                 Ok(Written::Published { snapshot, counts })
             }
-            Published::Taken(_) => {
+            Published::Taken(by) => {
+                context.then(0);
                 let names: Vec<_> = level.objects.into_iter().map(|(name, _)| name).collect();
+                let overtaken_by = async {
+                    match by {
+                        // There may be a later one: then the next attempt meets it, and otherwise nothing was asked in vain.
+                        Slot::Version(manifest) => newest.at(*manifest, Wave(0), context).await,
+                        Slot::Removed { .. } => newest.newest(context).await,
+                    }
+                };
                 // What stays is garbage that a vacuum knows by its name.
-                let _ = store.delete(&names).await;
-                context.then(1);
-                Ok(Written::Overtaken(newest.newest(context).await?))
+                let (_, snapshot) = join(store.delete(&names), overtaken_by).await;
+                Ok(Written::Overtaken(snapshot?))
             }
         }
     }

@@ -43,6 +43,7 @@ use disk::DiskCache;
 pub use block::{BlockRequest, Check, Object};
 pub use clock::{Clock, SystemClock};
 pub use context::{QueryContext, ReadLimits};
+pub use disk::{Disk, DiskFile};
 pub use error::{NodeFault, StorageError};
 pub use meter::{Cost, Served, Wave};
 pub use pool::ReadPool;

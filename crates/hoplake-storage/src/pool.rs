@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::Semaphore;
 
 use crate::{
-    Cost, DiskCache, Object, QueryContext, ReadSettings, StorageError,
+    Cost, Disk, DiskCache, Object, QueryContext, ReadSettings, StorageError,
     cache::{CacheCounts, CacheSettings, MemoryCache},
     hedge::Hedge,
     planted,
@@ -54,8 +54,24 @@ impl ReadPool {
     /// As [`Self::new`].
     pub fn traced(settings: ReadSettings, trace: Trace) -> Result<Arc<Self>, StorageError> {
         settings.validate()?;
-        let disk = settings.disk.as_ref().map(DiskCache::open).transpose()?;
-        Ok(Arc::new(Self {
+        let disk = settings.disk.as_ref().map(DiskCache::in_folder).transpose()?;
+        Ok(Self::with(settings, disk, trace))
+    }
+
+    /// A pool whose disk cache is on a disk at hand, where it takes `bytes_max` at most. A folder in the settings
+    /// is not used.
+    ///
+    /// # Errors
+    /// [`StorageError::Settings`] if they cannot work or the disk's logs cannot be listed.
+    pub fn on_disk(settings: ReadSettings, disk: Arc<dyn Disk>, bytes_max: u64) -> Result<Arc<Self>, StorageError> {
+        settings.validate()?;
+        let failed = |error| StorageError::Settings(format!("the disk cache cannot use its disk: {error}"));
+        let disk = DiskCache::open(disk, bytes_max).map_err(failed)?;
+        Ok(Self::with(settings, Some(disk), Trace::off()))
+    }
+
+    fn with(settings: ReadSettings, disk: Option<DiskCache>, trace: Trace) -> Arc<Self> {
+        Arc::new(Self {
             memory: MemoryCache::new(CacheSettings {
                 cache_bytes_max: settings.cache_bytes_max,
                 policy: settings.cache_policy,
@@ -70,7 +86,7 @@ impl ReadPool {
             pauses: AtomicU64::new(0),
             next_object: AtomicU32::new(0),
             settings,
-        }))
+        })
     }
 
     /// How it reads.

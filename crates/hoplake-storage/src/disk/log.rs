@@ -8,15 +8,11 @@
 //! the index at once. A crash leaves a log without one: its records are then scanned, up to the first
 //! whose header is not whole. The position is that of the block, behind its header.
 
-use std::{
-    fs::{self, File},
-    io::{self, Read, Seek, SeekFrom},
-    os::unix::fs::FileExt,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{io, sync::Arc};
 
 use bytes::Bytes;
+
+use super::{Disk, DiskFile};
 
 const RECORD_MAGIC: u32 = u32::from_le_bytes(*b"HLKb");
 const LOG_MAGIC: &[u8; 8] = b"HLKlog01";
@@ -34,52 +30,33 @@ pub(super) struct Record {
 /// A log, open for reading.
 #[derive(Debug)]
 pub(super) struct Log {
-    pub(super) path: PathBuf,
-    pub(super) file: Arc<File>,
+    pub(super) file: Arc<dyn DiskFile>,
     pub(super) bytes: u64,
     pub(super) records: Vec<(u64, Record)>,
 }
 
-/// The logs in a folder, oldest first.
-pub(super) fn list(folder: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
-    let mut logs = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let number = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".log")?.parse().ok());
-        logs.extend(number.map(|number| (number, path)));
-    }
-    logs.sort_unstable();
-    Ok(logs)
-}
-
-/// The name of a log in its folder.
-pub(super) fn name(number: u32) -> String {
-    format!("{number:010}.log")
-}
-
 /// Reads a block.
-pub(super) fn read(file: &File, record: Record) -> io::Result<Bytes> {
+pub(super) fn read(file: &dyn DiskFile, record: Record) -> io::Result<Bytes> {
     let mut block = vec![0; record.length as usize];
-    file.read_exact_at(&mut block, record.position.into())?;
+    file.read_at(&mut block, record.position.into())?;
     Ok(block.into())
 }
 
 impl Log {
     /// A new, empty log.
-    pub(super) fn create(path: PathBuf) -> io::Result<Self> {
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        Ok(Self { path, file: Arc::new(file), bytes: 0, records: Vec::new() })
+    pub(super) fn create(disk: &dyn Disk, number: u32) -> io::Result<Self> {
+        Ok(Self { file: disk.create(number)?, bytes: 0, records: Vec::new() })
     }
 
     /// A log of an earlier run.
-    pub(super) fn recover(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let bytes = file.metadata()?.len();
-        let records = match footer(&file, bytes)? {
+    pub(super) fn recover(disk: &dyn Disk, number: u32) -> io::Result<Self> {
+        let file = disk.open(number)?;
+        let bytes = file.bytes()?;
+        let records = match footer(&*file, bytes)? {
             Some(records) => records,
-            None => scan(&file, bytes)?,
+            None => scan(&*file, bytes)?,
         };
-        Ok(Self { path: path.to_owned(), file: Arc::new(file), bytes, records })
+        Ok(Self { file, bytes, records })
     }
 
     /// Writes a block behind the others.
@@ -93,7 +70,7 @@ impl Log {
         record.extend_from_slice(&key.to_le_bytes());
         record.extend_from_slice(&crc32c::crc32c(&record).to_le_bytes());
         record.extend_from_slice(block);
-        self.file.write_all_at(&record, self.bytes)?;
+        self.file.write_at(&record, self.bytes)?;
         self.bytes += record.len() as u64;
         let record = Record { position, length };
         self.records.push((key, record));
@@ -111,7 +88,7 @@ impl Log {
         footer.extend_from_slice(&crc32c::crc32c(&footer).to_le_bytes());
         footer.extend_from_slice(&(self.records.len() as u32).to_le_bytes());
         footer.extend_from_slice(LOG_MAGIC);
-        self.file.write_all_at(&footer, self.bytes)?;
+        self.file.write_at(&footer, self.bytes)?;
         self.bytes += footer.len() as u64;
         Ok(())
     }
@@ -126,15 +103,15 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The index that a finished log ends with.
-fn footer(file: &File, bytes: u64) -> io::Result<Option<Vec<(u64, Record)>>> {
+fn footer(file: &dyn DiskFile, bytes: u64) -> io::Result<Option<Vec<(u64, Record)>>> {
     let Some(trailer_at) = bytes.checked_sub(TRAILER_BYTES as u64) else { return Ok(None) };
     let mut trailer = [0; TRAILER_BYTES];
-    file.read_exact_at(&mut trailer, trailer_at)?;
+    file.read_at(&mut trailer, trailer_at)?;
     let count = u64::from(u32_at(&trailer, 4));
     let start = trailer_at.checked_sub(count * FOOTER_ENTRY_BYTES as u64);
     let Some(start) = start.filter(|_| trailer[8..] == *LOG_MAGIC) else { return Ok(None) };
     let mut entries = vec![0; (trailer_at - start) as usize];
-    file.read_exact_at(&mut entries, start)?;
+    file.read_at(&mut entries, start)?;
     if crc32c::crc32c(&entries) != u32_at(&trailer, 0) {
         return Ok(None);
     }
@@ -145,13 +122,11 @@ fn footer(file: &File, bytes: u64) -> io::Result<Option<Vec<(u64, Record)>>> {
 }
 
 /// The records of a log that a crash left without a footer.
-fn scan(file: &File, bytes: u64) -> io::Result<Vec<(u64, Record)>> {
-    let mut reader = io::BufReader::new(file);
-    reader.seek(SeekFrom::Start(0))?;
+fn scan(file: &dyn DiskFile, bytes: u64) -> io::Result<Vec<(u64, Record)>> {
     let (mut at, mut records) = (0u64, Vec::new());
     let mut header = [0; HEADER_BYTES];
     while at + HEADER_BYTES as u64 <= bytes {
-        reader.read_exact(&mut header)?;
+        file.read_at(&mut header, at)?;
         let whole = u32_at(&header, 0) == RECORD_MAGIC && u32_at(&header, 16) == crc32c::crc32c(&header[..16]);
         let length = u32_at(&header, 4);
         let position = at + HEADER_BYTES as u64;
@@ -159,7 +134,6 @@ fn scan(file: &File, bytes: u64) -> io::Result<Vec<(u64, Record)>> {
             break;
         };
         records.push((u64_at(&header, 8), Record { position: start, length }));
-        reader.seek_relative(length.into())?;
         at = position + u64::from(length);
     }
     Ok(records)

@@ -16,15 +16,19 @@
 //!
 //! **Several processes** may name one folder: each takes a subfolder that no other has locked, so that a
 //! process that is restarted finds its own, and keeps to the budget in it.
+//!
+//! **Another disk.** What the cache needs of a disk is a [`Disk`]: a folder (`folder.rs`), or one in memory, such as
+//! that of a simulation, which is written and read in place and not by a thread.
 
+mod folder;
 mod log;
 mod writer;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs::{self, File, TryLockError},
+    fmt::Debug,
+    io,
     ops::Range,
-    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard,
         mpsc::{SyncSender, sync_channel},
@@ -36,23 +40,81 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{DiskSettings, StorageError};
+use folder::Folder;
 use log::{Log, Record};
 use writer::Writer;
 
 /// Blocks that may wait to be written.
 const QUEUE_BLOCKS: usize = 1024;
 
-/// Processes that can share a folder.
-const SLOTS: usize = 64;
+/// Where a disk cache keeps its logs: numbered files, each of which is written from its beginning to its end. Whoever
+/// has one is the only one that uses it. Nothing that goes wrong with it is more than a block that is not cached.
+pub trait Disk: Debug + Send + Sync {
+    /// The numbers of the logs, in any order.
+    ///
+    /// # Errors
+    /// The disk's, as of all others here.
+    fn list(&self) -> io::Result<Vec<u32>>;
+
+    /// A new, empty log, to write and to read.
+    ///
+    /// # Errors
+    /// The disk's; there may be one of that number.
+    fn create(&self, number: u32) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// A log of an earlier run, to read.
+    ///
+    /// # Errors
+    /// The disk's.
+    fn open(&self, number: u32) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Deletes a log. What has it open may go on reading.
+    ///
+    /// # Errors
+    /// The disk's.
+    fn remove(&self, number: u32) -> io::Result<()>;
+
+    /// Whether it may let its callers wait: then a thread writes, and others read. One in memory does not.
+    fn waits(&self) -> bool {
+        true
+    }
+}
+
+/// A log on a [`Disk`].
+pub trait DiskFile: Debug + Send + Sync {
+    /// Its length.
+    ///
+    /// # Errors
+    /// The disk's.
+    fn bytes(&self) -> io::Result<u64>;
+
+    /// Fills a buffer from a position on.
+    ///
+    /// # Errors
+    /// The disk's, and if the file ends before.
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<()>;
+
+    /// Writes bytes from a position on.
+    ///
+    /// # Errors
+    /// The disk's; then some of them may be written.
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
+}
 
 /// A cache on the local disk.
 #[derive(Debug)]
 pub(crate) struct DiskCache {
     state: Arc<Mutex<State>>,
-    queue: Option<SyncSender<Offer>>,
-    writer: Option<JoinHandle<()>>,
-    /// Locked for as long as the cache is open.
-    _lock: File,
+    writing: Writing,
+}
+
+/// Who writes.
+#[derive(Debug)]
+enum Writing {
+    /// A thread, as fast as the disk is; both are there until the cache is dropped.
+    Beside(Option<(SyncSender<Offer>, JoinHandle<()>)>),
+    /// Whoever offers a block, since the disk does not wait.
+    InPlace(Mutex<Writer>),
 }
 
 /// A block to write: its key and its bytes.
@@ -63,7 +125,7 @@ type Offer = (u64, Bytes);
 struct State {
     places: HashMap<u64, Entry>,
     /// Of all logs.
-    files: HashMap<u32, Arc<File>>,
+    files: HashMap<u32, Arc<dyn DiskFile>>,
     /// All logs but the one that is being written.
     finished: BTreeMap<u32, Log>,
 }
@@ -78,7 +140,7 @@ struct Entry {
 /// Where a block is on the disk.
 #[derive(Debug)]
 pub(crate) struct DiskPlace {
-    file: Arc<File>,
+    file: Arc<dyn DiskFile>,
     record: Record,
 }
 
@@ -88,27 +150,35 @@ fn block_key(object: u64, position: u64) -> u64 {
 
 impl DiskCache {
     /// Opens the cache in a folder, with whatever it has from before.
-    pub(crate) fn open(settings: &DiskSettings) -> Result<Self, StorageError> {
-        let failed = |error: std::io::Error| {
+    pub(crate) fn in_folder(settings: &DiskSettings) -> Result<Self, StorageError> {
+        let folder = Folder::take(&settings.folder);
+        folder.and_then(|folder| Self::open(Arc::new(folder), settings.bytes_max)).map_err(|error| {
             let folder = settings.folder.display();
             StorageError::Settings(format!("the disk cache cannot use the folder {folder}: {error}"))
-        };
-        let (folder, lock) = take_slot(&settings.folder).map_err(failed)?;
+        })
+    }
+
+    /// Opens the cache on a disk, with whatever it has from before.
+    pub(crate) fn open(disk: Arc<dyn Disk>, bytes_max: u64) -> io::Result<Self> {
         let mut state = State::default();
-        let mut next = 0;
-        for (number, path) in log::list(&folder).map_err(failed)? {
-            next = number.saturating_add(1);
+        let mut numbers = disk.list()?;
+        numbers.sort_unstable();
+        for number in &numbers {
             // A log that cannot be read is only lost.
-            if let Ok(log) = Log::recover(&path) {
-                state.add(number, log);
+            if let Ok(log) = Log::recover(&*disk, *number) {
+                state.add(*number, log);
             }
         }
-        let state = Arc::new(Mutex::new(state));
+        let (state, waits) = (Arc::new(Mutex::new(state)), disk.waits());
+        let next = numbers.last().map_or(0, |number| number.saturating_add(1));
+        let writer = Writer::new(disk, bytes_max, next, state.clone());
+        if !waits {
+            return Ok(Self { state, writing: Writing::InPlace(Mutex::new(writer)) });
+        }
         let (queue, offers) = sync_channel(QUEUE_BLOCKS);
-        let writer = Writer::new(folder, settings.bytes_max, next, state.clone());
         let thread = std::thread::Builder::new().name("hoplake-disk-cache".into());
-        let writer = thread.spawn(move || writer.run(&offers)).map_err(failed)?;
-        Ok(Self { state, queue: Some(queue), writer: Some(writer), _lock: lock })
+        let thread = thread.spawn(move || writer.run(&offers))?;
+        Ok(Self { state, writing: Writing::Beside(Some((queue, thread))) })
     }
 
     /// Where a block may be; `None` is certain.
@@ -123,28 +193,38 @@ impl DiskCache {
         Some(DiskPlace { file: state.files.get(&number)?.clone(), record })
     }
 
-    /// Reads blocks, beside the threads of the runtime; `None` for one that is not there any more.
+    /// Reads blocks, beside the threads of the runtime if the disk may wait; `None` for one that is not there any more.
     pub(crate) async fn read(&self, places: Vec<DiskPlace>) -> Vec<Option<Bytes>> {
         let count = places.len();
-        let read = move || places.iter().map(|place| log::read(&place.file, place.record).ok()).collect();
-        tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| vec![None; count])
+        let read = move || places.iter().map(|place| log::read(&*place.file, place.record).ok()).collect();
+        match self.writing {
+            Writing::Beside(_) => tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| vec![None; count]),
+            Writing::InPlace(_) => read(),
+        }
     }
 
     /// Writes a block some time soon, or not at all.
     pub(crate) fn offer(&self, object: u64, position: u64, block: Bytes) {
-        if let Some(queue) = &self.queue {
+        let key = block_key(object, position);
+        match &self.writing {
             // Full: the disk is slower than the store, and the block is not worth waiting for.
-            let _ = queue.try_send((block_key(object, position), block));
+            Writing::Beside(thread) => drop(thread.as_ref().map(|(queue, _)| queue.try_send((key, block)))),
+            Writing::InPlace(writer) => lock(writer).take(key, &block),
         }
     }
 }
 
 impl Drop for DiskCache {
     fn drop(&mut self) {
-        self.queue = None;
-        if let Some(writer) = self.writer.take() {
-            // It ends when it has written what was offered.
-            let _ = writer.join();
+        match &mut self.writing {
+            Writing::Beside(thread) => {
+                if let Some((queue, thread)) = thread.take() {
+                    drop(queue);
+                    // It ends when it has written what was offered.
+                    let _ = thread.join();
+                }
+            }
+            Writing::InPlace(writer) => lock(writer).finish(),
         }
     }
 }
@@ -164,21 +244,6 @@ impl State {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().expect("no thread panics with the state")
-}
-
-/// The first subfolder that no other process has.
-fn take_slot(folder: &Path) -> std::io::Result<(PathBuf, File)> {
-    for slot in 0..SLOTS {
-        let slot = folder.join(format!("slot-{slot}"));
-        fs::create_dir_all(&slot)?;
-        let file = File::create(slot.join("lock"))?;
-        match file.try_lock() {
-            Ok(()) => return Ok((slot, file)),
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-    }
-    Err(std::io::Error::other(format!("{SLOTS} processes use it already")))
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no thread panics with it")
 }

@@ -1,15 +1,14 @@
-//! The thread that writes blocks to the disk cache.
+//! Writes blocks to the disk cache.
 
 use std::{
-    fs, io,
-    path::PathBuf,
+    io,
     sync::{Arc, Mutex, mpsc::Receiver},
 };
 
 use bytes::Bytes;
 
 use super::{
-    Entry, Offer, State, lock,
+    Disk, Entry, Offer, State, lock,
     log::{self, Log},
 };
 
@@ -20,8 +19,9 @@ const LOGS: u64 = 32;
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
 /// Writes what it is offered, and deletes what is too much.
+#[derive(Debug)]
 pub(super) struct Writer {
-    folder: PathBuf,
+    disk: Arc<dyn Disk>,
     bytes_max: u64,
     /// The number of the next log.
     next: u32,
@@ -30,23 +30,24 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(folder: PathBuf, bytes_max: u64, next: u32, state: Arc<Mutex<State>>) -> Self {
-        Self { folder, bytes_max, next, state, current: None }
+    pub(super) fn new(disk: Arc<dyn Disk>, bytes_max: u64, next: u32, state: Arc<Mutex<State>>) -> Self {
+        Self { disk, bytes_max, next, state, current: None }
     }
 
     /// Until all who offer blocks are gone.
     pub(super) fn run(mut self, offers: &Receiver<Offer>) {
         while let Ok((key, block)) = offers.recv() {
-            if lock(&self.state).places.contains_key(&key) {
-                continue;
-            }
-            // A full disk, or a folder that is gone: this block is not cached, and the next one begins a
-            // new log.
-            if self.write(key, &block).is_err() {
-                self.finish();
-            }
+            self.take(key, &block);
         }
         self.finish();
+    }
+
+    /// Writes a block, if it is not there. A full disk, or a folder that is gone: this block is not cached, and the
+    /// next one begins a new log.
+    pub(super) fn take(&mut self, key: u64, block: &Bytes) {
+        if !lock(&self.state).places.contains_key(&key) && self.write(key, block).is_err() {
+            self.finish();
+        }
     }
 
     fn write(&mut self, key: u64, block: &Bytes) -> io::Result<()> {
@@ -64,7 +65,7 @@ impl Writer {
         let (number, log) = match &mut self.current {
             Some(current) => current,
             None => {
-                let log = Log::create(self.folder.join(log::name(self.next)))?;
+                let log = Log::create(&*self.disk, self.next)?;
                 lock(&self.state).files.insert(self.next, log.file.clone());
                 self.next += 1;
                 self.current.insert((self.next - 1, log))
@@ -75,7 +76,7 @@ impl Writer {
         Ok(())
     }
 
-    fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         if let Some((number, mut log)) = self.current.take() {
             // Without its footer a log is scanned at the next start.
             let _ = log.finish();
@@ -96,12 +97,12 @@ impl Writer {
             }
         }
         drop(state);
-        fs::remove_file(&log.path)?;
+        self.disk.remove(number)?;
         let mut room = log.bytes / 2;
         for (key, record) in used {
             let Some(rest) = room.checked_sub(record.length.into()) else { break };
             room = rest;
-            if let Ok(block) = log::read(&log.file, record) {
+            if let Ok(block) = log::read(&*log.file, record) {
                 self.append(key, &block)?;
             }
         }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use hoplake_format::{ChangeKind, Manifest, Slot, VertexCount, constants::manifest_name};
-use hoplake_storage::{QueryContext, Reader, Store, Wave};
+use hoplake_storage::{
+    QueryContext, Reader, Store, Wave,
+    planted::{Bug, planted},
+};
 
 use crate::{
     EngineError,
@@ -118,7 +121,9 @@ pub async fn clone(
         return Err(taken());
     }
     let tag_name = format!("clone at {}", to.url());
-    tag(source, &tag_name, Some(version), context).await?;
+    if !planted(Bug::CloneUntagged) {
+        tag(source, &tag_name, Some(version), context).await?;
+    }
     let (original, _) = versions::read(source, version, Wave(0), context).await?;
     let manifest = as_elsewhere(original, from, to);
     // Whoever has the first slot has the place; the version itself goes where its parts' versions are not ahead of it.

@@ -13,8 +13,8 @@ use hoplake_testkit::generate::SplitMix64;
 
 use crate::{
     batches::{KEY, PARALLEL, Vocabulary},
-    client::Machine,
     history::Answer,
+    machine::Machine,
     model::Model,
     process::{check_reading, open},
     reading::read,

@@ -9,6 +9,8 @@
 //!   A time-out or a broken connection is not repeated for a create: `Generic`, and the effect may come later.
 //! - *409* (two creates at once, and none of them may have happened) becomes `AlreadyExists` as 412 does, in some clients
 //!   `Precondition`; so whoever is answered so cannot conclude that the object is there.
+//! - *Steps of an upload in parts* are repeated, and each is answered as itself; a completion that took effect and is
+//!   repeated finds no such upload: `NotFound`.
 //! - *A body that is shorter than announced* is an error; one whose announced length is short already arrives as a short
 //!   answer.
 //! - *200 where 206 was due* and *a wrong range* are errors of S3's client, which compares headers. Other clients, and
@@ -59,6 +61,10 @@ pub enum Fault {
     Late,
     /// It is done and answered, and done once more minutes later.
     Twice,
+    /// An upload in parts is gone: the rules of the bucket removed it.
+    UploadGone,
+    /// An upload is completed, which the client repeats, and is told that there is no such upload.
+    UploadRepeated,
     /// A listing that lacks what was written of late.
     StaleList,
     /// A listing in any order.
@@ -71,11 +77,21 @@ pub enum Fault {
     Zombie,
     /// The machine's clock is set to another time.
     ClockJump,
+    /// Only the beginning of what is written to the local disk arrives; a crash leaves the last log cut anywhere.
+    DiskTorn,
+    /// The local disk is full, which shows in the middle of a write.
+    DiskFull,
+    /// A bit on the local disk is wrong from now on.
+    DiskFlipped,
+    /// A log on the local disk cannot be read; after a restart some are gone.
+    DiskLost,
+    /// The local disk reads from another place.
+    DiskOther,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 31] = [
         Self::Refused,
         Self::TimedOutBefore,
         Self::TimedOutAfter,
@@ -94,31 +110,42 @@ impl Fault {
         Self::Precondition,
         Self::Late,
         Self::Twice,
+        Self::UploadGone,
+        Self::UploadRepeated,
         Self::StaleList,
         Self::ShuffledList,
         Self::PagedList,
         Self::Crash,
         Self::Zombie,
         Self::ClockJump,
+        Self::DiskTorn,
+        Self::DiskFull,
+        Self::DiskFlipped,
+        Self::DiskLost,
+        Self::DiskOther,
     ];
+
+    /// Those of local disks.
+    const OF_DISKS: [Self; 5] = [Self::DiskTorn, Self::DiskFull, Self::DiskFlipped, Self::DiskLost, Self::DiskOther];
 
     /// What requests it can befall.
     fn befalls(self, kind: Kind) -> bool {
         match self {
-            Self::Refused
-            | Self::TimedOutBefore
-            | Self::Expired
-            | Self::CutOff
-            | Self::Crash
-            | Self::Zombie
-            | Self::ClockJump => true,
+            Self::Refused | Self::TimedOutBefore | Self::Expired | Self::CutOff | Self::Zombie | Self::ClockJump => {
+                !kind.is_of_disk()
+            }
+            Self::Crash => kind != Kind::DiskRead,
             Self::TimedOutAfter | Self::LostAnswer => kind.writes(),
-            Self::Late | Self::Twice => matches!(kind, Kind::Put | Kind::Create),
+            Self::Late | Self::Twice => matches!(kind, Kind::Put | Kind::Create | Kind::Part | Kind::Complete),
+            Self::UploadGone => matches!(kind, Kind::Part | Kind::Complete),
+            Self::UploadRepeated => kind == Kind::Complete,
             Self::Reset | Self::Short | Self::Stalled | Self::FlippedBit => kind == Kind::Get,
             Self::Whole | Self::WrongRange => kind == Kind::Get,
             Self::Missing => matches!(kind, Kind::Get | Kind::Head),
             Self::ConflictForNothing | Self::ExistsByItself | Self::Precondition => kind == Kind::Create,
             Self::StaleList | Self::ShuffledList | Self::PagedList => kind == Kind::List,
+            Self::DiskTorn | Self::DiskFull => kind == Kind::DiskWrite,
+            Self::DiskFlipped | Self::DiskLost | Self::DiskOther => kind == Kind::DiskRead,
         }
     }
 
@@ -144,16 +171,38 @@ pub enum Kind {
     Put,
     /// Writes an object that is not there.
     Create,
+    /// Begins an upload in parts.
+    Begin,
+    /// Sends a part of one.
+    Part,
+    /// Makes an object of the parts.
+    Complete,
+    /// Gives an upload up.
+    Abort,
     /// Lists names.
     List,
     /// Deletes an object.
     Delete,
+    /// Reads a block from the local disk.
+    DiskRead,
+    /// Writes one there.
+    DiskWrite,
 }
 
 impl Kind {
-    /// Whether it changes anything.
+    /// Whether it changes anything in the bucket.
     pub fn writes(self) -> bool {
-        matches!(self, Self::Put | Self::Create | Self::Delete)
+        matches!(self, Self::Create) || self.is_repeated() && self != Self::List
+    }
+
+    /// Whether the client repeats it when the connection breaks: all but reads, which are another client's, and creates.
+    pub fn is_repeated(self) -> bool {
+        use Kind::{Abort, Begin, Complete, Delete, List, Part, Put};
+        matches!(self, Put | Begin | Part | Complete | Abort | List | Delete)
+    }
+
+    fn is_of_disk(self) -> bool {
+        matches!(self, Self::DiskRead | Self::DiskWrite)
     }
 }
 
@@ -219,7 +268,12 @@ impl Weather {
     /// Whether anything can go wrong in the seed that makes an operation fail.
     pub fn is_fair(&self) -> bool {
         let harmless = [Fault::ShuffledList, Fault::PagedList, Fault::ClockJump, Fault::Precondition, Fault::Crash];
-        self.shares.keys().all(|fault| harmless.contains(fault))
+        self.shares.keys().all(|fault| harmless.contains(fault) || Fault::OF_DISKS.contains(fault))
+    }
+
+    /// Whether anything goes wrong with local disks.
+    pub fn spoils_disks(&self) -> bool {
+        Fault::OF_DISKS.iter().any(|fault| self.has(*fault))
     }
 
     /// What befalls a request.
@@ -228,6 +282,7 @@ impl Weather {
             return None;
         }
         let storm = self.storms.iter().find(|storm| (storm.from..storm.until).contains(&now));
+        let storm = storm.filter(|_| !kind.is_of_disk());
         if storm.is_some_and(|storm| storm.all || random.below(4) > 0) {
             return Some(Fault::Refused);
         }

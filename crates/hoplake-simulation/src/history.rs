@@ -6,9 +6,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use hoplake::{Batch, ChangeKind, End, ErrorKind, Manifest, Operation};
+use hoplake_format::constants::manifest_version;
 
 use crate::{
     model::{Changed, Model, Pair},
+    place::Place,
     world::Bucket,
 };
 
@@ -45,13 +47,36 @@ struct Version {
 }
 
 /// All versions and batches of a seed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct History {
+    place: Place,
     versions: BTreeMap<u64, Version>,
     batches: Vec<Submitted>,
 }
 
 impl History {
+    /// Of a graph that has no version yet.
+    pub fn of(place: Place) -> Self {
+        Self { place, versions: BTreeMap::new(), batches: Vec::new() }
+    }
+
+    /// Takes the first version of a clone, which must be one of the graph that it began as.
+    pub fn begin_as(&mut self, manifest: Manifest, original: &Self, bucket: &Bucket) -> Result<(), String> {
+        let (url, version, of) = (self.place.url(), manifest.version, original.place.url());
+        let from = original.versions.get(&version).filter(|from| !from.gone);
+        let from = from.ok_or(format!("{url} begins as version {version} of {of}, which is not there"))?;
+        if manifest.change.message != format!("version {version} of {of}") || manifest.reset != version {
+            return Err(format!("{url} does not begin as a version of {of}: {:?}", manifest.change));
+        }
+        if manifest.source_positions != from.manifest.source_positions {
+            return Err(format!("{url} does not begin with the source positions of version {version} of {of}"));
+        }
+        check_objects(self.place, &manifest, bucket)?;
+        check_counts(&manifest, &from.model)?;
+        self.begin(manifest, Model::clone(&from.model));
+        Ok(())
+    }
+
     /// Takes a version that was there before.
     pub fn begin(&mut self, manifest: Manifest, model: Model) {
         let version = Version { model: Arc::new(model), changed: Changed::default(), manifest, gone: false };
@@ -61,6 +86,11 @@ impl History {
     /// The newest version.
     pub fn newest(&self) -> u64 {
         self.versions.last_key_value().map_or(0, |(version, _)| *version)
+    }
+
+    /// The oldest version after another.
+    pub fn after(&self, version: u64) -> Option<u64> {
+        self.versions.range(version + 1..).next().map(|(version, _)| *version)
     }
 
     /// All versions that can be opened.
@@ -175,7 +205,7 @@ impl History {
         if manifest.created_unix_ms < before.manifest.created_unix_ms {
             return Err(format!("version {version} is older than the one before it"));
         }
-        check_objects(&manifest, bucket)?;
+        check_objects(self.place, &manifest, bucket)?;
         let mut positions = before.manifest.source_positions.clone();
         let mut model = Model::clone(&before.model);
         let mut changed = Changed::default();
@@ -269,6 +299,8 @@ impl History {
     pub fn marked(&self, version: u64) -> Result<(), String> {
         match self.versions.get(&version) {
             Some(it) if it.gone => Ok(()),
+            // Whoever clones a graph takes the first slot before all others.
+            None if version == 1 && self.versions.is_empty() => Ok(()),
             _ => Err(format!("the manifest of version {version} was overwritten, and nobody let it go")),
         }
     }
@@ -323,14 +355,18 @@ impl History {
         Ok(())
     }
 
-    /// An object that goes must be named by no version that can be opened.
+    /// An object of the bucket that goes must be named by no version that can be opened.
     pub fn deleted(&self, name: &str) -> Result<(), String> {
-        if let Some(version) = hoplake_format::constants::manifest_version(name) {
+        let (place, below) = Place::of(name);
+        if let Some(version) = manifest_version(below).filter(|_| place == self.place) {
             return self.marked(version);
         }
+        let from_here = if place == self.place { below.to_owned() } else { format!("/{name}") };
         let mut live = self.versions.iter().filter(|(_, version)| !version.gone);
-        match live.find(|(_, version)| version.manifest.objects().contains_key(name)) {
-            Some((version, _)) => Err(format!("{name} was deleted, and version {version} names it")),
+        match live.find(|(_, version)| version.manifest.objects().contains_key(from_here.as_str())) {
+            Some((version, _)) => {
+                Err(format!("{name} was deleted, and version {version} of {} names it", self.place.url()))
+            }
             None => Ok(()),
         }
     }
@@ -362,10 +398,10 @@ fn touched(batch: &Batch) -> Changed {
 }
 
 /// Everything that a version names must be there when it appears.
-fn check_objects(manifest: &Manifest, bucket: &Bucket) -> Result<(), String> {
+fn check_objects(place: Place, manifest: &Manifest, bucket: &Bucket) -> Result<(), String> {
     let version = manifest.version;
     for (name, length) in manifest.objects() {
-        match bucket.get(name) {
+        match bucket.get(&place.in_bucket(name)) {
             None => return Err(format!("version {version} was published, but its object {name} is not there")),
             // What nothing names any more of an object may be behind that.
             Some(stored) if (stored.bytes.len() as u64) < length => {

@@ -5,7 +5,8 @@
 //! published manifests says what each version must be. `docs/simulation.md` says what it covers and what it found.
 //!
 //! - [`run_seed`]: one seed from beginning to end.
-//! - [`faults`]: what may go wrong; [`client`]: how it reaches Hoplake.
+//! - [`faults`]: what may go wrong; [`client`], [`machine`] and [`disk`]: how it reaches Hoplake.
+//! - [`place`]: the graphs of the bucket; `clones`: who makes more of them.
 //! - [`history`]: the oracle; [`model`]: what a version must say; [`reading`]: what it says.
 //! - [`beginning`]: what there is at first; [`batches`]: random changes.
 //! - [`torment`]: the real thing: processes that are killed, a real server, a network that breaks.
@@ -13,9 +14,13 @@
 pub mod batches;
 pub mod beginning;
 pub mod client;
+mod clones;
+pub mod disk;
 pub mod faults;
 pub mod history;
+pub mod machine;
 pub mod model;
+pub mod place;
 mod process;
 pub mod reading;
 mod run;

@@ -20,20 +20,26 @@ use tokio::{
 
 use crate::{
     batches::Vocabulary,
-    client::{Client, Machine, MachineClock},
+    client::Client,
+    disk::Platter,
     faults::Fault,
     history::Answer,
+    machine::{Machine, MachineClock},
+    place::Place,
     reading::{ReadFailure, read},
     world::{Concern, World},
 };
 
-/// Where the graph is, in the simulated bucket and in messages.
-const URL: &str = "s3://simulation/graph";
-
-/// The store, as a process reaches it.
+/// The graph that a process works on, as it reaches it.
 pub fn store_of(world: &Arc<World>, machine: &Arc<Machine>) -> Store {
+    store_at(machine.place, world, machine)
+}
+
+/// A graph, as a process reaches it.
+pub fn store_at(place: Place, world: &Arc<World>, machine: &Arc<Machine>) -> Store {
     let clock = MachineClock { machine: machine.clone(), world: world.clone() };
-    Store::new(Arc::new(Client::new(world, machine)), Path::default(), URL).with_clock(Arc::new(clock))
+    let store = Store::new(Arc::new(Client::new(world, machine)), Path::from(place.prefix()), &place.url());
+    store.with_clock(Arc::new(clock)).with_part_bytes(world.part_bytes)
 }
 
 /// How a process reads: small caches in some, so that blocks go and come back.
@@ -63,32 +69,55 @@ pub struct Workload {
 }
 
 impl Workload {
+    fn is_done(&self) -> bool {
+        self.operations.load(Relaxed) == 0
+    }
+
     /// Takes one of the operations that are left.
     fn take(&self) -> bool {
         self.operations.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 }
 
-/// Runs a process, and after each crash another in its place, until there is nothing left to do.
-pub async fn run(world: Arc<World>, workload: Arc<Workload>, number: u64) {
+/// Runs a process, and after each that ends or crashes another in its place, until there is nothing left to do. All of
+/// them have the same disk, or none.
+pub async fn run(world: Arc<World>, workload: Arc<Workload>, place: Place, name: String) {
+    let platter = Platter::draw(&world);
     for life in 0u64.. {
-        let machine = Machine::new(format!("p{number}.{life}"), false);
+        let machine = Machine::at(place, format!("{name}.{life}"), false);
         let mut callers = JoinSet::new();
-        let live = live(&world, &workload, &machine, &mut callers);
-        let died = tokio::select! {
-            biased;
-            () = machine.until_dead() => true,
-            () = live => false,
+        let died = {
+            let pool = platter.as_ref().map(|platter| pool_on(platter, &world, &machine));
+            let live = live(&world, &workload, &machine, pool, &mut callers);
+            tokio::select! {
+                biased;
+                () = machine.until_dead() => true,
+                () = live => false,
+            }
         };
         // Whoever still waits for an answer never gets one.
         callers.abort_all();
         while callers.join_next().await.is_some() {}
-        if !died {
+        machine.crash();
+        if !died && workload.is_done() {
             return;
+        }
+        if let Some(platter) = platter.as_ref().filter(|_| died) {
+            platter.crashed(&world);
         }
         let rest = world.below(5_000);
         sleep(Duration::from_millis(rest)).await;
     }
+}
+
+/// Caches on the disk of a machine, and few in memory, so that the disk is read.
+fn pool_on(platter: &Arc<Platter>, world: &Arc<World>, machine: &Arc<Machine>) -> Arc<ReadPool> {
+    let mut read = settings(world, None).read;
+    if world.below(2) == 0 {
+        read.cache_bytes_max = 0;
+    }
+    let pool = ReadPool::on_disk(read, platter.of(world, machine), platter.bytes_max);
+    pool.expect("the settings are valid, and the disk can be listed")
 }
 
 /// A reader of what is not worth caching, whose pauses come from the seed.
@@ -97,8 +126,16 @@ pub fn reader_of(world: &Arc<World>, machine: &Arc<Machine>) -> Reader {
     Reader::new(store_of(world, machine), pool)
 }
 
-async fn live(world: &Arc<World>, workload: &Arc<Workload>, machine: &Arc<Machine>, callers: &mut JoinSet<()>) {
-    let Some(graph) = open(world, machine, None).await else { return };
+async fn live(
+    world: &Arc<World>,
+    workload: &Arc<Workload>,
+    machine: &Arc<Machine>,
+    pool: Option<Arc<ReadPool>>,
+    callers: &mut JoinSet<()>,
+) {
+    let Some(graph) = open_through(world, machine, pool.as_ref(), None).await else { return };
+    // Some end before everything is done, and another goes on.
+    let operations_max = if pool.is_some() && world.below(2) == 0 { 1 + world.below(6) } else { u64::MAX };
     for caller in 0..1 + world.below(4) {
         let name = format!("{} caller {caller}", machine.name);
         let caller = Caller {
@@ -106,11 +143,14 @@ async fn live(world: &Arc<World>, workload: &Arc<Workload>, machine: &Arc<Machin
             workload: workload.clone(),
             machine: machine.clone(),
             graph: graph.clone(),
+            pool: pool.clone(),
             name,
+            operations_max,
             fed: 0,
         };
         callers.spawn(caller.run());
     }
+    drop((graph, pool));
     while let Some(ended) = callers.join_next().await {
         if let Err(error) = ended
             && error.is_panic()
@@ -120,14 +160,31 @@ async fn live(world: &Arc<World>, workload: &Arc<Workload>, machine: &Arc<Machin
     }
 }
 
-/// Opens the graph, trying again while the store fails; `None` if the version is gone.
+/// Opens a machine's graph, trying again while the store fails; `None` if the version is gone.
 pub async fn open(world: &Arc<World>, machine: &Arc<Machine>, version: Option<u64>) -> Option<Graph> {
+    open_through(world, machine, None, version).await
+}
+
+/// A graph, through the caches of its process if it has any.
+async fn graph_at(store: Store, pool: Option<&Arc<ReadPool>>, settings: &OpenSettings) -> Result<Graph, Error> {
+    match pool {
+        Some(pool) => Graph::open_through(Reader::new(store, pool.clone()), settings).await,
+        None => Graph::open_with(store, settings).await,
+    }
+}
+
+async fn open_through(
+    world: &Arc<World>,
+    machine: &Arc<Machine>,
+    pool: Option<&Arc<ReadPool>>,
+    version: Option<u64>,
+) -> Option<Graph> {
     let settings = settings(world, version);
     let mut failures = 0;
     while failures < 10 {
         machine.stepped();
-        let acknowledged = world.history().acknowledged();
-        match Graph::open_with(store_of(world, machine), &settings).await {
+        let acknowledged = world.history_of(machine.place).acknowledged();
+        match graph_at(store_of(world, machine), pool, &settings).await {
             Ok(graph) => {
                 world.log(|| format!("{} opened version {}", machine.name, graph.version()));
                 if version.is_some_and(|version| version != graph.version()) {
@@ -142,7 +199,7 @@ pub async fn open(world: &Arc<World>, machine: &Arc<Machine>, version: Option<u6
                 }
                 return Some(graph);
             }
-            Err(_) if version.is_some_and(|version| world.history().is_gone(version)) => return None,
+            Err(_) if version.is_some_and(|version| world.history_of(machine.place).is_gone(version)) => return None,
             Err(error) => {
                 world.log(|| format!("{} could not open: {:?}", machine.name, error.kind()));
                 excused(world, machine, "open", &error);
@@ -157,7 +214,7 @@ pub async fn open(world: &Arc<World>, machine: &Arc<Machine>, version: Option<u6
 }
 
 /// An error must come from the weather.
-fn excused(world: &World, machine: &Machine, what: &str, error: &Error) {
+pub fn excused(world: &World, machine: &Machine, what: &str, error: &Error) {
     let of_weather = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Corrupt | ErrorKind::NotFound);
     if !of_weather || machine.reliable || world.weather.is_fair() {
         world.violated(format!("{} could not {what}: {:?}, {error}", machine.name, error.kind()));
@@ -170,14 +227,20 @@ struct Caller {
     workload: Arc<Workload>,
     machine: Arc<Machine>,
     graph: Graph,
+    pool: Option<Arc<ReadPool>>,
     name: String,
+    /// After so many operations it is done.
+    operations_max: u64,
     /// Up to where it has fed the graph from its source.
     fed: u64,
 }
 
 impl Caller {
     async fn run(mut self) {
-        while self.workload.take() {
+        for _ in 0..self.operations_max {
+            if !self.workload.take() {
+                return;
+            }
             let rest = self.world.below(self.workload.pause_ms + 1);
             sleep(Duration::from_millis(rest)).await;
             self.machine.stepped();
@@ -212,13 +275,13 @@ impl Caller {
     }
 
     async fn read_past(&mut self) {
-        let versions: Vec<u64> = self.world.history().versions().collect();
+        let versions: Vec<u64> = self.world.history_of(self.machine.place).versions().collect();
         let version = versions[self.world.below(versions.len() as u64) as usize];
         let settings = settings(&self.world, Some(version));
-        match Graph::open_with(store_of(&self.world, &self.machine), &settings).await {
+        match graph_at(store_of(&self.world, &self.machine), self.pool.as_ref(), &settings).await {
             Ok(graph) => check_reading(&self.world, &self.machine, &graph, &self.workload.vocabulary, 2).await,
             // A vacuum may have been faster.
-            Err(_) if self.world.history().is_gone(version) => {}
+            Err(_) if self.world.history_of(self.machine.place).is_gone(version) => {}
             Err(error) => excused(&self.world, &self.machine, "open a past version", &error),
         }
     }
@@ -226,9 +289,9 @@ impl Caller {
     /// Makes a batch that would do on the version that the caller sees, or on the newest.
     fn batch(&mut self) -> Batch {
         let world = &self.world;
-        let (newest, seen) = (world.history().newest(), self.graph.version());
+        let (newest, seen) = (world.history_of(self.machine.place).newest(), self.graph.version());
         let on = if world.below(3) == 0 { newest } else { seen };
-        let model = world.history().model(on).unwrap_or_default();
+        let model = world.history_of(self.machine.place).model(on).unwrap_or_default();
         let (mut batch, _) = self.workload.vocabulary.batch(&mut world.random(Concern::Batches), &model);
         batch.base = (world.below(2) == 0).then_some(seen);
         match world.below(12) {
@@ -265,7 +328,7 @@ impl Caller {
     async fn commit(&mut self) {
         let mut batch = self.batch();
         let (base, operations) = (batch.base, describe(&batch));
-        let number = self.world.history().submit(&mut batch, self.graph.version());
+        let number = self.world.history_of(self.machine.place).submit(&mut batch, self.graph.version());
         self.world.log(|| format!("{} commits batch {number} on {base:?}: {operations}", self.name));
         let patience = match self.world.below(20) {
             0 => Duration::from_millis(self.world.below(500)),
@@ -278,7 +341,7 @@ impl Caller {
         };
         self.world.log(|| format!("{}: batch {number} is {answer:?}", self.name));
         let excuse = !self.world.weather.is_fair();
-        let answered = self.world.history().answered(number, answer, excuse);
+        let answered = self.world.history_of(self.machine.place).answered(number, answer, excuse);
         self.world.check(answered);
     }
 
@@ -320,7 +383,7 @@ pub async fn check_reading(
     starts: usize,
 ) {
     let version = graph.version();
-    let Some(expected) = world.history().model(version) else {
+    let Some(expected) = world.history_of(machine.place).model(version) else {
         return world.violated(format!("version {version} is open, and nobody published it"));
     };
     match read(graph, vocabulary, starts).await {
@@ -332,7 +395,7 @@ pub async fn check_reading(
         Err(ReadFailure::Contradiction(why)) => {
             world.violated(format!("{} read version {version}: {why}", machine.name))
         }
-        Err(ReadFailure::Error(_)) if world.history().is_gone(version) => {}
+        Err(ReadFailure::Error(_)) if world.history_of(machine.place).is_gone(version) => {}
         Err(ReadFailure::Error(error)) => {
             world.log(|| format!("{} could not read version {version}: {:?}", machine.name, error.kind()));
             excused(world, machine, &format!("read version {version}"), &error);

@@ -22,7 +22,10 @@ use tokio::{
 
 use crate::{
     beginning::Beginning,
-    client::Machine,
+    clones::clone_once,
+    history::Answer,
+    machine::Machine,
+    place::{PLACES, Place},
     process::{self, Workload, check_reading, open, reader_of, store_of},
     world::{Concern, Violation, World},
 };
@@ -83,13 +86,18 @@ async fn live(world: &Arc<World>) {
     beginning.make(world, &workload.vocabulary).await;
     let mut actors = JoinSet::new();
     for number in 0..1 + world.below(3) {
-        actors.spawn(process::run(world.clone(), workload.clone(), number));
+        actors.spawn(process::run(world.clone(), workload.clone(), Place::FIRST, format!("p{number}")));
     }
     actors.spawn(audit(world.clone(), workload.clone()));
+    let clone = {
+        let workload = workload.clone();
+        move |world, machine| clone_once(world, machine, workload.clone())
+    };
     let beside = [
         tokio::spawn(now_and_then(world.clone(), "vacuum", 5_000, vacuum_once)),
         tokio::spawn(now_and_then(world.clone(), "compaction", 10_000, compact_once)),
         tokio::spawn(now_and_then(world.clone(), "operator", 20_000, operate_once)),
+        tokio::spawn(now_and_then(world.clone(), "cloner", 30_000, clone)),
     ];
     // The auditor ends last.
     while let Some(ended) = actors.join_next().await {
@@ -103,7 +111,11 @@ async fn live(world: &Arc<World>) {
     beside.iter().for_each(tokio::task::JoinHandle::abort);
     world.log(|| "all is done; now it is calm".into());
     world.calm_down();
-    reckon(world, &workload).await;
+    for place in Place::all() {
+        if world.history_of(place).newest() > 0 {
+            reckon(world, &workload, place).await;
+        }
+    }
 }
 
 fn workload(world: &World, beginning: Beginning) -> Workload {
@@ -118,13 +130,17 @@ fn workload(world: &World, beginning: Beginning) -> Workload {
 
 /// Reads every version as soon as it is there, without any fault: what is stored must be right.
 async fn audit(world: Arc<World>, workload: Arc<Workload>) {
-    let machine = Machine::new("auditor", true);
-    let mut audited = world.history().newest();
+    let mut audited = [0; PLACES];
+    audited[0] = world.history().newest();
     loop {
-        while audited < world.history().newest() {
-            audited += 1;
-            if let Some(graph) = open(&world, &machine, Some(audited)).await {
-                check_reading(&world, &machine, &graph, &workload.vocabulary, 1).await;
+        for place in Place::all() {
+            let machine = Machine::at(place, format!("auditor of {}", place.url()), true);
+            loop {
+                let Some(version) = world.history_of(place).after(audited[place.number()]) else { break };
+                audited[place.number()] = version;
+                if let Some(graph) = open(&world, &machine, Some(version)).await {
+                    check_reading(&world, &machine, &graph, &workload.vocabulary, 1).await;
+                }
             }
         }
         world.until_published().await;
@@ -159,7 +175,7 @@ async fn now_and_then<F: Future<Output = ()>>(
     }
 }
 
-async fn vacuum_once(world: Arc<World>, machine: Arc<Machine>) {
+pub async fn vacuum_once(world: Arc<World>, machine: Arc<Machine>) {
     let reader = reader_of(&world, &machine);
     let hour_ms = 3_600_000;
     let settings = VacuumSettings {
@@ -176,7 +192,7 @@ async fn vacuum_once(world: Arc<World>, machine: Arc<Machine>) {
     world.log(|| format!("vacuum {:?}: {}", settings.keep_versions, summary(vacuumed)));
 }
 
-async fn compact_once(world: Arc<World>, machine: Arc<Machine>) {
+pub async fn compact_once(world: Arc<World>, machine: Arc<Machine>) {
     let store = store_of(&world, &machine);
     let everything = world.below(3) == 0;
     // Low tiers, so that small graphs have several.
@@ -205,22 +221,21 @@ fn summary<T: std::fmt::Debug>(done: Result<T, EngineError>) -> String {
 }
 
 /// In the end everything works again, and everything that was ever published is as it was.
-async fn reckon(world: &Arc<World>, workload: &Arc<Workload>) {
-    let machine = Machine::new("reckoner", true);
+async fn reckon(world: &Arc<World>, workload: &Arc<Workload>, place: Place) {
+    let machine = Machine::at(place, format!("reckoner of {}", place.url()), true);
     let Some(mut graph) = open(world, &machine, None).await else { return };
-    let newest = world.history().newest();
+    let newest = world.history_of(place).newest();
     if graph.version() != newest {
         world.violated(format!("version {newest} is the newest, and {} was opened", graph.version()));
     }
     let (mut batch, _) = {
-        let model = world.history().model(newest).unwrap_or_default();
+        let model = world.history_of(place).model(newest).unwrap_or_default();
         workload.vocabulary.batch(&mut world.random(Concern::Batches), &model)
     };
-    let number = world.history().submit(&mut batch, newest);
+    let number = world.history_of(place).submit(&mut batch, newest);
     match graph.apply(batch).await {
         Ok(committed) => {
-            let answered =
-                world.history().answered(number, crate::history::Answer::Committed(committed.version), false);
+            let answered = world.history_of(place).answered(number, Answer::Committed(committed.version), false);
             world.check(answered);
         }
         Err(error) => world.violated(format!("the last commit failed: {:?}, {error}", error.kind())),
@@ -238,7 +253,7 @@ async fn reckon(world: &Arc<World>, workload: &Arc<Workload>) {
     if let Err(error) = vacuumed {
         world.violated(format!("the last vacuum failed: {error}"));
     }
-    let versions: Vec<u64> = world.history().versions().collect();
+    let versions: Vec<u64> = world.history_of(place).versions().collect();
     for version in versions {
         if let Some(graph) = open(world, &machine, Some(version)).await {
             check_reading(world, &machine, &graph, &workload.vocabulary, 0).await;

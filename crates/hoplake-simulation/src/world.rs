@@ -10,16 +10,25 @@ use std::{
 };
 
 use bytes::Bytes;
+use hoplake::Manifest;
 use hoplake_testkit::generate::SplitMix64;
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{faults::Weather, history::History};
+use crate::{
+    client::Uploads,
+    faults::Weather,
+    history::History,
+    place::{PLACES, Place},
+};
 
 /// Virtual time 0, in milliseconds since 1970: some day after the golden files were written.
 pub const EPOCH_UNIX_MS: u64 = 1_790_000_000_000;
 
 /// Requests of a seed: ten times what most take at the longest.
 const REQUESTS_MAX: u64 = 50_000;
+
+/// Parts of uploads may be so long: compactions of small graphs have several of them, or one.
+const PART_BYTES: [usize; 3] = [2 << 10, 16 << 10, 8 << 20];
 
 /// Of a message of what does not hold: graphs may have long texts.
 const MESSAGE_CHARACTERS_MAX: usize = 1_000;
@@ -51,6 +60,8 @@ pub enum Concern {
     Names,
     /// What there is at first.
     Beginning,
+    /// What befalls local disks.
+    Disk,
 }
 
 /// An invariant that did not hold.
@@ -72,14 +83,19 @@ pub struct World {
     /// What goes wrong.
     pub weather: Weather,
     begun: Instant,
-    randoms: [Mutex<SplitMix64>; 6],
+    randoms: [Mutex<SplitMix64>; 7],
     bucket: Mutex<Bucket>,
-    history: Mutex<History>,
+    uploads: Mutex<Uploads>,
+    histories: [Mutex<History>; PLACES],
+    /// The last graph that somebody began to clone.
+    cloned: Mutex<Place>,
     log: Mutex<Log>,
     violated: Notify,
     published: Notify,
     calm: AtomicBool,
     requests: AtomicU64,
+    /// How long the parts of an upload are, in bytes.
+    pub part_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +111,7 @@ impl World {
         let mut random = SplitMix64::new(seed);
         let randoms = std::array::from_fn(|_| Mutex::new(SplitMix64::new(random.next_u64())));
         let weather = Weather::draw(&mut lock(&randoms[Concern::Weather as usize]));
+        let part_bytes = PART_BYTES[lock(&randoms[Concern::Store as usize]).below(PART_BYTES.len() as u64) as usize];
         let log = Log { lines: trace.then(Vec::new), ..Log::default() };
         Arc::new(Self {
             seed,
@@ -102,12 +119,15 @@ impl World {
             begun: Instant::now(),
             randoms,
             bucket: Mutex::default(),
-            history: Mutex::default(),
+            uploads: Mutex::default(),
+            histories: std::array::from_fn(|number| Mutex::new(History::of(Place::numbered(number)))),
+            cloned: Mutex::new(Place::FIRST),
             log: Mutex::new(log),
             violated: Notify::new(),
             published: Notify::new(),
             calm: AtomicBool::new(false),
             requests: AtomicU64::new(0),
+            part_bytes,
         })
     }
 
@@ -131,9 +151,35 @@ impl World {
         lock(&self.bucket)
     }
 
-    /// The oracle.
+    /// The uploads in parts that are not completed.
+    pub fn uploads(&self) -> MutexGuard<'_, Uploads> {
+        lock(&self.uploads)
+    }
+
+    /// The oracle of the first graph.
     pub fn history(&self) -> MutexGuard<'_, History> {
-        lock(&self.history)
+        self.history_of(Place::FIRST)
+    }
+
+    /// The oracle of a graph.
+    pub fn history_of(&self, place: Place) -> MutexGuard<'_, History> {
+        lock(&self.histories[place.number()])
+    }
+
+    /// The oracle learns of a manifest that the store has just taken, and says what is wrong with it.
+    pub fn took(&self, place: Place, manifest: Manifest, bucket: &Bucket) -> Result<(), String> {
+        let mut history = self.history_of(place);
+        if place != Place::FIRST && history.newest() == 0 {
+            return history.begin_as(manifest, &self.history(), bucket);
+        }
+        history.published(manifest, bucket)
+    }
+
+    /// A place that nobody has tried to clone a graph to, if there is one.
+    pub fn next_place(&self) -> Option<Place> {
+        let mut cloned = lock(&self.cloned);
+        *cloned = cloned.next()?;
+        Some(*cloned)
     }
 
     /// From now on nothing goes wrong.

@@ -77,6 +77,15 @@ pub(crate) fn open(object: &Object, position: u64, check: Check, block: &Bytes) 
     }
 }
 
+/// As [`open`], of a block from the local disk, where another may be in its place.
+pub(crate) fn open_from_disk(request: &BlockRequest<'_>, block: &Bytes) -> Result<Bytes, FormatError> {
+    if planted(Bug::DiskUnchecked) || planted(Bug::DiskPlaceAlone) {
+        let sealed = if request.check == Check::Sealed { CHECKSUM_BYTES } else { 0 };
+        return Ok(block.slice(..block.len() - sealed));
+    }
+    open(request.object, request.range.start, request.check, block)
+}
+
 /// A mistake of several that need it.
 fn unchecked() -> bool {
     planted(Bug::Unchecked) || planted(Bug::LongAnswer) || planted(Bug::ShortTwice)

@@ -76,11 +76,21 @@ pub enum Bug {
     AbortIgnored,
     /// A compaction takes the rows of edges from the oldest of its parts.
     RowsSwapped,
+    /// Blocks from the local disk are not checked.
+    DiskUnchecked,
+    /// Blocks on the local disk are told apart by their position alone, and believed.
+    DiskPlaceAlone,
+    /// A block that the local disk has lost is asked of nobody.
+    DiskLossKept,
+    /// An upload in parts counts as done without its last answer.
+    CompletedUnheard,
+    /// A clone has no tag in the graph that it began as.
+    CloneUntagged,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 40] = [
         Self::TakenForOwn,
         Self::ResolvedKept,
         Self::OrdinalsKept,
@@ -116,6 +126,11 @@ impl Bug {
         Self::IntentIgnored,
         Self::AbortIgnored,
         Self::RowsSwapped,
+        Self::DiskUnchecked,
+        Self::DiskPlaceAlone,
+        Self::DiskLossKept,
+        Self::CompletedUnheard,
+        Self::CloneUntagged,
     ];
 }
 

@@ -39,7 +39,10 @@ use std::{
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::{DiskSettings, StorageError};
+use crate::{
+    DiskSettings, StorageError,
+    planted::{Bug, planted},
+};
 use folder::Folder;
 use log::{Log, Record};
 use writer::Writer;
@@ -145,6 +148,7 @@ pub(crate) struct DiskPlace {
 }
 
 fn block_key(object: u64, position: u64) -> u64 {
+    let object = if planted(Bug::DiskPlaceAlone) { 0 } else { object };
     xxh3_64_with_seed(&position.to_le_bytes(), object)
 }
 

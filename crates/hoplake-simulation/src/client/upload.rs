@@ -1,0 +1,124 @@
+//! Uploads in parts: each step is a request of its own, and nothing is there before the last.
+//!
+//! The store knows an upload until it is completed or given up. What arrives for one that it does not know any more
+//! is answered with 404, as is a completion that the client repeats after its answer was lost.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use object_store::{Error, MultipartUpload, PutPayload, PutResult, Result, UploadPart, path::Path};
+
+use super::{Client, Request, failed, objects::write};
+use crate::faults::Kind;
+
+/// The uploads that a store knows, by number.
+#[derive(Debug, Default)]
+pub struct Uploads {
+    begun: u64,
+    open: BTreeMap<u64, BTreeMap<usize, Bytes>>,
+}
+
+impl Uploads {
+    fn begin(&mut self) -> u64 {
+        self.begun += 1;
+        self.open.insert(self.begun, BTreeMap::new());
+        self.begun
+    }
+
+    fn part(&mut self, upload: u64, number: usize, bytes: Bytes) -> Result<()> {
+        let parts = self.open.get_mut(&upload).ok_or_else(unknown)?;
+        parts.insert(number, bytes);
+        Ok(())
+    }
+
+    /// The object, if all of its parts are there.
+    fn complete(&mut self, upload: u64, count: usize) -> Result<Bytes> {
+        let parts = self.open.get(&upload).ok_or_else(unknown)?;
+        if !parts.keys().copied().eq(0..count) {
+            return Err(failed("400 Invalid Part"));
+        }
+        let whole = parts.values().flatten().copied().collect();
+        self.open.remove(&upload);
+        Ok(whole)
+    }
+
+    /// It is given up, or the rules of the bucket remove it.
+    pub fn forget(&mut self, upload: u64) {
+        self.open.remove(&upload);
+    }
+}
+
+pub(super) fn unknown() -> Error {
+    Error::NotFound { path: "an upload".into(), source: "404 No Such Upload".into() }
+}
+
+/// An upload, as its client has it.
+#[derive(Debug)]
+pub(super) struct Parts {
+    client: Client,
+    location: Path,
+    upload: u64,
+    count: usize,
+    /// Parts of which the store said that it has them.
+    received: Arc<AtomicUsize>,
+}
+
+impl Parts {
+    pub(super) async fn begin(client: &Client, location: &Path) -> Result<Self> {
+        let request = Request::new(Kind::Begin, location, "");
+        let (upload, _) = client.ask(request, |_, world, _| Ok(world.uploads().begin())).await?;
+        Ok(Self { client: client.clone(), location: location.clone(), upload, count: 0, received: Arc::default() })
+    }
+
+    fn request(&self, kind: Kind, detail: &str) -> Request {
+        Request { upload: Some(self.upload), ..Request::new(kind, &self.location, detail) }
+    }
+}
+
+#[async_trait]
+impl MultipartUpload for Parts {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        let (client, upload, number, bytes) = (self.client.clone(), self.upload, self.count, Bytes::from(data));
+        self.count += 1;
+        let request = self.request(Kind::Part, &format!(" part {number}"));
+        let received = self.received.clone();
+        Box::pin(async move {
+            let sent =
+                client.ask(request, move |_, world, _| world.uploads().part(upload, number, bytes.clone())).await;
+            sent.map(|_| {
+                received.fetch_add(1, Relaxed);
+            })
+        })
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        let (upload, count, name) = (self.upload, self.count, self.location.to_string());
+        if self.received.load(Relaxed) < count {
+            return Err(failed("a part has no tag"));
+        }
+        let request = self.request(Kind::Complete, &format!(" of {count} parts"));
+        let completed = self.client.ask(request, move |bucket, world, now| {
+            let whole = world.uploads().complete(upload, count)?;
+            write(bucket, world, now, &name, &whole);
+            Ok(())
+        });
+        completed.await?;
+        Ok(PutResult { e_tag: None, version: None, extensions: Default::default() })
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        let (upload, request) = (self.upload, self.request(Kind::Abort, ""));
+        let given_up = self.client.ask(request, move |_, world, _| {
+            world.uploads().forget(upload);
+            Ok(())
+        });
+        given_up.await.map(|((), _)| ())
+    }
+}

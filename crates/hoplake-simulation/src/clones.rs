@@ -1,0 +1,83 @@
+//! Clones: somebody begins a graph as a version of the first one, and others change that.
+//!
+//! What is promised: a clone is what the version was, and stays so whatever becomes of the first graph, as long as the
+//! tag is there that cloning leaves in it, which nobody removes here. The oracle of each graph looks at every object
+//! that goes.
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use hoplake::{Error, ErrorKind, Reader};
+use hoplake_engine::history;
+use hoplake_storage::QueryContext;
+
+use crate::{
+    machine::Machine,
+    place::Place,
+    process::{self, Workload, excused, reader_of, store_at},
+    run::{compact_once, vacuum_once},
+    world::World,
+};
+
+/// Clones a version, and works on the clone for a while.
+pub async fn clone_once(world: Arc<World>, machine: Arc<Machine>, workload: Arc<Workload>) {
+    let versions: Vec<u64> = world.history().versions().collect();
+    let version = versions[world.below(versions.len() as u64) as usize];
+    let Some(place) = world.next_place() else { return clone_over(&world, &machine, version).await };
+    if !clone(&world, &machine, version, place).await {
+        return;
+    }
+    let workload = Workload {
+        vocabulary: workload.vocabulary.clone(),
+        operations: AtomicU64::new(1 + world.below(6)),
+        pause_ms: workload.pause_ms,
+    };
+    process::run(world.clone(), Arc::new(workload), place, format!("p of {}", place.url())).await;
+    let machine = Machine::at(place, format!("keeper of {}", place.url()), false);
+    let work = async {
+        if world.below(2) == 0 {
+            compact_once(world.clone(), machine.clone()).await;
+        }
+        vacuum_once(world.clone(), machine.clone()).await;
+    };
+    tokio::select! {
+        biased;
+        () = machine.until_dead() => {}
+        () = work => {}
+    }
+}
+
+/// Whether there is a clone then.
+async fn clone(world: &Arc<World>, machine: &Arc<Machine>, version: u64, place: Place) -> bool {
+    let source = reader_of(world, machine);
+    let target = Reader::new(store_at(place, world, machine), source.pool().clone());
+    world.log(|| format!("{} clones version {version} to {}", machine.name, place.url()));
+    let cloned = history::clone(&source, version, &target, &QueryContext::new()).await.map_err(Error::from);
+    world.log(|| format!("{}: {}", place.url(), cloned.as_ref().map_or_else(ToString::to_string, |tag| tag.clone())));
+    let found = world.history_of(place).newest();
+    match cloned {
+        Ok(_) if found != version => {
+            world.violated(format!("{} was cloned as version {version}, and has {found}", place.url()));
+        }
+        Ok(_) => return true,
+        // A vacuum was faster.
+        Err(error) if error.kind() == ErrorKind::NotFound && world.history().is_gone(version) => {}
+        // A client that repeats its create may meet itself.
+        Err(error) if error.kind() == ErrorKind::Conflict && !world.weather.is_fair() => {}
+        Err(error) => excused(world, machine, &format!("clone version {version}"), &error),
+    }
+    false
+}
+
+/// Nobody clones over a graph that is there.
+async fn clone_over(world: &Arc<World>, machine: &Arc<Machine>, version: u64) {
+    let begun = Place::all().skip(1).find(|place| world.history_of(*place).newest() > 0);
+    let Some(place) = begun else { return };
+    let source = reader_of(world, machine);
+    let target = Reader::new(store_at(place, world, machine), source.pool().clone());
+    match history::clone(&source, version, &target, &QueryContext::new()).await.map_err(Error::from) {
+        Ok(_) => world.violated(format!("version {version} was cloned over {}", place.url())),
+        Err(error) if error.kind() == ErrorKind::Conflict => {}
+        Err(error) if error.kind() == ErrorKind::NotFound && world.history().is_gone(version) => {}
+        Err(error) => excused(world, machine, "clone over another graph", &error),
+    }
+}

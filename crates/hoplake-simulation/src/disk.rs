@@ -1,0 +1,237 @@
+//! The local disk of a machine: what a disk cache keeps there outlives its process, and is not what was written.
+//!
+//! It is in memory, and everything happens in place, so that the seed decides it. A process that has ended writes
+//! nothing more, as one that was killed.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use hoplake_storage::{Disk, DiskFile};
+
+use crate::{
+    faults::{Fault, Kind},
+    machine::Machine,
+    world::{Concern, World},
+};
+
+/// A file, which whoever has it open can read after it was deleted.
+type File = Arc<Mutex<Vec<u8>>>;
+
+/// What is on a disk.
+#[derive(Debug)]
+pub struct Platter {
+    /// What a cache may take there, in bytes.
+    pub bytes_max: u64,
+    files: Mutex<BTreeMap<u32, File>>,
+}
+
+impl Platter {
+    /// Every second machine has a disk, and all have one if something goes wrong with disks. Some are so small that
+    /// blocks go and come back.
+    pub fn draw(world: &World) -> Option<Arc<Self>> {
+        let mut random = world.random(Concern::Disk);
+        let bytes_max = [8 << 10, 256 << 10, 4 << 20][random.below(3) as usize];
+        let there = random.below(2) == 0 || world.weather.spoils_disks();
+        there.then(|| Arc::new(Self { bytes_max, files: Mutex::default() }))
+    }
+
+    /// The disk, as a process has it.
+    pub fn of(self: &Arc<Self>, world: &Arc<World>, machine: &Arc<Machine>) -> Arc<dyn Disk> {
+        let count = lock(&self.files).len();
+        world.log(|| format!("{} has a disk with {count} logs", machine.name));
+        Arc::new(Mounted { platter: self.clone(), way: Way { world: world.clone(), machine: machine.clone() } })
+    }
+
+    /// The machine has crashed: the last log ends somewhere, some are gone, or have a wrong bit.
+    pub fn crashed(&self, world: &World) {
+        let mut files = lock(&self.files);
+        if world.is_calm() || files.is_empty() {
+            return;
+        }
+        let mut random = world.random(Concern::Disk);
+        if world.weather.has(Fault::DiskTorn)
+            && let Some((number, file)) = files.last_key_value()
+        {
+            let mut bytes = lock(file);
+            let length = random.below(bytes.len() as u64 + 1) as usize;
+            // What was not written yet is missing, or is zero.
+            match random.below(2) {
+                0 => bytes.truncate(length),
+                _ => bytes[length..].fill(0),
+            }
+            world.log(|| format!("the crash leaves {length} bytes of log {number}"));
+        }
+        let at = random.below(files.len() as u64) as usize;
+        let (number, file) =
+            files.iter().nth(at).map(|(number, file)| (*number, file.clone())).expect("it is one of them");
+        if world.weather.has(Fault::DiskFlipped) {
+            let bit = flip(&mut lock(&file), 0, random.next_u64());
+            world.log(|| format!("the crash spoils bit {bit:?} of log {number}"));
+        }
+        if world.weather.has(Fault::DiskLost) && random.below(2) == 0 {
+            files.remove(&number);
+            world.log(|| format!("the crash takes log {number}"));
+        }
+    }
+}
+
+/// Makes a bit wrong, of those from a byte on.
+fn flip(bytes: &mut [u8], from: usize, random: u64) -> Option<usize> {
+    let bits = 8 * bytes.len().checked_sub(from).filter(|bytes| *bytes > 0)?;
+    let bit = 8 * from + (random % bits as u64) as usize;
+    bytes[bit / 8] ^= 1 << (bit % 8);
+    Some(bit)
+}
+
+/// The way from a process to its disk.
+#[derive(Debug, Clone)]
+struct Way {
+    world: Arc<World>,
+    machine: Arc<Machine>,
+}
+
+impl Way {
+    fn befall(&self, kind: Kind) -> Option<Fault> {
+        let world = &self.world;
+        if world.is_calm() {
+            return None;
+        }
+        let fault = world.weather.strike(kind, world.now(), &mut world.random(Concern::Disk))?;
+        world.log(|| format!("{} {kind:?} ({fault:?})", self.machine.name));
+        Some(fault)
+    }
+
+    fn below(&self, bound: usize) -> usize {
+        self.world.random(Concern::Disk).below(bound as u64) as usize
+    }
+
+    /// Nobody lives any more who could write.
+    fn check_alive(&self) -> io::Result<()> {
+        match self.machine.is_dead() {
+            true => Err(io::Error::other("the process has ended")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A disk, as a process has it.
+#[derive(Debug)]
+struct Mounted {
+    platter: Arc<Platter>,
+    way: Way,
+}
+
+impl Mounted {
+    fn file(&self, file: &File) -> Arc<dyn DiskFile> {
+        Arc::new(Open { platter: self.platter.clone(), file: file.clone(), way: self.way.clone() })
+    }
+}
+
+impl Disk for Mounted {
+    fn list(&self) -> io::Result<Vec<u32>> {
+        Ok(lock(&self.platter.files).keys().rev().copied().collect())
+    }
+
+    fn create(&self, number: u32) -> io::Result<Arc<dyn DiskFile>> {
+        self.way.check_alive()?;
+        let file = File::default();
+        if lock(&self.platter.files).insert(number, file.clone()).is_some() {
+            self.way.world.violated(format!("the disk cache of {} wrote over log {number}", self.way.machine.name));
+        }
+        Ok(self.file(&file))
+    }
+
+    fn open(&self, number: u32) -> io::Result<Arc<dyn DiskFile>> {
+        let files = lock(&self.platter.files);
+        files.get(&number).map(|file| self.file(file)).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn remove(&self, number: u32) -> io::Result<()> {
+        self.way.check_alive()?;
+        lock(&self.platter.files).remove(&number).map(drop).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn waits(&self) -> bool {
+        false
+    }
+}
+
+/// A file, open.
+#[derive(Debug)]
+struct Open {
+    platter: Arc<Platter>,
+    file: File,
+    way: Way,
+}
+
+impl Open {
+    /// Bytes of another place: of this file, or of the same place in another.
+    fn elsewhere(&self, buffer: &mut [u8], position: usize) -> io::Result<()> {
+        let files: Vec<File> = lock(&self.platter.files).values().cloned().collect();
+        match files.get(self.way.below(files.len() + 1)) {
+            Some(file) => copy(&lock(file), position, buffer),
+            None => {
+                let bytes = lock(&self.file);
+                copy(&bytes, self.way.below(bytes.len()), buffer)
+            }
+        }
+    }
+}
+
+fn copy(bytes: &[u8], position: usize, buffer: &mut [u8]) -> io::Result<()> {
+    let there = position.checked_add(buffer.len()).and_then(|end| bytes.get(position..end));
+    buffer.copy_from_slice(there.ok_or(io::ErrorKind::UnexpectedEof)?);
+    Ok(())
+}
+
+impl DiskFile for Open {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(lock(&self.file).len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<()> {
+        let position = position as usize;
+        match self.way.befall(Kind::DiskRead) {
+            Some(Fault::DiskLost) => return Err(io::Error::other("the disk cannot read it")),
+            Some(Fault::DiskOther) => return self.elsewhere(buffer, position),
+            Some(Fault::DiskFlipped) => {
+                let end = position.saturating_add(buffer.len());
+                let mut bytes = lock(&self.file);
+                let end = end.min(bytes.len());
+                let random = self.way.world.random(Concern::Disk).next_u64();
+                flip(&mut bytes[..end], position.min(end), random);
+            }
+            _ => {}
+        }
+        copy(&lock(&self.file), position, buffer)
+    }
+
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        self.way.check_alive()?;
+        let fault = self.way.befall(Kind::DiskWrite);
+        let arrives = match fault {
+            Some(_) => self.way.below(bytes.len() + 1),
+            None => bytes.len(),
+        };
+        let position = position as usize;
+        let mut file = lock(&self.file);
+        let length = file.len().max(position + arrives);
+        file.resize(length, 0);
+        file[position..position + arrives].copy_from_slice(&bytes[..arrives]);
+        match fault {
+            Some(Fault::DiskFull) => Err(io::ErrorKind::StorageFull.into()),
+            Some(Fault::Crash) => {
+                self.way.machine.crash();
+                Err(io::Error::other("the process ends here"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

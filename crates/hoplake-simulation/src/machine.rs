@@ -1,0 +1,144 @@
+//! A process, as the store and the machine treat it: it stands still, crashes, loses its credentials, its way to the
+//! store, and its sense of time.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicI64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use hoplake_storage::Clock;
+use tokio::sync::Notify;
+
+use crate::{
+    faults::Kind,
+    place::Place,
+    world::{Concern, EPOCH_UNIX_MS, World},
+};
+
+/// A process, as the store and the machine treat it.
+#[derive(Debug)]
+pub struct Machine {
+    /// Its name in the trace.
+    pub name: String,
+    /// The graph that it works on.
+    pub place: Place,
+    /// Whether faults befall it.
+    pub reliable: bool,
+    dead: AtomicBool,
+    died: Notify,
+    /// Until when it stands still.
+    pub(crate) suspended_until: Moment,
+    /// Until when its credentials do not hold.
+    pub(crate) expired_until: Moment,
+    /// Until when nothing comes back to it.
+    pub(crate) cut_off_until: Moment,
+    /// By how many milliseconds its clock is wrong.
+    pub(crate) clock_off_ms: AtomicI64,
+    /// How often each request was sent since a caller last took a step.
+    asked: Mutex<BTreeMap<(Kind, String), u32>>,
+}
+
+impl Machine {
+    /// A process that has just begun, and works on the first graph.
+    pub fn new(name: impl Into<String>, reliable: bool) -> Arc<Self> {
+        Self::at(Place::FIRST, name, reliable)
+    }
+
+    /// One that works on another graph.
+    pub fn at(place: Place, name: impl Into<String>, reliable: bool) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.into(),
+            place,
+            reliable,
+            dead: AtomicBool::new(false),
+            died: Notify::new(),
+            suspended_until: Moment::default(),
+            expired_until: Moment::default(),
+            cut_off_until: Moment::default(),
+            clock_off_ms: AtomicI64::new(0),
+            asked: Mutex::default(),
+        })
+    }
+
+    /// Returns when it has crashed.
+    pub async fn until_dead(&self) {
+        self.died.notified().await;
+    }
+
+    /// Whether it has crashed.
+    pub fn is_dead(&self) -> bool {
+        self.dead.load(Relaxed)
+    }
+
+    /// A caller begins or ends an operation: what is asked from now on counts anew.
+    pub fn stepped(&self) {
+        lock(&self.asked).clear();
+    }
+
+    /// Whether it stands still.
+    pub fn is_suspended(&self, now: Duration) -> bool {
+        now < self.suspended_until.get()
+    }
+
+    /// Counts a request, and says how often it was sent since a caller last took a step.
+    pub(crate) fn count(&self, kind: Kind, name: String) -> u32 {
+        let mut asked = lock(&self.asked);
+        let times = asked.entry((kind, name)).or_default();
+        *times += 1;
+        *times
+    }
+
+    /// It ends here: nothing leaves it any more, and nothing reaches it.
+    pub fn crash(&self) {
+        self.dead.store(true, Relaxed);
+        self.died.notify_one();
+    }
+}
+
+/// Until when something lasts.
+#[derive(Debug, Default)]
+pub(crate) struct Moment(Mutex<Duration>);
+
+impl Moment {
+    pub(crate) fn get(&self) -> Duration {
+        *lock(&self.0)
+    }
+
+    pub(crate) fn set(&self, until: Duration) {
+        *lock(&self.0) = until;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The clock of a process.
+#[derive(Debug)]
+pub struct MachineClock {
+    /// Whose.
+    pub machine: Arc<Machine>,
+    /// Where the true time is.
+    pub world: Arc<World>,
+}
+
+impl Clock for MachineClock {
+    fn unix_ms(&self) -> u64 {
+        let now = EPOCH_UNIX_MS + self.world.now().as_millis() as u64;
+        now.saturating_add_signed(self.machine.clock_off_ms.load(Relaxed))
+    }
+
+    fn running(&self) -> Duration {
+        self.world.now()
+    }
+
+    fn ulid(&self) -> String {
+        let mut random = self.world.random(Concern::Names);
+        let low = u128::from(random.next_u64()) << 16 | u128::from(random.next_u64() >> 48);
+        ulid::Ulid::from_parts(self.unix_ms(), low).to_string()
+    }
+}

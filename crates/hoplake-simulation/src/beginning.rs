@@ -1,13 +1,14 @@
 //! What a seed's graph is before anybody changes it.
 //!
 //! Most begin empty. Some begin with one heavy commit: its part outweighs what follows, so that a compaction merges
-//! newer parts among themselves, and what they remember as removed still counts. Some begin with files that an older
+//! newer parts among themselves, and what they remember as removed still counts. Some small ones follow it at once, so
+//! that there is something to merge from the first compaction on. Some graphs begin with files that an older
 //! version of Hoplake wrote; what these say is read once without faults, which is the model of that version.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use hoplake::{Batch, Change, EdgeKey, End, Manifest, Name, Operation, Properties, Value};
+use hoplake::{Batch, Change, EdgeKey, End, Graph, Manifest, Name, Operation, Properties, Value};
 use hoplake_format::constants::{HINT_NAME, manifest_name};
 use hoplake_testkit::generate::SplitMix64;
 
@@ -21,8 +22,11 @@ use crate::{
     world::{Concern, EPOCH_UNIX_MS, Stored, World},
 };
 
-/// Bytes of text in the heavy commit for each label of vertices and each type of edges: those of many small parts.
-const HEAVY_BYTES: usize = 96 << 10;
+/// Bytes of text in the heavy commit for each label of vertices: those of a hundred small parts.
+const LABEL_BYTES: usize = 384 << 10;
+
+/// And for each type of edges, of which there are more: those of many small parts.
+const EDGE_TYPE_BYTES: usize = 96 << 10;
 
 /// How a graph begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +88,19 @@ fn put(world: &World, name: String, bytes: Bytes) {
 async fn load_heavy(world: &Arc<World>, vocabulary: &Vocabulary) {
     let machine = Machine::new("founder", true);
     let Some(mut graph) = open(world, &machine, None).await else { return };
-    let mut batch = heavy_batch(vocabulary, &mut world.random(Concern::Beginning));
+    let batch = heavy_batch(vocabulary, &mut world.random(Concern::Beginning));
+    found(world, &mut graph, batch).await;
+    let more = world.random(Concern::Beginning).below(9);
+    for _ in 0..more {
+        let model = world.history().model(graph.version()).unwrap_or_default();
+        let (batch, _) = vocabulary.batch(&mut world.random(Concern::Beginning), &model);
+        found(world, &mut graph, batch).await;
+    }
+    check_reading(world, &machine, &graph, vocabulary, 1).await;
+}
+
+/// A commit with which nothing goes wrong.
+async fn found(world: &World, graph: &mut Graph, mut batch: Batch) {
     let number = world.history().submit(&mut batch, graph.version());
     match graph.apply(batch).await {
         Ok(committed) => {
@@ -96,26 +112,25 @@ async fn load_heavy(world: &Arc<World>, vocabulary: &Vocabulary) {
     if let Err(error) = graph.refresh().await {
         world.violated(format!("the first refresh failed: {error}"));
     }
-    check_reading(world, &machine, &graph, vocabulary, 1).await;
 }
 
 /// Every vertex, and edges of every label from each to each, itself included.
 fn heavy_batch(vocabulary: &Vocabulary, random: &mut SplitMix64) -> Batch {
     let per_label = vocabulary.vertices.len() / vocabulary.labels().len();
-    let mut text = |items: usize| -> Properties {
-        let characters = (0..HEAVY_BYTES / items).map(|_| char::from(b'0' + random.below(64) as u8));
+    let mut text = |bytes: usize, items: usize| -> Properties {
+        let characters = (0..bytes / items).map(|_| char::from(b'0' + random.below(64) as u8));
         Properties::from([("name", characters.collect::<String>())])
     };
     let mut operations = Vec::new();
     for vertex in vocabulary.vertices.iter().cloned() {
-        operations.push(Operation::UpsertVertex { vertex, properties: text(per_label), whole: true });
+        operations.push(Operation::UpsertVertex { vertex, properties: text(LABEL_BYTES, per_label), whole: true });
     }
     for label in &vocabulary.edge_labels {
         let key = (label == PARALLEL).then(|| EdgeKey { property: KEY.into(), value: Value::Int64(0) });
         for source in &vocabulary.vertices {
             for target in &vocabulary.vertices {
                 let (label, source, target, key) = (label.clone(), source.clone(), target.clone(), key.clone());
-                let properties = text(per_label * per_label);
+                let properties = text(EDGE_TYPE_BYTES, per_label * per_label);
                 operations.push(Operation::UpsertEdge { label, source, target, key, properties, whole: true });
             }
         }

@@ -61,8 +61,8 @@ async fn clone(world: &Arc<World>, machine: &Arc<Machine>, version: u64, place: 
         Ok(_) => return true,
         // A vacuum was faster.
         Err(error) if error.kind() == ErrorKind::NotFound && world.history().is_gone(version) => {}
-        // A client that repeats its create may meet itself.
-        Err(error) if error.kind() == ErrorKind::Conflict && !world.weather.is_fair() => {}
+        // A client that repeats its create may meet itself, or never learns what became of it.
+        Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Unknown) && !world.weather.is_fair() => {}
         Err(error) => excused(world, machine, &format!("clone version {version}"), &error),
     }
     false
@@ -77,6 +77,7 @@ async fn clone_over(world: &Arc<World>, machine: &Arc<Machine>, version: u64) {
     match history::clone(&source, version, &target, &QueryContext::new()).await.map_err(Error::from) {
         Ok(_) => world.violated(format!("version {version} was cloned over {}", place.url())),
         Err(error) if error.kind() == ErrorKind::Conflict => {}
+        Err(error) if error.kind() == ErrorKind::Unknown && !world.weather.is_fair() => {}
         Err(error) if error.kind() == ErrorKind::NotFound && world.history().is_gone(version) => {}
         Err(error) => excused(world, machine, "clone over another graph", &error),
     }

@@ -235,3 +235,29 @@ impl DiskFile for Open {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_written_outlives_its_process_which_then_writes_nothing_more() {
+        let world = World::new(1, false);
+        world.calm_down();
+        let platter = Arc::new(Platter { bytes_max: 1 << 20, files: Mutex::default() });
+        let first = Machine::new("first", false);
+        let disk = platter.of(&world, &first);
+        let file = disk.create(7).unwrap();
+        file.write_at(b"block", 3).unwrap();
+        first.crash();
+        assert!(file.write_at(b"other", 3).is_err() && disk.create(8).is_err() && disk.remove(7).is_err());
+        let disk = platter.of(&world, &Machine::new("second", false));
+        assert_eq!(disk.list().unwrap(), [7]);
+        let (file, mut found) = (disk.open(7).unwrap(), [0; 8]);
+        disk.remove(7).unwrap();
+        file.read_at(&mut found, 0).unwrap();
+        assert_eq!((&found, file.bytes().unwrap(), disk.open(7).is_err()), (b"\0\0\0block", 8, true));
+        assert!(file.read_at(&mut found, 1).is_err());
+        assert_eq!(world.outcome().0, None);
+    }
+}

@@ -1,7 +1,7 @@
 //! The graphs of the bucket: the first one, and those that began as a version of it.
 
 /// How many graphs there may be.
-pub const PLACES: usize = 4;
+pub const PLACES: usize = 3;
 
 /// A graph of the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

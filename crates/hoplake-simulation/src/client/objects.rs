@@ -25,9 +25,11 @@ pub(super) fn write(bucket: &mut Bucket, world: &World, now: Duration, name: &st
     bucket.insert(name.to_owned(), Stored { bytes: bytes.clone(), modified: now });
     let (place, below) = Place::of(name);
     if let Some(version) = manifest_version(below) {
-        world.log(|| format!("{name} is there"));
         world.check(match Slot::decode(bytes) {
-            Ok(Slot::Version(manifest)) => world.took(place, *manifest, bucket),
+            Ok(Slot::Version(manifest)) => {
+                world.log(|| format!("{name} is there: {:?}, {}", manifest.change.kind, manifest.change.message));
+                world.took(place, *manifest, bucket)
+            }
             Ok(Slot::Removed { .. }) => world.history_of(place).marked(version),
             Err(error) => Err(format!("{name} is no manifest: {error}")),
         });

@@ -288,8 +288,9 @@ impl Weather {
         }
         let mut struck = None;
         for (fault, share) in &self.shares {
-            // Manifests are created once a version, and everything hangs on them.
-            let share = if kind == Kind::Create { (share * 5.0).min(0.5) } else { *share };
+            // Manifests are created once a version, and everything hangs on them, as do uploads on being completed.
+            let decisive = matches!(kind, Kind::Create | Kind::Complete);
+            let share = if decisive { (share * 5.0).min(0.5) } else { *share };
             if fault.befalls(kind) && random.unit() <= share && struck.is_none() {
                 struck = Some(*fault);
             }

@@ -28,7 +28,7 @@ pub const EPOCH_UNIX_MS: u64 = 1_790_000_000_000;
 const REQUESTS_MAX: u64 = 50_000;
 
 /// Parts of uploads may be so long: compactions of small graphs have several of them, or one.
-const PART_BYTES: [usize; 3] = [2 << 10, 16 << 10, 8 << 20];
+const PART_BYTES: [usize; 4] = [1 << 10, 2 << 10, 4 << 10, 8 << 20];
 
 /// Of a message of what does not hold: graphs may have long texts.
 const MESSAGE_CHARACTERS_MAX: usize = 1_000;

@@ -138,7 +138,8 @@ impl Disk for Mounted {
     fn create(&self, number: u32) -> io::Result<Arc<dyn DiskFile>> {
         self.way.check_alive()?;
         let file = File::default();
-        if lock(&self.platter.files).insert(number, file.clone()).is_some() {
+        let mut files = lock(&self.platter.files);
+        if files.insert(number, file.clone()).is_some() {
             self.way.world.violated(format!("the disk cache of {} wrote over log {number}", self.way.machine.name));
         }
         Ok(self.file(&file))

@@ -168,9 +168,10 @@ impl DiskCache {
         let mut numbers = disk.list()?;
         numbers.sort_unstable();
         for number in &numbers {
-            // A log that cannot be read is only lost.
-            if let Ok(log) = Log::recover(&*disk, *number) {
-                state.add(*number, log);
+            match Log::recover(&*disk, *number) {
+                Ok(log) if !log.records.is_empty() => state.add(*number, log),
+                // A log that cannot be read is only lost, and must not take room.
+                _ => drop(disk.remove(*number)),
             }
         }
         let (state, waits) = (Arc::new(Mutex::new(state)), disk.waits());

@@ -77,11 +77,16 @@ impl Writer {
     }
 
     pub(super) fn finish(&mut self) {
-        if let Some((number, mut log)) = self.current.take() {
-            // Without its footer a log is scanned at the next start.
-            let _ = log.finish();
-            lock(&self.state).finished.insert(number, log);
+        let Some((number, mut log)) = self.current.take() else { return };
+        if log.records.is_empty() {
+            // A full disk would have an open file for each block that it could not take.
+            lock(&self.state).files.remove(&number);
+            let _ = self.disk.remove(number);
+            return;
         }
+        // Without its footer a log is scanned at the next start.
+        let _ = log.finish();
+        lock(&self.state).finished.insert(number, log);
     }
 
     /// Deletes the oldest log; up to half of it is kept, of blocks that were used. `false` if there is none.

@@ -1,12 +1,15 @@
 //! The cache on the local disk: a restart, damage, a budget, several processes.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File, OpenOptions},
+    io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex},
 };
 
-use hoplake_storage::{DiskSettings, QueryContext, ReadSettings, Wave};
+use hoplake_storage::{Disk, DiskFile, DiskSettings, QueryContext, ReadPool, ReadSettings, Reader, Store, Wave};
 
 use crate::scripted::{NAME, Scripted, request};
 
@@ -126,4 +129,80 @@ async fn a_folder_that_cannot_be_used_is_named() {
     fs::write(&file, "").unwrap();
     let error = hoplake_storage::ReadPool::new(settings(&file)).unwrap_err().to_string();
     assert!(error.contains("disk cache") && error.contains("file"), "{error}");
+}
+
+/// A disk in memory on which so many bytes fit.
+#[derive(Debug, Default)]
+struct Small {
+    free: Arc<Mutex<usize>>,
+    files: Mutex<BTreeMap<u32, Arc<SmallFile>>>,
+}
+
+#[derive(Debug, Default)]
+struct SmallFile {
+    free: Arc<Mutex<usize>>,
+    bytes: Mutex<Vec<u8>>,
+}
+
+impl Disk for Small {
+    fn list(&self) -> io::Result<Vec<u32>> {
+        Ok(self.files.lock().unwrap().keys().copied().collect())
+    }
+
+    fn create(&self, number: u32) -> io::Result<Arc<dyn DiskFile>> {
+        let file = Arc::new(SmallFile { free: self.free.clone(), ..SmallFile::default() });
+        self.files.lock().unwrap().insert(number, file.clone());
+        Ok(file)
+    }
+
+    fn open(&self, number: u32) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(self.files.lock().unwrap().get(&number).cloned().ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    fn remove(&self, number: u32) -> io::Result<()> {
+        self.files.lock().unwrap().remove(&number).map(drop).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn waits(&self) -> bool {
+        false
+    }
+}
+
+impl DiskFile for SmallFile {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.bytes.lock().unwrap().len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<()> {
+        let (bytes, position) = (self.bytes.lock().unwrap(), position as usize);
+        buffer.copy_from_slice(bytes.get(position..position + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        let (mut free, mut file) = (self.free.lock().unwrap(), self.bytes.lock().unwrap());
+        assert_eq!(position, file.len() as u64, "a log is written from its beginning to its end");
+        *free = free.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+        file.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_has_no_file_for_what_it_cannot_take() {
+    let disk = Arc::new(Small { free: Arc::new(Mutex::new(4 * 124)), ..Small::default() });
+    for (from_disk, requests) in [(0, 16), (4, 12)] {
+        let settings = ReadSettings { cache_bytes_max: 0, ..Default::default() };
+        let pool = ReadPool::on_disk(settings, disk.clone(), 1 << 20).unwrap();
+        let source = Scripted::new(&[]);
+        let reader = Reader::from_source(Store::open("memory://full").unwrap(), source.clone(), pool);
+        let (object, context) = (reader.object(NAME), QueryContext::new());
+        for block in 0..16 {
+            let (payloads, _) = reader.read(Wave(0), &[request(&object, block)], &context).await.unwrap();
+            assert_eq!(*payloads[0], [block as u8; 100]);
+        }
+        assert_eq!((context.cost().disk.blocks, context.cost().requests), (from_disk, requests));
+        drop(reader);
+        assert_eq!(disk.list().unwrap().len(), 1);
+    }
 }

@@ -15,7 +15,7 @@ use super::{
 use crate::EngineError;
 
 /// What some batches make of a version: all that the next manifest says but its parts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Assembled<'a> {
     pub(crate) schema: Schema,
     pub(crate) vertex_counts: Vec<VertexCount>,
@@ -26,7 +26,7 @@ pub(crate) struct Assembled<'a> {
 }
 
 impl<'a> Assembled<'a> {
-    /// Puts batches together that name no item twice, of which at most one does not fit the schema as it is.
+    /// Puts batches together that name no item twice, and of which no two want a property to be of two types.
     ///
     /// # Errors
     /// [`EngineError::Invalid`] if a value is of a wrong type, or numbers run out.
@@ -53,7 +53,21 @@ impl<'a> Assembled<'a> {
         Ok(assembled.schema != manifest.schema)
     }
 
-    fn nothing(manifest: &Manifest) -> Self {
+    /// Widens the schema for one more batch; `false`, and nothing, if it does not fit what others have made of it.
+    pub(crate) fn fits(&mut self, batch: &Resolved) -> bool {
+        let before = self.schema.clone();
+        let fits = self.widen(batch).is_ok() && self.schema.validate().is_ok();
+        if !fits {
+            self.vertex_counts.truncate(before.vertex_labels.len());
+            self.edge_counts.truncate(before.edge_types.len());
+            self.degrees.truncate(before.edge_types.len());
+            self.schema = before;
+        }
+        fits
+    }
+
+    /// No change of a version.
+    pub(crate) fn nothing(manifest: &Manifest) -> Self {
         Self {
             schema: manifest.schema.clone(),
             vertex_counts: manifest.vertex_counts.clone(),

@@ -199,7 +199,7 @@ impl Committer {
             results = resolve_all(&group, newest, context).await;
         }
         let (mut carried, mut resolved, mut items, mut later) =
-            (Vec::new(), Vec::new(), Items::default(), VecDeque::new());
+            (Vec::new(), Vec::new(), Items::on(newest.manifest()), VecDeque::new());
         for (waiting, result) in group.into_iter().zip(results) {
             match result {
                 // Nobody waits any more: it is as if it had not been asked.

@@ -1,5 +1,5 @@
-//! What does not go together: batches of one level that name the same item, and a batch with what was changed after
-//! the version that it is based on.
+//! What does not go together: batches of one level that name the same item or want the schema differently, and a batch
+//! with what was changed after the version that it is based on.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -7,7 +7,7 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use hoplake_format::VertexId;
+use hoplake_format::{Manifest, VertexId};
 use hoplake_storage::{
     QueryContext, Wave,
     planted::{Bug, planted},
@@ -15,6 +15,7 @@ use hoplake_storage::{
 
 use super::{
     End, Name,
+    assemble::Assembled,
     resolve::{Pair, Resolved, Vertex, number_of},
 };
 use crate::{
@@ -37,12 +38,17 @@ pub(super) struct Items {
     /// Pairs of vertices that exist, with the number of their edge label.
     pairs: Set<(u32, VertexId, VertexId)>,
     edge_labels: Vec<Name>,
-    /// Whether one of them widens the schema: another one may want it otherwise.
-    widens: bool,
+    /// The schema as they widen it: another one may want it otherwise.
+    schema: Assembled<'static>,
 }
 
 impl Items {
-    /// Adds a batch, unless it names what another one writes, or the reverse, or both widen the schema.
+    /// Of no batch, on a version.
+    pub(super) fn on(manifest: &Manifest) -> Self {
+        Self { schema: Assembled::nothing(manifest), ..Self::default() }
+    }
+
+    /// Adds a batch, unless it names what another one writes, or the reverse, or wants a property to be of another type.
     pub(super) fn add(&mut self, batch: &Resolved) -> bool {
         // A pair with a vertex that is missing is written by whoever adds that.
         let labels: Vec<_> = batch.edge_labels().iter().map(|label| number_of(&mut self.edge_labels, label)).collect();
@@ -51,18 +57,17 @@ impl Items {
             _ => None,
         };
         let apart = planted(Bug::GroupOverlaps)
-            || !(self.widens && batch.widens)
-                && batch.known().iter().flatten().all(|vertex| !self.written.contains(vertex))
+            || batch.known().iter().flatten().all(|vertex| !self.written.contains(vertex))
                 && batch.missing().all(|end| !self.added.contains(end))
                 && batch.existing().all(|(vertex, _)| !self.named.contains(&vertex))
                 && batch.added.keys().all(|end| !self.missing.contains(end))
-                && batch.pairs().filter_map(known).all(|pair| !self.pairs.contains(&pair));
+                && batch.pairs().filter_map(known).all(|pair| !self.pairs.contains(&pair))
+                && (!batch.widens || self.schema.fits(batch));
         if apart {
             self.written.extend(batch.existing().map(|(vertex, _)| vertex));
             self.added.extend(batch.added.keys().cloned());
             self.named.extend(batch.known().iter().flatten());
             self.missing.extend(batch.missing().cloned());
-            self.widens |= batch.widens;
             self.pairs.extend(batch.pairs().filter_map(known));
         }
         apart

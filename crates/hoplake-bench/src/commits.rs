@@ -173,7 +173,7 @@ async fn latency(
 ) -> Result<()> {
     let (_, graph) = base.open(profile.clone(), arguments.seed).await?;
     let base = Arc::new(base);
-    let each = (arguments.commits / if edges > 1_000 { 5 } else { 1 }).max(callers * 5).div_ceil(callers);
+    let each = arguments.commits.max(callers * 5).div_ceil(callers);
     let whole = Stopwatch::start();
     let callers_running: Vec<_> = (0..callers)
         .map(|caller| {

@@ -28,7 +28,7 @@ use hoplake_storage::{
 
 use crate::{
     EngineError,
-    publish::{amend, change},
+    publish::{Published, amend, change, hint, publish},
     versions,
 };
 
@@ -92,12 +92,15 @@ pub async fn vacuum(
 ) -> Result<Vacuumed, EngineError> {
     let store = reader.store();
     let listed = store.list(DATA_FOLDER).await?;
-    let Some(newest) = versions::newest(reader, context).await? else {
-        if listed.is_empty() {
+    let newest = match versions::newest(reader, context).await? {
+        Some(newest) => newest,
+        None if listed.is_empty() => {
             return Err(EngineError::NotFound(format!("there is no graph at {}", store.url())));
         }
-        let leftovers = listed.into_iter().filter(|object| object.modified_unix_ms < settings.written_before_unix_ms);
-        return remove(reader, leftovers.collect()).await;
+        None if listed.iter().all(|object| object.modified_unix_ms >= settings.written_before_unix_ms) => {
+            return Ok(Vacuumed::default());
+        }
+        None => close_first(reader, context).await?,
     };
     let (decided, aborted) = decide(reader, newest, &listed, settings, context).await?;
     let versions = mark_removed(reader, &decided, context).await?;
@@ -111,6 +114,24 @@ pub async fn vacuum(
     };
     let removed = remove(reader, listed.into_iter().filter(is_garbage).collect()).await?;
     Ok(Vacuumed { versions, aborted, spared: decided.intents.clone(), ..removed })
+}
+
+/// Publishes a first version with nothing in it, for a load that never came to its end: should it wake up, it cannot publish
+/// what is removed now.
+async fn close_first(reader: &Reader, context: &QueryContext) -> Result<Manifest, EngineError> {
+    let change = change(reader.store(), ChangeKind::Fence, "vacuum of a load that was not done");
+    let created_unix_ms = reader.store().clock().unix_ms();
+    let first = Manifest { version: 1, reset: 1, created_unix_ms, change, ..Manifest::default() };
+    match publish(reader, &first, context).await? {
+        Published::Visible => {
+            hint(reader.store(), &first).await;
+            Ok(first)
+        }
+        Published::Taken(_) => {
+            let why = format!("another writer has just begun the graph at {}; look again", reader.store().url());
+            Err(EngineError::Conflict(why))
+        }
+    }
 }
 
 /// Publishes which versions and writers go, if any do, or if the newest version is to be closed to those at work on it.

@@ -89,8 +89,14 @@ pub(crate) async fn later(
         // Long past: all between may be gone.
         (Some(Slot::Removed { .. }), wave) => match listed(reader, wave, context).await {
             Ok(Some((newer, wave))) if newer.version > version + 1 => Ok(Some((newer, wave))),
-            // A listing may lag behind, and what it shows as the last may be gone by now. Slots do not lag.
-            Ok(_) | Err(EngineError::NotFound(_)) => first_left(reader, version + 2, wave, context).await.map(Some),
+            // A listing may lag behind. Slots do not.
+            Ok(_) => match first_left(reader, version + 2, wave, context).await? {
+                Some(newer) => Ok(Some(newer)),
+                None => {
+                    let (gone, url) = (version + 1, reader.store().url());
+                    Err(EngineError::NotFound(format!("version {gone} of {url} is gone, and none is newer")))
+                }
+            },
             Err(error) => Err(error),
         },
     }
@@ -102,27 +108,22 @@ async fn first_left(
     mut version: u64,
     mut after: Wave,
     context: &QueryContext,
-) -> Result<(Manifest, Wave), EngineError> {
+) -> Result<Option<(Manifest, Wave)>, EngineError> {
     loop {
         match slot(reader, version, after, context).await? {
-            (Some(Slot::Version(manifest)), wave) => return Ok((*manifest, wave)),
+            (Some(Slot::Version(manifest)), wave) => return Ok(Some((*manifest, wave))),
             (Some(Slot::Removed { .. }), wave) => (version, after) = (version + 1, wave),
-            (None, _) => {
-                let why = format!("version {} of {} is gone, and none is newer", version - 1, reader.store().url());
-                return Err(EngineError::NotFound(why));
-            }
+            (None, _) => return Ok(None),
         }
     }
 }
 
-/// The last version that a listing shows; a newer one may exist.
+/// The last version that a listing shows, or if that is gone the next that is not; a newer one may exist. A listing may lag
+/// behind even the first version, but that one's slot is taken for ever.
 async fn listed(reader: &Reader, after: Wave, context: &QueryContext) -> Result<Option<(Manifest, Wave)>, EngineError> {
     let (listed, wave) = reader.list(MANIFEST_FOLDER, after, context).await?;
-    let version = listed.iter().filter_map(|object| manifest_version(&object.name)).max();
-    match version {
-        Some(version) => Ok(Some(read(reader, version, wave, context).await?)),
-        None => Ok(None),
-    }
+    let last = listed.iter().filter_map(|object| manifest_version(&object.name)).max();
+    first_left(reader, last.unwrap_or(1), wave, context).await
 }
 
 /// What the slot of a version holds; `None` if it is empty.

@@ -13,7 +13,7 @@ use hoplake_engine::{
     vacuum::{self, VacuumSettings},
     versions,
 };
-use hoplake_format::{Change, ChangeKind, Manifest, VersionRange, VertexCount};
+use hoplake_format::{Change, ChangeKind, Manifest, Schema, VersionRange, VertexCount};
 use hoplake_ingest::{
     BadRows,
     build::{self, BuildSettings, Level},
@@ -124,7 +124,9 @@ pub async fn load_with(
     let store = store.on_account(&context);
     let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
     let current = versions::newest(&reader, &context).await?;
-    if let Some(current) = current.as_ref().filter(|_| !options.replace) {
+    // One without anything is what a vacuum made of a load that was never done.
+    let in_the_way = current.as_ref().filter(|current| !options.replace && current.schema != Schema::default());
+    if let Some(current) = in_the_way {
         let message = format!(
             "there is a graph at {} (version {}); use --replace to load over it, which keeps that version readable",
             store.url(),

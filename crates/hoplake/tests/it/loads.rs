@@ -18,7 +18,7 @@ use hoplake::{
     BadRowPolicy, ErrorKind, Frontier, Graph, Hop, Key, LoadOptions, LoadPhase, LoadProgress, OpenSettings, Store,
     VacuumSettings, Vacuumed, VertexId, VertexOrder, load_with,
 };
-use hoplake_format::constants::data_name;
+use hoplake_format::constants::{data_name, manifest_name};
 use hoplake_testkit::{
     generate::{kronecker, log_normal},
     snb,
@@ -134,6 +134,8 @@ enum Failure {
     LostAnswer,
     /// It writes, its answer is lost, and the client tries again and meets its own object.
     Retried,
+    /// It writes, but lists no manifests yet.
+    StaleListing,
 }
 
 /// A store that fails from its `after`th write on.
@@ -169,6 +171,7 @@ impl ObjectStore for FailingStore {
         }
         match self.failure {
             Failure::Writes | Failure::All => failed(),
+            Failure::StaleListing => self.inner.put_opts(path, payload, opts).await,
             Failure::LostAnswer => self.inner.put_opts(path, payload, opts).await.and_then(|_| failed()),
             Failure::Retried => {
                 self.inner.put_opts(path, payload.clone(), opts.clone()).await?;
@@ -201,7 +204,13 @@ impl ObjectStore for FailingStore {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        if self.is_gone() { Box::pin(futures::stream::once(async { failed() })) } else { self.inner.list(prefix) }
+        match self.failure {
+            _ if self.is_gone() => Box::pin(futures::stream::once(async { failed() })),
+            Failure::StaleListing if prefix.is_some_and(|prefix| prefix.as_ref().ends_with("manifest")) => {
+                Box::pin(futures::stream::empty())
+            }
+            _ => self.inner.list(prefix),
+        }
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
@@ -317,6 +326,36 @@ async fn leftovers_of_killed_loads_are_removed_and_nothing_else() {
     assert_no_leftovers(&store, replaced).await;
     assert_eq!(vacuum(&store, i64::MAX).await.unwrap().objects, 0);
     assert_no_leftovers(&store, replaced).await;
+}
+
+#[tokio::test]
+async fn a_vacuum_that_finds_neither_hint_nor_manifests_removes_nothing_of_a_graph() {
+    let (inner, store) = in_memory();
+    let folder = folder_of(PEOPLE, KNOWS);
+    load_into(&store, LoadOptions::from_paths([folder.path()])).await.unwrap();
+    let replaced = LoadOptions { replace: true, ..LoadOptions::from_paths([folder.path()]) };
+    let newest = load_into(&store, replaced).await.unwrap().version;
+    store.put("hint", "half of a manif".into()).await.unwrap();
+    let failure = Failure::StaleListing;
+    let lagging = graph_at(FailingStore { inner, failure, after: 0, writes: AtomicUsize::new(0) });
+    assert_eq!(vacuum(&lagging, i64::MAX).await.unwrap().objects, 0);
+    assert_no_leftovers(&store, newest).await;
+}
+
+#[tokio::test]
+async fn a_first_load_that_sleeps_until_its_leftovers_are_removed_finds_its_place_taken() {
+    let (_, store) = in_memory();
+    store.put(&data_name(0, "01SLEEPS", 0, "hls"), "leftover".into()).await.unwrap();
+    assert_eq!(vacuum(&store, i64::MIN).await.unwrap().objects, 0);
+    let missing = Graph::open_with(store.clone(), &OpenSettings::default()).await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound, "it may be at work");
+    assert_eq!(vacuum(&store, i64::MAX).await.unwrap().objects, 1);
+    assert!(!store.create(&manifest_name(1), "what it would publish".into()).await.unwrap());
+    // The next load has nothing to replace.
+    let folder = folder_of(PEOPLE, KNOWS);
+    let version = load_into(&store, LoadOptions::from_paths([folder.path()])).await.unwrap().version;
+    assert_eq!(version, 3, "announced in version 2");
+    assert_no_leftovers(&store, version).await;
 }
 
 #[tokio::test]

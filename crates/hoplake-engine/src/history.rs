@@ -120,7 +120,8 @@ pub async fn clone(
     {
         return Err(taken());
     }
-    let tag_name = format!("clone at {}", to.url());
+    // Two who clone to one place, of whom one succeeds, do not move each other's.
+    let tag_name = format!("clone at {} of version {version}", to.url());
     if !planted(Bug::CloneUntagged) {
         tag(source, &tag_name, Some(version), context).await?;
     }

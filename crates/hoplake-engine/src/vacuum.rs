@@ -97,7 +97,8 @@ pub async fn vacuum(
         None if listed.is_empty() => {
             return Err(EngineError::NotFound(format!("there is no graph at {}", store.url())));
         }
-        None if listed.iter().all(|object| object.modified_unix_ms >= settings.written_before_unix_ms) => {
+        // A first load may be at work on it.
+        None if listed.iter().any(|object| object.modified_unix_ms >= settings.written_before_unix_ms) => {
             return Ok(Vacuumed::default());
         }
         None => close_first(reader, context).await?,

@@ -90,13 +90,7 @@ pub(crate) async fn later(
         (Some(Slot::Removed { .. }), wave) => match listed(reader, wave, context).await {
             Ok(Some((newer, wave))) if newer.version > version + 1 => Ok(Some((newer, wave))),
             // A listing may lag behind. Slots do not.
-            Ok(_) => match first_left(reader, version + 2, wave, context).await? {
-                Some(newer) => Ok(Some(newer)),
-                None => {
-                    let (gone, url) = (version + 1, reader.store().url());
-                    Err(EngineError::NotFound(format!("version {gone} of {url} is gone, and none is newer")))
-                }
-            },
+            Ok(_) | Err(EngineError::NotFound(_)) => first_left(reader, version + 2, wave, context).await.map(Some),
             Err(error) => Err(error),
         },
     }
@@ -108,22 +102,28 @@ async fn first_left(
     mut version: u64,
     mut after: Wave,
     context: &QueryContext,
-) -> Result<Option<(Manifest, Wave)>, EngineError> {
+) -> Result<(Manifest, Wave), EngineError> {
     loop {
         match slot(reader, version, after, context).await? {
-            (Some(Slot::Version(manifest)), wave) => return Ok(Some((*manifest, wave))),
+            (Some(Slot::Version(manifest)), wave) => return Ok((*manifest, wave)),
             (Some(Slot::Removed { .. }), wave) => (version, after) = (version + 1, wave),
-            (None, _) => return Ok(None),
+            (None, _) => {
+                let why = format!("version {} of {} is gone, and none is newer", version - 1, reader.store().url());
+                return Err(EngineError::NotFound(why));
+            }
         }
     }
 }
 
 /// The last version that a listing shows, or if that is gone the next that is not; a newer one may exist. A listing may lag
-/// behind even the first version, but that one's slot is taken for ever.
+/// behind even the first version, but that one's slot is taken for ever: `None` if it is empty.
 async fn listed(reader: &Reader, after: Wave, context: &QueryContext) -> Result<Option<(Manifest, Wave)>, EngineError> {
     let (listed, wave) = reader.list(MANIFEST_FOLDER, after, context).await?;
     let last = listed.iter().filter_map(|object| manifest_version(&object.name)).max();
-    first_left(reader, last.unwrap_or(1), wave, context).await
+    if last.is_none() && slot(reader, 1, wave, context).await?.0.is_none() {
+        return Ok(None);
+    }
+    first_left(reader, last.unwrap_or(1), wave, context).await.map(Some)
 }
 
 /// What the slot of a version holds; `None` if it is empty.

@@ -24,8 +24,9 @@ use crate::{
 /// Virtual time 0, in milliseconds since 1970: some day after the golden files were written.
 pub const EPOCH_UNIX_MS: u64 = 1_790_000_000_000;
 
-/// Requests of a seed: ten times what most take at the longest.
-const REQUESTS_MAX: u64 = 50_000;
+/// Requests of a seed, those of auditors too, who read every version of every graph whole: several times what the longest
+/// take.
+const REQUESTS_MAX: u64 = 250_000;
 
 /// Parts of uploads may be so long: compactions of small graphs have several of them, or one.
 const PART_BYTES: [usize; 4] = [1 << 10, 2 << 10, 4 << 10, 8 << 20];

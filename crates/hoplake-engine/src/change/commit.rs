@@ -132,7 +132,7 @@ impl Committer {
         let mut group = self.take_group();
         let context = QueryContext::new();
         let mut kept = None;
-        for _ in 0..publish::REBUILDS_MAX {
+        for attempt in 0..publish::REBUILDS_MAX {
             let (carried, resolved) = match kept.take() {
                 Some(kept) => kept,
                 None => self.resolve(std::mem::take(&mut group), newest, &context).await,
@@ -140,7 +140,7 @@ impl Committer {
             if carried.is_empty() {
                 return resolved;
             }
-            match self.write(&carried, &resolved, newest, &context).await {
+            match self.write(&carried, &resolved, newest, attempt, &context).await {
                 Ok(Written::Published { snapshot, counts }) => {
                     *newest = snapshot;
                     let (version, batches, cost) = (newest.manifest().version, carried.len(), context.cost());
@@ -190,8 +190,12 @@ impl Committer {
         context: &QueryContext,
     ) -> (Vec<Waiting>, Vec<Resolved>) {
         let mut results = resolve_all(&group, newest, context).await;
-        while results.iter().any(|result| matches!(result, Err(error) if error.is_missing_object())) {
-            // A vacuum may have let the version go that was the newest when this began.
+        let mut looked = false;
+        // What is refused may be allowed by now, so that is looked at once; a vacuum may have let the version go that was the
+        // newest when this began.
+        while results.iter().any(|result| matches!(result, Err(error) if !looked || error.is_missing_object())) {
+            looked = true;
+            context.then(0);
             match newest.newest(context).await {
                 Ok(later) if later.manifest().version > newest.manifest().version => *newest = later,
                 _ => break,
@@ -223,6 +227,7 @@ impl Committer {
         carried: &[Waiting],
         resolved: &[Resolved],
         newest: &Arc<Snapshot>,
+        attempt: u32,
         context: &QueryContext,
     ) -> Result<Written, EngineError> {
         // The snapshot, and with it the reader, outlives the commit and its account.
@@ -262,11 +267,15 @@ impl Committer {
                 context.then(0);
                 let names: Vec<_> = level.objects.into_iter().map(|(name, _)| name).collect();
                 let overtaken_by = async {
-                    match by {
-                        // There may be a later one: then the next attempt meets it, and otherwise nothing was asked in vain.
-                        Slot::Version(manifest) => newest.at(*manifest, Wave(0), context).await,
-                        Slot::Removed { .. } => newest.newest(context).await,
+                    // Mostly there is no later one, and nothing was asked in vain. Who meets another again is far behind.
+                    if let (Slot::Version(manifest), 0) = (by, attempt) {
+                        match newest.at(*manifest, Wave(0), context).await {
+                            // A vacuum has let that one go since.
+                            Err(error) if error.is_missing_object() => {}
+                            snapshot => return snapshot,
+                        }
                     }
+                    newest.newest(context).await
                 };
                 // What stays is garbage that a vacuum knows by its name.
                 let (_, snapshot) = join(store.delete(&names), overtaken_by).await;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
+use futures::future::try_join_all;
 use hoplake_format::{Manifest, VertexId};
 use hoplake_storage::{
     QueryContext, Wave,
@@ -105,11 +106,18 @@ pub(super) async fn check_conflicts(
     if let Some((end, _)) = written.iter().zip(mentions).find(|(_, mention)| mention.is_some()) {
         return conflict(format!("vertex {end}"));
     }
+    let mut by_label: BTreeMap<_, (Vec<u64>, Vec<&End>)> = BTreeMap::new();
     for (vertex, end) in resolved.existing() {
-        let (changed, _) = newest.changed_rows(vertex.label(), &[vertex.ordinal()], base, after, context).await?;
-        if changed[0].is_some() {
-            return conflict(format!("vertex {end}"));
-        }
+        let (ordinals, ends) = by_label.entry(vertex.label()).or_default();
+        ordinals.push(vertex.ordinal());
+        ends.push(end);
+    }
+    let changed = by_label.iter().map(|(label, (ordinals, ends))| async move {
+        let (changed, _) = newest.changed_rows(*label, ordinals, base, after, context).await?;
+        Ok::<_, EngineError>(ends.iter().zip(changed).find(|(_, changed)| changed.is_some()).map(|(end, _)| *end))
+    });
+    if let Some(end) = try_join_all(changed).await?.into_iter().flatten().next() {
+        return conflict(format!("vertex {end}"));
     }
     let mut by_type: BTreeMap<_, (Frontier, BTreeSet<(VertexId, VertexId)>)> = BTreeMap::new();
     for pair in resolved.pairs().filter(|pair| !resolved.goes_along(pair)) {

@@ -1,6 +1,6 @@
 //! A batch of changes as bytes: one object for keys, lists and small tables, and one more for each large table.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, panic::resume_unwind, sync::Arc, thread::ScopedJoinHandle};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt64Array};
 use arrow_schema::{ArrowError, Field};
@@ -132,9 +132,11 @@ fn sides(edges: &EdgeChanges<'_>, edge_type: EdgeTypeId, properties: &[Property]
     let side = |direction| Side::of(edges, &rows, edge_type, direction);
     let [out, into] = match rows.num_rows() >= BOTH_AT_ONCE_ROWS {
         true => std::thread::scope(|scope| {
-            let other = scope.spawn(|| side(Direction::ALL[1]));
+            let other = std::thread::Builder::new().spawn_scoped(scope, || side(Direction::ALL[1]));
             let one = side(Direction::ALL[0]);
-            [one, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))]
+            let join = |other: ScopedJoinHandle<'_, _>| other.join().unwrap_or_else(|panic| resume_unwind(panic));
+            // Where there is no thread to be had, this one does both.
+            [one, other.map_or_else(|_| side(Direction::ALL[1]), join)]
         }),
         false => Direction::ALL.map(side),
     };

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use hoplake::{Committed, CompactionSettings, Cost, Graph, LoadOptions, OpenSettings, Store};
+use hoplake::{
+    Batch, Committed, CompactionSettings, Cost, End, Graph, LoadOptions, OpenSettings, Operation, Properties, Store,
+};
 use hoplake_testkit::{RequestKind, WaveStore};
 use object_store::ObjectStore;
 
@@ -96,4 +98,31 @@ async fn a_load_tells_what_it_wrote() {
     assert!(objects.len() >= 3, "{objects:?}");
     // Beside them it lists: the objects that it is about to publish; then, for a vacuum, these again, and versions.
     assert_eq!(cost.puts, objects.len() as u64 + 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_is_far_behind_catches_up_at_once() {
+    let (inner, ..) = loaded().await;
+    let (store, graph) = open(&inner).await;
+    let (other_store, other) = open(&inner).await;
+    let (_, faster) = open(&inner).await;
+    for target in 0..120 {
+        let mut commit = faster.begin();
+        commit.upsert_vertex("vertex", target, [("name", "x")]).commit().await.unwrap();
+    }
+    // It builds on the version that it meets, then on the newest.
+    let committed = an_edge_of_now(&graph, 1, 4).await;
+    assert_eq!((committed.version, committed.cost.puts), (122, 2 * 3 + 1), "{:#?}", store.log());
+    // What is refused on the version that it knows, it looks at again on the newest before it says so.
+    let committed = an_edge_of_now(&other, 1, 119).await;
+    assert_eq!((committed.version, committed.cost.puts), (123, 2 + 1), "{:#?}", other_store.log());
+}
+
+/// An edge between vertices as they are now, whatever the graph's caller has seen.
+async fn an_edge_of_now(graph: &Graph, source: i64, target: i64) -> Committed {
+    let mut batch = Batch::default();
+    let [source, target] = [source, target].map(|key| End::new("vertex", key));
+    let (label, properties) = ("edge".into(), Properties::new());
+    batch.operations.push(Operation::UpsertEdge { label, source, target, key: None, properties, whole: true });
+    graph.apply(batch).await.unwrap()
 }

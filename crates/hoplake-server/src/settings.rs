@@ -106,6 +106,8 @@ pub struct LimitSettings {
     pub bytes_max: u64,
     /// US dollars for requests and bytes. Default none.
     pub usd_max: f64,
+    /// Memory for what the query builds and its answer holds, in bytes; caches do not count. Default 256 MiB.
+    pub memory_bytes_max: u64,
     /// Vertices that a request may name. Default 100,000.
     pub batch_max: usize,
     /// Vertices, rows or walks that an answer may have. Default 1,000,000.
@@ -153,6 +155,7 @@ impl Default for LimitSettings {
             requests_max: 0,
             bytes_max: 0,
             usd_max: 0.0,
+            memory_bytes_max: 256 << 20,
             batch_max: 100_000,
             results_max: 1_000_000,
             hops_max: 64,

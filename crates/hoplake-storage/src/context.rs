@@ -7,7 +7,9 @@ use std::sync::{
 
 use tokio::time::Instant;
 
-use crate::{Cost, PriceList, StorageError, ahead::Ahead, meter::Meter};
+use crate::{
+    Cost, MemoryBudget, MemoryHold, Pace, PriceList, StorageError, ahead::Ahead, budget::MemoryFull, meter::Meter,
+};
 
 /// What ends a query's reads. `None` sets no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -20,6 +22,8 @@ pub struct ReadLimits {
     pub bytes_max: Option<u64>,
     /// US dollars for requests and bytes.
     pub usd_max: Option<f64>,
+    /// Bytes of memory for what the query builds: sets, edges, paths, rows. Caches do not count.
+    pub memory_bytes_max: Option<u64>,
 }
 
 /// A query, as the access layer sees it. Clones are the same query.
@@ -31,15 +35,26 @@ struct Inner {
     number: u64,
     meter: Meter,
     limits: Mutex<ReadLimits>,
+    memory: MemoryBudget,
     ahead: OnceLock<Arc<Ahead>>,
     /// Reads so far; counted for traces only.
     batches: AtomicU32,
 }
 
+/// Whose budget it is, in messages.
+const OWNER: &str = "the query";
+
 impl Default for Inner {
     fn default() -> Self {
+        Self::new(MemoryBudget::unlimited(OWNER))
+    }
+}
+
+impl Inner {
+    fn new(memory: MemoryBudget) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
+            memory,
             number: NEXT.fetch_add(1, Relaxed),
             meter: Meter::default(),
             limits: Mutex::default(),
@@ -53,6 +68,11 @@ impl QueryContext {
     /// A query that has spent nothing and has no limits.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A query whose memory also counts against a budget that it shares with others.
+    pub fn within(budget: &MemoryBudget) -> Self {
+        Self(Arc::new(Inner::new(budget.within(OWNER, u64::MAX))))
     }
 
     /// Tells queries of this process apart.
@@ -92,6 +112,7 @@ impl QueryContext {
 
     /// Sets its limits from now on; what was spent before counts.
     pub fn limit(&self, limits: ReadLimits) {
+        self.0.memory.set_bytes_max(limits.memory_bytes_max.unwrap_or(u64::MAX));
         *self.0.limits.lock().expect("no thread panics with the limits") = limits;
     }
 
@@ -108,10 +129,49 @@ impl QueryContext {
     /// # Errors
     /// [`StorageError::Limit`] with what was spent so far.
     pub fn check(&self, prices: &PriceList) -> Result<(), StorageError> {
-        if self.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
-            return Err(self.too_late());
-        }
+        self.check_time()?;
         self.admit(0, 0, prices)
+    }
+
+    /// Whether it is within its time.
+    ///
+    /// # Errors
+    /// [`StorageError::Limit`] with what was spent so far.
+    pub fn check_time(&self) -> Result<(), StorageError> {
+        match self.deadline() {
+            Some(deadline) if deadline <= Instant::now() => Err(self.too_late()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The pace of a task that works for it.
+    pub fn pace(&self) -> Pace<'_> {
+        Pace::new(self)
+    }
+
+    /// The memory that it may take.
+    pub fn memory(&self) -> &MemoryBudget {
+        &self.0.memory
+    }
+
+    /// Takes memory for something that it builds; the hold is kept with it.
+    ///
+    /// # Errors
+    /// [`StorageError::Limit`] with what was spent so far.
+    pub fn hold(&self, bytes: u64) -> Result<MemoryHold, StorageError> {
+        self.0.memory.hold(bytes).map_err(|full| self.out_of_memory(full))
+    }
+
+    /// Makes a hold fit what it stands for.
+    ///
+    /// # Errors
+    /// As [`Self::hold`].
+    pub fn resize(&self, hold: &mut MemoryHold, bytes: u64) -> Result<(), StorageError> {
+        hold.resize(bytes).map_err(|full| self.out_of_memory(full))
+    }
+
+    fn out_of_memory(&self, full: MemoryFull) -> StorageError {
+        self.over(full.to_string())
     }
 
     /// The error for a query whose time is over.

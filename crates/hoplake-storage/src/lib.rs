@@ -10,6 +10,7 @@
 //!   answer passes its check (`fetch`).
 //! * [`ReadPool`]: what all readers of a process share.
 //! * [`QueryContext`]: what a query spent, in waves, requests, bytes and dollars, and what it may spend.
+//! * [`MemoryBudget`]: what queries may hold in memory; [`Pace`]: their processor work, in pieces.
 //! * [`cache`]: the memory cache, its eviction policies, and the simulator that compares them.
 //! * [`planted`]: mistakes for a simulation to find; none outside of one.
 //! * [`trace`]: records of accesses, which that simulator replays.
@@ -17,6 +18,7 @@
 mod ahead;
 mod batch;
 mod block;
+mod budget;
 pub mod cache;
 mod clock;
 mod context;
@@ -26,6 +28,7 @@ mod fetch;
 mod flight;
 mod hedge;
 mod meter;
+mod pace;
 mod plan;
 pub mod planted;
 mod pool;
@@ -41,11 +44,13 @@ pub mod trace;
 use disk::DiskCache;
 
 pub use block::{BlockRequest, Check, Object};
+pub use budget::{MemoryBudget, MemoryFull, MemoryHold};
 pub use clock::{Clock, SystemClock};
 pub use context::{QueryContext, ReadLimits};
 pub use disk::{Disk, DiskFile};
 pub use error::{NodeFault, StorageError};
 pub use meter::{Cost, Served, Wave};
+pub use pace::{PIECE_UNITS, Pace};
 pub use pool::ReadPool;
 pub use prices::PriceList;
 pub use profile::{Latency, ProfileError, Profiles, StoreProfile};

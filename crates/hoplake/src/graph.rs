@@ -6,7 +6,7 @@ use hoplake_engine::{
     OpenSettings, Snapshot, change::Committer, compaction, history, vacuum, verify::Verified, versions,
 };
 use hoplake_format::{Manifest, Schema};
-use hoplake_storage::{Cost, PriceList, QueryContext, ReadPool, ReadSettings, Reader, Store};
+use hoplake_storage::{Cost, MemoryBudget, PriceList, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
 use crate::{Compacted, CompactionSettings, Error, ErrorKind, GraphInfo, Query, VacuumSettings, Vacuumed};
 
@@ -131,7 +131,12 @@ impl Graph {
 
     /// Begins a query.
     pub fn query(&self) -> Query {
-        Query::new(self.snapshot.clone())
+        Query::new(self.snapshot.clone(), QueryContext::new())
+    }
+
+    /// Begins a query whose memory counts against a budget that it shares with others, such as all queries of a server.
+    pub fn query_within(&self, budget: &MemoryBudget) -> Query {
+        Query::new(self.snapshot.clone(), QueryContext::within(budget))
     }
 
     /// Counts, sizes and degrees.

@@ -61,8 +61,8 @@ pub use hoplake_format::{
     segment::SectionKind,
 };
 pub use hoplake_storage::{
-    Cost, DiskSettings, HedgeSettings, PriceList, ProfileError, Profiles, ReadPool, ReadSettings, Reader,
-    RetrySettings, Served, Store, StoreProfile,
+    Cost, DiskSettings, HedgeSettings, MemoryBudget, MemoryFull, MemoryHold, PriceList, ProfileError, Profiles,
+    ReadPool, ReadSettings, Reader, RetrySettings, Served, Store, StoreProfile,
 };
 pub use info::{GraphInfo, SectionSize};
 pub use load::{BadRowPolicy, LoadOptions, LoadPhase, LoadProgress, LoadReport, VertexOrder, load, load_with};

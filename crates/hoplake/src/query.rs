@@ -10,7 +10,7 @@ use hoplake_engine::{
     traversal::{Hop, Paths, Reached, Traversal},
 };
 use hoplake_format::{Key, LabelId, VertexId};
-use hoplake_storage::{Cost, QueryContext, Wave};
+use hoplake_storage::{Cost, MemoryBudget, QueryContext, Wave};
 
 use crate::{Error, ErrorKind};
 
@@ -98,8 +98,13 @@ pub struct Query {
 }
 
 impl Query {
-    pub(crate) fn new(snapshot: Arc<Snapshot>) -> Self {
-        Self { snapshot, context: QueryContext::new(), wave: Wave::default() }
+    pub(crate) fn new(snapshot: Arc<Snapshot>, context: QueryContext) -> Self {
+        Self { snapshot, context, wave: Wave::default() }
+    }
+
+    /// The memory that it holds and may hold. What is made of its answers is counted there, too.
+    pub fn memory(&self) -> &MemoryBudget {
+        self.context.memory()
     }
 
     /// What the query took so far.

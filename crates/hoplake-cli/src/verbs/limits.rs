@@ -24,6 +24,9 @@ pub struct LimitArgs {
     /// End the query when it has cost more US dollars
     #[arg(long, value_name = "USD")]
     max_usd: Option<f64>,
+    /// End the query when it holds more memory for sets, edges, paths and rows, as in 256MiB; caches do not count
+    #[arg(long, value_name = "SIZE")]
+    max_memory: Option<ByteSize>,
 }
 
 impl LimitArgs {
@@ -35,6 +38,7 @@ impl LimitArgs {
             requests_max: self.max_requests,
             bytes_max: self.max_bytes.map(|size| size.as_u64()),
             usd_max: self.max_usd,
+            memory_bytes_max: self.max_memory.map(|size| size.as_u64()),
         }
     }
 }

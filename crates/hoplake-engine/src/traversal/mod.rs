@@ -66,6 +66,8 @@ pub struct Limits {
     pub bytes_max: Option<u64>,
     /// US dollars for requests and bytes.
     pub usd_max: Option<f64>,
+    /// Bytes of memory for all that it builds: sets, edges, paths, rows. Caches do not count.
+    pub memory_bytes_max: Option<u64>,
 }
 
 /// A traversal to run.
@@ -178,8 +180,8 @@ impl Limits {
     /// Has the reads of a query end at these limits; its time begins now.
     pub fn apply(&self, context: &QueryContext) {
         let deadline = self.timeout.map(|timeout| (Instant::now() + timeout, timeout.as_millis() as u64));
-        let Self { requests_max, bytes_max, usd_max, .. } = *self;
-        context.limit(ReadLimits { deadline, requests_max, bytes_max, usd_max });
+        let Self { requests_max, bytes_max, usd_max, memory_bytes_max, .. } = *self;
+        context.limit(ReadLimits { deadline, requests_max, bytes_max, usd_max, memory_bytes_max });
     }
 }
 

@@ -230,6 +230,7 @@ impl Asked {
             requests_max: least(self.requests_max, own.requests_max),
             bytes_max: least(self.bytes_max, own.bytes_max),
             usd_max: [self.usd_max, own.usd_max].into_iter().filter(|usd| *usd > 0.0).reduce(f64::min),
+            memory_bytes_max: least(self.memory_bytes_max, own.memory_bytes_max),
         }
     }
 }

@@ -28,6 +28,7 @@ pub(crate) struct Asked {
     pub(crate) requests_max: u64,
     pub(crate) bytes_max: u64,
     pub(crate) usd_max: f64,
+    pub(crate) memory_bytes_max: u64,
 }
 
 #[derive(Debug, Clone)]

@@ -91,8 +91,9 @@ fn condition(condition: v1::Condition) -> Result<Predicate, Failure> {
 
 impl From<Option<v1::Limits>> for Asked {
     fn from(limits: Option<v1::Limits>) -> Self {
-        let v1::Limits { time_ms, vertices_max, requests_max, bytes_max, usd_max } = limits.unwrap_or_default();
-        Self { time_ms, vertices_max, requests_max, bytes_max, usd_max }
+        let v1::Limits { time_ms, vertices_max, requests_max, bytes_max, usd_max, memory_bytes_max } =
+            limits.unwrap_or_default();
+        Self { time_ms, vertices_max, requests_max, bytes_max, usd_max, memory_bytes_max }
     }
 }
 

@@ -97,6 +97,8 @@ pub(crate) struct LimitsBody {
     bytes_max: u64,
     /// US dollars for requests and bytes.
     usd_max: f64,
+    /// Memory for what the query builds and its answer holds, in bytes.
+    memory_bytes_max: u64,
 }
 
 /// Keys to look up.
@@ -337,8 +339,10 @@ impl From<ConditionBody> for Predicate {
 }
 
 impl From<LimitsBody> for Asked {
-    fn from(LimitsBody { time_ms, vertices_max, requests_max, bytes_max, usd_max }: LimitsBody) -> Self {
-        Self { time_ms, vertices_max, requests_max, bytes_max, usd_max }
+    fn from(
+        LimitsBody { time_ms, vertices_max, requests_max, bytes_max, usd_max, memory_bytes_max }: LimitsBody,
+    ) -> Self {
+        Self { time_ms, vertices_max, requests_max, bytes_max, usd_max, memory_bytes_max }
     }
 }
 

@@ -1,0 +1,187 @@
+//! Budgets of memory: what queries build and what answers hold is counted here before it is allocated.
+//!
+//! A [`MemoryBudget`] is a number of bytes that many share; a budget *within* another also counts against that one, as a
+//! query's does against its server's. Whoever is about to build something takes a [`MemoryHold`] of its size, which gives
+//! the bytes back when it is dropped: a hold lives in the same value as the memory it stands for.
+//!
+//! Counting is by estimate, of what grows with the data: elements times their size, the capacity of a vector, the buffers
+//! of a column. An allocator that counts would be exact, but it can only abort, not refuse; and it cannot tell one query
+//! from another.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// A number of bytes that many share. Clones are the same budget.
+#[derive(Debug, Clone)]
+pub struct MemoryBudget(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// Whose it is, for the message: `the query`.
+    owner: &'static str,
+    bytes_max: AtomicU64,
+    used: AtomicU64,
+    peak: AtomicU64,
+    within: Option<MemoryBudget>,
+}
+
+/// A budget that cannot give what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryFull {
+    /// Whose budget it is.
+    pub owner: &'static str,
+    /// Its size in bytes.
+    pub bytes_max: u64,
+}
+
+/// Bytes taken from a budget, and given back when this is dropped.
+#[derive(Debug)]
+pub struct MemoryHold {
+    budget: MemoryBudget,
+    bytes: u64,
+}
+
+impl MemoryBudget {
+    /// A budget of its own. `owner` completes *the limit of … bytes of memory for*: `"the query"`.
+    pub fn new(owner: &'static str, bytes_max: u64) -> Self {
+        Self::of(owner, bytes_max, None)
+    }
+
+    /// A budget without a bound, which still counts.
+    pub fn unlimited(owner: &'static str) -> Self {
+        Self::new(owner, u64::MAX)
+    }
+
+    /// A budget that counts against this one as well.
+    pub fn within(&self, owner: &'static str, bytes_max: u64) -> Self {
+        Self::of(owner, bytes_max, Some(self.clone()))
+    }
+
+    fn of(owner: &'static str, bytes_max: u64, within: Option<Self>) -> Self {
+        let zero = || AtomicU64::new(0);
+        Self(Arc::new(Inner { owner, bytes_max: AtomicU64::new(bytes_max), used: zero(), peak: zero(), within }))
+    }
+
+    /// Sets its size from now on. What is held stays held.
+    pub fn set_bytes_max(&self, bytes_max: u64) {
+        self.0.bytes_max.store(bytes_max, Relaxed);
+    }
+
+    /// Bytes held now.
+    pub fn used(&self) -> u64 {
+        self.0.used.load(Relaxed)
+    }
+
+    /// The most bytes that were held at a time.
+    pub fn peak(&self) -> u64 {
+        self.0.peak.load(Relaxed)
+    }
+
+    /// Takes bytes.
+    ///
+    /// # Errors
+    /// [`MemoryFull`] if this budget, or one that it is within, has less left; nothing is taken then.
+    pub fn hold(&self, bytes: u64) -> Result<MemoryHold, MemoryFull> {
+        self.take(bytes)?;
+        Ok(MemoryHold { budget: self.clone(), bytes })
+    }
+
+    fn take(&self, bytes: u64) -> Result<(), MemoryFull> {
+        let Inner { owner, bytes_max, used, peak, within } = &*self.0;
+        let bytes_max = bytes_max.load(Relaxed);
+        let fits = |used: u64| used.checked_add(bytes).filter(|total| *total <= bytes_max);
+        let before = used.fetch_update(Relaxed, Relaxed, fits).map_err(|_| MemoryFull { owner, bytes_max })?;
+        if let Some(outer) = within
+            && let Err(full) = outer.take(bytes)
+        {
+            used.fetch_sub(bytes, Relaxed);
+            return Err(full);
+        }
+        peak.fetch_max(before + bytes, Relaxed);
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.0.used.fetch_sub(bytes, Relaxed);
+        if let Some(outer) = &self.0.within {
+            outer.give_back(bytes);
+        }
+    }
+}
+
+impl MemoryHold {
+    /// How many bytes it holds.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Takes more, or gives some back, so that it holds `bytes`.
+    ///
+    /// # Errors
+    /// As [`MemoryBudget::hold`]; it then holds what it held.
+    pub fn resize(&mut self, bytes: u64) -> Result<(), MemoryFull> {
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => self.budget.take(more)?,
+            None => self.budget.give_back(self.bytes - bytes),
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Takes over what another hold of the same budget has.
+    pub fn join(&mut self, mut other: Self) {
+        debug_assert!(Arc::ptr_eq(&self.budget.0, &other.budget.0), "holds of one budget");
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+}
+
+impl Drop for MemoryHold {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.budget.give_back(self.bytes);
+        }
+    }
+}
+
+impl fmt::Display for MemoryFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes of memory for {}", self.bytes_max, self.owner)
+    }
+}
+
+impl std::error::Error for MemoryFull {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_count_in_every_budget_until_they_are_dropped() {
+        let server = MemoryBudget::new("all queries", 100);
+        let (one, two) = (server.within("the query", 80), server.within("the query", 80));
+        let mut hold = one.hold(60).unwrap();
+        assert_eq!((server.used(), one.used(), two.used()), (60, 60, 0));
+        assert_eq!(one.hold(21).unwrap_err(), MemoryFull { owner: "the query", bytes_max: 80 });
+        assert_eq!(two.hold(41).unwrap_err().to_string(), "100 bytes of memory for all queries");
+        assert_eq!((server.used(), two.used()), (60, 0), "what was refused is not held");
+        hold.resize(80).unwrap();
+        assert!(hold.resize(81).is_err());
+        hold.resize(10).unwrap();
+        hold.join(one.hold(5).unwrap());
+        assert_eq!((hold.bytes(), server.used(), server.peak()), (15, 15, 80));
+        drop(hold);
+        assert_eq!((server.used(), one.used(), one.peak()), (0, 0, 80));
+    }
+
+    #[test]
+    fn a_hold_too_large_for_a_number_is_refused() {
+        let budget = MemoryBudget::unlimited("the query");
+        let _held = budget.hold(1).unwrap();
+        assert!(budget.hold(u64::MAX).is_err());
+    }
+}

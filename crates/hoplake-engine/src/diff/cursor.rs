@@ -92,7 +92,8 @@ impl<T: Ord> Merged<T> {
             heads.filter_map(|(at, cursor)| Some(Reverse((cursor.items.pop_front()?, at)))).collect();
         let mut page: Vec<T> = Vec::new();
         while let Some(Reverse((head, _))) = heads.peek() {
-            if page.len() >= limit && !page.last().is_some_and(|last| together(last, head)) {
+            // What several sections mention ends in the page in which it began, or the next page would have it again.
+            if page.len() >= limit && !page.last().is_some_and(|last| last == head || together(last, head)) {
                 break;
             }
             let Some(Reverse((item, at))) = heads.pop() else { break };

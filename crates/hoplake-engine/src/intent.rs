@@ -11,20 +11,22 @@ use hoplake_storage::{QueryContext, Reader};
 
 use crate::{
     EngineError,
-    publish::{amend, change},
+    publish::{amend, amend_on, change},
 };
 
-/// Announces a writer, and returns its name and the manifest that has it.
+/// Announces a writer, and returns its name and the manifest that has it, which the hint does not name yet. `known` is a
+/// version that may be the newest.
 ///
 /// # Errors
 /// [`EngineError::NotFound`] if there is no graph; the store's.
 pub async fn announce(
     reader: &Reader,
     kind: ChangeKind,
+    known: Option<Manifest>,
     context: &QueryContext,
 ) -> Result<(String, Manifest), EngineError> {
     let writer = reader.store().clock().ulid();
-    let announced = amend(reader, context, |newest| {
+    let announced = amend_on(reader, known, context, |newest| {
         let change = change(reader.store(), ChangeKind::Fence, format!("{} begins", kind.name()));
         let mut next = newest.next(change, reader.store().clock().unix_ms());
         next.intents.push(Intent { writer: writer.clone(), kind, since: next.version });

@@ -24,6 +24,7 @@ mod predicate;
 mod properties;
 pub mod publish;
 mod rows;
+mod scan;
 mod sections;
 mod snapshot;
 mod table;

@@ -26,8 +26,12 @@ pub enum Published {
 /// How often a create that nobody answered is sent.
 const ATTEMPTS_MAX: u32 = 4;
 
-/// How often a change is made anew because another writer was faster.
+/// How often a commit is made anew because another writer was faster.
 pub(crate) const REBUILDS_MAX: u32 = 100;
+
+/// How often a change that needs no objects of its own, or has them already, is tried on a later version: each time costs two
+/// requests, and what a compaction has merged may have taken hours.
+const AMENDMENTS_MAX: u32 = 1_000;
 
 /// Makes a version visible, in one atomic step, if no other writer has it. Everything that it names must be there. An
 /// answer that is lost is made up for by reading whose the version is.
@@ -80,22 +84,47 @@ fn is(found: &Slot, manifest: &Manifest) -> bool {
 pub(crate) async fn amend(
     reader: &Reader,
     context: &QueryContext,
+    next: impl FnMut(&Manifest) -> Result<Option<Manifest>, EngineError>,
+) -> Result<Option<Manifest>, EngineError> {
+    let published = amend_on(reader, None, context, next).await?;
+    if let Some(manifest) = &published {
+        hint(reader.store(), manifest).await;
+    }
+    Ok(published)
+}
+
+/// As [`amend`], beginning with a version that the caller knows and that may be the newest; the hint is left to it.
+///
+/// Whoever is overtaken has the manifest of the version that did it, so it tries the next number at once: other writers have
+/// objects to write before they can. Only if it is overtaken again it looks which version is the newest.
+///
+/// # Errors
+/// As [`amend`].
+pub(crate) async fn amend_on(
+    reader: &Reader,
+    mut known: Option<Manifest>,
+    context: &QueryContext,
     mut next: impl FnMut(&Manifest) -> Result<Option<Manifest>, EngineError>,
 ) -> Result<Option<Manifest>, EngineError> {
     let missing = || EngineError::NotFound(format!("there is no graph at {}", reader.store().url()));
-    for _ in 0..REBUILDS_MAX {
-        let newest = versions::newest(reader, context).await?.ok_or_else(missing)?;
+    for attempt in 0..AMENDMENTS_MAX {
+        let newest = match known.take() {
+            Some(known) => known,
+            None => versions::newest(reader, context).await?.ok_or_else(missing)?,
+        };
         let Some(manifest) = next(&newest)? else { return Ok(None) };
-        if let Published::Visible = publish(reader, &manifest, context).await? {
-            hint(reader.store(), &manifest).await;
-            return Ok(Some(manifest));
+        match publish(reader, &manifest, context).await? {
+            Published::Visible => return Ok(Some(manifest)),
+            Published::Taken(Slot::Version(by)) if attempt % 2 == 0 => known = Some(*by),
+            Published::Taken(_) => {}
         }
+        context.then(0);
     }
-    Err(always_later())
+    Err(always_later(AMENDMENTS_MAX))
 }
 
-pub(crate) fn always_later() -> EngineError {
-    EngineError::Conflict(format!("{REBUILDS_MAX} other writers were faster, one after the other"))
+pub(crate) fn always_later(times: u32) -> EngineError {
+    EngineError::Conflict(format!("{times} other writers were faster, one after the other"))
 }
 
 /// A change that is made now, by nobody else.

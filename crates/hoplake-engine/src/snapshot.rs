@@ -322,6 +322,11 @@ impl Snapshot {
         self.sections.get(&kind).map_or(&[], Vec::as_slice)
     }
 
+    /// All sections, of all kinds.
+    pub(crate) fn all_places(&self) -> impl Iterator<Item = SectionPlace> {
+        self.sections.values().flatten().copied()
+    }
+
     /// The segment of a section, and which of its sections it is.
     pub(crate) fn segment_of(&self, place: SectionPlace) -> (&Segment, usize) {
         (&self.segments[place.segment], place.section)
@@ -370,9 +375,8 @@ impl Snapshot {
         &self,
         context: &QueryContext,
     ) -> Result<Vec<(VersionRange, &SectionIndex)>, EngineError> {
-        let places = || self.sections.values().flatten().copied();
-        self.make_resident(places(), Wave(0), context).await?;
-        places().map(|place| Ok((place.versions, self.section(place)?.index))).collect()
+        self.make_resident(self.all_places(), Wave(0), context).await?;
+        self.all_places().map(|place| Ok((place.versions, self.section(place)?.index))).collect()
     }
 
     /// The labels that a hop can reach from vertices of these labels.

@@ -15,7 +15,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::{Buf, Bytes};
 use futures::future::try_join_all;
 use hoplake_format::{FormatError, TableOwner, TableRef, constants::PAGE_CHECKSUMS_ENTRY};
-use hoplake_storage::{BlockRequest, Check, Object, QueryContext, Wave};
+use hoplake_storage::{BlockRequest, Check, Object, QueryContext, Reader, Wave};
 use parquet::{
     arrow::{
         ProjectionMask,
@@ -62,6 +62,29 @@ struct Page {
 impl Table {
     pub(crate) fn new(reference: TableRef, object: Object) -> Self {
         Self { reference, object, layout: OnceCell::new() }
+    }
+
+    /// Keeps in memory what later reads of cells ask for, from all bytes of the table. Of a table that came damaged, nothing:
+    /// what is asked for is read then.
+    pub(crate) fn keep(&self, reader: &Reader, bytes: &Bytes) {
+        let TableRef { name, tail_position, length, tail_checksum, checksum, .. } = &self.reference;
+        if crc32c::crc32c(bytes) != *checksum {
+            return;
+        }
+        let keep = |range: &Range<u64>, checksum: u32| {
+            let block =
+                BlockRequest { object: &self.object, range: self.range(range.clone()), check: Check::Known(checksum) };
+            let whole = bytes.get(range.start as usize..range.end as usize).is_some();
+            whole.then(|| reader.keep(&block, &bytes.slice(range.start as usize..range.end as usize)))
+        };
+        keep(&(*tail_position..*length), *tail_checksum);
+        let Some(tail) = bytes.get(*tail_position as usize..) else { return };
+        let Ok(layout) = Layout::parse(&Bytes::copy_from_slice(tail), &self.reference, name) else { return };
+        for page in layout.pages.iter().flatten().flatten() {
+            keep(&page.range, page.checksum);
+        }
+        // If somebody was faster, theirs is the same.
+        let _ = self.layout.set(layout);
     }
 
     /// Where in its object a range of the table is.

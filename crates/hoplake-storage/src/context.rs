@@ -8,7 +8,7 @@ use std::sync::{
 use tokio::time::Instant;
 
 use crate::{
-    Cost, MemoryBudget, MemoryHold, Pace, PriceList, StorageError, ahead::Ahead, budget::MemoryFull, meter::Meter,
+    Cost, MemoryBudget, MemoryHold, Pace, PriceList, StorageError, Wave, ahead::Ahead, budget::MemoryFull, meter::Meter,
 };
 
 /// What ends a query's reads. `None` sets no limit.
@@ -108,6 +108,11 @@ impl QueryContext {
     /// them, that what comes depends on what was.
     pub fn then(&self, rounds: u32) {
         self.0.meter.then(rounds);
+    }
+
+    /// Notes that a wave was reached by something that is not read: a part of an upload that was waited for.
+    pub fn reached(&self, wave: Wave) {
+        self.0.meter.reached(wave);
     }
 
     /// Sets its limits from now on; what was spent before counts.

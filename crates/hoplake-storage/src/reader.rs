@@ -7,7 +7,7 @@ use hoplake_format::FormatError;
 use tokio::time::timeout_at;
 
 use crate::{
-    Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Wave,
+    Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Tier, Wave,
     batch::Batch,
     block::{BlockRequest, close, open},
     fetch::Fetcher,
@@ -164,21 +164,40 @@ impl Reader {
         Batch::new(self, requests, Wave(0), &self.pool().background).read_absent(None).await
     }
 
-    /// Keeps a block in memory that came otherwise than through this reader: what was just written, as it is stored.
+    /// Whether a block is in memory.
+    pub fn is_in_memory(&self, block: &BlockRequest<'_>) -> bool {
+        self.pool().memory.contains((block.object.number, block.range.start))
+    }
+
+    /// A block that is in memory.
+    pub fn in_memory(&self, block: &BlockRequest<'_>, context: &QueryContext) -> Option<Bytes> {
+        let payload = self.pool().memory.get((block.object.number, block.range.start))?;
+        context.meter().served(Tier::Memory, 1, payload.len() as u64);
+        Some(payload)
+    }
+
+    /// The payload of a block that came otherwise than through this reader, as it is stored, if it is whole.
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] if it fails its check.
-    pub fn keep(&self, block: &BlockRequest<'_>, stored: &Bytes) -> Result<(), StorageError> {
+    pub fn open(&self, block: &BlockRequest<'_>, stored: &Bytes) -> Result<Bytes, StorageError> {
         let BlockRequest { object, range, check } = block;
-        let payload = open(object, range.start, *check, stored).map_err(|source| StorageError::Corrupt {
+        open(object, range.start, *check, stored).map_err(|source| StorageError::Corrupt {
             object: self.store().place(&object.name),
             start: range.start,
             end: range.end,
             source,
-        })?;
+        })
+    }
+
+    /// Keeps a block in memory that came otherwise than through this reader: what was just written, or read in bulk.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] if it fails its check.
+    pub fn keep(&self, block: &BlockRequest<'_>, stored: &Bytes) -> Result<(), StorageError> {
         // A copy: the slice would keep all of what was written in memory.
-        let payload = Bytes::copy_from_slice(&payload);
-        self.pool().memory.insert((object.number, range.start), payload);
+        let payload = Bytes::copy_from_slice(&self.open(block, stored)?);
+        self.pool().memory.insert((block.object.number, block.range.start), payload);
         Ok(())
     }
 

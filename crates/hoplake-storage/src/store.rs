@@ -325,7 +325,7 @@ impl Store {
 
     /// Begins to write an object of any length. It is there when [`Upload::finish`] returns, and not before.
     pub fn upload(&self, name: &str) -> Upload {
-        Upload { store: self.clone(), name: name.to_owned(), buffer: Vec::new(), checksum: 0, parts: None }
+        Upload { store: self.clone(), name: name.to_owned(), buffer: Vec::new(), checksum: 0, parts: None, rounds: 0 }
     }
 }
 
@@ -337,6 +337,7 @@ pub struct Upload {
     buffer: Vec<u8>,
     checksum: u32,
     parts: Option<Box<dyn MultipartUpload>>,
+    rounds: u32,
 }
 
 impl Upload {
@@ -355,17 +356,29 @@ impl Upload {
         Ok(())
     }
 
+    /// Round trips that it has waited for so far, one after the other.
+    pub fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// Round trips that [`Self::finish`] will wait for.
+    pub fn rounds_left(&self) -> u32 {
+        1 + u32::from(self.parts.is_some() && !self.buffer.is_empty())
+    }
+
     async fn send(&mut self, part: Vec<u8>) -> Result<(), StorageError> {
         let failed = self.store.failed("write", &self.name);
         let parts = match &mut self.parts {
             Some(parts) => parts,
             None => {
                 self.store.wrote(1, 0);
+                self.rounds += 1;
                 let begun = self.store.inner.put_multipart(&self.store.path(&self.name)).await.map_err(&failed)?;
                 self.parts.insert(begun)
             }
         };
         self.store.wrote(1, part.len());
+        self.rounds += 1;
         parts.put_part(part.into()).await.map_err(&failed)
     }
 

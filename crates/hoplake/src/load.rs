@@ -136,7 +136,11 @@ pub async fn load_with(
     }
     // Others may commit meanwhile, and vacuums must know whose objects these are.
     let (writer, base) = match current {
-        Some(_) => intent::announce(&reader, ChangeKind::Load, &context).await?,
+        Some(current) => {
+            let (writer, announced) = intent::announce(&reader, ChangeKind::Load, Some(current), &context).await?;
+            publish::hint(&store, &announced).await;
+            (writer, announced)
+        }
         None => (store.clock().ulid(), Manifest::default()),
     };
     let base_version = base.version;

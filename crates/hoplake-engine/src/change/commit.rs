@@ -163,7 +163,7 @@ impl Committer {
                 }
             }
         }
-        answer_all(std::mem::take(&mut group), publish::always_later());
+        answer_all(std::mem::take(&mut group), publish::always_later(publish::REBUILDS_MAX));
         Vec::new()
     }
 

@@ -1,22 +1,19 @@
 //! Merges the lists of an edge type, and the rows of its edges.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use arrow_array::RecordBatch;
 use arrow_select::interleave::interleave_record_batch;
-use bytes::Bytes;
+use futures::future::try_join_all;
 use hoplake_format::{
     DegreeSummary, Direction, EdgeTypeId, FormatError, TableOwner,
     adjacency::{Block, Lists},
     segment::SectionKind,
 };
 use hoplake_storage::planted::{Bug, planted};
-use hoplake_storage::{QueryContext, Wave};
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
 
 use super::{
-    DIRECTIONS, Merged,
+    DIRECTIONS, Merged, Merging,
     part::{PartWriter, TableWriter},
     plan::Merge,
 };
@@ -24,62 +21,27 @@ use crate::{
     EngineError, Snapshot,
     adjacency::merge::{Mention, decided},
     rows::RowsOf,
+    scan::Scan,
     sections::ListWriter,
-    snapshot::SectionPlace,
 };
 
-/// Rows that are read and written together.
-pub(super) const ROWS: usize = 8 << 10;
-
-/// The blocks of a section, in their order, some of them ahead.
-pub(super) struct Blocks<'a> {
-    snapshot: &'a Snapshot,
-    pub(super) place: SectionPlace,
-    next: usize,
-    ahead: VecDeque<Bytes>,
-    ahead_bytes: u64,
-}
-
-impl<'a> Blocks<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot, place: SectionPlace, ahead_bytes: u64) -> Self {
-        Self { snapshot, place, next: 0, ahead: VecDeque::new(), ahead_bytes }
-    }
-
-    pub(super) async fn next(&mut self, context: &QueryContext) -> Result<Option<Bytes>, EngineError> {
-        if self.ahead.is_empty() {
-            let section = self.snapshot.section(self.place)?;
-            let count = section.index.block_count();
-            if self.next == count {
-                return Ok(None);
-            }
-            let start = section.index.positions[self.next];
-            let until = section.index.positions.partition_point(|position| *position <= start + self.ahead_bytes);
-            let until = (until.saturating_sub(1)).clamp(self.next + 1, count);
-            let requests: Vec<_> = (self.next..until).map(|block| section.request(block)).collect();
-            let (blocks, _) = self.snapshot.reader().read(Wave(0), &requests, context).await?;
-            self.next = until;
-            self.ahead.extend(blocks);
-        }
-        Ok(self.ahead.pop_front())
-    }
-}
-
 /// The lists of a section, in the order of their sources. A long one may come in pieces.
-struct ListStream<'a> {
-    blocks: Blocks<'a>,
+struct ListStream {
+    scan: Scan,
     removed: bool,
     lists: Lists,
     at: usize,
 }
 
-impl ListStream<'_> {
+impl ListStream {
     /// Makes sure that the next list is here, if there is one.
-    async fn fill(&mut self, context: &QueryContext) -> Result<(), EngineError> {
+    async fn fill(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
         while self.at == self.lists.len() {
-            let Some(block) = self.blocks.next(context).await? else { return Ok(()) };
-            (self.at, _) = (0, self.lists.clear());
+            let Some(block) = self.scan.next(&mut merging.wave, merging.context).await? else { return Ok(()) };
+            self.lists.clear();
+            self.at = 0;
             let decoded = Block::parse(&block).and_then(|block| block.decode_all(&mut self.lists));
-            decoded.map_err(EngineError::format(self.blocks.snapshot.reader().store().url()))?;
+            decoded.map_err(EngineError::format(merging.place()))?;
         }
         Ok(())
     }
@@ -90,7 +52,7 @@ impl ListStream<'_> {
 
     /// Takes the list that is next.
     fn take(&mut self, mentions: &mut Vec<Mention>) {
-        let (at, until, removed) = (self.at, self.blocks.place.versions.until, self.removed);
+        let (at, until, removed) = (self.at, self.scan.place().versions.until, self.removed);
         let (source, first) = (self.lists.sources[at], self.lists.first_edges[at]);
         let targets = &self.lists.targets[self.lists.offsets[at]..self.lists.offsets[at + 1]];
         let mention = |(position, target): (u64, &u64)| Mention { source, target: *target, until, removed, position };
@@ -100,36 +62,31 @@ impl ListStream<'_> {
 }
 
 /// All streams of a direction.
-struct Streams<'a> {
-    streams: Vec<ListStream<'a>>,
+struct Streams {
+    streams: Vec<ListStream>,
 }
 
-impl<'a> Streams<'a> {
-    fn new(snapshot: &'a Snapshot, edge_type: EdgeTypeId, direction: Direction, memory: u64) -> Self {
-        let places = |kind, removed| snapshot.places(kind).iter().map(move |place| (*place, removed));
-        let there = places(SectionKind::Adjacency(edge_type, direction), false);
-        let places: Vec<_> = there.chain(places(SectionKind::Removed(edge_type, direction), true)).collect();
-        let ahead_bytes = (memory / 16 / places.len().max(1) as u64).clamp(64 << 10, 4 << 20);
-        let stream = |(place, removed)| ListStream {
-            blocks: Blocks::new(snapshot, place, ahead_bytes),
-            removed,
-            lists: Lists::default(),
-            at: 0,
+impl Streams {
+    async fn new(merging: &mut Merging<'_>, edge_type: EdgeTypeId, direction: Direction) -> Result<Self, EngineError> {
+        let kinds = [SectionKind::Adjacency(edge_type, direction), SectionKind::Removed(edge_type, direction)];
+        let stream = |(kind, scan)| {
+            let removed = matches!(kind, SectionKind::Removed(..));
+            ListStream { scan, removed, lists: Lists::default(), at: 0 }
         };
-        Self { streams: places.into_iter().map(stream).collect() }
+        Ok(Self { streams: merging.scans(&kinds).await?.into_iter().map(stream).collect() })
     }
 
     /// What all parts say of the next source, if there is one; of each pair, what the newest says.
-    async fn next(&mut self, mentions: &mut Vec<Mention>, context: &QueryContext) -> Result<bool, EngineError> {
+    async fn next(&mut self, mentions: &mut Vec<Mention>, merging: &mut Merging<'_>) -> Result<bool, EngineError> {
         mentions.clear();
         for stream in &mut self.streams {
-            stream.fill(context).await?;
+            stream.fill(merging).await?;
         }
         let Some(source) = self.streams.iter().filter_map(ListStream::source).min() else { return Ok(false) };
         for stream in &mut self.streams {
             while stream.source() == Some(source) {
                 stream.take(mentions);
-                stream.fill(context).await?;
+                stream.fill(merging).await?;
             }
         }
         Ok(true)
@@ -138,48 +95,42 @@ impl<'a> Streams<'a> {
 
 /// Merges all parts of an edge type that a version has.
 pub(super) async fn merge_edges(
-    parts: &Arc<Snapshot>,
+    merging: &mut Merging<'_>,
     edge_type: EdgeTypeId,
     merge: &Merge,
-    mut part: PartWriter,
-    memory: u64,
-    context: &QueryContext,
+    part: &mut PartWriter,
 ) -> Result<Merged, EngineError> {
+    let parts = merging.parts.clone();
     let described = parts.schema().edge_type(edge_type);
     let has_rows = described.is_some_and(|edge_type| !edge_type.properties.is_empty());
     let mut merged = Merged::default();
     let mut degrees = [DegreeSummary::default(), DegreeSummary::default()];
     for (at, direction) in DIRECTIONS {
-        let mut rows = has_rows.then(|| EdgeRows::new(parts, edge_type, direction, &part));
+        let mut rows = has_rows.then(|| EdgeRows::new(merging, edge_type, direction, part));
         let there = SectionKind::Adjacency(edge_type, direction);
-        let lists = write_lists(parts, there, merge.oldest, &mut part, rows.as_mut(), memory, context);
-        let (edges, of_lists) = lists.await?;
+        let (edges, of_lists) = write_lists(merging, there, merge.oldest, part, rows.as_mut()).await?;
         if let Some(rows) = rows {
-            rows.finish(&mut part, context).await?;
+            rows.finish(part, merging).await?;
         }
         degrees[at] = of_lists;
-        merged.edges = edges;
         let gone = SectionKind::Removed(edge_type, direction);
         // Without edges, what was removed is all that tells later batches that something changed since their base.
         let remembered = !merge.oldest || edges == 0;
         if remembered && !parts.places(gone).is_empty() && !planted(Bug::GoneForgotten) {
-            write_lists(parts, gone, false, &mut part, None, memory, context).await?;
+            write_lists(merging, gone, false, part, None).await?;
         }
     }
     merged.degrees = merge.oldest.then_some(degrees);
-    merged.part = part.finish().await?;
     Ok(merged)
 }
 
 /// Writes the section of pairs with edges, or of those without.
 async fn write_lists(
-    parts: &Snapshot,
+    merging: &mut Merging<'_>,
     kind: SectionKind,
     oldest: bool,
     part: &mut PartWriter,
-    mut rows: Option<&mut EdgeRows<'_>>,
-    memory: u64,
-    context: &QueryContext,
+    mut rows: Option<&mut EdgeRows>,
 ) -> Result<(u64, DegreeSummary), EngineError> {
     let (edge_type, direction, removed) = match kind {
         SectionKind::Adjacency(edge_type, direction) => (edge_type, direction, false),
@@ -189,10 +140,10 @@ async fn write_lists(
     let failed = |error: FormatError| EngineError::format("a new segment")(error);
     // The oldest part has lists of most vertices: a filter would say nothing.
     let mut writer = ListWriter::new(kind, !oldest).map_err(failed)?;
-    let mut streams = Streams::new(parts, edge_type, direction, memory);
+    let mut streams = Streams::new(merging, edge_type, direction).await?;
     let (mut mentions, mut targets, mut edges) = (Vec::new(), Vec::new(), 0);
     let mut degrees = DegreeSummary::default();
-    while streams.next(&mut mentions, context).await? {
+    while streams.next(&mut mentions, merging).await? {
         let source = mentions[0].source;
         targets.clear();
         for edge in decided(&mut mentions).filter(|mention| mention.removed == removed) {
@@ -202,9 +153,9 @@ async fn write_lists(
             }
         }
         writer.push(source, &targets, &mut part.segment).map_err(failed)?;
-        part.send().await?;
+        part.send(merging).await?;
         if let Some(rows) = &mut rows {
-            rows.write_full(part, context).await?;
+            rows.write_full(part, merging).await?;
         }
         edges += targets.len() as u64;
         degrees.add(targets.len() as u64);
@@ -214,51 +165,57 @@ async fn write_lists(
 }
 
 /// Brings the rows of edges into the order in which the edges are written.
-struct EdgeRows<'a> {
-    source: RowSource<'a>,
+struct EdgeRows {
+    source: RowSource,
     /// Part and position of edges whose rows are not written yet.
     origins: Vec<(u64, u64)>,
+    /// Rows that are read and written together.
+    at_once: usize,
     table: TableWriter,
 }
 
 /// Where rows of edges come from.
-struct RowSource<'a> {
-    parts: &'a Arc<Snapshot>,
+struct RowSource {
+    parts: Arc<Snapshot>,
     edge_type: EdgeTypeId,
     direction: Direction,
     columns: Vec<String>,
 }
 
-impl<'a> EdgeRows<'a> {
-    fn new(parts: &'a Arc<Snapshot>, edge_type: EdgeTypeId, direction: Direction, part: &PartWriter) -> Self {
+impl EdgeRows {
+    fn new(merging: &Merging<'_>, edge_type: EdgeTypeId, direction: Direction, part: &PartWriter) -> Self {
+        let (parts, owner) = (merging.parts.clone(), TableOwner::Edges(edge_type, direction));
         let properties = parts.schema().edge_type(edge_type).map_or(&[][..], |it| it.properties.as_slice());
         let columns = properties.iter().map(|property| property.name.clone()).collect();
-        let table = part.table(TableOwner::Edges(edge_type, direction), 0);
-        Self { source: RowSource { parts, edge_type, direction, columns }, origins: Vec::new(), table }
+        let (table, at_once) = (part.table(owner, 0), merging.rows_at_once(&[owner]));
+        Self { source: RowSource { parts, edge_type, direction, columns }, origins: Vec::new(), at_once, table }
     }
 
-    async fn write_full(&mut self, part: &mut PartWriter, context: &QueryContext) -> Result<(), EngineError> {
-        let full = self.origins.len() / ROWS * ROWS;
+    async fn write_full(&mut self, part: &mut PartWriter, merging: &mut Merging<'_>) -> Result<(), EngineError> {
+        let full = self.origins.len() / self.at_once * self.at_once;
+        if full == 0 {
+            return Ok(());
+        }
         let rest = self.origins.split_off(full);
         let origins = std::mem::replace(&mut self.origins, rest);
-        for origins in origins.chunks(ROWS) {
-            let batch = self.source.read(origins, context).await?;
-            part.write(&mut self.table, batch).await?;
+        for origins in origins.chunks(self.at_once) {
+            let batch = self.source.read(origins, merging).await?;
+            part.write(&mut self.table, batch, merging).await?;
         }
         Ok(())
     }
 
-    async fn finish(mut self, part: &mut PartWriter, context: &QueryContext) -> Result<(), EngineError> {
+    async fn finish(mut self, part: &mut PartWriter, merging: &mut Merging<'_>) -> Result<(), EngineError> {
         if !self.origins.is_empty() {
-            let batch = self.source.read(&self.origins, context).await?;
-            part.write(&mut self.table, batch).await?;
+            let batch = self.source.read(&self.origins, merging).await?;
+            part.write(&mut self.table, batch, merging).await?;
         }
-        part.end_table(&mut self.table).await
+        part.end_table(&mut self.table, merging).await
     }
 }
 
-impl RowSource<'_> {
-    async fn read(&self, origins: &[(u64, u64)], context: &QueryContext) -> Result<RecordBatch, EngineError> {
+impl RowSource {
+    async fn read(&self, origins: &[(u64, u64)], merging: &mut Merging<'_>) -> Result<RecordBatch, EngineError> {
         let mut by_part: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let mut order = Vec::with_capacity(origins.len());
         let oldest = origins.iter().map(|(until, _)| until).min();
@@ -268,11 +225,13 @@ impl RowSource<'_> {
             order.push((*until, rows.len()));
             rows.push(*position);
         }
-        let mut batches = Vec::with_capacity(by_part.len());
-        for (until, rows) in &by_part {
+        let (after, context) = (merging.wave, merging.context);
+        let reads = by_part.iter().map(|(until, rows)| {
             let of = RowsOf::Edges(self.edge_type, self.direction, *until);
-            batches.push(self.parts.rows(of, rows, &self.columns, Wave(0), context).await?.0);
-        }
+            self.parts.rows(of, rows, &self.columns, after, context)
+        });
+        let (mut batches, waves): (Vec<_>, Vec<_>) = try_join_all(reads).await?.into_iter().unzip();
+        merging.wave = waves.into_iter().max().unwrap_or(after);
         if batches.len() == 1 {
             return Ok(batches.swap_remove(0));
         }

@@ -5,33 +5,45 @@
 //! ```
 //! Parts are a log-structured merge tree of their own for each label and edge type (O'Neil et al., *The log-structured
 //! merge-tree*, 1996), compacted in tiers. A compaction reads a version that has nothing but the parts it merges, so it
-//! uses what queries use, and writes what that version says. It announces itself ([`crate::intent`]), publishes each
-//! merge as it is done, on whatever is the newest version then, and takes its name out at the end: what is interrupted is
+//! uses what queries use, and writes what that version says. It announces itself ([`crate::intent`]), publishes what it
+//! merged on whatever is the newest version then, and takes its name out with the last of it: what is interrupted is
 //! continued by the next.
+//!
+//! **Requests.** Merges that are small together are one group: their inputs come in one wave ([`inputs`]), what they become is
+//! one object, and one version has all of it. A merge that is larger than that is a group by itself, and reads on while it
+//! decodes ([`crate::scan`]).
+//!
+//! **Other writers.** What a merge became stands for the parts it was made of, as long as a version has them: commits only add
+//! parts, so it is published on a version of theirs as it is. Only a merge of whose parts another compaction, a load or a
+//! restored version has left some out is dropped, and done anew if it is still due.
 
+mod inputs;
 mod keys;
 mod lists;
+mod merging;
 mod part;
 mod plan;
 mod rows;
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use futures::future::join;
 use hoplake_format::{
     Change, ChangeKind, DegreeSummary, Direction, EdgeTypeId, LabelId, Manifest, TableOwner, VersionRange,
     segment::SectionKind,
 };
 use hoplake_storage::planted::{Bug, planted};
-use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, Store};
+use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Store, Wave, cache::Policy};
 
 use crate::{
     EngineError, OpenSettings, Snapshot, intent,
-    publish::{amend, change},
+    publish::{amend_on, change, hint},
 };
-use part::PartWriter;
+use merging::Merging;
+use part::{Part, PartWriter};
 
 pub(crate) use plan::spans;
-use plan::{Merge, plan};
+use plan::{Merge, Size, Sizes, groups, message, parts_of};
 
 /// The least budget: below it, buffers that cannot be smaller would not fit.
 pub const MEMORY_BYTES_MIN: u64 = 64 << 20;
@@ -97,9 +109,9 @@ impl Owner {
 /// What some parts became.
 #[derive(Debug, Default)]
 struct Merged {
-    part: part::Part,
-    /// Edges, of an edge type.
-    edges: u64,
+    size: Size,
+    /// Objects that its parts are in.
+    inputs: BTreeSet<String>,
     /// Degrees out and in, if the oldest part was among them.
     degrees: Option<[DegreeSummary; 2]>,
 }
@@ -133,18 +145,19 @@ pub async fn compact_until(
         let why = format!("compaction needs at least {MEMORY_BYTES_MIN} bytes of memory, not {memory}");
         return Err(EngineError::Invalid(why));
     }
-    let read = ReadSettings {
-        cache_bytes_max: memory / 4,
-        in_flight_bytes_max: memory / 8,
-        // A merge reads everything once: nothing is worth reading before its turn.
-        whole_bytes_max: 0,
-        ..ReadSettings::default()
+    let reader = Reader::new(store.on_account(context), ReadPool::new(read_settings(memory))?);
+    let mut run = Run {
+        reader,
+        memory,
+        settings: *settings,
+        writer: None,
+        unhinted: None,
+        number: 0,
+        compacted: Compacted::default(),
     };
-    let reader = Reader::new(store.on_account(context), ReadPool::new(read)?);
-    let mut run = Run { reader, memory, writer: None, number: 0, compacted: Compacted::default() };
     let outcome = tokio::select! {
         biased;
-        outcome = run.all(settings, context) => outcome,
+        outcome = run.all(context) => outcome,
         () = stop => Ok(()),
     };
     if let Some(writer) = &run.writer {
@@ -155,7 +168,30 @@ pub async fn compact_until(
     } else {
         outcome?;
     }
+    if run.unhinted.is_some() {
+        run.hint_newest().await;
+        context.then(1);
+    }
     Ok(Compacted { cost: run.compacted.cost + context.cost(), ..run.compacted })
+}
+
+/// How a compaction reads within its memory.
+fn read_settings(memory: u64) -> ReadSettings {
+    ReadSettings {
+        // Inputs of a group take a half of it; pages have their books, and shards are not all alike.
+        cache_bytes_max: memory / 4,
+        cache_policy: Policy::Lru,
+        in_flight_bytes_max: memory / 4,
+        // All of a group comes at once.
+        parallel_requests_max: 512,
+        // Nobody waits: what costs least is best.
+        waiting_usd_per_hour: 0.0,
+        // A merge reads everything once: nothing is worth reading before its turn.
+        whole_bytes_max: 0,
+        // It reads as much as hundreds of queries.
+        retry: RetrySettings { query_retries_max: 10_000, ..RetrySettings::default() },
+        ..ReadSettings::default()
+    }
 }
 
 /// Whether [`compact`] would merge something of a version. No request, if its indexes are in memory.
@@ -167,104 +203,189 @@ pub async fn is_due(
     settings: &CompactionSettings,
     context: &QueryContext,
 ) -> Result<bool, EngineError> {
-    Ok(!plan(snapshot, settings, context).await?.is_empty())
+    Ok(!Sizes::of(snapshot, context).await?.due(settings).is_empty())
 }
 
 /// A compaction under way.
 struct Run {
     reader: Reader,
     memory: u64,
+    settings: CompactionSettings,
     /// Its name, once it has announced itself.
     writer: Option<String>,
+    /// The last version that it published, until the hint says so.
+    unhinted: Option<Manifest>,
     /// Of the next object.
     number: u32,
     compacted: Compacted,
 }
 
 impl Run {
-    async fn all(&mut self, settings: &CompactionSettings, context: &QueryContext) -> Result<(), EngineError> {
+    async fn all(&mut self, context: &QueryContext) -> Result<(), EngineError> {
         let opened = Snapshot::open(self.reader.clone(), &OpenSettings::default()).await?;
         self.compacted.cost = opened.open_cost();
         let mut snapshot = Arc::new(opened);
         loop {
             self.compacted.version = snapshot.manifest().version;
-            let due = plan(&snapshot, settings, context).await?;
+            let mut sizes = Sizes::of(&snapshot, context).await?;
+            let due = sizes.due(&self.settings);
             if due.is_empty() {
                 return Ok(());
             }
-            let writer = match &self.writer {
-                Some(writer) => writer.clone(),
-                None => {
-                    let (writer, _) = intent::announce(&self.reader, ChangeKind::Compaction, context).await?;
-                    self.writer.insert(writer).clone()
-                }
-            };
-            for merge in due {
-                self.one(&snapshot, &merge, &writer, context).await?;
+            let mut newest = self.announce(snapshot.manifest(), context).await?;
+            for group in groups(due, self.memory / 8) {
+                newest = self.one_group(&snapshot, newest, group, &mut sizes, context).await?;
+                context.then(0);
             }
-            snapshot = snapshot.newest(context).await?;
+            if self.writer.is_none() {
+                return Ok(());
+            }
+            let advanced = snapshot.clone();
+            let advanced = advanced.at(newest, Wave(0), context);
+            snapshot = join(self.hint_newest(), advanced).await.1?;
+            context.then(0);
         }
     }
 
-    /// Merges some parts and publishes what they became, unless somebody else has merged them meanwhile.
-    async fn one(
+    /// Announces itself, once. Returns the newest version that it knows.
+    async fn announce(&mut self, newest: &Manifest, context: &QueryContext) -> Result<Manifest, EngineError> {
+        if self.writer.is_some() {
+            return Ok(newest.clone());
+        }
+        let known = Some(newest.clone());
+        let (writer, announced) = intent::announce(&self.reader, ChangeKind::Compaction, known, context).await?;
+        self.writer = Some(writer);
+        self.unhinted = Some(announced.clone());
+        Ok(announced)
+    }
+
+    /// Lets readers know of what it published last. It goes beside other requests.
+    async fn hint_newest(&mut self) {
+        if let Some(manifest) = self.unhinted.take() {
+            hint(self.reader.store(), &manifest).await;
+        }
+    }
+
+    /// Does some merges, and publishes what they became. Returns the newest version that it knows then.
+    async fn one_group(
         &mut self,
         snapshot: &Arc<Snapshot>,
-        merge: &Merge,
-        writer: &str,
+        newest: Manifest,
+        group: Vec<Merge>,
+        sizes: &mut Sizes,
         context: &QueryContext,
-    ) -> Result<(), EngineError> {
-        let within = |owner: Owner, versions: VersionRange| owner == merge.owner && merge.parts.contains(&versions);
-        let parts = Arc::new(snapshot.only(within)?);
+    ) -> Result<Manifest, EngineError> {
+        let writer = self.writer.clone().unwrap_or_default();
         let base = snapshot.manifest().version;
-        let part = PartWriter::new(self.reader.store(), writer, base, self.number, merge.versions(), self.memory);
-        let merged = match merge.owner {
-            Owner::Label(label) => rows::merge_label(&parts, label, merge, part, context).await?,
-            Owner::EdgeType(edge_type) => {
-                lists::merge_edges(&parts, edge_type, merge, part, self.memory, context).await?
-            }
-        };
-        self.number += merged.part.objects.len() as u32;
-        let inputs: BTreeSet<_> = parts.manifest().objects().into_keys().map(str::to_owned).collect();
-        let published = amend(&self.reader, context, |newest| {
-            intent::check(newest, writer)?;
-            if !merge.is_in(newest, &inputs) && !planted(Bug::MergedTwice) {
+        let part = PartWriter::new(self.reader.store(), &writer, base, self.number, self.memory);
+        let memory = self.memory;
+        let merged = join(self.hint_newest(), merge_group(snapshot, group, part, memory, context)).await.1;
+        let (part, merges) = merged?;
+        self.number += part.objects.len() as u32;
+        merges.iter().for_each(|(merge, merged)| sizes.replace(merge, merged.size));
+        // With the last of it, its name goes.
+        let last = sizes.due(&self.settings).is_empty();
+        context.then(0);
+        let published = amend_on(&self.reader, Some(newest.clone()), context, |newest| {
+            intent::check(newest, &writer)?;
+            let is_in = |merge: &Merge, merged: &Merged| merge.is_in(newest, &merged.inputs);
+            let there = merges.iter().filter(|(merge, merged)| is_in(merge, merged) || planted(Bug::MergedTwice));
+            let there: Vec<_> = there.map(|(merge, merged)| (merge, merged)).collect();
+            if there.is_empty() {
                 return Ok(None);
             }
-            let change = change(self.reader.store(), ChangeKind::Compaction, merge.message(newest));
-            Ok(Some(replaced(newest, merge, &merged, change, self.reader.store().clock().unix_ms())))
-        });
-        match published.await? {
-            Some(manifest) => {
-                self.compacted.merges += 1;
-                self.compacted.parts += merge.parts.len() as u64;
-                self.compacted.bytes_read += merge.bytes;
-                self.compacted.bytes_written += merged.part.bytes;
-                self.compacted.version = manifest.version;
-                Ok(())
+            let merges: Vec<_> = there.iter().map(|(merge, _)| *merge).collect();
+            let change = change(self.reader.store(), ChangeKind::Compaction, message(&merges, newest));
+            let mut next = replaced(newest, &there, &part, change, self.reader.store().clock().unix_ms());
+            if last {
+                next.intents.retain(|intent| intent.writer != writer);
             }
+            Ok(Some(next))
+        });
+        let Some(manifest) = published.await? else {
             // What stays of it is garbage that a vacuum knows once this writer is done.
-            None => Ok(self.reader.store().delete(&merged.part.objects).await?),
+            self.reader.store().delete(&part.objects).await?;
+            return Ok(newest);
+        };
+        let done = |(merge, _): &&(Merge, Merged)| parts_of(&manifest, merge.owner).contains(&merge.versions());
+        for (merge, _) in merges.iter().filter(done) {
+            self.compacted.merges += 1;
+            self.compacted.parts += merge.parts.len() as u64;
+            self.compacted.bytes_read += merge.bytes;
         }
+        self.compacted.bytes_written += part.bytes;
+        self.compacted.version = manifest.version;
+        if last {
+            self.writer = None;
+        }
+        self.unhinted = Some(manifest.clone());
+        Ok(manifest)
     }
 }
 
+/// Reads what some merges need, and writes what they become.
+async fn merge_group(
+    snapshot: &Arc<Snapshot>,
+    group: Vec<Merge>,
+    mut part: PartWriter,
+    memory: u64,
+    context: &QueryContext,
+) -> Result<(Part, Vec<(Merge, Merged)>), EngineError> {
+    let within =
+        |merge: &Merge, owner: Owner, versions: VersionRange| owner == merge.owner && merge.parts.contains(&versions);
+    let any = |owner, versions| group.iter().any(|merge| within(merge, owner, versions));
+    let all = Arc::new(snapshot.only(any)?);
+    let mut merging = Merging { parts: all.clone(), memory, context, wave: Wave(0) };
+    inputs::fetch(&mut merging, memory / 8).await?;
+    let mut done = Vec::with_capacity(group.len());
+    for merge in group {
+        merging.parts = Arc::new(all.only(|owner, versions| within(&merge, owner, versions))?);
+        part.begin(merge.versions());
+        let mut merged = match merge.owner {
+            Owner::Label(label) => rows::merge_label(&mut merging, label, &merge, &mut part).await?,
+            Owner::EdgeType(edge_type) => lists::merge_edges(&mut merging, edge_type, &merge, &mut part).await?,
+        };
+        merged.size = part.end();
+        merged.inputs = merging.parts.manifest().objects().into_keys().map(str::to_owned).collect();
+        done.push((merge, merged));
+        // Decoding takes no wait: others have their turn.
+        tokio::task::yield_now().await;
+    }
+    Ok((part.finish(&mut merging).await?, done))
+}
+
 /// The next version, with what some parts became in their place.
-fn replaced(newest: &Manifest, merge: &Merge, merged: &Merged, change: Change, now_unix_ms: u64) -> Manifest {
+fn replaced(
+    newest: &Manifest,
+    merges: &[(&Merge, &Merged)],
+    part: &Part,
+    change: Change,
+    now_unix_ms: u64,
+) -> Manifest {
     let mut next = newest.next(change, now_unix_ms);
-    let goes = |owner: Owner, versions: VersionRange| owner == merge.owner && merge.parts.contains(&versions);
+    let goes = |owner: Owner, versions: VersionRange| {
+        merges.iter().any(|(merge, _)| owner == merge.owner && merge.parts.contains(&versions))
+    };
     for section in next.segments.iter_mut().flat_map(|segment| &mut segment.sections) {
         let kind = section.kind;
         section.versions = section.versions.filter(|versions| !goes(Owner::of_section(kind), *versions));
     }
-    next.segments.retain(|segment| segment.sections.iter().any(|section| section.versions.is_some()));
     next.tables.retain(|table| !goes(Owner::of_table(table.owner), table.versions));
-    next.segments.extend(merged.part.segment.iter().cloned());
-    next.tables.extend(merged.part.tables.iter().cloned());
-    if let Owner::EdgeType(edge_type) = merge.owner {
+    // Of merges that came too late the part has sections and tables that nobody names.
+    let comes = |owner: Owner| merges.iter().any(|(merge, _)| owner == merge.owner);
+    next.segments.extend(part.segment.iter().cloned().map(|mut segment| {
+        for section in &mut segment.sections {
+            section.versions = section.versions.filter(|_| comes(Owner::of_section(section.kind)));
+        }
+        segment
+    }));
+    next.segments.retain(|segment| segment.sections.iter().any(|section| section.versions.is_some()));
+    next.tables.extend(part.tables.iter().filter(|table| comes(Owner::of_table(table.owner))).cloned());
+    for (merge, merged) in merges {
+        let Owner::EdgeType(edge_type) = merge.owner else { continue };
         let at = usize::from(edge_type.0);
         if let Some(count) = next.edge_counts.get_mut(at) {
-            *count = count.saturating_sub(merge.edges) + merged.edges;
+            *count = count.saturating_sub(merge.edges) + merged.size.edges;
         }
         if let (Some(degrees), Some(found)) = (next.degrees.get_mut(at), &merged.degrees) {
             degrees.clone_from(found);

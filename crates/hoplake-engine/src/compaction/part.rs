@@ -1,4 +1,5 @@
-//! Writes what some parts became: one object of sections and small tables, and one for each large table.
+//! Writes what parts became, of one merge after the other: one object of sections and small tables, and one for each large
+//! table.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -6,13 +7,14 @@ use arrow_array::RecordBatch;
 use hoplake_format::{
     SectionRef, SegmentRef, TableOwner, TableRef, VersionRange,
     constants::data_name,
-    segment::SegmentBuilder,
+    segment::{SectionIndex, SegmentBuilder},
     table::{TableEnd, TableSettings, begin_table, finish_table},
 };
 use hoplake_storage::{Store, Upload};
 use parquet::arrow::ArrowWriter;
 use tempfile::SpooledTempFile;
 
+use super::{Merging, plan::Size};
 use crate::{EngineError, change::SMALL_TABLE_BYTES};
 
 /// Bytes that are sent at a time.
@@ -36,50 +38,65 @@ pub(super) struct PartWriter {
     writer: String,
     base: u64,
     number: u32,
-    versions: VersionRange,
     memory: u64,
     /// Into which sections are written.
     pub(super) segment: SegmentBuilder,
     upload: Upload,
     checksum: u32,
+    /// Of the sections of merges that are done.
+    section_versions: Vec<VersionRange>,
     small: Vec<(TableRef, Vec<u8>)>,
+    /// Of the merge under way: the versions that it stands for, and the bytes of its tables.
+    versions: VersionRange,
+    table_bytes: u64,
     part: Part,
 }
 
 impl PartWriter {
-    pub(super) fn new(
-        store: &Store,
-        writer: &str,
-        base: u64,
-        number: u32,
-        versions: VersionRange,
-        memory: u64,
-    ) -> Self {
+    /// Writes objects that are named by the version they began from, their writer, and numbers from `number` on.
+    pub(super) fn new(store: &Store, writer: &str, base: u64, number: u32, memory: u64) -> Self {
         let name = data_name(base, writer, number, "hls");
         Self {
             store: store.clone(),
             writer: writer.to_owned(),
             base,
             number,
-            versions,
             memory,
             segment: SegmentBuilder::new(&name),
             upload: store.upload(&name),
             checksum: 0,
+            section_versions: Vec::new(),
             small: Vec::new(),
+            versions: VersionRange::of(base),
+            table_bytes: 0,
             part: Part { objects: vec![name], ..Part::default() },
         }
     }
 
-    /// Sends what sections have written, if it is worth a request.
-    pub(super) async fn send(&mut self) -> Result<(), EngineError> {
-        if self.segment.buffered_bytes() >= PIECE_BYTES { self.send_all().await } else { Ok(()) }
+    /// Begins a merge: what is written from now on stands for these versions.
+    pub(super) fn begin(&mut self, versions: VersionRange) {
+        self.versions = versions;
+        self.table_bytes = 0;
     }
 
-    async fn send_all(&mut self) -> Result<(), EngineError> {
+    /// Ends the merge, and says how large what it wrote is.
+    pub(super) fn end(&mut self) -> Size {
+        let mut size = Size { bytes: self.table_bytes, edges: 0 };
+        let sections = self.segment.sections();
+        sections[self.section_versions.len()..].iter().for_each(|section| size.add_section(section));
+        self.section_versions.resize(sections.len(), self.versions);
+        size
+    }
+
+    /// Sends what sections have written, if it is worth a request.
+    pub(super) async fn send(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
+        if self.segment.buffered_bytes() >= PIECE_BYTES { self.send_all(merging).await } else { Ok(()) }
+    }
+
+    async fn send_all(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
         let bytes = self.segment.drain();
         self.checksum = crc32c::crc32c_append(self.checksum, &bytes);
-        Ok(self.upload.write(&bytes).await?)
+        write(&mut self.upload, &bytes, merging).await
     }
 
     /// Begins a table whose rows follow each other from `first_row` on.
@@ -90,22 +107,32 @@ impl PartWriter {
     }
 
     /// Adds rows to a table.
-    pub(super) async fn write(&mut self, table: &mut TableWriter, mut batch: RecordBatch) -> Result<(), EngineError> {
+    pub(super) async fn write(
+        &mut self,
+        table: &mut TableWriter,
+        mut batch: RecordBatch,
+        merging: &mut Merging<'_>,
+    ) -> Result<(), EngineError> {
         while batch.num_rows() > 0 {
             let fitting = (TABLE_ROWS_MAX - table.rows).min(batch.num_rows() as u64) as usize;
             table.write(&batch.slice(0, fitting))?;
             batch = batch.slice(fitting, batch.num_rows() - fitting);
             if table.rows == TABLE_ROWS_MAX {
-                self.end_table(table).await?;
+                self.end_table(table, merging).await?;
             }
         }
         Ok(())
     }
 
     /// Ends a table: what follows begins another one.
-    pub(super) async fn end_table(&mut self, table: &mut TableWriter) -> Result<(), EngineError> {
+    pub(super) async fn end_table(
+        &mut self,
+        table: &mut TableWriter,
+        merging: &mut Merging<'_>,
+    ) -> Result<(), EngineError> {
         let Some((mut scratch, end)) = table.finish()? else { return Ok(()) };
         let TableEnd { length, tail_position, tail_checksum, checksum } = end;
+        self.table_bytes += length;
         let small = length <= SMALL_TABLE_BYTES as u64;
         let number = self.number + self.part.objects.len() as u32;
         let name =
@@ -136,9 +163,9 @@ impl PartWriter {
             if count == 0 {
                 break;
             }
-            upload.write(&piece[..count]).await?;
+            write(&mut upload, &piece[..count], merging).await?;
         }
-        upload.finish().await?;
+        finish(upload, merging).await?;
         self.part.objects.push(name);
         self.part.bytes += length;
         self.part.tables.push(reference);
@@ -146,32 +173,49 @@ impl PartWriter {
     }
 
     /// Ends the part.
-    pub(super) async fn finish(mut self) -> Result<Part, EngineError> {
+    pub(super) async fn finish(mut self, merging: &mut Merging<'_>) -> Result<Part, EngineError> {
         let name = self.part.objects[0].clone();
         let mut position = 0;
         if !self.segment.sections().is_empty() {
             let end = self.segment.finish().map_err(EngineError::format("a new segment"))?;
-            self.send_all().await?;
-            let versions = Some(self.versions);
-            let of = |kind| SectionRef { kind, versions };
-            let sections = self.segment.sections().iter().map(|section| of(section.kind)).collect();
+            self.send_all(merging).await?;
+            let of = |(section, versions): (&SectionIndex, &VersionRange)| SectionRef {
+                kind: section.kind,
+                versions: Some(*versions),
+            };
+            let sections = self.segment.sections().iter().zip(&self.section_versions).map(of).collect();
             self.part.segment = Some(SegmentRef { name: name.clone(), end, sections, checksum: self.checksum });
             position = end.length;
         }
         for (mut reference, bytes) in self.small {
             reference.position = position;
             position += reference.length;
-            self.upload.write(&bytes).await?;
+            write(&mut self.upload, &bytes, merging).await?;
             self.part.tables.push(reference);
         }
         if position > 0 {
-            self.upload.finish().await?;
+            finish(self.upload, merging).await?;
         } else {
             self.part.objects.remove(0);
         }
         self.part.bytes += position;
         Ok(self.part)
     }
+}
+
+/// Appends to an object, and notes the round trips that this waited for.
+async fn write(upload: &mut Upload, bytes: &[u8], merging: &mut Merging<'_>) -> Result<(), EngineError> {
+    let before = upload.rounds();
+    upload.write(bytes).await?;
+    merging.waited(upload.rounds() - before);
+    Ok(())
+}
+
+async fn finish(upload: Upload, merging: &mut Merging<'_>) -> Result<(), EngineError> {
+    let rounds = upload.rounds_left();
+    upload.finish().await?;
+    merging.waited(rounds);
+    Ok(())
 }
 
 /// Writes the rows of a table, in order.

@@ -7,7 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hoplake_format::{Direction, Manifest, VersionRange, segment::SectionKind};
+use hoplake_format::{
+    Direction, Manifest, VersionRange,
+    segment::{SectionIndex, SectionKind},
+};
 use hoplake_storage::QueryContext;
 
 use super::{CompactionSettings, Owner};
@@ -15,6 +18,9 @@ use crate::{EngineError, Snapshot};
 
 /// How many parts of a tier become one of the next.
 const FACTOR: usize = 4;
+
+/// Labels and edge types that a log names.
+const NAMES_MAX: usize = 4;
 
 /// Adjacent parts of one owner that are to become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,10 +35,21 @@ pub(crate) struct Merge {
     pub(crate) edges: u64,
 }
 
+/// How large a part is.
 #[derive(Debug, Default, Clone, Copy)]
-struct Size {
-    bytes: u64,
-    edges: u64,
+pub(crate) struct Size {
+    pub(crate) bytes: u64,
+    /// Edges, of an edge type.
+    pub(crate) edges: u64,
+}
+
+impl Size {
+    pub(crate) fn add_section(&mut self, index: &SectionIndex) {
+        self.bytes += index.positions.last().unwrap_or(&0) - index.positions.first().unwrap_or(&0);
+        if let SectionKind::Adjacency(_, Direction::Out) = index.kind {
+            self.edges += index.items;
+        }
+    }
 }
 
 impl Merge {
@@ -55,15 +72,46 @@ impl Merge {
             && objects.iter().all(|object| named.contains_key(object.as_str()))
     }
 
-    /// What a log says of it.
-    pub(crate) fn message(&self, manifest: &Manifest) -> String {
-        let what = match self.owner {
+    /// What it is of, by name.
+    pub(crate) fn name(&self, manifest: &Manifest) -> String {
+        let name = match self.owner {
             Owner::Label(label) => manifest.schema.label(label).map(|label| label.name.clone()),
             Owner::EdgeType(edge_type) => manifest.schema.edge_type(edge_type).map(|edge| edge.label.clone()),
         };
-        let VersionRange { since, until } = self.versions();
-        format!("{} parts of {}, of versions {since} to {until}", self.parts.len(), what.unwrap_or_default())
+        name.unwrap_or_default()
     }
+}
+
+/// Cuts what is due into groups that are read together, as many at a time as `bytes_max` holds; what is larger is by itself.
+pub(crate) fn groups(due: Vec<Merge>, bytes_max: u64) -> Vec<Vec<Merge>> {
+    let (mut groups, mut bytes): (Vec<Vec<Merge>>, u64) = (Vec::new(), 0);
+    for merge in due {
+        match groups.last_mut().filter(|_| bytes + merge.bytes <= bytes_max) {
+            Some(group) => {
+                bytes += merge.bytes;
+                group.push(merge);
+            }
+            None => {
+                bytes = merge.bytes;
+                groups.push(vec![merge]);
+            }
+        }
+    }
+    groups
+}
+
+/// What a log says of some merges.
+pub(crate) fn message(merges: &[&Merge], manifest: &Manifest) -> String {
+    let parts: usize = merges.iter().map(|merge| merge.parts.len()).sum();
+    let since = merges.iter().map(|merge| merge.versions().since).min().unwrap_or(1);
+    let until = merges.iter().map(|merge| merge.versions().until).max().unwrap_or(since);
+    let mut names: Vec<String> = merges.iter().take(NAMES_MAX).map(|merge| merge.name(manifest)).collect();
+    names.dedup();
+    let more = match merges.len().saturating_sub(NAMES_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{parts} parts of {}{more}, of versions {since} to {until}", names.join(", "))
 }
 
 /// Whether a part of an owner has changes of a version and of later ones: it does not say which are which, nor, if none is
@@ -73,46 +121,58 @@ pub(crate) fn spans(manifest: &Manifest, owner: Owner, version: u64) -> bool {
 }
 
 /// The parts of an owner, oldest first.
-fn parts_of(manifest: &Manifest, owner: Owner) -> BTreeSet<VersionRange> {
+pub(super) fn parts_of(manifest: &Manifest, owner: Owner) -> BTreeSet<VersionRange> {
     let sections = manifest.segments.iter().flat_map(|segment| &segment.sections);
     let sections = sections.filter(|section| Owner::of_section(section.kind) == owner);
     let tables = manifest.tables.iter().filter(|table| Owner::of_table(table.owner) == owner);
     sections.filter_map(|section| section.versions).chain(tables.map(|table| table.versions)).collect()
 }
 
-/// What is to be merged now, or with `everything` all that is in more than one part or remembers what is gone.
-pub(crate) async fn plan(
-    snapshot: &Snapshot,
-    settings: &CompactionSettings,
-    context: &QueryContext,
-) -> Result<Vec<Merge>, EngineError> {
-    let mut owners: BTreeMap<Owner, BTreeMap<VersionRange, Size>> = BTreeMap::new();
-    for (versions, index) in snapshot.section_indexes(context).await? {
-        let size = owners.entry(Owner::of_section(index.kind)).or_default().entry(versions).or_default();
-        size.bytes += index.positions.last().unwrap_or(&0) - index.positions.first().unwrap_or(&0);
-        if let SectionKind::Adjacency(_, Direction::Out) = index.kind {
-            size.edges += index.items;
+/// How large the parts of each owner are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sizes(BTreeMap<Owner, BTreeMap<VersionRange, Size>>);
+
+impl Sizes {
+    /// Those of a version. No request, if its indexes are in memory.
+    pub(crate) async fn of(snapshot: &Snapshot, context: &QueryContext) -> Result<Self, EngineError> {
+        let mut owners: BTreeMap<Owner, BTreeMap<VersionRange, Size>> = BTreeMap::new();
+        for (versions, index) in snapshot.section_indexes(context).await? {
+            owners.entry(Owner::of_section(index.kind)).or_default().entry(versions).or_default().add_section(index);
+        }
+        for table in &snapshot.manifest().tables {
+            let size = owners.entry(Owner::of_table(table.owner)).or_default().entry(table.versions).or_default();
+            size.bytes += table.length;
+        }
+        Ok(Self(owners))
+    }
+
+    /// What is to be merged now, or with `everything` all that is in more than one part or remembers what is gone.
+    pub(crate) fn due(&self, settings: &CompactionSettings) -> Vec<Merge> {
+        let merge = |(owner, parts): (&Owner, &BTreeMap<VersionRange, Size>)| {
+            let parts: Vec<_> = parts.iter().collect();
+            let bytes: Vec<_> = parts.iter().map(|(_, size)| size.bytes).collect();
+            let all = || (parts.len() > 1).then_some(0..parts.len());
+            let chosen = if settings.everything { all() } else { due(&bytes, settings.lowest_tier_bytes) }?;
+            let merged = &parts[chosen.clone()];
+            Some(Merge {
+                owner: *owner,
+                parts: merged.iter().map(|(versions, _)| **versions).collect(),
+                oldest: chosen.start == 0,
+                bytes: merged.iter().map(|(_, size)| size.bytes).sum(),
+                edges: merged.iter().map(|(_, size)| size.edges).sum(),
+            })
+        };
+        self.0.iter().filter_map(merge).collect()
+    }
+
+    /// Puts what some parts became in their place.
+    pub(crate) fn replace(&mut self, merge: &Merge, by: Size) {
+        let parts = self.0.entry(merge.owner).or_default();
+        parts.retain(|versions, _| !merge.parts.contains(versions));
+        if by.bytes > 0 {
+            parts.insert(merge.versions(), by);
         }
     }
-    for table in &snapshot.manifest().tables {
-        let size = owners.entry(Owner::of_table(table.owner)).or_default().entry(table.versions).or_default();
-        size.bytes += table.length;
-    }
-    let merge = |(owner, parts): (Owner, BTreeMap<VersionRange, Size>)| {
-        let parts: Vec<_> = parts.into_iter().collect();
-        let bytes: Vec<_> = parts.iter().map(|(_, size)| size.bytes).collect();
-        let all = || (parts.len() > 1).then_some(0..parts.len());
-        let chosen = if settings.everything { all() } else { due(&bytes, settings.lowest_tier_bytes) }?;
-        let merged = &parts[chosen.clone()];
-        Some(Merge {
-            owner,
-            parts: merged.iter().map(|(versions, _)| *versions).collect(),
-            oldest: chosen.start == 0,
-            bytes: merged.iter().map(|(_, size)| size.bytes).sum(),
-            edges: merged.iter().map(|(_, size)| size.edges).sum(),
-        })
-    };
-    Ok(owners.into_iter().filter_map(merge).collect())
 }
 
 /// Which of some parts, given by their bytes from the oldest on, become one.

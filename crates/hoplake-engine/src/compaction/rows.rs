@@ -1,15 +1,13 @@
 //! Merges the parts of a label: its keys, the rows of vertices that they added, and the rows that they changed.
 
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
 use hoplake_format::{FormatError, Key, KeyType, LabelId, TableOwner, constants::KEY_COLUMN, segment::SectionKind};
 use hoplake_storage::planted::{Bug, planted};
-use hoplake_storage::{QueryContext, Wave};
 
 use super::{
-    Merged,
+    Merged, Merging,
     keys::{KeyStream, next, write_keys},
-    lists::ROWS,
     part::PartWriter,
     plan::Merge,
 };
@@ -17,24 +15,27 @@ use crate::{EngineError, Snapshot, sections::KeyWriter};
 
 /// Merges all parts of a label that a version has.
 pub(super) async fn merge_label(
-    parts: &Arc<Snapshot>,
+    merging: &mut Merging<'_>,
     label: LabelId,
     merge: &Merge,
-    mut part: PartWriter,
-    context: &QueryContext,
+    part: &mut PartWriter,
 ) -> Result<Merged, EngineError> {
-    write_keys(parts, label, false, &mut part, context).await?;
+    let parts = merging.parts.clone();
+    write_keys(merging, label, false, part).await?;
     let gone = !parts.places(SectionKind::Gone(label)).is_empty() && !planted(Bug::GoneForgotten);
     if !merge.oldest && gone {
-        write_keys(parts, label, true, &mut part, context).await?;
+        write_keys(merging, label, true, part).await?;
     }
     let properties = parts.schema().label(label).map_or(&[][..], |label| label.properties.as_slice());
     let names = properties.iter().map(|property| property.name.clone());
     let columns: Vec<String> = std::iter::once(KEY_COLUMN.to_owned()).chain(names).collect();
-    let added = added(parts, label);
-    write_added(parts, label, &added, &columns, &mut part, context).await?;
-    write_changed(parts, label, &added, &columns, &mut part, context).await?;
-    Ok(Merged { part: part.finish().await?, ..Merged::default() })
+    let added = added(&parts, label);
+    let rows = merging.rows_at_once(&[TableOwner::Vertices(label), TableOwner::Changed(label)]);
+    for range in &added {
+        write_added(merging, label, range, rows, &columns, part).await?;
+    }
+    write_changed(merging, label, &added, rows, &columns, part).await?;
+    Ok(Merged::default())
 }
 
 /// The ordinals of vertices that the parts added, as ranges that do not touch.
@@ -54,45 +55,42 @@ fn added(parts: &Snapshot, label: LabelId) -> Vec<Range<u64>> {
 
 /// Rows of vertices that the parts added, as the newest of the parts has them.
 async fn write_added(
-    parts: &Snapshot,
+    merging: &mut Merging<'_>,
     label: LabelId,
-    added: &[Range<u64>],
+    range: &Range<u64>,
+    rows: usize,
     columns: &[String],
     part: &mut PartWriter,
-    context: &QueryContext,
 ) -> Result<(), EngineError> {
-    for range in added {
-        let mut table = part.table(TableOwner::Vertices(label), range.start);
-        for start in range.clone().step_by(ROWS) {
-            let ordinals: Vec<u64> = (start..range.end.min(start + ROWS as u64)).collect();
-            let (batch, _) = parts.vertex_rows(label, &ordinals, columns, Wave(0), context).await?;
-            part.write(&mut table, batch).await?;
-        }
-        part.end_table(&mut table).await?;
+    let mut table = part.table(TableOwner::Vertices(label), range.start);
+    for start in range.clone().step_by(rows) {
+        let ordinals: Vec<u64> = (start..range.end.min(start + rows as u64)).collect();
+        let batch = merging.vertex_rows(label, &ordinals, columns).await?;
+        part.write(&mut table, batch, merging).await?;
     }
-    Ok(())
+    part.end_table(&mut table, merging).await
 }
 
 /// Rows that the parts changed of vertices that older ones added.
 async fn write_changed(
-    parts: &Snapshot,
+    merging: &mut Merging<'_>,
     label: LabelId,
     added: &[Range<u64>],
+    at_once: usize,
     columns: &[String],
     part: &mut PartWriter,
-    context: &QueryContext,
 ) -> Result<(), EngineError> {
     let failed = |error: FormatError| EngineError::format("a new segment")(error);
     let kind = SectionKind::Rows(label);
     let mut writer = KeyWriter::new(kind, KeyType::Int64);
-    let mut streams = KeyStream::all(parts, kind, KeyType::Int64);
+    let mut streams = KeyStream::all(merging, &[kind], KeyType::Int64).await?;
     let mut table = part.table(TableOwner::Changed(label), 0);
     let (mut ordinals, mut rows) = (Vec::new(), 0);
     loop {
-        let changed = next(&mut streams, context).await?;
-        if changed.is_none() || ordinals.len() == ROWS {
-            let (batch, _) = parts.vertex_rows(label, &ordinals, columns, Wave(0), context).await?;
-            part.write(&mut table, batch).await?;
+        let changed = next(&mut streams, merging).await?;
+        if changed.is_none() || ordinals.len() == at_once {
+            let batch = merging.vertex_rows(label, &ordinals, columns).await?;
+            part.write(&mut table, batch, merging).await?;
             ordinals.clear();
         }
         let Some((Key::Int64(ordinal), ..)) = changed else { break };
@@ -101,10 +99,10 @@ async fn write_changed(
             continue;
         }
         writer.push(Key::Int64(ordinal as i64), rows, &mut part.segment).map_err(failed)?;
-        part.send().await?;
+        part.send(merging).await?;
         rows += 1;
         ordinals.push(ordinal);
     }
     writer.finish(&mut part.segment).map_err(failed)?;
-    part.end_table(&mut table).await
+    part.end_table(&mut table, merging).await
 }

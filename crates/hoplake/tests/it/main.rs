@@ -11,6 +11,7 @@ mod golden;
 mod graphs;
 mod loads;
 mod oracle;
+mod overtaken;
 mod past;
 mod s3;
 mod simulated;

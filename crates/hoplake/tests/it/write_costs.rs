@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use hoplake::{
-    Batch, Committed, CompactionSettings, Cost, End, Graph, LoadOptions, OpenSettings, Operation, Properties, Store,
+    Batch, Committed, Compacted, CompactionSettings, Cost, End, Graph, LoadOptions, OpenSettings, Operation,
+    Properties, Store,
 };
 use hoplake_testkit::{RequestKind, WaveStore};
 use object_store::ObjectStore;
@@ -76,18 +77,69 @@ async fn a_commit_that_another_overtook_pays_twice() {
     assert_eq!((cost.puts, cost.waves), (5, 7), "{:#?}", store.log());
 }
 
+/// What a compaction tells, against what the store saw of it, the hints' waves included: it waits for the last of them.
+async fn compacted(inner: &Arc<dyn ObjectStore>, settings: &CompactionSettings) -> (WaveStore, Compacted) {
+    let store = WaveStore::new(inner.clone());
+    let done = Graph::compact(&graph_at(store.clone()), settings).await.unwrap();
+    assert_eq!(told(&done.cost)[1..], seen(&store)[1..], "{:#?}", store.log());
+    assert_eq!(done.cost.waves, store.waves(), "{:#?}", store.log());
+    (store, done)
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_compaction_tells_what_it_wrote() {
+async fn a_compaction_tells_what_it_took() {
     let (inner, ..) = loaded().await;
     let (_, graph) = open(&inner).await;
     an_edge(&graph, 1, 3).await;
-    let store = WaveStore::new(inner.clone());
     let everything = CompactionSettings { everything: true, ..CompactionSettings::default() };
-    let done = Graph::compact(&graph_at(store.clone()), &everything).await.unwrap();
+    let (store, done) = compacted(&inner, &everything).await;
     assert_eq!(done.merges, 1);
-    assert_eq!(told(&done.cost)[1..], seen(&store)[1..], "{:#?}", store.log());
-    // What it merged, and the manifests and hints of three versions: announced, merged, done.
-    assert_eq!(done.cost.puts, 1 + 3 * 2, "{:#?}", store.log());
+    // What it merged, and the manifests and hints of two versions: announced; merged and done.
+    assert_eq!(done.cost.puts, 1 + 2 * 2, "{:#?}", store.log());
+}
+
+/// Twelve commits to many labels and edge types, as one of a social network does.
+async fn committed(inner: &Arc<dyn ObjectStore>, commits: i64, types: i64) {
+    let mut graph = Graph::open_with(graph_at(inner.clone()), &OpenSettings::default()).await.unwrap();
+    for round in 0..commits {
+        let mut commit = graph.begin();
+        for kind in 0..types {
+            let (label, edge) = (format!("label{kind}"), format!("edge{kind}"));
+            for key in round * 20..round * 20 + 20 {
+                commit.upsert_vertex(&label, key, [("name", format!("{label} {key}"))]);
+                commit.upsert_edge(&edge, (&label, key), (&label, key / 2), [("since", key)]);
+            }
+            // What the round before wrote is changed and removed.
+            if round > 0 {
+                commit.upsert_vertex(&label, round * 20 - 1, [("name", "another")]);
+                commit.delete_edge(&edge, (&label, round * 20 - 2), (&label, (round * 20 - 2) / 2));
+            }
+        }
+        commit.commit().await.unwrap();
+        graph.refresh().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compaction_of_many_small_parts_is_a_few_waves_of_a_request_an_object() {
+    let (inner, ..) = loaded().await;
+    committed(&inner, 12, 10).await;
+    let before = Graph::open_with(graph_at(inner.clone()), &OpenSettings::default()).await.unwrap();
+    let parts = before.manifest().segments.len() as u64;
+    let (store, done) = compacted(&inner, &CompactionSettings::default()).await;
+    // Of ten labels and ten edge types, twelve parts each.
+    assert_eq!((done.merges, done.parts), (20, 240));
+    let counts = store.requests();
+    // The hint, the next version, the ends of all segments; an object a commit; what it became, and its end is not needed:
+    // nothing more is due. Two versions and their hints.
+    assert_eq!((counts.get, counts.put), (2 + parts + 12, 1 + 2 * 2), "{:#?}", store.log());
+    assert_eq!(done.cost.waves, 7, "{:#?}", store.log());
+    let after = Graph::open_with(graph_at(inner.clone()), &OpenSettings::default()).await.unwrap();
+    after.verify(|_| ()).await.unwrap();
+    let mut diff = before.diff(&after, &[]).unwrap();
+    while let Some(page) = diff.next_page().await.unwrap() {
+        assert_eq!(page, []);
+    }
 }
 
 #[tokio::test]

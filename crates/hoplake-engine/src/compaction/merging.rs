@@ -1,0 +1,78 @@
+//! What a merge reads from, how far it has come, and what it may take.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use hoplake_format::{LabelId, TableOwner, segment::SectionKind};
+use hoplake_storage::{QueryContext, Wave};
+
+use crate::{
+    EngineError, Snapshot,
+    scan::{Ahead, PIECE_BYTES, Scan},
+};
+
+/// Rows that are read and written together, at least.
+const ROWS_MIN: usize = 8 << 10;
+
+/// Rows that are read together, at most: some 25 MiB once decoded.
+const ROWS_MAX: u64 = 256 << 10;
+
+/// A merge under way.
+pub(super) struct Merging<'a> {
+    /// A version that has nothing but the parts it merges.
+    pub(super) parts: Arc<Snapshot>,
+    pub(super) memory: u64,
+    pub(super) context: &'a QueryContext,
+    /// The last wave that it waited for: what it asks for or sends next depends on that.
+    pub(super) wave: Wave,
+}
+
+impl Merging<'_> {
+    /// Scans of all sections of some kinds, of which the first pieces are on their way.
+    pub(super) async fn scans(&mut self, kinds: &[SectionKind]) -> Result<Vec<(SectionKind, Scan)>, EngineError> {
+        let places = kinds.iter().flat_map(|kind| self.parts.places(*kind).iter().map(|place| (*kind, *place)));
+        let places: Vec<_> = places.collect();
+        let all = places.iter().map(|(_, place)| *place);
+        self.wave = self.parts.make_resident(all, self.wave, self.context).await?;
+        let ahead = Ahead::of(self.memory / 8, places.len());
+        let mut scans: Vec<_> =
+            places.into_iter().map(|(kind, place)| (kind, Scan::new(&self.parts, place, ahead))).collect();
+        for (_, scan) in &mut scans {
+            scan.ask(&mut self.wave, self.context).await?;
+        }
+        Ok(scans)
+    }
+
+    /// How many rows of some tables are read together: about a piece, as long as that does not take too much memory.
+    pub(super) fn rows_at_once(&self, owners: &[TableOwner]) -> usize {
+        let tables = self.parts.manifest().tables.iter().filter(|table| owners.contains(&table.owner));
+        let (bytes, rows) = tables.fold((0, 0), |(bytes, rows), table| (bytes + table.length, rows + table.rows));
+        let piece = PIECE_BYTES.min(self.memory / 64);
+        let at_once = piece.saturating_mul(rows) / bytes.max(1);
+        at_once.min(ROWS_MAX).min(self.memory >> 10).max(ROWS_MIN as u64) as usize
+    }
+
+    /// Rows of vertices, as the newest of the parts has them.
+    pub(super) async fn vertex_rows(
+        &mut self,
+        label: LabelId,
+        ordinals: &[u64],
+        columns: &[String],
+    ) -> Result<RecordBatch, EngineError> {
+        let read = self.parts.vertex_rows(label, ordinals, columns, self.wave, self.context);
+        let (batch, wave) = read.await?;
+        self.wave = wave;
+        Ok(batch)
+    }
+
+    /// Notes round trips of writes that it waited for.
+    pub(super) fn waited(&mut self, rounds: u32) {
+        self.wave = self.wave.later(rounds);
+        self.context.reached(self.wave);
+    }
+
+    /// Where it reads, for messages.
+    pub(super) fn place(&self) -> &str {
+        self.parts.reader().store().url()
+    }
+}

@@ -1,0 +1,122 @@
+//! A compaction that is overtaken by a commit each time that it tries to publish.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use hoplake::{CompactionSettings, ErrorKind, Graph, LoadOptions, OpenSettings};
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, path::Path,
+};
+
+use crate::graphs::{graph_at, in_memory, load_into, open};
+
+/// A store at which a writer commits before each of the next `times` creates.
+#[derive(Debug)]
+struct OvertakingStore {
+    inner: Arc<dyn ObjectStore>,
+    writer: Graph,
+    times: AtomicI64,
+}
+
+impl fmt::Display for OvertakingStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "overtaking {}", self.inner)
+    }
+}
+
+/// A vertex of that key and an edge to it, in a version of their own.
+async fn commit(writer: &Graph, key: i64) {
+    let mut graph = writer.clone();
+    graph.refresh().await.unwrap();
+    let mut commit = graph.begin();
+    commit.upsert_vertex("vertex", key, [("name", "new")]).upsert_edge(
+        "edge",
+        ("vertex", 1),
+        ("vertex", key),
+        [("n", key)],
+    );
+    commit.commit().await.unwrap();
+}
+
+#[async_trait]
+impl ObjectStore for OvertakingStore {
+    async fn put_opts(&self, path: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        if opts.mode == PutMode::Create {
+            let left = self.times.fetch_sub(1, Ordering::SeqCst);
+            if left > 0 {
+                commit(&self.writer, 1_000 + left).await;
+            }
+        }
+        self.inner.put_opts(path, payload, opts).await
+    }
+
+    async fn put_multipart_opts(&self, path: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(path, opts).await
+    }
+
+    async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
+        self.inner.get_opts(path, options).await
+    }
+
+    fn delete_stream(&self, paths: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(paths)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+/// A graph of nine commits, and a store at which others overtake whoever creates.
+async fn overtaking(times: i64) -> (Arc<dyn ObjectStore>, OvertakingStore) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("edges.csv");
+    std::fs::write(&file, "1,2\n").unwrap();
+    let (inner, store) = in_memory();
+    load_into(&store, LoadOptions::from_paths([file])).await.unwrap();
+    let writer = open(&store).await;
+    for key in 10..19 {
+        commit(&writer, key).await;
+    }
+    (inner.clone(), OvertakingStore { inner, writer, times: AtomicI64::new(times) })
+}
+
+#[tokio::test]
+async fn a_compaction_moves_on_to_the_newest_version_as_often_as_it_is_overtaken() {
+    let (inner, store) = overtaking(150).await;
+    let store = graph_at(store);
+    let done = Graph::compact(&store, &CompactionSettings::default()).await.unwrap();
+    // What it announced itself on, and what it published on, were there after the 150 commits.
+    assert!(done.merges >= 2 && done.parts >= 18, "{done:?}");
+    let newest = Graph::open_with(graph_at(inner), &OpenSettings::default()).await.unwrap();
+    assert!(newest.version() > 1 + 9 + 150, "{}", newest.version());
+    assert!(newest.manifest().intents.is_empty());
+    newest.verify(|_| ()).await.unwrap();
+    for key in (10..19).chain(1_001..=1_150) {
+        assert!(newest.query().vertex("vertex", key).await.unwrap().is_some(), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_compaction_that_never_gets_its_turn_says_so() {
+    let (_, store) = overtaking(1 << 40).await;
+    let error = Graph::compact(&graph_at(store), &CompactionSettings::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    assert!(error.to_string().contains("1000 other writers were faster"), "{error}");
+}

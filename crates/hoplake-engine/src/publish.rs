@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use hoplake_format::{
     Change, ChangeKind, Manifest, Slot,
-    constants::{DATA_FOLDER, HINT_NAME, manifest_name},
+    constants::{DATA_FOLDER, HINT_NAME, MANIFEST_FOLDER, data_name, manifest_name},
 };
 use hoplake_storage::{
-    QueryContext, Reader, Store, Wave,
+    QueryContext, Reader, StorageError, Store, Wave,
     planted::{Bug, planted},
 };
 
@@ -37,34 +37,69 @@ const AMENDMENTS_MAX: u32 = 1_000;
 /// answer that is lost is made up for by reading whose the version is.
 ///
 /// # Errors
-/// [`EngineError::Unknown`] if the store does not even say that; [`EngineError::Storage`] if what it has is no manifest.
+/// [`EngineError::Unknown`] if the store does not even say that; [`EngineError::Storage`] if it refuses, and then nothing
+/// was published.
 pub async fn publish(reader: &Reader, manifest: &Manifest, context: &QueryContext) -> Result<Published, EngineError> {
     let store = reader.store();
     manifest.schema.validate().map_err(EngineError::format(store.url()))?;
     let bytes = Bytes::from(manifest.encode());
     let name = manifest_name(manifest.version);
-    let mut last = String::new();
+    if prove(store, manifest.version - 1, &manifest.change.writer).await? {
+        context.then(1);
+    }
+    // Why it may be there, or come to be there, though nobody has said so.
+    let mut unknown = None;
     for attempt in 0..ATTEMPTS_MAX {
         match store.create(&name, bytes.clone()).await {
-            Ok(true) => return Ok(Published::Visible),
+            Ok(true) if store.is_proven() => return Ok(Published::Visible),
+            Ok(true) => return read_back(reader, manifest, context).await,
             Ok(false) if attempt > 0 && planted(Bug::TakenForOwn) => return Ok(Published::Visible),
             // A repetition after a lost answer meets its own manifest, too.
-            Ok(false) => {}
+            Ok(false) => unknown = unknown.or(Some("the store says that it exists, and does not show it".to_owned())),
             Err(error) if planted(Bug::LostIsFailure) => return Err(error.into()),
-            Err(error) => last = error.to_string(),
+            Err(error @ StorageError::Unanswered { .. }) => unknown = Some(error.to_string()),
+            // Nothing that was sent before may arrive yet.
+            Err(error) if unknown.is_none() => return Err(error.into()),
+            Err(_) => {}
         }
         match versions::slot(reader, manifest.version, Wave(0), context).await {
-            Ok((Some(found), _)) if is(&found, manifest) => return Ok(Published::Visible),
+            // It is there, but perhaps not on the disk yet.
+            Ok((Some(found), _)) if is(&found, manifest) => match store.flush(MANIFEST_FOLDER).await {
+                Ok(()) => return Ok(Published::Visible),
+                Err(error) => unknown = Some(error.to_string()),
+            },
             Ok((Some(found), _)) => return Ok(Published::Taken(found)),
             // The create did not happen, or may yet: it is sent again, since only the first can succeed.
             Ok((None, _)) => {}
-            Err(error) => last = error.to_string(),
+            Err(error) => unknown = Some(error.to_string()),
         }
     }
     if planted(Bug::UnknownIsSuccess) {
         return Ok(Published::Visible);
     }
-    Err(EngineError::Unknown { place: store.place(&name), writer: manifest.change.writer.clone(), why: last })
+    let why = unknown.unwrap_or_default();
+    Err(EngineError::Unknown { place: store.place(&name), writer: manifest.change.writer.clone(), why })
+}
+
+/// Tries whether the store's conditional create works, if this process does not know that, with an object that is garbage by
+/// its name. Says whether anything was sent.
+///
+/// # Errors
+/// [`StorageError::Unfit`] if it does not work.
+pub async fn prove(store: &Store, base: u64, writer: &str) -> Result<bool, StorageError> {
+    store.prove(&data_name(base, writer, 0, "probe")).await
+}
+
+/// Looks whether a manifest that the store says it created is there, since nobody knows yet what that is worth.
+async fn read_back(reader: &Reader, manifest: &Manifest, context: &QueryContext) -> Result<Published, EngineError> {
+    let store = reader.store();
+    match versions::slot(reader, manifest.version, Wave(0), context).await {
+        Ok((Some(found), _)) if !is(&found, manifest) => {
+            let why = format!("it took two manifests of version {}", manifest.version);
+            Err(StorageError::Unfit { store: store.url().to_owned(), why }.into())
+        }
+        _ => Ok(Published::Visible),
+    }
 }
 
 /// Whether what is in a slot is this manifest, or what is left of it.
@@ -135,7 +170,7 @@ pub(crate) fn change(store: &Store, kind: ChangeKind, message: impl Into<String>
 /// Copies a manifest to where readers look first. That is advice: without it the next opening takes a wave more
 /// for each version since the last.
 pub async fn hint(store: &Store, manifest: &Manifest) {
-    let _ = store.put(HINT_NAME, manifest.encode().into()).await;
+    let _ = store.advise(HINT_NAME, manifest.encode().into()).await;
 }
 
 /// Refuses a manifest whose objects are not all there: a vacuum by age may have met a load that took longer.

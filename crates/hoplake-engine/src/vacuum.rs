@@ -22,7 +22,7 @@ use hoplake_format::{
     },
 };
 use hoplake_storage::{
-    ObjectInfo, QueryContext, Reader, Wave,
+    ObjectInfo, QueryContext, Reader, Store, Wave,
     planted::{Bug, planted},
 };
 
@@ -91,19 +91,23 @@ pub async fn vacuum(
     context: &QueryContext,
 ) -> Result<Vacuumed, EngineError> {
     let store = reader.store();
+    let staged = remove_staged(store, settings.written_before_unix_ms).await?;
     let listed = store.list(DATA_FOLDER).await?;
     let newest = match versions::newest(reader, context).await? {
         Some(newest) => newest,
+        None if listed.is_empty() && staged.objects > 0 => return Ok(staged),
         None if listed.is_empty() => {
             return Err(EngineError::NotFound(format!("there is no graph at {}", store.url())));
         }
         // A first load may be at work on it.
         None if listed.iter().any(|object| object.modified_unix_ms >= settings.written_before_unix_ms) => {
-            return Ok(Vacuumed::default());
+            return Ok(staged);
         }
         None => close_first(reader, context).await?,
     };
     let (decided, aborted) = decide(reader, newest, &listed, settings, context).await?;
+    // What it says goes for ever, so it must not be lost, also if another vacuum published it a moment ago.
+    store.flush(MANIFEST_FOLDER).await?;
     let versions = mark_removed(reader, &decided, context).await?;
     let named = named(reader, &decided, context).await?;
     let spared: HashSet<_> = decided.intents.iter().map(|intent| intent.writer.as_str()).collect();
@@ -114,7 +118,20 @@ pub async fn vacuum(
         past && (!at_work || planted(Bug::IntentIgnored)) && !named.contains(&object.name)
     };
     let removed = remove(reader, listed.into_iter().filter(is_garbage).collect()).await?;
-    Ok(Vacuumed { versions, aborted, spared: decided.intents.clone(), ..removed })
+    let (objects, bytes) = (staged.objects + removed.objects, staged.bytes + removed.bytes);
+    Ok(Vacuumed { versions, objects, bytes, aborted, spared: decided.intents.clone() })
+}
+
+/// Removes the files of objects that were never finished, which no listing of objects shows.
+async fn remove_staged(store: &Store, before_unix_ms: i64) -> Result<Vacuumed, EngineError> {
+    let mut removed = Vacuumed::default();
+    for folder in ["", DATA_FOLDER, MANIFEST_FOLDER] {
+        for file in store.remove_staged(folder, before_unix_ms).await? {
+            removed.objects += 1;
+            removed.bytes += file.bytes;
+        }
+    }
+    Ok(removed)
 }
 
 /// Publishes a first version with nothing in it, for a load that never came to its end: should it wake up, it cannot publish

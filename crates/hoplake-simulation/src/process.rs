@@ -39,7 +39,7 @@ pub fn store_of(world: &Arc<World>, machine: &Arc<Machine>) -> Store {
 pub fn store_at(place: Place, world: &Arc<World>, machine: &Arc<Machine>) -> Store {
     let clock = MachineClock { machine: machine.clone(), world: world.clone() };
     let store = Store::new(Arc::new(Client::new(world, machine)), Path::from(place.prefix()), &place.url());
-    store.with_clock(Arc::new(clock)).with_part_bytes(world.part_bytes)
+    store.with_clock(Arc::new(clock)).with_part_bytes(world.part_bytes).with_proof()
 }
 
 /// How a process reads: small caches in some, so that blocks go and come back.

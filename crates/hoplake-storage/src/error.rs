@@ -35,6 +35,26 @@ pub enum StorageError {
         #[source]
         source: Arc<object_store::Error>,
     },
+    /// The store did not say whether it created an object: it may be there, now or later.
+    #[error("it is not known whether {object} was created: {source}")]
+    Unanswered {
+        /// The object.
+        object: String,
+        /// What came in place of an answer.
+        #[source]
+        source: Arc<object_store::Error>,
+    },
+    /// The store does not decide which of several creates of one name succeeds.
+    #[error(
+        "{store} cannot hold a graph: its conditional create (If-None-Match: *) does not work, and commits would be lost \
+        ({why}); use a store that has it"
+    )]
+    Unfit {
+        /// Where the store is.
+        store: String,
+        /// How that was found.
+        why: String,
+    },
     /// A node in front of the store did not bring it.
     #[error("{message}")]
     Node {
@@ -113,7 +133,12 @@ impl StorageError {
             }
             Self::Node { may_pass, .. } => *may_pass,
             Self::TimedOut { .. } | Self::Length { .. } | Self::Corrupt { .. } => true,
-            Self::Url { .. } | Self::NotFound { .. } | Self::Limit { .. } | Self::Settings(_) => false,
+            Self::Url { .. }
+            | Self::NotFound { .. }
+            | Self::Unanswered { .. }
+            | Self::Unfit { .. }
+            | Self::Limit { .. }
+            | Self::Settings(_) => false,
         }
     }
 }

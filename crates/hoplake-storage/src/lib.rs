@@ -3,6 +3,7 @@
 //! Floor 1 of the house: it knows objects and blocks, not graphs.
 //!
 //! * [`Store`]: a prefix in an object store, by URL.
+//!   Of a folder of this machine, every write is flushed (`folder`), one [`Files`] operation at a time.
 //! * [`StoreProfile`]: prices, latencies and limits of a kind of store.
 //! * [`Reader`]: many blocks in one wave. What a wave asks goes from tier to tier: the memory cache, the
 //!   cache on the local disk (`disk`), requests that are in flight for others (`flight`), and at last an
@@ -22,10 +23,12 @@ mod budget;
 pub mod cache;
 mod clock;
 mod context;
+mod create;
 mod disk;
 mod error;
 mod fetch;
 mod flight;
+mod folder;
 mod hedge;
 mod meter;
 mod pace;
@@ -34,6 +37,7 @@ pub mod planted;
 mod pool;
 mod prices;
 mod profile;
+mod proof;
 mod reader;
 mod settings;
 mod source;
@@ -49,6 +53,7 @@ pub use clock::{Clock, SystemClock};
 pub use context::{QueryContext, ReadLimits};
 pub use disk::{Disk, DiskFile};
 pub use error::{NodeFault, StorageError};
+pub use folder::{Files, FoundFile};
 pub use meter::{Cost, Served, Wave};
 pub use pace::{PIECE_UNITS, Pace};
 pub use pool::ReadPool;

@@ -86,11 +86,15 @@ pub enum Bug {
     CompletedUnheard,
     /// A clone has no tag in the graph that it began as.
     CloneUntagged,
+    /// The bytes of a file are not flushed before it gets its name.
+    FileUnflushed,
+    /// A folder is not flushed before what it holds is acknowledged.
+    FolderUnflushed,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 42] = [
         Self::TakenForOwn,
         Self::ResolvedKept,
         Self::OrdinalsKept,
@@ -131,6 +135,8 @@ impl Bug {
         Self::DiskLossKept,
         Self::CompletedUnheard,
         Self::CloneUntagged,
+        Self::FileUnflushed,
+        Self::FolderUnflushed,
     ];
 }
 

@@ -12,14 +12,15 @@ use futures::{StreamExt, TryStreamExt};
 use hoplake_format::constants::is_elsewhere;
 use object_store::{
     MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode, PutPayload, RetryConfig,
-    aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder, local::LocalFileSystem,
-    memory::InMemory, path::Path,
+    aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder, memory::InMemory, path::Path,
 };
 use url::Url;
 
 use crate::{
-    Clock, PriceList, QueryContext, StorageError, StoreProfile, SystemClock,
+    Clock, Files, FoundFile, PriceList, QueryContext, StorageError, StoreProfile, SystemClock, create,
+    folder::Folder,
     planted::{Bug, planted},
+    proof::Proof,
 };
 
 /// Parts of an upload, unless the store is told otherwise: S3's minimum is 5 MiB, and 10,000 parts make 80 GB.
@@ -35,9 +36,12 @@ static MEMORY: LazyLock<Mutex<HashMap<String, Arc<InMemory>>>> = LazyLock::new(M
 #[derive(Debug, Clone)]
 pub struct Store {
     /// For all but reads: its client repeats what failed.
-    inner: Arc<dyn ObjectStore>,
+    pub(crate) inner: Arc<dyn ObjectStore>,
     /// For reads, which the access layer repeats as the query's limits allow.
-    reads: Arc<dyn ObjectStore>,
+    pub(crate) reads: Arc<dyn ObjectStore>,
+    /// If the objects are files of this machine.
+    folder: Option<Folder>,
+    pub(crate) proof: Arc<Proof>,
     prefix: Path,
     url: String,
     profile: Arc<StoreProfile>,
@@ -73,20 +77,51 @@ impl Store {
             let prefix = Path::from_url_path(parsed.path()).map_err(|error| wrong(error.to_string()))?;
             return Ok(Self::new(inner, prefix, parsed.as_str()));
         }
+        if parsed.scheme() == "file" {
+            let prefix = Path::from_url_path(parsed.path()).map_err(|error| wrong(error.to_string()))?;
+            let root = parsed.to_file_path().map_err(|()| wrong("it names another machine".into()))?;
+            return Ok(Self::in_folder(Folder::of_machine(root), prefix, parsed.as_str()));
+        }
         // The TLS library wants its provider named once in a process; another may have named it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = |retry| connect(&parsed, retry).map_err(|error| wrong(error.to_string()));
         let (inner, prefix) = client(RetryConfig::default())?;
         let (reads, _) = client(RetryConfig { max_retries: 0, ..RetryConfig::default() })?;
-        Ok(Self { reads, ..Self::new(inner, prefix, parsed.as_str()) })
+        let endpoint =
+            environment().into_iter().find(|(key, _)| key.contains("endpoint")).map(|(_, endpoint)| endpoint);
+        let host = parsed.host_str().unwrap_or_default();
+        let proof = Proof::of_place(format!("{}://{host} {endpoint:?}", parsed.scheme()));
+        Ok(Self { reads, proof, ..Self::new(inner, prefix, parsed.as_str()) })
     }
 
     /// A prefix of a store at hand; `url` is its name in messages, and its scheme sets the profile.
     pub fn new(inner: Arc<dyn ObjectStore>, prefix: Path, url: &str) -> Self {
+        let proof = if url.starts_with("memory:") { Proof::given() } else { Arc::default() };
         let profile = StoreProfile::of_url(url);
         let url = url.trim_end_matches('/').to_owned();
         let (clock, account) = (Arc::new(SystemClock), None);
-        Self { reads: inner.clone(), inner, prefix, profile, url, clock, account, part_bytes: PART_BYTES }
+        Self {
+            reads: inner.clone(),
+            inner,
+            folder: None,
+            proof,
+            prefix,
+            profile,
+            url,
+            clock,
+            account,
+            part_bytes: PART_BYTES,
+        }
+    }
+
+    /// A folder of files that are written through `files`, one operation at a time, and read through `reads`.
+    pub fn on_files(files: Arc<dyn Files>, reads: Arc<dyn ObjectStore>, prefix: Path, url: &str) -> Self {
+        let root = FilePath::new("/").join(prefix.as_ref());
+        Self::in_folder(Folder::new(files, reads, root), prefix, url)
+    }
+
+    fn in_folder(folder: Folder, prefix: Path, url: &str) -> Self {
+        Self { folder: Some(folder.clone()), proof: Proof::given(), ..Self::new(Arc::new(folder), prefix, url) }
     }
 
     /// A store that only others reach: a name for messages and a profile to plan by, for a
@@ -110,6 +145,11 @@ impl Store {
         Self { part_bytes: part_bytes.max(1), ..self }
     }
 
+    /// The same store, whose conditional create is known to work.
+    pub fn with_proof(self) -> Self {
+        Self { proof: Proof::given(), ..self }
+    }
+
     /// What its writers ask for the time and for names.
     pub fn clock(&self) -> &dyn Clock {
         self.clock.as_ref()
@@ -126,7 +166,7 @@ impl Store {
         Self { account: None, ..self.clone() }
     }
 
-    fn wrote(&self, puts: u64, bytes: usize) {
+    pub(crate) fn wrote(&self, puts: u64, bytes: usize) {
         self.account.iter().for_each(|account| account.meter().wrote(puts, bytes as u64));
     }
 
@@ -172,7 +212,7 @@ impl Store {
         root(&self.url) == root(&other.url)
     }
 
-    fn path(&self, name: &str) -> Path {
+    pub(crate) fn path(&self, name: &str) -> Path {
         let (from, name) = match name.strip_prefix('/') {
             Some(name) => (Path::default(), name),
             None => (self.prefix.clone(), name),
@@ -266,19 +306,65 @@ impl Store {
     }
 
     /// Creates an object if there is none of that name; `false` if there is. That decides something, so on an account it is a
-    /// wave, on which all that comes depends.
+    /// wave, on which all that comes depends. A refusal that may pass is repeated.
     ///
     /// # Errors
-    /// [`StorageError::Unavailable`] if the store fails; then the object may exist.
+    /// [`StorageError::Unanswered`] if the store gave no answer: the object may be there, now or later. Any other error says
+    /// that this created nothing.
     pub async fn create(&self, name: &str, bytes: Bytes) -> Result<bool, StorageError> {
-        self.wrote(1, bytes.len());
-        let created = self.inner.put_opts(&self.path(name), PutPayload::from(bytes), PutMode::Create.into()).await;
+        let attempt = || {
+            self.wrote(1, bytes.len());
+            let payload = PutPayload::from(bytes.clone());
+            async { self.reads.put_opts(&self.path(name), payload, PutMode::Create.into()).await }
+        };
+        let created = create::repeated(attempt).await;
         self.account.iter().for_each(|account| account.then(1));
-        match created {
-            Ok(_) => Ok(true),
-            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => Ok(false),
-            Err(error) => Err(self.failed("create", name)(error)),
+        created.map_err(|failure| match failure.perhaps {
+            true => StorageError::Unanswered { object: self.place(name), source: Arc::new(failure.error) },
+            false => {
+                let (action, object) = ("create", self.place(name));
+                StorageError::Unavailable { action, object, source: Arc::new(failure.error) }
+            }
+        })
+    }
+
+    /// Makes sure that what was read of a folder survives a loss of power, also if its writer has not come to that yet. In an
+    /// object store it does.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if that cannot be said.
+    pub async fn flush(&self, folder: &str) -> Result<(), StorageError> {
+        match &self.folder {
+            Some(files) => files.flush_read(&self.path(folder)).await.map_err(self.failed("flush", folder)),
+            None => Ok(()),
         }
+    }
+
+    /// Writes an object that nothing depends on, over any that is there. A loss of power may spoil it.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if the store fails.
+    pub async fn advise(&self, name: &str, bytes: Bytes) -> Result<(), StorageError> {
+        let Some(files) = &self.folder else { return self.put(name, bytes).await };
+        self.wrote(1, bytes.len());
+        files.advise(&self.path(name), bytes).await.map_err(self.failed("write", name))
+    }
+
+    /// Removes what writers that ended in the middle have left of objects in a folder, if it was last written before a time, and
+    /// says what it was. An object store does that by rules of the bucket.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if the store fails; then some may be removed.
+    pub async fn remove_staged(&self, folder: &str, before_unix_ms: i64) -> Result<Vec<ObjectInfo>, StorageError> {
+        let Some(files) = &self.folder else { return Ok(Vec::new()) };
+        let path = if folder.is_empty() { self.prefix.clone() } else { self.path(folder) };
+        let removed = files.remove_staged(&path, before_unix_ms).await.map_err(self.failed("clean up", folder))?;
+        let info = |file: FoundFile| {
+            let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+            let name = if folder.is_empty() { name.into_owned() } else { format!("{folder}/{name}") };
+            ObjectInfo { name, bytes: file.bytes, modified_unix_ms: file.modified_unix_ms }
+        };
+        Ok(removed.into_iter().map(info).collect())
     }
 
     /// Writes an object, over any that is there.
@@ -436,7 +522,7 @@ fn connect(url: &Url, retry: RetryConfig) -> object_store::Result<(Arc<dyn Objec
         ObjectStoreScheme::AmazonS3 => client!(AmazonS3Builder),
         ObjectStoreScheme::GoogleCloudStorage => client!(GoogleCloudStorageBuilder),
         ObjectStoreScheme::MicrosoftAzure => client!(MicrosoftAzureBuilder),
-        _ => Arc::new(LocalFileSystem::new()),
+        _ => return Err(object_store::Error::NotSupported { source: "it is no object store".into() }),
     };
     Ok((store, Path::parse(path)?))
 }

@@ -62,8 +62,9 @@ impl Error {
 
 fn storage_kind(error: &StorageError) -> ErrorKind {
     match error {
-        StorageError::Url { .. } | StorageError::Settings(_) => ErrorKind::Invalid,
+        StorageError::Url { .. } | StorageError::Settings(_) | StorageError::Unfit { .. } => ErrorKind::Invalid,
         StorageError::Limit { .. } => ErrorKind::Limit,
+        StorageError::Unanswered { .. } => ErrorKind::Unknown,
         // The manifest names the object: that it is gone is damage.
         StorageError::NotFound { .. } | StorageError::Length { .. } | StorageError::Corrupt { .. } => {
             ErrorKind::Corrupt

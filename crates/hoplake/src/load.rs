@@ -144,6 +144,10 @@ pub async fn load_with(
         None => (store.clock().ulid(), Manifest::default()),
     };
     let base_version = base.version;
+    // A store that would lose it is refused before hours of loading.
+    if publish::prove(&store, base_version, &writer).await? {
+        context.then(1);
+    }
     let target = store.clone();
     let message = options.message.clone();
     let runtime = tokio::runtime::Handle::current();
@@ -180,8 +184,8 @@ pub async fn load_with(
     let manifest = match make_visible(&reader, &base, level, change, &context).await {
         Ok(manifest) => manifest,
         Err(error) => {
-            // Only a lost race is certain; after anything else the version may yet be visible.
-            if error.kind() == ErrorKind::Conflict {
+            // If that is not known, the version may yet be visible.
+            if error.kind() != ErrorKind::Unknown {
                 give_up(&reader, &writer, &context).await;
             }
             return Err(error);

@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures::{
-    future::{join, join_all, try_join_all},
+    future::{join, join_all, try_join, try_join_all},
     poll,
 };
 use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, Slot};
@@ -141,10 +141,12 @@ impl Committer {
                 return resolved;
             }
             match self.write(&carried, &resolved, newest, attempt, &context).await {
-                Ok(Written::Published { snapshot, counts }) => {
-                    *newest = snapshot;
-                    let (version, batches, cost) = (newest.manifest().version, carried.len(), context.cost());
-                    let committed = Committed { version, counts, batches, cost };
+                Ok(Written::Published { version, snapshot, counts }) => {
+                    // Without it the next level meets this one, as it would another writer's.
+                    if let Some(snapshot) = snapshot {
+                        *newest = snapshot;
+                    }
+                    let committed = Committed { version, counts, batches: carried.len(), cost: context.cost() };
                     carried.into_iter().for_each(|waiting| drop(waiting.done.send(Ok(committed))));
                     return resolved;
                 }
@@ -238,7 +240,8 @@ impl Committer {
         let level = level::build(&assembled.changes, &assembled.schema, &names)?;
         let put = || try_join_all(level.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));
         if !planted(Bug::ManifestFirst) {
-            put().await?;
+            // The first commit of a process tries the store, in the same wave.
+            try_join(put(), publish::prove(store, base.version, &names.writer)).await?;
             context.then(1);
         }
         let counts = assembled.counts;
@@ -260,8 +263,10 @@ impl Committer {
                     tokio::spawn(hinting);
                 }
                 let own = level.objects.into_iter().collect();
-                let snapshot = Arc::new(newest.advance(manifest, &own, Wave(0), context).await?);
-                Ok(Written::Published { snapshot, counts })
+                let version = manifest.version;
+                // It is published, whether this process can read it or not.
+                let snapshot = newest.advance(manifest, &own, Wave(0), context).await.map(Arc::new).ok();
+                Ok(Written::Published { version, snapshot, counts })
             }
             Published::Taken(by) => {
                 context.then(0);
@@ -301,7 +306,7 @@ async fn resolve_all(
 }
 
 enum Written {
-    Published { snapshot: Arc<Snapshot>, counts: ChangeCounts },
+    Published { version: u64, snapshot: Option<Arc<Snapshot>>, counts: ChangeCounts },
     Overtaken(Arc<Snapshot>),
 }
 

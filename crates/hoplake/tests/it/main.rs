@@ -6,6 +6,7 @@ mod commits;
 mod compaction;
 mod damage;
 mod diffs;
+mod durable;
 mod edge_keys;
 mod golden;
 mod graphs;

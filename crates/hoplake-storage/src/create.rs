@@ -1,0 +1,155 @@
+//! What a create that failed has done.
+//!
+//! A create that is repeated blindly tells less than one that is not: of an error after many requests nobody knows which of
+//! them arrived. So creates go through the client that sends each request once, are repeated here, and each error is judged
+//! by itself. The schedule is that of `object_store`'s client.
+
+use std::time::Duration;
+
+use object_store::{
+    Error, Result,
+    client::{HttpError, HttpErrorKind},
+};
+use tokio::time::{Instant, sleep};
+
+use crate::folder::WriteError;
+
+/// After so many repetitions it is given up.
+const REPETITIONS_MAX: u32 = 10;
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+/// After this time nothing is repeated.
+const REPEATED_WITHIN: Duration = Duration::from_secs(180);
+
+/// A create that was not answered with yes or no.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The last error.
+    pub(crate) error: Error,
+    /// Whether one of the requests may have created the object, or may yet.
+    pub(crate) perhaps: bool,
+}
+
+/// Whether an object was created, as the first answer says. A create that is refused for now, or does not reach the store, is
+/// sent again.
+pub(crate) async fn repeated<T, F: Future<Output = Result<T>>>(
+    mut attempt: impl FnMut() -> F,
+) -> Result<bool, Failure> {
+    let (begun, mut pause, mut perhaps) = (Instant::now(), FIRST_PAUSE, false);
+    for repetition in 0.. {
+        let error = match attempt().await {
+            Ok(_) => return Ok(true),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => return Ok(false),
+            Err(error) => error,
+        };
+        let judged = judge(&error);
+        perhaps |= judged.perhaps;
+        if !judged.may_pass || repetition == REPETITIONS_MAX || begun.elapsed() > REPEATED_WITHIN {
+            return Err(Failure { error, perhaps });
+        }
+        sleep(pause).await;
+        pause = (2 * pause).min(PAUSE_MAX);
+    }
+    unreachable!("the last repetition returns")
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Judged {
+    /// Whether the request may have taken effect, or may yet.
+    perhaps: bool,
+    /// Whether it is worth sending again without looking.
+    may_pass: bool,
+}
+
+/// What one request that failed may have done: anything, unless the error says otherwise.
+fn judge(error: &Error) -> Judged {
+    let source = match error {
+        Error::Generic { source, .. } => source.as_ref(),
+        Error::JoinError { .. } => return Judged { perhaps: true, may_pass: false },
+        // Refused, by the store or before anything was sent: 401, 403, 404, a name that cannot be.
+        _ => return Judged { perhaps: false, may_pass: false },
+    };
+    if let Some(error) = source.downcast_ref::<WriteError>() {
+        return Judged { perhaps: matches!(error, WriteError::Unflushed(_)), may_pass: false };
+    }
+    let mut cause = Some(source as &(dyn std::error::Error + 'static));
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<HttpError>() {
+            let unsent = error.kind() == HttpErrorKind::Connect;
+            return Judged { perhaps: !unsent, may_pass: unsent };
+        }
+        cause = error.source();
+    }
+    match status(&source.to_string()) {
+        Some(429) => Judged { perhaps: false, may_pass: true },
+        Some(400..=499) => Judged { perhaps: false, may_pass: false },
+        // What stands before the store may say so after it has passed the request on.
+        Some(500..=599) => Judged { perhaps: true, may_pass: true },
+        _ => Judged { perhaps: true, may_pass: false },
+    }
+}
+
+/// The status of an answer, which the client has in its text alone.
+fn status(text: &str) -> Option<u16> {
+    let (_, after) = text.split_once("status code: ")?;
+    after.get(..3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, io};
+
+    use super::*;
+
+    fn generic(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Generic { store: "S3", source: source.into() }
+    }
+
+    fn of_status(status: &str) -> Error {
+        generic(format!("Error performing PUT in 1ms - Server returned non-2xx status code: {status}: no"))
+    }
+
+    fn of_connection(kind: HttpErrorKind) -> Error {
+        generic(HttpError::new(kind, io::Error::other("broken")))
+    }
+
+    /// What comes of requests that fail so, one after the other, until one is answered with yes; and how many were sent.
+    async fn tried(failures: Vec<Error>) -> (Result<bool, bool>, usize) {
+        let (failures, sent) = (RefCell::new(failures.into_iter()), RefCell::new(0));
+        let attempt = || {
+            *sent.borrow_mut() += 1;
+            let answer = failures.borrow_mut().next().map_or(Ok(()), Err);
+            async { answer }
+        };
+        let created = repeated(attempt).await.map_err(|failure| failure.perhaps);
+        (created, sent.into_inner())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_may_have_arrived_is_unknown() {
+        assert_eq!(tried(vec![]).await, (Ok(true), 1));
+        let taken = Error::AlreadyExists { path: "a".into(), source: "412".into() };
+        assert_eq!(tried(vec![taken]).await, (Ok(false), 1));
+        let denied = Error::PermissionDenied { path: "a".into(), source: "403".into() };
+        assert_eq!(tried(vec![denied]).await, (Err(false), 1));
+        assert_eq!(tried(vec![of_status("400 Bad Request")]).await, (Err(false), 1));
+        assert_eq!(tried(vec![of_connection(HttpErrorKind::Timeout)]).await, (Err(true), 1));
+        assert_eq!(tried(vec![of_connection(HttpErrorKind::Interrupted)]).await, (Err(true), 1));
+        assert_eq!(tried(vec![generic("whatever")]).await, (Err(true), 1));
+        let full = WriteError::Failed(io::ErrorKind::StorageFull.into());
+        assert_eq!(tried(vec![full.into()]).await, (Err(false), 1));
+        let unflushed = WriteError::Unflushed(io::Error::other("the disk does not answer"));
+        assert_eq!(tried(vec![unflushed.into()]).await, (Err(true), 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_pass_is_sent_again_and_remembered() {
+        let busy = || of_status("503 Service Unavailable");
+        assert_eq!(tried(vec![busy(), of_status("429 Too Many Requests"), busy()]).await, (Ok(true), 4));
+        let away = || of_connection(HttpErrorKind::Connect);
+        assert_eq!(tried((0..20).map(|_| away()).collect()).await, (Err(false), 11));
+        // The first may have arrived, whatever became of those after it.
+        let denied = Error::PermissionDenied { path: "a".into(), source: "403".into() };
+        assert_eq!(tried(vec![busy(), denied]).await, (Err(true), 2));
+    }
+}

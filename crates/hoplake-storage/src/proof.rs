@@ -1,0 +1,102 @@
+//! Whether a store's conditional create can be relied on: tried once per process, before anything hangs on it.
+//!
+//! Everything that is published is published by `If-None-Match: *`: of all who create a name, one succeeds. Some stores that
+//! speak S3 ignore the header, and others look first and write later, so that two who come at once both succeed. The second
+//! of them silently replaces a version that was acknowledged.
+//!
+//! So several creates of one name, with different bytes, are sent at once. If more than one of them succeeds, the store is
+//! refused. A store that passes is taken for good; one that could not be tried, because requests failed, is not: what is
+//! created there is read back, and it is tried again next time.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, LazyLock, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use futures::future::join_all;
+use object_store::{Error, ObjectStoreExt, PutMode, PutPayload};
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::{StorageError, Store};
+
+/// Creates that are sent at once.
+const RIVALS: usize = 6;
+
+/// How long what they would create is. Stores that look first and write later do it when all of a body has come.
+const PROBE_BYTES: usize = 16 << 10;
+
+/// What is known of the stores at one place.
+#[derive(Debug, Default)]
+pub(crate) struct Proof {
+    proven: AtomicBool,
+    /// One tries, and others wait for it.
+    trying: AsyncMutex<()>,
+}
+
+/// By where the store is.
+static PROOFS: LazyLock<Mutex<HashMap<String, Arc<Proof>>>> = LazyLock::new(Mutex::default);
+
+impl Proof {
+    /// What this process knows of a place.
+    pub(crate) fn of_place(place: String) -> Arc<Self> {
+        PROOFS.lock().unwrap_or_else(PoisonError::into_inner).entry(place).or_default().clone()
+    }
+
+    /// Of a store that needs none: a file system, or the memory of this process.
+    pub(crate) fn given() -> Arc<Self> {
+        Arc::new(Self { proven: AtomicBool::new(true), ..Self::default() })
+    }
+}
+
+impl Store {
+    /// Whether its conditional create is known to work.
+    pub fn is_proven(&self) -> bool {
+        self.proof.proven.load(Relaxed)
+    }
+
+    /// Tries whether its conditional create works, if that is not known, with an object of this name, which is then removed.
+    /// Says whether anything was sent.
+    ///
+    /// # Errors
+    /// [`StorageError::Unfit`] if it does not work. That requests failed is no error: then it remains unknown.
+    pub async fn prove(&self, name: &str) -> Result<bool, StorageError> {
+        if self.is_proven() {
+            return Ok(false);
+        }
+        let _alone = self.proof.trying.lock().await;
+        if self.is_proven() {
+            return Ok(false);
+        }
+        let created = join_all((0..RIVALS).map(|rival| self.rival(name, rival))).await;
+        let winners = created.iter().filter(|created| created.is_ok()).count();
+        let refusal = created.iter().find_map(|created| match created {
+            Err(error @ (Error::NotImplemented { .. } | Error::NotSupported { .. })) => Some(error.to_string()),
+            _ => None,
+        });
+        let known = created
+            .iter()
+            .all(|created| matches!(created, Ok(()) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. })));
+        // What remains is garbage by its name.
+        let _ = self.inner.delete(&self.path(name)).await;
+        let unfit = |why| StorageError::Unfit { store: self.url().to_owned(), why };
+        match (winners, refusal) {
+            (2.., _) => Err(unfit(format!("{winners} of {RIVALS} creates of one object succeeded at once"))),
+            (_, Some(why)) => Err(unfit(why)),
+            _ => {
+                self.proof.proven.store(known && winners == 1, Relaxed);
+                Ok(true)
+            }
+        }
+    }
+
+    /// One of several who create a name.
+    async fn rival(&self, name: &str, rival: usize) -> object_store::Result<()> {
+        let bytes = vec![rival as u8; PROBE_BYTES];
+        self.wrote(1, bytes.len());
+        let (path, payload) = (self.path(name), PutPayload::from(bytes));
+        self.reads.put_opts(&path, payload, PutMode::Create.into()).await.map(drop)
+    }
+}

@@ -1,0 +1,223 @@
+//! What is said of a write is what became of it: refused, done, or not known; on stores that fail in the one place that
+//! decides, and on stores that only pretend to decide.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use hoplake::{Committed, Error, ErrorKind, Graph, LoadOptions, OpenSettings, Store, VacuumSettings, Vacuumed};
+use hoplake_testkit::WaveStore;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, memory::InMemory, path::Path,
+};
+
+use crate::graphs::{edge_list, in_memory, load_into};
+
+/// What becomes of a create.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fate {
+    Done,
+    /// 403.
+    Denied,
+    /// Nothing is done, and nobody says so.
+    Lost,
+    /// It is done, and nobody says so.
+    Unheard,
+    /// The store looks whether it is there, and then writes.
+    Late,
+    /// The store does not even look.
+    Overwritten,
+    /// The store says that it is done, and does nothing.
+    Pretended,
+}
+
+/// A store with which creates go wrong, by their names.
+#[derive(Debug)]
+struct Spoilt {
+    inner: Arc<dyn ObjectStore>,
+    fate: fn(&str) -> Fate,
+}
+
+impl fmt::Display for Spoilt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a spoilt {}", self.inner)
+    }
+}
+
+fn timeout() -> object_store::Error {
+    object_store::Error::Generic { store: "S3", source: "no answer".into() }
+}
+
+#[async_trait]
+impl ObjectStore for Spoilt {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        if options.mode != PutMode::Create {
+            return self.inner.put_opts(location, payload, options).await;
+        }
+        let path = location.to_string();
+        match (self.fate)(&path) {
+            Fate::Done => self.inner.put_opts(location, payload, options).await,
+            Fate::Denied => Err(object_store::Error::PermissionDenied { path, source: "403".into() }),
+            Fate::Lost => Err(timeout()),
+            Fate::Unheard => self.inner.put_opts(location, payload, options).await.and(Err(timeout())),
+            Fate::Late => {
+                if self.inner.get_opts(location, GetOptions::default()).await.is_ok() {
+                    return Err(object_store::Error::AlreadyExists { path, source: "412".into() });
+                }
+                tokio::task::yield_now().await;
+                self.inner.put_opts(location, payload, PutOptions::default()).await
+            }
+            Fate::Pretended => Ok(PutResult { e_tag: None, version: None, extensions: Default::default() }),
+            Fate::Overwritten => self.inner.put_opts(location, payload, PutOptions::default()).await,
+        }
+    }
+
+    async fn put_multipart_opts(&self, at: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(at, options).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.inner.get_opts(location, options).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+fn edges() -> (tempfile::TempDir, LoadOptions) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = edge_list(folder.path(), "edges.el", [(1, 2), (2, 3)].into_iter());
+    (folder, LoadOptions::from_paths([file]))
+}
+
+/// A store in memory with a graph.
+async fn loaded() -> Arc<dyn ObjectStore> {
+    let (inner, store) = in_memory();
+    load_into(&store, edges().1).await.unwrap();
+    inner
+}
+
+/// The graph of a store that is taken for one in S3.
+fn on_s3(inner: Arc<dyn ObjectStore>) -> Store {
+    Store::new(inner, "g".into(), "s3://bucket/g")
+}
+
+fn spoilt(inner: &Arc<dyn ObjectStore>, fate: fn(&str) -> Fate) -> Store {
+    on_s3(Arc::new(Spoilt { inner: inner.clone(), fate }))
+}
+
+async fn commit(store: Store) -> Result<Committed, Error> {
+    let graph = Graph::open_with(store, &OpenSettings::default()).await.unwrap();
+    let mut commit = graph.begin();
+    commit.upsert_vertex("vertex", 7, [("name", "seven")]).commit().await
+}
+
+async fn versions(inner: &Arc<dyn ObjectStore>) -> u64 {
+    Graph::open_with(on_s3(inner.clone()), &OpenSettings::default()).await.unwrap().version()
+}
+
+fn of_manifests(path: &str, fate: Fate) -> Fate {
+    if path.contains("manifest/") { fate } else { Fate::Done }
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_is_said_only_of_what_is_not_known() {
+    let inner = loaded().await;
+    let known_good = |fate| spoilt(&inner, fate).with_proof();
+    // Refused, and so it is not there.
+    let denied = commit(known_good(|path| of_manifests(path, Fate::Denied))).await.unwrap_err();
+    assert_eq!((denied.kind(), versions(&inner).await), (ErrorKind::Unavailable, 1), "{denied}");
+    // Nobody knows where it went.
+    let lost = commit(known_good(|path| of_manifests(path, Fate::Lost))).await.unwrap_err();
+    assert_eq!((lost.kind(), versions(&inner).await), (ErrorKind::Unknown, 1), "{lost}");
+    assert!(lost.to_string().contains("hoplake log shows change"), "{lost}");
+    // The version says whose it is.
+    let unheard = commit(known_good(|path| of_manifests(path, Fate::Unheard))).await.unwrap();
+    assert_eq!((unheard.version, versions(&inner).await), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_decide_is_refused() {
+    for fate in [|_: &str| Fate::Late, |_: &str| Fate::Overwritten] {
+        let inner = loaded().await;
+        let refused = commit(spoilt(&inner, fate)).await.unwrap_err();
+        assert_eq!((refused.kind(), versions(&inner).await), (ErrorKind::Invalid, 1), "{refused}");
+        assert!(refused.to_string().contains("conditional create (If-None-Match: *)"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_load_into_a_store_that_does_not_decide_is_refused_before_it_begins() {
+    let inner: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let store = spoilt(&inner, |_| Fate::Late);
+    let refused = load_into(&store, edges().1).await.unwrap_err();
+    assert!(refused.to_string().contains("conditional create (If-None-Match: *)"), "{refused}");
+    assert_eq!(store.list("").await.unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_store_could_not_be_tried_what_it_creates_is_read_back() {
+    let inner = loaded().await;
+    let pretends = |path: &str| if path.ends_with(".probe") { Fate::Lost } else { of_manifests(path, Fate::Pretended) };
+    let store = spoilt(&inner, pretends);
+    let graph = Graph::open_with(store.clone(), &OpenSettings::default()).await.unwrap();
+    assert_eq!(commit(on_s3(inner.clone())).await.unwrap().version, 2);
+    // The store says that it created this one's version 2, too.
+    let mut commit = graph.begin();
+    let lost = commit.upsert_vertex("vertex", 8, [("name", "eight")]).commit().await.unwrap_err();
+    assert!(lost.to_string().contains("conditional create (If-None-Match: *)"), "{lost}");
+    assert!(lost.to_string().contains("two manifests of version 2"), "{lost}");
+    assert!(!store.is_proven());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_commit_of_a_process_tries_the_store_in_a_wave_that_it_makes_anyway() {
+    let store = WaveStore::new(loaded().await);
+    let graph = Graph::open_with(on_s3(Arc::new(store.clone())), &OpenSettings::default()).await.unwrap();
+    let mut costs = Vec::new();
+    for key in [7, 8, 9] {
+        store.reset();
+        let mut commit = graph.begin();
+        let cost = commit.upsert_vertex("vertex", key, [("name", "x")]).commit().await.unwrap().cost;
+        let deleted = store.requests().delete;
+        costs.push((cost.waves, cost.puts, deleted));
+    }
+    // Six more creates, of which one object remains to be deleted; then never again.
+    let [first, second, third] = costs[..] else { unreachable!() };
+    assert_eq!((first.1 - second.1, first.2, second, second), (6, 1, (2, 3, 0), third), "{costs:?}");
+}
+
+fn vacuum_of(before: i64) -> VacuumSettings {
+    VacuumSettings { written_before_unix_ms: before, ..VacuumSettings::default() }
+}
+
+#[tokio::test]
+async fn a_vacuum_removes_the_files_of_killed_writers() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("graph").to_str().unwrap()).unwrap();
+    load_into(&store, edges().1).await.unwrap();
+    let left =
+        ["data/00000000000000000000-01JDXAAAAAAAAAAAAAAAAAAAAA-000000.hls#1", "manifest/00000000000000000002.hlm#1"];
+    left.iter().for_each(|name| std::fs::write(folder.path().join("graph").join(name), "half").unwrap());
+    let there = || left.iter().filter(|name| folder.path().join("graph").join(name).exists()).count();
+    // They may belong to writers at work, as long as they are young.
+    assert_eq!(Graph::vacuum(&store, &vacuum_of(0)).await.unwrap(), Vacuumed::default());
+    assert_eq!(there(), 2);
+    let vacuumed = Graph::vacuum(&store, &vacuum_of(i64::MAX)).await.unwrap();
+    assert_eq!((vacuumed.objects, vacuumed.bytes, there()), (2, 8, 0));
+    assert_eq!(commit(store).await.unwrap().version, 2);
+}

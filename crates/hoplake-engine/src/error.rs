@@ -65,7 +65,7 @@ pub enum EngineError {
         source: FormatError,
     },
     /// A table of properties could not be read.
-    #[error("{place}: {source}")]
+    #[error("{place} is damaged: {}", hoplake_format::pages::reason(.source))]
     Table {
         /// The table.
         place: String,

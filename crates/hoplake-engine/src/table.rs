@@ -5,33 +5,34 @@
 //! them, whatever the row groups, columns and files they are in. Parquet's own reader then decodes
 //! from those pages alone.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+mod decode;
+
+use std::{ops::Range, sync::Arc};
 
 use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
 use arrow_select::{concat::concat_batches, take::take_record_batch};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use futures::future::try_join_all;
-use hoplake_format::{FormatError, TableOwner, TableRef, constants::PAGE_CHECKSUMS_ENTRY};
+use hoplake_format::{
+    FormatError, TableOwner, TableRef,
+    constants::PAGE_CHECKSUMS_ENTRY,
+    pages::{check_thrift, guarded, parse_footer},
+};
 use hoplake_storage::{BlockRequest, Check, Object, QueryContext, Reader, Wave};
 use parquet::{
-    arrow::{
-        ProjectionMask,
-        arrow_reader::{
-            ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelectionPolicy,
-        },
-    },
     errors::ParquetError,
-    file::{
-        metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader},
-        reader::{ChunkReader, Length},
-    },
+    file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader},
 };
 use tokio::sync::OnceCell;
 
+use self::decode::TableRead;
 use crate::{EngineError, Snapshot};
+
+/// The length of the footer, and the magic.
+const FOOTER_END_BYTES: usize = 8;
 
 /// A table, as the manifest names it.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ pub(crate) struct Table {
 /// What the end of a table says.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    metadata: ArrowReaderMetadata,
+    metadata: Arc<ParquetMetaData>,
     /// The first row of each row group, and behind the last one the number of rows.
     group_starts: Vec<u64>,
     /// By row group and leaf column: its pages.
@@ -118,50 +119,51 @@ impl Table {
 
 impl Layout {
     fn parse(tail: &Bytes, reference: &TableRef, place: &str) -> Result<Self, EngineError> {
-        let mut reader = ParquetMetaDataReader::new()
-            .with_column_index_policy(PageIndexPolicy::Skip)
-            .with_offset_index_policy(PageIndexPolicy::Required);
-        reader.try_parse_sized(tail, reference.length).map_err(EngineError::table(place))?;
-        let metadata = Arc::new(reader.finish().map_err(EngineError::table(place))?);
+        let metadata = Arc::new(checked(tail, reference).map_err(EngineError::table(place))?);
         let damaged = |why: &str| EngineError::format(place)(FormatError::corrupt("table", why));
-        let pages = pages(&metadata).ok_or_else(|| damaged("its pages and their checksums do not match"))?;
-        let mut group_starts = vec![0];
+        let pages = pages(&metadata, reference.tail_position)
+            .ok_or_else(|| damaged("its pages and their checksums do not match"))?;
+        let mut group_starts = vec![0u64];
         for group in metadata.row_groups() {
             let rows = u64::try_from(group.num_rows()).map_err(|_| damaged("a row group has less than no rows"))?;
-            group_starts.push(group_starts[group_starts.len() - 1] + rows);
+            let before = group_starts[group_starts.len() - 1];
+            group_starts.push(before.checked_add(rows).ok_or_else(|| damaged("it has more rows than can be counted"))?);
         }
         if group_starts.last() != Some(&reference.rows) {
             return Err(damaged("it has another number of rows than the manifest says"));
         }
-        let options = ArrowReaderOptions::new();
-        let metadata = ArrowReaderMetadata::try_new(metadata, options).map_err(EngineError::table(place))?;
         Ok(Self { metadata, group_starts, pages })
-    }
-
-    /// The pages that hold cells of `rows` (ascending, within the file) in the leaf columns of `mask`.
-    fn pages_of(&self, rows: &[u64], leaves: &[usize]) -> Vec<&Page> {
-        let mut wanted = Vec::new();
-        for (group, bounds) in self.group_starts.windows(2).enumerate() {
-            let (from, to) =
-                (rows.partition_point(|row| *row < bounds[0]), rows.partition_point(|row| *row < bounds[1]));
-            for leaf in leaves {
-                let pages = &self.pages[group][*leaf];
-                let mut last = None;
-                for row in &rows[from..to] {
-                    let page = pages.partition_point(|page| page.first_row <= row - bounds[0]).checked_sub(1);
-                    if let Some(page) = page.filter(|page| last != Some(*page)) {
-                        wanted.push(&pages[page]);
-                        last = Some(page);
-                    }
-                }
-            }
-        }
-        wanted
     }
 }
 
-/// The pages of each row group and leaf column, with their checksums in that order.
-fn pages(metadata: &ParquetMetaData) -> Option<Vec<Vec<Vec<Page>>>> {
+/// Reads the end of a table: its footer and the index of its pages, each checked before it is decoded.
+fn checked(tail: &Bytes, reference: &TableRef) -> Result<ParquetMetaData, ParquetError> {
+    let damaged = |why: &str| ParquetError::General(why.into());
+    let end = tail.len().checked_sub(FOOTER_END_BYTES).ok_or_else(|| damaged("its end is cut off"))?;
+    let length = tail[end..].first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
+    let footer_at = end.checked_sub(length).ok_or_else(|| damaged("its footer is longer than its end"))?;
+    let footer = parse_footer(&tail[footer_at..end], reference.tail_position)?;
+    for column in footer.row_groups().iter().flat_map(|group| group.columns()) {
+        let place = |at: u64| at.checked_sub(reference.tail_position).and_then(|at| usize::try_from(at).ok());
+        let (from, length) = (column.offset_index_offset(), column.offset_index_length());
+        let from = from.and_then(|at| u64::try_from(at).ok()).and_then(place);
+        let until =
+            from.zip(length.and_then(|length| usize::try_from(length).ok())).and_then(|(at, it)| at.checked_add(it));
+        let index = from.zip(until).and_then(|(from, until)| tail.get(from..until.min(footer_at)));
+        check_thrift(index.ok_or_else(|| damaged("the index of its pages is not where its footer says"))?)?;
+    }
+    guarded(|| {
+        let mut reader = ParquetMetaDataReader::new()
+            .with_column_index_policy(PageIndexPolicy::Skip)
+            .with_offset_index_policy(PageIndexPolicy::Required);
+        reader.try_parse_sized(tail, reference.length)?;
+        reader.finish()
+    })
+}
+
+/// The pages of each row group and leaf column, with their checksums in that order. They lie before `data_end`, and their
+/// rows ascend from the first of their group.
+fn pages(metadata: &ParquetMetaData, data_end: u64) -> Option<Vec<Vec<Vec<Page>>>> {
     let entries = metadata.file_metadata().key_value_metadata()?;
     let entry = entries.iter().find(|entry| entry.key == PAGE_CHECKSUMS_ENTRY)?;
     let checksums = BASE64_STANDARD.decode(entry.value.as_ref()?).ok()?;
@@ -172,31 +174,23 @@ fn pages(metadata: &ParquetMetaData) -> Option<Vec<Vec<Vec<Page>>>> {
     for (group, chunk) in metadata.row_groups().iter().enumerate() {
         let mut columns = Vec::new();
         for column in 0..chunk.num_columns() {
-            let mut of_column = Vec::new();
+            let mut of_column: Vec<Page> = Vec::new();
             for location in index.offset_index(group, column)?.page_locations() {
                 let start = u64::try_from(location.offset).ok()?;
                 let length = u64::try_from(location.compressed_page_size).ok()?;
-                of_column.push(Page {
-                    range: start..start.checked_add(length)?,
-                    first_row: u64::try_from(location.first_row_index).ok()?,
-                    checksum: checksums.next()?,
-                });
+                let range = start..start.checked_add(length).filter(|end| *end <= data_end)?;
+                let first_row = u64::try_from(location.first_row_index).ok()?;
+                let expected = of_column.last().map_or(first_row == 0, |before: &Page| before.first_row < first_row);
+                if !expected || i64::try_from(first_row).ok()? >= chunk.num_rows() {
+                    return None;
+                }
+                of_column.push(Page { range, first_row, checksum: checksums.next()? });
             }
             columns.push(of_column);
         }
         groups.push(columns);
     }
     checksums.next().is_none().then_some(groups)
-}
-
-/// Cells of some rows of a table: which pages, and how to decode them.
-struct TableRead<'a> {
-    table: &'a Table,
-    layout: &'a Layout,
-    /// Rows within the file, ascending.
-    rows: Vec<u64>,
-    mask: ProjectionMask,
-    pages: Vec<&'a Page>,
 }
 
 impl Snapshot {
@@ -235,20 +229,20 @@ impl Snapshot {
             let to = sorted.partition_point(|row| *row < bounds.end);
             if from < to {
                 let rows = sorted[from..to].iter().map(|row| row - bounds.start).collect();
-                reads.push((TableRead::new(table, layout, rows, fields), bounds.start));
+                reads.push((*table, TableRead::new(layout, rows, fields)));
             }
         }
         // By row: parts may be in any order in the manifest.
-        reads.sort_by_key(|(_, first_row)| *first_row);
-        let requests: Vec<_> = reads.iter().flat_map(|(read, _)| read.requests()).collect();
+        reads.sort_by_key(|(table, _)| table.reference.first_row);
+        let requests: Vec<_> = reads.iter().flat_map(|(table, read)| read.requests(table)).collect();
         let (pages, wave) = self.reader().read(ready, &requests, context).await?;
         let mut pages = pages.into_iter();
         let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
         let mut batches = Vec::new();
-        for (read, _) in &reads {
-            let pages = read.pages.iter().map(|page| page.range.start).zip(pages.by_ref()).collect();
-            let place = self.reader().store().place(&read.table.reference.name);
-            let batch = read.decode(pages).map_err(EngineError::table(place))?;
+        for (table, read) in &reads {
+            let pages: Vec<_> = pages.by_ref().take(read.pages.len()).collect();
+            let place = self.reader().store().place(&table.reference.name);
+            let batch = read.decode(&pages).map_err(EngineError::table(place))?;
             batches.push(conform(&batch, &schema)?);
         }
         let batch = concat_batches(&schema, &batches)?;
@@ -285,81 +279,4 @@ fn arrange(batch: RecordBatch, sorted: &[u64], rows: &[u64]) -> Result<RecordBat
         return RecordBatch::try_new_with_options(batch.schema(), vec![], &options);
     }
     take_record_batch(&batch, &indices)
-}
-
-impl<'a> TableRead<'a> {
-    fn new(table: &'a Table, layout: &'a Layout, rows: Vec<u64>, fields: &[Field]) -> Self {
-        let schema = layout.metadata.parquet_schema();
-        let wanted = |leaf: &usize| fields.iter().any(|field| field.name() == schema.get_column_root(*leaf).name());
-        let leaves: Vec<_> = (0..schema.num_columns()).filter(wanted).collect();
-        let pages = layout.pages_of(&rows, &leaves);
-        Self { table, layout, rows, mask: ProjectionMask::leaves(schema, leaves), pages }
-    }
-
-    fn requests(&self) -> impl Iterator<Item = BlockRequest<'a>> {
-        let table = self.table;
-        self.pages.iter().map(move |page| BlockRequest {
-            object: &table.object,
-            range: table.range(page.range.clone()),
-            check: Check::Known(page.checksum),
-        })
-    }
-
-    fn decode(&self, pages: BTreeMap<u64, Bytes>) -> Result<RecordBatch, ParquetError> {
-        let ranges = self.rows.chunk_by(|a, b| a + 1 == *b);
-        let ranges = ranges.map(|run| run[0] as usize..run[0] as usize + run.len());
-        let selection = RowSelection::from_consecutive_ranges(ranges, self.table.reference.rows as usize);
-        let pages = Pages { pages, length: self.table.reference.length };
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, self.layout.metadata.clone())
-            .with_projection(self.mask.clone())
-            .with_row_selection(selection)
-            // A mask would read every page between the first and the last row.
-            .with_row_selection_policy(RowSelectionPolicy::Selectors)
-            .with_batch_size(self.rows.len().clamp(1, 8192))
-            .build()?;
-        let schema = reader.schema();
-        let batches = reader.collect::<Result<Vec<_>, _>>()?;
-        Ok(concat_batches(&schema, &batches)?)
-    }
-}
-
-use arrow_array::RecordBatchReader;
-
-/// A file of which only some pages are at hand.
-struct Pages {
-    pages: BTreeMap<u64, Bytes>,
-    length: u64,
-}
-
-impl Pages {
-    fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
-        let before = self.pages.range(..=start).next_back();
-        let found = before.and_then(|(position, page)| {
-            let skip = (start - position) as usize;
-            (skip < page.len()).then(|| page.slice(skip..))
-        });
-        found.ok_or_else(|| ParquetError::General(format!("byte {start} is in none of the pages that were planned")))
-    }
-}
-
-impl Length for Pages {
-    fn len(&self) -> u64 {
-        self.length
-    }
-}
-
-impl ChunkReader for Pages {
-    type T = bytes::buf::Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        self.from(start).map(Buf::reader)
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let page = self.from(start)?;
-        if page.len() < length {
-            return Err(ParquetError::General(format!("{length} bytes at {start} cross the end of a page")));
-        }
-        Ok(page.slice(..length))
-    }
 }

@@ -8,7 +8,7 @@
 //! * [`manifest`]: the one object that names everything of a snapshot.
 //! * [`segment`]: immutable objects made of sections of blocks, and their resident index.
 //! * [`adjacency`], [`keys`]: the codecs of blocks; [`filter`]: "absent" without I/O.
-//! * [`table`]: how tables of properties are written.
+//! * [`table`]: how tables of properties are written; [`pages`]: what is checked before Parquet is decoded.
 //! * [`checksum`]: what every block ends with.
 
 pub mod adjacency;
@@ -19,6 +19,7 @@ pub mod filter;
 pub mod ids;
 pub mod keys;
 pub mod manifest;
+pub mod pages;
 pub mod schema;
 pub mod segment;
 pub mod table;

@@ -27,6 +27,9 @@ pub struct BadRow {
     pub why: String,
 }
 
+/// So much of a value is shown in a message; the file of rejects has all of it.
+const SHOWN_CHARS: usize = 200;
+
 impl fmt::Display for BadRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, line {}", self.file.display(), self.line)?;
@@ -34,7 +37,11 @@ impl fmt::Display for BadRow {
             write!(f, ", column {column}")?;
         }
         match &self.value {
-            Some(value) => write!(f, ": {value:?} {}", self.why),
+            Some(value) => {
+                let beginning: String = value.chars().take(SHOWN_CHARS).collect();
+                let more = if beginning.len() < value.len() { "… (cut)" } else { "" };
+                write!(f, ": {beginning:?}{more} {}", self.why)
+            }
             None => write!(f, ": {}", self.why),
         }
     }

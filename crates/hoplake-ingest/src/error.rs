@@ -47,8 +47,8 @@ pub enum IngestError {
     /// Arrow refused a batch.
     #[error("could not arrange a batch: {0}")]
     Arrow(#[from] arrow_schema::ArrowError),
-    /// Parquet refused to read or write.
-    #[error("parquet: {0}")]
+    /// A table of properties could not be written.
+    #[error("could not write a table of properties: {}", hoplake_format::pages::reason(.0))]
     Parquet(#[from] parquet::errors::ParquetError),
     /// The store failed.
     #[error(transparent)]

@@ -65,6 +65,8 @@ pub use hoplake_storage::{
     ReadPool, ReadSettings, Reader, RetrySettings, Served, Store, StoreProfile,
 };
 pub use info::{GraphInfo, SectionSize};
-pub use load::{BadRowPolicy, LoadOptions, LoadPhase, LoadProgress, LoadReport, VertexOrder, load, load_with};
+pub use load::{
+    BadRowPolicy, LoadOptions, LoadPhase, LoadProgress, LoadReport, ReadLimits, VertexOrder, load, load_with,
+};
 pub use log::{Log, parse_time};
 pub use query::{EdgeRows, Query, Rows, StartKey, StepCost, TraversalAnswer, TraversalRequest};

@@ -21,7 +21,10 @@ use hoplake_ingest::{
 };
 use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
-pub use hoplake_ingest::build::{Progress as LoadProgress, Step as LoadPhase, VertexOrder};
+pub use hoplake_ingest::{
+    build::{Progress as LoadProgress, Step as LoadPhase, VertexOrder},
+    source::ReadLimits,
+};
 
 use crate::{Error, ErrorKind};
 
@@ -43,6 +46,8 @@ pub struct LoadOptions {
     pub from: Vec<PathBuf>,
     /// A TOML file that says which column of which file is what.
     pub mapping: Option<PathBuf>,
+    /// How much of a file is read at a time. The budget of memory bounds it, too.
+    pub limits: ReadLimits,
     /// Budget of memory, in bytes; what does not fit is sorted in temporary files. Default 1 GiB.
     pub memory_bytes: u64,
     /// Where temporary files go; the system's folder by default.
@@ -67,6 +72,7 @@ impl LoadOptions {
         Self {
             from: from.into_iter().map(Into::into).collect(),
             mapping: None,
+            limits: ReadLimits::default(),
             memory_bytes: 1 << 30,
             temp_dir: None,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -157,7 +163,9 @@ pub async fn load_with(
             BadRowPolicy::Stop => BadRows::stop(),
             BadRowPolicy::Skip(path) => BadRows::skip(path)?,
         });
-        let dataset = source::open(&options.from, &SourceOptions { mapping: options.mapping, ..Default::default() })?;
+        let limits = ReadLimits { memory_bytes: Some(options.memory_bytes), ..options.limits };
+        let dataset =
+            source::open(&options.from, &SourceOptions { mapping: options.mapping, limits, ..Default::default() })?;
         let settings = BuildSettings {
             memory_bytes: options.memory_bytes,
             temp_dir: options.temp_dir,

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::Context;
 use bytesize::ByteSize;
 use clap::ValueEnum;
-use hoplake::{BadRowPolicy, Error, ErrorKind, LoadOptions, LoadReport, PriceList, VertexOrder, load_with};
+use hoplake::{BadRowPolicy, Error, ErrorKind, LoadOptions, LoadReport, PriceList, ReadLimits, VertexOrder, load_with};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -36,6 +36,18 @@ pub struct Args {
     /// Budget of memory; what does not fit is sorted in temporary files
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     memory: ByteSize,
+    /// The longest field of a text file
+    #[arg(long, value_name = "SIZE", default_value = "16MiB")]
+    field_bytes_max: ByteSize,
+    /// The longest row of a text file, with all its lines
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    row_bytes_max: ByteSize,
+    /// The largest page of a Parquet file, decompressed
+    #[arg(long, value_name = "SIZE", default_value = "128MiB")]
+    page_bytes_max: ByteSize,
+    /// How many times as large .gz and .zst files may become when they are decompressed
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    decompression_ratio_max: u64,
     /// Threads; all processors by default
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -89,6 +101,13 @@ impl Args {
         LoadOptions {
             mapping: self.mapping.clone(),
             memory_bytes: self.memory.as_u64(),
+            limits: ReadLimits {
+                field_bytes_max: self.field_bytes_max.as_u64(),
+                row_bytes_max: self.row_bytes_max.as_u64(),
+                page_bytes_max: self.page_bytes_max.as_u64(),
+                decompression_ratio_max: self.decompression_ratio_max,
+                ..defaults.limits
+            },
             threads: self.threads.unwrap_or(defaults.threads).max(1),
             temp_dir: self.temp_dir.clone(),
             order: match self.order {

@@ -160,6 +160,8 @@ pub(crate) struct Spaces {
     tables: Vec<(String, Arc<KeyTable>)>,
     /// With a locality order: for each label, the new ordinal of each old one.
     permutation: Option<Vec<Vec<u32>>>,
+    /// Rows (input, line) whose vertices were left out, sorted: their edges are left out, too.
+    left_out: Vec<(u32, u64)>,
 }
 
 impl Spaces {
@@ -204,6 +206,7 @@ impl Build<'_> {
         let mut segment = SegmentWriter::new(self.objects);
         let mut spaces = SpaceBuilders::new(self)?;
         let mut staged = Vec::new();
+        let mut left_out = Vec::new();
         let tables = &self.dataset.vertex_tables;
         for group in groups(self.dataset, Phase::Vertices) {
             let sorted = sort_vertices(
@@ -226,6 +229,8 @@ impl Build<'_> {
                     spaces.push(label, batch.column(0), *count)?;
                     *count += keys.len() as u64;
                     writer.write(keys, batch)?;
+                    left_out.append(&mut sorted.left_out);
+                    self.check_left_out(&left_out)?;
                 }
                 match writer {
                     VertexSink::Write(writer) => level.tables.extend(writer.finish()?),
@@ -233,7 +238,8 @@ impl Build<'_> {
                 }
             }
         }
-        let mut spaces = Spaces { tables: spaces.finish(self)?, permutation: None };
+        left_out.sort_unstable();
+        let mut spaces = Spaces { tables: spaces.finish(self)?, permutation: None, left_out };
         if self.settings.order == VertexOrder::Locality {
             let permutation = self.locality(level, &spaces)?;
             for stage in staged {
@@ -248,6 +254,16 @@ impl Build<'_> {
             level.segments.push(reference);
         }
         Ok(spaces)
+    }
+
+    /// What is left out is remembered until the edges are read.
+    fn check_left_out(&self, left_out: &[(u32, u64)]) -> Result<(), IngestError> {
+        let needed = size_of_val(left_out);
+        if needed <= self.share(4) {
+            return Ok(());
+        }
+        let what = "remembering rows with keys of others, whose edges are left out,";
+        Err(IngestError::Memory { what, needed_bytes: needed as u64, left_bytes: self.share(4) as u64 })
     }
 
     /// Writes the vertices of one label in a new order: keys with their ordinals, rows by ordinal.

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array, cast::AsArray, types::UInt64Type};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array, UInt64Array, cast::AsArray, types::UInt64Type};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use arrow_select::take::take_record_batch;
+use arrow_select::{filter::filter_record_batch, take::take_record_batch};
 use hoplake_format::LabelId;
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Chunk, EdgeTable, Feed, IngestError, Phase,
-    dataset::Endpoint,
+    dataset::{Endpoint, Lines},
     resolve::{End, JoinSide, ResolveJoin, ResolvedRows, UnknownKey, parts},
 };
 
@@ -39,13 +39,14 @@ pub(crate) struct Router<'a, S> {
     context: ScanContext<'a>,
     tables: &'a [EdgeTable],
     joins: Vec<(usize, ResolveJoin)>,
+    left_out: &'a [(u32, u64)],
     sink: S,
 }
 
 impl<'a, S: EdgeSink> Router<'a, S> {
     fn new(
         build: &Build<'a>,
-        spaces: &Spaces,
+        spaces: &'a Spaces,
         level: &Level,
         group: &Group,
         budget: usize,
@@ -72,7 +73,7 @@ impl<'a, S: EdgeSink> Router<'a, S> {
             Ok((*number, join))
         };
         let joins = group.tables.iter().map(join).collect::<Result<_, IngestError>>()?;
-        Ok(Self { context: build.context, tables, joins, sink })
+        Ok(Self { context: build.context, tables, joins, left_out: &spaces.left_out, sink })
     }
 }
 
@@ -96,6 +97,7 @@ fn join_schema(build: &Build<'_>, table: &EdgeTable) -> SchemaRef {
 impl<S: EdgeSink> Worker for Router<'_, S> {
     fn take(&mut self, input: usize, chunk: Chunk) -> Result<(), IngestError> {
         let Feed::Edges { table } = chunk.feed else { return Ok(()) };
+        let chunk = without(self.left_out, input, chunk)?;
         let Some((_, join)) = self.joins.iter_mut().find(|(number, _)| *number == table) else { return Ok(()) };
         let rows = chunk.batch.num_rows();
         let lines: ArrayRef = Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| chunk.lines.line(row))));
@@ -112,6 +114,22 @@ impl<S: EdgeSink> Worker for Router<'_, S> {
         let mut resolved = Resolved { context: &self.context, table, tables: self.tables, sink: &mut self.sink };
         join.push(batch, &mut resolved)
     }
+}
+
+/// A chunk without those of its rows that were left out as vertices.
+fn without(left_out: &[(u32, u64)], input: usize, chunk: Chunk) -> Result<Chunk, IngestError> {
+    let input = input as u32;
+    let rows = chunk.batch.num_rows();
+    let last = rows.checked_sub(1).map_or(0, |last| chunk.lines.line(last));
+    let from = left_out.partition_point(|it| *it < (input, if rows > 0 { chunk.lines.line(0) } else { 0 }));
+    let until = left_out.partition_point(|it| *it <= (input, last));
+    if from >= until {
+        return Ok(chunk);
+    }
+    let keep = |row: &usize| left_out[from..until].binary_search(&(input, chunk.lines.line(*row))).is_err();
+    let kept: Vec<u64> = (0..rows).filter(keep).map(|row| chunk.lines.line(row)).collect();
+    let mask: BooleanArray = (0..rows).map(|row| Some(keep(&row))).collect();
+    Ok(Chunk { batch: filter_record_batch(&chunk.batch, &mask)?, lines: Lines::List(kept), ..chunk })
 }
 
 /// Hands what a join resolves to the sink, and what it cannot to the bad rows.

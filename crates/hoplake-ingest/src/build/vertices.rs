@@ -33,6 +33,8 @@ pub(crate) struct SortedVertices {
     rows: SortedBatches,
     lists: Vec<(usize, ListCursor)>,
     previous: Option<(Key, u32, u64)>,
+    /// Rows (input, line) that were left out because another has their key, of inputs that have edges, too.
+    pub(crate) left_out: Vec<(u32, u64)>,
 }
 
 /// One thread's sorters for the tables that share inputs.
@@ -210,7 +212,12 @@ fn merge(
             Ok((property, ListCursor::new(BatchSorter::finish_all(sorters)?, value_type)))
         };
         let lists = lists.into_iter().map(cursor).collect::<Result<Vec<_>, IngestError>>()?;
-        merged.push(SortedVertices { rows: BatchSorter::finish_all(rows)?, lists, previous: None });
+        merged.push(SortedVertices {
+            rows: BatchSorter::finish_all(rows)?,
+            lists,
+            previous: None,
+            left_out: Vec::new(),
+        });
     }
     Ok(merged)
 }
@@ -271,6 +278,9 @@ impl SortedVertices {
                         let why = format!("is the key of another {} in {}, line {line}", table.label, first.display());
                         let input = &context.inputs[inputs[row] as usize];
                         context.bad_rows.report(input.bad_row(lines[row], "key", key.to_string(), &why))?;
+                        if input.feeds().iter().any(|feed| matches!(feed, Feed::Edges { .. })) {
+                            self.left_out.push((inputs[row], lines[row]));
+                        }
                     }
                 }
                 _ => {

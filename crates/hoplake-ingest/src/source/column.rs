@@ -12,7 +12,9 @@ use arrow_array::{
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field};
 use hoplake_format::{KeyType, PropertyType, ScalarType, TIMESTAMP_ZONE};
-use jiff::{Timestamp, civil, fmt::temporal::DateTimeParser, tz::TimeZone};
+use jiff::{civil, fmt::temporal::DateTimeParser};
+
+use super::values::{DATE_DAYS, TIMESTAMP_MICROS};
 
 static DATES: DateTimeParser = DateTimeParser::new();
 const MILLIS_PER_DAY: i64 = 86_400_000;
@@ -226,11 +228,19 @@ pub(super) fn date(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<i32, 
     let field = field.trim_ascii();
     if let Some(number) = epoch_unit_micros.zip(int64(field).ok()) {
         let days = number.1.checked_mul(number.0).ok_or(why)?.div_euclid(MILLIS_PER_DAY * MICROS_PER_MILLI);
-        return i32::try_from(days).map_err(|_| why);
+        return i32::try_from(days).ok().filter(|days| DATE_DAYS.contains(days)).ok_or(OUT_OF_RANGE);
     }
-    let date: civil::Date = DATES.parse_date(field).map_err(|_| why)?;
-    let since = date.since((jiff::Unit::Day, civil::date(1970, 1, 1))).map_err(|_| why)?;
-    Ok(since.get_days())
+    DATES.parse_date(field).ok().and_then(days_of).ok_or(why)
+}
+
+const OUT_OF_RANGE: &str = "is not between -9999-01-01 and 9999-12-31";
+
+fn in_range(micros: i64) -> Result<i64, &'static str> {
+    if TIMESTAMP_MICROS.contains(&micros) { Ok(micros) } else { Err(OUT_OF_RANGE) }
+}
+
+fn days_of(date: civil::Date) -> Option<i32> {
+    date.since((jiff::Unit::Day, civil::date(1970, 1, 1))).ok().map(|since| since.get_days())
 }
 
 /// Microseconds since 1970. Without an offset, the time is taken as UTC.
@@ -238,16 +248,22 @@ pub(super) fn timestamp(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<
     let why = "is not a timestamp such as 2010-02-14T15:32:10.447Z";
     let field = field.trim_ascii();
     if let Some((unit, number)) = epoch_unit_micros.zip(int64(field).ok()) {
-        return number.checked_mul(unit).ok_or("is out of the range of timestamps");
+        return number.checked_mul(unit).ok_or(OUT_OF_RANGE).and_then(in_range);
     }
-    let at: Timestamp = match DATES.parse_timestamp(field) {
-        Ok(at) => at,
-        Err(_) => {
-            let local: civil::DateTime = DATES.parse_datetime(field).map_err(|_| why)?;
-            local.to_zoned(TimeZone::UTC).map_err(|_| why)?.timestamp()
-        }
+    let pieces = DATES.parse_pieces(field).map_err(|_| why)?;
+    let offset_seconds = match pieces.to_numeric_offset() {
+        Some(offset) => i64::from(offset.seconds()),
+        // A zone alone leaves an hour of each year open.
+        None if pieces.time_zone_annotation().is_some() => return Err(why),
+        None => 0,
     };
-    Ok(at.as_microsecond())
+    let (date, time) = (pieces.date(), pieces.time().unwrap_or(civil::Time::midnight()));
+    let seconds =
+        (i64::from(time.hour()) * 60 + i64::from(time.minute())) * 60 + i64::from(time.second()) - offset_seconds;
+    let micros = i64::from(days_of(date).ok_or(why)?) * MILLIS_PER_DAY * MICROS_PER_MILLI
+        + seconds * 1_000_000
+        + i64::from(time.subsec_nanosecond()) / 1_000;
+    in_range(micros)
 }
 
 /// Whether a key is an int64 written in its one canonical way, so that keys `7` and `07` stay two keys.

@@ -1,12 +1,16 @@
 //! Edge lists: two columns of ids, perhaps a weight, as text (SNAP, Graphalytics) or Parquet.
 //!
 //! Text has its columns separated by white space or commas; lines that begin with `#` or `%` are
-//! comments. A third column of numbers becomes the property `weight`; what follows is left out. There is
-//! one vertex label, `vertex`, one edge label, `edge`, and one id space. The vertices are implied by the
-//! edges unless a file `.v` lists them (its first column counts). Keys are int64 if all ids are integers
-//! in their canonical form, which a first look at all rows finds out, else strings.
+//! comments. A third column of numbers becomes the property `weight`; one that is not numbers is refused; what follows is left
+//! out. There is one vertex label, `vertex`, one edge label, `edge`, and one id space. The vertices are implied by the
+//! edges unless a file `.v` lists them (its first column counts).
+//!
+//! The first records only show that a file is an edge list. What it holds is what most of all its rows hold, which a look at
+//! all of them finds out: how many columns there are, whether the first line is a header, whether there are weights. Rows that
+//! differ are bad, wherever they stand. Keys are int64 if all ids are integers in their canonical form, else strings.
 
-use arrow_schema::DataType;
+use std::collections::BTreeMap;
+
 use hoplake_format::{KeyType, PropertyType, ScalarType};
 
 use super::{
@@ -14,7 +18,7 @@ use super::{
     column::{Parse, is_canonical_int64},
     files::SourceFile,
     first_look,
-    parquet::{self, ParquetFile},
+    parquet::ParquetFile,
     plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, end_of},
     records::{Records, TextFormat, head},
     text::TextInput,
@@ -28,16 +32,14 @@ const COMMAS: TextFormat = TextFormat { delimiter: b',', quoting: true, comments
 /// So many records show what a file is.
 const SAMPLE_RECORDS: usize = 32;
 
-/// A file of edges or vertices, understood.
+/// A file of edges or vertices that was recognised.
 pub(crate) enum EdgeFile {
     /// Edges as text.
     Text {
         file: SourceFile,
         format: TextFormat,
-        header: bool,
-        ends: (usize, usize),
-        weight: Option<usize>,
-        sampled: usize,
+        /// Whether the file begins with a record.
+        sampled: bool,
     },
     /// Edges as Parquet.
     Parquet { parquet: ParquetFile, ends: (usize, usize), weight: Option<usize>, names: Vec<String> },
@@ -61,76 +63,255 @@ pub(crate) fn recognise(file: &SourceFile, insists: bool) -> Result<Option<EdgeF
 fn recognise_parquet(file: &SourceFile) -> Result<Option<EdgeFile>, IngestError> {
     let parquet = ParquetFile::open(file)?;
     let columns = parquet.columns();
-    let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
     let ends = named_ends(&names).unwrap_or((0, 1));
-    let is_key = |position: usize| {
-        columns.get(position).is_some_and(|(_, kind)| parquet::key_type(kind) == Some(KeyType::Int64))
-    };
+    let is_key = |position: usize| columns.get(position).is_some_and(|column| column.key == Some(KeyType::Int64));
     if !is_key(ends.0) || !is_key(ends.1) {
         return Ok(None);
     }
-    let is_number = |kind: &DataType| kind.is_numeric();
-    let weight = columns.iter().position(|(name, kind)| name.eq_ignore_ascii_case("weight") && is_number(kind));
-    let third = columns.get(2).filter(|(_, kind)| ends == (0, 1) && is_number(kind)).map(|_| 2);
-    Ok(Some(EdgeFile::Parquet { parquet, ends, weight: weight.or(third), names }))
+    let weight = weight_column(file, &names, ends, names.len())?;
+    if let Some(column) = weight.map(|position| &columns[position]).filter(|column| !column.is_number) {
+        return Err(file.layout(format!("has column {:?} of type {}, {NO_WEIGHT}", column.name, column.type_name)));
+    }
+    Ok(Some(EdgeFile::Parquet { parquet, ends, weight, names }))
 }
+
+/// What to do about a column that may have been meant as a weight, and is none.
+const NO_WEIGHT: &str =
+    "which is not a weight (a number); leave the column out, or write a mapping that says what it is";
 
 fn named_ends(names: &[String]) -> Option<(usize, usize)> {
     let find = |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
     ENDS.into_iter().find_map(|(source, target)| Some((find(source)?, find(target)?)))
 }
 
+/// The column of weights: that of the name, or the third behind the two ends. Other places do not tell what a column is.
+fn weight_column(
+    file: &SourceFile,
+    names: &[String],
+    ends: (usize, usize),
+    width: usize,
+) -> Result<Option<usize>, IngestError> {
+    let named = names.iter().position(|name| name.eq_ignore_ascii_case("weight"));
+    if named.is_some() || width <= 2 {
+        return Ok(named);
+    }
+    if ends == (0, 1) {
+        return Ok(Some(2));
+    }
+    let others: Vec<_> =
+        (0..names.len()).filter(|at| *at != ends.0 && *at != ends.1).map(|at| &names[at][..]).collect();
+    Err(file.layout(format!(
+        "has columns {}, of which none is named weight; leave them out, or write a mapping that says what they are",
+        others.join(", ")
+    )))
+}
+
+fn are_integers(record: &[String]) -> bool {
+    record.len() >= 2 && record[..2].iter().all(|field| is_canonical_int64(field.as_bytes()))
+}
+
+/// Whether most of the first records look like edges. Which rows then are none, a look at all of them finds out.
 fn recognise_text(file: &SourceFile, text_ids: bool) -> Result<Option<EdgeFile>, IngestError> {
     let mut format = COMMAS;
     let mut sample = head(file, format, SAMPLE_RECORDS)?;
-    if sample.iter().any(|record| record.len() < 2) {
+    let wide = |record: &&Vec<String>| record.len() >= 2;
+    if sample.records.iter().filter(wide).count() * 2 <= sample.records.len() {
         format = WHITE_SPACE;
         sample = head(file, format, SAMPLE_RECORDS)?;
     }
-    let width = sample.last().map_or(2, Vec::len);
-    if width < 2 || sample.iter().any(|record| record.len() != width) {
-        return Ok(None);
+    // A file that is one faulty record, such as lines that end with \r alone, may be anything.
+    if let ([_], Some(fault)) = (&sample.records[..], sample.fault) {
+        return if text_ids { Err(fault) } else { Ok(None) };
     }
-    let numbers = |record: &Vec<String>| record[..2].iter().all(|field| is_canonical_int64(field.as_bytes()));
-    let named = sample.first().and_then(|first| named_ends(first));
-    let header =
-        named.is_some() || (width <= 3 && sample.len() > 1 && !numbers(&sample[0]) && sample[1..].iter().all(numbers));
-    let rows = &sample[usize::from(header)..];
-    let has_text = rows.iter().any(|record| !numbers(record));
-    if has_text && named.is_none() && (!text_ids || width > 3) {
-        return Ok(None);
+    let records = &sample.records;
+    let found = Some(EdgeFile::Text { file: file.clone(), format, sampled: !records.is_empty() });
+    let behind_header = &records[records.len().min(1)..];
+    let integers = behind_header.iter().filter(|record| are_integers(record)).count();
+    let first_integers = records.first().is_some_and(|first| are_integers(first));
+    let named = records.first().is_some_and(|first| named_ends(first).is_some());
+    if records.is_empty() || named || integers * 2 > behind_header.len() || (first_integers && behind_header.is_empty())
+    {
+        return Ok(found);
     }
-    let ends = named.unwrap_or((0, 1));
-    let is_weight = |position: usize| {
-        let number = |record: &Vec<String>| record[position].parse::<f64>().is_ok();
-        position < width && !rows.is_empty() && rows.iter().all(number)
-    };
-    let weight = Some(2).filter(|&third| ends == (0, 1) && is_weight(third));
-    let by_name = sample.first().filter(|_| header).and_then(|names| names.iter().position(|name| name == "weight"));
-    let (file, weight, sampled) = (file.clone(), by_name.or(weight), sample.len());
-    Ok(Some(EdgeFile::Text { file, format, header, ends, weight, sampled }))
+    let alike = |width: usize| records.iter().filter(|record| record.len() == width).count() * 4 > records.len() * 3;
+    Ok(found.filter(|_| text_ids && [2, 3].into_iter().any(alike)))
 }
 
-/// Looks at the ids and plans the scans.
+/// What a look at all rows of a text file found. No row counts for more than another, so that a row's fate does not depend
+/// on its place.
+#[derive(Default)]
+struct Seen {
+    first: Vec<String>,
+    /// How many rows have so many fields.
+    widths: BTreeMap<usize, u64>,
+    /// By column: in how many rows behind the first it is an integer, another number, and text.
+    columns: Vec<[u64; 3]>,
+}
+
+impl Seen {
+    fn look(file: &SourceFile, format: TextFormat) -> Result<Self, IngestError> {
+        let mut seen = Self::default();
+        let mut records = Records::open(file, format, Default::default())?;
+        while records.advance()? {
+            // Such rows are reported by the scan.
+            if records.fault().is_some() {
+                continue;
+            }
+            if seen.widths.is_empty() {
+                seen.first = records.texts();
+            } else {
+                seen.count(&records);
+            }
+            *seen.widths.entry(records.len()).or_default() += 1;
+        }
+        Ok(seen)
+    }
+
+    fn count(&mut self, records: &Records) {
+        let width = records.len().min(COLUMNS_MAX);
+        self.columns.resize(self.columns.len().max(width), [0; 3]);
+        for (at, counts) in self.columns.iter_mut().enumerate().take(width) {
+            let field = records.field(at).unwrap_or_default();
+            if !field.is_empty() {
+                counts[kind_of(field)] += 1;
+            }
+        }
+    }
+
+    /// In how many rows behind the first a column is an integer, another number, and text.
+    fn kinds(&self, column: usize) -> [u64; 3] {
+        self.columns.get(column).copied().unwrap_or_default()
+    }
+
+    /// Whether a file of vertices has a key that is not an integer.
+    fn has_text_keys(&self) -> bool {
+        let [_, numbers, texts] = self.kinds(0);
+        numbers + texts > 0 || self.first.first().is_some_and(|key| kind_of(key.as_bytes()) != INTEGER)
+    }
+}
+
+/// The columns that may matter: ends and weight stand among these.
+const COLUMNS_MAX: usize = 64;
+
+const INTEGER: usize = 0;
+const NUMBER: usize = 1;
+const TEXT: usize = 2;
+
+fn kind_of(field: &[u8]) -> usize {
+    if is_canonical_int64(field) {
+        return INTEGER;
+    }
+    let number = std::str::from_utf8(field).is_ok_and(|text| text.trim().parse::<f64>().is_ok());
+    if number { NUMBER } else { TEXT }
+}
+
+/// A text file of edges, understood.
+struct TextEdges {
+    file: SourceFile,
+    format: TextFormat,
+    header: bool,
+    ends: (usize, usize),
+    weight: Option<usize>,
+    width: usize,
+    has_text_ids: bool,
+}
+
+impl TextEdges {
+    fn understand(file: &SourceFile, format: TextFormat) -> Result<Self, IngestError> {
+        let seen = Seen::look(file, format)?;
+        let named = named_ends(&seen.first);
+        let ends = named.unwrap_or((0, 1));
+        let [integers, others] =
+            [ends.0, ends.1].map(|end| seen.kinds(end)).iter().fold([0, 0], |[integers, others], kinds| {
+                [integers + kinds[INTEGER], others + kinds[NUMBER] + kinds[TEXT]]
+            });
+        let kind = |at: usize| seen.first.get(at).map(|field| kind_of(field.as_bytes()));
+        let like_names = (0..seen.first.len().min(3)).all(|at| kind(at) == Some(TEXT)) && seen.first.len() >= 2;
+        let header = named.is_some() || (like_names && integers > others);
+        let first_has_text =
+            !header && [kind(ends.0), kind(ends.1)].iter().any(|kind| kind.is_some_and(|it| it != INTEGER));
+        // Of two widths that are as frequent, the larger: the other would drop a column.
+        let width = seen.widths.iter().max_by_key(|(_, rows)| **rows).map_or(2, |(width, _)| *width);
+        let width = width.max(ends.0.max(ends.1) + 1);
+        let names: &[String] = if header { &seen.first } else { &[] };
+        let weight = weight_column(file, names, ends, width)?;
+        let has_text_ids = others > 0 || first_has_text;
+        let mut edges = Self { file: file.clone(), format, header, ends, weight, width, has_text_ids };
+        edges.check_weight(&seen)?;
+        Ok(edges)
+    }
+
+    /// Keeps a column of weights if most of its values are numbers; the others are bad rows. One without values is none.
+    fn check_weight(&mut self, seen: &Seen) -> Result<(), IngestError> {
+        let Some(column) = self.weight else { return Ok(()) };
+        let [integers, numbers, texts] = seen.kinds(column);
+        let first = seen.first.get(column).filter(|field| !self.header && !field.is_empty());
+        let first_is_text = first.is_some_and(|field| kind_of(field.as_bytes()) == TEXT);
+        let numbers = integers + numbers + u64::from(first.is_some() && !first_is_text);
+        let texts = texts + u64::from(first_is_text);
+        if texts > numbers {
+            let named = if self.header { format!("column {:?}", seen.first[column]) } else { "a third column".into() };
+            let rows = numbers + texts;
+            return Err(self
+                .file
+                .layout(format!("has {named} that is a number in {numbers} of {rows} rows, {NO_WEIGHT}")));
+        }
+        self.weight = Some(column).filter(|_| numbers > 0);
+        Ok(())
+    }
+
+    fn input(&self, tables: &Tables) -> Box<dyn Input> {
+        let feeds = feeds(tables, &key(self.ends.0, "source"), &key(self.ends.1, "target"), self.weight);
+        let fields = FieldCount::Exactly(self.width);
+        let plan = TextPlan { format: self.format, header: self.header, fields, feeds, by_label: None };
+        Box::new(TextInput::new(&self.file, plan))
+    }
+}
+
+/// Looks at all rows and plans the scans.
 pub(crate) fn open(files: Vec<EdgeFile>, options: &SourceOptions) -> Result<Dataset, IngestError> {
-    let key_type = match options.key_type {
-        Some(key_type) => key_type,
-        None => find_key_type(&files)?,
-    };
+    let looked = first_look::at_all(&files, |file| {
+        Ok(match file {
+            EdgeFile::Text { file, format, .. } => {
+                let edges = TextEdges::understand(file, *format)?;
+                (edges.has_text_ids, Some(edges))
+            }
+            EdgeFile::Vertices { file } => (Seen::look(file, WHITE_SPACE)?.has_text_keys(), None),
+            EdgeFile::Parquet { .. } => (false, None),
+        })
+    })?;
+    let has_text = looked.iter().any(|(has_text, _)| *has_text);
+    let key_type = options.key_type.unwrap_or(if has_text { KeyType::String } else { KeyType::Int64 });
     let mut tables = Tables::default();
     let vertices = tables.vertex(VERTEX, VERTEX, key_type);
     tables.vertices[vertices].implied = !files.iter().any(|file| matches!(file, EdgeFile::Vertices { .. }));
     let edges = tables.edge("edge", end_of(VERTEX), end_of(VERTEX));
-    for file in &files {
-        if let EdgeFile::Text { file, weight: Some(position), .. } = file {
-            tables.edge_property(edges, file, &weight(*position))?;
-        } else if let EdgeFile::Parquet { parquet, weight: Some(position), .. } = file {
-            tables.edge_property(edges, parquet.file(), &weight(*position))?;
+    for (file, (_, text)) in files.iter().zip(&looked) {
+        let weighted = match (file, text) {
+            (EdgeFile::Parquet { parquet, weight, .. }, _) => weight.map(|position| (parquet.file(), position)),
+            (_, Some(text)) => text.weight.map(|position| (&text.file, position)),
+            _ => None,
+        };
+        if let Some((file, position)) = weighted {
+            tables.edge_property(edges, file, &weight(position))?;
         }
     }
     let mut inputs: Vec<Box<dyn Input>> = Vec::new();
-    for file in &files {
-        inputs.extend(file.inputs(&tables));
+    for (file, (_, text)) in files.iter().zip(&looked) {
+        match (file, text) {
+            (_, Some(text)) => inputs.push(text.input(&tables)),
+            (EdgeFile::Parquet { parquet, ends, weight: third, names }, _) => {
+                let (source, target) = (key(ends.0, &names[ends.0]), key(ends.1, &names[ends.1]));
+                inputs.extend(parquet.inputs(feeds(&tables, &source, &target, *third)));
+            }
+            (EdgeFile::Vertices { file } | EdgeFile::Text { file, .. }, None) => {
+                let feeds = vec![tables.vertex_feed(0, &key(0, "vertex"), &[])];
+                let fields = FieldCount::AtLeast(1);
+                let plan = TextPlan { format: WHITE_SPACE, header: false, fields, feeds, by_label: None };
+                inputs.push(Box::new(TextInput::new(file, plan)));
+            }
+        }
     }
     Ok(Dataset { vertex_tables: tables.vertices, edge_tables: tables.edges, inputs })
 }
@@ -139,58 +320,13 @@ fn weight(position: usize) -> FileColumn {
     FileColumn::new(position, "weight", Parse::new(PropertyType::Scalar(ScalarType::Float64)))
 }
 
-fn find_key_type(files: &[EdgeFile]) -> Result<KeyType, IngestError> {
-    let has_text = first_look::at_all(files, |file| match file {
-        EdgeFile::Text { file, format, header, ends, .. } => has_text_ids(file, *format, *header, &[ends.0, ends.1]),
-        EdgeFile::Vertices { file } => has_text_ids(file, WHITE_SPACE, false, &[0]),
-        EdgeFile::Parquet { .. } => Ok(false),
-    })?;
-    Ok(if has_text.contains(&true) { KeyType::String } else { KeyType::Int64 })
-}
-
-fn has_text_ids(file: &SourceFile, format: TextFormat, header: bool, ids: &[usize]) -> Result<bool, IngestError> {
-    let mut records = Records::open(file, format, Default::default())?;
-    if header {
-        records.advance()?;
-    }
-    while records.advance()? {
-        // An id that is missing is a bad row, whatever the type.
-        let mut fields = ids.iter().filter_map(|&id| records.field(id)).filter(|field| !field.is_empty());
-        if fields.any(|field| !is_canonical_int64(field)) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 impl EdgeFile {
     /// Whether it is sure to be edges: an empty file could be anything, unless its name says so.
     pub(crate) fn shows_edges(&self) -> bool {
         match self {
-            Self::Text { file, sampled, .. } => *sampled > 0 || matches!(file.extension(), "e" | "el" | "edges"),
+            Self::Text { file, sampled, .. } => *sampled || matches!(file.extension(), "e" | "el" | "edges"),
             Self::Parquet { .. } => true,
             Self::Vertices { .. } => false,
-        }
-    }
-
-    fn inputs(&self, tables: &Tables) -> Vec<Box<dyn Input>> {
-        match self {
-            Self::Text { file, format, header, ends, weight: third, .. } => {
-                let feeds = feeds(tables, &key(ends.0, "source"), &key(ends.1, "target"), *third);
-                let fields = FieldCount::AtLeast(ends.0.max(ends.1) + 1);
-                let plan = TextPlan { format: *format, header: *header, fields, feeds, by_label: None };
-                vec![Box::new(TextInput::new(file, plan))]
-            }
-            Self::Parquet { parquet, ends, weight: third, names } => {
-                let (source, target) = (key(ends.0, &names[ends.0]), key(ends.1, &names[ends.1]));
-                parquet.inputs(feeds(tables, &source, &target, *third))
-            }
-            Self::Vertices { file } => {
-                let feeds = vec![tables.vertex_feed(0, &key(0, "vertex"), &[])];
-                let fields = FieldCount::AtLeast(1);
-                let plan = TextPlan { format: WHITE_SPACE, header: false, fields, feeds, by_label: None };
-                vec![Box::new(TextInput::new(file, plan))]
-            }
         }
     }
 }

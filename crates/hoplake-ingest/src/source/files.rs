@@ -10,6 +10,7 @@ use std::{
     },
 };
 
+use super::limits::{Bound, DECOMPRESSED_FREE_BYTES, ReadLimits};
 use crate::IngestError;
 
 const READ_BYTES: usize = 256 << 10;
@@ -21,13 +22,15 @@ pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
     /// Its size on disk.
     pub(crate) bytes: u64,
+    /// How much of it is read at a time.
+    pub(crate) limits: ReadLimits,
 }
 
 impl SourceFile {
     /// The file at this path.
-    pub(crate) fn at(path: PathBuf) -> Result<Self, IngestError> {
+    pub(crate) fn at(path: PathBuf, limits: ReadLimits) -> Result<Self, IngestError> {
         let bytes = fs::metadata(&path).map_err(|source| IngestError::Read { path: path.clone(), source })?.len();
-        Ok(Self { path, bytes })
+        Ok(Self { path, bytes, limits })
     }
 
     /// Its name without `.gz` or `.zst`.
@@ -50,8 +53,15 @@ impl SourceFile {
     /// Opens it as text; `bytes_read` counts the bytes of the file on disk as they are read.
     pub(crate) fn open_text(&self, bytes_read: Arc<AtomicU64>, tabs: Tabs) -> Result<TextReader, IngestError> {
         let file = File::open(&self.path).map_err(|source| self.failed(source))?;
-        let counted = Counted { inner: file, bytes_read };
-        let inner: Box<dyn Read + Send> = match self.path.extension().and_then(|extension| extension.to_str()) {
+        let counted = Counted { inner: file, bytes_read: Arc::clone(&bytes_read) };
+        let extension = self.path.extension().and_then(|extension| extension.to_str());
+        let ratio = matches!(extension, Some("gz" | "zst")).then(|| Ratio {
+            limits: self.limits,
+            before: bytes_read.load(Ordering::Relaxed),
+            bytes_read,
+            decompressed: 0,
+        });
+        let inner: Box<dyn Read + Send> = match extension {
             // A gzip file may be several, one after another.
             Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(BufReader::with_capacity(READ_BYTES, counted))),
             Some("zst") => Box::new(
@@ -60,7 +70,7 @@ impl SourceFile {
             ),
             _ => Box::new(counted),
         };
-        Ok(TextReader { inner, tabs, last: b'\n', ended: false })
+        Ok(TextReader { inner, ratio, tabs, last: b'\n', ended: false })
     }
 
     /// The error that reading this file failed with.
@@ -87,6 +97,7 @@ pub(crate) enum Tabs {
 /// the line of every record from the number of newlines behind it.
 pub(crate) struct TextReader {
     inner: Box<dyn Read + Send>,
+    ratio: Option<Ratio>,
     tabs: Tabs,
     last: u8,
     ended: bool,
@@ -106,6 +117,9 @@ impl Read for TextReader {
             buffer[0] = b'\n';
             return Ok(1);
         }
+        if let Some(ratio) = &mut self.ratio {
+            ratio.count(read)?;
+        }
         let filled = &mut buffer[..read];
         if self.tabs == Tabs::ToSpaces {
             for byte in filled.iter_mut() {
@@ -113,6 +127,64 @@ impl Read for TextReader {
             }
         }
         self.last = filled[read - 1];
+        Ok(read)
+    }
+}
+
+/// What a compressed file has become so far.
+struct Ratio {
+    limits: ReadLimits,
+    /// What the count of bytes was before this file.
+    before: u64,
+    bytes_read: Arc<AtomicU64>,
+    decompressed: u64,
+}
+
+impl Ratio {
+    fn count(&mut self, bytes: usize) -> io::Result<()> {
+        self.decompressed += bytes as u64;
+        if self.decompressed <= DECOMPRESSED_FREE_BYTES {
+            return Ok(());
+        }
+        let compressed = self.bytes_read.load(Ordering::Relaxed) - self.before;
+        if self.limits.allows(compressed, self.decompressed) {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "{compressed} bytes of it become more than {} bytes, {} times as many; if that is meant, raise \
+             --decompression-ratio-max",
+            self.decompressed, self.limits.decompression_ratio_max
+        )))
+    }
+}
+
+/// Text whose lines are no longer than a bound, for readers that take whole lines into memory.
+pub(crate) struct LineBound<R> {
+    inner: R,
+    bound: Bound,
+    line: u64,
+    length: usize,
+}
+
+impl<R> LineBound<R> {
+    pub(crate) fn new(inner: R, bound: Bound) -> Self {
+        Self { inner, bound, line: 1, length: 0 }
+    }
+}
+
+impl<R: Read> Read for LineBound<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        for line in buffer[..read].split_inclusive(|byte| *byte == b'\n') {
+            self.length += line.len();
+            if self.length > self.bound.bytes {
+                let why = format!("line {} {}", self.line, self.bound.exceeded("line"));
+                return Err(io::Error::other(why));
+            }
+            if line.ends_with(b"\n") {
+                (self.line, self.length) = (self.line + 1, 0);
+            }
+        }
         Ok(read)
     }
 }
@@ -132,18 +204,22 @@ impl Read for Counted {
 
 /// All files at or under these paths, sorted, each once. Hidden files and markers such as `_SUCCESS` are
 /// left out.
-pub(crate) fn find(from: &[PathBuf]) -> Result<Vec<SourceFile>, IngestError> {
+pub(crate) fn find(from: &[PathBuf], limits: ReadLimits) -> Result<Vec<SourceFile>, IngestError> {
     let mut files = Vec::new();
     for path in from {
         let kind = fs::metadata(path).map_err(|source| IngestError::Read { path: path.clone(), source })?;
-        if kind.is_dir() { find_in(path, &mut files)? } else { files.push(SourceFile::at(path.clone())?) }
+        if kind.is_dir() {
+            find_in(path, limits, &mut files)?
+        } else {
+            files.push(SourceFile::at(path.clone(), limits)?)
+        }
     }
     files.sort();
     files.dedup();
     Ok(files)
 }
 
-fn find_in(folder: &Path, files: &mut Vec<SourceFile>) -> Result<(), IngestError> {
+fn find_in(folder: &Path, limits: ReadLimits, files: &mut Vec<SourceFile>) -> Result<(), IngestError> {
     let failed = |source| IngestError::Read { path: folder.to_owned(), source };
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -152,9 +228,9 @@ fn find_in(folder: &Path, files: &mut Vec<SourceFile>) -> Result<(), IngestError
         }
         // Links to files are followed, links to folders are not: they may lead in a circle.
         if entry.file_type().map_err(failed)?.is_dir() {
-            find_in(&entry.path(), files)?;
+            find_in(&entry.path(), limits, files)?;
         } else if entry.path().is_file() {
-            files.push(SourceFile::at(entry.path())?);
+            files.push(SourceFile::at(entry.path(), limits)?);
         }
     }
     Ok(())
@@ -168,7 +244,7 @@ mod tests {
 
     #[test]
     fn names_lose_the_compression_first() {
-        let name = |path: &str| SourceFile { path: path.into(), bytes: 0 };
+        let name = |path: &str| SourceFile { path: path.into(), bytes: 0, limits: ReadLimits::default() };
         assert_eq!(name("/a/person_0_0.csv.gz").stem(), "person_0_0");
         assert_eq!(name("/a/web.v2.txt.zst").extension(), "txt");
         assert_eq!((name("edges").stem(), name("edges").extension()), ("edges", ""));
@@ -182,7 +258,7 @@ mod tests {
             fs::write(&path, content).unwrap();
             let count = Arc::new(AtomicU64::new(0));
             let mut text = String::new();
-            let file = SourceFile::at(path).unwrap();
+            let file = SourceFile::at(path, ReadLimits::default()).unwrap();
             file.open_text(Arc::clone(&count), Tabs::ToSpaces).unwrap().read_to_string(&mut text).unwrap();
             assert_eq!(text, expected);
             assert_eq!(count.load(Ordering::Relaxed), content.len() as u64);

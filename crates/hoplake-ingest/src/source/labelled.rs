@@ -124,8 +124,8 @@ impl LabelledFile {
         let mut records = Records::open(&self.file, self.format, Default::default())?;
         records.advance()?;
         while records.advance()? {
-            // Rows of another width are reported by the scan.
-            if records.len() != self.roles.len() {
+            // Such rows are reported by the scan.
+            if records.fault().is_some() || records.len() != self.roles.len() {
                 continue;
             }
             let label = first_label(label_at.and_then(|at| records.field(at)).unwrap_or_default());

@@ -18,7 +18,7 @@
 //!
 //! For all text: `.gz` and `.zst` are decompressed; a mark of byte order at the start and carriage
 //! returns at line ends are left out; an empty field is an absent value; a row with one bad field is bad
-//! as a whole.
+//! as a whole. `limits` bounds how much of a file is read at a time.
 
 mod column;
 mod edge_list;
@@ -28,6 +28,7 @@ mod labelled;
 mod ldbc;
 mod ldbc_basic;
 mod ldbc_bi;
+mod limits;
 pub mod mapping;
 mod neo4j;
 mod neptune;
@@ -43,7 +44,7 @@ use std::path::PathBuf;
 
 use hoplake_format::KeyType;
 
-pub use self::recognise::open;
+pub use self::{limits::ReadLimits, recognise::open};
 
 /// How the files of a source are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -70,4 +71,6 @@ pub struct SourceOptions {
     pub layout: Option<Layout>,
     /// The type of the ids of an edge list; by default, a first look at all rows finds it.
     pub key_type: Option<KeyType>,
+    /// How much of a file is read at a time.
+    pub limits: ReadLimits,
 }

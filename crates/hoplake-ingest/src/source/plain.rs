@@ -2,7 +2,6 @@
 //! a graph. Compression, marks of byte order, quotes and the types of Parquet are dealt with here, as for a load.
 
 use std::{
-    fs::File,
     io::{BufReader, Read},
     path::{Path, PathBuf},
     sync::Arc,
@@ -10,12 +9,12 @@ use std::{
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{Field, Schema};
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use super::{
     column::Parse,
-    files::{SourceFile, Tabs},
-    parquet::{cast, property_type},
+    files::{LineBound, SourceFile, Tabs},
+    limits::ReadLimits,
+    parquet::{ParquetFile, ParquetRows, cast, refused, shown},
     records::{Records, TextFormat},
 };
 use crate::{BadRow, IngestError};
@@ -33,7 +32,7 @@ impl PlainFile {
     /// # Errors
     /// [`IngestError::Read`] if there is none.
     pub fn at(path: &Path) -> Result<Self, IngestError> {
-        SourceFile::at(path.to_owned()).map(Self)
+        SourceFile::at(path.to_owned(), ReadLimits::default()).map(Self)
     }
 
     /// Where it is.
@@ -46,12 +45,13 @@ impl PlainFile {
         self.0.extension()
     }
 
-    /// Its text, decompressed; it ends with a newline.
+    /// Its text, decompressed; it ends with a newline. Reading fails at a line that is longer than the limits allow.
     ///
     /// # Errors
     /// [`IngestError::Read`].
     pub fn text(&self) -> Result<BufReader<Box<dyn Read + Send>>, IngestError> {
-        let text: Box<dyn Read + Send> = Box::new(self.0.open_text(Arc::default(), Tabs::Keep)?);
+        let text = LineBound::new(self.0.open_text(Arc::default(), Tabs::Keep)?, self.0.limits.row());
+        let text: Box<dyn Read + Send> = Box::new(text);
         Ok(BufReader::new(text))
     }
 
@@ -68,18 +68,14 @@ impl PlainFile {
     /// # Errors
     /// [`IngestError::Layout`] if it is no Parquet file, or has a column of a type that no property has.
     pub fn batches(&self) -> Result<ParquetBatches, IngestError> {
-        let handle = File::open(&self.0.path).map_err(|source| self.0.failed(source))?;
-        let unreadable = |error| self.0.layout(format!("is not a Parquet file that can be read: {error}"));
-        let builder = ParquetRecordBatchReaderBuilder::try_new(handle).map_err(unreadable)?;
-        let kind = |field: &Arc<Field>| {
-            let kind = property_type(field.data_type());
-            let (name, found) = (field.name(), field.data_type());
-            kind.ok_or_else(|| self.0.layout(format!("column {name:?} is {found}, a type that no property has")))
-        };
-        let kinds = builder.schema().fields().iter().map(kind).collect::<Result<Vec<_>, _>>()?;
-        let columns = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
-        let types = kinds.into_iter().map(Parse::new).collect();
-        let reader = builder.with_batch_size(BATCH_ROWS).build()?;
+        let parquet = ParquetFile::open(&self.0)?;
+        let found = parquet.columns();
+        if let Some(why) = refused(found.iter()) {
+            return Err(self.0.layout(format!("{why}; leave them out")));
+        }
+        let columns = found.iter().map(|column| column.name.clone()).collect();
+        let types = found.iter().filter_map(|column| column.property).map(Parse::new).collect();
+        let reader = parquet.rows(parquet.groups(), &(0..found.len()).collect::<Vec<_>>(), BATCH_ROWS)?;
         Ok(ParquetBatches { file: self.0.clone(), columns, types, reader, next_row: 1 })
     }
 
@@ -101,9 +97,12 @@ impl CsvRecords {
     /// Goes to the next record that is not blank; false at the end.
     ///
     /// # Errors
-    /// [`IngestError::Read`].
+    /// [`IngestError::Read`]; [`IngestError::BadRow`] if the record is not well-formed or longer than the limits, or a quote is
+    /// not closed.
     pub fn advance(&mut self) -> Result<bool, IngestError> {
-        self.0.advance()
+        let more = self.0.advance()?;
+        self.0.refuse_fault()?;
+        Ok(more)
     }
 
     /// The line this record begins on, from 1.
@@ -132,7 +131,7 @@ pub struct ParquetBatches {
     file: SourceFile,
     columns: Vec<String>,
     types: Vec<Parse>,
-    reader: ParquetRecordBatchReader,
+    reader: ParquetRows,
     next_row: u64,
 }
 
@@ -141,7 +140,7 @@ impl Iterator for ParquetBatches {
     type Item = Result<(u64, RecordBatch), IngestError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.reader.next()?.map_err(IngestError::from).and_then(|batch| self.typed(&batch)))
+        Some(self.reader.next()?.and_then(|batch| self.typed(&batch)))
     }
 }
 
@@ -162,7 +161,7 @@ impl ParquetBatches {
                     file: self.file.path.clone(),
                     line: first + row as u64,
                     column: Some(field.name().clone()),
-                    value: arrow_cast::display::array_value_to_string(column, row).ok(),
+                    value: Some(shown(column, row)),
                     why: format!("does not fit {}", parse.kind),
                 }));
             }

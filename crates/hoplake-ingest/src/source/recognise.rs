@@ -6,7 +6,7 @@ use super::{
     Layout, SourceOptions, edge_list,
     files::{self, SourceFile},
     ldbc_basic, ldbc_bi, mapping, neo4j, neptune,
-    records::{TextFormat, header},
+    records::{TextFormat, head},
 };
 use crate::{Dataset, IngestError};
 
@@ -37,9 +37,9 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// to its layout, [`IngestError::Read`] if a file cannot be read.
 pub fn open(from: &[PathBuf], options: &SourceOptions) -> Result<Dataset, IngestError> {
     if let Some(mapping) = &options.mapping {
-        return mapping::open(mapping, from);
+        return mapping::open(mapping, from, options.limits);
     }
-    let files = files::find(from)?;
+    let files = files::find(from, options.limits)?;
     if files.is_empty() {
         return Err(IngestError::Invalid(format!("there are no files in {}", Paths(from))));
     }
@@ -83,9 +83,13 @@ fn with_headers(
         let mut empty = false;
         let mut matching = None;
         for format in DELIMITERS.map(TextFormat::quoted) {
-            let header = header(file, format)?;
-            empty |= header.is_none();
+            let head = head(file, format, 1)?;
+            let header = head.records.into_iter().next();
+            empty |= header.is_none() && head.fault.is_none();
             matching = header.filter(|header| recognises(header)).map(|header| (format, header));
+            if let (Some(_), Some(fault)) = (&matching, head.fault) {
+                return Err(fault);
+            }
             if empty || matching.is_some() {
                 break;
             }

@@ -1,15 +1,25 @@
-//! Records of a text file with the lines they begin on: the `csv` crate, plus white-space columns,
-//! comments, carriage returns and exact line numbers.
+//! Records of a text file with the lines they begin on.
+//!
+//! `csv-core` takes records apart, and prefers any reading to none: it takes a quote that never closes to the end of the file,
+//! and glues text behind a closing quote to the field. What it consumes for each record is known, so a small automaton goes
+//! over the same bytes and says which records are not what they seem. It counts lines, too. White-space columns, comments and
+//! carriage returns at the ends of lines are dealt with here; so are the bounds on fields and rows.
 
 use std::{
-    io,
+    io::{self, Read},
     sync::{Arc, atomic::AtomicU64},
 };
 
-use csv::ByteRecord;
+use csv_core::ReadRecordResult;
 
-use super::files::{SourceFile, Tabs, TextReader};
-use crate::IngestError;
+use super::{
+    files::{SourceFile, Tabs, TextReader},
+    limits::FIELDS_MAX,
+};
+use crate::{BadRow, IngestError};
+
+const BUFFER_BYTES: usize = 64 << 10;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How a text file is divided into records and fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,54 +54,325 @@ impl TextFormat {
 pub(crate) struct Records {
     file: SourceFile,
     format: TextFormat,
-    reader: csv::Reader<TextReader>,
-    record: ByteRecord,
+    input: Input,
+    core: csv_core::Reader,
+    shape: Shape,
+    /// The fields of this record, one behind the other, and where each ends.
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    fields: usize,
+    fault: Option<String>,
+}
+
+/// Text as it is read, of which some is consumed.
+struct Input {
+    reader: TextReader,
+    buffer: Vec<u8>,
+    from: usize,
+    until: usize,
+}
+
+impl Input {
+    /// What is at hand; nothing at the end.
+    fn fill(&mut self) -> io::Result<&[u8]> {
+        if self.from == self.until {
+            self.from = 0;
+            self.until = loop {
+                match self.reader.read(&mut self.buffer) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    read => break read?,
+                }
+            };
+        }
+        Ok(&self.buffer[self.from..self.until])
+    }
+}
+
+/// Where in a record a byte is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before the first byte of a record.
+    Between,
+    /// Before the first byte of a field.
+    Start,
+    /// In a field that is not quoted.
+    Plain,
+    /// In a field that is.
+    Quoted,
+    /// Behind a quote within such a field: one that closes it, or the first of two.
+    Closing,
+    /// In a line that is left out.
+    Comment,
+}
+
+/// The automaton that goes over what `csv-core` consumes.
+struct Shape {
+    format: TextFormat,
+    place: Place,
+    /// The line of the next byte, from 1.
+    line: u64,
+    /// The line that this record began on.
+    begun: u64,
+    /// The line on which the last quote opened.
+    opened: u64,
+    /// Whether the byte before was a carriage return outside of quotes.
+    returned: bool,
+    fault: Option<String>,
+}
+
+impl Shape {
+    fn new(format: TextFormat) -> Self {
+        Self { format, place: Place::Between, line: 1, begun: 1, opened: 0, returned: false, fault: None }
+    }
+
+    fn begin(&mut self) {
+        self.fault = None;
+        self.returned = false;
+    }
+
+    /// Goes over bytes that belong to one record, or stand before it.
+    fn pass(&mut self, mut bytes: &[u8]) {
+        if self.place == Place::Between {
+            let blank = bytes.iter().take_while(|&&byte| byte == b'\n').count();
+            self.line += blank as u64;
+            bytes = &bytes[blank..];
+            if bytes.is_empty() {
+                return;
+            }
+            (self.begun, self.place) = (self.line, Place::Start);
+        }
+        let unquoted = matches!(self.place, Place::Start | Place::Plain);
+        if unquoted && !self.returned && self.is_plain(bytes) {
+            match bytes.last() {
+                Some(b'\n') => self.end_line(),
+                Some(last) => self.place = if *last == self.format.delimiter { Place::Start } else { Place::Plain },
+                None => {}
+            }
+            return;
+        }
+        bytes.iter().for_each(|byte| self.step(*byte));
+    }
+
+    /// Whether there is nothing in these bytes that needs a closer look. They end with the record, or within its line.
+    fn is_plain(&self, bytes: &[u8]) -> bool {
+        let line = bytes.strip_suffix(b"\r\n").unwrap_or(bytes);
+        match self.format.quoting {
+            true => memchr::memchr2(b'"', b'\r', line).is_none(),
+            false => memchr::memchr(b'\r', line).is_none(),
+        }
+    }
+
+    fn end_line(&mut self) {
+        self.line += 1;
+        self.place = Place::Between;
+        self.returned = false;
+    }
+
+    fn step(&mut self, byte: u8) {
+        let returned = std::mem::take(&mut self.returned);
+        if returned && byte != b'\n' {
+            self.fault
+                .get_or_insert_with(|| "has a carriage return within the line; lines end with \\n or \\r\\n".into());
+        }
+        self.place = match (self.place, byte) {
+            (Place::Quoted, b'"') => Place::Closing,
+            (Place::Quoted, _) => {
+                self.line += u64::from(byte == b'\n');
+                Place::Quoted
+            }
+            (_, b'\n') => return self.end_line(),
+            (Place::Closing, b'"') => Place::Quoted,
+            (Place::Start | Place::Between, b'"') if self.format.quoting => {
+                self.opened = self.line;
+                Place::Quoted
+            }
+            (_, delimiter) if delimiter == self.format.delimiter => Place::Start,
+            (place, b'\r') => {
+                self.returned = true;
+                place
+            }
+            (Place::Closing, _) => {
+                let line = self.line;
+                self.fault.get_or_insert_with(|| {
+                    format!("has text behind the quote that closes a field on line {line}; write a quote within quotes twice")
+                });
+                Place::Plain
+            }
+            (place @ (Place::Plain | Place::Comment), _) => place,
+            (Place::Start | Place::Between, _) => Place::Plain,
+        };
+    }
 }
 
 impl Records {
     /// Opens a file; `bytes_read` counts what is read of it.
     pub(crate) fn open(file: &SourceFile, format: TextFormat, bytes_read: Arc<AtomicU64>) -> Result<Self, IngestError> {
         let tabs = if format.any_white_space() { Tabs::ToSpaces } else { Tabs::Keep };
-        let reader = csv::ReaderBuilder::new()
+        let core = csv_core::ReaderBuilder::new()
             .delimiter(format.delimiter)
             .quoting(format.quoting)
-            // Records end at \n alone: the csv crate counts a \r\n only with the record after it, which
-            // would shift the line numbers. The \r is cut off in `field`.
-            .terminator(csv::Terminator::Any(b'\n'))
-            .has_headers(false)
-            .flexible(true)
-            .buffer_capacity(64 << 10)
-            .from_reader(file.open_text(bytes_read, tabs)?);
-        Ok(Self { file: file.clone(), format, reader, record: ByteRecord::new() })
+            // Records end at \n alone, so that a record is consumed with its whole line. The \r is cut off in `field`.
+            .terminator(csv_core::Terminator::Any(b'\n'))
+            .build();
+        let reader = file.open_text(bytes_read, tabs)?;
+        let mut input = Input { reader, buffer: vec![0; BUFFER_BYTES], from: 0, until: 0 };
+        if input.fill().map_err(|error| file.failed(error))?.starts_with(BYTE_ORDER_MARK) {
+            input.from += BYTE_ORDER_MARK.len();
+        }
+        Ok(Self {
+            file: file.clone(),
+            format,
+            input,
+            core,
+            shape: Shape::new(format),
+            text: vec![0; 1024],
+            ends: vec![0; 64],
+            fields: 0,
+            fault: None,
+        })
     }
 
-    /// Goes to the next record that is neither blank nor a comment; false at the end.
+    /// Goes to the next record that is neither blank nor a comment; false at the end. The record may have a
+    /// [fault](Self::fault).
+    ///
+    /// # Errors
+    /// [`IngestError::Read`], and [`IngestError::BadRow`] if the file ends within quotes: then nothing behind the line on which
+    /// they opened can be trusted.
     pub(crate) fn advance(&mut self) -> Result<bool, IngestError> {
         loop {
-            let more = self.reader.read_byte_record(&mut self.record).map_err(|error| self.failed(error))?;
-            if !more {
+            if self.format.comments && !self.skip_comments()? {
                 return Ok(false);
             }
-            let text = self.record.as_slice();
-            let blank = text.trim_ascii().is_empty() && (self.record.len() == 1 || self.format.any_white_space());
-            let comment = self.format.comments && matches!(text.first(), Some(b'#' | b'%'));
-            if !blank && !comment {
+            if !self.read_record()? {
+                return Ok(false);
+            }
+            let text = &self.text[..self.end()];
+            let blank = text.trim_ascii().is_empty() && (self.fields == 1 || self.format.any_white_space());
+            // White space may stand before the mark of a comment.
+            let comment =
+                self.format.comments && self.format.any_white_space() && matches!(text.first(), Some(b'#' | b'%'));
+            if self.fault.is_some() || !blank && !comment {
                 return Ok(true);
             }
         }
     }
 
+    fn end(&self) -> usize {
+        self.fields.checked_sub(1).map_or(0, |last| self.ends[last])
+    }
+
+    /// Leaves out lines that are comments, before quotes in them could mean anything; false at the end.
+    fn skip_comments(&mut self) -> Result<bool, IngestError> {
+        loop {
+            let comment = self.shape.place == Place::Comment;
+            let at_hand = self.input.fill().map_err(|error| self.file.failed(error))?;
+            let Some(&first) = at_hand.first() else { return Ok(false) };
+            let skipped = match first {
+                b'\n' if !comment => 1,
+                b'#' | b'%' => memchr::memchr(b'\n', at_hand).map_or(at_hand.len(), |end| end + 1),
+                _ if comment => memchr::memchr(b'\n', at_hand).map_or(at_hand.len(), |end| end + 1),
+                _ => return Ok(true),
+            };
+            let ended = at_hand[skipped - 1] == b'\n';
+            self.input.from += skipped;
+            self.shape.line += u64::from(ended);
+            self.shape.place = if ended { Place::Between } else { Place::Comment };
+        }
+    }
+
+    /// Reads one record whatever is in it.
+    fn read_record(&mut self) -> Result<bool, IngestError> {
+        let (row, field) = (self.file.limits.row(), self.file.limits.field());
+        let (mut written, mut fields, mut consumed) = (0, 0, 0);
+        let mut fault: Option<String> = None;
+        self.shape.begin();
+        loop {
+            let at_hand = self.input.fill().map_err(|error| self.file.failed(error))?;
+            if at_hand.is_empty() && matches!(self.shape.place, Place::Quoted) {
+                return Err(self.unclosed());
+            }
+            let (result, read, wrote, ended) =
+                self.core.read_record(at_hand, &mut self.text[written..], &mut self.ends[fields..]);
+            self.shape.pass(&at_hand[..read]);
+            self.input.from += read;
+            (consumed, written, fields) = (consumed + read, written + wrote, fields + ended);
+            if self.shape.place == Place::Between && result == ReadRecordResult::InputEmpty {
+                // Blank lines belong to no record.
+                consumed = 0;
+            }
+            if consumed > row.bytes && fault.is_none() {
+                fault = Some(self.too_long(row.exceeded("row")));
+            }
+            match result {
+                ReadRecordResult::End => return Ok(false),
+                ReadRecordResult::Record => break,
+                ReadRecordResult::InputEmpty => {}
+                // What is known to be bad is gone over, not kept.
+                ReadRecordResult::OutputFull if fault.is_some() => written = 0,
+                ReadRecordResult::OutputEndsFull if fault.is_some() => fields = 0,
+                ReadRecordResult::OutputFull => self.text.resize((self.text.len() * 2).min(row.bytes.max(2048) + 1), 0),
+                ReadRecordResult::OutputEndsFull if fields >= FIELDS_MAX => {
+                    fault = Some(format!("has more than {FIELDS_MAX} fields"));
+                }
+                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
+            }
+        }
+        self.fields = fields;
+        if fault.is_none() {
+            let starts = std::iter::once(&0).chain(&self.ends[..fields]);
+            let longest = starts.zip(&self.ends[..fields]).map(|(start, end)| end - start).max();
+            fault = longest.filter(|longest| *longest > field.bytes).map(|_| field.exceeded("field"));
+        }
+        if fault.is_some() {
+            // Nobody looks at the fields of a row that is bad as a whole.
+            self.fields = 0;
+            self.text.truncate(BUFFER_BYTES);
+            self.text.shrink_to_fit();
+        }
+        self.fault = fault.or(self.shape.fault.take());
+        Ok(true)
+    }
+
+    /// The reason of a row that is too long: perhaps a quote that nobody meant.
+    fn too_long(&self, why: String) -> String {
+        if self.shape.place == Place::Quoted && self.shape.line > self.shape.opened {
+            return format!("{why}, or close the quote that opens on line {}", self.shape.opened);
+        }
+        why
+    }
+
+    fn unclosed(&self) -> IngestError {
+        IngestError::BadRow(BadRow {
+            file: self.file.path.clone(),
+            line: self.shape.opened,
+            column: None,
+            value: None,
+            why: "a quote opens here and is not closed before the end of the file; close it, or write a quote within quotes \
+                  twice"
+                .into(),
+        })
+    }
+
+    /// What is wrong with this record as a whole, as the end of a sentence.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+
+    /// The error that this record has a fault, if it has one, for files in which no row may be left out.
+    pub(crate) fn refuse_fault(&self) -> Result<(), IngestError> {
+        let Some(why) = &self.fault else { return Ok(()) };
+        let (file, line, why) = (self.file.path.clone(), self.line(), why.clone());
+        Err(IngestError::BadRow(BadRow { file, line, column: None, value: None, why }))
+    }
+
     /// The line this record begins on, from 1.
     pub(crate) fn line(&self) -> u64 {
-        let within =
-            if self.format.quoting { self.record.as_slice().iter().filter(|&&byte| byte == b'\n').count() } else { 0 };
-        // Every record has its newline behind it (see `TextReader`).
-        self.reader.position().line().saturating_sub(1 + within as u64).max(1)
+        self.shape.begun
     }
 
     /// How many fields this record has.
     pub(crate) fn len(&self) -> usize {
-        if self.format.any_white_space() { self.words().count() } else { self.record.len() }
+        if self.format.any_white_space() { self.words().count() } else { self.fields }
     }
 
     /// A field of this record.
@@ -99,11 +380,17 @@ impl Records {
         if self.format.any_white_space() {
             return self.words().nth(index);
         }
-        let mut field = self.record.get(index)?;
-        if index + 1 == self.record.len() {
+        let mut field = self.raw(index)?;
+        if index + 1 == self.fields {
             field = field.strip_suffix(b"\r").unwrap_or(field);
         }
         Some(if self.format.trim { field.trim_ascii() } else { field })
+    }
+
+    fn raw(&self, index: usize) -> Option<&[u8]> {
+        let end = *self.ends[..self.fields].get(index)?;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(&self.text[start..end])
     }
 
     /// All fields as text, for headers.
@@ -113,29 +400,48 @@ impl Records {
     }
 
     fn words(&self) -> impl Iterator<Item = &[u8]> {
-        let fields = self.record.iter().map(|field| field.strip_suffix(b"\r").unwrap_or(field));
-        fields.filter(|field| !field.is_empty())
-    }
-
-    fn failed(&self, error: csv::Error) -> IngestError {
-        self.file.failed(match error.into_kind() {
-            csv::ErrorKind::Io(error) => error,
-            other => io::Error::other(format!("{other:?}")),
-        })
+        let fields = (0..self.fields).filter_map(|index| self.raw(index));
+        fields.map(|field| field.strip_suffix(b"\r").unwrap_or(field)).filter(|field| !field.is_empty())
     }
 }
 
 /// The first record of a file as text, or nothing if the file has none.
+///
+/// # Errors
+/// [`IngestError::BadRow`] if it has a [fault](Records::fault).
 pub(crate) fn header(file: &SourceFile, format: TextFormat) -> Result<Option<Vec<String>>, IngestError> {
-    Ok(head(file, format, 1)?.pop())
+    let head = head(file, format, 1)?;
+    head.fault.map_or(Ok(()), Err)?;
+    Ok(head.records.into_iter().next())
 }
 
-/// The first records of a file as text.
-pub(crate) fn head(file: &SourceFile, format: TextFormat, count: usize) -> Result<Vec<Vec<String>>, IngestError> {
+/// The beginning of a file, in a format that may not be its own.
+pub(crate) struct Head {
+    /// The records as text; without those that have a fault, unless it is the first.
+    pub(crate) records: Vec<Vec<String>>,
+    /// The first fault.
+    pub(crate) fault: Option<IngestError>,
+}
+
+/// The first records of a file.
+pub(crate) fn head(file: &SourceFile, format: TextFormat, count: usize) -> Result<Head, IngestError> {
     let mut records = Records::open(file, format, Arc::default())?;
-    let mut head = Vec::new();
-    while head.len() < count && records.advance()? {
-        head.push(records.texts());
+    let mut head = Head { records: Vec::new(), fault: None };
+    for position in 0..count {
+        match records.advance() {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(fault @ IngestError::BadRow(_)) => {
+                head.fault.get_or_insert(fault);
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+        let fault = records.refuse_fault().err();
+        if fault.is_none() || position == 0 {
+            head.records.push(records.texts());
+        }
+        head.fault = head.fault.or(fault);
     }
     Ok(head)
 }
@@ -150,7 +456,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text.csv");
         std::fs::write(&path, content).unwrap();
-        let mut records = Records::open(&SourceFile::at(path).unwrap(), format, Arc::default()).unwrap();
+        let mut records =
+            Records::open(&SourceFile::at(path, Default::default()).unwrap(), format, Arc::default()).unwrap();
         let mut all = Vec::new();
         while records.advance().unwrap() {
             all.push((records.line(), records.texts()));

@@ -75,6 +75,7 @@ impl Input for TextInput {
         let mut records = Records::open(&self.file, self.plan.format, Arc::clone(&bytes_read))?;
         if self.plan.header {
             records.advance()?;
+            records.refuse_fault()?;
         }
         let row = Row::new(&self.plan, phase);
         Ok(Box::new(Scan {
@@ -193,6 +194,9 @@ impl Row {
     /// Appends a record to the feeds that want it, or to none. Returns the bytes it takes.
     fn take(&mut self, plan: &TextPlan, records: &Records) -> Result<usize, Fault> {
         self.touched.clear();
+        if let Some(why) = records.fault() {
+            return Err(self.fault(None, None, why.to_owned()));
+        }
         self.check_count(plan, records)?;
         let mut bytes = 0;
         let picked = match &plan.by_label {

@@ -40,15 +40,11 @@ fn the_first_bad_row_stops_the_scan() {
 
 #[test]
 fn rows_of_edge_lists_and_labelled_files() {
-    let edges = folder(&[("g.e", "1 2 0.5\n3 4 heavy\n5\n")]);
-    // The weight is not one in all sampled rows, so that it is no weight at all.
-    assert!(refused(&[edges.path().to_owned()]).contains("not recognised"));
-
     let mut many = "1 2 0.5\n".repeat(40);
     many.push_str("3 4 heavy\n5\n");
     let folder = folder(&[("g.e", &many)]);
     let (rows, rejects) = skipping(&opened(folder.path()));
-    assert_eq!(rejects, ["42,,,has 1 columns where at least 2 are expected", "41,weight,heavy,is not a float64"]);
+    assert_eq!(rejects, ["42,,,has 1 columns where 3 are expected", "41,weight,heavy,is not a float64"]);
     assert_eq!((rows["vertex"].len(), rows["vertex-edge->vertex"].len()), (82, 40));
 }
 

@@ -4,7 +4,9 @@
 
 mod bad;
 mod edge_lists;
+mod forged;
 mod ldbc;
+mod lies;
 mod mapped;
 mod property_graphs;
 mod real;

@@ -123,6 +123,31 @@ async fn bad_rows_that_are_skipped_are_counted_once_and_put_aside() {
     assert_eq!(edges_by_key(&graph, "out:knows").await, edges);
 }
 
+#[tokio::test]
+async fn a_row_that_is_left_out_takes_the_edges_of_its_foreign_keys_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let person = |id: u64, city: &str| format!("{id},{city}\n");
+    let mut people = "id,city\n".to_owned() + &person(1, "Rome") + &person(1, "Oslo") + &person(2, "Oslo");
+    people.extend((3..40_000).map(|id| person(id, "Bern")));
+    people += &person(2, "Rome");
+    std::fs::write(folder.path().join("people.csv"), people).unwrap();
+    let vertices = "[[vertices]]\nfile = \"people.csv\"\nlabel = \"Person\"\nkey = \"id\"\nkey_type = \"int64\"\n";
+    let edges = "[[edges]]\nfile = \"people.csv\"\nlabel = \"livesIn\"\nsource = \"id\"\nsource_label = \"Person\"\ntarget = \"city\"\ntarget_label = \"City\"\n";
+    let mapping = folder.path().join("map.toml");
+    std::fs::write(&mapping, format!("{vertices}[[vertices]]\nlabel = \"City\"\n{edges}")).unwrap();
+    for order in [VertexOrder::Keys, VertexOrder::Locality] {
+        let (_, store) = in_memory();
+        let bad_rows = BadRowPolicy::Skip(folder.path().join("rejects.csv"));
+        let mapping = Some(mapping.clone());
+        let options = LoadOptions { bad_rows, mapping, order, ..LoadOptions::from_paths([folder.path()]) };
+        let report = load_into(&store, options).await.unwrap();
+        assert_eq!((report.vertices, report.edges, report.bad_rows), (40_002, 39_999, 2), "{order:?}");
+        let edges = edges_by_key(&open(&store).await, "out:livesIn").await;
+        let ends: Vec<_> = edges[..2].iter().map(|(source, target)| (source.to_string(), target.to_string())).collect();
+        assert_eq!(ends, [("1".into(), "Rome".into()), ("2".into(), "Oslo".into())], "{order:?}");
+    }
+}
+
 /// What a store does from a write on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {

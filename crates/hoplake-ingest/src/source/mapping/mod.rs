@@ -61,9 +61,10 @@ pub use self::spec::{ColumnSpec, CsvSpec, EdgeSpec, KeySpec, Mapping, PropertySp
 use super::{
     column::Parse,
     files::SourceFile,
-    parquet::{self, ParquetFile},
+    limits::ReadLimits,
+    parquet::{self, ParquetColumn, ParquetFile},
     plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, refuse_twice},
-    records::{TextFormat, head},
+    records::{TextFormat, header},
     text::TextInput,
 };
 use crate::{Dataset, Endpoint, IngestError, Input};
@@ -91,22 +92,29 @@ struct Mapped<'a> {
     /// The columns, with their types as properties; in CSV, all are text.
     columns: Vec<(String, Option<PropertyType>)>,
     key_types: Vec<Option<KeyType>>,
+    /// The columns with their types, in Parquet.
+    typed: Vec<ParquetColumn>,
     vertices: Vec<&'a VertexSpec>,
     edges: Vec<&'a EdgeSpec>,
 }
 
 /// Reads the mapping and the headers of its files.
-pub(crate) fn open(path: &Path, from: &[PathBuf]) -> Result<Dataset, IngestError> {
+pub(crate) fn open(path: &Path, from: &[PathBuf], limits: ReadLimits) -> Result<Dataset, IngestError> {
     let failed = |why: String| IngestError::Layout { path: path.to_owned(), why };
     let text = fs::read_to_string(path).map_err(|source| IngestError::Read { path: path.to_owned(), source })?;
     let mapping: Mapping = toml::from_str(&text).map_err(|error| failed(error.to_string()))?;
     if mapping.vertices.is_empty() && mapping.edges.is_empty() {
         return Err(failed(format!("has no [[vertices]] and no [[edges]]; a mapping begins like this:\n\n{EXAMPLE}")));
     }
-    let files = mapped_files(&mapping, path, from)?;
+    let files = mapped_files(&mapping, path, from, limits)?;
     let mut tables = Tables::default();
     for spec in &mapping.vertices {
         name_vertices(spec, &files, &mut tables).map_err(failed)?;
+    }
+    let undeclared: Vec<_> =
+        files.iter().flat_map(Mapped::labels_of_ends).filter(|it| tables.vertex_named(it).is_none()).collect();
+    if !mapping.imply_labels && !undeclared.is_empty() {
+        return Err(failed(undeclared_labels(undeclared)));
     }
     for file in &files {
         file.imply_labels(&mut tables);
@@ -122,8 +130,19 @@ pub(crate) fn open(path: &Path, from: &[PathBuf]) -> Result<Dataset, IngestError
     Ok(Dataset { vertex_tables: tables.vertices, edge_tables: tables.edges, inputs })
 }
 
+fn undeclared_labels(mut labels: Vec<&String>) -> String {
+    labels.sort_unstable();
+    labels.dedup();
+    let labels: Vec<_> = labels.into_iter().map(|label| format!("{label:?}")).collect();
+    format!(
+        "has edges of vertices {}, which no [[vertices]] entry declares; add an entry with label and key_type alone for vertices \
+         that only edges name, or set imply_labels = true at the top",
+        labels.join(", ")
+    )
+}
+
 /// The file at a path of the mapping.
-fn find(named: &Path, mapping: &Path, from: &[PathBuf]) -> Result<SourceFile, IngestError> {
+fn find(named: &Path, mapping: &Path, from: &[PathBuf], limits: ReadLimits) -> Result<SourceFile, IngestError> {
     let beside = mapping.parent().unwrap_or(Path::new(""));
     let folders = std::iter::once(beside).chain(from.iter().map(PathBuf::as_path));
     let given = from.iter().filter(|path| path.ends_with(named)).cloned();
@@ -135,13 +154,18 @@ fn find(named: &Path, mapping: &Path, from: &[PathBuf]) -> Result<SourceFile, In
             named.display()
         ),
     })?;
-    SourceFile::at(path)
+    SourceFile::at(path, limits)
 }
 
-fn mapped_files<'a>(mapping: &'a Mapping, path: &Path, from: &[PathBuf]) -> Result<Vec<Mapped<'a>>, IngestError> {
+fn mapped_files<'a>(
+    mapping: &'a Mapping,
+    path: &Path,
+    from: &[PathBuf],
+    limits: ReadLimits,
+) -> Result<Vec<Mapped<'a>>, IngestError> {
     let mut files: Vec<Mapped<'a>> = Vec::new();
     let at = |named: &Path, csv: Option<&CsvSpec>, files: &mut Vec<Mapped<'a>>| -> Result<usize, IngestError> {
-        let file = find(named, path, from)?;
+        let file = find(named, path, from, limits)?;
         if let Some(position) = files.iter().position(|other| other.file == file) {
             if csv.is_some_and(|csv| *csv != files[position].csv) {
                 return Err(file.layout("has two entries in the mapping that differ in how its CSV is written"));
@@ -189,21 +213,30 @@ fn name_vertices(spec: &VertexSpec, files: &[Mapped<'_>], tables: &mut Tables) -
 
 impl Mapped<'_> {
     fn open(file: SourceFile, csv: CsvSpec) -> Result<Self, IngestError> {
-        let mut mapped =
-            Self { file, csv, parquet: None, columns: vec![], key_types: vec![], vertices: vec![], edges: vec![] };
+        let mut mapped = Self {
+            file,
+            csv,
+            parquet: None,
+            columns: vec![],
+            key_types: vec![],
+            typed: vec![],
+            vertices: vec![],
+            edges: vec![],
+        };
         if mapped.file.extension() == "parquet" {
             let parquet = ParquetFile::open(&mapped.file)?;
-            for (name, kind) in parquet.columns() {
-                mapped.columns.push((name, parquet::property_type(&kind)));
-                mapped.key_types.push(parquet::key_type(&kind));
+            for column in parquet.columns() {
+                mapped.columns.push((column.name.clone(), column.property));
+                mapped.key_types.push(column.key);
+                mapped.typed.push(column);
             }
             mapped.parquet = Some(parquet);
             return Ok(mapped);
         }
-        let first = head(&mapped.file, mapped.format()?, 1)?.pop();
         let names = match &mapped.csv.columns {
             Some(names) => names.clone(),
             None if mapped.csv.header => {
+                let first = header(&mapped.file, mapped.format()?)?;
                 first.ok_or_else(|| mapped.file.layout("is empty where a header is expected"))?
             }
             None => return Err(mapped.file.layout("has no header; name its columns: columns = [\"…\", …]")),
@@ -239,7 +272,8 @@ impl Mapped<'_> {
         let position = self.position(column)?;
         match self.key_types[position] {
             None if self.parquet.is_some() => {
-                Err(self.file.layout(format!("column {column:?} is neither integers nor text and cannot be a key")))
+                let column = self.typed[position].shown();
+                Err(self.file.layout(format!("column {column} cannot be a key, which is an integer, text or a UUID")))
             }
             key_type => Ok(key_type),
         }
@@ -252,9 +286,14 @@ impl Mapped<'_> {
         ends.filter(|(of, _)| *of == label).find_map(|(_, column)| self.key_type(column).ok().flatten())
     }
 
+    /// The labels that edges of this file name.
+    fn labels_of_ends(&self) -> impl Iterator<Item = &String> {
+        self.edges.iter().flat_map(|edge| [&edge.source_label, &edge.target_label])
+    }
+
     /// Labels that only edges name are implied by them.
     fn imply_labels(&self, tables: &mut Tables) {
-        for label in self.edges.iter().flat_map(|edge| [&edge.source_label, &edge.target_label]) {
+        for label in self.labels_of_ends() {
             if tables.vertex_named(label).is_none() {
                 let key_type = self.key_type_of_ends(label).unwrap_or(KeyType::String);
                 let table = tables.vertex(label, label, key_type);
@@ -304,7 +343,7 @@ impl Mapped<'_> {
                 PropertySpec::Column(column) => (&column.column, column.kind.as_ref()),
             };
             let position = self.position(name)?;
-            let parse = kind.map_or_else(|| self.parse_of(position), |kind| Ok(kind.0))?;
+            let parse = kind.map_or_else(|| self.parse_of(position), |kind| kind.0);
             columns.push(FileColumn { property: property.clone(), ..FileColumn::new(position, name, parse) });
         }
         for name in ignore {
@@ -313,20 +352,33 @@ impl Mapped<'_> {
         let named: Vec<usize> = columns.iter().map(|column| column.position).collect();
         for (position, (name, _)) in self.columns.iter().enumerate().filter(|_| !ignore_others) {
             if !named.contains(&position) && !keys.contains(&name) && !ignore.contains(name) {
-                columns.push(FileColumn::new(position, name, self.parse_of(position)?));
+                columns.push(FileColumn::new(position, name, self.parse_of(position)));
             }
         }
         columns.sort_by_key(|column| column.position);
+        self.refuse_types(&columns)?;
         columns.iter_mut().for_each(|column| column.parse.separator = separator);
         refuse_twice(&self.file, &columns)?;
         Ok(columns)
     }
 
-    fn parse_of(&self, position: usize) -> Result<Parse, IngestError> {
-        let (name, kind) = &self.columns[position];
-        kind.map(Parse::new).ok_or_else(|| {
-            self.file.layout(format!("column {name:?} has a type that no property has; name it under ignore"))
-        })
+    fn parse_of(&self, position: usize) -> Parse {
+        Parse::new(self.columns[position].1.unwrap_or(PropertyType::Scalar(ScalarType::String)))
+    }
+
+    /// Refuses columns of Parquet that cannot be what they are to become, all at once.
+    fn refuse_types(&self, columns: &[FileColumn]) -> Result<(), IngestError> {
+        let typed = || columns.iter().filter_map(|column| Some((self.typed.get(column.position)?, column.parse)));
+        if let Some(why) = parquet::refused(typed().map(|(column, _)| column)) {
+            return Err(self.file.layout(format!("{why}; name them under ignore")));
+        }
+        let other: Vec<_> = typed().filter(|(column, parse)| !column.can_be(*parse)).collect();
+        if other.is_empty() {
+            return Ok(());
+        }
+        let told: Vec<_> =
+            other.iter().map(|(column, parse)| format!("{} as {}", column.shown(), parse.kind)).collect();
+        Err(self.file.layout(format!("columns cannot be read as the mapping says: {}", told.join(", "))))
     }
 
     fn key(&self, column: &str) -> Result<FileColumn, IngestError> {

@@ -14,6 +14,10 @@ pub struct Mapping {
     /// How CSV files are written, unless an entry says otherwise.
     #[serde(default)]
     pub csv: CsvSpec,
+    /// Whether labels that edges name and no entry declares are made of what the edges name. Default false: a label that is
+    /// misspelt would become one of its own.
+    #[serde(default)]
+    pub imply_labels: bool,
     /// The vertex labels.
     #[serde(default)]
     pub vertices: Vec<VertexSpec>,

@@ -1,21 +1,26 @@
 //! Scans of Parquet files: columns are cast as a whole and handed on; rows are looked at one by one only
 //! where a value is missing or does not fit its type.
 
+mod types;
+
 use std::{fs::File, path::PathBuf, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, cast::AsArray, types::TimestampMicrosecondType};
-use arrow_cast::{CastOptions, cast_with_options, display::array_value_to_string};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_schema::DataType;
 use arrow_select::filter::filter_record_batch;
-use hoplake_format::{KeyType, PropertyType, ScalarType, TIMESTAMP_ZONE};
-use parquet::arrow::{
-    ProjectionMask,
-    arrow_reader::{
-        ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+use hoplake_format::pages::{PageGroups, PageLimits, guarded, longest_of_dictionary, read_footer, reason};
+use parquet::{
+    arrow::{
+        ProjectionMask,
+        arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader},
+        parquet_to_arrow_field_levels,
     },
+    errors::ParquetError,
+    file::metadata::ParquetMetaData,
 };
 
-use super::{column::Parse, files::SourceFile, plan::FeedPlan};
+pub(crate) use self::types::{ParquetColumn, cast, refused, shown};
+use super::{files::SourceFile, plan::FeedPlan};
 use crate::{
     BadRow, BadRows, Chunk, Feed, IngestError, Input, Phase,
     dataset::{Chunks, Lines},
@@ -26,7 +31,9 @@ const BATCH_BYTES: u64 = 2 << 20;
 /// Row groups are put together into inputs of this size, so that the parts of one large file are read in
 /// parallel.
 const INPUT_BYTES: u64 = 64 << 20;
-const MICROS_PER_MILLI: i64 = 1_000;
+
+/// A batch has so many bytes at most if all its texts are the longest of their dictionaries.
+const BATCH_BYTES_MAX: usize = 32 << 20;
 
 /// A Parquet file whose footer has been read.
 pub(crate) struct ParquetFile {
@@ -34,13 +41,41 @@ pub(crate) struct ParquetFile {
     metadata: ArrowReaderMetadata,
 }
 
+/// The rows of some row groups of a file, in some of its columns.
+pub(crate) struct ParquetRows {
+    file: SourceFile,
+    reader: ParquetRecordBatchReader,
+    /// The types of its columns where the writer knows more than Parquet can say.
+    restored: Vec<Option<DataType>>,
+    failed: bool,
+}
+
+impl Iterator for ParquetRows {
+    type Item = Result<RecordBatch, IngestError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let batch = guarded(|| self.reader.next().transpose().map_err(ParquetError::from)).transpose()?;
+        self.failed = batch.is_err();
+        let restore = |batch| types::restore(&batch, &self.restored).map_err(ParquetError::from);
+        Some(batch.and_then(restore).map_err(|error| damaged(&self.file, error)))
+    }
+}
+
+/// The error that a file cannot be decoded.
+fn damaged(file: &SourceFile, error: ParquetError) -> IngestError {
+    file.layout(format!("is not a Parquet file that can be read: {}", reason(&error)))
+}
+
 impl ParquetFile {
     /// Reads the footer.
     pub(crate) fn open(file: &SourceFile) -> Result<Self, IngestError> {
         let handle = File::open(&file.path).map_err(|source| file.failed(source))?;
-        let metadata = ArrowReaderMetadata::load(&handle, ArrowReaderOptions::default())
-            .map_err(|error| file.layout(format!("is not a Parquet file that can be read: {error}")))?;
-        Ok(Self { file: file.clone(), metadata })
+        let metadata = read_footer(&handle).map_err(|error| damaged(file, error))?;
+        let metadata = guarded(|| ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::default()));
+        Ok(Self { file: file.clone(), metadata: metadata.map_err(|error| damaged(file, error))? })
     }
 
     /// The file.
@@ -48,10 +83,25 @@ impl ParquetFile {
         &self.file
     }
 
-    /// The names and types of its columns.
-    pub(crate) fn columns(&self) -> Vec<(String, DataType)> {
-        let fields = self.metadata.schema().fields();
-        fields.iter().map(|field| (field.name().clone(), field.data_type().clone())).collect()
+    /// Its columns.
+    pub(crate) fn columns(&self) -> Vec<ParquetColumn> {
+        let schema = self.metadata.metadata().file_metadata().schema_descr();
+        ParquetColumn::all(self.metadata.schema().fields(), schema)
+    }
+
+    /// Its rows in some columns, which are named by their position.
+    pub(crate) fn rows(
+        &self,
+        groups: Vec<usize>,
+        roots: &[usize],
+        batch_rows: usize,
+    ) -> Result<ParquetRows, IngestError> {
+        rows(&self.file, &self.metadata, groups, roots, batch_rows)
+    }
+
+    /// All its row groups.
+    pub(crate) fn groups(&self) -> Vec<usize> {
+        (0..self.metadata.metadata().num_row_groups()).collect()
     }
 
     /// The inputs that read the file by these plans: one for each run of row groups.
@@ -88,6 +138,43 @@ impl ParquetFile {
         }
         inputs.into_iter().map(|input| Box::new(input) as Box<dyn Input>).collect()
     }
+}
+
+/// Rows of a file whose footer was read.
+fn rows(
+    file: &SourceFile,
+    of_arrow: &ArrowReaderMetadata,
+    groups: Vec<usize>,
+    roots: &[usize],
+    batch_rows: usize,
+) -> Result<ParquetRows, IngestError> {
+    let metadata: &Arc<ParquetMetaData> = of_arrow.metadata();
+    let handle = Arc::new(File::open(&file.path).map_err(|source| file.failed(source))?);
+    let limits = PageLimits {
+        page_bytes_max: file.limits.page().bytes,
+        ratio_max: usize::try_from(file.limits.decompression_ratio_max).unwrap_or(usize::MAX),
+    };
+    let schema = metadata.file_metadata().schema_descr();
+    let reader = guarded(|| {
+        let leaves = (0..schema.num_columns()).filter(|leaf| roots.contains(&schema.get_column_root_idx(*leaf)));
+        let mut longest = 0;
+        for group in &groups {
+            let of_leaves = leaves.clone().map(|leaf| longest_of_dictionary(&handle, metadata, *group, leaf, limits));
+            longest = longest.max(of_leaves.sum::<Result<usize, _>>()?);
+        }
+        let batch_rows = batch_rows.min(BATCH_BYTES_MAX / longest.max(1)).max(1);
+        // The types that the writer's own schema names are not asked for: they are casts, which come later, and its sizes
+        // could be anything.
+        let mask = ProjectionMask::roots(schema, roots.iter().copied());
+        let levels = parquet_to_arrow_field_levels(schema, mask, None)?;
+        let groups = PageGroups::of_file(&handle, Arc::clone(metadata), groups, limits)?;
+        ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None)
+    });
+    let of_root =
+        |root: &usize| of_arrow.schema().fields().get(*root).and_then(|field| types::restored(field.data_type()));
+    let restored = roots.iter().map(of_root).collect();
+    let reader = reader.map_err(|error| damaged(file, error))?;
+    Ok(ParquetRows { file: file.clone(), reader, restored, failed: false })
 }
 
 fn unsigned(number: i64) -> u64 {
@@ -130,14 +217,8 @@ impl Input for ParquetInput {
         roots.sort_unstable();
         roots.dedup();
         let batch_rows = (BATCH_BYTES * self.rows / self.bytes_decoded.max(1)).clamp(1024, BATCH_ROWS);
-        let handle = File::open(&self.file.path).map_err(|source| self.file.failed(source))?;
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(handle, self.metadata.clone());
-        let mask = ProjectionMask::roots(builder.parquet_schema(), roots.iter().copied());
-        let reader = builder
-            .with_projection(mask)
-            .with_row_groups(self.row_groups.clone())
-            .with_batch_size(usize::try_from(batch_rows).unwrap_or(8192))
-            .build()?;
+        let batch_rows = usize::try_from(batch_rows).unwrap_or(8192);
+        let reader = rows(&self.file, &self.metadata, self.row_groups.clone(), &roots, batch_rows)?;
         let file = self.file.clone();
         let plans = Arc::clone(&self.plans);
         let batches = Batches { file, plans, phase, bad_rows, reader, roots, next_row: self.first_row };
@@ -162,7 +243,7 @@ struct Batches {
     plans: Arc<[FeedPlan]>,
     phase: Phase,
     bad_rows: Arc<BadRows>,
-    reader: ParquetRecordBatchReader,
+    reader: ParquetRows,
     roots: Vec<usize>,
     next_row: u64,
 }
@@ -173,7 +254,7 @@ impl Iterator for Batches {
     fn next(&mut self) -> Option<Self::Item> {
         let batch = match self.reader.next()? {
             Ok(batch) => batch,
-            Err(error) => return Some(Err(error.into())),
+            Err(error) => return Some(Err(error)),
         };
         let first = self.next_row;
         self.next_row += batch.num_rows() as u64;
@@ -229,10 +310,7 @@ impl Batches {
                     let (value, why) = if array.is_null(row) {
                         (String::new(), "is empty where a key is needed".to_owned())
                     } else {
-                        (
-                            array_value_to_string(array, row).unwrap_or_default(),
-                            format!("does not fit {}", column.parse.kind),
-                        )
+                        (types::shown(array, row), format!("does not fit {}", column.parse.kind))
                     };
                     Fault { row, column: column.header.clone(), value, why }
                 };
@@ -315,81 +393,5 @@ impl Batches {
         }
         let batch = RecordBatch::try_new(Arc::clone(&plan.schema), good.columns().to_vec())?;
         Ok(Some(Chunk { feed: plan.feed, batch, lines: Lines::List(kept), bytes_read: 0 }))
-    }
-}
-
-/// Casts a column; values that do not fit become nulls.
-pub(super) fn cast(array: &ArrayRef, parse: Parse) -> Result<ArrayRef, IngestError> {
-    let wanted = parse.kind.arrow();
-    if array.data_type() == &wanted {
-        return Ok(Arc::clone(array));
-    }
-    // In a list, a value that does not fit could not be told from one that was null.
-    let safe = !matches!(wanted, DataType::List(_));
-    let options = CastOptions { safe, ..CastOptions::default() };
-    if let Some(unit) = parse.epoch_unit_micros.filter(|_| array.data_type().is_integer()) {
-        let unit = match unit {
-            1 => TimeUnit::Microsecond,
-            MICROS_PER_MILLI => TimeUnit::Millisecond,
-            _ => TimeUnit::Second,
-        };
-        let numbers = cast_with_options(array, &DataType::Int64, &options)?;
-        return moments(&cast_with_options(&numbers, &DataType::Timestamp(unit, None), &options)?, &options);
-    }
-    if parse.kind == PropertyType::Scalar(ScalarType::Timestamp) {
-        return moments(array, &options);
-    }
-    Ok(cast_with_options(array, &wanted, &options)?)
-}
-
-/// Microseconds in UTC. Arrow counts moments with a zone from 1970 in UTC already; those without one are
-/// taken as UTC, so that in both cases only the unit changes.
-fn moments(array: &ArrayRef, options: &CastOptions<'_>) -> Result<ArrayRef, IngestError> {
-    let zone = match array.data_type() {
-        DataType::Timestamp(_, zone) => zone.clone(),
-        _ => None,
-    };
-    let moments = cast_with_options(array, &DataType::Timestamp(TimeUnit::Microsecond, zone), options)?;
-    Ok(Arc::new(moments.as_primitive::<TimestampMicrosecondType>().clone().with_timezone(TIMESTAMP_ZONE)))
-}
-
-/// The type of property that an Arrow column becomes unless the mapping says otherwise.
-pub(crate) fn property_type(column: &DataType) -> Option<PropertyType> {
-    match column {
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            // Moments in lists are not converted.
-            let scalar = scalar_type(item.data_type());
-            scalar
-                .filter(|&scalar| scalar != ScalarType::Timestamp || *item.data_type() == scalar.arrow())
-                .map(PropertyType::List)
-        }
-        other => scalar_type(other).map(PropertyType::Scalar),
-    }
-}
-
-fn scalar_type(column: &DataType) -> Option<ScalarType> {
-    Some(match column {
-        DataType::Boolean => ScalarType::Bool,
-        integer if integer.is_integer() => ScalarType::Int64,
-        float if float.is_floating() => ScalarType::Float64,
-        DataType::Decimal32(_, 0)
-        | DataType::Decimal64(_, 0)
-        | DataType::Decimal128(_, 0)
-        | DataType::Decimal256(_, 0) => ScalarType::Int64,
-        decimal if decimal.is_decimal() => ScalarType::Float64,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ScalarType::String,
-        DataType::Date32 | DataType::Date64 => ScalarType::Date,
-        DataType::Timestamp(_, _) => ScalarType::Timestamp,
-        DataType::Dictionary(_, values) => return scalar_type(values),
-        _ => return None,
-    })
-}
-
-/// The type of key that an Arrow column holds.
-pub(crate) fn key_type(column: &DataType) -> Option<KeyType> {
-    match scalar_type(column)? {
-        ScalarType::Int64 => Some(KeyType::Int64),
-        ScalarType::String => Some(KeyType::String),
-        _ => None,
     }
 }

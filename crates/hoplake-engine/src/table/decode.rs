@@ -1,0 +1,281 @@
+//! Decodes cells from the pages that hold them.
+//!
+//! Pages of different columns hold different rows. So each column is decoded by itself, as if its table had no other pages,
+//! and the columns are put side by side. Stored pages are checked as those of any file would be: whoever can write to the
+//! bucket can give forged pages the right checksums.
+
+use std::{ops::Range, sync::Arc};
+
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema as ArrowSchema};
+use arrow_select::concat::concat;
+use bytes::Bytes;
+use hoplake_format::pages::{PageGroups, PageLimits, Window, guarded};
+use hoplake_storage::{BlockRequest, Check};
+use parquet::{
+    arrow::{
+        ProjectionMask,
+        arrow_reader::{ParquetRecordBatchReader, RowSelection},
+        parquet_to_arrow_field_levels,
+    },
+    errors::ParquetError,
+};
+
+use super::{Layout, Page, Table};
+
+/// Rows that are decoded at a time.
+const BATCH_ROWS: usize = 8192;
+
+/// Cells of some rows of a table: which pages, and how to decode them.
+pub(super) struct TableRead<'a> {
+    layout: &'a Layout,
+    /// Rows within the file, ascending.
+    rows: Vec<u64>,
+    leaves: Vec<usize>,
+    pub(super) pages: Vec<WantedPage<'a>>,
+}
+
+/// A page that holds wanted cells.
+pub(super) struct WantedPage<'a> {
+    group: usize,
+    leaf: usize,
+    page: &'a Page,
+    /// Its rows, within the file.
+    rows: Range<u64>,
+}
+
+impl<'a> TableRead<'a> {
+    pub(super) fn new(layout: &'a Layout, rows: Vec<u64>, fields: &[Field]) -> Self {
+        let schema = layout.metadata.file_metadata().schema_descr();
+        let wanted = |leaf: &usize| fields.iter().any(|field| field.name() == schema.get_column_root(*leaf).name());
+        let leaves: Vec<_> = (0..schema.num_columns()).filter(wanted).collect();
+        let pages = wanted_pages(layout, &rows, &leaves);
+        Self { layout, rows, leaves, pages }
+    }
+
+    /// What to read of `table`.
+    pub(super) fn requests(&self, table: &'a Table) -> impl Iterator<Item = BlockRequest<'a>> {
+        self.pages.iter().map(move |wanted| BlockRequest {
+            object: &table.object,
+            range: table.range(wanted.page.range.clone()),
+            check: Check::Known(wanted.page.checksum),
+        })
+    }
+
+    /// Decodes the cells; `pages` are what was asked for, in that order.
+    pub(super) fn decode(&self, pages: &[Bytes]) -> Result<RecordBatch, ParquetError> {
+        let (mut fields, mut columns) = (Vec::new(), Vec::new());
+        for leaf in &self.leaves {
+            let (field, column) = guarded(|| self.decode_leaf(*leaf, pages))?;
+            if column.len() != self.rows.len() {
+                let (found, expected) = (column.len(), self.rows.len());
+                let why = format!("column {} has {found} of {expected} rows", field.name());
+                return Err(ParquetError::General(why));
+            }
+            fields.push(field);
+            columns.push(column);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)?)
+    }
+
+    fn decode_leaf(&self, leaf: usize, pages: &[Bytes]) -> Result<(Field, ArrayRef), ParquetError> {
+        let mut groups: Vec<(usize, Vec<Window<Bytes>>)> = Vec::new();
+        let mut chosen = Vec::new();
+        let (mut rows_before, mut at) = (0, 0);
+        for (wanted, bytes) in self.pages.iter().zip(pages).filter(|(wanted, _)| wanted.leaf == leaf) {
+            let window = Window { range: 0..bytes.len() as u64, reader: Arc::new(bytes.clone()) };
+            match groups.last_mut().filter(|(group, _)| *group == wanted.group) {
+                Some((_, windows)) => windows.push(window),
+                None => groups.push((wanted.group, vec![window])),
+            }
+            let until = at + self.rows[at..].partition_point(|row| *row < wanted.rows.end);
+            let within = |row: u64| rows_before + (row - wanted.rows.start) as usize;
+            chosen.extend(
+                self.rows[at..until].chunk_by(|a, b| a + 1 == *b).map(|run| within(run[0])..within(run[0]) + run.len()),
+            );
+            (rows_before, at) = (rows_before + (wanted.rows.end - wanted.rows.start) as usize, until);
+        }
+        let metadata = &self.layout.metadata;
+        let schema = metadata.file_metadata().schema_descr();
+        let levels = parquet_to_arrow_field_levels(schema, ProjectionMask::leaves(schema, [leaf]), None)?;
+        let selection = RowSelection::from_consecutive_ranges(chosen.into_iter(), rows_before);
+        let groups = PageGroups::of_pages(Arc::clone(metadata), leaf, groups, rows_before, PageLimits::default());
+        let batch_rows = self.rows.len().clamp(1, BATCH_ROWS);
+        let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, Some(selection))?;
+        let of_one = |batch: RecordBatch| match batch.columns() {
+            [column] => Ok(Arc::clone(column)),
+            columns => Err(ParquetError::General(format!("a column was decoded as {}", columns.len()))),
+        };
+        let field = levels_field(&reader)?;
+        let arrays =
+            reader.map(|batch| batch.map_err(ParquetError::from).and_then(of_one)).collect::<Result<Vec<_>, _>>()?;
+        let column = match &arrays[..] {
+            [] => arrow_array::new_empty_array(field.data_type()),
+            [only] => Arc::clone(only),
+            many => concat(&many.iter().map(|array| array as &dyn Array).collect::<Vec<_>>())?,
+        };
+        Ok((field, column))
+    }
+}
+
+fn levels_field(reader: &ParquetRecordBatchReader) -> Result<Field, ParquetError> {
+    let schema = arrow_array::RecordBatchReader::schema(reader);
+    let field = schema.fields().first().ok_or_else(|| ParquetError::General("a column has no type".into()))?;
+    Ok(field.as_ref().clone())
+}
+
+/// The pages that hold cells of `rows` (ascending, within the file) in these leaf columns.
+fn wanted_pages<'a>(layout: &'a Layout, rows: &[u64], leaves: &[usize]) -> Vec<WantedPage<'a>> {
+    let mut wanted = Vec::new();
+    for (group, bounds) in layout.group_starts.windows(2).enumerate() {
+        let from = rows.partition_point(|row| *row < bounds[0]);
+        let to = rows.partition_point(|row| *row < bounds[1]);
+        for leaf in leaves {
+            let pages = &layout.pages[group][*leaf];
+            let mut last = None;
+            for row in &rows[from..to] {
+                let page = pages.partition_point(|page| page.first_row <= row - bounds[0]).checked_sub(1);
+                if let Some(at) = page.filter(|page| last != Some(*page)) {
+                    let end = pages.get(at + 1).map_or(bounds[1], |next| bounds[0] + next.first_row);
+                    let rows = bounds[0] + pages[at].first_row..end;
+                    wanted.push(WantedPage { group, leaf: *leaf, page: &pages[at], rows });
+                    last = Some(at);
+                }
+            }
+        }
+    }
+    wanted
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::process::Command;
+
+    use arrow_array::{
+        Float64Array, Int64Array, StringArray,
+        builder::{ListBuilder, StringBuilder},
+    };
+    use hoplake_format::{
+        Direction, EdgeTypeId, TableOwner, TableRef, VersionRange,
+        table::{TableSettings, encode_table},
+    };
+
+    use super::*;
+
+    const ROWS: i64 = 700;
+    /// Bounds the address space of the child process, so that an allocation of a claimed size is the end of it.
+    const ADDRESS_SPACE_KIB: u64 = 1 << 20;
+
+    fn table() -> (Vec<u8>, TableRef, Vec<Field>, RecordBatch) {
+        let some = |row: i64| (row % 7 != 3).then_some(row);
+        let mut words = ListBuilder::new(StringBuilder::new());
+        for row in 0..ROWS {
+            (0..row % 3).for_each(|item| words.values().append_value(format!("word {item}")));
+            words.append(row % 5 != 3);
+        }
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("int", Arc::new((0..ROWS).map(some).collect::<Int64Array>())),
+            ("float", Arc::new((0..ROWS).map(|row| some(row).map(|row| row as f64)).collect::<Float64Array>())),
+            (
+                "text",
+                Arc::new((0..ROWS).map(|row| some(row).map(|row| format!("beginning {row}"))).collect::<StringArray>()),
+            ),
+            ("words", Arc::new(words.finish())),
+        ];
+        let batch =
+            RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)));
+        let batch = batch.unwrap();
+        let (bytes, end) = encode_table(&batch, TableSettings { page_rows: 128, ..TableSettings::default() }).unwrap();
+        let reference = TableRef {
+            name: "table".into(),
+            position: 0,
+            owner: TableOwner::Edges(EdgeTypeId(0), Direction::Out),
+            versions: VersionRange::of(1),
+            first_row: 0,
+            rows: ROWS as u64,
+            length: end.length,
+            tail_position: end.tail_position,
+            tail_checksum: end.tail_checksum,
+            checksum: end.checksum,
+        };
+        let fields = batch.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
+        (bytes, reference, fields, batch)
+    }
+
+    fn cells(bytes: &[u8], reference: &TableRef, fields: &[Field], rows: &[u64]) -> Result<RecordBatch, String> {
+        let tail = Bytes::copy_from_slice(&bytes[reference.tail_position as usize..]);
+        let layout = Layout::parse(&tail, reference, "table").map_err(|error| error.to_string())?;
+        let read = TableRead::new(&layout, rows.to_vec(), fields);
+        let page = |wanted: &WantedPage<'_>| {
+            let range = wanted.page.range.start as usize..wanted.page.range.end as usize;
+            Bytes::copy_from_slice(&bytes[range])
+        };
+        let pages: Vec<_> = read.pages.iter().map(page).collect();
+        read.decode(&pages).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn any_rows_are_decoded_from_their_pages_alone() {
+        let (bytes, reference, fields, batch) = table();
+        for rows in [vec![0], vec![699], vec![127, 128], (0..700).collect(), (0..700).step_by(50).collect::<Vec<u64>>()]
+        {
+            let found = cells(&bytes, &reference, &fields, &rows).unwrap();
+            let indices = arrow_array::UInt64Array::from(rows);
+            let expected = arrow_select::take::take_record_batch(&batch, &indices).unwrap();
+            assert_eq!(found.columns(), expected.columns());
+        }
+        let none = cells(&bytes, &reference, &[], &[1, 2]).unwrap();
+        assert_eq!((none.num_rows(), none.num_columns()), (2, 0));
+    }
+
+    #[test]
+    fn forged_tables_are_decoded_or_refused() {
+        let output = Command::new("sh")
+            .args(["-c", &format!("ulimit -v {ADDRESS_SPACE_KIB}; exec \"$@\""), "sh"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "table::decode::tests::forged_tables", "--ignored", "--test-threads=1"])
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && told.contains("1 passed"), "{:?}: {told}", output.status);
+    }
+
+    #[test]
+    #[ignore = "runs in a child process"]
+    fn forged_tables() {
+        let (bytes, reference, fields, _) = table();
+        let rows: Vec<u64> = (0..700).step_by(3).collect();
+        let tail = Bytes::copy_from_slice(&bytes[reference.tail_position as usize..]);
+        let layout = Layout::parse(&tail, &reference, "table").unwrap();
+        let starts: Vec<usize> =
+            layout.pages.iter().flatten().flatten().map(|page| page.range.start as usize).collect();
+        let (mut refused, mut seed) = (0, 1u64);
+        let mut below = |bound: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % bound
+        };
+        for round in 0..3000 {
+            let mut forged = bytes.clone();
+            for _ in 0..=below(3) {
+                // Headers of pages, what is in them, and the end.
+                let at = match round % 3 {
+                    0 => starts[below(starts.len())] + below(30),
+                    1 => 4 + below(reference.tail_position as usize - 4),
+                    _ => reference.tail_position as usize + below(tail.len()),
+                };
+                match below(3) {
+                    0 => forged[at] ^= 1 << below(8),
+                    1 => forged[at] = below(256) as u8,
+                    _ => (0..5)
+                        .zip(&mut forged[at..])
+                        .for_each(|(place, byte)| *byte = [0xfe, 0xff, 0xff, 0xff, 0x0f][place]),
+                }
+            }
+            refused += u32::from(cells(&forged, &reference, &fields, &rows).is_err());
+        }
+        assert!(refused > 1000, "{refused}");
+    }
+}

@@ -1,0 +1,148 @@
+//! The footer of a Parquet file: read within the file's bounds, and its claims held against them.
+
+use std::ops::Range;
+
+use parquet::{
+    errors::ParquetError,
+    file::{
+        metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader},
+        reader::ChunkReader,
+    },
+};
+
+use super::{
+    corrupt, guarded,
+    thrift::{Thrift, kind},
+};
+
+const MAGIC: &[u8] = b"PAR1";
+/// The length of the footer, and the magic.
+const END_BYTES: u64 = 8;
+/// Footers of the widest files have tens of MiB.
+const FOOTER_BYTES_MAX: u64 = 256 << 20;
+/// The levels of a schema; a list of structures in a list takes six.
+const SCHEMA_DEPTH_MAX: usize = 32;
+/// What a footer may become in memory, for each byte of it, and what it may however small it is.
+const DECODED_RATIO_MAX: usize = 64;
+const DECODED_FREE_BYTES: usize = 16 << 20;
+
+/// Reads the footer of a file, and checks it.
+///
+/// # Errors
+/// What is wrong with it, as the end of a sentence.
+pub fn read_footer<R: ChunkReader>(file: &R) -> Result<ParquetMetaData, ParquetError> {
+    let length = file.len();
+    let too_short = || corrupt("it is shorter than a footer");
+    let end_at = length.checked_sub(END_BYTES).ok_or_else(too_short)?;
+    let end = file.get_bytes(end_at, END_BYTES as usize)?;
+    if &end[4..] != MAGIC {
+        return Err(corrupt("it does not end as Parquet files do"));
+    }
+    let footer_bytes = u64::from(u32::from_le_bytes([end[0], end[1], end[2], end[3]]));
+    let footer_at = end_at.checked_sub(footer_bytes).ok_or_else(|| {
+        corrupt(format!("its footer of {footer_bytes} bytes would be longer than the file, which has {length}"))
+    })?;
+    if footer_bytes > FOOTER_BYTES_MAX {
+        return Err(corrupt(format!("its footer has {footer_bytes} bytes, more than {FOOTER_BYTES_MAX}")));
+    }
+    parse_footer(&file.get_bytes(footer_at, footer_bytes as usize)?, footer_at)
+}
+
+/// Decodes a footer and checks it. `data_end` is where the footer begins in its file: what it describes lies before.
+///
+/// # Errors
+/// What is wrong with it, as the end of a sentence.
+pub fn parse_footer(bytes: &[u8], data_end: u64) -> Result<ParquetMetaData, ParquetError> {
+    check_thrift(bytes)?;
+    check_schema(bytes)?;
+    let metadata = guarded(|| ParquetMetaDataReader::decode_metadata(bytes))?;
+    let mut rows = 0u64;
+    for (number, group) in metadata.row_groups().iter().enumerate() {
+        let of_group = u64::try_from(group.num_rows())
+            .map_err(|_| corrupt(format!("row group {number} has less than no rows")))?;
+        rows =
+            rows.checked_add(of_group).ok_or_else(|| corrupt("its row groups have more rows than can be counted"))?;
+        if group.num_columns() != metadata.file_metadata().schema_descr().num_columns() {
+            return Err(corrupt(format!("row group {number} has another number of columns than the schema")));
+        }
+        for column in group.columns() {
+            check_chunk(column, of_group, data_end).map_err(|why| {
+                corrupt(format!("column {} of row group {number} {why}", column.column_path().string()))
+            })?;
+        }
+    }
+    Ok(metadata)
+}
+
+/// Checks a structure of Thrift: lists, texts and nesting are within its bytes, and what they become is within reason.
+///
+/// # Errors
+/// What is wrong with it, as the end of a sentence.
+pub fn check_thrift(bytes: &[u8]) -> Result<(), ParquetError> {
+    let mut thrift = Thrift::new(bytes);
+    thrift.skip(kind::STRUCT, 0).map_err(|error| corrupt(format!("its footer is damaged: {error}")))?;
+    if thrift.decoded_bytes() > DECODED_FREE_BYTES + bytes.len().saturating_mul(DECODED_RATIO_MAX) {
+        return Err(corrupt(format!("its footer of {} bytes has lists of empty things", bytes.len())));
+    }
+    Ok(())
+}
+
+/// Checks how deep the groups of the schema are nested, before a decoder that calls itself for each of them.
+fn check_schema(bytes: &[u8]) -> Result<(), ParquetError> {
+    const SCHEMA: i64 = 2;
+    const CHILDREN: i64 = 5;
+    let mut children = Vec::new();
+    Thrift::new(bytes).fields(|thrift, number, of| {
+        if (number, of) != (SCHEMA, kind::LIST) {
+            return thrift.skip(of, 0);
+        }
+        let (count, of) = thrift.list()?;
+        if of != kind::STRUCT {
+            return Err(corrupt("its schema is not a list of columns"));
+        }
+        for _ in 0..count {
+            let mut of_element = 0;
+            thrift.fields(|thrift, number, of| match (number, of) {
+                (CHILDREN, kind::I32) => thrift.integer().map(|count| of_element = count),
+                _ => thrift.skip(of, 0),
+            })?;
+            children.push(of_element);
+        }
+        Ok(())
+    })?;
+    // The elements come depth first: of each open group, how many of its children are still to come.
+    let mut open: Vec<i64> = Vec::new();
+    for count in children {
+        if let Some(left) = open.last_mut() {
+            *left -= 1;
+        }
+        if count > 0 {
+            open.push(count);
+        }
+        while open.last().is_some_and(|left| *left <= 0) {
+            open.pop();
+        }
+        if open.len() > SCHEMA_DEPTH_MAX {
+            return Err(corrupt(format!("its schema is nested more than {SCHEMA_DEPTH_MAX} levels deep")));
+        }
+    }
+    Ok(())
+}
+
+/// Where a column chunk is in its file.
+pub(super) fn chunk_range(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
+    let start = u64::try_from(column.dictionary_page_offset().unwrap_or(column.data_page_offset())).ok()?;
+    Some(start..start.checked_add(u64::try_from(column.compressed_size()).ok()?)?)
+}
+
+fn check_chunk(column: &ColumnChunkMetaData, rows: u64, data_end: u64) -> Result<(), String> {
+    let range = chunk_range(column).ok_or("has no place in the file")?;
+    if range.end > data_end {
+        return Err(format!("ends at byte {}, behind the last byte of data, {data_end}", range.end));
+    }
+    let values = u64::try_from(column.num_values()).map_err(|_| "has less than no values")?;
+    if column.column_descr().max_rep_level() == 0 && values != rows {
+        return Err(format!("has {values} values in {rows} rows"));
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Parquet that may lie: footers and pages are checked before anything is allocated or decoded by what they say.
+//!
+//! Parquet's reader takes the numbers of a file at their word: it allocates what a page header claims, 2 GiB and more for a
+//! file of a hundred bytes, and an allocation that fails ends the process. So the bytes go through these checks first, and
+//! Parquet's decoders get only pages that passed:
+//!
+//! ```text
+//! thrift   lists and texts of a footer fit into it; nesting is bounded
+//! footer   column chunks lie within the file; rows and values agree
+//! header   a page lies within its chunk; what it becomes is within the limits
+//! values   lengths within a page fit into it, as do the values of a dictionary
+//! chunk    pages, decompressed here: a `PageReader`
+//! groups   row groups made of such pages
+//! ```
+//! What is left, a panic of a decoder, [`guarded`] turns into an error. A checksum is no protection here: a forged object can
+//! have the right one.
+
+mod chunk;
+mod footer;
+mod groups;
+mod header;
+mod thrift;
+mod values;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use parquet::errors::ParquetError;
+
+pub use self::{
+    footer::{check_thrift, parse_footer, read_footer},
+    groups::{PageGroups, Window, longest_of_dictionary},
+};
+
+/// Bounds on what pages may become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageLimits {
+    /// The largest page, decompressed, and the most bytes its values may decode to.
+    pub page_bytes_max: usize,
+    /// How many times as large as on disk a page may become, beyond [`Self::FREE_BYTES`].
+    pub ratio_max: usize,
+}
+
+impl PageLimits {
+    /// What a page may become however small it is.
+    pub const FREE_BYTES: usize = 16 << 20;
+
+    /// Whether so many bytes may become so many.
+    fn allows(&self, compressed: usize, decompressed: usize) -> bool {
+        let by_ratio = Self::FREE_BYTES.saturating_add(compressed.saturating_mul(self.ratio_max));
+        decompressed <= self.page_bytes_max.min(by_ratio)
+    }
+}
+
+impl Default for PageLimits {
+    fn default() -> Self {
+        Self { page_bytes_max: 128 << 20, ratio_max: 500 }
+    }
+}
+
+fn corrupt(why: impl Into<String>) -> ParquetError {
+    ParquetError::General(why.into())
+}
+
+/// What an error of Parquet says, without the names of its kinds.
+pub fn reason(error: &ParquetError) -> String {
+    match error {
+        ParquetError::General(why) | ParquetError::EOF(why) | ParquetError::ArrowError(why) => why.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Runs a decoder, and turns a panic of it into an error: its input is at fault, and the process goes on.
+///
+/// # Errors
+/// Those of the decoder.
+pub fn guarded<T>(decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    let decoded = catch_unwind(AssertUnwindSafe(decode));
+    decoded.unwrap_or_else(|_| Err(corrupt("its pages hold values that cannot be decoded")))
+}

@@ -1,0 +1,168 @@
+//! Goes over Thrift's compact encoding, in which footers and page headers are written, without building anything.
+
+use parquet::errors::ParquetError;
+
+use super::corrupt;
+
+/// Deeper nesting than any footer has.
+const DEPTH_MAX: u32 = 24;
+
+/// What elements of lists take in memory once they are decoded: structures, and all else.
+const DECODED_STRUCTURE_BYTES: usize = 256;
+const DECODED_VALUE_BYTES: usize = 32;
+
+/// The types of the compact protocol.
+pub(super) mod kind {
+    pub(crate) const TRUE: u8 = 1;
+    pub(crate) const FALSE: u8 = 2;
+    pub(crate) const I8: u8 = 3;
+    pub(crate) const I16: u8 = 4;
+    pub(crate) const I32: u8 = 5;
+    pub(crate) const I64: u8 = 6;
+    pub(crate) const DOUBLE: u8 = 7;
+    pub(crate) const BINARY: u8 = 8;
+    pub(crate) const LIST: u8 = 9;
+    pub(crate) const SET: u8 = 10;
+    pub(crate) const MAP: u8 = 11;
+    pub(crate) const STRUCT: u8 = 12;
+    pub(crate) const UUID: u8 = 13;
+}
+
+/// A place in encoded bytes.
+pub(super) struct Thrift<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    decoded_bytes: usize,
+}
+
+impl<'a> Thrift<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0, decoded_bytes: 0 }
+    }
+
+    /// How many bytes have been gone over.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// What the elements of all lists take in memory once they are decoded, about.
+    pub(super) fn decoded_bytes(&self) -> usize {
+        self.decoded_bytes
+    }
+
+    fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    fn byte(&mut self) -> Result<u8, ParquetError> {
+        let byte =
+            self.bytes.get(self.at).copied().ok_or_else(|| ParquetError::EOF("a structure is cut off".into()))?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn advance(&mut self, bytes: u64) -> Result<(), ParquetError> {
+        let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes <= self.left());
+        self.at += bytes.ok_or_else(|| ParquetError::EOF("a structure is cut off".into()))?;
+        Ok(())
+    }
+
+    fn varint(&mut self) -> Result<u64, ParquetError> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(corrupt("a number has more than 64 bits"))
+    }
+
+    /// A number of up to 64 bits with its sign.
+    pub(super) fn integer(&mut self) -> Result<i64, ParquetError> {
+        let zigzag = self.varint()?;
+        Ok((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64))
+    }
+
+    /// Goes over the fields of a structure. `field` gets the number and the type of each, and goes over its value.
+    pub(super) fn fields(
+        &mut self,
+        mut field: impl FnMut(&mut Self, i64, u8) -> Result<(), ParquetError>,
+    ) -> Result<(), ParquetError> {
+        let mut number = 0i64;
+        loop {
+            let head = self.byte()?;
+            if head == 0 {
+                return Ok(());
+            }
+            number = match head >> 4 {
+                0 => self.integer()?,
+                delta => number.saturating_add(delta.into()),
+            };
+            field(self, number, head & 0x0f)?;
+        }
+    }
+
+    /// Goes over the head of a list: how many elements it has, of which type. There are bytes for as many.
+    pub(super) fn list(&mut self) -> Result<(usize, u8), ParquetError> {
+        let head = self.byte()?;
+        let count = match head >> 4 {
+            15 => self.varint()?,
+            count => count.into(),
+        };
+        // Each takes a byte or more.
+        let count = usize::try_from(count).ok().filter(|count| *count <= self.left());
+        let count = count.ok_or_else(|| corrupt("a list has more elements than bytes"))?;
+        let of = head & 0x0f;
+        let of_element = if of == kind::STRUCT { DECODED_STRUCTURE_BYTES } else { DECODED_VALUE_BYTES };
+        self.decoded_bytes = self.decoded_bytes.saturating_add(count.saturating_mul(of_element));
+        Ok((count, of))
+    }
+
+    /// Goes over a value.
+    pub(super) fn skip(&mut self, of: u8, depth: u32) -> Result<(), ParquetError> {
+        if depth > DEPTH_MAX {
+            return Err(corrupt("its structures are nested too deeply"));
+        }
+        match of {
+            kind::TRUE | kind::FALSE => Ok(()),
+            kind::I8 => self.advance(1),
+            kind::I16 | kind::I32 | kind::I64 => self.varint().map(|_| ()),
+            kind::DOUBLE => self.advance(8),
+            kind::BINARY => {
+                let length = self.varint()?;
+                self.advance(length)
+            }
+            kind::LIST | kind::SET => {
+                let (count, of) = self.list()?;
+                (0..count).try_for_each(|_| self.element(of, depth))
+            }
+            kind::MAP => {
+                let count = self.varint()?;
+                if count == 0 {
+                    return Ok(());
+                }
+                if count > self.left() as u64 {
+                    return Err(corrupt("a map has more entries than bytes"));
+                }
+                let kinds = self.byte()?;
+                (0..count).try_for_each(|_| {
+                    self.element(kinds >> 4, depth)?;
+                    self.element(kinds & 0x0f, depth)
+                })
+            }
+            kind::STRUCT => self.fields(|thrift, _, of| thrift.skip(of, depth + 1)),
+            kind::UUID => self.advance(16),
+            other => Err(corrupt(format!("a value has the unknown type {other}"))),
+        }
+    }
+
+    fn element(&mut self, of: u8, depth: u32) -> Result<(), ParquetError> {
+        match of {
+            // In lists, these have a byte of their own.
+            kind::TRUE | kind::FALSE => self.advance(1),
+            other => self.skip(other, depth + 1),
+        }
+    }
+}

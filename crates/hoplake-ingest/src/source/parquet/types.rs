@@ -1,0 +1,288 @@
+//! What the columns of Parquet files become: the property types of Arrow types, their names for people, and the casts.
+//!
+//! A cast is of a whole column. What does not fit becomes null, which the caller tells from what was null before; so nothing
+//! is rounded or cut in silence, but for moments and dates, which are kept to the microsecond and the day.
+
+use std::{ops::RangeInclusive, sync::Arc};
+
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, FixedSizeBinaryArray, ListArray, PrimitiveArray, RecordBatch, StringArray,
+    cast::AsArray,
+    types::{Date32Type, TimestampMicrosecondType},
+};
+use arrow_buffer::NullBuffer;
+use arrow_cast::{CastOptions, can_cast_types, cast_with_options, display::array_value_to_string};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, TimeUnit};
+use hoplake_format::{KeyType, PropertyType, ScalarType, TIMESTAMP_ZONE};
+use parquet::{
+    basic::LogicalType,
+    schema::types::{SchemaDescriptor, Type},
+};
+
+use crate::source::{
+    column::Parse,
+    values::{DATE_DAYS, TIMESTAMP_MICROS},
+};
+
+const MICROS_PER_MILLI: i64 = 1_000;
+const UUID_BYTES: i32 = 16;
+
+/// A column of a Parquet file.
+#[derive(Debug, Clone)]
+pub(crate) struct ParquetColumn {
+    pub(crate) name: String,
+    /// Its type, for messages.
+    pub(crate) type_name: String,
+    /// The type of property it becomes unless a mapping says otherwise; none if it cannot be one.
+    pub(crate) property: Option<PropertyType>,
+    /// The type of the keys it holds, if it can hold keys.
+    pub(crate) key: Option<KeyType>,
+    /// Whether it can be a weight.
+    pub(crate) is_number: bool,
+    arrow: DataType,
+}
+
+impl ParquetColumn {
+    /// The columns of a file. `fields` are their types as whoever wrote the file knows them, which may say more than Parquet
+    /// can.
+    pub(crate) fn all(fields: &Fields, schema: &SchemaDescriptor) -> Vec<Self> {
+        let of_parquet = schema.root_schema().get_fields();
+        fields.iter().zip(of_parquet).map(|(field, of_parquet)| Self::new(field, of_parquet)).collect()
+    }
+
+    fn new(field: &Field, of_parquet: &Type) -> Self {
+        let is_uuid = of_parquet.get_basic_info().logical_type_ref() == Some(&LogicalType::Uuid)
+            && *field.data_type() == DataType::FixedSizeBinary(UUID_BYTES);
+        let scalar = if is_uuid { Some(ScalarType::String) } else { scalar_type(field.data_type()) };
+        Self {
+            name: field.name().clone(),
+            type_name: if is_uuid { "UUID".into() } else { type_name(field.data_type()) },
+            property: if is_uuid { scalar.map(PropertyType::Scalar) } else { property_type(field.data_type()) },
+            key: match scalar {
+                Some(ScalarType::Int64) => Some(KeyType::Int64),
+                Some(ScalarType::String) => Some(KeyType::String),
+                _ => None,
+            },
+            is_number: matches!(scalar, Some(ScalarType::Int64 | ScalarType::Float64)),
+            arrow: field.data_type().clone(),
+        }
+    }
+
+    /// `column "x" (UUID)`, for messages.
+    pub(crate) fn shown(&self) -> String {
+        format!("{:?} ({})", self.name, self.type_name)
+    }
+
+    /// Whether its values can be read so.
+    pub(crate) fn can_be(&self, parse: Parse) -> bool {
+        let item = |column: &DataType| match column {
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+                Some(item.data_type().clone())
+            }
+            _ => None,
+        };
+        match (parse.kind, item(&self.arrow)) {
+            _ if self.property.is_none() => false,
+            (PropertyType::List(scalar), Some(item)) => can_cast_types(&item, &scalar.arrow()),
+            (PropertyType::Scalar(scalar), None) if self.type_name == "UUID" => scalar == ScalarType::String,
+            (PropertyType::Scalar(ScalarType::Timestamp), None) if self.arrow.is_integer() => {
+                parse.epoch_unit_micros.is_some()
+            }
+            (PropertyType::Scalar(ScalarType::Date), None) if self.arrow.is_integer() => false,
+            (PropertyType::Scalar(scalar), None) => can_cast_types(&self.arrow, &scalar.arrow()),
+            _ => false,
+        }
+    }
+}
+
+/// The names and types of columns of which no properties can be made, if there are any.
+pub(crate) fn refused<'a>(columns: impl Iterator<Item = &'a ParquetColumn>) -> Option<String> {
+    let refused: Vec<_> = columns.filter(|column| column.property.is_none()).map(ParquetColumn::shown).collect();
+    match &refused[..] {
+        [] => None,
+        [one] => Some(format!("has column {one}, a type that no property has")),
+        many => Some(format!("has columns {}, types that no property has", many.join(", "))),
+    }
+}
+
+/// The type of property that an Arrow column becomes.
+fn property_type(column: &DataType) -> Option<PropertyType> {
+    match column {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            scalar_type(item.data_type()).map(PropertyType::List)
+        }
+        other => scalar_type(other).map(PropertyType::Scalar),
+    }
+}
+
+fn scalar_type(column: &DataType) -> Option<ScalarType> {
+    Some(match column {
+        DataType::Boolean => ScalarType::Bool,
+        integer if integer.is_integer() => ScalarType::Int64,
+        float if float.is_floating() => ScalarType::Float64,
+        DataType::Decimal32(_, 0)
+        | DataType::Decimal64(_, 0)
+        | DataType::Decimal128(_, 0)
+        | DataType::Decimal256(_, 0) => ScalarType::Int64,
+        decimal if decimal.is_decimal() => ScalarType::Float64,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ScalarType::String,
+        DataType::Date32 | DataType::Date64 => ScalarType::Date,
+        DataType::Timestamp(_, _) => ScalarType::Timestamp,
+        DataType::Dictionary(_, values) => return scalar_type(values),
+        _ => return None,
+    })
+}
+
+/// A value, for messages. Arrow shows moments only without a zone or in one given as an offset.
+pub(crate) fn shown(array: &ArrayRef, row: usize) -> String {
+    let one = array.slice(row, 1);
+    let plain = match array.data_type() {
+        DataType::Timestamp(unit, Some(_)) => {
+            cast_with_options(&one, &DataType::Timestamp(*unit, None), &CastOptions::default())
+        }
+        _ => Ok(one),
+    };
+    let text = plain.and_then(|plain| array_value_to_string(&plain, 0));
+    text.unwrap_or_else(|_| "a value that no calendar has".into())
+}
+
+/// The name of a type, for people.
+fn type_name(column: &DataType) -> String {
+    match column {
+        DataType::Null => "null".into(),
+        DataType::Boolean => "bool".into(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "string".into(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "binary".into(),
+        DataType::FixedSizeBinary(bytes) => format!("binary of {bytes} bytes"),
+        DataType::Date32 | DataType::Date64 => "date".into(),
+        DataType::Timestamp(..) => "timestamp".into(),
+        DataType::Time32(_) | DataType::Time64(_) => "time of day".into(),
+        DataType::Duration(_) => "duration".into(),
+        DataType::Interval(_) => "interval".into(),
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            format!("list of {}", type_name(item.data_type()))
+        }
+        DataType::Struct(_) => "struct".into(),
+        DataType::Map(..) => "map".into(),
+        DataType::Dictionary(_, values) => type_name(values),
+        decimal if decimal.is_decimal() => "decimal".into(),
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+/// The type of a column that is stored as plain numbers, whose meaning only the writer's own schema says: moments in seconds
+/// and dates in milliseconds.
+pub(super) fn restored(column: &DataType) -> Option<DataType> {
+    let number = |column: &DataType| matches!(column, DataType::Date64 | DataType::Timestamp(TimeUnit::Second, _));
+    match column {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            number(item.data_type()).then(|| DataType::List(Arc::clone(item)))
+        }
+        other => number(other).then(|| other.clone()),
+    }
+}
+
+/// Gives columns the types that they were written with.
+pub(super) fn restore(batch: &RecordBatch, types: &[Option<DataType>]) -> Result<RecordBatch, ArrowError> {
+    if types.iter().all(Option::is_none) {
+        return Ok(batch.clone());
+    }
+    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    for ((field, column), restored) in batch.schema().fields().iter().zip(batch.columns()).zip(types) {
+        let column = match restored {
+            Some(restored) => cast_with_options(column, restored, &CastOptions::default())?,
+            None => Arc::clone(column),
+        };
+        fields.push(field.as_ref().clone().with_data_type(column.data_type().clone()));
+        columns.push(column);
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
+/// Casts a column; values that do not fit become nulls, and so do lists with such a value.
+pub(crate) fn cast(array: &ArrayRef, parse: Parse) -> Result<ArrayRef, ArrowError> {
+    if let PropertyType::List(scalar) = parse.kind {
+        return cast_list(array, Parse { kind: PropertyType::Scalar(scalar), ..parse });
+    }
+    let wanted = parse.kind.arrow();
+    let options = CastOptions { safe: true, ..CastOptions::default() };
+    match &wanted {
+        DataType::Timestamp(..) => {
+            within(moments(array, parse, &options)?.as_primitive::<TimestampMicrosecondType>(), TIMESTAMP_MICROS)
+        }
+        DataType::Date32 => {
+            within(cast_with_options(array, &wanted, &options)?.as_primitive::<Date32Type>(), DATE_DAYS)
+        }
+        DataType::Utf8 => match array.as_fixed_size_binary_opt() {
+            Some(uuids) => Ok(Arc::new(uuid_texts(uuids))),
+            None => cast_with_options(array, &wanted, &options),
+        },
+        same if same == array.data_type() => Ok(Arc::clone(array)),
+        _ => cast_with_options(array, &wanted, &options),
+    }
+}
+
+/// Values outside of a range become nulls.
+fn within<T: ArrowPrimitiveType>(
+    values: &PrimitiveArray<T>,
+    range: RangeInclusive<T::Native>,
+) -> Result<ArrayRef, ArrowError> {
+    if values.values().iter().all(|value| range.contains(value)) {
+        return Ok(Arc::new(values.clone()));
+    }
+    let kept: PrimitiveArray<T> = values.unary_opt(|value| range.contains(&value).then_some(value));
+    Ok(Arc::new(kept.with_data_type(values.data_type().clone())))
+}
+
+fn cast_list(array: &ArrayRef, item: Parse) -> Result<ArrayRef, ArrowError> {
+    let (DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _)) = array.data_type() else {
+        return cast_with_options(array, &PropertyType::List(ScalarType::String).arrow(), &CastOptions::default());
+    };
+    let lists = cast_with_options(array, &DataType::List(Arc::clone(of)), &CastOptions::default())?;
+    let lists = lists.as_list::<i32>();
+    let items = cast(lists.values(), item)?;
+    let lost = |at: usize| items.is_null(at) && !lists.values().is_null(at);
+    let mut nulls = lists.nulls().cloned();
+    if items.null_count() > lists.values().null_count() {
+        let whole = |row: usize| {
+            let (from, to) = (lists.value_offsets()[row] as usize, lists.value_offsets()[row + 1] as usize);
+            lists.is_valid(row) && !(from..to).any(lost)
+        };
+        nulls = Some(NullBuffer::from_iter((0..lists.len()).map(whole)));
+    }
+    let field = Arc::new(Field::new("item", items.data_type().clone(), true));
+    Ok(Arc::new(ListArray::try_new(field, lists.offsets().clone(), items, nulls)?))
+}
+
+/// Microseconds in UTC. Arrow counts moments with a zone from 1970 in UTC already; those without one are
+/// taken as UTC, so that in both cases only the unit changes.
+fn moments(array: &ArrayRef, parse: Parse, options: &CastOptions<'_>) -> Result<ArrayRef, ArrowError> {
+    let mut array = Arc::clone(array);
+    if let Some(unit) = parse.epoch_unit_micros.filter(|_| array.data_type().is_integer()) {
+        let unit = match unit {
+            1 => TimeUnit::Microsecond,
+            MICROS_PER_MILLI => TimeUnit::Millisecond,
+            _ => TimeUnit::Second,
+        };
+        let numbers = cast_with_options(&array, &DataType::Int64, options)?;
+        array = cast_with_options(&numbers, &DataType::Timestamp(unit, None), options)?;
+    }
+    let zone = match array.data_type() {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    };
+    let moments = cast_with_options(&array, &DataType::Timestamp(TimeUnit::Microsecond, zone), options)?;
+    Ok(Arc::new(moments.as_primitive::<TimestampMicrosecondType>().clone().with_timezone(TIMESTAMP_ZONE)))
+}
+
+/// UUIDs as text in their usual form, in lower case.
+fn uuid_texts(uuids: &FixedSizeBinaryArray) -> StringArray {
+    let text = |bytes: &[u8]| {
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        match bytes.len() == UUID_BYTES as usize {
+            true => [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"),
+            false => hex,
+        }
+    };
+    uuids.iter().map(|uuid| uuid.map(text)).collect()
+}

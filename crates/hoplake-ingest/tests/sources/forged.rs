@@ -105,8 +105,11 @@ fn read(folder: &Path, bytes: &[u8]) -> Option<String> {
     mapped(folder).and_then(|dataset| scan(&dataset, &bad_rows)).err().map(|error| error.to_string())
 }
 
-fn folder_with_mapping() -> tempfile::TempDir {
-    folder(&[("map.toml", "[[vertices]]\nfile = \"p.parquet\"\nlabel = \"P\"\nkey = \"id\"\nignore = [\"bytes\"]\n")])
+/// A column of a type that no property has.
+const IGNORED: &str = "ignore = [\"bytes\"]\n";
+
+fn folder_with_mapping(more: &str) -> tempfile::TempDir {
+    folder(&[("map.toml", &format!("[[vertices]]\nfile = \"p.parquet\"\nlabel = \"P\"\nkey = \"id\"\n{more}"))])
 }
 
 struct Dice(u64);
@@ -208,14 +211,14 @@ fn forged_headers_of_pages_are_refused() {
 #[test]
 #[ignore = "runs in a child process"]
 fn forged_headers() {
-    let folder = folder_with_mapping();
+    let folder = folder_with_mapping("");
     let values = [i32::MAX, i32::MAX - 7, 1 << 30, 1 << 24, -1, i32::MIN, 201, 100_000].map(|value| {
         let value = i64::from(value);
         ((value << 1) ^ (value >> 63)) as u64
     });
     let mut refused = 0;
     for properties in properties() {
-        for column in columns() {
+        for column in columns().into_iter().filter(|(name, _)| *name != "bytes") {
             let bytes = written(std::slice::from_ref(&column), properties.clone());
             let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes::Bytes::from(bytes.clone())).unwrap();
             assert_eq!(read(folder.path(), &bytes), None, "{}", column.0);
@@ -241,7 +244,7 @@ fn files_with_changed_bytes_are_read_or_refused() {
 #[test]
 #[ignore = "runs in a child process"]
 fn changed_bytes() {
-    let folder = folder_with_mapping();
+    let folder = folder_with_mapping(IGNORED);
     let mut refused = 0;
     for (number, properties) in properties().into_iter().enumerate() {
         let bytes = written(&columns(), properties);
@@ -274,7 +277,7 @@ fn changed_bytes() {
 
 #[test]
 fn footers_that_lie_are_refused() {
-    let folder = folder_with_mapping();
+    let folder = folder_with_mapping(IGNORED);
     let bytes = written(&columns(), WriterProperties::builder().build());
     let end = bytes.len() - 8;
     let with_length = |length: u32| [&bytes[..end], &length.to_le_bytes(), b"PAR1"].concat();
@@ -282,7 +285,7 @@ fn footers_that_lie_are_refused() {
         (bytes[..6].to_vec(), "shorter than a footer"),
         (bytes[..end].to_vec(), "does not end as Parquet files do"),
         (with_length(u32::MAX), "would be longer than the file"),
-        (with_length(3), "damaged"),
+        (with_length(3), "is not a Parquet file that can be read: "),
     ] {
         let message = read(folder.path(), &bytes).unwrap();
         assert!(message.contains(expected), "{message}");

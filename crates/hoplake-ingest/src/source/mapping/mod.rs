@@ -1,6 +1,9 @@
 //! Any CSV or Parquet file, by a TOML file that says which column is what.
 //!
 //! ```toml
+//! # Vertex labels that edges name and no [[vertices]] entry declares are an error, unless:
+//! # imply_labels = true
+//!
 //! # How CSV files are written (these are the defaults). An entry may have a [vertices.csv] or
 //! # [edges.csv] of its own.
 //! [csv]

@@ -186,7 +186,11 @@ impl Fetcher {
         let profile = self.store.profile();
         let sent = Instant::now();
         let mut first = Box::pin(self.timed(bytes, context, attempt()));
-        let Some(slow) = pool.hedge.sent(bytes, profile) else { return first.await };
+        let Some(slow) = pool.hedge.sent(bytes, profile) else {
+            let answer = first.await;
+            answer.as_ref().ok().inspect(|_| pool.hedge.observed(sent.elapsed(), bytes, profile));
+            return answer;
+        };
         if let Ok(answer) = timeout(slow, &mut first).await {
             answer.as_ref().ok().inspect(|_| pool.hedge.observed(sent.elapsed(), bytes, profile));
             return answer;

@@ -73,6 +73,16 @@ impl StoreProfile {
         Self::shipped("s3-express")
     }
 
+    /// Google Cloud Storage, Standard class.
+    pub fn gcs_standard() -> Arc<Self> {
+        Self::shipped("gcs-standard")
+    }
+
+    /// Azure Blob Storage, hot tier.
+    pub fn azure_hot() -> Arc<Self> {
+        Self::shipped("azure-hot")
+    }
+
     /// Local files and memory, which charge nothing.
     pub fn local() -> Arc<Self> {
         Self::shipped("local")
@@ -82,14 +92,17 @@ impl StoreProfile {
         SHIPPED.get(name).expect("the shipped profiles have these names")
     }
 
-    /// The shipped profile for a store's URL: `file` and `memory` are local, a bucket whose name ends
-    /// with `--x-s3` is S3 Express One Zone, and all others are taken for S3 Standard.
+    /// The shipped profile for a store's URL: `file` and `memory` are local, `gs` is Google Cloud Storage and `az` Azure Blob
+    /// Storage, a bucket of S3 whose name ends with `--x-s3` is Express One Zone, and all others are taken for S3 Standard.
+    /// Which class or tier a bucket has is not in its URL: the commonest is assumed.
     pub fn of_url(url: &str) -> Arc<Self> {
         let (scheme, rest) = url.split_once("://").unwrap_or((url.split(':').next().unwrap_or_default(), ""));
         let bucket = rest.split('/').next().unwrap_or_default();
         match scheme {
             "file" | "memory" => Self::local(),
             "s3" | "s3a" if bucket.ends_with("--x-s3") => Self::s3_express(),
+            "gs" => Self::gcs_standard(),
+            "az" | "azure" | "abfs" | "abfss" => Self::azure_hot(),
             _ => Self::s3_standard(),
         }
     }
@@ -141,7 +154,7 @@ pub enum ProfileError {
 }
 
 impl Profiles {
-    /// Those that are shipped: `local`, `s3-express` and `s3-standard`.
+    /// Those that are shipped: `azure-hot`, `gcs-standard`, `local`, `s3-express` and `s3-standard`.
     pub fn shipped() -> &'static Self {
         &SHIPPED
     }
@@ -202,7 +215,9 @@ mod tests {
             ("s3://bucket/graph", "s3-standard"),
             ("s3://graphs--use1-az4--x-s3/graph", "s3-express"),
             ("s3://bucket/graphs--use1-az4--x-s3", "s3-standard"),
-            ("gs://bucket--x-s3/graph", "s3-standard"),
+            ("gs://bucket--x-s3/graph", "gcs-standard"),
+            ("az://container/graph", "azure-hot"),
+            ("abfss://container@account.dfs.core.windows.net/graph", "azure-hot"),
         ] {
             assert_eq!(StoreProfile::of_url(url).name, name, "{url}");
         }
@@ -210,7 +225,11 @@ mod tests {
 
     #[test]
     fn the_shipped_prices_are_those_of_the_design() {
-        assert_eq!(Profiles::shipped().names().collect::<Vec<_>>(), ["local", "s3-express", "s3-standard"]);
+        assert_eq!(Profiles::shipped().names().collect::<Vec<_>>(), ["azure-hot", "gcs-standard", "local", "s3-express", "s3-standard"]);
+        for (other, storage) in [(StoreProfile::gcs_standard(), 0.020), (StoreProfile::azure_hot(), 0.018)] {
+            let PriceList { get_usd_per_1000, put_usd_per_1000, storage_usd_per_gb_month, .. } = other.prices;
+            assert_eq!((get_usd_per_1000, put_usd_per_1000, storage_usd_per_gb_month), (0.0004, 0.005, storage));
+        }
         let standard = &StoreProfile::s3_standard().prices;
         assert_eq!((standard.get_usd_per_1000, standard.put_usd_per_1000), (0.0004, 0.005));
         assert_eq!((standard.storage_usd_per_gb_month, standard.reads_usd(0, 1 << 40)), (0.023, 0.0));

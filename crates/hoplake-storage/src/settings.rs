@@ -55,7 +55,7 @@ pub struct HedgeSettings {
     pub quantile: f64,
     /// How many requests more this may cost, as a share of all; 0 switches it off. Default 0.02.
     pub share_max: f64,
-    /// How many of them may be sent at once, after a quiet time. Default 8.
+    /// How many of them may be saved up and sent at once. A process begins with one. Default 8.
     pub burst_max: f64,
 }
 

@@ -46,7 +46,7 @@ pub struct Args {
     /// On how many instances' disks the graph lies; their disks go when they go
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     copies: u64,
-    /// Which store: s3-standard, s3-express, or one of --profiles
+    /// Which store: s3-standard, s3-express, gcs-standard, azure-hot, or one of --profiles
     #[arg(long, value_name = "NAME", default_value = "s3-standard")]
     profile: String,
     /// A file of stores and their prices, in place of the one that is shipped

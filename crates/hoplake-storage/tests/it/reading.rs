@@ -92,8 +92,10 @@ async fn who_joined_a_request_keeps_it_alive_and_the_last_to_leave_drops_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_request_is_sent_a_second_time() {
-    let source = Scripted::new(&[Act::Takes(900), Act::Takes(30)]);
+    let source = Scripted::new(&[Act::Takes(15), Act::Takes(900), Act::Takes(30)]);
     let reader = source.reader(ReadSettings::default());
+    // What is slow is known from the first answer on.
+    read(&reader, &[1], &QueryContext::new()).await.unwrap();
     let (context, begun) = (QueryContext::new(), Instant::now());
     assert_eq!(read(&reader, &[3], &context).await.unwrap(), [3]);
     let (took, cost) = (begun.elapsed().as_millis(), context.cost());
@@ -101,19 +103,39 @@ async fn a_slow_request_is_sent_a_second_time() {
     assert_eq!((cost.requests, cost.hedges, cost.retries, cost.waves), (2, 1, 0, 1));
     assert_eq!(source.in_flight.load(SeqCst), 0);
     // Another node is asked, if there are several.
-    assert_eq!(source.asked.lock().unwrap().iter().map(|(_, attempt)| *attempt).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(source.asked.lock().unwrap()[1..].iter().map(|(_, attempt)| *attempt).collect::<Vec<_>>(), [0, 1]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn hedges_end_when_their_budget_does() {
     let hedge = HedgeSettings { burst_max: 2.0, ..Default::default() };
-    let source = Scripted::new(&[Act::Takes(900); 100]);
+    let script: Vec<_> = [Act::Takes(20); 100].into_iter().chain([Act::Takes(900); 100]).collect();
+    let source = Scripted::new(&script);
     let reader = source.reader(ReadSettings { hedge, cache_bytes_max: 0, ..Default::default() });
+    for request in 0..100 {
+        read(&reader, &[request % 16], &QueryContext::new()).await.unwrap();
+    }
     let context = QueryContext::new();
     for block in 0..10 {
         read(&reader, &[block], &context).await.unwrap();
     }
     assert_eq!((context.cost().hedges, context.cost().requests), (2, 12));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_steadily_slow_is_not_asked_twice_by_a_new_process() {
+    for takes in [100, 400] {
+        let source = Scripted::new(&[Act::Takes(takes); 500]);
+        let reader = source.reader(ReadSettings { request_bytes_max: 0, cache_bytes_max: 0, ..Default::default() });
+        let context = QueryContext::new();
+        // An opening of one, then of five requests; then ten queries of some hops.
+        read(&reader, &[1], &context).await.unwrap();
+        for wave in 0..40 {
+            let blocks: Vec<_> = (0..5).map(|block| (wave + 3 * block) % 16).collect();
+            read(&reader, &blocks, &context).await.unwrap();
+            assert_eq!(context.cost().hedges, 0, "{takes} ms, wave {wave}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -100,7 +100,7 @@ impl Snapshot {
         let requests: Vec<_> = asked.iter().map(|asked| asked.section.request(asked.block)).collect();
         let (blocks, came) = self.reader().read(wave, &requests, context).await?;
         if came > wave {
-            self.read_whole(asked.iter().map(|asked| asked.place));
+            self.read_whole(asked.iter().map(|asked| asked.place), context);
         }
         let mut mentions: Vec<Option<KeyMention>> = vec![None; keys.len()];
         for (asked, block) in asked.iter().zip(blocks) {

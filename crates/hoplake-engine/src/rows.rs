@@ -120,7 +120,7 @@ impl Snapshot {
         let requests: Vec<_> = asked.iter().map(|(_, _, section, block)| section.request(*block)).collect();
         let (blocks, wave) = self.reader().read(ready, &requests, context).await?;
         if wave > ready {
-            self.read_whole(asked.iter().map(|(_, place, ..)| *place));
+            self.read_whole(asked.iter().map(|(_, place, ..)| *place), context);
         }
         // Newest parts come first.
         for ((at, place, section, _), block) in asked.iter().zip(blocks) {

@@ -11,7 +11,7 @@ use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered}
 use tokio::sync::Semaphore;
 
 use crate::{
-    DiskCache, QueryContext, ReadPool, Reader, StorageError, Tier, Wave,
+    Background, DiskCache, QueryContext, ReadPool, Reader, StorageError, Tier, Wave,
     ahead::Ahead,
     block::{BlockRequest, Check, open_from_disk},
     cache::BlockKey,
@@ -46,6 +46,8 @@ struct Arrived {
 struct Launched {
     joined: Vec<(Flight, usize)>,
     new: Vec<(Flight, Vec<usize>)>,
+    /// What the new ones take, as planned.
+    planned: Background,
 }
 
 type Arriving<'a> = FuturesUnordered<BoxFuture<'a, Result<Arrived, StorageError>>>;
@@ -201,7 +203,8 @@ impl<'a> Batch<'a> {
 
     /// Joins requests in flight, and sends new ones for the rest.
     fn start_flights<'b>(&'b self, missing: Vec<usize>, arriving: &mut Arriving<'b>) -> Result<(), StorageError> {
-        let Launched { joined, new } = self.launch(missing, None)?;
+        let Launched { joined, new, planned } = self.launch(missing, None)?;
+        self.context.meter().went_in_rounds(self.after.next(), self.rounds(planned));
         arriving.extend(new.into_iter().map(|(flight, indices)| self.landed(flight, indices, Tier::Store).boxed()));
         arriving
             .extend(joined.into_iter().map(|(flight, index)| self.landed(flight, vec![index], Tier::Shared).boxed()));
@@ -231,8 +234,21 @@ impl<'a> Batch<'a> {
         Ok(arrived)
     }
 
-    /// Reads what no tier near has, into what is kept ahead for the query or else into the caches.
-    pub(crate) async fn read_absent(&self, ahead: Option<&Arc<Ahead>>) -> Result<(), StorageError> {
+    /// In how many rounds requests go that begin together: only so many, of so many bytes, are in flight at once.
+    fn rounds(&self, planned: Background) -> u64 {
+        let settings = &self.pool().settings;
+        let by_requests = planned.requests.div_ceil(settings.parallel_requests_max as u64);
+        by_requests.max(planned.bytes.div_ceil(settings.in_flight_bytes_max.max(1)).min(planned.requests))
+    }
+
+    /// Reads what no tier near has into what is kept ahead for the query.
+    pub(crate) async fn read_ahead(&self, ahead: &Arc<Ahead>) -> Result<(), StorageError> {
+        land_all(self.launch_absent(Some(ahead))?.0).await
+    }
+
+    /// Requests for what no tier near has, into what is kept ahead for the query or else into the caches, and what they
+    /// take as planned. They are sent when they are polled.
+    pub(crate) fn launch_absent(&self, ahead: Option<&Arc<Ahead>>) -> Result<(Vec<Flight>, Background), StorageError> {
         let near = |request: &BlockRequest<'_>| {
             let on_disk = |disk: &DiskCache| disk.find(request.object.identity, &request.range).is_some();
             self.pool().memory.contains(key(request))
@@ -240,12 +256,8 @@ impl<'a> Batch<'a> {
                 || self.pool().disk.as_ref().is_some_and(on_disk)
         };
         let missing = (0..self.requests.len()).filter(|index| !near(&self.requests[*index])).collect();
-        let launched = self.launch(missing, ahead)?;
-        let mut flights: FuturesUnordered<_> = launched.new.into_iter().map(|(flight, _)| flight).collect();
-        while let Some(landed) = flights.next().await {
-            landed?;
-        }
-        Ok(())
+        let Launched { new, planned, .. } = self.launch(missing, ahead)?;
+        Ok((new.into_iter().map(|(flight, _)| flight).collect(), planned))
     }
 
     /// Plans requests for what is on its way for nobody, and registers them in the same step. Returns who
@@ -262,7 +274,8 @@ impl<'a> Batch<'a> {
         }
         let fetches = self.reader.fetcher.planner.plan(self.requests, absent, settings);
         let bytes = fetches.iter().map(|fetch| fetch.range.end - fetch.range.start).sum();
-        let admitted = self.context.admit(fetches.len() as u64, bytes, self.reader.store().prices());
+        let planned = Background { requests: fetches.len() as u64, bytes };
+        let admitted = self.context.admit(planned.requests, bytes, self.reader.store().prices());
         if admitted.is_ok() {
             let lanes = Arc::new(Semaphore::new(settings.parallel_requests_max));
             for fetch in fetches {
@@ -272,7 +285,7 @@ impl<'a> Batch<'a> {
         }
         // Whoever drops the last handle of a request takes the lock again.
         drop(flights);
-        admitted.map(|()| Launched { joined, new })
+        admitted.map(|()| Launched { joined, new, planned })
     }
 
     /// The request for the blocks of a fetch, and what they are called.
@@ -311,6 +324,15 @@ impl<'a> Batch<'a> {
         };
         (keys, request.boxed())
     }
+}
+
+/// Sends requests and waits until all are answered, or one has failed.
+pub(crate) async fn land_all(flights: Vec<Flight>) -> Result<(), StorageError> {
+    let mut flights: FuturesUnordered<_> = flights.into_iter().collect();
+    while let Some(landed) = flights.next().await {
+        landed?;
+    }
+    Ok(())
 }
 
 impl Fetcher {

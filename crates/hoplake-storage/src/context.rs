@@ -115,6 +115,18 @@ impl QueryContext {
         self.0.meter.reached(wave);
     }
 
+    /// Notes round trips that were waited for although nothing depends on them, as an order in which vertices are expanded
+    /// brings about ([`Cost::waits`]).
+    pub fn waited(&self, waits: u32) {
+        self.0.meter.waited(waits);
+    }
+
+    /// Whether it has a limit on requests, bytes or dollars.
+    pub(crate) fn has_spending_limit(&self) -> bool {
+        let ReadLimits { requests_max, bytes_max, usd_max, .. } = self.limits();
+        requests_max.is_some() || bytes_max.is_some() || usd_max.is_some()
+    }
+
     /// Sets its limits from now on; what was spent before counts.
     pub fn limit(&self, limits: ReadLimits) {
         self.0.memory.set_bytes_max(limits.memory_bytes_max.unwrap_or(u64::MAX));

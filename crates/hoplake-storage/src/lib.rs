@@ -54,7 +54,7 @@ pub use context::{QueryContext, ReadLimits};
 pub use disk::{Disk, DiskFile};
 pub use error::{NodeFault, StorageError};
 pub use folder::{Files, FoundFile};
-pub use meter::{Cost, Served, Wave};
+pub use meter::{Background, Cost, Served, Wave};
 pub use pace::{PIECE_UNITS, Pace};
 pub use pool::ReadPool;
 pub use prices::PriceList;

@@ -4,12 +4,20 @@
 //! needs the store returns the wave after the one it depends on; a read from memory returns it
 //! unchanged. The waves of a query are the longest such chain, whatever ran in parallel.
 //!
+//! A wave says what depends on what. What was *waited for* can be more: a depth-first traversal expands one vertex after
+//! the other although none depends on the one before, and more requests than may be in flight at once go in several
+//! rounds. Such waits beyond the waves are noted where they arise ([`QueryContext::waited`](crate::QueryContext::waited)).
+//!
 //! Writes pass through a [`Store`](crate::Store) that is on the account, and carry no wave: a writer does one thing after
 //! the other, and says when all waited for something ([`QueryContext::then`](crate::QueryContext::then)).
 
 use std::{
+    collections::BTreeMap,
     ops::Add,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use crate::{PriceList, Tier};
@@ -39,12 +47,25 @@ pub struct Served {
     pub bytes: u64,
 }
 
+/// What is read for queries to come: the rest of small segments of which a query read a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Background {
+    /// Requests to the store.
+    pub requests: u64,
+    /// Bytes from the store.
+    pub bytes: u64,
+}
+
 /// What was spent up to a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// Dependent round trips to the store; parallel requests count once.
     pub waves: u64,
-    /// Requests that read from the store, with hedges, retries and those that read ahead.
+    /// Round trips that were waited for one after the other: the waves, and what schedules and bounds added to them.
+    /// Breadth-first it is the waves, unless a hop took more requests than may be in flight at once; depth-first it is
+    /// the longest run of expansions of which each began when the one before was done.
+    pub waits: u64,
+    /// Requests that read from the store, with hedges, retries and those that read ahead; without those in the background.
     pub requests: u64,
     /// Of these, second requests for what a first one was slow to bring.
     pub hedges: u64,
@@ -52,8 +73,11 @@ pub struct Cost {
     pub retries: u64,
     /// Of these, requests that read ahead.
     pub prefetches: u64,
-    /// Bytes read from the store.
+    /// Bytes read from the store; without those in the background.
     pub store_bytes: u64,
+    /// What this led to in the background, besides the above. Nobody waits for it, so it is noted when it begins, as far
+    /// as it is planned by then.
+    pub background: Background,
     /// Requests that write to the store, or that a writer lists its objects with: what stores charge as PUT. What the store's
     /// client repeats by itself is not seen here, and deletions are free.
     pub puts: u64,
@@ -91,6 +115,10 @@ impl Tally {
 #[derive(Debug, Default)]
 pub struct Meter {
     waves: AtomicU64,
+    /// Waits beyond the waves, of schedules.
+    waited: AtomicU64,
+    /// By wave, the rounds beyond the first in which its requests went.
+    rounds: Mutex<BTreeMap<u64, u64>>,
     /// The waves behind all that is yet to come.
     behind: AtomicU64,
     requests: AtomicU64,
@@ -98,6 +126,7 @@ pub struct Meter {
     retries: AtomicU64,
     prefetches: AtomicU64,
     store_bytes: AtomicU64,
+    background: Tally,
     puts: AtomicU64,
     put_bytes: AtomicU64,
     memory: Tally,
@@ -116,6 +145,26 @@ impl Meter {
     pub(crate) fn then(&self, rounds: u32) {
         let behind = self.waves.fetch_add(rounds.into(), Relaxed) + u64::from(rounds);
         self.behind.store(behind, Relaxed);
+    }
+
+    /// Notes waits that no wave accounts for.
+    pub(crate) fn waited(&self, waits: u32) {
+        self.waited.fetch_add(waits.into(), Relaxed);
+    }
+
+    /// Notes that the requests of a wave go in so many rounds.
+    pub(crate) fn went_in_rounds(&self, wave: Wave, rounds: u64) {
+        if rounds > 1 {
+            let wave = self.behind.load(Relaxed) + u64::from(wave.0);
+            let mut all = self.rounds.lock().expect("no thread panics with the rounds");
+            let most = all.entry(wave).or_default();
+            *most = (*most).max(rounds - 1);
+        }
+    }
+
+    /// Notes reads for queries to come.
+    pub(crate) fn in_background(&self, read: Background) {
+        self.background.add(read.requests, read.bytes);
     }
 
     /// Notes requests that were sent.
@@ -163,8 +212,13 @@ impl Meter {
 
     /// What was spent so far.
     pub fn cost(&self) -> Cost {
+        let waves = self.waves.load(Relaxed);
+        let rounds: u64 = self.rounds.lock().expect("no thread panics with the rounds").values().sum();
+        let Served { blocks, bytes } = self.background.served();
         Cost {
-            waves: self.waves.load(Relaxed),
+            waves,
+            waits: waves + rounds + self.waited.load(Relaxed),
+            background: Background { requests: blocks, bytes },
             requests: self.requests.load(Relaxed),
             hedges: self.hedges.load(Relaxed),
             retries: self.retries.load(Relaxed),
@@ -194,11 +248,32 @@ impl Add for Served {
     }
 }
 
+impl Background {
+    fn since(self, earlier: Self) -> Self {
+        Self { requests: self.requests - earlier.requests, bytes: self.bytes - earlier.bytes }
+    }
+
+    /// Dollars for them, at these prices.
+    pub fn usd(&self, prices: &PriceList) -> f64 {
+        prices.reads_usd(self.requests, self.bytes)
+    }
+}
+
+impl Add for Background {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { requests: self.requests + other.requests, bytes: self.bytes + other.bytes }
+    }
+}
+
 impl Cost {
     /// What was spent since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             waves: self.waves - earlier.waves,
+            waits: self.waits - earlier.waits,
+            background: self.background.since(earlier.background),
             requests: self.requests - earlier.requests,
             hedges: self.hedges - earlier.hedges,
             retries: self.retries - earlier.retries,
@@ -213,9 +288,16 @@ impl Cost {
         }
     }
 
-    /// Dollars for the requests and bytes, at these prices.
+    /// Dollars for the requests and bytes, those in the background included, at these prices.
     pub fn usd(&self, prices: &PriceList) -> f64 {
-        prices.reads_usd(self.requests, self.store_bytes) + prices.writes_usd(self.puts, self.put_bytes)
+        let own = prices.reads_usd(self.requests, self.store_bytes) + prices.writes_usd(self.puts, self.put_bytes);
+        own + self.background.usd(prices)
+    }
+
+    /// The same without what was read in the background.
+    #[must_use]
+    pub fn foreground(&self) -> Self {
+        Self { background: Background::default(), ..*self }
     }
 }
 
@@ -226,6 +308,8 @@ impl Add for Cost {
     fn add(self, other: Self) -> Self {
         Self {
             waves: self.waves + other.waves,
+            waits: self.waits + other.waits,
+            background: self.background + other.background,
             requests: self.requests + other.requests,
             hedges: self.hedges + other.hedges,
             retries: self.retries + other.retries,

@@ -8,12 +8,13 @@ use std::{
     },
 };
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    Cost, Disk, DiskCache, Object, QueryContext, ReadSettings, StorageError,
+    Background, Disk, DiskCache, Object, ReadSettings, StorageError,
     cache::{CacheCounts, CacheSettings, MemoryCache},
     hedge::Hedge,
+    meter::Meter,
     planted,
     trace::Trace,
 };
@@ -30,8 +31,10 @@ pub struct ReadPool {
     pub(crate) hedge: Hedge,
     pub(crate) in_flight: Semaphore,
     pub(crate) trace: Trace,
-    /// Whatever is read for no query.
-    pub(crate) background: QueryContext,
+    /// What was read in the background.
+    pub(crate) background: Meter,
+    /// Each read in the background that is under way holds a receiver.
+    pub(crate) under_way: watch::Sender<()>,
     /// What pauses are drawn from.
     pub(crate) seed: u64,
     /// How many were drawn.
@@ -78,7 +81,8 @@ impl ReadPool {
                 ..CacheSettings::default()
             }),
             trace,
-            background: QueryContext::new(),
+            background: Meter::default(),
+            under_way: watch::Sender::new(()),
             disk,
             hedge: Hedge::new(settings.hedge),
             in_flight: Semaphore::new((settings.in_flight_bytes_max.div_ceil(FLIGHT_UNIT_BYTES) as usize).max(1)),
@@ -94,9 +98,15 @@ impl ReadPool {
         &self.settings
     }
 
-    /// What was spent on reads for no query: the rest of small segments of which a query had read a part.
-    pub fn background_cost(&self) -> Cost {
-        self.background.cost()
+    /// What was read in the background, by all queries, and is done: the rest of small segments of which a query read a
+    /// part.
+    pub fn background(&self) -> Background {
+        self.background.cost().background
+    }
+
+    /// Waits until no read in the background is under way.
+    pub async fn settled(&self) {
+        self.under_way.closed().await;
     }
 
     /// Takes all blocks out of the memory cache: where memory is short, or to measure what comes from further away.

@@ -7,8 +7,8 @@ use hoplake_format::FormatError;
 use tokio::time::timeout_at;
 
 use crate::{
-    Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Tier, Wave,
-    batch::Batch,
+    Background, Cost, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Tier, Wave,
+    batch::{Batch, land_all},
     block::{BlockRequest, close, open},
     fetch::Fetcher,
     flight::Flights,
@@ -150,18 +150,30 @@ impl Reader {
         context: &QueryContext,
     ) -> Result<(), StorageError> {
         match context.ahead() {
-            Some(ahead) => Batch::new(self, requests, after, context).read_absent(Some(ahead)).await,
+            Some(ahead) => Batch::new(self, requests, after, context).read_ahead(ahead).await,
             None => Ok(()),
         }
     }
 
-    /// Reads blocks that nobody waits for into the caches, on the pool's account
-    /// ([`ReadPool::background_cost`]). What is there or on its way already is left alone.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
-    pub async fn warm(&self, requests: &[BlockRequest<'_>]) -> Result<(), StorageError> {
-        Batch::new(self, requests, Wave(0), &self.pool().background).read_absent(None).await
+    /// Begins to read blocks into the caches that nobody waits for. What is there or on its way already is left alone. It
+    /// is noted as [`Cost::background`] of the query that led to it, as planned, and what that leaves out when it is done. A
+    /// query with a limit on requests, bytes or dollars should lead to none ([`Self::whole_bytes_max`]).
+    pub fn read_in_background(&self, requests: &[BlockRequest<'_>], context: &QueryContext) {
+        let own = QueryContext::new();
+        let Ok((flights, planned)) = Batch::new(self, requests, Wave(0), &own).launch_absent(None) else { return };
+        // What requests to nodes take of the store behind them is known when they are answered.
+        let planned = if self.fetcher.source.is_store() { planned } else { Background::default() };
+        context.meter().in_background(planned);
+        let (pool, context, under_way) = (self.pool().clone(), context.clone(), self.pool().under_way.subscribe());
+        tokio::spawn(async move {
+            // What fails here is asked for again when it is needed, and the error is told then.
+            let _ = land_all(flights).await;
+            let Cost { requests, store_bytes: bytes, .. } = own.cost();
+            pool.background.in_background(Background { requests, bytes });
+            let (requests, bytes) = (requests.saturating_sub(planned.requests), bytes.saturating_sub(planned.bytes));
+            context.meter().in_background(Background { requests, bytes });
+            drop(under_way);
+        });
     }
 
     /// Whether a block is in memory.
@@ -201,9 +213,13 @@ impl Reader {
         Ok(())
     }
 
-    /// How long a segment or a section may be that is worth reading whole once a part of it was asked for: as long
-    /// as it costs no more than a few requests, and takes little of the cache.
-    pub fn whole_bytes_max(&self) -> u64 {
+    /// How long a segment or a section may be that is worth reading whole once a query read a part of it: as long
+    /// as it costs no more than a few requests, and takes little of the cache. 0 if the query has a limit on requests, bytes
+    /// or dollars: what is read for later is not to take what the query itself may need.
+    pub fn whole_bytes_max(&self, context: &QueryContext) -> u64 {
+        if context.has_spending_limit() {
+            return 0;
+        }
         let settings = &self.pool().settings;
         let prices = self.store().prices();
         let a_request_in_bytes = prices.reads_usd(1, 0) / prices.reads_usd(0, 1);

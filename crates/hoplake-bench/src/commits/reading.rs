@@ -91,13 +91,15 @@ impl Case<'_> {
         if !changed.is_empty() {
             hops(&graph, changed, &mut random, WARM_HOPS).await?;
         }
-        let before = pool.background_cost();
+        pool.settled().await;
+        let before = pool.background().requests;
         let any = hops(&graph, &self.base.keys, &mut random, HOPS).await?.text();
         let of_changed = match changed {
             [] => " | | | ".to_owned(),
             _ => hops(&graph, changed, &mut random, HOPS).await?.text(),
         };
-        let beside = pool.background_cost().since(&before).requests;
+        pool.settled().await;
+        let beside = pool.background().requests - before;
         let open = graph.open_cost();
         println!(
             "| {} | {} | {name} | {} | {}, {}, {} | {any} | {of_changed} | {beside} |",

@@ -140,7 +140,7 @@ impl Snapshot {
         };
         let wave = self.reader().read_each(plan.ready, &requests, context, take).await?;
         if wave > plan.ready {
-            self.read_whole(tasks.iter().map(|task| task.place));
+            self.read_whole(tasks.iter().map(|task| task.place), context);
         }
         let finished = mergers.into_iter().try_for_each(|merger| merger.finish(sink));
         finished.map_err(EngineError::format(self.reader().store().url()))?;

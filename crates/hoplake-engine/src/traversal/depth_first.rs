@@ -26,15 +26,16 @@ pub(super) async fn run(
     let mut watch = Watch::new(&traversal.limits, snapshot, context);
     let mut visits = Visits::new(traversal, context);
     let starts: Frontier = traversal.starts.iter().copied().collect();
-    let mut stack: Vec<_> = starts.vertices().map(|vertex| (vertex, 0, traversal.after)).collect();
+    let mut stack: Vec<_> = starts.vertices().map(|vertex| (vertex, 0, traversal.after, 0)).collect();
     stack.reverse();
     let prefetcher = Prefetcher::start(snapshot, traversal, context);
     let mut running = FuturesUnordered::new();
     loop {
         while running.len() < traversal.parallelism.max(1) {
-            let Some((vertex, depth, wave)) = stack.pop() else { break };
+            let Some((vertex, depth, wave, known)) = stack.pop() else { break };
             if depth < traversal.hops.len() {
-                running.push(expand(snapshot, traversal, vertex, depth, wave, context));
+                let waited = visits.begins_after(known);
+                running.push(expand(snapshot, traversal, vertex, depth, wave, waited, context));
             }
         }
         let Some(expanded) = running.next().await else { break };
@@ -44,7 +45,7 @@ pub(super) async fn run(
         if let Some(prefetcher) = prefetcher.as_ref().filter(|_| expanded.depth + 1 < traversal.hops.len()) {
             prefetcher.queue().offer(expanded.depth + 1, new.iter().copied());
         }
-        stack.extend(new.into_iter().map(|vertex| (vertex, expanded.depth + 1, expanded.wave)));
+        stack.extend(new.into_iter().map(|vertex| (vertex, expanded.depth + 1, expanded.wave, expanded.wait)));
     }
     Ok(visits.finish(context))
 }
@@ -55,10 +56,12 @@ async fn expand(
     vertex: VertexId,
     depth: usize,
     after: Wave,
+    waited: u32,
     context: &QueryContext,
 ) -> Result<Expanded, EngineError> {
     let frontier = std::iter::once(vertex).collect();
     let (edges, wave) = snapshot.neighbours(&frontier, &traversal.hops[depth], after, context).await?;
     let reached = edges.iter().map(|edge| edge.to).collect();
-    Ok(Expanded { depth, reached, edges: edges.len() as u64, wave })
+    let wait = waited + (wave.0 - after.0);
+    Ok(Expanded { depth, reached, edges: edges.len() as u64, wave, wait })
 }

@@ -24,6 +24,9 @@ struct Step {
     depth: usize,
     frontier: Arc<Frontier>,
     plan: Plan,
+    /// The wave and the wait after which its vertices were known.
+    after: Wave,
+    known: u32,
 }
 
 /// Runs the traversal. Memory: the sets of all depths, and the blocks in flight.
@@ -50,13 +53,14 @@ async fn run_per_depth(
     let (mut waiting, mut running) = (VecDeque::new(), FuturesUnordered::new());
     if hops > 0 {
         let starts = Arc::new(traversal.starts.iter().copied().collect());
-        steps(snapshot, traversal, 0, starts, traversal.after, context, &mut waiting).await?;
+        steps(snapshot, traversal, 0, starts, (traversal.after, 0), context, &mut waiting).await?;
     }
     let in_flight = traversal.parallelism.max(1) * 64;
     loop {
         while running.len() < in_flight {
             let Some(step) = waiting.pop_front() else { break };
-            running.push(expand(snapshot, traversal, step, context));
+            let waited = visits.begins_after(step.known);
+            running.push(expand(snapshot, traversal, step, waited, context));
         }
         let Some(expanded) = running.next().await else { break };
         let expanded = expanded?;
@@ -64,7 +68,7 @@ async fn run_per_depth(
         watch.visited(new.len())?;
         let depth = expanded.depth + 1;
         if depth < hops && !new.is_empty() {
-            steps(snapshot, traversal, depth, Arc::new(new), expanded.wave, context, &mut waiting).await?;
+            steps(snapshot, traversal, depth, Arc::new(new), (expanded.wave, expanded.wait), context, &mut waiting).await?;
         }
     }
     Ok(visits.finish(context))
@@ -76,17 +80,17 @@ async fn steps(
     traversal: &Traversal,
     depth: usize,
     frontier: Arc<Frontier>,
-    after: Wave,
+    (after, known): (Wave, u32),
     context: &QueryContext,
     waiting: &mut VecDeque<Step>,
 ) -> Result<(), EngineError> {
     let hop = &traversal.hops[depth];
     let plan = snapshot.plan_hop(&frontier, hop, after, context).await?;
     if !hop.predicates.is_empty() {
-        waiting.push_back(Step { depth, frontier, plan });
+        waiting.push_back(Step { depth, frontier, plan, after, known });
         return Ok(());
     }
-    waiting.extend(plan.pieces().map(|plan| Step { depth, frontier: frontier.clone(), plan }));
+    waiting.extend(plan.pieces().map(|plan| Step { depth, frontier: frontier.clone(), plan, after, known }));
     Ok(())
 }
 
@@ -94,6 +98,7 @@ async fn expand(
     snapshot: &Snapshot,
     traversal: &Traversal,
     step: Step,
+    waited: u32,
     context: &QueryContext,
 ) -> Result<Expanded, EngineError> {
     let hop = &traversal.hops[step.depth];
@@ -105,5 +110,6 @@ async fn expand(
         snapshot.neighbours(&step.frontier, hop, step.plan.ready, context).await?
     };
     let reached = edges.iter().map(|edge| edge.to).collect();
-    Ok(Expanded { depth: step.depth, reached, edges: edges.len() as u64, wave })
+    let wait = waited + (wave.0 - step.after.0);
+    Ok(Expanded { depth: step.depth, reached, edges: edges.len() as u64, wave, wait })
 }

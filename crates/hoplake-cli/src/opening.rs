@@ -1,12 +1,19 @@
 //! Opening a graph, as all verbs that read one do.
 
-use std::{convert::Infallible, path::PathBuf, str::FromStr, sync::Arc, time::Instant};
+use std::{
+    convert::Infallible,
+    path::PathBuf,
+    str::FromStr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytesize::ByteSize;
 use hoplake::{
-    DiskSettings, ErrorKind, Graph, Hop, OpenSettings, ReadPool, ReadSettings, Reader, Schema, StepCost, Store,
-    caching::Trace,
+    DiskSettings, ErrorKind, Graph, Hop, OpenSettings, QueryContext, ReadPool, ReadSettings, Reader, Schema, StepCost,
+    Store, caching::Trace,
 };
+use tokio::time::timeout;
 
 use crate::failure::Failure;
 
@@ -92,11 +99,15 @@ impl ReadingArgs {
     pub fn pool(&self) -> anyhow::Result<Arc<ReadPool>> {
         let disk_settings =
             |folder: &PathBuf| DiskSettings { folder: folder.clone(), bytes_max: self.disk_cache_size.as_u64() };
-        let settings = ReadSettings {
+        let mut settings = ReadSettings {
             cache_bytes_max: self.cache.as_u64(),
             disk: self.disk_cache.as_ref().map(disk_settings),
             ..ReadSettings::default()
         };
+        if settings.disk.is_none() {
+            // Nothing is read for queries to come: there are none in this process, and no other has its memory.
+            settings.whole_bytes_max = 0;
+        }
         let trace = self.trace.as_ref().map_or(Ok(Trace::off()), Trace::create)?;
         Ok(ReadPool::traced(settings, trace).map_err(hoplake::Error::from)?)
     }
@@ -110,6 +121,16 @@ pub struct Opened {
     pub cost: StepCost,
 }
 
+/// How long a process that has done its work waits for what nobody waited for.
+const SETTLE: Duration = Duration::from_secs(10);
+
+impl Opened {
+    /// Waits, for some seconds at most, until nothing is under way in the background: what is, would end with the process.
+    pub async fn settle(&self) {
+        let _ = timeout(SETTLE, self.graph.settled()).await;
+    }
+}
+
 impl GraphArgs {
     /// The newest version at a URL, read as by default.
     pub fn at(url: String) -> Self {
@@ -118,8 +139,9 @@ impl GraphArgs {
 
     /// Opens the graph.
     pub async fn open(&self) -> anyhow::Result<Opened> {
-        let begun = Instant::now();
-        let store = self.store()?;
+        let (begun, account) = (Instant::now(), QueryContext::new());
+        // Finding a version by its time or tag is a part of opening it.
+        let store = self.store()?.on_account(&account);
         let version = match (&self.version, self.as_of) {
             (_, Some(unix_ms)) => {
                 Some(Graph::version_as_of(&store, unix_ms).await.map_err(|error| self.explain(error))?)
@@ -130,7 +152,7 @@ impl GraphArgs {
         let settings = OpenSettings { version, ..OpenSettings::default() };
         let reader = Reader::new(store, self.reading.pool()?);
         let graph = Graph::open_through(reader, &settings).await.map_err(|error| self.explain(error))?;
-        let cost = StepCost { cost: graph.open_cost(), time_us: begun.elapsed().as_micros() as u64 };
+        let cost = StepCost { cost: account.cost() + graph.open_cost(), time_us: begun.elapsed().as_micros() as u64 };
         Ok(Opened { graph, cost })
     }
 

@@ -63,7 +63,7 @@ impl Frontier {
     }
 
     /// Puts in whatever is in `other`.
-    pub(crate) fn unite(&mut self, other: &Self) {
+    pub fn unite(&mut self, other: &Self) {
         for (label, ordinals) in &other.0 {
             let mine = self.0.entry(*label).or_default();
             mine.extend_from_slice(ordinals);

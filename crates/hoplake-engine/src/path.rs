@@ -52,8 +52,8 @@ impl Side {
 }
 
 impl Snapshot {
-    /// The vertices of a shortest path, both ends included; `None` if there is none within the length.
-    /// Of several shortest paths the answer is always the same one.
+    /// The vertices of a shortest path, both ends included; `None` if there is none within the length. Also the wave in
+    /// which that was known. Of several shortest paths the answer is always the same one.
     ///
     /// # Errors
     /// As [`Snapshot::traverse`].
@@ -61,7 +61,7 @@ impl Snapshot {
         self: &Arc<Self>,
         query: &PathQuery,
         context: &QueryContext,
-    ) -> Result<Option<Vec<VertexId>>, EngineError> {
+    ) -> Result<(Option<Vec<VertexId>>, Wave), EngineError> {
         self.check_hop(&query.hop)?;
         if !query.hop.predicates.is_empty() {
             let message = "conditions on the hop of a path are not supported: they would differ seen from its two ends";
@@ -71,7 +71,7 @@ impl Snapshot {
         let mut sides = [Side::new(query.from, query.hop.clone()), Side::new(query.to, query.hop.reversed())];
         let mut wave = query.after;
         if query.from == query.to {
-            return Ok(Some(vec![query.from]));
+            return Ok((Some(vec![query.from]), wave));
         }
         while sides[0].depth + sides[1].depth < query.depth_max && sides.iter().all(|side| !side.frontier.is_empty()) {
             let smaller = usize::from(sides[1].frontier.len() < sides[0].frontier.len());
@@ -95,9 +95,9 @@ impl Snapshot {
                 let mut path = sides[0].trail(vertex);
                 path.reverse();
                 path.extend(sides[1].trail(vertex).into_iter().skip(1));
-                return Ok(Some(path));
+                return Ok((Some(path), wave));
             }
         }
-        Ok(None)
+        Ok((None, wave))
     }
 }

@@ -4,10 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, Schema as ArrowSchema};
-use hoplake_format::{LabelId, VertexId, constants::KEY_COLUMN};
+use futures::future::try_join_all;
+use hoplake_format::{Direction, EdgeTypeId, LabelId, TableOwner, VertexId, constants::KEY_COLUMN};
 use hoplake_storage::{QueryContext, Wave};
 
-use crate::{EngineError, Frontier, Neighbour, Snapshot, rows::RowsOf};
+use crate::{EngineError, Frontier, Neighbour, Snapshot, rows::RowsOf, traversal::Hop};
 
 impl Snapshot {
     /// The keys (column `~key`) and properties called `names` of vertices of one label, in the order
@@ -69,8 +70,35 @@ impl Snapshot {
         context: &QueryContext,
     ) -> Result<Wave, EngineError> {
         let touches = labels.iter().map(|label| self.touch_vertices(*label, after, context));
-        let waves = futures::future::try_join_all(touches).await?;
+        let waves = try_join_all(touches).await?;
         Ok(waves.into_iter().max().unwrap_or(after))
+    }
+
+    /// The edge types and directions that a hop follows from vertices of these labels and that have properties.
+    pub fn edge_tables(&self, near: &[LabelId], hop: &Hop) -> Vec<(EdgeTypeId, Direction)> {
+        let mut tables = Vec::new();
+        for (label, direction) in near.iter().flat_map(|label| hop.direction.each().iter().map(move |it| (label, *it)))
+        {
+            let followed = self.edge_types_from(*label, &hop.labels, direction).map(|(id, _)| id);
+            let kept = |id: &EdgeTypeId| self.schema().edge_type(*id).is_some_and(|edge| !edge.properties.is_empty());
+            tables.extend(followed.filter(kept).map(|id| (id, direction)));
+        }
+        tables
+    }
+
+    /// As [`Self::touch_properties`], of edges.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn touch_edge_properties(
+        &self,
+        tables: &[(EdgeTypeId, Direction)],
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<Wave, EngineError> {
+        let owner = |(edge_type, direction): &(EdgeTypeId, Direction)| TableOwner::Edges(*edge_type, *direction);
+        let touches = tables.iter().map(|table| self.touch_tables(owner(table), after, context));
+        Ok(try_join_all(touches).await?.into_iter().max().unwrap_or(after))
     }
 
     /// The properties of a set, one batch for each label, in the order of the set.
@@ -88,7 +116,7 @@ impl Snapshot {
             let (batch, wave) = self.vertex_properties(label, ordinals, names, after, context).await?;
             Ok::<_, EngineError>(((label, batch), wave))
         });
-        let (batches, waves): (Vec<_>, Vec<_>) = futures::future::try_join_all(reads).await?.into_iter().unzip();
+        let (batches, waves): (Vec<_>, Vec<_>) = try_join_all(reads).await?.into_iter().unzip();
         Ok((batches, waves.into_iter().max().unwrap_or(after)))
     }
 
@@ -115,7 +143,7 @@ impl Snapshot {
             }
         }
         let reads = groups.iter().map(|(of, (_, rows))| self.rows(*of, rows, names, after, context));
-        let (batches, waves): (Vec<_>, Vec<_>) = futures::future::try_join_all(reads).await?.into_iter().unzip();
+        let (batches, waves): (Vec<_>, Vec<_>) = try_join_all(reads).await?.into_iter().unzip();
         let positions = groups.into_values().map(|(positions, _)| positions);
         Ok((positions.zip(batches).collect(), waves.into_iter().max().unwrap_or(after)))
     }

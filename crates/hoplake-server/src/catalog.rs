@@ -24,7 +24,7 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Shared, ready},
 };
-use hoplake::{ErrorKind, Graph, OpenSettings, ReadPool, Reader, Store};
+use hoplake::{Background, ErrorKind, Graph, OpenSettings, ReadPool, Reader, Store};
 use tokio::time::timeout;
 
 use crate::{
@@ -159,6 +159,11 @@ impl Catalog {
             metrics,
             compactor,
         }
+    }
+
+    /// What was read in the background for all its graphs.
+    pub(crate) fn background(&self) -> Background {
+        self.pool.background()
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<SlotKey, Slot>> {

@@ -14,7 +14,10 @@ use crate::v1;
 pub struct Spent {
     /// Dependent round trips to the store; parallel requests count once.
     pub waves: u64,
-    /// Requests to the store, with hedges, retries and those that read ahead.
+    /// Round trips that were waited for one after the other: the waves, and what bounds on requests in flight and an order of
+    /// expansions, as depth-first, added to them.
+    pub waits: u64,
+    /// Requests to the store, with hedges, retries and those that read ahead; without those in the background.
     pub requests: u64,
     /// Of these, second requests for what a first one was slow to bring.
     pub hedges: u64,
@@ -22,8 +25,12 @@ pub struct Spent {
     pub retries: u64,
     /// Of these, requests that read ahead.
     pub prefetches: u64,
-    /// Bytes from the store.
+    /// Bytes from the store; without those in the background.
     pub bytes: u64,
+    /// Requests that the query led to in the background, for queries to come: the rest of small segments.
+    pub background_requests: u64,
+    /// Bytes that these bring.
+    pub background_bytes: u64,
     /// Blocks found in memory.
     pub cache_hits: u64,
     /// Bytes found in memory.
@@ -36,7 +43,7 @@ pub struct Spent {
     pub disk_bytes: u64,
     /// Blocks that came with a request of another query.
     pub shared_hits: u64,
-    /// US dollars for requests and bytes.
+    /// US dollars for requests and bytes, those in the background included.
     pub usd: f64,
 }
 
@@ -54,11 +61,14 @@ impl Spent {
     pub(crate) fn of(cost: &Cost, prices: &PriceList) -> Self {
         Self {
             waves: cost.waves,
+            waits: cost.waits,
             requests: cost.requests,
             hedges: cost.hedges,
             retries: cost.retries,
             prefetches: cost.prefetches,
             bytes: cost.store_bytes,
+            background_requests: cost.background.requests,
+            background_bytes: cost.background.bytes,
             cache_hits: cost.memory.blocks,
             cache_bytes: cost.memory.bytes,
             prefetched_hits: cost.prefetched.blocks,
@@ -78,11 +88,14 @@ impl Spent {
     pub(crate) fn pairs(&self) -> Vec<(&'static str, String)> {
         let counts = [
             ("waves", self.waves),
+            ("waits", self.waits),
             ("requests", self.requests),
             ("hedges", self.hedges),
             ("retries", self.retries),
             ("prefetches", self.prefetches),
             ("bytes", self.bytes),
+            ("background_requests", self.background_requests),
+            ("background_bytes", self.background_bytes),
             ("cache_hits", self.cache_hits),
             ("cache_bytes", self.cache_bytes),
             ("prefetched_hits", self.prefetched_hits),
@@ -99,11 +112,14 @@ impl Spent {
 impl AddAssign for Spent {
     fn add_assign(&mut self, more: Self) {
         self.waves += more.waves;
+        self.waits += more.waits;
         self.requests += more.requests;
         self.hedges += more.hedges;
         self.retries += more.retries;
         self.prefetches += more.prefetches;
         self.bytes += more.bytes;
+        self.background_requests += more.background_requests;
+        self.background_bytes += more.background_bytes;
         self.cache_hits += more.cache_hits;
         self.cache_bytes += more.cache_bytes;
         self.prefetched_hits += more.prefetched_hits;
@@ -124,11 +140,14 @@ impl From<Spent> for v1::Cost {
     fn from(spent: Spent) -> Self {
         Self {
             waves: spent.waves,
+            waits: spent.waits,
             requests: spent.requests,
             hedges: spent.hedges,
             retries: spent.retries,
             prefetches: spent.prefetches,
             bytes: spent.bytes,
+            background_requests: spent.background_requests,
+            background_bytes: spent.background_bytes,
             cache_hits: spent.cache_hits,
             cache_bytes: spent.cache_bytes,
             prefetched_hits: spent.prefetched_hits,

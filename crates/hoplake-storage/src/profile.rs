@@ -225,7 +225,10 @@ mod tests {
 
     #[test]
     fn the_shipped_prices_are_those_of_the_design() {
-        assert_eq!(Profiles::shipped().names().collect::<Vec<_>>(), ["azure-hot", "gcs-standard", "local", "s3-express", "s3-standard"]);
+        assert_eq!(
+            Profiles::shipped().names().collect::<Vec<_>>(),
+            ["azure-hot", "gcs-standard", "local", "s3-express", "s3-standard"]
+        );
         for (other, storage) in [(StoreProfile::gcs_standard(), 0.020), (StoreProfile::azure_hot(), 0.018)] {
             let PriceList { get_usd_per_1000, put_usd_per_1000, storage_usd_per_gb_month, .. } = other.prices;
             assert_eq!((get_usd_per_1000, put_usd_per_1000, storage_usd_per_gb_month), (0.0004, 0.005, storage));

@@ -155,11 +155,16 @@ impl Store {
         self.clock.as_ref()
     }
 
-    /// The same store, for a writer on this account: its writes and listings are noted there. Reads are noted by a
-    /// [`Reader`](crate::Reader).
+    /// The same store on this account: writes and listings are noted there. Reads are noted by a [`Reader`](crate::Reader),
+    /// on the account that it is given.
     #[must_use]
     pub fn on_account(&self, account: &QueryContext) -> Self {
         Self { account: Some(account.clone()), ..self.clone() }
+    }
+
+    /// The account that it is on, or a new one.
+    pub fn account(&self) -> QueryContext {
+        self.account.clone().unwrap_or_default()
     }
 
     pub(crate) fn off_account(&self) -> Self {

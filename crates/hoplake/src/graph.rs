@@ -74,6 +74,13 @@ impl Graph {
         Ok(self.snapshot.is_there(&QueryContext::new()).await?)
     }
 
+    /// Waits until nothing of it is under way any more that nobody waited for: reads in the background through its caches, and
+    /// the hints that commits of this process leave to the next who opens it. For a process that is about to end.
+    pub async fn settled(&self) {
+        self.committer.settled().await;
+        self.snapshot.reader().pool().settled().await;
+    }
+
     pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
         &self.snapshot
     }
@@ -92,7 +99,7 @@ impl Graph {
     /// # Errors
     /// The store's.
     pub async fn versions(store: &Store) -> Result<Vec<u64>, Error> {
-        let Some(newest) = versions::newest(&reader(store)?, &QueryContext::new()).await? else {
+        let Some(newest) = versions::newest(&reader(store)?, &store.account()).await? else {
             return Ok(Vec::new());
         };
         let past = newest.history.iter().flat_map(|range| range.since..=range.until);
@@ -161,7 +168,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version or name; the store's.
     pub async fn tag(store: &Store, name: &str, version: Option<u64>) -> Result<Option<u64>, Error> {
-        Ok(history::tag(&reader(store)?, name, version, &QueryContext::new()).await?)
+        Ok(history::tag(&reader(store)?, name, version, &store.account()).await?)
     }
 
     /// The version that has a name.
@@ -169,7 +176,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; the store's.
     pub async fn tagged(store: &Store, name: &str) -> Result<Option<u64>, Error> {
-        let newest = versions::newest(&reader(store)?, &QueryContext::new()).await?;
+        let newest = versions::newest(&reader(store)?, &store.account()).await?;
         let missing = || Error::new(ErrorKind::NotFound, format!("there is no graph at {}", store.url()));
         Ok(newest.ok_or_else(missing)?.tags.get(name).copied())
     }
@@ -179,7 +186,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version; the store's.
     pub async fn restore(store: &Store, version: u64, message: &str) -> Result<u64, Error> {
-        Ok(history::restore(&reader(store)?, version, message, &QueryContext::new()).await?)
+        Ok(history::restore(&reader(store)?, version, message, &store.account()).await?)
     }
 
     /// Makes a graph in another place of the same bucket that is what a version of this one is (the newest without a
@@ -190,7 +197,7 @@ impl Graph {
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version, [`Conflict`](crate::ErrorKind::Conflict) if
     /// there is something at `target`, [`Invalid`](crate::ErrorKind::Invalid) if that is in another bucket; the store's.
     pub async fn clone_to(store: &Store, version: Option<u64>, target: &Store) -> Result<String, Error> {
-        let (source, context) = (reader(store)?, QueryContext::new());
+        let (source, context) = (reader(store)?, store.account());
         let newest = versions::newest(&source, &context).await?;
         let missing = || Error::new(ErrorKind::NotFound, format!("there is no graph at {}", store.url()));
         let version = version.unwrap_or(newest.ok_or_else(missing)?.version);
@@ -203,7 +210,7 @@ impl Graph {
     /// [`Invalid`](crate::ErrorKind::Invalid) if the budget is too small, [`Conflict`](crate::ErrorKind::Conflict) if a
     /// vacuum took it for dead; the store's. What was published until then stays.
     pub async fn compact(store: &Store, settings: &CompactionSettings) -> Result<Compacted, Error> {
-        Ok(compaction::compact(store, settings, &QueryContext::new()).await?)
+        Ok(compaction::compact(store, settings, &store.account()).await?)
     }
 
     /// As [`Self::compact`], but breaks off when `stop` is ready: what was published until then stays, and nothing of it is
@@ -216,7 +223,7 @@ impl Graph {
         settings: &CompactionSettings,
         stop: impl Future<Output = ()>,
     ) -> Result<Compacted, Error> {
-        Ok(compaction::compact_until(store, settings, stop, &QueryContext::new()).await?)
+        Ok(compaction::compact_until(store, settings, stop, &store.account()).await?)
     }
 
     /// Whether [`Self::compact`] would merge something of the open version. No request, if its indexes are in memory.
@@ -232,7 +239,7 @@ impl Graph {
     /// # Errors
     /// The store's.
     pub async fn vacuum(store: &Store, settings: &VacuumSettings) -> Result<Vacuumed, Error> {
-        Ok(vacuum::vacuum(&reader(store)?, settings, &QueryContext::new()).await?)
+        Ok(vacuum::vacuum(&reader(store)?, settings, &store.account()).await?)
     }
 }
 

@@ -34,11 +34,13 @@ pub mod changes;
 mod commit;
 mod diff;
 mod error;
+mod expected;
 mod graph;
 mod info;
 mod load;
 mod log;
 mod query;
+mod results;
 
 pub use commit::Commit;
 pub use diff::Diff;
@@ -61,8 +63,8 @@ pub use hoplake_format::{
     segment::SectionKind,
 };
 pub use hoplake_storage::{
-    Cost, DiskSettings, HedgeSettings, MemoryBudget, MemoryFull, MemoryHold, PriceList, ProfileError, Profiles,
-    ReadPool, ReadSettings, Reader, RetrySettings, Served, Store, StoreProfile,
+    Background, Cost, DiskSettings, HedgeSettings, MemoryBudget, MemoryFull, MemoryHold, PriceList, ProfileError,
+    Profiles, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Served, Store, StoreProfile,
 };
 pub use info::{GraphInfo, SectionSize};
 pub use load::{
@@ -70,3 +72,4 @@ pub use load::{
 };
 pub use log::{Log, parse_time};
 pub use query::{EdgeRows, Query, Rows, StartKey, StepCost, TraversalAnswer, TraversalRequest};
+pub use results::Described;

@@ -3,7 +3,7 @@
 use hoplake_engine::log::{self, LogEntry};
 use hoplake_format::Intent;
 use hoplake_ingest::source::values;
-use hoplake_storage::{Cost, QueryContext, Store};
+use hoplake_storage::{Cost, Store};
 
 use crate::{Error, ErrorKind, Graph, graph::reader};
 
@@ -69,7 +69,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if all versions that can be opened are younger; the store's.
     pub async fn version_as_of(store: &Store, unix_ms: u64) -> Result<u64, Error> {
-        Ok(log::version_as_of(&reader(store)?, unix_ms, &QueryContext::new()).await?)
+        Ok(log::version_as_of(&reader(store)?, unix_ms, &store.account()).await?)
     }
 }
 

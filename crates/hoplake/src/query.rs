@@ -1,9 +1,8 @@
 //! Queries: steps that depend on each other, and one account for all of them.
 
-use std::{sync::Arc, time::Instant};
+use std::{mem::take, sync::Arc, time::Instant};
 
 use arrow_array::RecordBatch;
-use futures::future::try_join;
 use hoplake_engine::{
     Degree, Frontier, Neighbour, Snapshot,
     path::PathQuery,
@@ -12,7 +11,7 @@ use hoplake_engine::{
 use hoplake_format::{Key, LabelId, VertexId};
 use hoplake_storage::{Cost, MemoryBudget, QueryContext, Wave};
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, expected::Expected};
 
 /// A vertex as a user names it: its label and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,14 +91,16 @@ pub struct TraversalAnswer {
 /// all of them took.
 #[derive(Debug)]
 pub struct Query {
-    snapshot: Arc<Snapshot>,
-    context: QueryContext,
-    wave: Wave,
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) context: QueryContext,
+    pub(crate) wave: Wave,
+    /// What the next step reads alongside, for later ones.
+    pub(crate) expected: Expected,
 }
 
 impl Query {
     pub(crate) fn new(snapshot: Arc<Snapshot>, context: QueryContext) -> Self {
-        Self { snapshot, context, wave: Wave::default() }
+        Self { snapshot, context, wave: Wave::default(), expected: Expected::default() }
     }
 
     /// The memory that it holds and may hold. What is made of its answers is counted there, too.
@@ -144,7 +145,13 @@ impl Query {
     pub async fn vertices(&mut self, keys: &[(&str, Key)]) -> Result<Vec<Option<VertexId>>, Error> {
         let keys: Vec<_> =
             keys.iter().map(|(label, key)| Ok((self.label(label)?, key.clone()))).collect::<Result<_, Error>>()?;
-        let (found, wave) = self.snapshot.look_up(&keys, self.wave, &self.context).await?;
+        self.look_up(&keys).await
+    }
+
+    async fn look_up(&mut self, keys: &[(LabelId, Key)]) -> Result<Vec<Option<VertexId>>, Error> {
+        let (expected, context) = (take(&mut self.expected), &self.context);
+        let step = self.snapshot.look_up(keys, self.wave, context);
+        let (found, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
         self.wave = wave;
         Ok(found)
     }
@@ -170,9 +177,7 @@ impl Query {
     /// [`NotFound`](ErrorKind::NotFound) that names the first that does not exist; as [`Self::vertex`].
     pub async fn named(&mut self, starts: &[StartKey]) -> Result<Vec<VertexId>, Error> {
         let keys = self.parse_starts(starts)?;
-        let (found, wave) = self.snapshot.look_up(&keys, self.wave, &self.context).await?;
-        self.wave = wave;
-        all_found(starts, found)
+        all_found(starts, self.look_up(&keys).await?)
     }
 
     /// The edges of a hop from these vertices, in the order of vertex, edge type, direction and
@@ -183,7 +188,9 @@ impl Query {
     /// [`Invalid`](ErrorKind::Invalid) if a condition of the hop cannot be; the store's.
     pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Neighbour>, Error> {
         let frontier = vertices.iter().copied().collect();
-        let (edges, wave) = self.snapshot.neighbours(&frontier, hop, self.wave, &self.context).await?;
+        let (expected, context) = (take(&mut self.expected), &self.context);
+        let step = self.snapshot.neighbours(&frontier, hop, self.wave, context);
+        let (edges, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
         self.wave = wave;
         Ok(edges)
     }
@@ -199,7 +206,8 @@ impl Query {
         Ok(degrees)
     }
 
-    /// The keys of a set, in its order. One wave, after one that each label's first use takes.
+    /// The keys of a set, in its order. One wave, after one that each label's first use takes unless it was expected
+    /// ([`Self::expect_rows`]).
     ///
     /// # Errors
     /// The store's.
@@ -221,7 +229,7 @@ impl Query {
     }
 
     /// Keys and properties of a set, a batch for each label. One wave, after one that each label's first
-    /// use takes.
+    /// use takes unless it was expected ([`Self::expect_rows`]).
     ///
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if no label has a property of that name; the store's.
@@ -241,7 +249,7 @@ impl Query {
         Ok(batches.into_iter().map(|(positions, batch)| EdgeRows { positions, batch }).collect())
     }
 
-    fn label_name(&self, label: LabelId) -> String {
+    pub(crate) fn label_name(&self, label: LabelId) -> String {
         self.snapshot.schema().label(label).map_or_else(String::new, |label| label.name.clone())
     }
 
@@ -257,8 +265,14 @@ impl Query {
     /// other; the store's.
     pub async fn traverse(&mut self, traversal: Traversal) -> Result<Reached, Error> {
         let traversal = Traversal { after: self.wave, ..traversal };
-        let reached = self.snapshot.traverse(&traversal, &self.context).await?;
-        self.wave = reached.wave;
+        let (expected, context) = (take(&mut self.expected), &self.context);
+        let step = async {
+            let reached = self.snapshot.traverse(&traversal, context).await?;
+            let wave = reached.wave;
+            Ok((reached, wave))
+        };
+        let (reached, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
+        self.wave = wave;
         Ok(reached)
     }
 
@@ -268,9 +282,15 @@ impl Query {
     /// As [`Self::traverse`].
     pub async fn paths(&mut self, traversal: Traversal) -> Result<(Paths, Reached), Error> {
         let traversal = Traversal { after: self.wave, ..traversal };
-        let (paths, reached) = self.snapshot.paths(&traversal, &self.context).await?;
-        self.wave = reached.wave;
-        Ok((paths, reached))
+        let (expected, context) = (take(&mut self.expected), &self.context);
+        let step = async {
+            let (paths, reached) = self.snapshot.paths(&traversal, context).await?;
+            let wave = reached.wave;
+            Ok(((paths, reached), wave))
+        };
+        let (found, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
+        self.wave = wave;
+        Ok(found)
     }
 
     /// Runs a traversal from keys to properties: the key look-up, the hops, and one wave for the
@@ -280,21 +300,20 @@ impl Query {
     /// As [`Self::named`], [`Self::traverse`] and [`Self::properties`].
     pub async fn run(&mut self, request: &TraversalRequest) -> Result<TraversalAnswer, Error> {
         let keys = self.parse_starts(&request.starts)?;
-        let ends = self.labels_after(&keys, &request.traversal);
         let select = request.select.as_deref();
         let (begun, before) = (Instant::now(), self.cost());
         request.traversal.limits.apply(&self.context);
         self.snapshot.property_fields(select.unwrap_or_default())?;
-        let touched: &[LabelId] = if select.is_some() { &ends } else { &[] };
-        let (snapshot, context) = (&self.snapshot, &self.context);
-        let look_up = snapshot.look_up(&keys, self.wave, context);
-        let ((found, wave), touched) =
-            try_join(look_up, snapshot.touch_properties(touched, self.wave, context)).await?;
+        if select.is_some() {
+            let ids = request.traversal.starts.iter().map(|vertex| vertex.label());
+            let starts: Vec<_> = keys.iter().map(|(label, _)| *label).chain(ids).collect();
+            self.expect_rows_at_end(&starts, &request.traversal.hops);
+        }
+        let found = self.look_up(&keys).await?;
         let mut traversal = request.traversal.clone();
         traversal.starts.extend(all_found(&request.starts, found)?);
         // The look-up took its part of the time.
         traversal.limits.timeout = traversal.limits.timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
-        self.wave = wave;
         let start_cost = self.step_since(begun, &before);
         let reached = self.traverse(traversal).await?;
         let (begun, before) = (Instant::now(), self.cost());
@@ -302,7 +321,6 @@ impl Query {
         if let Some(select) = select {
             let limit = request.limit.unwrap_or(usize::MAX);
             let wanted: Frontier = reached.last().vertices().take(limit).collect();
-            self.wave = self.wave.max(touched);
             rows = self.properties(&wanted, select).await?;
         }
         let rows_cost = self.step_since(begun, &before);
@@ -313,25 +331,17 @@ impl Query {
         StepCost { cost: self.cost().since(before), time_us: begun.elapsed().as_micros() as u64 }
     }
 
-    /// The labels that the last hop can reach.
-    fn labels_after(&self, keys: &[(LabelId, Key)], traversal: &Traversal) -> Vec<LabelId> {
-        let mut labels: Vec<_> = keys.iter().map(|(label, _)| *label).collect();
-        labels.extend(traversal.starts.iter().map(|vertex| vertex.label()));
-        for hop in &traversal.hops {
-            labels = self.snapshot.labels_reached(&labels, hop);
-        }
-        labels.sort_unstable();
-        labels.dedup();
-        labels
-    }
-
     /// A shortest path by number of edges; `None` if there is none within the length.
     ///
     /// # Errors
     /// As [`Self::traverse`].
     pub async fn shortest_path(&mut self, query: PathQuery) -> Result<Option<Vec<VertexId>>, Error> {
         let query = PathQuery { after: self.wave, ..query };
-        Ok(self.snapshot.shortest_path(&query, &self.context).await?)
+        let (expected, context) = (take(&mut self.expected), &self.context);
+        let step = self.snapshot.shortest_path(&query, context);
+        let (path, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
+        self.wave = wave;
+        Ok(path)
     }
 
     /// The vertices within some hops of others: the sets by distance, each vertex once.

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use hoplake::{Cost, DepthProfile, Hop, PriceList, Query, Served, StepCost};
+use hoplake::{Background, Cost, DepthProfile, Hop, PriceList, Query, Served, StepCost};
 use serde_json::{Value, json};
 
 use super::{numbers, tables::table};
+use crate::opening::Opened;
 
 /// How a profile is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -17,20 +18,44 @@ pub enum ProfileFormat {
     Json,
 }
 
+/// Whether what a query took is said, and how.
+#[derive(Debug, clap::Args)]
+pub struct ProfileArgs {
+    /// Say on standard error what each step took
+    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
+    profile: Option<ProfileFormat>,
+}
+
+impl ProfileArgs {
+    /// Ends a query: what it led to in the background is waited for, so that it is told whole, and the profile is written if
+    /// that was asked for.
+    pub async fn end(&self, opened: &Opened, query: &Query, profile: Profile) {
+        opened.settle().await;
+        let profile = Profile { background: query.cost().background, ..profile }.open(opened.cost);
+        match self.profile {
+            Some(ProfileFormat::Text) => eprintln!("{}", profile.text(opened.graph.prices())),
+            Some(ProfileFormat::Json) => eprintln!("{}", profile.json(opened.graph.prices())),
+            None => {}
+        }
+    }
+}
+
 /// The steps of a query.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Profile {
-    prices: PriceList,
     open: StepCost,
     look_up: StepCost,
     hops: Vec<(String, DepthProfile)>,
+    search: Option<StepCost>,
     properties: StepCost,
+    background: Background,
 }
 
 impl Profile {
-    /// The profile of a query on a graph that was opened at this cost.
-    pub fn new(prices: PriceList, open: StepCost) -> Self {
-        Self { prices, open, look_up: StepCost::default(), hops: Vec::new(), properties: StepCost::default() }
+    /// Adds what opening the graph took.
+    pub fn open(mut self, cost: StepCost) -> Self {
+        self.open = cost;
+        self
     }
 
     /// Adds what finding the start vertices took.
@@ -45,41 +70,51 @@ impl Profile {
         self
     }
 
+    /// Adds a hop that is one step.
+    pub fn hop(mut self, hop: &Hop, depth: DepthProfile) -> Self {
+        self.hops.push((hop.to_string(), depth));
+        self
+    }
+
+    /// Adds what a search from both ends took.
+    pub fn search(mut self, cost: StepCost) -> Self {
+        self.search = Some(cost);
+        self
+    }
+
     /// Adds what the rows of the result took.
     pub fn properties(mut self, cost: StepCost) -> Self {
         self.properties = cost;
         self
     }
 
-    /// All steps together.
+    /// All steps together, with what went on in the background.
     pub fn total(&self) -> StepCost {
         let hops = self.hops.iter().map(|(_, depth)| StepCost { cost: depth.cost, time_us: depth.time_us });
-        hops.chain([self.open, self.look_up, self.properties]).fold(StepCost::default(), |sum, step| StepCost {
-            cost: sum.cost + step.cost,
+        let steps = hops.chain(self.search).chain([self.open, self.look_up, self.properties]);
+        let mut total = steps.fold(StepCost::default(), |sum, step| StepCost {
+            cost: sum.cost + step.cost.foreground(),
             time_us: sum.time_us + step.time_us,
-        })
-    }
-
-    /// Writes it to standard error.
-    pub fn print(&self, format: ProfileFormat) {
-        match format {
-            ProfileFormat::Text => eprintln!("{}", self.text()),
-            ProfileFormat::Json => eprintln!("{}", self.json()),
-        }
+        });
+        total.cost.requests += self.background.requests;
+        total.cost.store_bytes += self.background.bytes;
+        total
     }
 
     /// It as a table.
-    pub fn text(&self) -> String {
-        let header =
-            ["step", "edges", "vertices", "waves", "requests", "bytes", "memory", "disk", "shared", "time", "dollars"];
-        let mut text = table(&header, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    pub fn text(&self, prices: &PriceList) -> String {
+        let header = [
+            "step", "edges", "vertices", "waves", "waits", "requests", "bytes", "memory", "disk", "shared", "time",
+            "dollars",
+        ];
+        let mut text = table(&header, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
         let mut add = |name: String, sets: Option<(u64, u64)>, cost: &Cost, time_us: u64| {
             let sets = sets.map_or_else(Default::default, |(edges, vertices)| [edges, vertices].map(numbers::count));
-            let numbers = [cost.waves, cost.requests].map(numbers::count);
+            let numbers = [cost.waves, cost.waits, cost.requests].map(numbers::count);
             let bytes = numbers::bytes(cost.store_bytes);
             let tiers = [cost.memory, cost.disk, cost.shared].map(|served| numbers::count(served.blocks));
             let time = numbers::time(Duration::from_micros(time_us));
-            let dollars = numbers::dollars(cost.usd(&self.prices));
+            let dollars = numbers::dollars(cost.foreground().usd(prices));
             text.add_row(
                 [name].into_iter().chain(sets).chain(numbers).chain([bytes]).chain(tiers).chain([time, dollars]),
             );
@@ -90,7 +125,14 @@ impl Profile {
             let sets = Some((depth.edges, depth.vertices));
             add(format!("{} {hop}", number + 1), sets, &depth.cost, depth.time_us);
         }
+        if let Some(search) = &self.search {
+            add("search".into(), None, &search.cost, search.time_us);
+        }
         add("properties".into(), None, &self.properties.cost, self.properties.time_us);
+        let Background { requests, bytes: store_bytes } = self.background;
+        if requests > 0 {
+            add("background".into(), None, &Cost { requests, store_bytes, ..Cost::default() }, 0);
+        }
         let total = self.total();
         add("total".into(), None, &total.cost, total.time_us);
         let Cost { hedges, retries, .. } = total.cost;
@@ -99,31 +141,39 @@ impl Profile {
         } else {
             format!("\nof the requests, {hedges} were hedges of slow ones and {retries} repeated failed ones")
         };
-        let Self { prices, .. } = self;
         format!(
             "{text}\nblocks found in memory, on disk, and on their way already{again}\nprices: {}, as of {}",
             prices.name, prices.as_of
         )
     }
 
-    fn json(&self) -> Value {
-        let step = |step: &StepCost| cost_json(&step.cost, step.time_us, &self.prices);
+    fn json(&self, prices: &PriceList) -> Value {
+        let step = |step: &StepCost| cost_json(&step.cost, step.time_us, prices);
         let hops = self.hops.iter().enumerate().map(|(number, (hop, depth))| {
             let mut object = json!({"depth": number + 1, "hop": hop, "edges": depth.edges, "vertices": depth.vertices});
-            let cost = cost_json(&depth.cost, depth.time_us, &self.prices);
+            let cost = cost_json(&depth.cost, depth.time_us, prices);
             if let (Value::Object(object), Value::Object(cost)) = (&mut object, cost) {
                 object.extend(cost);
             }
             object
         });
-        json!({
+        let mut object = json!({
             "open": step(&self.open),
             "look_up": step(&self.look_up),
             "hops": hops.collect::<Vec<_>>(),
             "properties": step(&self.properties),
+            "background": {
+                "requests": self.background.requests,
+                "bytes": self.background.bytes,
+                "usd": self.background.usd(prices),
+            },
             "total": step(&self.total()),
-            "prices": {"name": self.prices.name, "as_of": self.prices.as_of},
-        })
+            "prices": {"name": prices.name, "as_of": prices.as_of},
+        });
+        if let Some(search) = &self.search {
+            object["search"] = step(search);
+        }
+        object
     }
 }
 
@@ -134,6 +184,7 @@ fn served(served: Served) -> Value {
 fn cost_json(cost: &Cost, time_us: u64, prices: &PriceList) -> Value {
     json!({
         "waves": cost.waves,
+        "waits": cost.waits,
         "requests": cost.requests,
         "bytes": cost.store_bytes,
         "hedges": cost.hedges,
@@ -142,7 +193,7 @@ fn cost_json(cost: &Cost, time_us: u64, prices: &PriceList) -> Value {
         "disk": served(cost.disk),
         "shared": served(cost.shared),
         "time_us": time_us,
-        "usd": cost.usd(prices),
+        "usd": cost.foreground().usd(prices),
     })
 }
 

@@ -18,6 +18,7 @@ pub fn text(cost: &Cost, prices: &PriceList) -> String {
 pub fn json(cost: &Cost, prices: &PriceList) -> Value {
     json!({
         "waves": cost.waves,
+        "waits": cost.waits,
         "requests": cost.requests,
         "store_bytes": cost.store_bytes,
         "puts": cost.puts,

@@ -81,10 +81,16 @@ struct Applied {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let opened = GraphArgs::at(args.url.clone()).open().await?;
-    let mut run =
-        Run { args, graph: opened.graph, batch: Batch::default(), places: Vec::new(), applied: Applied::default() };
+    let graph = opened.graph.clone();
+    let mut run = Run { args, graph, batch: Batch::default(), places: Vec::new(), applied: Applied::default() };
     run.applied.version = run.graph.version();
+    // To open the graph is a part of it.
+    run.applied.cost = opened.cost.cost;
     let outcome = run.files().await;
+    if outcome.is_err() {
+        // Of commits before the one that failed.
+        opened.settle().await;
+    }
     outcome.map_err(|error| match error.downcast::<Error>() {
         Ok(error) => run.explain(&error),
         Err(other) => other,
@@ -94,7 +100,10 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         json_of(args, &run.applied, prices).to_string()
     } else {
         text_of(args, &run.applied, prices)
-    })
+    })?;
+    // The hint, for which no commit waits, would end with the process.
+    opened.settle().await;
+    Ok(())
 }
 
 struct Run<'a> {

@@ -4,7 +4,11 @@ use hoplake::{Graph, Rows, StartKey};
 
 use crate::{
     opening::GraphArgs,
-    output::{OutputArgs, formats, rows},
+    output::{
+        OutputArgs, formats,
+        profile::{Profile, ProfileArgs, Stopwatch},
+        rows,
+    },
 };
 
 /// Print vertices and their properties, looked up by key
@@ -23,6 +27,8 @@ pub struct Args {
     select: Vec<String>,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    profile: ProfileArgs,
 }
 
 /// Runs the verb.
@@ -30,14 +36,22 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     args.output.check()?;
     let opened = args.graph.open().await?;
     let mut query = opened.graph.query();
+    let labels = query.label_ids(args.vertices.iter().map(|vertex| vertex.label.as_str()));
+    query.expect_rows(labels);
+    let stopwatch = Stopwatch::start(&query);
     let found = query.named(&args.vertices).await?;
+    let profile = Profile::default().look_up(stopwatch.stop(&query));
     let names = if args.select.is_empty() { all_properties(&opened.graph, args) } else { args.select.clone() };
+    let stopwatch = Stopwatch::start(&query);
     let mut read = query.properties(&found.into_iter().collect(), &names).await?;
+    let profile = profile.properties(stopwatch.stop(&query));
     if args.select.is_empty() {
         read = read.into_iter().map(|rows| own_properties(&opened.graph, rows)).collect::<anyhow::Result<_>>()?;
     }
     let batches = read.iter().map(rows::with_label).collect::<anyhow::Result<Vec<_>>>()?;
-    formats::write(&args.output, &batches, rows::empty(&opened.graph, &names))
+    formats::write(&args.output, &batches, rows::empty(&opened.graph, &names))?;
+    args.profile.end(&opened, &query, profile).await;
+    Ok(())
 }
 
 /// The properties of the labels that were asked for, in the order of the schema.

@@ -15,7 +15,7 @@ use crate::{
     opening::GraphArgs,
     output::{
         Format, OutputArgs, formats, print_line,
-        profile::{Profile, ProfileFormat, Stopwatch},
+        profile::{Profile, ProfileArgs, Stopwatch},
         rows,
     },
 };
@@ -50,9 +50,8 @@ pub struct Args {
     limit: Option<usize>,
     #[command(flatten)]
     output: OutputArgs,
-    /// Say on standard error what each step took
-    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
-    profile: Option<ProfileFormat>,
+    #[command(flatten)]
+    profile: ProfileArgs,
     #[command(flatten)]
     limits: LimitArgs,
 }
@@ -62,10 +61,14 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     args.output.check()?;
     let opened = args.graph.open().await?;
     let mut query = opened.graph.query();
+    let hops = vec![args.hop.clone(); args.depth];
+    if !args.count {
+        let labels = query.label_ids([args.vertex.label.as_str()]);
+        query.expect_rows_on_the_way(&labels, &hops);
+    }
     let stopwatch = Stopwatch::start(&query);
     let starts = query.named(std::slice::from_ref(&args.vertex)).await?;
     let look_up = stopwatch.stop(&query);
-    let hops = vec![args.hop.clone(); args.depth];
     let traversal = Traversal {
         starts,
         hops: hops.clone(),
@@ -82,10 +85,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         let batches = read_rows(args, &mut query, &reached).await?;
         formats::write(&args.output, &batches, with_distance(&rows::empty(&opened.graph, &args.select), 0)?)?;
     }
-    if let Some(format) = args.profile {
-        let profile = Profile::new(opened.graph.prices().clone(), opened.cost).look_up(look_up);
-        profile.hops(&hops, &reached.profile).properties(stopwatch.stop(&query)).print(format);
-    }
+    let profile = Profile::default().look_up(look_up).hops(&hops, &reached.profile).properties(stopwatch.stop(&query));
+    args.profile.end(&opened, &query, profile).await;
     Ok(())
 }
 
@@ -100,12 +101,16 @@ fn count(args: &Args, reached: &Reached) -> anyhow::Result<()> {
 
 async fn read_rows(args: &Args, query: &mut Query, reached: &Reached) -> anyhow::Result<Vec<RecordBatch>> {
     let mut left = args.limit.unwrap_or(usize::MAX);
-    let mut batches = Vec::new();
-    for (distance, depth) in (0u64..).zip(&reached.depths).skip(1) {
+    let cut = |depth: &Frontier| {
         let wanted: Frontier = depth.vertices().take(left).collect();
         left -= wanted.len();
-        for labelled in query.properties(&wanted, &args.select).await? {
-            batches.push(with_distance(&rows::with_label(&labelled)?, distance)?);
+        wanted
+    };
+    let wanted: Vec<_> = reached.depths.iter().skip(1).map(cut).collect();
+    let mut batches = Vec::new();
+    for (distance, rows) in (1u64..).zip(query.properties_of_each(&wanted, &args.select).await?) {
+        for labelled in &rows {
+            batches.push(with_distance(&rows::with_label(labelled)?, distance)?);
         }
     }
     Ok(batches)

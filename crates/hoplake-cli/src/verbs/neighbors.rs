@@ -5,13 +5,17 @@ use std::{collections::BTreeSet, sync::Arc};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use arrow_select::interleave::interleave;
-use hoplake::{ErrorKind, Frontier, Graph, Hop, Neighbour, Query, StartKey};
+use hoplake::{DepthProfile, Described, ErrorKind, Frontier, Graph, Hop, Neighbour, Query, StartKey, StepCost};
 
 use super::traverse::print_count;
 use crate::{
     failure::Failure,
     opening::{GraphArgs, check_hop},
-    output::{OutputArgs, formats, numbers, rows},
+    output::{
+        OutputArgs, formats, numbers,
+        profile::{Profile, ProfileArgs, Stopwatch},
+        rows,
+    },
 };
 
 /// Print the edges of a vertex and where they lead
@@ -41,6 +45,8 @@ pub struct Args {
     limit: Option<usize>,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    profile: ProfileArgs,
 }
 
 /// Runs the verb.
@@ -51,16 +57,30 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     check_hop(graph.schema(), &args.hop)?;
     check_select(graph, &args.select)?;
     let mut query = graph.query();
+    if !args.count {
+        expect(&mut query, args);
+    }
+    let stopwatch = Stopwatch::start(&query);
     let vertex = query.named(std::slice::from_ref(&args.vertex)).await?;
+    let profile = Profile::default().look_up(stopwatch.stop(&query));
+    let stopwatch = Stopwatch::start(&query);
     if args.count {
         args.output.check_text("a count")?;
         let degrees = query.degrees(&vertex, &args.hop).await?;
-        return print_count(degrees.iter().map(|degree| degree.edges).sum(), &args.output);
+        let count = degrees.iter().map(|degree| degree.edges).sum();
+        print_count(count, &args.output)?;
+        let profile = profile.hop(&args.hop, depth(count, 0, stopwatch.stop(&query)));
+        args.profile.end(&opened, &query, profile).await;
+        return Ok(());
     }
     let mut edges = query.neighbors(&vertex, &args.hop).await?;
     let all = edges.len();
+    let reached: Frontier = edges.iter().map(|edge| edge.to).collect();
+    let profile = profile.hop(&args.hop, depth(all as u64, reached.len() as u64, stopwatch.stop(&query)));
     edges.truncate(args.limit.unwrap_or(all));
+    let stopwatch = Stopwatch::start(&query);
     let batch = read_rows(graph, &mut query, &edges, &args.select).await?;
+    let profile = profile.properties(stopwatch.stop(&query));
     let empty = batch.slice(0, 0);
     formats::write(&args.output, &[batch], empty)?;
     if edges.len() < all {
@@ -70,7 +90,21 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             numbers::counted(all as u64, "edge", "edges")
         );
     }
+    args.profile.end(&opened, &query, profile).await;
     Ok(())
+}
+
+/// Has the look-up of the vertex read alongside what its edges and their ends will need.
+fn expect(query: &mut Query, args: &Args) {
+    let labels = query.label_ids([args.vertex.label.as_str()]);
+    query.expect_rows_at_end(&labels, std::slice::from_ref(&args.hop));
+    if !args.select.is_empty() {
+        query.expect_edge_rows(&labels, &args.hop);
+    }
+}
+
+fn depth(edges: u64, vertices: u64, StepCost { cost, time_us }: StepCost) -> DepthProfile {
+    DepthProfile { edges, vertices, cost, time_us }
 }
 
 fn check_select(graph: &Graph, select: &[String]) -> Result<(), Failure> {
@@ -96,14 +130,17 @@ async fn read_rows(
     let edge_label = |edge: &Neighbour| graph.schema().edge_type(edge.edge_type).map(|edge| edge.label.as_str());
     let edge_labels: StringArray = edges.iter().map(edge_label).collect();
     let directions: StringArray = edges.iter().map(|edge| Some(edge.direction.to_string())).collect();
-    let keys = rows::keys(&query.keys_of(&ends).await?);
+    let of_edges = if has_edge_property(graph, select) { select } else { &[] };
+    let of_vertices: Vec<_> = select.iter().filter(|name| has_vertex_property(graph, name)).cloned().collect();
+    let described = query.describe(edges, of_edges, &of_vertices).await?;
+    let keys = rows::keys(&described.keys);
     let mut columns: Vec<(String, ArrayRef)> = vec![
         ("edge".into(), Arc::new(edge_labels)),
         ("direction".into(), Arc::new(directions)),
         ("label".into(), Arc::new(labels)),
         ("key".into(), keys),
     ];
-    let cells = Cells::read(graph, query, edges, select).await?;
+    let cells = Cells::of(graph, edges, described);
     for name in select {
         let taken = ["edge", "direction", "label", "key"];
         columns.push((rows::column_name(name, &taken), cells.column(name, edges.len())?));
@@ -117,28 +154,21 @@ async fn read_rows(
 struct Cells(Vec<(RecordBatch, Vec<(usize, usize)>)>);
 
 impl Cells {
-    async fn read(graph: &Graph, query: &mut Query, edges: &[Neighbour], select: &[String]) -> anyhow::Result<Self> {
+    fn of(graph: &Graph, edges: &[Neighbour], described: Described) -> Self {
         let mut batches = Vec::new();
-        if select.is_empty() {
-            return Ok(Self(batches));
-        }
-        for rows in query.edge_properties(edges, select).await? {
+        for rows in described.edges {
             let places = rows.positions.iter().enumerate().map(|(row, edge)| (*edge, row)).collect();
             batches.push((rows.batch, places));
         }
-        let of_vertices: Vec<_> = select.iter().filter(|name| has_vertex_property(graph, name)).cloned().collect();
-        if of_vertices.is_empty() {
-            return Ok(Self(batches));
-        }
         let ends: Frontier = edges.iter().map(|edge| edge.to).collect();
-        for rows in query.properties(&ends, &of_vertices).await? {
+        for rows in described.vertices {
             let label = graph.schema().label_id(&rows.label);
             let ordinals = label.map_or(&[][..], |label| ends.ordinals(label));
             let mine = edges.iter().enumerate().filter(|(_, edge)| Some(edge.to.label()) == label);
             let places = mine.filter_map(|(at, edge)| Some((at, ordinals.binary_search(&edge.to.ordinal()).ok()?)));
             batches.push((rows.batch, places.collect()));
         }
-        Ok(Self(batches))
+        Self(batches)
     }
 
     /// The values of one property, one an edge; null where neither edge nor vertex has it.
@@ -163,6 +193,10 @@ impl Cells {
         let places: Vec<_> = places.into_iter().map(|place| place.unwrap_or((0, 0))).collect();
         Ok(interleave(&arrays, &places)?)
     }
+}
+
+fn has_edge_property(graph: &Graph, names: &[String]) -> bool {
+    graph.schema().edge_types.iter().any(|edge| edge.properties.iter().any(|property| names.contains(&property.name)))
 }
 
 fn has_vertex_property(graph: &Graph, name: &str) -> bool {

@@ -6,8 +6,14 @@ use super::{limits::LimitArgs, paths::PathWriter};
 use crate::{
     failure::Failure,
     opening::GraphArgs,
-    output::{Format, OutputArgs, print_line},
+    output::{
+        Format, OutputArgs, print_line,
+        profile::{Profile, ProfileArgs, Stopwatch},
+    },
 };
+
+/// After so many hops no label is met for the first time, in any schema that we know.
+const LABELS_FAR: usize = 64;
 
 /// Print a shortest path between two vertices
 #[derive(Debug, clap::Args)]
@@ -34,6 +40,8 @@ pub struct Args {
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
+    profile: ProfileArgs,
+    #[command(flatten)]
     limits: LimitArgs,
 }
 
@@ -42,7 +50,12 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     args.output.check_text("a path")?;
     let opened = args.graph.open().await?;
     let mut query = opened.graph.query();
+    let labels = query.label_ids([args.from.label.as_str()]);
+    query.expect_rows_on_the_way(&labels, &vec![args.hop.clone(); args.max_depth.min(LABELS_FAR)]);
+    let stopwatch = Stopwatch::start(&query);
     let ends = query.named(&[args.from.clone(), args.to.clone()]).await?;
+    let profile = Profile::default().look_up(stopwatch.stop(&query));
+    let stopwatch = Stopwatch::start(&query);
     let path = PathQuery {
         from: ends[0],
         to: ends[1],
@@ -51,15 +64,22 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         limits: args.limits.limits(),
         after: Default::default(),
     };
-    let Some(path) = query.shortest_path(path).await? else {
+    let found = query.shortest_path(path).await?;
+    let profile = profile.search(stopwatch.stop(&query));
+    let Some(path) = found else {
         if args.output.format() == Format::Json {
             print_line("null")?;
         }
+        args.profile.end(&opened, &query, profile).await;
         return Err(no_path(args).into());
     };
+    let stopwatch = Stopwatch::start(&query);
     let mut writer = PathWriter::new(&args.output)?;
     writer.write(&mut query, [path]).await?;
-    writer.finish()
+    writer.finish()?;
+    let profile = profile.properties(stopwatch.stop(&query));
+    args.profile.end(&opened, &query, profile).await;
+    Ok(())
 }
 
 fn no_path(args: &Args) -> Failure {

@@ -68,10 +68,10 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let request = request()?;
     let answer = opened.graph.query().run(&request).await?;
     print_answer(&opened.graph, &answer, &mut out)?;
-    let profile = Profile::new(opened.graph.prices().clone(), opened.cost).look_up(answer.start_cost);
+    let profile = Profile::default().open(opened.cost).look_up(answer.start_cost);
     let profile = profile.hops(&request.traversal.hops, &answer.reached.profile).properties(answer.rows_cost);
     writeln!(out, "What that took, from an empty process. A wave is a round trip that waits for the one before it:\n")?;
-    writeln!(out, "{}\n", profile.text())?;
+    writeln!(out, "{}\n", profile.text(opened.graph.prices()))?;
     let cost = profile.total().cost;
     let requests = numbers::count(cost.requests);
     let list = &StoreProfile::s3_standard().prices;

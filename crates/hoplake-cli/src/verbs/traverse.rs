@@ -13,7 +13,7 @@ use crate::{
     opening::{GraphArgs, Opened},
     output::{
         Format, OutputArgs, Pipe, formats, numbers, print_line,
-        profile::{Profile, ProfileFormat, Stopwatch},
+        profile::{Profile, ProfileArgs, Stopwatch},
         rows,
     },
 };
@@ -59,9 +59,8 @@ pub struct Args {
     paths: bool,
     #[command(flatten)]
     output: OutputArgs,
-    /// Say on standard error what each step took
-    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
-    profile: Option<ProfileFormat>,
+    #[command(flatten)]
+    profile: ProfileArgs,
     #[command(flatten)]
     limits: LimitArgs,
 }
@@ -123,7 +122,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let opened = args.graph.open().await?;
     let mut query = opened.graph.query();
     let profile = if args.paths {
-        print_paths(args, &opened, &mut query).await?
+        print_paths(args, &mut query).await?
     } else {
         let request = TraversalRequest {
             starts: args.start.clone(),
@@ -133,14 +132,10 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         };
         let answer = query.run(&request).await?;
         print_answer(args, &opened, &answer)?;
-        Profile::new(opened.graph.prices().clone(), opened.cost)
-            .look_up(answer.start_cost)
-            .hops(&args.hop, &answer.reached.profile)
-            .properties(answer.rows_cost)
+        let profile = Profile::default().look_up(answer.start_cost).hops(&args.hop, &answer.reached.profile);
+        profile.properties(answer.rows_cost)
     };
-    if let Some(format) = args.profile {
-        profile.print(format);
-    }
+    args.profile.end(&opened, &query, profile).await;
     Ok(())
 }
 
@@ -170,7 +165,9 @@ pub(super) fn print_count(count: u64, output: &OutputArgs) -> anyhow::Result<()>
     }
 }
 
-async fn print_paths(args: &Args, opened: &Opened, query: &mut Query) -> anyhow::Result<Profile> {
+async fn print_paths(args: &Args, query: &mut Query) -> anyhow::Result<Profile> {
+    let labels = query.label_ids(args.start.iter().map(|start| start.label.as_str()));
+    query.expect_rows_on_the_way(&labels, &args.hop);
     let stopwatch = Stopwatch::start(query);
     let starts = query.named(&args.start).await?;
     let look_up = stopwatch.stop(query);
@@ -184,6 +181,6 @@ async fn print_paths(args: &Args, opened: &Opened, query: &mut Query) -> anyhow:
         let default = if args.limit.is_none() { "; --limit shows more" } else { "" };
         eprintln!("the first {}{default}", numbers::counted(limit as u64, "walk", "walks"));
     }
-    let profile = Profile::new(opened.graph.prices().clone(), opened.cost).look_up(look_up);
+    let profile = Profile::default().look_up(look_up);
     Ok(profile.hops(&args.hop, &reached.profile).properties(stopwatch.stop(query)))
 }

@@ -21,7 +21,7 @@ use hoplake_storage::{
     Cost, QueryContext, Wave,
     planted::{Bug, planted},
 };
-use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
 
 use super::{
     Batch,
@@ -57,6 +57,8 @@ pub struct Committer {
     waiting: Mutex<VecDeque<Waiting>>,
     /// The newest version it knows, while no level is under way.
     newest: Arc<AsyncMutex<Arc<Snapshot>>>,
+    /// Each hint that is being written holds a receiver.
+    hinting: watch::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -68,7 +70,13 @@ struct Waiting {
 impl Committer {
     /// Commits to the graph of a snapshot.
     pub fn new(snapshot: Arc<Snapshot>) -> Self {
-        Self { waiting: Mutex::default(), newest: Arc::new(AsyncMutex::new(snapshot)) }
+        Self { waiting: Mutex::default(), newest: Arc::new(AsyncMutex::new(snapshot)), hinting: watch::Sender::new(()) }
+    }
+
+    /// Waits until the hints of its commits are written. A commit does not wait for its own: a process that ends without
+    /// leaves the next opening a round trip more.
+    pub async fn settled(&self) {
+        self.hinting.closed().await;
     }
 
     /// The newest version that it has seen.
@@ -260,7 +268,11 @@ impl Committer {
                 let mut hinting = Box::pin(async move { publish::hint(&store, &hinted).await });
                 // It goes beside, but is on the account when that is told.
                 if poll!(hinting.as_mut()).is_pending() {
-                    tokio::spawn(hinting);
+                    let under_way = self.hinting.subscribe();
+                    tokio::spawn(async move {
+                        hinting.await;
+                        drop(under_way);
+                    });
                 }
                 let own = level.objects.into_iter().collect();
                 let version = manifest.version;

@@ -68,7 +68,8 @@ async fn run_per_depth(
         watch.visited(new.len())?;
         let depth = expanded.depth + 1;
         if depth < hops && !new.is_empty() {
-            steps(snapshot, traversal, depth, Arc::new(new), (expanded.wave, expanded.wait), context, &mut waiting).await?;
+            steps(snapshot, traversal, depth, Arc::new(new), (expanded.wave, expanded.wait), context, &mut waiting)
+                .await?;
         }
     }
     Ok(visits.finish(context))

@@ -194,14 +194,18 @@ impl Call {
         let (time, protocol) = (self.bounds.begun.elapsed(), self.protocol.name());
         self.service.metrics.request(protocol, self.name, status, time, &self.spent);
         telemetry::traces::end(&self.span, status, failure, &self.spent);
-        let (id, graph, call, Spent { waves, requests, bytes, cache_hits, usd, .. }) =
-            (&self.id, &self.graph, self.name, self.spent);
+        let (
+            id,
+            graph,
+            call,
+            Spent { waves, waits, requests, bytes, background_requests, background_bytes, cache_hits, usd, .. },
+        ) = (&self.id, &self.graph, self.name, self.spent);
         let time_us = time.as_micros() as u64;
         let error = failure.map(|failure| failure.message.as_str());
         macro_rules! line {
             ($level:expr) => {
                 tracing::event!(target: "hoplake::requests", parent: None, $level, id, graph, protocol, call, status,
-                    time_us, waves, requests, bytes, cache_hits, usd, error)
+                    time_us, waves, waits, requests, bytes, background_requests, background_bytes, cache_hits, usd, error)
             };
         }
         match failure.map(|failure| failure.reason) {

@@ -65,6 +65,7 @@ impl Service {
             waiting: self.admission.waiting(),
             fetches: self.fetches.running(),
             traversals: self.traversals.len(),
+            background: self.catalog.background(),
         })
     }
 }

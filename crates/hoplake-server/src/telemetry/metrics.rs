@@ -2,8 +2,9 @@
 //!
 //! No metric has the name of a graph, which may be any of thousands.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 
+use hoplake::Background;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
     metrics::{
@@ -49,6 +50,8 @@ pub(crate) struct Metrics {
     waves: Counter,
     store_requests: Counter,
     store_bytes: Counter,
+    background_requests: Counter,
+    background_bytes: Counter,
     cache_hits: Counter,
     cache_bytes: Counter,
     dollars: Dollars,
@@ -69,6 +72,8 @@ pub(crate) struct Readings {
     pub(crate) waiting: usize,
     pub(crate) fetches: usize,
     pub(crate) traversals: usize,
+    /// What was read in the background since the start.
+    pub(crate) background: Background,
 }
 
 impl Metrics {
@@ -81,6 +86,8 @@ impl Metrics {
             waves: Counter::default(),
             store_requests: Counter::default(),
             store_bytes: Counter::default(),
+            background_requests: Counter::default(),
+            background_bytes: Counter::default(),
             cache_hits: Counter::default(),
             cache_bytes: Counter::default(),
             dollars: Dollars::default(),
@@ -107,10 +114,18 @@ impl Metrics {
         registry.register("store_requests", "Requests of queries to the store", self.store_requests.clone());
         let read = "Bytes that queries read from the store";
         registry.register_with_unit("store", read, Unit::Bytes, self.store_bytes.clone());
+        let background = "Requests to the store for small segments whole, after a query read a part";
+        registry.register("background_requests", background, self.background_requests.clone());
+        let background = "Bytes that these brought";
+        registry.register_with_unit("background", background, Unit::Bytes, self.background_bytes.clone());
         registry.register("cache_hits", "Blocks that queries found in memory", self.cache_hits.clone());
         let cached = "Bytes that queries found in memory";
         registry.register_with_unit("cache", cached, Unit::Bytes, self.cache_bytes.clone());
-        registry.register("usd", "US dollars for requests and bytes of queries", self.dollars.clone());
+        registry.register(
+            "usd",
+            "US dollars for requests and bytes of queries, those in the background included",
+            self.dollars.clone(),
+        );
         registry.register("graph_opens", "Openings of graphs", self.graphs_opened.clone());
         registry.register("graphs_open", "Graphs that are open", self.graphs_open.clone());
         registry.register("compactions", "Compactions that merged something", self.compactions.clone());
@@ -172,6 +187,8 @@ impl Metrics {
         self.waiting.set(readings.waiting as i64);
         self.fetches.set(readings.fetches as i64);
         self.traversals.set(readings.traversals as i64);
+        self.background_requests.inner().store(readings.background.requests, Relaxed);
+        self.background_bytes.inner().store(readings.background.bytes, Relaxed);
         let mut out = String::new();
         text::encode(&mut out, &self.registry).expect("a string takes all that is written");
         out

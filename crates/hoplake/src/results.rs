@@ -1,0 +1,112 @@
+//! Keys and properties of what a query found, in one wave whatever is asked.
+//!
+//! Steps that do not depend on each other begin after the same wave. What they need to know of tables is read with an
+//! earlier step, if that was said before it: see [`Query::expect_rows`].
+
+use arrow_array::UInt32Array;
+use arrow_select::take::take_record_batch;
+use futures::future::try_join3;
+use hoplake_engine::{EngineError, Frontier, Neighbour, traversal::Hop};
+use hoplake_format::{Key, LabelId};
+
+use crate::{EdgeRows, Error, Query, Rows};
+
+/// What is known of edges and of the vertices that they lead to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Described {
+    /// The key of the vertex that each edge leads to.
+    pub keys: Vec<Key>,
+    /// Properties of the edges.
+    pub edges: Vec<EdgeRows>,
+    /// Keys and properties of the vertices, each once.
+    pub vertices: Vec<Rows>,
+}
+
+impl Query {
+    /// Says that keys or properties of vertices of these labels will be asked for. What that needs to know is read alongside
+    /// the next step, such as the look-up of a start vertex, and then takes no wave of its own.
+    pub fn expect_rows(&mut self, labels: impl IntoIterator<Item = LabelId>) {
+        self.expected.vertices.extend(labels);
+    }
+
+    /// As [`Self::expect_rows`], of the vertices that the last of these hops leads to from vertices of these labels.
+    pub fn expect_rows_at_end(&mut self, starts: &[LabelId], hops: &[Hop]) {
+        let end = hops.iter().fold(starts.to_vec(), |near, hop| self.snapshot.labels_reached(&near, hop));
+        self.expect_rows(end);
+    }
+
+    /// As [`Self::expect_rows`], of the vertices that each of these hops leads to, and of those where the first begins.
+    pub fn expect_rows_on_the_way(&mut self, starts: &[LabelId], hops: &[Hop]) {
+        self.expect_rows(starts.iter().copied());
+        let mut near = starts.to_vec();
+        for hop in hops {
+            near = self.snapshot.labels_reached(&near, hop);
+            self.expect_rows(near.iter().copied());
+        }
+    }
+
+    /// As [`Self::expect_rows`], of the edges that a hop follows from vertices of these labels.
+    pub fn expect_edge_rows(&mut self, starts: &[LabelId], hop: &Hop) {
+        self.expected.edges.extend(self.snapshot.edge_tables(starts, hop));
+    }
+
+    /// The labels of vertices as a user names them, as far as the graph has them.
+    pub fn label_ids<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<LabelId> {
+        names.into_iter().filter_map(|name| self.snapshot.schema().label_id(name)).collect()
+    }
+
+    /// The keys of the vertices that edges lead to, properties called `of_edges` of the edges, and properties called
+    /// `of_vertices` of the vertices. One wave.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if no label has a property of a name; the store's.
+    pub async fn describe(
+        &mut self,
+        edges: &[Neighbour],
+        of_edges: &[String],
+        of_vertices: &[String],
+    ) -> Result<Described, Error> {
+        let ends: Vec<_> = edges.iter().map(|edge| edge.to).collect();
+        let each_once: Frontier =
+            if of_vertices.is_empty() { Frontier::default() } else { ends.iter().copied().collect() };
+        let (after, context) = (self.wave, &self.context);
+        let keys = self.snapshot.keys(&ends, after, context);
+        let rows = self.snapshot.frontier_properties(&each_once, of_vertices, after, context);
+        let edge_rows = async {
+            if of_edges.is_empty() {
+                return Ok::<_, EngineError>((Vec::new(), after));
+            }
+            self.snapshot.edge_properties(edges, of_edges, after, context).await
+        };
+        let ((keys, keys_wave), (rows, rows_wave), (edge_rows, edges_wave)) = try_join3(keys, rows, edge_rows).await?;
+        self.wave = keys_wave.max(rows_wave).max(edges_wave);
+        let vertices = rows.into_iter().map(|(label, batch)| Rows { label: self.label_name(label), batch });
+        let edges = edge_rows.into_iter().map(|(positions, batch)| EdgeRows { positions, batch });
+        Ok(Described { keys, edges: edges.collect(), vertices: vertices.collect() })
+    }
+
+    /// Keys and properties of several sets, as [`Self::properties`] has them of one. One wave for all of them.
+    ///
+    /// # Errors
+    /// As [`Self::properties`].
+    pub async fn properties_of_each(&mut self, sets: &[Frontier], names: &[String]) -> Result<Vec<Vec<Rows>>, Error> {
+        let mut all = Frontier::default();
+        sets.iter().for_each(|set| all.unite(set));
+        let rows = self.properties(&all, names).await?;
+        let of_set = |set: &Frontier| -> Result<Vec<Rows>, Error> {
+            let mut parts = Vec::new();
+            for (rows, (label, known)) in rows.iter().zip(all.by_label()) {
+                let wanted = set.ordinals(label);
+                if wanted.is_empty() {
+                    continue;
+                }
+                let place = |ordinal: &u64| known.binary_search(ordinal).ok().map(|place| place as u32);
+                let places: UInt32Array = wanted.iter().map(place).collect();
+                let batch = take_record_batch(&rows.batch, &places).map_err(EngineError::from)?;
+                parts.push(Rows { label: rows.label.clone(), batch });
+            }
+            Ok(parts)
+        };
+        sets.iter().map(of_set).collect()
+    }
+}

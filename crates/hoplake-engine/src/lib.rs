@@ -14,6 +14,7 @@ pub mod change;
 pub mod compaction;
 pub mod diff;
 mod error;
+mod filters;
 mod frontier;
 pub mod history;
 pub mod intent;

@@ -82,7 +82,43 @@ impl Snapshot {
         let wave = self.make_resident(parts.values().flatten().map(|(place, _)| *place), after, context).await?;
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by(|a, b| keys[*a].cmp(&keys[*b]));
-        let mut asked: Vec<Asked<'_>> = Vec::new();
+        let asked = self.blocks_to_ask(keys, &order, &parts)?;
+        let filtered = self.read_filters_that_pay(asked.iter().map(|it| (it.place, it.block)), wave, context).await?;
+        let asked = if filtered > wave { self.blocks_to_ask(keys, &order, &parts)? } else { asked };
+        let wave = filtered;
+        let requests: Vec<_> = asked.iter().map(|asked| asked.section.request(asked.block)).collect();
+        let (blocks, came) = self.reader().read(wave, &requests, context).await?;
+        if came > wave {
+            self.read_whole(asked.iter().map(|asked| asked.place), context);
+        }
+        let mut mentions: Vec<Option<KeyMention>> = vec![None; keys.len()];
+        let mut in_vain = Vec::new();
+        for (asked, block) in asked.iter().zip(blocks) {
+            // The newest part that mentions the key decides.
+            let open = |number: &&usize| mentions[**number].is_none() || planted(Bug::OldestKeyWins);
+            let numbers: Vec<usize> = asked.numbers.iter().filter(open).copied().collect();
+            let found = numbers_in_block(&block, keys, &numbers);
+            let failed = EngineError::format(self.reader().store().place(&asked.section.object.name));
+            let found = found.map_err(failed)?;
+            if found.is_empty() && !numbers.is_empty() {
+                in_vain.push((asked.place, asked.block));
+            }
+            for (number, ordinal) in found {
+                mentions[number] = Some(KeyMention { ordinal, gone: asked.gone });
+            }
+        }
+        self.read_in_vain(&in_vain, context);
+        Ok((mentions, came))
+    }
+
+    /// The blocks that may hold some keys, by label and part, the newest first. `order` sorts the keys.
+    fn blocks_to_ask<'a>(
+        &'a self,
+        keys: &[(LabelId, Key)],
+        order: &[usize],
+        parts: &BTreeMap<LabelId, Vec<(SectionPlace, bool)>>,
+    ) -> Result<Vec<Asked<'a>>, EngineError> {
+        let mut asked: Vec<Asked<'a>> = Vec::new();
         for of_label in order.chunk_by(|a, b| keys[*a].0 == keys[*b].0) {
             for (place, gone) in &parts[&keys[of_label[0]].0] {
                 let section = self.section(*place)?;
@@ -97,23 +133,7 @@ impl Snapshot {
                 }
             }
         }
-        let requests: Vec<_> = asked.iter().map(|asked| asked.section.request(asked.block)).collect();
-        let (blocks, came) = self.reader().read(wave, &requests, context).await?;
-        if came > wave {
-            self.read_whole(asked.iter().map(|asked| asked.place), context);
-        }
-        let mut mentions: Vec<Option<KeyMention>> = vec![None; keys.len()];
-        for (asked, block) in asked.iter().zip(blocks) {
-            // The newest part that mentions the key decides.
-            let open = |number: &&usize| mentions[**number].is_none() || planted(Bug::OldestKeyWins);
-            let numbers: Vec<usize> = asked.numbers.iter().filter(open).copied().collect();
-            let found = numbers_in_block(&block, keys, &numbers);
-            let failed = EngineError::format(self.reader().store().place(&asked.section.object.name));
-            for (number, ordinal) in found.map_err(failed)? {
-                mentions[number] = Some(KeyMention { ordinal, gone: asked.gone });
-            }
-        }
-        Ok((mentions, came))
+        Ok(asked)
     }
 
     /// The sections that mention keys of a label, newest first, and whether those they mention are gone. A key that went

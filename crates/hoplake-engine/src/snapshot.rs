@@ -14,7 +14,6 @@ use bytes::Bytes;
 use futures::future::{join, try_join_all};
 use hoplake_format::{
     Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SectionRef, SegmentRef, Slot, VersionRange,
-    filter::KeyFilter,
     segment::{SectionIndex, SectionKind, SegmentEnd, decode_segment_index, hash_of_source},
 };
 use hoplake_storage::{
@@ -23,23 +22,26 @@ use hoplake_storage::{
 };
 use tokio::sync::OnceCell;
 
-use crate::{EngineError, compaction::Owner, table::Table, traversal::Hop, versions};
+use crate::{EngineError, compaction::Owner, filters::LazyFilter, table::Table, traversal::Hop, versions};
 
 /// How a graph is opened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenSettings {
     /// The version to open; `None` opens the newest.
     pub version: Option<u64>,
-    /// Indexes and filters come with the open while they are together at most this many bytes; beyond
-    /// that, a segment's own index is read when it is first touched. Default 32 MiB.
+    /// Indexes of blocks come with the open, the shortest first, while they are together at most this many bytes. The index
+    /// of another segment is read when it is first touched, which takes a wave, once. Default 8 MiB.
     pub index_bytes_max: u64,
+    /// Likewise filters over keys, of the segments whose indexes come. Another filter is read when it pays, which takes no
+    /// wave unless one look-up wants more bytes of blocks than it has. Default 1 MiB.
+    pub filter_bytes_max: u64,
     /// How blocks are read, by a graph that has caches of its own.
     pub read: ReadSettings,
 }
 
 impl Default for OpenSettings {
     fn default() -> Self {
-        Self { version: None, index_bytes_max: 32 << 20, read: ReadSettings::default() }
+        Self { version: None, index_bytes_max: 8 << 20, filter_bytes_max: 1 << 20, read: ReadSettings::default() }
     }
 }
 
@@ -85,17 +87,22 @@ impl Segment {
     pub(crate) fn sections(&self) -> Option<&[SectionIndex]> {
         Some(&self.index.get()?.sections)
     }
+
+    /// The filters of one of its sections, if its index is resident.
+    pub(crate) fn filters(&self, section: usize) -> Option<&[LazyFilter]> {
+        Some(self.index.get()?.filters.get(section)?.as_slice())
+    }
 }
 
 #[derive(Debug)]
 struct SegmentIndexes {
     sections: Vec<SectionIndex>,
-    /// Of each section; empty if filters did not come with the index.
-    filters: Vec<Vec<KeyFilter>>,
+    /// Of each section.
+    filters: Vec<Vec<LazyFilter>>,
 }
 
 /// Where a section is: which segment, and which of its sections; and whose changes it holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SectionPlace {
     segment: usize,
     section: usize,
@@ -107,7 +114,7 @@ pub(crate) struct SectionPlace {
 pub(crate) struct Section<'a> {
     pub(crate) object: &'a Object,
     pub(crate) index: &'a SectionIndex,
-    filters: &'a [KeyFilter],
+    pub(crate) filters: &'a [LazyFilter],
 }
 
 impl<'a> Section<'a> {
@@ -119,7 +126,7 @@ impl<'a> Section<'a> {
     /// The key block that may hold `key`; `None` is certain.
     pub(crate) fn block_that_may_hold(&self, key: &Key) -> Option<usize> {
         let block = self.index.block_of_key(key)?;
-        let filter = self.index.filter_of_block(block).and_then(|filter| self.filters.get(filter));
+        let filter = self.index.filter_of_block(block).and_then(|filter| self.filters.get(filter)?.get());
         let hash = if planted(Bug::FilterLies) { !key.hash() } else { key.hash() };
         filter.is_none_or(|filter| filter.may_contain(hash)).then_some(block)
     }
@@ -127,7 +134,7 @@ impl<'a> Section<'a> {
     /// Whether the section may have a list of `source`; `false` is certain.
     pub(crate) fn may_have_source(&self, source: u64) -> bool {
         let blocks = self.index.blocks_of_source(source);
-        let filter = self.index.filter_of_block(blocks.start).and_then(|filter| self.filters.get(filter));
+        let filter = self.index.filter_of_block(blocks.start).and_then(|filter| self.filters.get(filter)?.get());
         !blocks.is_empty() && filter.is_none_or(|filter| filter.may_contain(hash_of_source(source)))
     }
 }
@@ -212,10 +219,10 @@ impl Snapshot {
                 next.take_at_hand(segment, bytes)?;
             }
         }
-        let length = |it: &Arc<Segment>| it.reference.end.length - it.reference.end.index_position;
-        if next.segments.iter().map(length).sum::<u64>() <= self.settings.index_bytes_max {
-            next.make_resident(next.sections.values().flatten().copied(), after, context).await?;
-        }
+        let begins = resident_from(&next.manifest, &self.settings);
+        let come = next.segments.iter().zip(begins).filter(|(segment, _)| !segment.index.initialized());
+        let reads = come.filter_map(|(segment, from)| Some(next.read_index(segment, from?, after, context)));
+        try_join_all(reads).await?;
         Ok(next)
     }
 
@@ -328,7 +335,7 @@ impl Snapshot {
     }
 
     /// The segment of a section, and which of its sections it is.
-    pub(crate) fn segment_of(&self, place: SectionPlace) -> (&Segment, usize) {
+    pub(crate) fn segment_of(&self, place: SectionPlace) -> (&Arc<Segment>, usize) {
         (&self.segments[place.segment], place.section)
     }
 
@@ -349,16 +356,24 @@ impl Snapshot {
     ) -> Result<Wave, EngineError> {
         let absent = |place: SectionPlace| !self.segments[place.segment].index.initialized();
         let absent: BTreeSet<_> = places.into_iter().filter(|it| absent(*it)).map(|place| place.segment).collect();
-        let reads = absent.into_iter().map(|segment| self.read_index(&self.segments[segment], after, context));
+        let begin = |segment: &Segment| segment.reference.end.index_position;
+        let absent = absent.into_iter().map(|segment| &self.segments[segment]);
+        let reads = absent.map(|segment| self.read_index(segment, begin(segment), after, context));
         Ok(try_join_all(reads).await?.into_iter().max().unwrap_or(after))
     }
 
-    async fn read_index(&self, segment: &Segment, after: Wave, context: &QueryContext) -> Result<Wave, EngineError> {
+    /// Reads the end of a segment from where its index begins, or its filters.
+    async fn read_index(
+        &self,
+        segment: &Segment,
+        from: u64,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<Wave, EngineError> {
         let mut wave = after.next();
         let read = async {
-            let end = &segment.reference.end;
-            let tail =
-                BlockRequest { object: &segment.object, range: end.index_position..end.length, check: Check::Later };
+            let range = from..segment.reference.end.length;
+            let tail = BlockRequest { object: &segment.object, range, check: Check::Later };
             let (tail, came) = self.reader.read(after, &[tail], context).await?;
             wave = came;
             decode_tail(&segment.reference, &tail[0], self.reader.store().url())
@@ -439,7 +454,29 @@ async fn open_newest(
     }
 }
 
-/// The ends of all segments, unless they are too large to keep.
+/// Where what is kept of the end of each segment begins, if anything is: the shortest indexes first, then of those segments
+/// the shortest filters. So what changes wrote is known, whose filters spare a large graph most of its requests.
+fn resident_from(manifest: &Manifest, settings: &OpenSettings) -> Vec<Option<u64>> {
+    let ends: Vec<&SegmentEnd> = manifest.segments.iter().map(|segment| &segment.end).collect();
+    let mut from = vec![None; ends.len()];
+    let mut take = |bytes_max: u64, bytes: fn(&SegmentEnd) -> u64, begin: fn(&SegmentEnd) -> u64, also: bool| {
+        let mut order: Vec<usize> = (0..ends.len()).filter(|segment| !also || from[*segment].is_some()).collect();
+        order.sort_by_key(|segment| bytes(ends[*segment]));
+        let mut sum = 0;
+        for segment in order {
+            sum += bytes(ends[segment]);
+            if sum > bytes_max {
+                break;
+            }
+            from[segment] = Some(begin(ends[segment]));
+        }
+    };
+    take(settings.index_bytes_max, |end| end.length - end.index_position, |end| end.index_position, false);
+    take(settings.filter_bytes_max, |end| end.index_position - end.filters_position, |end| end.filters_position, true);
+    from
+}
+
+/// The ends of those segments that are kept.
 async fn read_tails(
     reader: &Reader,
     manifest: &Manifest,
@@ -447,24 +484,18 @@ async fn read_tails(
     after: Wave,
     context: &QueryContext,
 ) -> Result<Tails, EngineError> {
-    let ends = || manifest.segments.iter().map(|segment| &segment.end);
-    let with_filters: u64 = ends().map(|end| end.length - end.filters_position).sum();
-    let indexes: u64 = ends().map(|end| end.length - end.index_position).sum();
-    if indexes > settings.index_bytes_max {
-        return Ok(vec![None; manifest.segments.len()]);
-    }
-    let start = |end: &SegmentEnd| {
-        if with_filters <= settings.index_bytes_max { end.filters_position } else { end.index_position }
-    };
-    let objects: Vec<_> = manifest.segments.iter().map(|segment| reader.object(&segment.name)).collect();
-    let tails = objects.iter().zip(ends()).map(|(object, end)| BlockRequest {
+    let from = resident_from(manifest, settings);
+    let come = || manifest.segments.iter().zip(&from).filter_map(|(segment, from)| Some((segment, (*from)?)));
+    let objects: Vec<_> = come().map(|(segment, _)| reader.object(&segment.name)).collect();
+    let tail = |(object, (segment, from)): (_, (&SegmentRef, u64))| BlockRequest {
         object,
-        range: start(end)..end.length,
+        range: from..segment.end.length,
         check: Check::Later,
-    });
-    let tails: Vec<_> = tails.collect();
+    };
+    let tails: Vec<_> = objects.iter().zip(come()).map(tail).collect();
     let (tails, _) = reader.read(after, &tails, context).await?;
-    Ok(tails.into_iter().map(Some).collect())
+    let mut tails = tails.into_iter();
+    Ok(from.iter().map(|from| from.and_then(|_| tails.next())).collect())
 }
 
 /// Reads the index of a segment and, if they are in `tail`, the filters.
@@ -480,13 +511,12 @@ fn decode_tail(reference: &SegmentRef, tail: &Bytes, url: &str) -> Result<Segmen
     let seed = hoplake_format::checksum::ObjectSeed::of(&reference.name);
     let mut filters = Vec::with_capacity(sections.len());
     for section in &sections {
-        let mut of_section = Vec::new();
-        for entry in section.filters.iter().filter(|entry| entry.position >= tail_position) {
+        let of_section: Vec<_> = section.filters.iter().map(|_| LazyFilter::default()).collect();
+        let known = section.filters.iter().zip(&of_section).filter(|(entry, _)| entry.position >= tail_position);
+        for (entry, filter) in known {
             let start = (entry.position - tail_position) as usize;
             let sealed = tail.get(start..start + entry.length as usize).unwrap_or_default();
-            let payload = hoplake_format::checksum::open_block(seed, entry.position, sealed);
-            let filter = payload.and_then(KeyFilter::decode).map_err(EngineError::format(place()))?;
-            of_section.push(filter);
+            filter.set(seed, entry.position, sealed).map_err(EngineError::format(place()))?;
         }
         filters.push(of_section);
     }

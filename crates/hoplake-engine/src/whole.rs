@@ -38,7 +38,7 @@ impl Snapshot {
         }
         let request = |range| BlockRequest { object: &segment.object, range, check: Check::Sealed };
         let requests: Vec<_> = ranges.into_iter().map(request).collect();
-        self.reader().read_in_background(&requests, context);
+        self.reader().read_in_background(&requests, context, drop);
     }
 }
 

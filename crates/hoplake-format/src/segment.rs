@@ -90,6 +90,13 @@ pub struct FilterEntry {
     pub length: u64,
 }
 
+impl FilterEntry {
+    /// The range of its sealed bytes.
+    pub fn range(&self) -> std::ops::Range<u64> {
+        self.position..self.position + self.length
+    }
+}
+
 /// The resident index of one section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectionIndex {

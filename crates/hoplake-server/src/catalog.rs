@@ -51,6 +51,11 @@ pub(crate) struct OpenGraph {
 /// The longest that a request waits for a look at what it did not ask for.
 const LOOK_WAIT: Duration = Duration::from_millis(500);
 
+/// A look asks for the next version, which is one request. Each of so many also asks whether the one that is open is still
+/// there: somebody may have removed the graph, or loaded another in its place. The next look after a query that met
+/// damage does, too.
+const LOOKS_PER_THOROUGH: u32 = 10;
+
 /// A look for a newer version that is under way.
 type Look = Shared<BoxFuture<'static, Result<(), Failure>>>;
 
@@ -64,11 +69,13 @@ struct Slot {
     used: Instant,
     looked: Instant,
     look: Option<Look>,
+    /// Looks that began since the last thorough one.
+    looks: u32,
 }
 
 impl Slot {
     fn new(opening: Opening) -> Self {
-        Self { opening, used: Instant::now(), looked: Instant::now(), look: None }
+        Self { opening, used: Instant::now(), looked: Instant::now(), look: None, looks: 0 }
     }
 
     fn open(&self) -> Option<&Arc<OpenGraph>> {
@@ -306,17 +313,29 @@ impl Catalog {
         if let Some(look) = &slot.look {
             return look.clone();
         }
+        slot.looks += 1;
+        let thorough = slot.looks >= LOOKS_PER_THOROUGH;
+        if thorough {
+            slot.looks = 0;
+        }
         let (catalog, key, open) = (self.clone(), key.clone(), slot.open().cloned());
-        let look = tokio::spawn(async move { catalog.look(&key, open).await });
+        let look = tokio::spawn(async move { catalog.look(&key, open, thorough).await });
         let failed = |error| Failure::new(Reason::Internal, format!("a look for a newer version broke off: {error}"));
         let look = look.map(move |joined| joined.unwrap_or_else(|error| Err(failed(error)))).boxed().shared();
         slot.look = Some(look.clone());
         look
     }
 
-    async fn look(self: Arc<Self>, key: &SlotKey, open: Option<Arc<OpenGraph>>) -> Result<(), Failure> {
+    /// Has the next look at a graph ask whether it is still there: what a query read of it was missing or damaged.
+    pub(crate) fn suspect(&self, name: &str) {
+        if let Some(slot) = self.slots().get_mut(&(name.to_owned(), 0)) {
+            slot.looks = LOOKS_PER_THOROUGH;
+        }
+    }
+
+    async fn look(self: Arc<Self>, key: &SlotKey, open: Option<Arc<OpenGraph>>, thorough: bool) -> Result<(), Failure> {
         let found = match &open {
-            Some(open) => self.newer(key, open).await,
+            Some(open) => self.newer(key, open, thorough).await,
             None => Ok(None),
         };
         let mut slots = self.slots();
@@ -343,7 +362,7 @@ impl Catalog {
     }
 
     /// The newest version of a graph, if it is not the one that is open.
-    async fn newer(&self, key: &SlotKey, open: &OpenGraph) -> Result<Option<Arc<OpenGraph>>, Failure> {
+    async fn newer(&self, key: &SlotKey, open: &OpenGraph, thorough: bool) -> Result<Option<Arc<OpenGraph>>, Failure> {
         let mut graph = open.graph.clone();
         let moved = graph.refresh().await;
         if let Ok(true) = moved {
@@ -351,7 +370,7 @@ impl Catalog {
             return Ok(Some(Arc::new(OpenGraph { name: open.name.clone(), graph })));
         }
         match moved {
-            Ok(_) if graph.is_there().await? => Ok(None),
+            Ok(_) if !thorough || graph.is_there().await? => Ok(None),
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
             // It was removed, and perhaps loaded anew: not a later version, but another graph.
             _ => {

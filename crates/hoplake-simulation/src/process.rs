@@ -53,8 +53,9 @@ fn settings(world: &World, version: Option<u64>) -> OpenSettings {
     if random.below(4) == 0 {
         read.request_bytes_max = 0;
     }
-    let index_bytes_max = if random.below(4) == 0 { 1 << 10 } else { 32 << 20 };
-    OpenSettings { version, index_bytes_max, read }
+    let index_bytes_max = if random.below(4) == 0 { 1 << 10 } else { 8 << 20 };
+    let filter_bytes_max = if random.below(4) == 0 { 1 << 8 } else { 1 << 20 };
+    OpenSettings { version, index_bytes_max, filter_bytes_max, read }
 }
 
 /// What all callers of all processes share.

@@ -243,7 +243,7 @@ impl<'a> Batch<'a> {
 
     /// Reads what no tier near has into what is kept ahead for the query.
     pub(crate) async fn read_ahead(&self, ahead: &Arc<Ahead>) -> Result<(), StorageError> {
-        land_all(self.launch_absent(Some(ahead))?.0).await
+        land_all(self.launch_absent(Some(ahead))?.0).await.map(drop)
     }
 
     /// Requests for what no tier near has, into what is kept ahead for the query or else into the caches, and what they
@@ -326,13 +326,13 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Sends requests and waits until all are answered, or one has failed.
-pub(crate) async fn land_all(flights: Vec<Flight>) -> Result<(), StorageError> {
-    let mut flights: FuturesUnordered<_> = flights.into_iter().collect();
+/// Sends requests and waits until all are answered, or one has failed. Returns the payloads with their positions.
+pub(crate) async fn land_all(flights: Vec<Flight>) -> Result<Vec<(u64, Bytes)>, StorageError> {
+    let (mut flights, mut payloads) = (flights.into_iter().collect::<FuturesUnordered<_>>(), Vec::new());
     while let Some(landed) = flights.next().await {
-        landed?;
+        payloads.extend(landed?.0.iter().cloned());
     }
-    Ok(())
+    Ok(payloads)
 }
 
 impl Fetcher {

@@ -157,8 +157,14 @@ impl Reader {
 
     /// Begins to read blocks into the caches that nobody waits for. What is there or on its way already is left alone. It
     /// is noted as [`Cost::background`] of the query that led to it, as planned, and what that leaves out when it is done. A
-    /// query with a limit on requests, bytes or dollars should lead to none ([`Self::whole_bytes_max`]).
-    pub fn read_in_background(&self, requests: &[BlockRequest<'_>], context: &QueryContext) {
+    /// query with a limit on requests, bytes or dollars should lead to none ([`Self::whole_bytes_max`]). The payloads go to
+    /// `take` with their positions, for what no cache keeps.
+    pub fn read_in_background(
+        &self,
+        requests: &[BlockRequest<'_>],
+        context: &QueryContext,
+        take: impl FnOnce(Vec<(u64, Bytes)>) + Send + 'static,
+    ) {
         let own = QueryContext::new();
         let Ok((flights, planned)) = Batch::new(self, requests, Wave(0), &own).launch_absent(None) else { return };
         // What requests to nodes take of the store behind them is known when they are answered.
@@ -167,7 +173,7 @@ impl Reader {
         let (pool, context, under_way) = (self.pool().clone(), context.clone(), self.pool().under_way.subscribe());
         tokio::spawn(async move {
             // What fails here is asked for again when it is needed, and the error is told then.
-            let _ = land_all(flights).await;
+            let _ = land_all(flights).await.map(take);
             let Cost { requests, store_bytes: bytes, .. } = own.cost();
             pool.background.in_background(Background { requests, bytes });
             let (requests, bytes) = (requests.saturating_sub(planned.requests), bytes.saturating_sub(planned.bytes));

@@ -1,6 +1,7 @@
 //! Generators, oracle, recording stores and real servers for the tests of Hoplake. Development only.
 //!
-//! - [`WaveStore`]: an object store that counts dependent round trips, requests and bytes exactly.
+//! - [`WaveStore`]: an object store that counts dependent round trips, requests and bytes exactly; [`WaveProxy`]: the same
+//!   before a real S3 server, for real processes.
 //! - [`SimStore`]: an object store with published latencies, limits and prices, in virtual or real time;
 //!   [`SimProxy`]: the same before a real S3 server.
 //! - [`S3Server`]: a real S3 server on a loopback port, with conditional writes that hold; [`TcpProxy`]: a network before it
@@ -16,10 +17,12 @@ mod s3_server;
 mod sim;
 pub mod snb;
 mod tcp_proxy;
+mod wave_proxy;
 mod wave_store;
 
 pub use oracle::Oracle;
 pub use s3_server::S3Server;
 pub use sim::{Fault, FaultKind, Sim, SimCounts, SimProxy, SimStore};
 pub use tcp_proxy::{TcpFault, TcpFaults, TcpProxy};
+pub use wave_proxy::{Passed, WaveProxy};
 pub use wave_store::{Request, RequestCounts, RequestKind, WaveStore};

@@ -25,7 +25,7 @@ mod counts;
 mod errors;
 mod fault;
 mod link;
-mod proxy;
+pub(crate) mod proxy;
 mod request;
 mod service;
 mod store;

@@ -177,6 +177,9 @@ impl Call {
     /// As [`Self::settle`], for a part of a query.
     pub(crate) fn settle_spent<T>(&mut self, spent: Spent, outcome: Result<T, Failure>) -> Result<T, Failure> {
         self.spent = spent;
+        if outcome.as_ref().is_err_and(|failure| failure.reason == Reason::Corrupt) {
+            self.service.catalog.suspect(&self.graph);
+        }
         outcome.map_err(|failure| Failure { spent: Some(Box::new(spent)), ..failure })
     }
 

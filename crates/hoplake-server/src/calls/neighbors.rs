@@ -6,7 +6,7 @@ use hoplake::{Direction, EdgeTypeId, Graph, Hop, Key, Limits, Neighbour, Query, 
 
 use super::{
     Asked, Bounds, Call, GraphRef, NeighborsQuery, Service, VertexName,
-    vertices::{find, find_all, resolve},
+    vertices::{find, find_all, labels_of, resolve},
 };
 use crate::{
     catalog::OpenGraph,
@@ -108,7 +108,12 @@ pub(super) async fn edges_of(
     keys: bool,
     limits: &Limits,
 ) -> Result<(Vec<Neighbour>, Option<Vec<Key>>), Failure> {
-    let vertices = find_all(query, &resolve(graph, names)?).await?;
+    let named = resolve(graph, names)?;
+    if keys {
+        // What the keys need to know comes with the look-up.
+        query.expect_rows_at_end(&labels_of(query, &named), std::slice::from_ref(hop));
+    }
+    let vertices = find_all(query, &named).await?;
     let edges = query.neighbors(&vertices, hop).await?;
     check_limits(graph, query, edges.len(), limits)?;
     if !keys {
@@ -122,7 +127,8 @@ pub(super) async fn edges_of(
 
 /// Refuses an answer that took more than the limits allow. A single hop has no earlier moment to be ended at.
 pub(super) fn check_limits(graph: &Graph, query: &Query, vertices: usize, limits: &Limits) -> Result<(), Failure> {
-    let cost = Spent::of(&query.cost(), graph.prices());
+    // What was begun for later queries is none of its limits.
+    let cost = Spent::of(&query.cost().foreground(), graph.prices());
     let over = |limit: Option<u64>, value: u64| limit.filter(|limit| value > *limit);
     let reached = if let Some(limit) = over(limits.vertices_max, vertices as u64) {
         Some(format!("{limit} vertices"))

@@ -6,7 +6,7 @@ use hoplake::{Graph, Key, PathQuery, Paths, Query, VertexId};
 
 use super::{
     Call, GraphRef, PathsQuery, ShortestPathQuery, Statistics,
-    vertices::{Named, find_all, resolve},
+    vertices::{Named, find_all, labels_of, resolve},
 };
 use crate::{
     catalog::OpenGraph,
@@ -85,6 +85,9 @@ pub(crate) async fn paths(call: &mut Call, graph: &GraphRef, asked: &PathsQuery)
     let request = asked.spec.request(call, &open.graph)?;
     let named = resolve(&open.graph, &asked.spec.starts)?;
     let mut query = open.graph.query();
+    if asked.keys {
+        query.expect_rows_on_the_way(&labels_of(&query, &named), &request.traversal.hops);
+    }
     let outcome = call.bounded(walk(&open.graph, &mut query, request.traversal, &named)).await;
     let (paths, statistics) = call.settle(&query, &open.graph, outcome)?;
     Ok(PathStream { open, query, paths, keys: asked.keys, left, statistics, begun, done: false })
@@ -129,6 +132,9 @@ pub(crate) async fn shortest_path(
     let named = resolve(&open.graph, &[asked.from.clone(), asked.to.clone()])?;
     let limits = call.limits(&asked.limits);
     let mut query = open.graph.query();
+    if asked.keys {
+        query.expect_rows_on_the_way(&labels_of(&query, &named[..1]), &vec![asked.hop.clone(); depth_max]);
+    }
     let work = async {
         let ends = find_all(&mut query, &named).await?;
         let (from, to, hop) = (ends[0], ends[1], asked.hop.clone());

@@ -6,7 +6,7 @@ use hoplake::{Frontier, Graph, Rows, VertexId};
 use super::{
     Call, GraphRef, PropertiesQuery,
     neighbors::check_limits,
-    vertices::{find_all, resolve},
+    vertices::{find_all, labels_of, resolve},
 };
 use crate::failure::Failure;
 
@@ -60,8 +60,9 @@ pub(crate) async fn properties(
     let limits = call.limits(&asked.limits);
     let mut query = open.graph.query();
     let work = async {
-        let vertices: Frontier =
-            find_all(&mut query, &resolve(&open.graph, &asked.vertices)?).await?.into_iter().collect();
+        let named = resolve(&open.graph, &asked.vertices)?;
+        query.expect_rows(labels_of(&query, &named));
+        let vertices: Frontier = find_all(&mut query, &named).await?.into_iter().collect();
         let rows = query.properties(&vertices, &asked.select).await?;
         check_limits(&open.graph, &query, vertices.len(), &limits)?;
         Ok(LabelRows::of(&open.graph, 0, rows, &vertices))

@@ -124,6 +124,11 @@ async fn run(
     asked: &TraverseQuery,
     limit: usize,
 ) -> Result<Traversed, Failure> {
+    if asked.all_depths && matches!(asked.output, Output::Rows(_)) {
+        let ids = request.traversal.starts.iter().map(|vertex| vertex.label());
+        let keys = query.label_ids(request.starts.iter().map(|start| start.label.as_str()));
+        query.expect_rows_on_the_way(&ids.chain(keys).collect::<Vec<_>>(), &request.traversal.hops);
+    }
     let answer = query.run(request).await?;
     let TraversalAnswer { reached, rows, start_cost, rows_cost } = answer;
     let mut statistics = Statistics::of(graph, Step::of(&start_cost, graph.prices()), &reached);
@@ -143,9 +148,10 @@ async fn run(
         }
         Output::Rows(select) => {
             let (begun, before) = (Instant::now(), query.cost());
-            for (depth, wanted) in std::mem::take(&mut traversed.vertices) {
-                let rows = query.properties(&wanted, select).await?;
-                traversed.rows.extend(LabelRows::of(graph, depth, rows, &wanted));
+            let (depths, sets): (Vec<_>, Vec<_>) = std::mem::take(&mut traversed.vertices).into_iter().unzip();
+            let rows = query.properties_of_each(&sets, select).await?;
+            for ((depth, wanted), rows) in depths.into_iter().zip(&sets).zip(rows) {
+                traversed.rows.extend(LabelRows::of(graph, depth, rows, wanted));
             }
             let cost = Spent::since(query, &before, graph.prices());
             traversed.statistics.rows = Step { cost, time_us: begun.elapsed().as_micros() as u64 };

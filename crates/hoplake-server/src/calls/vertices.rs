@@ -88,6 +88,15 @@ fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
     }
 }
 
+/// The labels that these are of, as far as the graph has them.
+pub(super) fn labels_of(query: &Query, named: &[Named]) -> Vec<LabelId> {
+    let label = |named: &Named| match named {
+        Named::Vertex(vertex) => Some(vertex.label()),
+        Named::Key(label, _) => query.label_ids([label.as_str()]).pop(),
+    };
+    named.iter().filter_map(label).collect()
+}
+
 /// The vertices, in the order of their names; `None` where there is none. At most one wave.
 pub(super) async fn find(query: &mut Query, named: &[Named]) -> Result<Vec<Option<VertexId>>, Failure> {
     let key = |named: &Named| match named {

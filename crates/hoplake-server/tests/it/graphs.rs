@@ -203,6 +203,18 @@ async fn nothing_is_asked_of_the_store_while_nobody_asks() {
 }
 
 #[tokio::test]
+async fn a_look_that_finds_nothing_new_is_one_request() {
+    let (held, opener) = sample::held().await;
+    let server = Running::start_with(Settings { refresh_ms: 3_600_000, ..settings("memory://held") }, opener).await;
+    server.ask("GET", "/v1/graphs/g", &Value::Null).await;
+    let before = held.count();
+    for look in 1..=9 {
+        server.ask("POST", "/v1/graphs/g/refresh", &Value::Null).await;
+        assert_eq!(held.count() - before, look, "{:?}", held.log.lock().unwrap());
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_asked_of_the_store_before_it_is_time() {
     let (held, opener) = sample::held().await;
     let hour = Settings { refresh_ms: 3_600_000, ..settings("memory://held") };
@@ -230,12 +242,20 @@ async fn a_graph_that_was_removed_is_closed_and_one_in_its_place_is_found() {
         }
     };
     remove().await;
-    assert_eq!(server.try_ask("POST", path, &Value::Null).await.0, 404);
+    // Each tenth look asks whether the version is still there.
+    let mut looks = 1;
+    while server.try_ask("POST", path, &Value::Null).await.0 != 404 {
+        looks += 1;
+    }
+    assert!(looks <= 10, "{looks}");
     sample::add(&folder, "one", 8).await;
     server.ask("POST", path, &Value::Null).await;
     remove().await;
     sample::add(&folder, "one", 9).await;
     let before = server.metric("hoplake_graphs_open").await;
+    // So does the next look after a query that missed an object, here the first that reads.
+    let traversal = json!({"starts": ["Person:1"], "hops": ["out:knows"]});
+    assert_eq!(server.try_ask("POST", "/v1/graphs/one/traverse", &traversal).await.0, 500);
     server.ask("POST", path, &Value::Null).await;
     assert_eq!((before, server.metric("hoplake_graphs_open").await), (1.0, 1.0));
     // Its blocks are read from the new objects.

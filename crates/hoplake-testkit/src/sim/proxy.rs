@@ -28,7 +28,7 @@ use super::errors::SLOW_DOWN;
 use super::service::Sim;
 use crate::RequestKind;
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 type Body = UnsyncBoxBody<Bytes, Failure>;
 
 /// A proxy that delays and refuses as a [`StoreProfile`] says. Ends when it is dropped.
@@ -100,7 +100,7 @@ async fn accept(listener: TcpListener, server: Arc<str>, sim: Sim) {
 }
 
 /// What a request asks: as much as the protocol shows without looking into bodies.
-fn kind_of(method: &Method, query: &str) -> RequestKind {
+pub(crate) fn kind_of(method: &Method, query: &str) -> RequestKind {
     match *method {
         Method::GET if query.split('&').any(|part| part.starts_with("list-type=")) => RequestKind::List,
         Method::GET => RequestKind::Get,
@@ -136,7 +136,11 @@ async fn answer(request: http::Request<Incoming>, server: Arc<str>, sim: Sim) ->
 }
 
 /// Sends a request to the server, over a connection of its own, and returns the whole answer.
-async fn pass_on(mut head: http::request::Parts, content: Bytes, server: &str) -> Result<Response<Bytes>, Failure> {
+pub(crate) async fn pass_on(
+    mut head: http::request::Parts,
+    content: Bytes,
+    server: &str,
+) -> Result<Response<Bytes>, Failure> {
     let connection = TcpStream::connect(server).await?;
     connection.set_nodelay(true)?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(connection)).await?;

@@ -1,6 +1,7 @@
 //! The facade on real data, on real stores, against other systems' answers and a naive oracle.
 #![allow(clippy::unwrap_used)]
 
+mod accounts;
 mod blocking;
 mod commits;
 mod compaction;

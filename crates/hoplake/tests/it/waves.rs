@@ -56,29 +56,29 @@ fn log_normal_graph(edges: u64) -> Loaded {
 /// Blocks that lie close together are not joined and nothing is read whole, so that bytes are those of the
 /// blocks needed; and no
 /// request waits for another of its wave, as the 129th does by default.
-fn unjoined() -> OpenSettings {
+pub(crate) fn unjoined() -> OpenSettings {
     let read =
         ReadSettings { request_bytes_max: 0, parallel_requests_max: 100_000, whole_bytes_max: 0, ..Default::default() };
     OpenSettings { read, ..Default::default() }
 }
 
 /// Nothing is read whole, so that only what a query waits for is counted.
-fn in_parts() -> OpenSettings {
+pub(crate) fn in_parts() -> OpenSettings {
     let read = ReadSettings { whole_bytes_max: 0, ..Default::default() };
     OpenSettings { read, ..Default::default() }
 }
 
-async fn open(inner: &Arc<dyn ObjectStore>, settings: &OpenSettings) -> (WaveStore, Graph) {
+pub(crate) async fn open(inner: &Arc<dyn ObjectStore>, settings: &OpenSettings) -> (WaveStore, Graph) {
     let store = WaveStore::new(inner.clone());
     let graph = Graph::open_with(graph_at(store.clone()), settings).await.unwrap();
     assert_same(&store, graph.open_cost());
     (store, graph)
 }
 
-/// What the product says it cost is what the store has seen.
-fn assert_same(store: &WaveStore, cost: Cost) {
-    let seen = (store.waves(), store.requests().total(), store.bytes_read());
-    assert_eq!((cost.waves, cost.requests, cost.store_bytes), seen, "{:#?}", store.log());
+/// What the product says it cost is what the store has seen, and nothing was waited for but waves.
+pub(crate) fn assert_same(store: &WaveStore, cost: Cost) {
+    let seen = (store.waves(), store.waves(), store.requests().total(), store.bytes_read());
+    assert_eq!((cost.waves, cost.waits, cost.requests, cost.store_bytes), seen, "{:#?}", store.log());
 }
 
 fn out(hops: usize) -> Vec<Hop> {
@@ -106,11 +106,27 @@ async fn cold_cost(loaded: &Loaded, settings: &OpenSettings, request: &Traversal
     (query.cost(), answer.rows_cost.cost.store_bytes)
 }
 
+/// Besides the indexes of blocks, an opening reads a mebibyte at most, whatever the filters come to.
+async fn opening_is_bounded(loaded: &Loaded) {
+    let (_, graph) = open(&loaded.inner, &OpenSettings::default()).await;
+    let ends = graph.manifest().segments.iter().map(|segment| segment.end);
+    let indexes: u64 = ends.clone().map(|end| end.length - end.index_position).sum();
+    let filters: u64 = ends.map(|end| end.index_position - end.filters_position).sum();
+    let read = graph.open_cost().store_bytes;
+    let besides = read - indexes;
+    assert!(besides <= 1 << 20, "{read} bytes, of them {indexes} of indexes, while filters are {filters}");
+    let large = loaded.edges > 1_000_000;
+    assert_eq!((filters > 1 << 20, besides < filters), (large, large), "{filters} bytes of filters, {besides} read");
+}
+
 #[tokio::test(start_paused = true)]
 async fn queries_take_their_waves_and_bytes_do_not_grow_with_the_graph() {
     let (small, large) = (log_normal_graph(SMALL_EDGES), log_normal_graph(LARGE_EDGES));
     assert!(small.edges.abs_diff(SMALL_EDGES) < SMALL_EDGES / 10, "{}", small.edges);
     assert!(large.edges.abs_diff(LARGE_EDGES) < LARGE_EDGES / 10, "{}", large.edges);
+    for loaded in [&small, &large] {
+        opening_is_bounded(loaded).await;
+    }
     for hops in 0..=3 {
         for select in [false, true] {
             let mut sums = [(0, 0); 2];
@@ -138,7 +154,7 @@ async fn queries_take_their_waves_and_bytes_do_not_grow_with_the_graph() {
 }
 
 /// A small graph with properties on vertices of two labels and on edges.
-fn people() -> Arc<dyn ObjectStore> {
+pub(crate) fn people() -> Arc<dyn ObjectStore> {
     let folder = tempfile::tempdir().unwrap();
     let mut random = SplitMix64::new(3);
     let mut persons = ":ID(P),name,age:int\n".to_owned();
@@ -277,6 +293,50 @@ async fn indexes_that_did_not_come_with_the_open_take_one_wave_at_first_touch() 
         assert_eq!(query.cost().waves, 2 + 2 * u64::from(first), "both segments of adjacency, together");
         assert_same(&store, query.cost());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn filters_that_did_not_come_are_read_when_they_pay() {
+    let inner = people();
+    let settings = |whole_bytes_max| {
+        let mut settings = OpenSettings { filter_bytes_max: 0, ..unjoined() };
+        settings.read.whole_bytes_max = whole_bytes_max;
+        settings
+    };
+    let (with, graph) = open(&inner, &unjoined()).await;
+    let filters = |graph: &Graph| {
+        let ends = graph.manifest().segments.iter().map(|segment| segment.end);
+        ends.map(|end| end.index_position - end.filters_position).sum::<u64>()
+    };
+    let all = filters(&graph);
+    let (store, graph) = open(&inner, &settings(0)).await;
+    assert_eq!(with.bytes_read() - store.bytes_read(), all);
+    // A key takes one wave, and its block alone, whether it is there or not.
+    for (key, found) in [(17, true), (1_000_000, false)] {
+        store.reset();
+        let mut query = graph.query();
+        assert_eq!(query.vertex("P", key).await.unwrap().is_some(), found);
+        assert_eq!((query.cost().waves, query.cost().requests), (1, 1));
+        assert!(query.cost().store_bytes < all, "{} of {all} bytes", query.cost().store_bytes);
+        assert_same(&store, query.cost());
+    }
+    // Many keys at once: first the filter, then the blocks of those that may be there, which are none.
+    store.reset();
+    let mut query = graph.query();
+    let absent: Vec<(&str, Key)> = (0..3_000).map(|key| ("P", (3_000 + key * 7).into())).collect();
+    assert!(query.vertices(&absent).await.unwrap().iter().all(Option::is_none));
+    assert!(query.cost().requests <= 2, "{:?}", query.cost());
+    assert_same(&store, query.cost());
+    // One after the other: after some blocks that were read in vain the filter comes in the background.
+    let (store, graph) = open(&inner, &settings(1)).await;
+    let mut asked = 0;
+    for key in 0..40 {
+        let mut query = graph.query();
+        assert_eq!(query.vertex("C", 10_000 + key).await.unwrap(), None);
+        asked += query.cost().memory.blocks + query.cost().requests;
+        graph.settled().await;
+    }
+    assert!((1..10).contains(&asked), "{asked} of 40 absent keys asked for a block: {:#?}", store.log());
 }
 
 #[tokio::test(start_paused = true)]

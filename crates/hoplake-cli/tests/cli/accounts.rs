@@ -1,0 +1,166 @@
+//! What each verb says it took is what a proxy before a real S3 server has seen: waves, requests and bytes.
+
+use hoplake_testkit::{Passed, RequestKind, S3Server, WaveProxy};
+use serde_json::Value;
+use tokio::task::block_in_place;
+
+use crate::hoplake::{Run, Shell};
+
+/// Waves, requests that read, their bytes.
+type Told = [u64; 3];
+
+struct Bench {
+    shell: Shell,
+    server: S3Server,
+    proxy: WaveProxy,
+    url: String,
+}
+
+impl Bench {
+    /// A graph of people and places, large enough that no answer is one block.
+    async fn with_graph() -> Self {
+        let (shell, server) = (Shell::empty(), S3Server::start().unwrap());
+        let proxy = WaveProxy::start(&server.endpoint()).await.unwrap();
+        let people: String = (0..2_000).map(|key| format!("{key},n{key},{}\n", key % 90)).collect();
+        shell.write("data/P.csv", &format!(":ID(P),name,age:int\n{people}"));
+        let places: String = (0..300).map(|key| format!("{key},p{key}\n")).collect();
+        shell.write("data/C.csv", &format!(":ID(C),name\n{places}"));
+        let knows =
+            |edge: u64| format!("{},{},knows,{}\n", edge % 2_000, (edge * 7 + edge / 2_000) % 2_000, edge % 100);
+        let knows: String = (0..12_000).map(knows).collect();
+        shell.write("data/knows.csv", &format!(":START_ID(P),:END_ID(P),:TYPE,since:int\n{knows}"));
+        let lives: String = (0..2_000).map(|key| format!("{key},{},livesIn\n", key % 300)).collect();
+        shell.write("data/lives.csv", &format!(":START_ID(P),:END_ID(C),:TYPE\n{lives}"));
+        let url = server.url("account");
+        let bench = Self { shell, server, proxy, url };
+        let load = ["load", &bench.url, "--from", "data", "--block-size", "1KiB"];
+        bench.run_at(&bench.server.endpoint(), &load).ok();
+        bench
+    }
+
+    fn run_at(&self, endpoint: &str, args: &[&str]) -> Run {
+        let mut command = self.shell.command(args);
+        command.envs(self.server.env_at(endpoint)).env_remove("HOPLAKE_DISK_CACHE");
+        let output = block_in_place(|| command.output().unwrap());
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Run { out: text(output.stdout), err: text(output.stderr), status: output.status.code().unwrap() }
+    }
+
+    /// Runs a verb on the graph through the proxy.
+    fn run(&self, verb: &str, args: &[&str]) -> (Run, Vec<Passed>) {
+        self.proxy.take();
+        let all: Vec<&str> = [&[verb, &*self.url], args].concat();
+        let run = self.run_at(&self.proxy.endpoint(), &all).ok();
+        (run, self.proxy.take())
+    }
+
+    /// What the profile of a verb says, which is what was seen.
+    fn profile(&self, verb: &str, args: &[&str]) -> Value {
+        let args = [args, &["--profile=json"]].concat();
+        let mut tries = 0;
+        loop {
+            let (run, passed) = self.run(verb, &args);
+            let profile: Value = serde_json::from_str(&run.err).unwrap();
+            let (told, seen) = (told(&profile["total"]), seen(&passed));
+            assert_eq!(told[1..], seen[1..], "{verb}: {passed:#?}");
+            // On a busy machine the proxy may take one wave for two.
+            tries += 1;
+            if told[0] == seen[0] || tries == 3 {
+                assert_eq!(told, seen, "{verb}: {passed:#?}");
+                return profile;
+            }
+        }
+    }
+}
+
+fn seen(passed: &[Passed]) -> Told {
+    let reads = || passed.iter().filter(|it| it.kind != RequestKind::Put);
+    let waves = passed.iter().filter(|it| !it.path.ends_with("/hint") || it.kind != RequestKind::Put);
+    let mut waves: Vec<u64> = waves.map(|it| it.wave).collect();
+    waves.dedup();
+    [waves.len() as u64, reads().count() as u64, reads().map(|it| it.bytes).sum()]
+}
+
+/// A profile's or a writer's cost.
+fn told(cost: &Value) -> Told {
+    let bytes = cost.get("bytes").unwrap_or(&cost["store_bytes"]);
+    [&cost["waits"], &cost["requests"], bytes].map(|it| it.as_u64().unwrap())
+}
+
+fn waves(step: &Value) -> u64 {
+    step["waves"].as_u64().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_verb_that_reads_tells_what_was_seen() {
+    let bench = Bench::with_graph().await;
+    for (verb, args, promised) in [
+        ("get", &["P:5", "C:7"][..], 4),
+        ("neighbors", &["P:5", "--hop", "out:knows"], 5),
+        ("neighbors", &["P:5", "--hop", "both", "--select", "since,name,age"], 5),
+        ("neighbors", &["P:5", "--hop", "both", "--count"], 4),
+        ("khop", &["P:5", "--hop", "out:knows", "--select", "age"], 6),
+        ("khop", &["P:5", "--hop", "out:knows", "--count"], 5),
+        ("traverse", &["--start", "P:5", "--hop", "out:knows", "--hop", "out:knows", "--count"], 5),
+        ("traverse", &["--start", "P:5", "--hop", "out:knows", "--hop", "out", "--select", "name"], 6),
+        ("traverse", &["--start", "P:5", "--hop", "out:knows", "--hop", "out:livesIn", "--paths"], 6),
+        ("traverse", &["--start", "P:5", "--hop", "out:knows", "--strategy", "bfs-pipelined", "--count"], 4),
+    ] {
+        let profile = bench.profile(verb, args);
+        assert_eq!(waves(&profile["total"]), promised, "{verb} {args:?}: {profile}");
+        assert_eq!(profile["background"]["requests"], 0);
+    }
+    // A path of n edges takes n waves at most, for which two look-ups are one, and its keys one.
+    let profile = bench.profile("path", &["--from", "P:5", "--to", "P:35", "--hop", "out:knows"]);
+    assert_eq!((waves(&profile["search"]), waves(&profile["total"])), (1, 5), "{profile}");
+    let profile = bench.profile("path", &["--from", "P:5", "--to", "P:250", "--hop", "out:knows"]);
+    let search = waves(&profile["search"]);
+    assert!((1..=3).contains(&search) && waves(&profile["total"]) == 4 + search, "{profile}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn depth_first_tells_its_waits_and_a_disk_cache_what_it_reads_for_later() {
+    let bench = Bench::with_graph().await;
+    let hops = ["--start", "P:5", "--hop", "out:knows", "--hop", "out:knows", "--count"];
+    let profile = bench.profile("traverse", &[&hops[..], &["--strategy", "dfs"]].concat());
+    let total = &profile["total"];
+    assert!(waves(total) == 5 && total["waits"].as_u64() > Some(6), "{profile}");
+    // Read for the next process, which finds it on the disk: in this one nobody waits for it.
+    let args = [&hops[..], &["--disk-cache", "blocks", "--profile=json"]].concat();
+    let (run, passed) = bench.run("traverse", &args);
+    let profile: Value = serde_json::from_str(&run.err).unwrap();
+    assert_eq!(told(&profile["total"])[1..], seen(&passed)[1..], "{profile}: {passed:#?}");
+    assert!(profile["background"]["bytes"].as_u64() > Some(10_000), "{profile}");
+    let sum: f64 =
+        ["open", "look_up", "properties", "background"].iter().map(|it| profile[it]["usd"].as_f64().unwrap()).sum();
+    let hops: f64 = profile["hops"].as_array().unwrap().iter().map(|it| it["usd"].as_f64().unwrap()).sum();
+    assert!((profile["total"]["usd"].as_f64().unwrap() - sum - hops).abs() < 1e-12, "{profile}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn apply_tells_its_opening_and_leaves_its_hint() {
+    let bench = Bench::with_graph().await;
+    let edge = |target: u64| {
+        format!(
+            r#"{{"op":"upsert_edge","label":"knows","source":["P",5],"target":["P",{target}],"properties":{{"since":1}}}}"#
+        )
+    };
+    bench.shell.write("change.jsonl", &edge(1_234));
+    let (run, passed) = bench.run("apply", &["change.jsonl", "--json"]);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    let cost = &report["cost"];
+    assert_eq!(told(cost), seen(&passed), "{cost}: {passed:#?}");
+    let puts: Vec<_> = passed.iter().filter(|it| it.kind == RequestKind::Put).collect();
+    let bytes: u64 = puts.iter().map(|it| it.bytes).sum();
+    assert_eq!((cost["puts"].as_u64(), cost["put_bytes"].as_u64()), (Some(puts.len() as u64), Some(bytes)));
+    // The hint was written when the process ended, so that the next opening takes its two waves.
+    assert!(puts.iter().any(|it| it.path.ends_with("/hint")), "{passed:#?}");
+    let profile = bench.profile("get", &["P:5"]);
+    assert_eq!(waves(&profile["open"]), 2);
+    // To find a version by its tag or its time is a part of opening it.
+    bench.run("tag", &["first", "--version", "1"]);
+    for version in [["--version", "first"], ["--as-of", "2100-01-01"]] {
+        let profile = bench.profile("get", &[&["P:5"][..], &version].concat());
+        assert!(waves(&profile["open"]) > 2, "{profile}");
+    }
+}

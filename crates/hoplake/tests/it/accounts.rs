@@ -115,13 +115,13 @@ async fn waits_are_what_was_waited_for() {
         assert_eq!((cost.waves, cost.waits), (4, store.waves()), "{strategy:?} by {parallelism}");
         seen.push(cost.waits);
     }
-    assert!(seen[..2] == [4, 4] && seen[2] > 50 && seen[3] < seen[2] / 2 && seen[3] > 10, "{seen:?}");
+    assert!(seen[..2] == [4, 4] && seen[2] > 40 && seen[3] < seen[2] / 2 && seen[3] > 10, "{seen:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn requests_that_cannot_all_go_at_once_are_waited_for() {
     let inner = people();
-    for (parallel_requests_max, waits) in [(1_000, 1), (100, 2), (60, 4)] {
+    for (parallel_requests_max, waits) in [(1_000, 1), (50, 2), (25, 3)] {
         let mut settings = unjoined();
         settings.read.parallel_requests_max = parallel_requests_max;
         let (store, mut query) = cold(&inner, &settings).await;
@@ -129,7 +129,7 @@ async fn requests_that_cannot_all_go_at_once_are_waited_for() {
         let everyone: Vec<_> = (0..3_000).filter_map(|ordinal| VertexId::new(label, ordinal)).collect();
         query.degrees(&everyone, &"out:knows".parse().unwrap()).await.unwrap();
         let cost = query.cost();
-        assert!((180..=200).contains(&cost.requests), "{}", cost.requests);
+        assert!((60..=75).contains(&cost.requests), "{}", cost.requests);
         assert_eq!((cost.waves, cost.waits, store.waves()), (1, waits, waits), "{} requests", cost.requests);
     }
 }

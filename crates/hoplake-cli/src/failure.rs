@@ -1,31 +1,39 @@
 //! How a command fails: a sentence, a hint, and a status by kind.
 //!
-//! | status | kind |
-//! | --- | --- |
-//! | 1 | anything else: a mistake in Hoplake, a file that cannot be written |
-//! | 2 | the request or the input is wrong |
-//! | 3 | what was named is not there |
-//! | 4 | something is there already, or another writer was faster |
-//! | 5 | the store cannot be reached or refuses |
-//! | 6 | a limit was reached |
-//! | 7 | stored bytes are damaged |
-//! | 130 | interrupted |
+//! Errors say what is wrong, in the words of whoever found it; what to do about it is said here and nowhere below, by the kind
+//! and the reason of the error. [`STATUSES`] is in `hoplake --help`, and `docs/errors.md` explains it.
 
-use hoplake::{Error, ErrorKind};
+use hoplake::{Error, ErrorKind, Reason};
 
-/// A failure that the command line found itself, or knows a better hint for.
+/// The statuses, as `hoplake --help` has them.
+pub const STATUSES: &str = "\
+Exit status:
+    0  done
+    1  a mistake in Hoplake
+    2  the request or the input is wrong
+    3  what was named is not there
+    4  something is there already, or another writer was faster
+    5  a store or a file cannot be reached, read or written
+    6  a limit was reached
+    7  stored bytes are damaged
+    8  it is not known whether a change was published
+  130  interrupted";
+
+/// A failure that the command line found itself, or says more of.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     kind: ErrorKind,
+    reason: Option<Reason>,
     message: String,
-    hint: String,
+    /// By kind and reason if there is none.
+    hint: Option<String>,
 }
 
 impl Failure {
     /// A failure of this kind, and what to do about it.
     pub fn new(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: hint.into() }
+        Self { kind, reason: None, message: message.into(), hint: Some(hint.into()) }
     }
 
     /// The request is wrong.
@@ -37,21 +45,42 @@ impl Failure {
     pub fn of(error: &Error, hint: impl Into<String>) -> Self {
         Self::new(error.kind(), error.to_string(), hint)
     }
+
+    /// An error of the engine, in other words.
+    pub fn said(error: &Error, message: impl Into<String>) -> Self {
+        Self { kind: error.kind(), reason: error.reason(), message: message.into(), hint: None }
+    }
+
+    /// A local file that could not be used: `what` is the end of a sentence, such as `create out.csv`.
+    pub fn file(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
+        let why = hoplake::system_text(error);
+        let hint = "check that its folder is there, that you may write there, and that there is space left";
+        Self::new(ErrorKind::Unavailable, format!("could not {what}: {why}"), hint)
+    }
 }
 
 /// Writes the error and its hint to standard error, and returns the status to exit with.
 pub fn report(error: &anyhow::Error, verb: &str, url: &str) -> u8 {
-    let (kind, message, hint) = if let Some(failure) = error.downcast_ref::<Failure>() {
-        (failure.kind, failure.message.clone(), failure.hint.clone())
+    let by_kind = |kind, reason| hint(kind, reason, verb, url);
+    let (kind, message, hint) = if let Some(Failure { kind, reason, message, hint }) = error.downcast_ref::<Failure>() {
+        (*kind, message.clone(), hint.clone().unwrap_or_else(|| by_kind(*kind, *reason)))
     } else if let Some(engine) = error.downcast_ref::<Error>() {
         // Its message is whole: the errors below it are in it.
-        (engine.kind(), engine.to_string(), hint(engine.kind(), verb, url))
+        (engine.kind(), engine.to_string(), by_kind(engine.kind(), engine.reason()))
+    } else if let Some(io) = error.downcast_ref::<std::io::Error>() {
+        let Failure { kind, message, hint, .. } = Failure::file("write the output", io);
+        (kind, message, hint.unwrap_or_default())
     } else {
-        eprintln!("error: {error:#}");
-        return 1;
+        (ErrorKind::Internal, format!("{error:#}"), by_kind(ErrorKind::Internal, None))
     };
-    eprintln!("error: {message}\nhint: {hint}");
+    eprintln!("error: {message}\nhint: {hint}{}", detail(kind, error));
     status(kind)
+}
+
+/// Of a mistake of ours, what its report needs; of anything else, nothing.
+fn detail(kind: ErrorKind, error: &anyhow::Error) -> String {
+    let below = error.chain().skip(1).map(ToString::to_string).collect::<Vec<_>>();
+    if kind != ErrorKind::Internal || below.is_empty() { String::new() } else { format!(" ({})", below.join(": ")) }
 }
 
 fn status(kind: ErrorKind) -> u8 {
@@ -67,26 +96,101 @@ fn status(kind: ErrorKind) -> u8 {
     }
 }
 
-fn hint(kind: ErrorKind, verb: &str, url: &str) -> String {
-    match kind {
-        ErrorKind::Invalid => format!("hoplake {verb} --help shows how it is written, with an example"),
-        // These name nothing but the graph.
-        ErrorKind::NotFound if ["vacuum", "compact", "clone"].contains(&verb) => {
-            format!("check the address, or make one with hoplake load {url} --from PATH")
+fn hint(kind: ErrorKind, reason: Option<Reason>, verb: &str, url: &str) -> String {
+    let by_reason = reason.and_then(|reason| of_store(reason, url).or_else(|| of_reason(reason, verb, url)));
+    by_reason.unwrap_or_else(|| of_kind(kind, verb, url))
+}
+
+/// About places, graphs and versions there, and input.
+fn of_reason(reason: Reason, verb: &str, url: &str) -> Option<String> {
+    Some(match reason {
+        Reason::Place => "write a folder, or s3://bucket/prefix, gs://bucket/prefix, az://container/prefix".into(),
+        Reason::NoGraph => format!("check the address, or make one with hoplake load {url} --from PATH"),
+        Reason::NoVersion => {
+            format!("hoplake log {url} lists the versions there are, and hoplake tag {url} their tags")
         }
-        ErrorKind::NotFound => format!("hoplake info {url} lists the labels, edge labels and properties there are"),
-        ErrorKind::Conflict => format!("look at what is there with hoplake info {url}, then try again"),
-        ErrorKind::Unavailable => {
-            "check the address, the credentials in the environment and the network, or try again later".into()
+        Reason::Exists if verb == "load" => "add --replace to load over it, or load to another place".into(),
+        Reason::Exists => "choose a place where there is nothing".into(),
+        Reason::Overtaken => {
+            format!("hoplake log {url} shows what it did; add --replace to load over that, or load to another place")
         }
-        ErrorKind::Limit if verb == "load" => "raise --memory, or load less at a time".into(),
-        ErrorKind::Limit => "raise the limit (--timeout, --max-…), or ask for fewer hops or starts".into(),
-        ErrorKind::Corrupt => {
+        Reason::File => "check that it is there and that you may read it".into(),
+        Reason::Archive => "it is cut off, or not what its name says; gzip -t or zstd -t tells which".into(),
+        Reason::Remote => "copy the files to this machine first, with your store's tools".into(),
+        Reason::Layout if verb == "load" => {
+            "hoplake load --help lists the layouts it knows, and what a mapping is for".into()
+        }
+        Reason::BadRow if verb == "load" => {
+            "correct the file, or add --bad-rows skip to load the rest and put such rows aside".into()
+        }
+        Reason::Layout | Reason::BadRow => return None,
+        Reason::MissingEnd => "add --create-missing, or the vertex to the changes".into(),
+        Reason::ChangedTwice => {
+            "keep the last change of each vertex and edge, or apply them one after the other".into()
+        }
+        Reason::Undeclared => "correct the name, or leave out --strict to add it to the graph".into(),
+        Reason::Inexact => "write integers, or put the other numbers into a property of another name".into(),
+        _ => return None,
+    })
+}
+
+/// About the store at a URL.
+fn of_store(reason: Reason, url: &str) -> Option<String> {
+    let scheme = url.split_once("://").map_or("file", |(scheme, _)| scheme);
+    let address = match scheme {
+        "s3" | "s3a" => "AWS_REGION and AWS_ENDPOINT_URL",
+        "gs" => "GOOGLE_BASE_URL",
+        _ => "AZURE_STORAGE_ENDPOINT",
+    };
+    Some(match (reason, scheme) {
+        (Reason::Credentials, "s3" | "s3a") => {
+            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN if they are temporary".into()
+        }
+        (Reason::Credentials, "gs") => "set GOOGLE_APPLICATION_CREDENTIALS to the file of a key".into(),
+        (Reason::Credentials, _) => {
+            "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or those of an Entra ID client".into()
+        }
+        (Reason::Denied, "file") => "check who may read and write there".into(),
+        (Reason::Denied, _) => {
+            "these credentials have to be allowed to list, read, write and delete objects there".into()
+        }
+        (Reason::NoBucket, _) => format!("make it first, or check its name, {address}"),
+        (Reason::Region, _) => "set AWS_REGION to the region of the bucket".into(),
+        (Reason::Unreachable, "file") => "try again later".into(),
+        (Reason::Unreachable, _) => format!("check {address} and the network, or try again later"),
+        (Reason::Full, _) => {
+            format!("make room; hoplake vacuum {url} --keep-versions 1 removes what only older versions need")
+        }
+        _ => return None,
+    })
+}
+
+fn of_kind(kind: ErrorKind, verb: &str, url: &str) -> String {
+    match (kind, verb) {
+        (ErrorKind::Invalid, "apply") => "correct the file; hoplake apply --help has the layout".into(),
+        (ErrorKind::Invalid, _) => format!("hoplake {verb} --help shows how it is written, with an example"),
+        (ErrorKind::NotFound, _) => {
+            format!("hoplake info {url} lists the labels, edge labels and properties there are")
+        }
+        (ErrorKind::Conflict, "apply") => {
+            "look at what is there now, decide anew, and apply with the newest version as --base".into()
+        }
+        (ErrorKind::Conflict, _) => format!("look at what is there with hoplake log {url}, then try again"),
+        (ErrorKind::Unavailable, _) => "try again later; if it stays, ask who runs the store".into(),
+        (ErrorKind::Limit, "load" | "compact") => "raise --memory, or do less at a time".into(),
+        (ErrorKind::Limit, _) => "raise the limit (--timeout, --max-…), or ask for fewer hops or starts".into(),
+        (ErrorKind::Corrupt, "verify") => {
+            "restore what is damaged from a copy, or open a version that does not need it with --version".into()
+        }
+        (ErrorKind::Corrupt, _) => {
             format!("hoplake verify {url} says what is damaged; restore it from a copy, or open an older --version")
         }
-        ErrorKind::Unknown => {
-            format!("hoplake info {url} shows the newest version; try again only if it lacks the change")
+        (ErrorKind::Unknown, "load") => format!("hoplake log {url} shows whether it is there; load again only if not"),
+        (ErrorKind::Unknown, _) => {
+            format!("hoplake log {url} shows whether the version is there; try again only if not")
         }
-        ErrorKind::Internal => "this is a mistake in Hoplake; please report it with the command that led to it".into(),
+        (ErrorKind::Internal, _) => {
+            "this is a mistake in Hoplake; please report it with the command that led to it".into()
+        }
     }
 }

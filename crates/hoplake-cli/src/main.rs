@@ -8,7 +8,7 @@ mod opening;
 mod output;
 mod verbs;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::LazyLock};
 
 use clap::{Parser, Subcommand};
 use tokio::runtime::Builder;
@@ -18,11 +18,14 @@ use tokio::runtime::Builder;
 /// URL is a local folder or a place in a store: s3://bucket/prefix, gs://, az://, file://.
 /// Credentials come from the provider's usual environment variables.
 #[derive(Debug, Parser)]
-#[command(name = "hoplake", version, after_help = "New here? Run: hoplake quickstart")]
+#[command(name = "hoplake", version, after_help = "New here? Run: hoplake quickstart", after_long_help = LONG_HELP.as_str())]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
 }
+
+static LONG_HELP: LazyLock<String> =
+    LazyLock::new(|| format!("{}\n\nNew here? Run: hoplake quickstart", failure::STATUSES));
 
 #[derive(Debug, Subcommand)]
 enum Verb {

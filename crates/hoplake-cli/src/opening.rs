@@ -143,15 +143,13 @@ impl GraphArgs {
         // Finding a version by its time or tag is a part of opening it.
         let store = self.store()?.on_account(&account);
         let version = match (&self.version, self.as_of) {
-            (_, Some(unix_ms)) => {
-                Some(Graph::version_as_of(&store, unix_ms).await.map_err(|error| self.explain(error))?)
-            }
+            (_, Some(unix_ms)) => Some(Graph::version_as_of(&store, unix_ms).await?),
             (Some(version), None) => Some(version.find(&store).await?),
             (None, None) => None,
         };
         let settings = OpenSettings { version, ..OpenSettings::default() };
         let reader = Reader::new(store, self.reading.pool()?);
-        let graph = Graph::open_through(reader, &settings).await.map_err(|error| self.explain(error))?;
+        let graph = Graph::open_through(reader, &settings).await?;
         let cost = StepCost { cost: account.cost() + graph.open_cost(), time_us: begun.elapsed().as_micros() as u64 };
         Ok(Opened { graph, cost })
     }
@@ -160,29 +158,11 @@ impl GraphArgs {
     pub fn store(&self) -> anyhow::Result<Store> {
         open_store(&self.url)
     }
-
-    fn explain(&self, error: hoplake::Error) -> anyhow::Error {
-        match error.kind() {
-            ErrorKind::NotFound => Failure::of(&error, self.how_to_get_one()).into(),
-            _ => error.into(),
-        }
-    }
-
-    fn how_to_get_one(&self) -> String {
-        match (&self.version, self.as_of) {
-            (Some(_), _) => format!("hoplake info {} lists the versions there are", self.url),
-            (_, Some(_)) => format!("hoplake log {} tells the times of its versions", self.url),
-            _ => format!("check the address, or make one with hoplake load {} --from PATH", self.url),
-        }
-    }
 }
 
 /// The store at a URL.
 pub fn open_store(url: &str) -> anyhow::Result<Store> {
-    Store::open(url).map_err(|error| {
-        let error = hoplake::Error::from(error);
-        Failure::of(&error, "write a folder, or s3://bucket/prefix, gs://bucket/prefix, az://container/prefix").into()
-    })
+    Ok(Store::open(url).map_err(hoplake::Error::from)?)
 }
 
 /// Refuses a hop along an edge label that the graph does not have.

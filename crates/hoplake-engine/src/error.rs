@@ -11,9 +11,18 @@ use crate::change::Operation;
 /// Why the engine could not do what it was asked.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// There is no graph, version, label, vertex or property of that name.
+    /// There is no label, vertex or property of that name.
     #[error("{0}")]
     NotFound(String),
+    /// There is no graph.
+    #[error("there is no graph at {url}")]
+    NoGraph {
+        /// Where it was looked for.
+        url: String,
+    },
+    /// There is no such version, or no more.
+    #[error("{0}")]
+    NoVersion(String),
     /// The request contradicts itself or the schema.
     #[error("{0}")]
     Invalid(String),
@@ -22,8 +31,10 @@ pub enum EngineError {
     Refused {
         /// The change.
         operation: Box<Operation>,
-        /// Its number in the batch, from 0; `None` until the batch is at hand.
-        number: Option<usize>,
+        /// Its number in the batch, from 0.
+        number: usize,
+        /// Why, for programs.
+        refusal: Refusal,
         /// Why, as a sentence.
         why: String,
     },
@@ -73,9 +84,27 @@ pub enum EngineError {
         #[source]
         source: parquet::errors::ParquetError,
     },
-    /// Columns could not be brought together.
-    #[error("could not arrange columns: {0}")]
+    /// Columns could not be brought together, which only a mistake in the engine explains.
+    #[error("columns could not be put together")]
     Arrow(#[from] arrow_schema::ArrowError),
+    /// What cannot be, unless the engine has a mistake.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// Why a change is not allowed, as far as a program may want to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// An end of an edge is not there.
+    MissingEnd,
+    /// The batch changes the same item more than once.
+    Twice,
+    /// The batch is strict, and names a label or a property that the graph does not have.
+    Undeclared,
+    /// A property would have to become float64, which cannot hold its integers exactly.
+    Inexact,
+    /// Anything else.
+    Other,
 }
 
 impl From<StorageError> for EngineError {
@@ -88,6 +117,10 @@ impl From<StorageError> for EngineError {
 }
 
 impl EngineError {
+    pub(crate) fn no_graph(url: &str) -> Self {
+        Self::NoGraph { url: url.to_owned() }
+    }
+
     /// Whether an object that a manifest names is not there: damage, unless a vacuum let the version go.
     pub(crate) fn is_missing_object(&self) -> bool {
         matches!(self, Self::Storage(StorageError::NotFound { .. }))

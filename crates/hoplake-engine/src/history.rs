@@ -35,7 +35,7 @@ pub async fn tag(
         if newest.tags.get(name).copied() == version {
             return match version {
                 Some(_) => Ok(None),
-                None => Err(EngineError::NotFound(format!("{url} has no tag {name}"))),
+                None => Err(EngineError::NoVersion(format!("{url} has no tag {name}"))),
             };
         }
         check_version(newest, version.unwrap_or(newest.version), url)?;
@@ -162,6 +162,6 @@ fn as_elsewhere(original: Manifest, from: &Store, to: &Store) -> Manifest {
 fn check_version(newest: &Manifest, version: u64, url: &str) -> Result<(), EngineError> {
     match newest.has_version(version) {
         true => Ok(()),
-        false => Err(EngineError::NotFound(format!("{url} has no version {version} any more, or not yet"))),
+        false => Err(EngineError::NoVersion(format!("{url} has no version {version} any more, or not yet"))),
     }
 }

@@ -34,7 +34,7 @@ pub async fn announce(
     });
     match announced.await? {
         Some(manifest) => Ok((writer, manifest)),
-        None => Err(EngineError::NotFound(format!("there is no graph at {}", reader.store().url()))),
+        None => Err(EngineError::no_graph(reader.store().url())),
     }
 }
 

@@ -6,6 +6,7 @@
 //! * [`Snapshot`]: an open version of a graph, with key look-up, neighbours and properties.
 //! * [`traversal`]: multi-hop traversals, breadth-first and depth-first, and their profile.
 //! * [`path`]: shortest paths.
+//! * [`float`]: the order and the text of floating-point numbers.
 //! * [`publish`], [`versions`], [`vacuum`], [`verify`]: how a version appears and is found, how leftovers go, and whether
 //!   all is whole.
 
@@ -15,6 +16,7 @@ pub mod compaction;
 pub mod diff;
 mod error;
 mod filters;
+pub mod float;
 mod frontier;
 pub mod history;
 pub mod intent;
@@ -24,6 +26,7 @@ pub mod path;
 mod predicate;
 mod properties;
 pub mod publish;
+mod quoting;
 mod rows;
 mod scan;
 mod sections;
@@ -36,7 +39,8 @@ pub mod versions;
 mod whole;
 
 pub use adjacency::{Degree, Neighbour};
-pub use error::EngineError;
+pub use error::{EngineError, Refusal};
 pub use frontier::Frontier;
 pub use predicate::{Comparison, Predicate};
+pub use quoting::{split_vertex, vertex_text};
 pub use snapshot::{OpenSettings, Snapshot};

@@ -132,12 +132,12 @@ pub async fn version_as_of(reader: &Reader, unix_ms: u64, context: &QueryContext
     }
     let too_young = || {
         let url = reader.store().url();
-        EngineError::NotFound(format!("{url} has no version of that time: the oldest that can be opened is younger"))
+        EngineError::NoVersion(format!("{url} has no version of that time: the oldest that can be opened is younger"))
     };
     low.checked_sub(1).and_then(|at| versions.get(at)).copied().ok_or_else(too_young)
 }
 
 async fn newest(reader: &Reader, context: &QueryContext) -> Result<Manifest, EngineError> {
-    let missing = || EngineError::NotFound(format!("there is no graph at {}", reader.store().url()));
+    let missing = || EngineError::no_graph(reader.store().url());
     versions::newest(reader, context).await?.ok_or_else(missing)
 }

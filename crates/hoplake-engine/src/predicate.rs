@@ -1,15 +1,15 @@
 //! Conditions on properties: `creationDate>=2011-01-01`.
 
-use std::{fmt, str::FromStr};
+use std::{cmp::Ordering, fmt, str::FromStr};
 
-use arrow_array::{Array, ArrayRef, BooleanArray, Scalar, StringArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, Datum, Scalar, StringArray, cast::AsArray, types::Float64Type};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_ord::cmp;
 use hoplake_format::PropertyType;
 
-use crate::EngineError;
+use crate::{EngineError, float, quoting};
 
-/// How two values compare.
+/// How two values compare; floating-point numbers as [`float`](crate::float) orders them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// `=`
@@ -24,6 +24,24 @@ pub enum Comparison {
     Greater,
     /// `>=`
     GreaterOrEqual,
+}
+
+impl Comparison {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Equal, Self::NotEqual, Self::Less, Self::LessOrEqual, Self::Greater, Self::GreaterOrEqual];
+
+    /// Whether two values that compare like this fulfil it.
+    fn accepts(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::LessOrEqual => ordering.is_le(),
+            Self::Greater => ordering.is_gt(),
+            Self::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
 }
 
 /// A condition on a property. An absent value fulfils none.
@@ -51,14 +69,8 @@ impl FromStr for Predicate {
     type Err = EngineError;
 
     fn from_str(text: &str) -> Result<Self, EngineError> {
-        let found = OPERATORS.iter().filter_map(|(sign, comparison)| Some((text.find(sign)?, sign, *comparison)));
-        // The leftmost operator ends the name; of two at one place the list has the longer first.
-        let first = found.min_by_key(|(at, ..)| *at).filter(|(at, ..)| !text[..*at].trim().is_empty());
-        let (at, sign, comparison) = first.ok_or_else(|| {
-            EngineError::Invalid(format!("{text:?} is no condition; write for instance creationDate>=2011-01-01"))
-        })?;
-        let value = text[at + sign.len()..].trim().trim_matches(|quote| quote == '"' || quote == '\'');
-        Ok(Self { property: text[..at].trim().to_owned(), comparison, value: value.to_owned() })
+        let read = Self::take(text, |_| false).map_err(|why| format!("{text:?} is not a condition: it {why}"));
+        Ok(read.map_err(EngineError::Invalid)?.0)
     }
 }
 
@@ -66,11 +78,37 @@ impl fmt::Display for Predicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign =
             OPERATORS.iter().find(|(_, comparison)| *comparison == self.comparison).map_or("?", |(sign, _)| sign);
-        write!(f, "{}{sign}{}", self.property, self.value)
+        match self.property.is_empty() {
+            true => quoting::write_quoted(&self.property, f)?,
+            false => quoting::write(&self.property, &['=', '<', '>', '!', ',', ']'], f)?,
+        }
+        f.write_str(sign)?;
+        match self.value.starts_with('=') {
+            true => quoting::write_quoted(&self.value, f),
+            false => quoting::write(&self.value, &[',', ']'], f),
+        }
     }
 }
 
 impl Predicate {
+    /// Reads a condition from the beginning of a text, and returns what is left; a value without quotes ends where `ends` says.
+    ///
+    /// # Errors
+    /// As the end of a sentence.
+    pub(crate) fn take<'a>(text: &'a str, ends: impl Fn(&str) -> bool) -> Result<(Self, &'a str), String> {
+        let sign_of = |rest: &str| OPERATORS.iter().find(|(sign, _)| rest.starts_with(sign)).copied();
+        let (property, rest) = quoting::take(text, |rest| sign_of(rest).is_some() || ends(rest))?;
+        let named = !property.is_empty() || text.trim_start().starts_with(['"', '\'']);
+        let Some((sign, comparison)) = sign_of(rest).filter(|_| named) else {
+            let shown = &text[..text.len() - rest.len()];
+            return Err(format!(
+                "has a condition without a property and a comparison: {shown:?} is not a condition such as since>=2011-01-01"
+            ));
+        };
+        let (value, rest) = quoting::take(&rest[sign.len()..], ends)?;
+        Ok((Self { property: property.into_owned(), comparison, value: value.into_owned() }, rest))
+    }
+
     /// Reads the value as one of the property's type.
     ///
     /// # Errors
@@ -86,7 +124,10 @@ impl Predicate {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let value = cast_with_options(&text, &kind.arrow(), &options);
         value.map(Scalar::new).map_err(|_| {
-            EngineError::Invalid(format!("{:?} is no {kind}, which {} is compared as", self.value, self.property))
+            EngineError::Invalid(format!(
+                "{:?} is not a valid {kind}, which {} is compared as",
+                self.value, self.property
+            ))
         })
     }
 
@@ -95,6 +136,13 @@ impl Predicate {
     /// # Errors
     /// [`EngineError::Arrow`] if the types differ.
     pub(crate) fn evaluate(&self, values: &ArrayRef, literal: &Scalar<ArrayRef>) -> Result<Vec<bool>, EngineError> {
+        if let (Some(values), (literal, _)) = (values.as_primitive_opt::<Float64Type>(), literal.get()) {
+            // Arrow would compare bits: −0.0 below 0.0, and NaN by its sign.
+            let literal = literal.as_primitive::<Float64Type>().value(0);
+            let fulfils =
+                |value: Option<f64>| value.is_some_and(|value| self.comparison.accepts(float::compare(value, literal)));
+            return Ok(values.iter().map(fulfils).collect());
+        }
         let compare = match self.comparison {
             Comparison::Equal => cmp::eq,
             Comparison::NotEqual => cmp::neq,
@@ -112,7 +160,7 @@ impl Predicate {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::Int64Array;
+    use arrow_array::{Float64Array, Int64Array};
     use hoplake_format::ScalarType;
 
     use super::*;
@@ -132,6 +180,26 @@ mod tests {
     }
 
     #[test]
+    fn zeros_are_equal_and_nan_is_the_greatest() {
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![-0.0, 0.0, 1.0, f64::INFINITY, f64::NAN, -f64::NAN]));
+        for (text, fulfil) in [
+            ("x=0", [true, true, false, false, false, false]),
+            ("x=-0.0", [true, true, false, false, false, false]),
+            ("x<0", [false; 6]),
+            ("x>=0", [true; 6]),
+            ("x=NaN", [false, false, false, false, true, true]),
+            ("x>1e308", [false, false, false, true, true, true]),
+            ("x<NaN", [true, true, true, true, false, false]),
+            ("x=Infinity", [false, false, false, true, false, false]),
+            ("x<=-Infinity", [false; 6]),
+        ] {
+            let predicate: Predicate = text.parse().unwrap();
+            let literal = predicate.literal(PropertyType::Scalar(ScalarType::Float64)).unwrap();
+            assert_eq!(predicate.evaluate(&values, &literal).unwrap(), fulfil, "{text}");
+        }
+    }
+
+    #[test]
     fn values_compare_and_nulls_fail() {
         let values: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]));
         let predicate: Predicate = "age!=3".parse().unwrap();
@@ -141,6 +209,6 @@ mod tests {
         assert!(date.literal(PropertyType::Scalar(ScalarType::Timestamp)).is_ok());
         assert!(date.literal(PropertyType::Scalar(ScalarType::Date)).is_ok());
         let error = date.literal(PropertyType::Scalar(ScalarType::Int64)).unwrap_err().to_string();
-        assert_eq!(error, "\"2011-01-01\" is no int64, which since is compared as");
+        assert_eq!(error, "\"2011-01-01\" is not a valid int64, which since is compared as");
     }
 }

@@ -51,9 +51,9 @@ impl Snapshot {
     pub fn property_fields(&self, names: &[String]) -> Result<Vec<Field>, EngineError> {
         let find = |name: &String| {
             let mut all = self.schema().vertex_labels.iter().flat_map(|label| &label.properties);
-            all.find(|property| property.name == *name).map(|property| property.arrow()).ok_or_else(|| {
-                EngineError::NotFound(format!("no vertex label has a property {name:?}; hoplake info lists them"))
-            })
+            all.find(|property| property.name == *name)
+                .map(|property| property.arrow())
+                .ok_or_else(|| EngineError::NotFound(format!("no vertex label has a property {name:?}")))
         };
         names.iter().map(find).collect()
     }

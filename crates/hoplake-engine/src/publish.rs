@@ -141,7 +141,7 @@ pub(crate) async fn amend_on(
     context: &QueryContext,
     mut next: impl FnMut(&Manifest) -> Result<Option<Manifest>, EngineError>,
 ) -> Result<Option<Manifest>, EngineError> {
-    let missing = || EngineError::NotFound(format!("there is no graph at {}", reader.store().url()));
+    let missing = || EngineError::no_graph(reader.store().url());
     for attempt in 0..AMENDMENTS_MAX {
         let newest = match known.take() {
             Some(known) => known,
@@ -183,8 +183,7 @@ pub async fn check_objects(store: &Store, manifest: &Manifest) -> Result<(), Eng
     match manifest.objects().into_iter().find(|(name, length)| listed.get(*name) != Some(length)) {
         None => Ok(()),
         Some((name, length)) => Err(EngineError::Conflict(format!(
-            "{} of {length} bytes is gone before its version was published, as a vacuum with too short an age does; \
-             load again",
+            "{} of {length} bytes was removed before its version was published; nothing of it is visible",
             store.place(name)
         ))),
     }

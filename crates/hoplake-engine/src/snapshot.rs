@@ -342,7 +342,7 @@ impl Snapshot {
     /// A section whose index is resident; see [`Self::make_resident`].
     pub(crate) fn section(&self, place: SectionPlace) -> Result<Section<'_>, EngineError> {
         let segment = &self.segments[place.segment];
-        let missing = || EngineError::Invalid(format!("the index of {} is not resident", segment.reference.name));
+        let missing = || EngineError::Internal(format!("the index of {} is not resident", segment.reference.name));
         Ok(segment.index.get().ok_or_else(missing)?.section(place.section, &segment.object))
     }
 
@@ -433,10 +433,7 @@ async fn open_newest(
     settings: &OpenSettings,
     context: &QueryContext,
 ) -> Result<(Manifest, Tails), EngineError> {
-    let missing = || {
-        let url = reader.store().url();
-        EngineError::NotFound(format!("there is no graph at {url}; load one with: hoplake load {url} --from FILES"))
-    };
+    let missing = || EngineError::no_graph(reader.store().url());
     let (mut newest, mut wave) = versions::nearly_newest(reader, context).await?.ok_or_else(missing)?;
     loop {
         if planted(Bug::HintBelieved) {

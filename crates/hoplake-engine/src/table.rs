@@ -24,7 +24,10 @@ use hoplake_format::{
 use hoplake_storage::{BlockRequest, Check, Object, QueryContext, Reader, Wave};
 use parquet::{
     errors::ParquetError,
-    file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader},
+    file::{
+        metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader},
+        statistics::Statistics,
+    },
 };
 use tokio::sync::OnceCell;
 
@@ -134,6 +137,23 @@ impl Layout {
         }
         Ok(Self { metadata, group_starts, pages })
     }
+
+    /// The least and greatest integer of a column in each row group that has any.
+    fn int64_ranges(&self, column: &str) -> impl Iterator<Item = (i64, i64)> {
+        let chunks = self.metadata.row_groups().iter().flat_map(|group| group.columns());
+        let mine = chunks.filter(move |chunk| chunk.column_path().parts().first().is_some_and(|it| it == column));
+        mine.filter_map(|chunk| match chunk.statistics() {
+            Some(Statistics::Int64(of)) => match (of.min_opt(), of.max_opt()) {
+                (Some(min), Some(max)) => Some((*min, *max)),
+                _ if of.null_count_opt() == u64::try_from(chunk.num_values()).ok() => None,
+                _ => Some((i64::MIN, i64::MAX)),
+            },
+            // Of another type: it has no integers.
+            Some(_) => None,
+            None if chunk.num_values() == 0 => None,
+            None => Some((i64::MIN, i64::MAX)),
+        })
+    }
 }
 
 /// Reads the end of a table: its footer and the index of its pages, each checked before it is decoded.
@@ -204,6 +224,21 @@ impl Snapshot {
         let tables = self.tables.iter().filter(|table| table.reference.owner == owner);
         let layouts = try_join_all(tables.map(|table| table.layout(self, after, context))).await?;
         Ok(layouts.into_iter().map(|(_, wave)| wave).max().unwrap_or(after))
+    }
+
+    /// A range that has all integers of a property in the tables of `owner`, items of lists included; `None` if there are
+    /// none, all integers if a table does not tell. One wave for ends of tables that were not read before.
+    pub(crate) async fn int64_range(
+        &self,
+        owner: TableOwner,
+        property: &str,
+        after: Wave,
+        context: &QueryContext,
+    ) -> Result<Option<(i64, i64)>, EngineError> {
+        let tables = self.tables.iter().filter(|table| table.reference.owner == owner);
+        let layouts = try_join_all(tables.map(|table| table.layout(self, after, context))).await?;
+        let ranges = layouts.iter().flat_map(|(layout, _)| layout.int64_ranges(property));
+        Ok(ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))))
     }
 
     /// The cells of `rows` (any order, repeats allowed) of the tables `chosen` of one owner, in the order of the rows,

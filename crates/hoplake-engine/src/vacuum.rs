@@ -97,7 +97,7 @@ pub async fn vacuum(
         Some(newest) => newest,
         None if listed.is_empty() && staged.objects > 0 => return Ok(staged),
         None if listed.is_empty() => {
-            return Err(EngineError::NotFound(format!("there is no graph at {}", store.url())));
+            return Err(EngineError::no_graph(store.url()));
         }
         // A first load may be at work on it.
         None if listed.iter().any(|object| object.modified_unix_ms >= settings.written_before_unix_ms) => {

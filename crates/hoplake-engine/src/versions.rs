@@ -17,7 +17,7 @@ use crate::EngineError;
 /// The manifest of a version.
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if there is no such version, or no more; [`EngineError::Storage`] if it cannot be
+/// [`EngineError::NoGraph`] if there is no graph, [`EngineError::NoVersion`] if there is no such version, or no more; [`EngineError::Storage`] if it cannot be
 /// read, or is damaged.
 pub async fn read(
     reader: &Reader,
@@ -29,9 +29,11 @@ pub async fn read(
     match slot(reader, version, after, context).await? {
         (Some(Slot::Version(manifest)), wave) => Ok((*manifest, wave)),
         (Some(Slot::Removed { .. }), _) => {
-            Err(EngineError::NotFound(format!("version {version} of {url} was removed by a vacuum")))
+            Err(EngineError::NoVersion(format!("version {version} of {url} was removed by a vacuum")))
         }
-        (None, _) => Err(EngineError::NotFound(format!("{url} has no version {version}"))),
+        // Whoever names a version of no graph has the wrong address.
+        (None, _) if nearly_newest(reader, context).await?.is_none() => Err(EngineError::no_graph(url)),
+        (None, _) => Err(EngineError::NoVersion(format!("{url} has no version {version}"))),
     }
 }
 
@@ -90,7 +92,7 @@ pub(crate) async fn later(
         (Some(Slot::Removed { .. }), wave) => match listed(reader, wave, context).await {
             Ok(Some((newer, wave))) if newer.version > version + 1 => Ok(Some((newer, wave))),
             // A listing may lag behind. Slots do not.
-            Ok(_) | Err(EngineError::NotFound(_)) => first_left(reader, version + 2, wave, context).await.map(Some),
+            Ok(_) | Err(EngineError::NoVersion(_)) => first_left(reader, version + 2, wave, context).await.map(Some),
             Err(error) => Err(error),
         },
     }
@@ -109,7 +111,7 @@ async fn first_left(
             (Some(Slot::Removed { .. }), wave) => (version, after) = (version + 1, wave),
             (None, _) => {
                 let why = format!("version {} of {} is gone, and none is newer", version - 1, reader.store().url());
-                return Err(EngineError::NotFound(why));
+                return Err(EngineError::NoVersion(why));
             }
         }
     }

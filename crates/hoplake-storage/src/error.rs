@@ -5,13 +5,13 @@ use std::sync::Arc;
 use hoplake_format::FormatError;
 use thiserror::Error;
 
-use crate::Cost;
+use crate::{Cost, StoreFault, fault};
 
 /// Why the store did not give or take what was asked.
 #[derive(Debug, Clone, Error)]
 pub enum StorageError {
-    /// The URL names no store.
-    #[error("{url:?} names no store: {why}")]
+    /// The URL is not one of a store.
+    #[error("{url:?} is not a place for a graph: {why}")]
     Url {
         /// As it was given.
         url: String,
@@ -25,7 +25,7 @@ pub enum StorageError {
         object: String,
     },
     /// The store refused, failed or could not be reached, after retries.
-    #[error("could not {action} {object}: {source}")]
+    #[error("could not {action} {object}: {}", fault::explain(source).1)]
     Unavailable {
         /// What was tried: `read`, `write`, `list`.
         action: &'static str,
@@ -36,7 +36,7 @@ pub enum StorageError {
         source: Arc<object_store::Error>,
     },
     /// The store did not say whether it created an object: it may be there, now or later.
-    #[error("it is not known whether {object} was created: {source}")]
+    #[error("it is not known whether {object} was created: {}", fault::explain(source).1)]
     Unanswered {
         /// The object.
         object: String,
@@ -124,6 +124,15 @@ pub enum NodeFault {
 }
 
 impl StorageError {
+    /// What the store's failure means, if it is one.
+    pub fn fault(&self) -> Option<StoreFault> {
+        match self {
+            Self::Unavailable { source, .. } => Some(fault::explain(source).0),
+            Self::TimedOut { .. } => Some(StoreFault::Unreachable),
+            _ => None,
+        }
+    }
+
     /// Whether the same request may succeed when it is sent again: the store was busy or away, or the
     /// answer was damaged on its way.
     pub(crate) fn may_pass(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     ops::Range,
-    path::{Path as FilePath, absolute},
+    path::{Component, Path as FilePath, PathBuf, absolute},
     sync::{Arc, LazyLock, Mutex},
 };
 
@@ -17,7 +17,8 @@ use object_store::{
 use url::Url;
 
 use crate::{
-    Clock, Files, FoundFile, PriceList, QueryContext, StorageError, StoreProfile, SystemClock, create,
+    Clock, Files, FoundFile, PriceList, QueryContext, StorageError, StoreFault, StoreProfile, SystemClock, create,
+    fault,
     folder::Folder,
     planted::{Bug, planted},
     proof::Proof,
@@ -84,7 +85,7 @@ impl Store {
         }
         // The TLS library wants its provider named once in a process; another may have named it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = |retry| connect(&parsed, retry).map_err(|error| wrong(error.to_string()));
+        let client = |retry| connect(&parsed, retry).map_err(|error| wrong(fault::explain(&error).1));
         let (inner, prefix) = client(RetryConfig::default())?;
         let (reads, _) = client(RetryConfig { max_retries: 0, ..RetryConfig::default() })?;
         let endpoint =
@@ -228,7 +229,10 @@ impl Store {
     fn failed(&self, action: &'static str, name: &str) -> impl Fn(object_store::Error) -> StorageError {
         let object = self.place(name);
         move |source| match source {
-            object_store::Error::NotFound { .. } => StorageError::NotFound { object: object.clone() },
+            // Some stores have the same status for a bucket that is not there, and for a user.
+            object_store::Error::NotFound { .. } if fault::explain(&source).0 == StoreFault::Other => {
+                StorageError::NotFound { object: object.clone() }
+            }
             source => StorageError::Unavailable { action, object: object.clone(), source: Arc::new(source) },
         }
     }
@@ -537,15 +541,41 @@ fn parse_location(location: &str) -> Result<Url, String> {
         return Err("it is empty; give a folder, or a URL such as s3://bucket/prefix".into());
     }
     match location.split_once("://") {
-        Some(("file" | "s3" | "s3a" | "gs" | "az" | "abfs" | "abfss" | "azure" | "memory", _)) => {
-            Url::parse(location).map_err(|error| error.to_string())
+        Some(("file" | "memory", _)) => Url::parse(location).map_err(|error| error.to_string()),
+        Some((scheme, _)) if BUCKETS.contains(&scheme) => {
+            let url = Url::parse(location).map_err(|error| error.to_string())?;
+            match url.host_str().is_some_and(|bucket| !bucket.is_empty()) {
+                true => Ok(url),
+                false => Err(format!("it has no bucket; write {scheme}://bucket/prefix")),
+            }
         }
-        Some((scheme, _)) => Err(format!("scheme {scheme} is none of file, s3, gs, az, memory")),
+        Some((scheme, _)) => Err(format!("unknown URL scheme `{scheme}`; known are file, s3, gs, az and memory")),
         None => {
-            let path = absolute(FilePath::new(location)).map_err(|error| error.to_string())?;
-            Url::from_file_path(&path).map_err(|()| format!("{} is no absolute path", path.display()))
+            if let Some((scheme, _)) = location.split_once(":/").filter(|(scheme, _)| BUCKETS.contains(scheme)) {
+                return Err(format!("write {scheme}://, with two slashes"));
+            }
+            let path = without_parents(FilePath::new(location)).map_err(|error| error.to_string())?;
+            Url::from_file_path(&path).map_err(|()| format!("{} is not an absolute path", path.display()))
         }
     }
+}
+
+/// Schemes of stores that have buckets or containers.
+const BUCKETS: [&str; 7] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "azure"];
+
+/// An absolute path without `..`, which names of objects cannot have. Above a link is what the link leads to, as the system
+/// has it.
+fn without_parents(path: &FilePath) -> std::io::Result<PathBuf> {
+    let mut walked = PathBuf::new();
+    for component in absolute(path)?.components() {
+        if component != Component::ParentDir {
+            walked.push(component);
+            continue;
+        }
+        walked = walked.canonicalize().unwrap_or(walked);
+        walked.pop();
+    }
+    Ok(walked)
 }
 
 /// The provider's settings in the environment, in the lower case that the store library expects.
@@ -630,8 +660,27 @@ mod tests {
     }
 
     #[test]
+    fn a_path_may_go_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        for (path, place) in
+            [("a/b/../graph", "a/graph"), ("missing/../graph", "graph"), ("a/./b/../../graph", "graph")]
+        {
+            let url = Store::open(root.join(path).to_str().unwrap()).unwrap().url().to_owned();
+            assert_eq!(url, format!("file://{}", root.join(place).display()));
+        }
+    }
+
+    #[test]
     fn a_wrong_url_says_what_to_write() {
-        for (url, hint) in [("", "s3://bucket/prefix"), ("ftp://x/y", "none of file, s3, gs, az, memory")] {
+        for (url, hint) in [
+            ("", "s3://bucket/prefix"),
+            ("ftp://x/y", "unknown URL scheme `ftp`"),
+            ("s3://", "it has no bucket"),
+            ("s3:///prefix", "it has no bucket"),
+            ("s3:/bucket/prefix", "s3://, with two slashes"),
+        ] {
             let error = Store::open(url).unwrap_err().to_string();
             assert!(error.contains(hint), "{error}");
         }

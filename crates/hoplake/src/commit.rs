@@ -130,9 +130,16 @@ impl Commit {
         self
     }
 
-    /// Makes ends of edges that are not there, without properties; otherwise they are an error.
+    /// Makes ends of edges that are not there, without properties; otherwise they are an error. Their labels have to be in the
+    /// graph, or of vertices that the batch upserts.
     pub fn create_missing(&mut self) -> &mut Self {
         self.batch.create_missing = true;
+        self
+    }
+
+    /// A label, an edge type or a property that the graph does not have is an error; otherwise an upsert adds it.
+    pub fn strict(&mut self) -> &mut Self {
+        self.batch.strict = true;
         self
     }
 

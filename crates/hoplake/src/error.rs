@@ -2,10 +2,10 @@
 
 use std::error::Error as StdError;
 
-use hoplake_engine::EngineError;
+use hoplake_engine::{EngineError, Refusal};
 use hoplake_format::FormatError;
 use hoplake_ingest::IngestError;
-use hoplake_storage::{NodeFault, StorageError};
+use hoplake_storage::{NodeFault, StorageError, StoreFault, system_text};
 use thiserror::Error as ThisError;
 
 /// What the caller can do about an error.
@@ -29,6 +29,52 @@ pub enum ErrorKind {
     Internal,
 }
 
+/// What exactly is wrong, where there are several things to do about a kind. More may be told apart later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The URL is not one of a place for a graph.
+    Place,
+    /// There is no graph.
+    NoGraph,
+    /// There is no such version or tag, or no more.
+    NoVersion,
+    /// There is a graph already.
+    Exists,
+    /// Another writer was faster with the same.
+    Overtaken,
+    /// There are no credentials, or the store does not accept them.
+    Credentials,
+    /// The credentials do not suffice, or a local file may not be touched.
+    Denied,
+    /// There is no such bucket or container.
+    NoBucket,
+    /// The bucket is in another region.
+    Region,
+    /// The store does not answer.
+    Unreachable,
+    /// There is no space left.
+    Full,
+    /// A file of the input cannot be read.
+    File,
+    /// A compressed file of the input is damaged, or not what its name says.
+    Archive,
+    /// The input is in a store, and not on this machine.
+    Remote,
+    /// A file of the input is not in the layout it was taken for.
+    Layout,
+    /// A row of the input cannot be loaded.
+    BadRow,
+    /// An end of an edge is not there.
+    MissingEnd,
+    /// A batch changes the same item more than once.
+    ChangedTwice,
+    /// A strict batch names what the graph does not have.
+    Undeclared,
+    /// A float64 cannot hold an integer exactly.
+    Inexact,
+}
+
 /// Why something did not work: a kind to act on, a sentence to read, and the error below it.
 #[derive(Debug, ThisError)]
 #[error("{message}")]
@@ -37,6 +83,7 @@ pub struct Error {
     message: String,
     #[source]
     source: Option<Box<dyn StdError + Send + Sync>>,
+    reason: Option<Reason>,
     operation: Option<usize>,
 }
 
@@ -46,17 +93,30 @@ impl Error {
         self.kind
     }
 
+    /// What exactly is wrong, where that is told apart.
+    pub fn reason(&self) -> Option<Reason> {
+        self.reason
+    }
+
     /// Which operation of a batch it is about, from 0, if it is about one.
     pub fn operation(&self) -> Option<usize> {
         self.operation
     }
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None, operation: None }
+        Self { kind, message: message.into(), source: None, reason: None, operation: None }
+    }
+
+    pub(crate) fn with_reason(self, reason: impl Into<Option<Reason>>) -> Self {
+        Self { reason: reason.into(), ..self }
+    }
+
+    pub(crate) fn no_graph(url: &str) -> Self {
+        EngineError::NoGraph { url: url.to_owned() }.into()
     }
 
     fn of(kind: ErrorKind, error: impl StdError + Send + Sync + 'static) -> Self {
-        Self { kind, message: error.to_string(), source: Some(Box::new(error)), operation: None }
+        Self { kind, message: error.to_string(), source: Some(Box::new(error)), reason: None, operation: None }
     }
 }
 
@@ -84,16 +144,63 @@ fn format_kind(error: &FormatError) -> ErrorKind {
     }
 }
 
+fn storage_reason(error: &StorageError) -> Option<Reason> {
+    if let StorageError::Url { .. } = error {
+        return Some(Reason::Place);
+    }
+    match error.fault()? {
+        StoreFault::Credentials => Some(Reason::Credentials),
+        StoreFault::Denied => Some(Reason::Denied),
+        StoreFault::NoBucket => Some(Reason::NoBucket),
+        StoreFault::Region => Some(Reason::Region),
+        StoreFault::Unreachable => Some(Reason::Unreachable),
+        StoreFault::Full => Some(Reason::Full),
+        StoreFault::Other => None,
+    }
+}
+
+fn engine_reason(error: &EngineError) -> Option<Reason> {
+    match error {
+        EngineError::NoGraph { .. } => Some(Reason::NoGraph),
+        EngineError::NoVersion(_) => Some(Reason::NoVersion),
+        EngineError::Refused { refusal, .. } => match refusal {
+            Refusal::MissingEnd => Some(Reason::MissingEnd),
+            Refusal::Twice => Some(Reason::ChangedTwice),
+            Refusal::Undeclared => Some(Reason::Undeclared),
+            Refusal::Inexact => Some(Reason::Inexact),
+            Refusal::Other => None,
+        },
+        EngineError::Storage(storage) => storage_reason(storage),
+        EngineError::Shared(error) => engine_reason(error),
+        _ => None,
+    }
+}
+
+fn ingest_reason(error: &IngestError) -> Option<Reason> {
+    use std::io::ErrorKind as Io;
+    match error {
+        IngestError::BadRow(_) => Some(Reason::BadRow),
+        IngestError::Layout { .. } => Some(Reason::Layout),
+        IngestError::Read { path, source } => {
+            let packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
+            let missing = matches!(source.kind(), Io::NotFound | Io::PermissionDenied | Io::IsADirectory);
+            Some(if packed && !missing { Reason::Archive } else { Reason::File })
+        }
+        IngestError::Storage(storage) => storage_reason(storage),
+        _ => None,
+    }
+}
+
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
-        let operation = refused_operation(&error);
-        Self { operation, ..Self::of(engine_kind(&error), error) }
+        let (operation, reason) = (refused_operation(&error), engine_reason(&error));
+        Self { operation, ..Self::of(engine_kind(&error), error).with_reason(reason) }
     }
 }
 
 fn refused_operation(error: &EngineError) -> Option<usize> {
     match error {
-        EngineError::Refused { number, .. } => *number,
+        EngineError::Refused { number, .. } => Some(*number),
         EngineError::Shared(error) => refused_operation(error),
         _ => None,
     }
@@ -101,14 +208,14 @@ fn refused_operation(error: &EngineError) -> Option<usize> {
 
 fn engine_kind(error: &EngineError) -> ErrorKind {
     match error {
-        EngineError::NotFound(_) => ErrorKind::NotFound,
+        EngineError::NotFound(_) | EngineError::NoGraph { .. } | EngineError::NoVersion(_) => ErrorKind::NotFound,
         EngineError::Invalid(_) | EngineError::Refused { .. } => ErrorKind::Invalid,
         EngineError::Conflict(_) => ErrorKind::Conflict,
         EngineError::Limit { .. } => ErrorKind::Limit,
         EngineError::Storage(storage) => storage_kind(storage),
         EngineError::Format { source, .. } => format_kind(source),
         EngineError::Table { .. } => ErrorKind::Corrupt,
-        EngineError::Arrow(_) => ErrorKind::Internal,
+        EngineError::Arrow(_) | EngineError::Internal(_) => ErrorKind::Internal,
         EngineError::Unknown { .. } => ErrorKind::Unknown,
         EngineError::Shared(error) => engine_kind(error),
     }
@@ -116,7 +223,8 @@ fn engine_kind(error: &EngineError) -> ErrorKind {
 
 impl From<StorageError> for Error {
     fn from(error: StorageError) -> Self {
-        Self::of(storage_kind(&error), error)
+        let reason = storage_reason(&error);
+        Self::of(storage_kind(&error), error).with_reason(reason)
     }
 }
 
@@ -126,9 +234,17 @@ impl From<IngestError> for Error {
             IngestError::Memory { .. } => ErrorKind::Limit,
             IngestError::Spill(_) => ErrorKind::Unavailable,
             IngestError::Storage(storage) => storage_kind(storage),
+            IngestError::Arrow(_) => ErrorKind::Internal,
             _ => ErrorKind::Invalid,
         };
-        Self::of(kind, error)
+        let reason = ingest_reason(&error);
+        let message = match &error {
+            IngestError::Read { path, source } => {
+                format!("could not read {}: {}", path.display(), system_text(source))
+            }
+            other => other.to_string(),
+        };
+        Self { message, ..Self::of(kind, error) }.with_reason(reason)
     }
 }
 
@@ -144,5 +260,8 @@ mod tests {
         let error = Error::from(EngineError::Invalid("strategy".into()));
         assert_eq!((error.to_string(), error.kind()), ("strategy".into(), ErrorKind::Invalid));
         assert!(error.source().is_some());
+        let missing = Error::no_graph("s3://b/social");
+        let expected = ("there is no graph at s3://b/social".into(), ErrorKind::NotFound, Some(Reason::NoGraph));
+        assert_eq!((missing.to_string(), missing.kind(), missing.reason()), expected);
     }
 }

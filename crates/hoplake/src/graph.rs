@@ -8,7 +8,7 @@ use hoplake_engine::{
 use hoplake_format::{Manifest, Schema};
 use hoplake_storage::{Cost, MemoryBudget, PriceList, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
-use crate::{Compacted, CompactionSettings, Error, ErrorKind, GraphInfo, Query, VacuumSettings, Vacuumed};
+use crate::{Compacted, CompactionSettings, Error, GraphInfo, Query, VacuumSettings, Vacuumed};
 
 /// One version of a graph, open for reading. Cheap to clone; queries share its caches.
 #[derive(Debug, Clone)]
@@ -177,7 +177,7 @@ impl Graph {
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; the store's.
     pub async fn tagged(store: &Store, name: &str) -> Result<Option<u64>, Error> {
         let newest = versions::newest(&reader(store)?, &store.account()).await?;
-        let missing = || Error::new(ErrorKind::NotFound, format!("there is no graph at {}", store.url()));
+        let missing = || Error::no_graph(store.url());
         Ok(newest.ok_or_else(missing)?.tags.get(name).copied())
     }
 
@@ -199,7 +199,7 @@ impl Graph {
     pub async fn clone_to(store: &Store, version: Option<u64>, target: &Store) -> Result<String, Error> {
         let (source, context) = (reader(store)?, store.account());
         let newest = versions::newest(&source, &context).await?;
-        let missing = || Error::new(ErrorKind::NotFound, format!("there is no graph at {}", store.url()));
+        let missing = || Error::no_graph(store.url());
         let version = version.unwrap_or(newest.ok_or_else(missing)?.version);
         Ok(history::clone(&source, version, &reader(target)?, &context).await?)
     }

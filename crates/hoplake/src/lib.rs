@@ -44,18 +44,19 @@ mod results;
 
 pub use commit::Commit;
 pub use diff::Diff;
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, Reason};
 pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Degree, Frontier, Neighbour, OpenSettings, Predicate,
     change::{Batch, Committed, EdgeKey, End, Name, Operation, Properties, Value},
     compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN},
-    diff::Difference,
+    diff::{Difference, same_value},
     log::LogEntry,
     path::PathQuery,
     traversal::{DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy},
     vacuum::{VacuumSettings, Vacuumed},
     verify::Verified,
+    vertex_text,
 };
 pub use hoplake_format::{
     Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeType, EdgeTypeId, Intent, Key, KeyType, LabelId,
@@ -64,7 +65,7 @@ pub use hoplake_format::{
 };
 pub use hoplake_storage::{
     Background, Cost, DiskSettings, HedgeSettings, MemoryBudget, MemoryFull, MemoryHold, PriceList, ProfileError,
-    Profiles, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Served, Store, StoreProfile,
+    Profiles, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Served, Store, StoreProfile, system_text,
 };
 pub use info::{GraphInfo, SectionSize};
 pub use load::{

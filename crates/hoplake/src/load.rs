@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -26,7 +26,7 @@ pub use hoplake_ingest::{
     source::ReadLimits,
 };
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Reason};
 
 /// What to do with rows that cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -126,6 +126,7 @@ pub async fn load_with(
     progress: Arc<dyn LoadProgress>,
 ) -> Result<LoadReport, Error> {
     let begun = Instant::now();
+    options.from.iter().try_for_each(|path| check_local(path))?;
     let context = QueryContext::new();
     let store = store.on_account(&context);
     let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
@@ -134,11 +135,11 @@ pub async fn load_with(
     let in_the_way = current.as_ref().filter(|current| !options.replace && current.schema != Schema::default());
     if let Some(current) = in_the_way {
         let message = format!(
-            "there is a graph at {} (version {}); use --replace to load over it, which keeps that version readable",
+            "there is a graph at {} already, in version {}, which stays readable if it is replaced",
             store.url(),
             current.version
         );
-        return Err(Error::new(ErrorKind::Conflict, message));
+        return Err(Error::new(ErrorKind::Conflict, message).with_reason(Reason::Exists));
     }
     // Others may commit meanwhile, and vacuums must know whose objects these are.
     let (writer, base) = match current {
@@ -214,6 +215,20 @@ pub async fn load_with(
     })
 }
 
+/// Refuses a URL in the place of a file or folder: input is read from this machine.
+pub(crate) fn check_local(path: &Path) -> Result<(), Error> {
+    match path.to_str().and_then(|text| text.split_once(":/")) {
+        Some((scheme, _)) if SCHEMES.contains(&scheme) => {
+            let message = format!("{} is a URL, and files are read from this machine only", path.display());
+            Err(Error::new(ErrorKind::Invalid, message).with_reason(Reason::Remote))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Schemes by which a URL in the place of a file is told.
+const SCHEMES: [&str; 10] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "azure", "http", "https", "file"];
+
 /// Publishes a load: in the place of all that the version says which it began from, if nobody has changed that.
 async fn make_visible(
     reader: &Reader,
@@ -226,7 +241,7 @@ async fn make_visible(
     let faster = |version: u64| {
         let url = store.url();
         let message = format!("another writer changed {url} first, in version {version}; nothing of this is visible");
-        Error::new(ErrorKind::Conflict, message)
+        Error::new(ErrorKind::Conflict, message).with_reason(Reason::Overtaken)
     };
     let mut newest = base.clone();
     loop {
@@ -238,7 +253,13 @@ async fn make_visible(
             return Err(faster(newest.version));
         }
         let manifest = loaded(&newest, &level, change.clone(), store.clock().unix_ms());
-        publish::check_objects(store, &manifest).await?;
+        if let Err(error) = publish::check_objects(store, &manifest).await {
+            // Of two first loads, the one that is done removes what the other has written, which can no longer publish.
+            return Err(match versions::newest(reader, context).await? {
+                Some(newest) if newest.version > base.version => faster(newest.version),
+                _ => error.into(),
+            });
+        }
         if let Published::Visible = publish::publish(reader, &manifest, context).await? {
             publish::hint(store, &manifest).await;
             return Ok(manifest);

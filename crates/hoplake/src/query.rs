@@ -6,7 +6,9 @@ use arrow_array::RecordBatch;
 use hoplake_engine::{
     Degree, Frontier, Neighbour, Snapshot,
     path::PathQuery,
+    split_vertex,
     traversal::{Hop, Paths, Reached, Traversal},
+    vertex_text,
 };
 use hoplake_format::{Key, LabelId, VertexId};
 use hoplake_storage::{Cost, MemoryBudget, QueryContext, Wave};
@@ -25,12 +27,18 @@ pub struct StartKey {
 impl std::str::FromStr for StartKey {
     type Err = Error;
 
-    /// Reads `Person:933`.
+    /// Reads `Person:933`; a label with a colon stands in quotes: `"a:b":933`.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let wrong =
-            || Error::new(ErrorKind::Invalid, format!("{text:?} names no vertex; write LABEL:KEY, as in Person:933"));
-        let (label, key) = text.split_once(':').filter(|(label, _)| !label.is_empty()).ok_or_else(wrong)?;
-        Ok(Self { label: label.to_owned(), key: key.to_owned() })
+        let wrong = |why| Error::new(ErrorKind::Invalid, format!("{text:?} {why}"));
+        let (label, key) = split_vertex(text).map_err(wrong)?;
+        Ok(Self { label: label.into_owned(), key: key.to_owned() })
+    }
+}
+
+impl std::fmt::Display for StartKey {
+    /// As it is read.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&vertex_text(&self.label, &self.key))
     }
 }
 
@@ -163,7 +171,7 @@ impl Query {
             let key_type = self.snapshot.schema().label(label).map(|label| label.key_type);
             let key = key_type.and_then(|key_type| Key::parse(&start.key, key_type));
             let wrong = || {
-                let message = format!("{:?} is no key of {}, whose keys are int64", start.key, start.label);
+                let message = format!("{:?} is not a valid key of {}, whose keys are int64", start.key, start.label);
                 Error::new(ErrorKind::Invalid, message)
             };
             Ok((label, key.ok_or_else(wrong)?))
@@ -372,9 +380,7 @@ impl Query {
 
 fn all_found(starts: &[StartKey], found: Vec<Option<VertexId>>) -> Result<Vec<VertexId>, Error> {
     let each = starts.iter().zip(found).map(|(start, vertex)| {
-        vertex.ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("there is no {} with key {}", start.label, start.key))
-        })
+        vertex.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no vertex {start}")))
     });
     each.collect()
 }

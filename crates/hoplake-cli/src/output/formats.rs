@@ -1,10 +1,11 @@
 //! Writers of rows: a table, JSON lines, CSV and Parquet.
 
-use std::io::Write;
+use std::{io::Write, sync::Arc};
 
-use arrow_array::RecordBatch;
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::DataType;
+use arrow_array::{Array, RecordBatch, StringArray, cast::AsArray};
+use arrow_json::{Encoder, EncoderFactory, EncoderOptions, writer::NullableEncoder};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use hoplake::{Value, changes::plain_json};
 use parquet::{
     arrow::ArrowWriter,
     basic::{Compression, ZstdLevel},
@@ -32,6 +33,7 @@ fn write_json(batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
     for batch in batches {
         // Every line has every field, so that a reader need not ask whether one is there.
         let builder = arrow_json::WriterBuilder::new().with_explicit_nulls(true);
+        let builder = builder.with_encoder_factory(Arc::new(PlainValues));
         let mut writer = builder.build::<_, arrow_json::writer::LineDelimited>(&mut *sink);
         writer.write(batch)?;
         writer.finish()?;
@@ -39,23 +41,80 @@ fn write_json(batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes what JSON has no type for as `hoplake apply` reads it: Arrow's writer has null for NaN, and years of its own.
+#[derive(Debug)]
+struct PlainValues;
+
+impl EncoderFactory for PlainValues {
+    fn make_default_encoder<'a>(
+        &self,
+        _field: &'a FieldRef,
+        array: &'a dyn Array,
+        _options: &'a EncoderOptions,
+    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        let ours = matches!(array.data_type(), DataType::Float64 | DataType::Date32 | DataType::Timestamp(..));
+        Ok(ours.then(|| NullableEncoder::new(Box::new(PlainColumn(array)), array.nulls().cloned())))
+    }
+}
+
+struct PlainColumn<'a>(&'a dyn Array);
+
+impl Encoder for PlainColumn<'_> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(plain_json(&Value::at(self.0, row)).to_string().as_bytes());
+    }
+}
+
 fn write_csv(batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
-    let mut writer = arrow_csv::WriterBuilder::new().with_header(true).build(sink);
+    let schema = batches[0].schema();
+    let header: Vec<_> = schema.fields().iter().map(|field| csv_header(field)).collect();
+    write_record(header.iter().map(|name| Some(name.as_str())), sink)?;
     for batch in batches {
-        writer.write(&lists_as_text(batch)?)?;
+        let columns: Vec<_> = batch.columns().iter().map(rows::as_text).collect();
+        let columns: Vec<_> = columns.iter().map(|column| column.as_string::<i32>()).collect();
+        for row in 0..batch.num_rows() {
+            write_record(columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))), sink)?;
+        }
     }
     Ok(())
 }
 
-/// CSV has no lists: they are written as the table shows them.
-fn lists_as_text(batch: &RecordBatch) -> anyhow::Result<RecordBatch> {
-    let schema = batch.schema();
-    let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
-        let text = matches!(field.data_type(), DataType::List(_));
-        let column = if text { rows::as_text(column)? } else { column.clone() };
-        Ok((field.name(), column, true))
-    });
-    Ok(RecordBatch::try_from_iter_with_nullable(columns.collect::<anyhow::Result<Vec<_>>>()?)?)
+/// What a column is called. Behind a colon a header has a type, so a name with one gets its type, too.
+fn csv_header(field: &Field) -> String {
+    let name = field.name();
+    match name.contains(':') {
+        true => format!("{name}:{}", type_name(field.data_type())),
+        false => name.clone(),
+    }
+}
+
+fn type_name(kind: &DataType) -> String {
+    match kind {
+        DataType::Boolean => "bool".into(),
+        DataType::Int64 => "int64".into(),
+        DataType::Float64 => "float64".into(),
+        DataType::Date32 => "date".into(),
+        DataType::Timestamp(..) => "timestamp".into(),
+        DataType::List(item) => format!("{}[]", type_name(item.data_type())),
+        _ => "string".into(),
+    }
+}
+
+/// Writes a record; text that is empty stands in quotes, null does not.
+fn write_record<'a>(cells: impl Iterator<Item = Option<&'a str>>, sink: &mut Sink) -> anyhow::Result<()> {
+    for (column, cell) in cells.enumerate() {
+        if column > 0 {
+            sink.write_all(b",")?;
+        }
+        match cell {
+            None => {}
+            Some(text) if text.is_empty() || text.contains(['"', ',', '\n', '\r']) || text.trim() != text => {
+                write!(sink, "\"{}\"", text.replace('"', "\"\""))?;
+            }
+            Some(text) => sink.write_all(text.as_bytes())?,
+        }
+    }
+    Ok(sink.write_all(b"\n")?)
 }
 
 fn write_parquet(batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
@@ -73,12 +132,12 @@ fn write_table(batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
     let header: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let numbers = schema.fields().iter().enumerate().filter(|(_, field)| field.data_type().is_numeric());
     let mut text = table(&header, &numbers.map(|(column, _)| column).collect::<Vec<_>>());
-    let options = FormatOptions::default();
     for batch in batches {
-        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options));
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let columns: Vec<_> = batch.columns().iter().map(rows::as_text).collect();
+        let columns: Vec<_> = columns.iter().map(|column| column.as_string::<i32>()).collect();
         for row in 0..batch.num_rows() {
-            text.add_row(columns.iter().map(|column| column.value(row).to_string()));
+            let cell = |column: &&StringArray| if column.is_valid(row) { column.value(row) } else { "" }.to_owned();
+            text.add_row(columns.iter().map(cell));
         }
     }
     Ok(writeln!(sink, "{text}")?)

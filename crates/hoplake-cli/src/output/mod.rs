@@ -15,7 +15,6 @@ use std::{
     path::PathBuf,
 };
 
-use anyhow::Context;
 use clap::ValueEnum;
 
 use crate::failure::Failure;
@@ -83,7 +82,9 @@ impl OutputArgs {
     /// Opens the place where rows go.
     pub fn open(&self) -> anyhow::Result<Sink> {
         let inner: Box<dyn Write + Send> = match &self.output {
-            Some(path) => Box::new(File::create(path).with_context(|| format!("could not create {}", path.display()))?),
+            Some(path) => Box::new(
+                File::create(path).map_err(|error| Failure::file(format!("create {}", path.display()), &error))?,
+            ),
             None => Box::new(Pipe::stdout()),
         };
         Ok(BufWriter::new(inner))

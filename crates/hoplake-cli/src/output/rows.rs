@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray, new_null_array};
-use arrow_cast::{can_cast_types, cast, display};
+use arrow_array::{
+    Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray, cast::AsArray, new_null_array, types::UInt64Type,
+};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use hoplake::{Graph, Key, KeyType, Rows};
+use hoplake::{
+    Graph, Key, KeyType, Rows, Value,
+    changes::{plain_text, property_column},
+};
 
 /// The column of keys, as the engine calls it.
 const KEY_COLUMN: &str = "~key";
-
-/// The name of a property's column: its own, unless another column has it.
-pub fn column_name(property: &str, taken: &[&str]) -> String {
-    if taken.contains(&property) { format!("property.{property}") } else { property.to_owned() }
-}
 
 /// A batch with its label and key as columns before its properties.
 pub fn with_label(rows: &Rows) -> anyhow::Result<RecordBatch> {
@@ -22,7 +21,7 @@ pub fn with_label(rows: &Rows) -> anyhow::Result<RecordBatch> {
     let mut columns = vec![labels];
     for (field, column) in rows.batch.schema().fields().iter().zip(rows.batch.columns()) {
         let key = field.name() == KEY_COLUMN;
-        let name = if key { "key".into() } else { column_name(field.name(), &["label", "key"]) };
+        let name = if key { "key".into() } else { property_column(field.name()) };
         fields.push(Field::new(name, field.data_type().clone(), !key));
         columns.push(column.clone());
     }
@@ -36,7 +35,7 @@ pub fn empty(graph: &Graph, select: &[String]) -> RecordBatch {
     for name in select {
         let kind =
             all().find(|property| property.name == *name).map_or(DataType::Utf8, |property| property.kind.arrow());
-        fields.push(Field::new(column_name(name, &["label", "key"]), kind, true));
+        fields.push(Field::new(property_column(name), kind, true));
     }
     RecordBatch::new_empty(Arc::new(Schema::new(fields)))
 }
@@ -65,21 +64,26 @@ fn fit(batch: &RecordBatch, schema: &SchemaRef) -> anyhow::Result<RecordBatch> {
     let columns = schema.fields().iter().map(|field| match batch.column_by_name(field.name()) {
         None => Ok(new_null_array(field.data_type(), batch.num_rows())),
         Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),
-        Some(column) => as_text(column),
+        Some(column) => Ok(as_text(column)),
     });
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let columns = columns.collect::<anyhow::Result<Vec<_>>>()?;
     Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
 }
 
-/// A column as text, as the table shows it.
-pub fn as_text(column: &ArrayRef) -> anyhow::Result<ArrayRef> {
-    if !column.data_type().is_nested() && can_cast_types(column.data_type(), &DataType::Utf8) {
-        return Ok(cast(column, &DataType::Utf8)?);
+/// A column as text, as CSV and tables have it: the one text form of each type, which changes read back.
+pub fn as_text(column: &ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::Utf8 => return column.clone(),
+        // Not of a property, but counted here.
+        DataType::UInt64 => {
+            let numbers = column.as_primitive::<UInt64Type>().iter();
+            return Arc::new(numbers.map(|number| Some(number?.to_string())).collect::<StringArray>());
+        }
+        _ => {}
     }
-    let formatter = display::ArrayFormatter::try_new(column, &display::FormatOptions::default())?;
-    let text = (0..column.len()).map(|row| column.is_valid(row).then(|| formatter.value(row).to_string()));
-    Ok(Arc::new(text.collect::<StringArray>()))
+    let text = (0..column.len()).map(|row| plain_text(&Value::at(column, row)));
+    Arc::new(text.collect::<StringArray>())
 }
 
 /// Keys as a column: integers if all are, else text.
@@ -113,6 +117,5 @@ mod tests {
         assert_eq!(aligned[0].schema(), aligned[1].schema());
         assert_eq!(aligned[0].column(0).as_ref(), &StringArray::from(vec!["1", "2"]) as &dyn Array);
         assert_eq!((aligned[0].column(1).null_count(), aligned[1].column(1).null_count()), (0, 1));
-        assert_eq!(column_name("label", &["label", "key"]), "property.label");
     }
 }

@@ -6,9 +6,10 @@ use std::{
     path::PathBuf,
 };
 
+use bytesize::ByteSize;
 use hoplake::{
     Batch, ChangeCounts, Cost, Error, ErrorKind, Graph, PriceList,
-    changes::{ChangeReader, Changes, Place},
+    changes::{ChangeReader, ChangeSettings, Changes, Place},
 };
 use serde_json::{Value, json};
 
@@ -43,6 +44,12 @@ pub struct Args {
     /// Make vertices that edges name and that are not there; otherwise they are an error
     #[arg(long)]
     create_missing: bool,
+    /// Refuse labels, edge types and properties that the graph does not have yet; otherwise an upsert adds them
+    #[arg(long)]
+    strict: bool,
+    /// The longest line of JSON that is read
+    #[arg(long, value_name = "SIZE", default_value_t = ByteSize::mib(16))]
+    line_bytes_max: ByteSize,
     /// A message to keep with the version
     #[arg(long, value_name = "TEXT", default_value = "")]
     message: String,
@@ -117,7 +124,8 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn files(&mut self) -> anyhow::Result<()> {
-        let mut reader = ChangeReader::new(self.graph.schema());
+        let settings = ChangeSettings { line_bytes_max: self.args.line_bytes_max.as_u64() as usize };
+        let mut reader = ChangeReader::new(self.graph.schema()).with_settings(settings);
         for file in &self.args.files {
             let changes = if file.as_os_str() == "-" {
                 reader.lines("standard input", BufReader::new(stdin()))
@@ -160,6 +168,7 @@ impl Run<'_> {
             source_positions: positions,
             base: args.base,
             create_missing: args.create_missing,
+            strict: args.strict,
         };
         if args.dry_run {
             self.applied.counts = self.graph.check(&batch).await?;
@@ -174,7 +183,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The error with the place of what it is about, and what to do.
+    /// The error with the place of what it is about.
     fn explain(&self, error: &Error) -> anyhow::Error {
         let place = error.operation().and_then(|number| self.places.get(number));
         let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
@@ -182,27 +191,7 @@ impl Run<'_> {
             0 => String::new(),
             _ => format!(" (what stands before is applied, up to version {})", self.applied.version),
         };
-        let message = format!("{place}{error}{done}");
-        let hint = match error.kind() {
-            ErrorKind::Invalid if message.contains("--create-missing") => {
-                "add --create-missing, or the vertex to the changes"
-            }
-            ErrorKind::Invalid if message.contains("changes it twice") => {
-                "keep the last change of each vertex and edge, or apply them one after the other"
-            }
-            ErrorKind::Invalid if message.starts_with("could not read") => {
-                "check that it is there and that you may read it"
-            }
-            ErrorKind::Invalid => "correct the file; hoplake apply --help has the layout",
-            ErrorKind::Conflict => {
-                "look at what is there now, decide anew, and apply with the newest version as --base"
-            }
-            ErrorKind::Unknown => "hoplake log shows whether the version is there; try again only if it is not",
-            kind => {
-                return Failure::new(kind, message, format!("hoplake info {} shows the graph", self.args.url)).into();
-            }
-        };
-        Failure::new(error.kind(), message, hint).into()
+        Failure::said(error, format!("{place}{error}{done}")).into()
     }
 }
 

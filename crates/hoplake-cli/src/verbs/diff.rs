@@ -3,12 +3,11 @@
 use std::{collections::BTreeSet, fmt::Write as _, io::Write as _};
 
 use hoplake::{
-    Difference, End, ErrorKind, Graph, Key, OpenSettings, Properties, Reader, Value, changes::value_to_json,
+    Difference, End, Graph, Key, Name, OpenSettings, Properties, Reader, Value, changes::value_to_json, same_value,
 };
 use serde_json::{Map, Value as Json, json};
 
 use crate::{
-    failure::Failure,
     opening::{ReadingArgs, VersionArg, open_store},
     output::{Pipe, numbers},
 };
@@ -51,8 +50,8 @@ struct Found {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let reader = Reader::new(open_store(&args.url)?, args.reading.pool()?);
-    let before = open(args, &reader, Some(&args.from)).await?;
-    let after = open(args, &reader, args.to.as_ref()).await?;
+    let before = open(&reader, Some(&args.from)).await?;
+    let after = open(&reader, args.to.as_ref()).await?;
     let mut diff = before.diff(&after, &args.label)?;
     let (mut vertices, mut edges) = (Found::default(), Found::default());
     let mut out = std::io::BufWriter::new(Pipe::stdout());
@@ -81,18 +80,13 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn open(args: &Args, reader: &Reader, version: Option<&VersionArg>) -> anyhow::Result<Graph> {
+async fn open(reader: &Reader, version: Option<&VersionArg>) -> anyhow::Result<Graph> {
     let version = match version {
         Some(version) => Some(version.find(reader.store()).await?),
         None => None,
     };
     let settings = OpenSettings { version, ..OpenSettings::default() };
-    Graph::open_through(reader.clone(), &settings).await.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            Failure::of(&error, format!("hoplake log {} lists the versions there are", args.url)).into()
-        }
-        _ => error.into(),
-    })
+    Graph::open_through(reader.clone(), &settings).await.map_err(Into::into)
 }
 
 /// Both versions of its properties.
@@ -132,7 +126,7 @@ fn text_of(difference: &Difference) -> String {
     };
     let all = |sign: &str, properties: &Properties| {
         properties.iter().fold(format!("{sign} {item}"), |mut line, (name, value)| {
-            let _ = write!(line, " {name}={}", shown(value));
+            let _ = write!(line, " {name}={value}");
             line
         })
     };
@@ -142,23 +136,13 @@ fn text_of(difference: &Difference) -> String {
         (Some(before), None) => all("-", before),
         (Some(before), Some(after)) => {
             let names: BTreeSet<_> = before.names().chain(after.names()).collect();
-            let changed = names.into_iter().filter(|name| before.get(name) != after.get(name));
+            let value = |properties: &Properties, name: &Name| properties.get(name).cloned().unwrap_or(Value::Null);
+            let changed = names.into_iter().filter(|name| !same_value(&value(before, name), &value(after, name)));
             changed.fold(format!("~ {item}"), |mut line, name| {
-                let side = |properties: &Properties| properties.get(name).map_or("null".into(), shown);
-                let _ = write!(line, " {name}={} → {}", side(before), side(after));
+                let _ = write!(line, " {name}={} → {}", value(before, name), value(after, name));
                 line
             })
         }
-    }
-}
-
-/// A value as JSON, dates and moments as their text.
-fn shown(value: &Value) -> String {
-    match value_to_json(value) {
-        Json::Object(members) => {
-            members.values().next().map(|text| text.as_str().unwrap_or_default().to_owned()).unwrap_or_default()
-        }
-        other => other.to_string(),
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::Context;
 use bytesize::ByteSize;
 use clap::ValueEnum;
-use hoplake::{BadRowPolicy, Error, ErrorKind, LoadOptions, LoadReport, PriceList, ReadLimits, VertexOrder, load_with};
+use hoplake::{BadRowPolicy, Error, LoadOptions, LoadReport, PriceList, ReadLimits, VertexOrder, load_with};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -124,26 +123,11 @@ impl Args {
             ..defaults
         }
     }
-
-    fn explain(&self, error: Error) -> anyhow::Error {
-        let hint = match error.kind() {
-            ErrorKind::Conflict => "add --replace, or load to another place",
-            ErrorKind::Invalid if self.bad_rows == BadRowsName::Stop && error.to_string().contains(", line ") => {
-                "correct the file, or add --bad-rows skip to load the rest and put such rows aside"
-            }
-            ErrorKind::Invalid if error.to_string().starts_with("could not read") => {
-                "check that it is there and that you may read it"
-            }
-            ErrorKind::Invalid => "hoplake load --help lists the layouts it knows, and what a mapping is for",
-            _ => return error.into(),
-        };
-        Failure::of(&error, hint).into()
-    }
 }
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let report = load(&args.url, args.options()).await?.map_err(|error| args.explain(error))?;
+    let report = load(&args.url, args.options()).await??;
     if report.bad_rows > 0 {
         eprintln!(
             "{} left out; see {}",
@@ -165,7 +149,7 @@ pub async fn load(url: &str, mut options: LoadOptions) -> anyhow::Result<Result<
         Some(folder) => TempDir::with_prefix_in("hoplake-load-", folder),
         None => TempDir::with_prefix("hoplake-load-"),
     };
-    let temp = temp.context("could not make a folder for temporary files")?;
+    let temp = temp.map_err(|error| Failure::file("make a folder for temporary files", &error))?;
     options.temp_dir = Some(temp.path().to_owned());
     let bars = Arc::new(LoadBars::new());
     let outcome = tokio::select! {

@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use arrow_select::interleave::interleave;
-use hoplake::{DepthProfile, Described, ErrorKind, Frontier, Graph, Hop, Neighbour, Query, StartKey, StepCost};
+use hoplake::{
+    DepthProfile, Described, ErrorKind, Frontier, Graph, Hop, Neighbour, Query, StartKey, StepCost,
+    changes::property_column,
+};
 
 use super::traverse::print_count;
 use crate::{
@@ -142,8 +145,7 @@ async fn read_rows(
     ];
     let cells = Cells::of(graph, edges, described);
     for name in select {
-        let taken = ["edge", "direction", "label", "key"];
-        columns.push((rows::column_name(name, &taken), cells.column(name, edges.len())?));
+        columns.push((property_column(name), cells.column(name, edges.len())?));
     }
     let fields = columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), true));
     let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
@@ -184,11 +186,10 @@ impl Cells {
         }
         let first = sources.first().map_or(DataType::Utf8, |column| column.data_type().clone());
         let kind = if sources.iter().all(|column| *column.data_type() == first) { first } else { DataType::Utf8 };
-        let texts = sources
-            .into_iter()
-            .map(|column| if *column.data_type() == kind { Ok(column) } else { rows::as_text(&column) });
+        let texts =
+            sources.into_iter().map(|column| if *column.data_type() == kind { column } else { rows::as_text(&column) });
         let mut arrays = vec![new_null_array(&kind, 1)];
-        arrays.extend(texts.collect::<anyhow::Result<Vec<_>>>()?);
+        arrays.extend(texts);
         let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
         let places: Vec<_> = places.into_iter().map(|place| place.unwrap_or((0, 0))).collect();
         Ok(interleave(&arrays, &places)?)

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use hoplake::{Key, Query, VertexId};
+use hoplake::{Key, Query, VertexId, vertex_text};
 use serde_json::{Value, json};
 
 use crate::output::{Format, OutputArgs, Pipe, Sink};
@@ -64,7 +64,7 @@ impl PathWriter {
 }
 
 fn text(path: &[(String, Key)]) -> String {
-    path.iter().map(|(label, key)| format!("{label}:{key}")).collect::<Vec<_>>().join(" -> ")
+    path.iter().map(|(label, key)| vertex_text(label, key)).collect::<Vec<_>>().join(" -> ")
 }
 
 fn json(path: &[(String, Key)]) -> Value {

@@ -6,7 +6,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::Context;
 use hoplake::{
     ErrorKind, Graph, Hop, LoadOptions, StartKey, StoreProfile, Traversal, TraversalAnswer, TraversalRequest,
     VisitPolicy,
@@ -96,10 +95,10 @@ fn check_folder(folder: &Path) -> anyhow::Result<()> {
 }
 
 fn unpack(files: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(files).with_context(|| format!("could not make the folder {}", files.display()))?;
+    fs::create_dir_all(files).map_err(|error| Failure::file(format!("make the folder {}", files.display()), &error))?;
     for (name, bytes) in SAMPLE {
         let path = files.join(name);
-        fs::write(&path, bytes).with_context(|| format!("could not write {}", path.display()))?;
+        fs::write(&path, bytes).map_err(|error| Failure::file(format!("write {}", path.display()), &error))?;
     }
     Ok(())
 }

@@ -1,10 +1,9 @@
 //! `hoplake restore`: an older version becomes the newest.
 
-use hoplake::{ErrorKind, Graph};
+use hoplake::Graph;
 use serde_json::json;
 
 use crate::{
-    failure::Failure,
     opening::{VersionArg, open_store},
     output::print_line,
 };
@@ -34,12 +33,7 @@ pub struct Args {
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let store = open_store(&args.url)?;
     let version = args.version.find(&store).await?;
-    let restored = Graph::restore(&store, version, &args.message).await.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            Failure::of(&error, format!("hoplake log {} shows the versions there are", args.url)).into()
-        }
-        _ => anyhow::Error::from(error),
-    })?;
+    let restored = Graph::restore(&store, version, &args.message).await?;
     if args.json {
         return print_line(json!({"version": restored, "restored": version}));
     }

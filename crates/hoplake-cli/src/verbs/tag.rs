@@ -1,10 +1,9 @@
 //! `hoplake tag`: names versions.
 
-use hoplake::{ErrorKind, Graph};
+use hoplake::Graph;
 use serde_json::json;
 
 use crate::{
-    failure::Failure,
     opening::{GraphArgs, open_store},
     output::print_line,
 };
@@ -43,13 +42,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         return tags.iter().try_for_each(|(name, version)| print_line(format_args!("{name}  {version}")));
     };
     let version = if args.delete { None } else { Some(args.version.unwrap_or(graph.version())) };
-    let tagged = Graph::tag(&open_store(&args.url)?, name, version).await;
-    tagged.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            Failure::of(&error, format!("hoplake log {0} and hoplake tag {0} show what there is", args.url)).into()
-        }
-        _ => anyhow::Error::from(error),
-    })?;
+    Graph::tag(&open_store(&args.url)?, name, version).await?;
     if args.json {
         return print_line(json!({"tag": name, "version": version}));
     }

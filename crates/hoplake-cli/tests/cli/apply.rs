@@ -126,8 +126,8 @@ fn what_is_not_allowed_is_named_and_nothing_is_applied() {
             "bad.jsonl, line 2: upsert of edge Person:1 -knows-> Person:99",
             "--create",
         ),
-        ("bad.jsonl", "{\"op\": \"upsert\"}".into(), "line 1: \"upsert\" is no op", "--help"),
-        ("bad.jsonl", "{\"op\": ".into(), "line 1: it is no JSON", "--help"),
+        ("bad.jsonl", "{\"op\": \"upsert\"}".into(), "line 1: \"upsert\" is not an op", "--help"),
+        ("bad.jsonl", "{\"op\": ".into(), "line 1: it is not valid JSON: it ends too early", "--help"),
         (
             "bad.jsonl",
             json!({"op": "upsert_vertex", "label": "Person", "key": 1, "properties": {"age": "old"}}).to_string(),
@@ -141,7 +141,7 @@ fn what_is_not_allowed_is_named_and_nothing_is_applied() {
             "--help",
         ),
         ("bad.csv", "op,label,key,age\n,Person,1,5\n,Person,2,old\n".into(), "bad.csv, line 3: ", "--help"),
-        ("bad.csv", "op,label,key,age:colour\n".into(), "\"colour\" is no type", "--help"),
+        ("bad.csv", "op,label,key,age:colour\n".into(), "\"colour\" is not a type", "--help"),
         ("bad.csv", "name,age\n".into(), "has not the columns of changes", "--help"),
         ("bad.csv", "label,key\nPerson,x\n".into(), "line 2: the upsert_vertex of Person has the key \"x\"", "--help"),
         (
@@ -150,7 +150,7 @@ fn what_is_not_allowed_is_named_and_nothing_is_applied() {
             "line 3: upsert of vertex Person:5",
             "keep the last",
         ),
-        ("bad.xml", "<a/>".into(), ".xml is no kind of changes", "--help"),
+        ("bad.xml", "<a/>".into(), "bad.xml has another ending", "--help"),
     ];
     for (name, content, error, hint) in cases {
         shell.write(name, &content);
@@ -190,7 +190,7 @@ fn a_base_that_is_old_conflicts_and_batches_are_versions() {
     half.push_str("nonsense");
     shell.write("half.jsonl", &half);
     let run = shell.run(&["apply", "graph", "half.jsonl", "--batch", "2"]);
-    run.fails(2, "line 6: it is no JSON", "correct the file");
+    run.fails(2, "line 6: it is not a JSON object", "correct the file");
     assert!(run.err.contains("what stands before is applied, up to version 8"), "{}", run.err);
     // What a later version is refused for stands where it stands in the file.
     let edge = json!({"op": "upsert_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", 99]});

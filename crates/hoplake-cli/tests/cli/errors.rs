@@ -8,7 +8,7 @@ fn names_that_are_not_there() {
     let run = |args: &str| shell.run(&args.split(' ').collect::<Vec<_>>());
     run("info nowhere").fails(3, "there is no graph", "hoplake load nowhere --from PATH");
     run("traverse graph --start Robot:1").fails(3, "no vertex label \"Robot\"; it has", "hoplake info graph");
-    run("traverse graph --start Person:99").fails(3, "no Person with key 99", "hoplake info graph");
+    run("traverse graph --start Person:99").fails(3, "there is no vertex Person:99", "hoplake info graph");
     run("traverse graph --start Person:1 --hop out:hates").fails(
         3,
         "no edge label \"hates\"; it has knows, livesIn",
@@ -23,14 +23,14 @@ fn names_that_are_not_there() {
 fn requests_that_cannot_be() {
     let shell = Shell::with_graph();
     let run = |args: &str| shell.run(&args.split(' ').collect::<Vec<_>>());
-    run("traverse graph --start Person:x").fails(2, "\"x\" is no key of Person", "--help");
+    run("traverse graph --start Person:x").fails(2, "\"x\" is not a valid key of Person", "--help");
     run("traverse graph --start Person:1 --strategy dfs --visit global").fails(2, "breadth-first", "--help");
     run("traverse graph --start Person:1 --paths --format parquet").fails(2, "walks", "--format json");
     run("load other --from missing.csv").fails(2, "could not read missing.csv", "check that it is there");
     for (args, words) in [
         ("traverse graph", "--start"),
         ("traverse graph --start Person", "LABEL:KEY"),
-        ("traverse graph --start Person:1 --hop up:knows", "is no hop"),
+        ("traverse graph --start Person:1 --hop up:knows", "is not a valid hop"),
         ("traverse graph --start Person:1 --count --select name", "cannot be used with"),
         ("load other --from data --memory lots", "lots"),
         ("vacuum graph --min-age soon", "soon"),

@@ -35,6 +35,12 @@ pub struct Run {
 }
 
 impl Run {
+    /// What a process that is done printed.
+    pub fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        Self { out: text(&output.stdout), err: text(&output.stderr), status: output.status.code().unwrap() }
+    }
+
     /// The lines on standard output, as JSON.
     pub fn json(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -94,8 +100,6 @@ impl Shell {
     }
 
     pub fn run(&self, args: &[&str]) -> Run {
-        let Output { status, stdout, stderr } = self.command(args).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Run { out: text(stdout), err: text(stderr), status: status.code().unwrap() }
+        Run::of(&self.command(args).output().unwrap())
     }
 }

@@ -37,7 +37,7 @@ fn a_graph_is_replaced_only_on_request_and_old_versions_stay() {
     let args = ["traverse", "graph", "--start", "Person:4", "--hop", "out:livesIn", "--count", "--version"];
     assert_eq!(shell.run(&[&args[..], &["1"]].concat()).ok().out, "1\n");
     assert_eq!(shell.run(&[&args[..], &["3"]].concat()).ok().out, "0\n");
-    shell.run(&["info", "graph", "--version", "9"]).fails(3, "no version 9", "hoplake info graph");
+    shell.run(&["info", "graph", "--version", "9"]).fails(3, "no version 9", "hoplake log graph");
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn rows_come_in_every_format() {
     ];
     assert_eq!((run.json().as_slice(), run.err.as_str()), (&expected[..], ""));
     let csv = shell.run(&with(&FRIENDS, &["--hop", "out", "--select", "name,tags", "--format", "csv"])).ok();
-    assert_eq!(csv.out, "label,key,name,tags\nPerson,3,Cid,[c]\nPerson,4,\"Dee, D.\",\n");
+    assert_eq!(csv.out, "label,key,name,tags\nPerson,3,Cid,\"[\"\"c\"\"]\"\nPerson,4,\"Dee, D.\",\n");
     let table = shell.run(&with(&FRIENDS, &["--select", "name"])).ok();
     let rows: Vec<Vec<_>> = table.out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!((&rows[0], &rows[3]), (&vec!["label", "key", "name"], &vec!["Person", "3", "Cid"]));

@@ -92,7 +92,7 @@ impl Snapshot {
         }
         let mut results = Vec::new();
         while let Some(result) = running.join_next().await {
-            results.push(result.map_err(|error| EngineError::Invalid(error.to_string()))??);
+            results.push(result.map_err(|error| EngineError::Internal(format!("a task stopped: {error}")))??);
         }
         let wave = results.iter().map(|(_, wave)| *wave).max().unwrap_or(ready);
         Ok((results.into_iter().map(|(sink, _)| sink).collect(), wave))

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use hoplake_format::{
-    ChangeCounts, DegreeSummary, EdgeType, EdgeTypeId, Key, LabelId, Manifest, Property, PropertyType, ScalarType,
-    Schema, VertexCount, VertexId, VertexLabel,
+    ChangeCounts, DegreeSummary, EdgeType, EdgeTypeId, Key, LabelId, Manifest, Schema, VertexCount, VertexId,
+    VertexLabel,
 };
 
 use super::{
-    End, Properties, Value,
+    End, Operation, Properties,
+    fit::{Misfit, fit},
     level::{Changes, EdgeChanges, PairRows},
-    resolve::{Pair, Resolved, Vertex},
+    resolve::{Pair, Resolved, Vertex, Widening},
+    widen::{Conversion, conversions},
 };
 use crate::EngineError;
 
@@ -29,10 +31,11 @@ impl<'a> Assembled<'a> {
     /// Puts batches together that name no item twice, and of which no two want a property to be of two types.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] if a value is of a wrong type, or numbers run out.
+    /// [`EngineError::Refused`] if a value is of a wrong type, [`EngineError::Invalid`] if numbers run out.
     pub(crate) fn of(manifest: &Manifest, batches: &'a [Resolved]) -> Result<Self, EngineError> {
         let mut assembled = Self::nothing(manifest);
-        batches.iter().filter(|batch| batch.widens).try_for_each(|batch| assembled.widen(batch))?;
+        let mut widening = batches.iter().filter(|batch| batch.widens != Widening::None);
+        widening.try_for_each(|batch| assembled.widen(batch))?;
         let ordinals = assembled.add_vertices(batches)?;
         for batch in batches {
             assembled.change_vertices(batch)?;
@@ -42,21 +45,30 @@ impl<'a> Assembled<'a> {
         Ok(assembled)
     }
 
-    /// Whether the schema has to be widened so that a batch fits.
+    /// How the schema has to be widened so that a batch fits, and which properties become float64 by that.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] if it does not fit even then.
-    pub(crate) fn widens(manifest: &Manifest, batch: &Resolved) -> Result<bool, EngineError> {
+    /// [`EngineError::Refused`] if it does not fit even then.
+    pub(crate) fn widens(manifest: &Manifest, batch: &Resolved) -> Result<(Widening, Vec<Conversion>), EngineError> {
         let mut assembled = Self::nothing(manifest);
         assembled.widen(batch)?;
         assembled.schema.validate().map_err(|error| EngineError::Invalid(error.to_string()))?;
-        Ok(assembled.schema != manifest.schema)
+        let converted = conversions(&manifest.schema, &assembled.schema);
+        let widening = match (assembled.schema == manifest.schema, converted.is_empty()) {
+            (true, _) => Widening::None,
+            (false, true) => Widening::Adds,
+            (false, false) => Widening::Converts,
+        };
+        Ok((widening, converted))
     }
 
-    /// Widens the schema for one more batch; `false`, and nothing, if it does not fit what others have made of it.
+    /// Widens the schema for one more batch; `false`, and nothing, if it does not fit what others have made of it, or wants
+    /// another type of a property that they have: their values were not held against that.
     pub(crate) fn fits(&mut self, batch: &Resolved) -> bool {
         let before = self.schema.clone();
-        let fits = self.widen(batch).is_ok() && self.schema.validate().is_ok();
+        let fits = self.widen(batch).is_ok()
+            && self.schema.validate().is_ok()
+            && conversions(&before, &self.schema).is_empty();
         if !fits {
             self.vertex_counts.truncate(before.vertex_labels.len());
             self.edge_counts.truncate(before.edge_types.len());
@@ -78,26 +90,43 @@ impl<'a> Assembled<'a> {
         }
     }
 
-    /// Lets the schema hold what a batch has.
+    /// Lets the schema hold what a batch has. If a property becomes float64 on the way, values that were looked at before
+    /// are looked at again: each must stay exact.
     fn widen(&mut self, batch: &Resolved) -> Result<(), EngineError> {
+        if self.hold(batch)? {
+            self.hold(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the schema hold what a batch has; says whether a property became float64.
+    fn hold(&mut self, batch: &Resolved) -> Result<bool, EngineError> {
+        let mut converted = false;
+        let of = |end: &End, misfit: Misfit| {
+            batch.misfits(
+                misfit,
+                |_, operation| matches!(operation, Operation::UpsertVertex { vertex, .. } if vertex == end),
+            )
+        };
         for (end, properties) in &batch.added {
             let label = self.label(end)?;
             let label = &mut self.schema.vertex_labels[usize::from(label.0)];
-            fit(&label.name, &mut label.properties, properties)?;
+            converted |= fit(&label.name, &mut label.properties, properties).map_err(|misfit| of(end, misfit))?;
         }
-        for (vertex, (_, properties)) in &batch.changed {
+        for (vertex, (end, properties)) in &batch.changed {
             let label = &mut self.schema.vertex_labels[usize::from(vertex.label().0)];
-            fit(&label.name, &mut label.properties, properties)?;
+            converted |= fit(&label.name, &mut label.properties, properties).map_err(|misfit| of(end, misfit))?;
         }
         let mut types = EdgeTypes::default();
         for (pair, edges) in batch.groups() {
             for edge in edges {
                 let edge_type = self.edge_type(&pair, batch, &mut types)?;
                 let edge_type = &mut self.schema.edge_types[usize::from(edge_type.0)];
-                fit(&edge_type.label, &mut edge_type.properties, edge)?;
+                converted |= fit(&edge_type.label, &mut edge_type.properties, edge)
+                    .map_err(|misfit| batch.misfits(misfit, |number, _| batch.is_of(number, &pair)))?;
             }
         }
-        Ok(())
+        Ok(converted)
     }
 
     /// The number of a vertex's label, which is made if there is none.
@@ -196,7 +225,7 @@ impl<'a> Assembled<'a> {
         let ordinal = |vertex: Vertex| match vertex {
             Vertex::Known(vertex) => Ok(vertex.ordinal()),
             Vertex::New(end) => {
-                let missing = || EngineError::Invalid(format!("{} was given no ordinal", batch.end(end)));
+                let missing = || EngineError::Internal(format!("{} was given no ordinal", batch.end(end)));
                 named[end as usize].map(VertexId::ordinal).ok_or_else(missing)
             }
         };
@@ -234,76 +263,4 @@ impl<'a> EdgeChanges<'a> {
 fn number(at: usize, what: &str) -> Result<u16, EngineError> {
     let fits = u16::try_from(at).ok().filter(|number| *number < u16::MAX);
     fits.ok_or_else(|| EngineError::Invalid(format!("a graph has at most 65,535 {what}")))
-}
-
-/// Lets properties hold values: new ones are added, integers become floating-point numbers.
-fn fit(owner: &str, known: &mut Vec<Property>, values: &Properties) -> Result<(), EngineError> {
-    for (name, value) in values {
-        let found = value.property_type();
-        let Some(property) = known.iter_mut().find(|property| *name == property.name) else {
-            match found {
-                Some(kind) => known.push(Property { name: name.to_string(), kind }),
-                // A property that nobody has is as good as null.
-                None if *value == Value::Null => {}
-                None => {
-                    let why = format!("{owner} has no property {name}, and {value} does not tell its type");
-                    return Err(EngineError::Invalid(why));
-                }
-            }
-            continue;
-        };
-        if value.is_of(property.kind) || value.clone().conform(property.kind).is_some() {
-            continue;
-        }
-        match (property.kind, found) {
-            (PropertyType::Scalar(ScalarType::Int64), Some(wider @ PropertyType::Scalar(ScalarType::Float64)))
-            | (PropertyType::List(ScalarType::Int64), Some(wider @ PropertyType::List(ScalarType::Float64))) => {
-                property.kind = wider;
-            }
-            _ => {
-                let why = format!("property {name} of {owner} is {}, which {value} is not", property.kind);
-                return Err(EngineError::Invalid(why));
-            }
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn known(kind: PropertyType) -> Vec<Property> {
-        vec![Property { name: "p".into(), kind }]
-    }
-
-    fn fitted(kind: PropertyType, value: Value) -> Result<PropertyType, String> {
-        let mut known = known(kind);
-        fit("Person", &mut known, &[("p", value)].into()).map_err(|error| error.to_string())?;
-        Ok(known[0].kind)
-    }
-
-    #[test]
-    fn integers_widen_and_nothing_else_does() {
-        let (int, float) = (PropertyType::Scalar(ScalarType::Int64), PropertyType::Scalar(ScalarType::Float64));
-        assert_eq!(fitted(int, Value::Float64(0.5)), Ok(float));
-        assert_eq!(fitted(float, Value::Int64(3)), Ok(float));
-        assert_eq!(fitted(int, Value::Null), Ok(int));
-        let refused = fitted(int, Value::String("x".into())).unwrap_err();
-        assert_eq!(refused, "property p of Person is int64, which \"x\" is not");
-        let list = Value::List(vec![Value::Int64(1), Value::Float64(2.0)]);
-        assert!(fitted(PropertyType::List(ScalarType::Float64), list.clone()).is_ok());
-        assert!(fitted(PropertyType::List(ScalarType::Int64), list).is_err());
-        let ints = PropertyType::List(ScalarType::Int64);
-        assert_eq!(fitted(ints, Value::List(vec![Value::Float64(2.0)])), Ok(PropertyType::List(ScalarType::Float64)));
-    }
-
-    #[test]
-    fn a_new_property_needs_a_type() {
-        let mut known = Vec::new();
-        fit("Person", &mut known, &[("a", Value::Bool(true)), ("b", Value::Null)].into()).unwrap();
-        assert_eq!(known.len(), 1);
-        let refused = fit("Person", &mut known, &[("c", Value::List(vec![]))].into()).unwrap_err();
-        assert!(refused.to_string().contains("[] does not tell its type"), "{refused}");
-    }
 }

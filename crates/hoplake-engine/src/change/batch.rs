@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use hoplake_format::Key;
 
 use super::{Name, Properties, Value};
+use crate::vertex_text;
 
 /// A vertex by the name of its label and its key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,7 +25,7 @@ impl End {
 
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.label, self.key)
+        f.write_str(&vertex_text(&self.label, &self.key))
     }
 }
 
@@ -98,6 +99,14 @@ impl Operation {
         }
     }
 
+    /// The label whose properties it is about, of the vertex or of the edge.
+    pub(crate) fn owner(&self) -> &Name {
+        match self {
+            Self::UpsertVertex { vertex, .. } | Self::DeleteVertex { vertex } => &vertex.label,
+            Self::UpsertEdge { label, .. } | Self::DeleteEdge { label, .. } => label,
+        }
+    }
+
     /// Whether something may stay of the edges that there are between two vertices.
     pub(crate) fn keeps_of_group(&self) -> bool {
         match self {
@@ -144,6 +153,9 @@ pub struct Batch {
     /// The version that the changes were decided on: they are in conflict with later changes of the same vertices and
     /// edges. Without one they go onto whatever is the newest.
     pub base: Option<u64>,
-    /// Whether an end of an edge that is not there is made, without properties; otherwise it is an error.
+    /// Whether an end of an edge that is not there is made, without properties; otherwise it is an error. Its label has to be
+    /// one of the graph, or of a vertex that the batch upserts.
     pub create_missing: bool,
+    /// Whether a label, an edge type or a property that the graph does not have is an error; otherwise an upsert adds it.
+    pub strict: bool,
 }

@@ -29,6 +29,7 @@ use super::{
     conflict::{Items, check_conflicts},
     level::{self, Level, Names},
     resolve::Resolved,
+    widen,
 };
 use crate::{
     EngineError, Snapshot,
@@ -117,7 +118,7 @@ impl Committer {
                 drop(newest);
                 drop(done_with);
             });
-            carried.await.map_err(|error| EngineError::Invalid(format!("a commit stopped: {error}")))?;
+            carried.await.map_err(|error| EngineError::Internal(format!("a commit stopped: {error}")))?;
         }
     }
 
@@ -312,7 +313,7 @@ async fn resolve_all(
         let (batch, newest, context) = (waiting.batch.clone(), newest.clone(), context.clone());
         tokio::spawn(async move { resolve_on(&batch, &newest, &context).await })
     });
-    let stopped = |error| EngineError::Invalid(format!("a commit stopped: {error}"));
+    let stopped = |error| EngineError::Internal(format!("a commit stopped: {error}"));
     let results = join_all(results.collect::<Vec<_>>()).await;
     results.into_iter().map(|result| result.map_err(stopped).flatten()).collect()
 }
@@ -329,7 +330,7 @@ fn answer_all(carried: Vec<Waiting>, error: EngineError) {
 }
 
 fn lost() -> EngineError {
-    EngineError::Invalid("the commit that had this batch was given up".into())
+    EngineError::Internal("the commit that had this batch was given up".into())
 }
 
 async fn resolve_on(
@@ -337,25 +338,16 @@ async fn resolve_on(
     newest: &Arc<Snapshot>,
     context: &QueryContext,
 ) -> Result<Resolved, EngineError> {
-    let (mut resolved, wave) = Resolved::of(batch, newest, context).await.map_err(|error| numbered(error, batch))?;
+    let (mut resolved, wave) = Resolved::of(batch, newest, context).await?;
     if let Some(base) = batch.base.filter(|base| *base < newest.manifest().version) {
         let base = base + u64::from(planted(Bug::ConflictSkipsSuccessor));
         check_conflicts(&resolved, base, newest, wave, context).await?;
     }
     // What is wrong with one batch is its own error, not that of the level.
-    resolved.widens = Assembled::widens(newest.manifest(), &resolved)?;
+    let (widening, converted) = Assembled::widens(newest.manifest(), &resolved)?;
+    widen::check_exact(&resolved, &converted, newest, wave, context).await?;
+    resolved.widens = widening;
     Ok(resolved)
-}
-
-/// Says of an operation that is refused which of the batch it is.
-fn numbered(error: EngineError, batch: &Batch) -> EngineError {
-    match error {
-        EngineError::Refused { operation, why, .. } => {
-            let number = batch.operations.iter().position(|it| *it == *operation);
-            EngineError::Refused { operation, number, why }
-        }
-        other => other,
-    }
 }
 
 /// The manifest of the version after `base`, with a level more.

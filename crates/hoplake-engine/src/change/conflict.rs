@@ -17,7 +17,7 @@ use hoplake_storage::{
 use super::{
     End, Name,
     assemble::Assembled,
-    resolve::{Pair, Resolved, Vertex, number_of},
+    resolve::{Pair, Resolved, Vertex, Widening, number_of},
 };
 use crate::{
     EngineError, Frontier, Snapshot,
@@ -41,6 +41,10 @@ pub(super) struct Items {
     edge_labels: Vec<Name>,
     /// The schema as they widen it: another one may want it otherwise.
     schema: Assembled<'static>,
+    /// How many there are, and whether one gives a property another type: it goes alone, since values of others were held
+    /// against the type before.
+    batches: usize,
+    converts: bool,
 }
 
 impl Items {
@@ -63,15 +67,26 @@ impl Items {
                 && batch.existing().all(|(vertex, _)| !self.named.contains(&vertex))
                 && batch.added.keys().all(|end| !self.missing.contains(end))
                 && batch.pairs().filter_map(known).all(|pair| !self.pairs.contains(&pair))
-                && (!batch.widens || self.schema.fits(batch));
+                && self.fits(batch);
         if apart {
             self.written.extend(batch.existing().map(|(vertex, _)| vertex));
             self.added.extend(batch.added.keys().cloned());
             self.named.extend(batch.known().iter().flatten());
             self.missing.extend(batch.missing().cloned());
             self.pairs.extend(batch.pairs().filter_map(known));
+            self.batches += 1;
+            self.converts |= batch.widens == Widening::Converts;
         }
         apart
+    }
+
+    fn fits(&mut self, batch: &Resolved) -> bool {
+        match batch.widens {
+            _ if self.converts => false,
+            Widening::None => true,
+            Widening::Adds => self.schema.fits(batch),
+            Widening::Converts => self.batches == 0,
+        }
     }
 }
 
@@ -138,7 +153,8 @@ pub(super) async fn check_conflicts(
         let (mentioned, _) = newest.mentioned_pairs(edge_type, &sources, base, after, context).await?;
         if let Some((source, target)) = pairs.iter().find(|pair| mentioned.contains(pair)) {
             let label = newest.schema().edge_type(edge_type).map_or("?", |edge_type| &edge_type.label);
-            return conflict(format!("an edge {label} from vertex {source:?} to {target:?}"));
+            let name = |vertex: &VertexId| resolved.name_of(*vertex).map_or("?".into(), End::to_string);
+            return conflict(format!("the edge {} -{label}-> {}", name(source), name(target)));
         }
     }
     Ok(())

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use hoplake_format::{KeyType, VertexId};
+use hoplake_format::VertexId;
 use hoplake_storage::{QueryContext, Wave};
 
 use super::{
     Batch, EdgeKey, End, Name, Operation,
     resolve::{number_of, refused},
 };
-use crate::{EngineError, Snapshot};
+use crate::{EngineError, Refusal, Snapshot};
 
 /// The vertices and edge labels that a batch names.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl Names {
                 let vertex = ends[0] as usize;
                 changed.resize(names.ends.len().max(changed.len()), false);
                 if std::mem::replace(&mut changed[vertex], true) {
-                    return refused(operation, "the batch changes it twice".into());
+                    return refused((at, operation), Refusal::Twice, "the batch changes it twice".into());
                 }
             }
             let edge_label = label.map_or(0, |label| number_of(&mut names.edge_labels, label));
@@ -123,7 +123,7 @@ impl Names {
             let key = operation.edge_key();
             let apart = |a: &EdgeKey, b: &EdgeKey| a.property == b.property && a.value != b.value;
             if !before.iter().all(|other| key.zip(*other).is_some_and(|(a, b)| apart(a, b))) {
-                return refused(operation, "the batch changes it twice".into());
+                return refused((number as usize, operation), Refusal::Twice, "the batch changes it twice".into());
             }
             before.push(key);
         }
@@ -133,7 +133,7 @@ impl Names {
     /// Which of the vertices exist, by number. One wave.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] if a key is not of its label's type; the store's.
+    /// [`EngineError::Refused`] if a key is not of its label's type; the store's.
     pub(super) async fn look_up(
         &self,
         batch: &Batch,
@@ -150,7 +150,12 @@ impl Names {
         for (number, named) in self.ends.iter().enumerate() {
             let Some((id, key_type)) = labels[named.label as usize] else { continue };
             let end = self.end(batch, number as u32);
-            check_key_type(end, key_type)?;
+            let found = end.key.key_type();
+            if found != key_type {
+                let operation = named.operation as usize;
+                let why = format!("keys of {} are {key_type}, and {} is {found}", end.label, end.key);
+                return refused((operation, &batch.operations[operation]), Refusal::Other, why);
+            }
             numbers.push(number);
             keys.push((id, end.key.clone()));
         }
@@ -158,12 +163,5 @@ impl Names {
         let mut known = vec![None; self.ends.len()];
         numbers.into_iter().zip(found).for_each(|(number, found)| known[number] = found);
         Ok((known, wave))
-    }
-}
-
-fn check_key_type(end: &End, expected: KeyType) -> Result<(), EngineError> {
-    match end.key.key_type() {
-        found if found == expected => Ok(()),
-        found => Err(EngineError::Invalid(format!("keys of {} are {expected}, but {end} is {found}", end.label))),
     }
 }

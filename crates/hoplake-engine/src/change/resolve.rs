@@ -7,7 +7,10 @@
 //! A batch may have a million edges, most of them upserted blindly. So names are replaced by numbers first ([`Names`]), and
 //! properties stay where the batch has them unless something is to be added to them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use futures::future::try_join3;
 use hoplake_format::{LabelId, VertexId};
@@ -16,8 +19,11 @@ use hoplake_storage::{
     planted::{Bug, planted},
 };
 
-use super::{Batch, EdgeKey, End, Name, Operation, Properties, Value, before::Change, group::Edit, names::Names};
-use crate::{EngineError, Snapshot};
+use super::{
+    Batch, EdgeKey, End, Name, Operation, Properties, Value, before::Change, group::Edit, names::Names,
+    strict::check_declared,
+};
+use crate::{EngineError, Refusal, Snapshot};
 
 /// A vertex that exists, or by its number among those that the batch names, one that it adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +49,17 @@ enum Edges {
     Made(Vec<Properties>),
 }
 
+/// What a batch needs of the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Widening {
+    /// It fits as it is.
+    None,
+    /// New labels, edge types or properties.
+    Adds,
+    /// Also another type of a property that is there.
+    Converts,
+}
+
 /// A batch on a version of a graph.
 #[derive(Debug)]
 pub(crate) struct Resolved {
@@ -56,10 +73,12 @@ pub(crate) struct Resolved {
     pub(crate) changed: BTreeMap<VertexId, (End, Properties)>,
     /// Vertices that go.
     pub(crate) gone: BTreeMap<VertexId, End>,
+    /// Labels of vertices that it upserts, and which the graph may not have yet.
+    introduced: BTreeSet<Name>,
     /// All edges that there are from now on, ascending by pair.
     pairs: Vec<(Pair, Edges)>,
-    /// Whether the schema has to be widened for it.
-    pub(crate) widens: bool,
+    /// How the schema has to be widened for it.
+    pub(crate) widens: Widening,
 }
 
 impl Resolved {
@@ -72,13 +91,23 @@ impl Resolved {
         snapshot: &Arc<Snapshot>,
         context: &QueryContext,
     ) -> Result<(Self, Wave), EngineError> {
+        check_declared(batch, snapshot.schema())?;
         let names = Names::of(batch)?;
         let (known, wave) = names.look_up(batch, snapshot, context).await?;
         let (added, changed, gone) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (batch_too, pairs) = (batch.clone(), Vec::new());
-        let mut resolved = Self { batch: batch_too, names, known, added, changed, gone, pairs, widens: false };
+        let mut resolved = Self {
+            batch: batch.clone(),
+            names,
+            known,
+            added,
+            changed,
+            gone,
+            introduced: BTreeSet::new(),
+            pairs: Vec::new(),
+            widens: Widening::None,
+        };
         for (number, operation) in batch.operations.iter().enumerate() {
-            resolved.take_vertex(number, operation, snapshot)?;
+            resolved.take_vertex((number, operation), snapshot)?;
         }
         let edits = resolved.edits(snapshot)?;
         let changes = resolved.changes(&edits, snapshot);
@@ -145,6 +174,12 @@ impl Resolved {
         self.names.end(&self.batch, number)
     }
 
+    /// How it names a vertex that exists.
+    pub(crate) fn name_of(&self, vertex: VertexId) -> Option<&End> {
+        let number = self.known.iter().position(|known| *known == Some(vertex))?;
+        Some(self.end(number as u32))
+    }
+
     /// An edge label that it names.
     pub(crate) fn edge_label(&self, number: u32) -> &str {
         &self.names.edge_labels[number as usize]
@@ -177,17 +212,20 @@ impl Resolved {
         goes(&pair.source) || goes(&pair.target)
     }
 
-    fn take_vertex(&mut self, number: usize, operation: &Operation, snapshot: &Snapshot) -> Result<(), EngineError> {
-        let [end, _] = self.names.operations[number].ends;
-        match (operation, self.known.get(end as usize).copied().flatten()) {
+    fn take_vertex(&mut self, at: At<'_>, snapshot: &Snapshot) -> Result<(), EngineError> {
+        let [end, _] = self.names.operations[at.0].ends;
+        match (at.1, self.known.get(end as usize).copied().flatten()) {
             (Operation::UpsertVertex { vertex, properties, .. }, Some(known)) => {
                 self.changed.insert(known, (vertex.clone(), properties.clone()));
             }
             (Operation::UpsertVertex { vertex, properties, .. }, None) => {
                 self.added.insert(vertex.clone(), properties.clone());
+                if !self.introduced.contains(&vertex.label) {
+                    self.introduced.insert(vertex.label.clone());
+                }
             }
             (Operation::DeleteVertex { vertex }, known) => {
-                label_of(vertex, operation, snapshot)?;
+                label_of(vertex, at, snapshot)?;
                 self.gone.extend(known.map(|known| (known, vertex.clone())));
             }
             (Operation::UpsertEdge { .. } | Operation::DeleteEdge { .. }, _) => {}
@@ -201,14 +239,15 @@ impl Resolved {
         let mut edits = Vec::with_capacity(batch.operations.len());
         for (number, operation) in batch.operations.iter().enumerate() {
             let named = self.names.operations[number];
+            let at = (number, operation);
             let [source, target] = match operation {
                 Operation::UpsertEdge { key, properties, .. } => {
-                    check_key(operation, key.as_ref(), properties)?;
-                    let source = self.end_to_be(named.ends[0], operation, snapshot)?;
-                    [source, self.end_to_be(named.ends[1], operation, snapshot)?]
+                    check_key(at, key.as_ref(), properties)?;
+                    let source = self.end_to_be(named.ends[0], at, snapshot)?;
+                    [source, self.end_to_be(named.ends[1], at, snapshot)?]
                 }
                 Operation::DeleteEdge { label, source, target, key } => {
-                    check_edge_type(operation, label, source, target, key.as_ref(), snapshot)?;
+                    check_edge_type(at, label, [source, target], key.as_ref(), snapshot)?;
                     // Without its ends there is no edge.
                     match named.ends.map(|end| self.known[end as usize]) {
                         [Some(source), Some(target)] => [Vertex::Known(source), Vertex::Known(target)],
@@ -227,19 +266,22 @@ impl Resolved {
     }
 
     /// The end of an edge that is to be there.
-    fn end_to_be(&mut self, number: u32, operation: &Operation, snapshot: &Snapshot) -> Result<Vertex, EngineError> {
+    fn end_to_be(&mut self, number: u32, at: At<'_>, snapshot: &Snapshot) -> Result<Vertex, EngineError> {
         if let Some(known) = self.known[number as usize] {
             return match self.gone.contains_key(&known) {
-                true => refused(operation, format!("the same batch deletes {}", self.end(number))),
+                true => refused(at, Refusal::Other, format!("the same batch deletes {}", self.end(number))),
                 false => Ok(Vertex::Known(known)),
             };
         }
         let end = self.end(number);
         if !self.added.contains_key(end) {
             if !self.batch.create_missing {
-                return refused(operation, format!("there is no vertex {end}; --create-missing makes one"));
+                return refused(at, Refusal::MissingEnd, format!("there is no vertex {end}"));
             }
-            label_of(end, operation, snapshot)?;
+            let declared = snapshot.schema().label_id(&end.label).is_some() || self.introduced.contains(&end.label);
+            if !declared {
+                return refused(at, Refusal::Other, no_label(&end.label));
+            }
             let end = end.clone();
             self.added.insert(end, Properties::new());
         }
@@ -267,46 +309,55 @@ pub(crate) fn number_of(labels: &mut Vec<Name>, label: &Name) -> u32 {
 }
 
 /// An edge's key has a value, and its properties do not say otherwise.
-fn check_key(operation: &Operation, key: Option<&EdgeKey>, properties: &Properties) -> Result<(), EngineError> {
+fn check_key(at: At<'_>, key: Option<&EdgeKey>, properties: &Properties) -> Result<(), EngineError> {
     let Some(EdgeKey { property, value }) = key else { return Ok(()) };
     if *value == Value::Null {
-        return refused(operation, format!("its key {property} is null"));
+        return refused(at, Refusal::Other, format!("its key {property} is null"));
     }
     match properties.get(property) {
-        Some(other) if other != value => refused(operation, format!("its key {property} is also given as {other}")),
+        Some(other) if other != value => {
+            refused(at, Refusal::Other, format!("its key {property} is also given as {other}"))
+        }
         _ => Ok(()),
     }
 }
 
 /// That there are no such edges, or none that have such a key, is an error.
 fn check_edge_type(
-    operation: &Operation,
+    at: At<'_>,
     label: &str,
-    source: &End,
-    target: &End,
+    [source, target]: [&End; 2],
     key: Option<&EdgeKey>,
     snapshot: &Snapshot,
 ) -> Result<(), EngineError> {
-    let labels = (label_of(source, operation, snapshot)?, label_of(target, operation, snapshot)?);
+    let labels = (label_of(source, at, snapshot)?, label_of(target, at, snapshot)?);
     let mut types = snapshot.schema().edge_types.iter();
     let of = types.find(|it| (&*it.label, it.source, it.target) == (label, labels.0, labels.1));
     let Some(of) = of else {
-        return refused(operation, format!("the graph has no edges {label} between such vertices"));
+        let (source, target) = (&source.label, &target.label);
+        return refused(at, Refusal::Other, format!("the graph has no edges {label} from {source} to {target}"));
     };
     match key.filter(|key| of.properties.iter().all(|property| property.name != key.property)) {
-        Some(key) => refused(operation, format!("edges {label} have no property {}", key.property)),
+        Some(key) => refused(at, Refusal::Other, format!("edges {label} have no property {}", key.property)),
         None => Ok(()),
     }
 }
 
 /// The label of a vertex; that there is none is an error.
-fn label_of(end: &End, operation: &Operation, snapshot: &Snapshot) -> Result<LabelId, EngineError> {
+fn label_of(end: &End, at: At<'_>, snapshot: &Snapshot) -> Result<LabelId, EngineError> {
     match snapshot.schema().label_id(&end.label) {
         Some(label) => Ok(label),
-        None => refused(operation, format!("the graph has no vertex label {}", end.label)),
+        None => refused(at, Refusal::Other, no_label(&end.label)),
     }
 }
 
-pub(super) fn refused<T>(operation: &Operation, why: String) -> Result<T, EngineError> {
-    Err(EngineError::Refused { operation: Box::new(operation.clone()), number: None, why })
+fn no_label(label: &str) -> String {
+    format!("the graph has no vertex label {label}")
+}
+
+/// An operation and its number in the batch.
+pub(super) type At<'a> = (usize, &'a Operation);
+
+pub(super) fn refused<T>((number, operation): At<'_>, refusal: Refusal, why: String) -> Result<T, EngineError> {
+    Err(EngineError::Refused { operation: Box::new(operation.clone()), number, refusal, why })
 }

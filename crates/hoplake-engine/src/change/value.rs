@@ -10,9 +10,14 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType};
 use hoplake_format::{PropertyType, ScalarType, TIMESTAMP_ZONE};
+use jiff::{SignedDuration, civil};
+
+use crate::float;
 
 /// The value of a property.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// Two are equal as conditions and keys of edges have it: −0.0 is 0.0, and any NaN is NaN. [`Self::is_same`] tells these apart.
+#[derive(Debug, Clone)]
 pub enum Value {
     /// None: the property is absent.
     Null,
@@ -32,7 +37,34 @@ pub enum Value {
     List(Vec<Value>),
 }
 
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Int64(a), Self::Int64(b)) => a == b,
+            (Self::Float64(a), Self::Float64(b)) => float::compare(*a, *b).is_eq(),
+            (Self::String(a), Self::String(b)) => a == b,
+            (Self::Date(a), Self::Date(b)) => a == b,
+            (Self::Timestamp(a), Self::Timestamp(b)) => a == b,
+            (Self::List(a), Self::List(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Value {}
+
 impl Value {
+    /// Whether both are stored alike, floating-point numbers bit for bit.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Float64(a), Self::Float64(b)) => a.to_bits() == b.to_bits(),
+            (Self::List(a), Self::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b)),
+            _ => self == other,
+        }
+    }
+
     /// One value of a column of a property; null of a column that no property has.
     pub fn at(column: &dyn Array, row: usize) -> Self {
         if column.is_null(row) {
@@ -89,8 +121,8 @@ impl Value {
         }
     }
 
-    /// Itself as a property of this type has it: an integer becomes a floating-point number where the type is one.
-    /// `None` if the type cannot hold it.
+    /// Itself as a property of this type has it: an integer becomes a floating-point number where the type is one and has
+    /// that integer. `None` if the type cannot hold it.
     pub fn conform(self, kind: PropertyType) -> Option<Self> {
         match (self, kind) {
             (Self::Null, _) => Some(Self::Null),
@@ -98,29 +130,45 @@ impl Value {
                 let items = items.into_iter().map(|item| item.conform(PropertyType::Scalar(scalar)));
                 items.collect::<Option<_>>().map(Self::List)
             }
-            (Self::Int64(number), PropertyType::Scalar(ScalarType::Float64)) => Some(Self::Float64(number as f64)),
+            (Self::Int64(number), PropertyType::Scalar(ScalarType::Float64)) => {
+                float::exactly(number).map(Self::Float64)
+            }
             (value, PropertyType::Scalar(scalar)) if value.scalar_type() == Some(scalar) => Some(value),
             _ => None,
         }
     }
 }
 
+/// As messages have it: text in quotes, dates and moments in ISO 8601.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("null"),
             Self::Bool(value) => write!(f, "{value}"),
             Self::Int64(value) => write!(f, "{value}"),
-            Self::Float64(value) => write!(f, "{value}"),
+            Self::Float64(value) => f.write_str(&float::text(*value)),
             Self::String(value) => write!(f, "{value:?}"),
-            Self::Date(days) => write!(f, "day {days}"),
-            Self::Timestamp(micros) => write!(f, "{micros} µs"),
+            Self::Date(days) => f.write_str(&date_text(*days)),
+            Self::Timestamp(micros) => f.write_str(&timestamp_text(*micros)),
             Self::List(items) => {
                 let items: Vec<_> = items.iter().map(ToString::to_string).collect();
                 write!(f, "[{}]", items.join(", "))
             }
         }
     }
+}
+
+/// Days since 1970-01-01 as an ISO 8601 date; the number where no calendar has it.
+pub fn date_text(days: i32) -> String {
+    let date = civil::date(1970, 1, 1).checked_add(SignedDuration::from_hours(24 * i64::from(days)));
+    date.map_or_else(|_| days.to_string(), |date| date.to_string())
+}
+
+/// Microseconds since 1970 as an ISO 8601 moment in UTC; the number where no calendar has it.
+pub fn timestamp_text(micros: i64) -> String {
+    // By way of a civil time: a moment of the library ends a day before the year 9999 does.
+    let at = civil::date(1970, 1, 1).at(0, 0, 0, 0).checked_add(SignedDuration::from_micros(micros));
+    at.map_or_else(|_| micros.to_string(), |at| format!("{at}Z"))
 }
 
 impl From<bool> for Value {
@@ -204,6 +252,33 @@ fn scalars<'a>(values: impl Iterator<Item = &'a Value>, scalar: ScalarType) -> A
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_is_not_always_the_same() {
+        let (zero, minus) = (Value::Float64(0.0), Value::Float64(-0.0));
+        let (nan, other) = (Value::Float64(f64::NAN), Value::Float64(f64::from_bits(0xfff8_0000_0000_0001)));
+        assert_eq!((&zero, &nan), (&minus, &other));
+        assert!(!zero.is_same(&minus) && !nan.is_same(&other) && nan.is_same(&nan));
+        let list = |value: &Value| Value::List(vec![value.clone()]);
+        assert!(list(&zero) == list(&minus) && !list(&zero).is_same(&list(&minus)));
+    }
+
+    #[test]
+    fn values_are_shown_as_they_are_written() {
+        let list = Value::List(vec![Value::Date(20_513), Value::Null, "a".into()]);
+        for (value, text) in [
+            (Value::Date(20_513), "2026-03-01"),
+            (Value::Timestamp(1_266_161_530_447_001), "2010-02-14T15:32:10.447001Z"),
+            (Value::Float64(3.0), "3.0"),
+            (Value::Float64(1e300), "1e300"),
+            (Value::Float64(f64::NEG_INFINITY), "-Infinity"),
+            (list, "[2026-03-01, null, \"a\"]"),
+        ] {
+            assert_eq!(value.to_string(), text);
+        }
+        // No calendar has them.
+        assert_eq!(timestamp_text(i64::MAX), i64::MAX.to_string());
+    }
 
     #[test]
     fn a_column_widens_what_it_has() {

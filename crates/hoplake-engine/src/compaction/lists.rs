@@ -135,7 +135,7 @@ async fn write_lists(
     let (edge_type, direction, removed) = match kind {
         SectionKind::Adjacency(edge_type, direction) => (edge_type, direction, false),
         SectionKind::Removed(edge_type, direction) => (edge_type, direction, true),
-        other => return Err(EngineError::Invalid(format!("{other:?} has no lists"))),
+        other => return Err(EngineError::Internal(format!("{other:?} has no lists"))),
     };
     let failed = |error: FormatError| EngineError::format("a new segment")(error);
     // The oldest part has lists of most vertices: a filter would say nothing.

@@ -31,6 +31,7 @@ use hoplake_storage::{Cost, QueryContext, Wave};
 use crate::{
     EngineError, Snapshot,
     change::{End, Name, Properties, Value},
+    float,
     snapshot::SectionPlace,
 };
 use edges::EdgeWork;
@@ -200,11 +201,14 @@ fn same(before: &Properties, after: &Properties) -> bool {
         && before.iter().zip(after).all(|(before, after)| before.0 == after.0 && same_value(before.1, after.1))
 }
 
-fn same_value(before: &Value, after: &Value) -> bool {
+/// Whether a property has the same value in both versions: bit for bit, an integer being the same as the floating-point number
+/// that it became.
+pub fn same_value(before: &Value, after: &Value) -> bool {
     match (before, after) {
-        (Value::Float64(a), Value::Float64(b)) => a.to_bits() == b.to_bits(),
-        (Value::Int64(a), Value::Float64(b)) | (Value::Float64(b), Value::Int64(a)) => *a as f64 == *b,
+        (Value::Int64(a), Value::Float64(b)) | (Value::Float64(b), Value::Int64(a)) => {
+            float::exactly(*a).is_some_and(|a| a.to_bits() == b.to_bits())
+        }
         (Value::List(a), Value::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b)),
-        _ => before == after,
+        _ => before.is_same(after),
     }
 }

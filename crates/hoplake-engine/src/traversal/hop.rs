@@ -2,7 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{EngineError, Predicate};
+use crate::{EngineError, Predicate, quoting};
+
+/// In the place of labels, any.
+const ANY: &str = "*";
 
 /// Along edges, against them, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,30 +51,59 @@ impl FromStr for Hop {
     type Err = EngineError;
 
     fn from_str(text: &str) -> Result<Self, EngineError> {
-        let wrong = || {
+        let wrong = |why: &str| {
             EngineError::Invalid(format!(
-                "{text:?} is no hop; write out, in or both, then labels and conditions: out:knows,likes[since>=2011-01-01]"
+                "{text:?} is not a valid hop: it {why}; write out, in or both, then labels and conditions: \
+                 out:knows,likes[since>=2011-01-01]"
             ))
         };
-        let (head, conditions) = match text.split_once('[') {
-            Some((head, rest)) => (head, Some(rest.strip_suffix(']').ok_or_else(wrong)?)),
-            None => (text, None),
-        };
-        let (direction, labels) = head.split_once(':').unwrap_or((head, ""));
+        let head_end = text.find([':', '[']).unwrap_or(text.len());
+        let (direction, mut rest) = text.split_at(head_end);
         let direction = match direction.trim() {
             "out" => HopDirection::Out,
             "in" => HopDirection::In,
             "both" => HopDirection::Both,
-            _ => return Err(wrong()),
+            _ => return Err(wrong("does not begin with a direction")),
         };
-        let labels = labels.split(',').map(str::trim).filter(|label| !label.is_empty() && *label != "*");
-        let conditions = conditions.into_iter().flat_map(|conditions| conditions.split("]["));
-        let predicates = conditions.flat_map(|conditions| conditions.split(',')).map(str::parse);
-        Ok(Self {
-            labels: labels.map(str::to_owned).collect(),
-            direction,
-            predicates: predicates.collect::<Result<_, _>>()?,
-        })
+        let mut hop = Self { direction, ..Self::default() };
+        if let Some(labels) = rest.strip_prefix(':') {
+            rest = hop.read_labels(labels).map_err(|why| wrong(&why))?;
+        }
+        while !rest.trim().is_empty() {
+            let conditions =
+                rest.trim_start().strip_prefix('[').ok_or_else(|| wrong(&format!("has {rest:?} at its end")))?;
+            rest = hop.read_conditions(conditions).map_err(|why| wrong(&why))?;
+        }
+        Ok(hop)
+    }
+}
+
+impl Hop {
+    /// Reads labels up to the first condition, and returns what is left.
+    fn read_labels<'a>(&mut self, mut text: &'a str) -> Result<&'a str, String> {
+        loop {
+            let quoted = text.trim_start().starts_with(['"', '\'']);
+            let (label, rest) = quoting::take(text, |rest| rest.starts_with([',', '[']))?;
+            if quoted || !(label.is_empty() || label == ANY) {
+                self.labels.push(label.into_owned());
+            }
+            match rest.strip_prefix(',') {
+                Some(rest) => text = rest,
+                None => return Ok(rest),
+            }
+        }
+    }
+
+    /// Reads conditions up to the closing bracket, and returns what is left.
+    fn read_conditions<'a>(&mut self, mut text: &'a str) -> Result<&'a str, String> {
+        loop {
+            let (predicate, rest) = Predicate::take(text, |rest| rest.starts_with([',', ']']))?;
+            self.predicates.push(predicate);
+            if let Some(rest) = rest.strip_prefix(']') {
+                return Ok(rest);
+            }
+            text = rest.strip_prefix(',').ok_or("has a [ that is not closed")?;
+        }
     }
 }
 
@@ -82,8 +114,12 @@ impl fmt::Display for Hop {
             HopDirection::In => "in",
             HopDirection::Both => "both",
         })?;
-        if !self.labels.is_empty() {
-            write!(f, ":{}", self.labels.join(","))?;
+        for (at, label) in self.labels.iter().enumerate() {
+            f.write_str(if at == 0 { ":" } else { "," })?;
+            match label.is_empty() || label == ANY {
+                true => quoting::write_quoted(label, f)?,
+                false => quoting::write(label, &[',', '['], f)?,
+            }
         }
         self.predicates.iter().try_for_each(|predicate| write!(f, "[{predicate}]"))
     }
@@ -92,6 +128,7 @@ impl fmt::Display for Hop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Comparison;
 
     #[test]
     fn hops_are_read_and_written_alike() {
@@ -100,8 +137,44 @@ mod tests {
         }
         let hop: Hop = "out:*[a=1,b<2]".parse().unwrap();
         assert_eq!((hop.labels.len(), hop.predicates.len()), (0, 2));
-        for text in ["", "knows", "up:knows", "out:knows[a=1", "out:knows[a]"] {
-            assert!(text.parse::<Hop>().is_err(), "{text}");
+        for (text, why) in [
+            ("", "does not begin with a direction"),
+            ("knows", "does not begin with a direction"),
+            ("up:knows", "does not begin with a direction"),
+            ("out:knows[a=1", "[ that is not closed"),
+            ("out:knows[a]", "\"a\" is not a condition"),
+            ("out:knows[a=1]x", "\"x\" at its end"),
+            ("out:\"knows", "\" that is not closed"),
+            ("out:knows[a=\"b]", "\" that is not closed"),
+            ("out:knows[a=\"b\"c]", "after a closing \""),
+        ] {
+            let error = text.parse::<Hop>().unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn quotes_protect_what_would_mean_something() {
+        let hop: Hop = "out:\"a:b\",'x,y[z',\"*\"[name=\"a,b]\"][\"p=q\"!='it''s', n=5'11\"]".parse().unwrap();
+        assert_eq!(hop.labels, ["a:b", "x,y[z", "*"]);
+        let conditions: Vec<_> = hop.predicates.iter().map(|it| (it.property.as_str(), it.value.as_str())).collect();
+        assert_eq!(conditions, [("name", "a,b]"), ("p=q", "it's"), ("n", "5'11\"")]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_hop_that_is_written_is_read(
+            labels in proptest::collection::vec("[ab:,*\\[\"' \\]=]{0,4}", 0..3),
+            conditions in proptest::collection::vec(("[ab=<>!,\\]\\[\"' ]{1,4}", 0..6usize, "[ab=<>!,\\]\\[\"' ]{0,4}"), 0..3),
+        ) {
+            let predicate = |(property, comparison, value): (String, usize, String)| Predicate {
+                property,
+                comparison: Comparison::ALL[comparison],
+                value,
+            };
+            let predicates = conditions.into_iter().map(predicate).collect();
+            let hop = Hop { labels, direction: HopDirection::Both, predicates };
+            proptest::prop_assert_eq!(hop.to_string().parse::<Hop>().unwrap(), hop);
         }
     }
 }

@@ -179,7 +179,9 @@ pub(crate) struct Watch<'a> {
 impl Limits {
     /// Has the reads of a query end at these limits; its time begins now.
     pub fn apply(&self, context: &QueryContext) {
-        let deadline = self.timeout.map(|timeout| (Instant::now() + timeout, timeout.as_millis() as u64));
+        // Rounded up: nobody asks for no time at all.
+        let given = |timeout: Duration| timeout.as_nanos().div_ceil(1_000_000) as u64;
+        let deadline = self.timeout.map(|timeout| (Instant::now() + timeout, given(timeout)));
         let Self { requests_max, bytes_max, usd_max, memory_bytes_max, .. } = *self;
         context.limit(ReadLimits { deadline, requests_max, bytes_max, usd_max, memory_bytes_max });
     }

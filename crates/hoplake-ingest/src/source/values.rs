@@ -1,9 +1,9 @@
-//! Single values from text, as columns of text files have them, and dates and moments back to text.
+//! Single values and lists from text, as columns of text files have them.
+
+use std::{borrow::Cow, ops::RangeInclusive};
 
 use hoplake_format::{PropertyType, ScalarType};
-use std::ops::RangeInclusive;
-
-use jiff::{SignedDuration, civil};
+use serde_json::value::RawValue;
 
 use super::{column, labelled::scalar_named};
 
@@ -36,7 +36,33 @@ pub fn int64(text: &str) -> Result<i64, &'static str> {
 /// # Errors
 /// Why it is none, as the end of a sentence.
 pub fn float64(text: &str) -> Result<f64, &'static str> {
-    text.trim_ascii().parse().map_err(|_| "is not a float64")
+    let number: f64 = text.trim_ascii().parse().map_err(|_| "is not a float64")?;
+    // Digits are never meant to be infinite; `Infinity` is.
+    match number.is_infinite() && text.contains(|it: char| it.is_ascii_digit()) {
+        true => Err("is too large for a float64"),
+        false => Ok(number),
+    }
+}
+
+/// The items of a list that is written as text: an array of JSON, `["a", null, "b;c"]`, in which items may also be numbers, true
+/// and false; or with `;` between items, of which empty ones are left out. Null is `None`.
+///
+/// # Errors
+/// Why it is none, as the end of a sentence.
+pub fn list_items(text: &str) -> Result<Vec<Option<Cow<'_, str>>>, &'static str> {
+    let text = text.trim_ascii();
+    if !(text.starts_with('[') && text.ends_with(']')) {
+        return Ok(text.split(';').filter(|item| !item.is_empty()).map(|item| Some(item.into())).collect());
+    }
+    let wrong = "is not a list; an array of JSON is, such as [\"a\", \"b\"]";
+    let items: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| wrong)?;
+    let item = |item: &'_ RawValue| match item.get().as_bytes().first() {
+        Some(b'n') => Ok(None),
+        Some(b'"') => serde_json::from_str::<String>(item.get()).map(|text| Some(Cow::Owned(text))).map_err(|_| wrong),
+        Some(b'[' | b'{') => Err("is a list with an item that is not a single value"),
+        _ => Ok(Some(Cow::Owned(item.get().to_owned()))),
+    };
+    items.into_iter().map(item).collect()
 }
 
 /// Reads an ISO 8601 date, as days since 1970-01-01.
@@ -58,18 +84,6 @@ pub fn timestamp(text: &str) -> Result<i64, &'static str> {
 /// Whether an integer is written in its one canonical way, so that keys `7` and `07` stay two keys.
 pub fn is_canonical_int64(text: &str) -> bool {
     column::is_canonical_int64(text.as_bytes())
-}
-
-/// Days since 1970-01-01 as an ISO 8601 date; the number where no calendar has it.
-pub fn date_text(days: i32) -> String {
-    let date = civil::date(1970, 1, 1).checked_add(SignedDuration::from_hours(24 * i64::from(days)));
-    date.map_or_else(|_| days.to_string(), |date| date.to_string())
-}
-
-/// Microseconds since 1970 as an ISO 8601 moment in UTC; the number where no calendar has it.
-pub fn timestamp_text(micros: i64) -> String {
-    let at = civil::date(1970, 1, 1).at(0, 0, 0, 0).checked_add(SignedDuration::from_micros(micros));
-    at.map_or_else(|_| micros.to_string(), |at| format!("{at}Z"))
 }
 
 /// The type that a header such as `age:int`, `tags:string[]` or `since:list<date>` names behind its colon: the names
@@ -94,23 +108,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_and_moments_come_back() {
-        for days in [*DATE_DAYS.start(), -719_000, -1, 0, 7276, 20_000, *DATE_DAYS.end()] {
-            assert_eq!(date(&date_text(days)), Ok(days));
+    fn dates_and_moments_are_of_years_with_four_digits() {
+        for (text, days) in
+            [("-009999-01-01", *DATE_DAYS.start()), ("1989-12-03", 7276), ("9999-12-31", *DATE_DAYS.end())]
+        {
+            assert_eq!(date(text), Ok(days));
         }
-        for micros in [*TIMESTAMP_MICROS.start(), -1, 0, 1_266_161_530_447_001, *TIMESTAMP_MICROS.end()] {
-            assert_eq!(timestamp(&timestamp_text(micros)), Ok(micros));
-        }
-        assert_eq!(date_text(7276), "1989-12-03");
-        assert_eq!(timestamp_text(0), "1970-01-01T00:00:00Z");
-        assert_eq!(timestamp_text(i64::MAX), i64::MAX.to_string());
-        assert_eq!(timestamp_text(*TIMESTAMP_MICROS.end()), "9999-12-31T23:59:59.999999Z");
-        assert_eq!(date_text(*DATE_DAYS.start()), "-009999-01-01");
-        assert_eq!(date_text(*DATE_DAYS.end()), "9999-12-31");
+        assert_eq!(timestamp("9999-12-31T23:59:59.999999Z"), Ok(*TIMESTAMP_MICROS.end()));
+        assert_eq!(timestamp("-009999-01-01T00:00:00Z"), Ok(*TIMESTAMP_MICROS.start()));
         assert!(timestamp("9999-12-31T23:59:59-01:00").is_err() && timestamp("-009999-01-01T00:00:00+01:00").is_err());
-        assert_eq!(timestamp("9999-12-31T23:59:59.999+01:00").map(timestamp_text).unwrap(), "9999-12-31T22:59:59.999Z");
+        assert_eq!(timestamp("9999-12-31T23:59:59.999+01:00"), timestamp("9999-12-31T22:59:59.999Z"));
         assert_eq!(timestamp("1969-12-31T23:59:59.9999999Z"), Ok(-1));
         assert!(timestamp("2020-01-01T00:00:00[Europe/Berlin]").is_err());
+    }
+
+    #[test]
+    fn items_of_lists_are_told_apart() {
+        let some = |items: &[&str]| items.iter().map(|item| Some((*item).to_owned().into())).collect::<Vec<_>>();
+        assert_eq!(list_items("a;;b").unwrap(), some(&["a", "b"]));
+        assert_eq!(list_items("[a;b").unwrap(), some(&["[a", "b"]));
+        assert_eq!(list_items("[]").unwrap(), []);
+        let mut items = some(&["a;b", "", "1.5", "true"]);
+        items.push(None);
+        assert_eq!(list_items(r#" ["a;b", "", 1.5, true, null] "#).unwrap(), items);
+        for wrong in ["[a;b]", "[[1]]", "[{}]"] {
+            assert!(list_items(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn digits_are_never_infinite() {
+        assert_eq!(float64("1e400"), Err("is too large for a float64"));
+        assert_eq!(float64("-Infinity"), Ok(f64::NEG_INFINITY));
+        assert!(float64("NaN").unwrap().is_nan());
     }
 
     #[test]

@@ -77,6 +77,7 @@ impl Bounds {
     /// The engine knows that a limit was reached; which one it was shows the clock.
     fn judge_limit(&self, failure: Failure) -> Failure {
         let time = failure.reason == Reason::Limit && self.is_over();
-        if time { Failure { reason: Reason::Time, ..failure } } else { failure }
+        // The engine was given what was left of the time, which nobody asked for.
+        if time { Failure { spent: failure.spent, ..self.time_is_over() } } else { failure }
     }
 }

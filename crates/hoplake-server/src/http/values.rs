@@ -1,15 +1,11 @@
-//! Columns as values of JSON: dates and moments as text (ISO 8601), whole numbers as numbers, NaN and infinities as null.
+//! Columns as values of JSON: whole numbers as numbers; dates and moments (ISO 8601), NaN and infinities as text.
 
-use arrow_array::{
-    Array, ArrayRef, RecordBatch,
-    cast::AsArray,
-    types::{Float64Type, Int64Type},
-};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::{ArrowError, DataType};
+use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray, types::Int64Type};
+use arrow_schema::DataType;
+use hoplake::changes::plain_json;
 use serde_json::Value;
 
-use crate::failure::{Failure, Reason};
+use crate::failure::Failure;
 
 /// The column of keys, as the engine calls it.
 pub(super) const KEY_COLUMN: &str = "~key";
@@ -28,7 +24,6 @@ fn values(array: &ArrayRef) -> Result<Vec<Value>, Failure> {
     Ok(match array.data_type() {
         DataType::Boolean => of(&|row| array.as_boolean().value(row).into()),
         DataType::Int64 => of(&|row| array.as_primitive::<Int64Type>().value(row).into()),
-        DataType::Float64 => of(&|row| array.as_primitive::<Float64Type>().value(row).into()),
         DataType::Utf8 => of(&|row| array.as_string::<i32>().value(row).into()),
         DataType::List(_) => {
             let lists = array.as_list::<i32>();
@@ -36,11 +31,8 @@ fn values(array: &ArrayRef) -> Result<Vec<Value>, Failure> {
                 |row| if lists.is_null(row) { Ok(Value::Null) } else { values(&lists.value(row)).map(Value::from) };
             (0..lists.len()).map(list).collect::<Result<_, _>>()?
         }
-        _ => {
-            let failed = |error: ArrowError| Failure::new(Reason::Internal, error.to_string());
-            let formatter = ArrayFormatter::try_new(array, &FormatOptions::default()).map_err(failed)?;
-            of(&|row| formatter.value(row).to_string().into())
-        }
+        // As the command line has them, and as changes read them.
+        _ => of(&|row| plain_json(&hoplake::Value::at(array, row))),
     })
 }
 
@@ -58,8 +50,8 @@ mod tests {
         let days: ArrayRef = Arc::new(Date32Array::from(vec![Some(0), None]));
         assert_eq!(values(&days).unwrap(), [json!("1970-01-01"), Value::Null]);
         let moments: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![1_500_000]).with_timezone("+00:00"));
-        assert_eq!(values(&moments).unwrap(), [json!("1970-01-01T00:00:01.500Z")]);
-        let numbers: ArrayRef = Arc::new(Float64Array::from(vec![0.5, f64::NAN]));
-        assert_eq!(values(&numbers).unwrap(), [json!(0.5), Value::Null]);
+        assert_eq!(values(&moments).unwrap(), [json!("1970-01-01T00:00:01.5Z")]);
+        let numbers: ArrayRef = Arc::new(Float64Array::from(vec![0.5, f64::NAN, f64::NEG_INFINITY]));
+        assert_eq!(values(&numbers).unwrap(), [json!(0.5), json!("NaN"), json!("-Infinity")]);
     }
 }

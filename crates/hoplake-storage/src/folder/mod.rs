@@ -53,10 +53,10 @@ pub(crate) struct Folder {
 pub(crate) enum WriteError {
     /// Nothing is there, and nothing will be.
     #[error("{0}")]
-    Failed(io::Error),
+    Failed(#[source] io::Error),
     /// It is there, and may be gone after a loss of power.
     #[error("it is there, but could not be flushed to the disk: {0}")]
-    Unflushed(io::Error),
+    Unflushed(#[source] io::Error),
     /// Parts of it were written after it was completed or given up.
     #[error("it was given up")]
     GivenUp,

@@ -85,6 +85,12 @@ impl Commit {
         self
     }
 
+    /// A label, an edge type or a property that the graph does not have is an error; otherwise an upsert adds it.
+    pub fn strict(&mut self) -> &mut Self {
+        self.0.strict();
+        self
+    }
+
     /// Applies all of it, or nothing.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Changes as rows of CSV and Parquet: what each column is for, by its name.
 //!
 //! `op`, `label`, `key`, `source_label`, `source`, `target_label`, `target`, `edge_key` and `whole` say what is done; every
-//! other column is a property, and so is one of those names with a dot before it. A header may have a type: `age:int`. An
-//! empty cell is not named: the property keeps its value.
+//! other column is a property, and so is one of those names with a dot before it. A header of CSV may have a type: `age:int`.
+//! An empty cell is not named: the property keeps its value. A line of JSON without an `op` is such a row, too.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -11,8 +11,10 @@ use hoplake_engine::change::{Name, Value};
 use hoplake_format::{PropertyType, ScalarType};
 use hoplake_ingest::source::{plain::PlainFile, values};
 
+use serde_json::value::RawValue;
+
 use super::{
-    Place, Source,
+    Place, Source, json,
     known::{Kind, Raw, Written, parse},
 };
 use crate::Error;
@@ -32,6 +34,48 @@ enum Role {
     Property(Name),
 }
 
+impl Role {
+    const NAMES: [(&str, Self); 9] = [
+        ("op", Self::Op),
+        ("label", Self::Label),
+        ("key", Self::Key),
+        ("source_label", Self::SourceLabel),
+        ("source", Self::Source),
+        ("target_label", Self::TargetLabel),
+        ("target", Self::Target),
+        ("edge_key", Self::EdgeKey),
+        ("whole", Self::Whole),
+    ];
+
+    /// What a name stands for; the error is the end of a sentence about the file.
+    fn named(name: &str) -> Result<Self, String> {
+        if let Some((_, role)) = Self::NAMES.iter().find(|(known, _)| *known == name) {
+            return Ok(role.clone());
+        }
+        match name.strip_prefix('.').unwrap_or(name) {
+            "" => Err("has a column without a name".into()),
+            name => Ok(Self::Property(name.into())),
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Property(name) => name,
+            role => Self::NAMES.iter().find(|(_, known)| known == role).map_or("", |(name, _)| name),
+        }
+    }
+}
+
+/// Other columns of rows that are printed.
+const PRINTED: [&str; 3] = ["edge", "direction", "distance"];
+
+/// The name of a property's column in rows that are printed, by which changes know it again: with a dot before it if the name by
+/// itself means something else.
+pub fn property_column(property: &str) -> String {
+    let taken = Role::NAMES.iter().any(|(name, _)| *name == property) || PRINTED.contains(&property);
+    if taken || property.starts_with('.') { format!(".{property}") } else { property.to_owned() }
+}
+
 /// A column, with the type that its header names.
 #[derive(Debug, Clone)]
 struct Column {
@@ -41,35 +85,26 @@ struct Column {
 }
 
 impl Column {
-    /// What a header says; the error is the end of a sentence about the file.
+    /// A column that is named as it stands: what its values are is known without that.
+    fn named(header: &str) -> Result<Self, String> {
+        Ok(Self { role: Role::named(header)?, header: header.to_owned(), kind: None })
+    }
+
+    /// What a header of CSV says, which may name a type; the error is the end of a sentence about the file.
     fn of(header: &str) -> Result<Self, String> {
         let (name, kind) = match header.rsplit_once(':') {
             None => (header, None),
             Some((name, kind)) => {
                 let unknown = || {
                     format!(
-                        "has column {header:?}, and {kind:?} is no type; there are bool, int, float, string, date and \
+                        "has column {header:?}, and {kind:?} is not a type; there are bool, int, float, string, date and \
                              timestamp, and lists of these such as string[]"
                     )
                 };
                 (name, Some(values::type_named(kind).ok_or_else(unknown)?))
             }
         };
-        let role = match name.trim() {
-            "op" => Role::Op,
-            "label" => Role::Label,
-            "key" => Role::Key,
-            "source_label" => Role::SourceLabel,
-            "source" => Role::Source,
-            "target_label" => Role::TargetLabel,
-            "target" => Role::Target,
-            "edge_key" => Role::EdgeKey,
-            "whole" => Role::Whole,
-            name => match name.strip_prefix('.').unwrap_or(name) {
-                "" => return Err("has a column without a name".into()),
-                name => Role::Property(name.into()),
-            },
-        };
+        let role = Role::named(name.trim())?;
         let key = [ScalarType::Int64, ScalarType::String].map(PropertyType::Scalar);
         if matches!(role, Role::Key | Role::Source | Role::Target) && kind.is_some_and(|kind| !key.contains(&kind)) {
             return Err(format!("has column {header:?}; keys are int or string"));
@@ -78,9 +113,13 @@ impl Column {
     }
 }
 
-/// The columns of a file.
-fn columns(file: &PlainFile, headers: &[String]) -> Result<Arc<[Column]>, Error> {
-    let columns = headers.iter().map(|header| Column::of(header)).collect::<Result<Vec<_>, _>>();
+/// The columns of a file, each as `of` reads its header.
+fn columns(
+    file: &PlainFile,
+    headers: &[String],
+    of: impl Fn(&str) -> Result<Column, String>,
+) -> Result<Arc<[Column]>, Error> {
+    let columns = headers.iter().map(|header| of(header)).collect::<Result<Vec<_>, _>>();
     let columns = columns.map_err(|why| file.not_as_expected(why))?;
     let twice = columns.iter().enumerate().find(|(at, it)| columns[..*at].iter().any(|other| other.role == it.role));
     if let Some((_, column)) = twice {
@@ -98,7 +137,7 @@ fn columns(file: &PlainFile, headers: &[String]) -> Result<Arc<[Column]>, Error>
 pub(super) fn csv(file: &PlainFile) -> Result<Source, Error> {
     let mut records = file.records()?;
     let headers = if records.advance()? { records.texts() } else { return Ok(Box::new(std::iter::empty())) };
-    let columns = columns(file, &headers)?;
+    let columns = columns(file, &headers, Column::of)?;
     let name: Arc<str> = file.path().display().to_string().into();
     Ok(Box::new(std::iter::from_fn(move || {
         match records.advance() {
@@ -129,7 +168,7 @@ pub(super) fn parquet(file: &PlainFile) -> Result<Source, Error> {
     let mut batches = file.batches()?;
     let name: Arc<str> = file.path().display().to_string().into();
     let headers: Vec<String> = batches.columns().to_vec();
-    let columns = columns(file, &headers)?;
+    let columns = columns(file, &headers, Column::named)?;
     let (mut number, mut at, mut batch) = (1, 0, RecordBatch::new_empty(Arc::new(arrow_schema::Schema::empty())));
     Ok(Box::new(std::iter::from_fn(move || {
         while at == batch.num_rows() {
@@ -141,12 +180,33 @@ pub(super) fn parquet(file: &PlainFile) -> Result<Source, Error> {
         let place = Place { file: name.clone(), unit: "row", number: number + at as u64 };
         let cell = |column: usize| match Value::at(batch.column(column), at) {
             Value::Null => Ok(None),
+            // A column of text may be of several labels, and of properties that are not text.
+            Value::String(text) => Ok(Some(Raw::Untyped(text))),
             value => Ok(Some(Raw::Typed(value))),
         };
         let written = row(&columns, cell, |_| String::new());
         at += 1;
         Some(written.map(|written| (place.clone(), written)).map_err(|why| place.invalid(why)))
     })))
+}
+
+/// A line of JSON whose members are columns.
+pub(super) fn json_row(members: Vec<(String, &RawValue)>) -> Result<Written, String> {
+    let (names, values): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+    let columns = names.iter().map(|name| Column::named(name)).collect::<Result<Vec<_>, _>>();
+    let columns = columns.map_err(|why| format!("it {why}"))?;
+    let twice = columns.iter().enumerate().find(|(at, it)| columns[..*at].iter().any(|other| other.role == it.role));
+    if let Some((_, column)) = twice {
+        return Err(format!("it has {:?} twice", column.role.name()));
+    }
+    if !columns.iter().any(|column| column.role == Role::Label) {
+        return Err("it has neither an op nor a label".into());
+    }
+    let cell = |at: usize| match json::raw(values[at])? {
+        Raw::Typed(Value::Null) => Ok(None),
+        raw => Ok(Some(raw)),
+    };
+    row(&columns, |at| cell(at).map_err(Cow::Owned), |_| String::new())
 }
 
 /// A row as a change. `cell` gives the value of a column, or why it is none; `shown` what is written there.
@@ -163,7 +223,7 @@ fn row(
     let text = |role: Role| match find(role.clone())? {
         None => Ok(None),
         Some(Raw::Untyped(text) | Raw::Typed(Value::String(text))) => Ok(Some(text)),
-        Some(Raw::Typed(other)) => Err(format!("{role:?} is {other}, and not text")),
+        Some(Raw::Typed(other)) => Err(format!("{} is {other}, and not text", role.name())),
     };
     let (key, source, target) = (find(Role::Key)?, find(Role::Source)?, find(Role::Target)?);
     let kind = match text(Role::Op)? {

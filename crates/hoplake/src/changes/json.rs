@@ -1,149 +1,332 @@
 //! A change as a line of JSON, and values to and from JSON.
 //!
-//! What JSON has no type for is an object with one member: `{"date": "2026-01-02"}`, `{"timestamp": "2026-01-02T03:04:05Z"}`.
+//! Numbers are read from their digits as they stand: an integer that int64 lacks is an error and never a rounded float64, and
+//! a float64 arrives bit for bit. What JSON has no type for is an object with one member: `{"date": "2026-01-02"}`,
+//! `{"timestamp": "2026-01-02T03:04:05Z"}`, `{"float64": "NaN"}`. No member may stand twice in an object: which of the two
+//! counts is anybody's guess.
+//!
+//! A line is read piece by piece, each from its own text, and nothing in it may nest deeper than a list in the properties. So
+//! its depth needs no bound of its own: that of its length suffices.
 
-use std::{io::BufRead, sync::Arc};
+use std::{
+    fmt,
+    io::{BufRead, Read},
+    sync::Arc,
+};
 
-use hoplake_engine::change::{Name, Value};
+use hoplake_engine::{
+    change::{Name, Value, date_text, timestamp_text},
+    float,
+};
 use hoplake_ingest::source::values;
-use serde_json::{Map, Value as Json, json};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::{Value as Json, json, value::RawValue};
 
 use super::{
-    Place, Source,
+    ChangeSettings, Place, Source, columns,
     known::{Kind, Raw, RawEnd, Written},
 };
 
 /// The changes of a text, a line each; blank lines mean nothing.
-pub(super) fn lines(file: Arc<str>, text: impl BufRead + Send + 'static) -> Source {
-    let lines = text.split(b'\n').zip(1..).map(move |(line, number)| {
-        let place = Place { file: file.clone(), unit: "line", number };
-        let line = line.map_err(|error| place.invalid(format!("it cannot be read: {error}")))?;
-        let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&line).trim_ascii();
-        if line.is_empty() {
-            return Ok(None);
+pub(super) fn lines(file: Arc<str>, mut text: impl BufRead + Send + 'static, settings: &ChangeSettings) -> Source {
+    let bytes_max = settings.line_bytes_max;
+    let mut number = 0;
+    let mut line = Vec::new();
+    Box::new(std::iter::from_fn(move || {
+        loop {
+            number += 1;
+            let place = || Place { file: file.clone(), unit: "line", number };
+            line.clear();
+            match (&mut text).take(bytes_max as u64 + 2).read_until(b'\n', &mut line) {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) => return Some(Err(place().invalid(format!("it cannot be read: {error}")))),
+            }
+            match written_line(&line, bytes_max) {
+                Ok(None) => {}
+                Ok(Some(written)) => return Some(Ok((place(), written))),
+                Err(why) => return Some(Err(place().invalid(why))),
+            }
         }
-        let json = serde_json::from_slice(line).map_err(|error| place.invalid(format!("it is no JSON: {error}")))?;
-        let written = written(json).map_err(|why| place.invalid(why))?;
-        Ok(Some((place, written)))
-    });
-    Box::new(lines.filter_map(Result::transpose))
+    }))
 }
 
-fn written(json: Json) -> Result<Written, String> {
-    let Json::Object(mut line) = json else { return Err("it is no JSON object".into()) };
-    let op = line.remove("op").ok_or("it has no op")?;
-    let kind = Kind::named(op.as_str().unwrap_or_default())?;
-    let member = |line: &mut Map<String, Json>, name| line.remove(name).filter(|value| !value.is_null());
+fn written_line(line: &[u8], bytes_max: usize) -> Result<Option<Written>, String> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    if line.len() > bytes_max {
+        return Err(format!("it is longer than {bytes_max} bytes, the bound of a line"));
+    }
+    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line).trim_ascii();
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let line =
+        std::str::from_utf8(line).map_err(|error| format!("byte {} is not UTF-8 text", error.valid_up_to() + 1))?;
+    written(line).map(Some)
+}
+
+fn written(line: &str) -> Result<Written, String> {
+    if !line.starts_with('{') {
+        return Err("it is not a JSON object".into());
+    }
+    let mut line: Members<'_> = read(line)?;
+    let Some(op) = line.take("op") else {
+        if line.0.iter().any(|(name, _)| name == "properties") {
+            return Err("it has no op".into());
+        }
+        // As `get` prints it: each member is what the column of its name is in CSV.
+        return columns::json_row(line.0);
+    };
+    let op = if op.get().starts_with('"') { read(op.get())? } else { String::new() };
+    let kind = Kind::named(&op)?;
     let written = Written {
         kind,
-        label: match member(&mut line, "label") {
-            Some(Json::String(label)) => label.into(),
+        label: match line.take("label").map(value).transpose()? {
+            Some(Value::String(label)) => label.into(),
             _ => return Err(format!("the {kind} has no label that is text")),
         },
-        key: member(&mut line, "key").map(raw).transpose()?,
-        source: member(&mut line, "source").map(|end| raw_end("source", end)).transpose()?,
-        target: member(&mut line, "target").map(|end| raw_end("target", end)).transpose()?,
-        edge_key: member(&mut line, "edge_key").map(edge_key).transpose()?,
-        properties: match member(&mut line, "properties") {
-            None => Vec::new(),
-            Some(Json::Object(properties)) => {
-                let read = |(name, value): (String, Json)| Ok((name.into(), raw(value)?));
-                properties.into_iter().map(read).collect::<Result<_, String>>()?
-            }
-            Some(other) => return Err(format!("properties is {other}; it is an object of names and values")),
-        },
-        whole: match member(&mut line, "whole") {
+        key: line.take("key").map(raw).transpose()?,
+        source: line.take("source").map(|end| raw_end("source", end)).transpose()?,
+        target: line.take("target").map(|end| raw_end("target", end)).transpose()?,
+        edge_key: line.take("edge_key").map(edge_key).transpose()?,
+        properties: line.take("properties").map(properties).transpose()?.unwrap_or_default(),
+        whole: match line.take("whole").map(value).transpose()? {
             None => false,
-            Some(Json::Bool(whole)) => whole,
+            Some(Value::Bool(whole)) => whole,
             Some(other) => return Err(format!("whole is {other}; it is true or false")),
         },
     };
-    match line.keys().next() {
+    match line.0.first() {
         None => Ok(written),
-        Some(name) => Err(format!("the {kind} has {name:?}, which means nothing; is it one of its properties?")),
+        Some((name, _)) => Err(format!("the {kind} has {name:?}, which means nothing; is it one of its properties?")),
     }
 }
 
-fn raw(json: Json) -> Result<Raw, String> {
-    value_from_json(&json).map(Raw::Typed)
+fn properties(json: &RawValue) -> Result<Vec<(Name, Raw)>, String> {
+    if !json.get().starts_with('{') {
+        return Err(format!("properties is {}; it is an object of names and values", shown(json)));
+    }
+    let members: Members<'_> = read(json.get())?;
+    let property = |(name, json): (String, &RawValue)| {
+        let value = raw(json).map_err(|why| format!("property {name}: {why}"))?;
+        Ok((name.into(), value))
+    };
+    members.0.into_iter().map(property).collect()
 }
 
-fn raw_end(name: &str, json: Json) -> Result<RawEnd, String> {
-    match json {
-        Json::Array(parts) => match <[Json; 2]>::try_from(parts) {
-            Ok([Json::String(label), key]) => Ok((label.into(), raw(key)?)),
-            _ => Err(format!("{name} is no [label, key]")),
-        },
-        other => Err(format!("{name} is {other}; it is [label, key]")),
+pub(super) fn raw(json: &RawValue) -> Result<Raw, String> {
+    value(json).map(Raw::Typed)
+}
+
+fn raw_end(name: &str, json: &RawValue) -> Result<RawEnd, String> {
+    let wrong = || format!("{name} is {}; it is [label, key]", shown(json));
+    if !json.get().starts_with('[') {
+        return Err(wrong());
+    }
+    let parts: Vec<&RawValue> = read(json.get())?;
+    let [label, key] = parts[..] else { return Err(wrong()) };
+    match value(label)? {
+        Value::String(label) => Ok((label.into(), raw(key)?)),
+        _ => Err(wrong()),
     }
 }
 
-fn edge_key(json: Json) -> Result<(Name, Raw), String> {
-    let Json::Object(members) = json else { return Err(format!("edge_key is {json}; it is {{property: value}}")) };
-    let mut members = members.into_iter();
-    match (members.next(), members.next()) {
-        (Some((property, value)), None) => Ok((property.into(), raw(value)?)),
-        _ => Err("edge_key is one property and its value".into()),
+fn edge_key(json: &RawValue) -> Result<(Name, Raw), String> {
+    if !json.get().starts_with('{') {
+        return Err(format!("edge_key is {}; it is {{property: value}}", shown(json)));
+    }
+    let members: Members<'_> = read(json.get())?;
+    match <[_; 1]>::try_from(members.0) {
+        Ok([(property, value)]) => Ok((property.into(), raw(value)?)),
+        Err(_) => Err("edge_key is one property and its value".into()),
     }
 }
 
-/// A value as JSON writes it: `true`, `3`, `3.0`, `"text"`, `[1, 2]`, `{"date": "2026-01-02"}` or
-/// `{"timestamp": "2026-01-02T03:04:05Z"}`. Whether a text stands for a date is for the graph's schema to say.
-///
-/// # Errors
-/// Why it is no value, as a sentence.
-pub fn value_from_json(json: &Json) -> Result<Value, String> {
-    Ok(match json {
-        Json::Null => Value::Null,
-        Json::Bool(value) => Value::Bool(*value),
-        Json::Number(number) => match (number.as_i64(), number.as_f64().filter(|_| number.is_f64())) {
-            (Some(integer), _) => Value::Int64(integer),
-            (None, Some(float)) => Value::Float64(float),
-            (None, None) => return Err(format!("{number} is too large for an int64")),
-        },
-        Json::String(text) => Value::String(text.clone()),
-        Json::Array(items) => {
-            let items = items.iter().map(|item| match value_from_json(item)? {
-                Value::List(_) => Err("a list has no lists in it".to_owned()),
-                item => Ok(item),
-            });
-            Value::List(items.collect::<Result<_, _>>()?)
+/// The members of an object in their order, each as its text.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    /// Takes a member out; null counts as absent.
+    fn take(&mut self, name: &str) -> Option<&'a RawValue> {
+        let at = self.0.iter().position(|(known, _)| known == name)?;
+        Some(self.0.remove(at).1).filter(|json| json.get() != "null")
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_map(MembersOf)
+    }
+}
+
+struct MembersOf;
+
+impl<'de> Visitor<'de> for MembersOf {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Members<'de>, M::Error> {
+        let mut members: Vec<(String, &RawValue)> = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
         }
-        Json::Object(members) => {
-            let mut members = members.iter();
-            let told = |why| format!("{json} {why}");
-            match (members.next(), members.next()) {
-                (Some((name, Json::String(text))), None) if name == "date" => {
-                    Value::Date(values::date(text).map_err(told)?)
-                }
-                (Some((name, Json::String(text))), None) if name == "timestamp" => {
-                    Value::Timestamp(values::timestamp(text).map_err(told)?)
-                }
-                (Some((name, number @ Json::Number(_))), None) if name == "float64" => {
-                    Value::Float64(number.as_f64().ok_or_else(|| told("is not a float64"))?)
-                }
-                _ => return Err(told(r#"is no value; objects are {"date": …} and {"timestamp": …}"#)),
-            }
+        let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        match names.array_windows().find(|[a, b]| a == b) {
+            Some([name, _]) => Err(M::Error::custom(format_args!("{TWICE}{name:?} is there twice"))),
+            None => Ok(Members(members)),
+        }
+    }
+}
+
+/// Before a message that is whole as it is.
+const TWICE: &str = "the member ";
+
+/// Reads a text of JSON; the error says where it is none.
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| {
+        let why = error.to_string();
+        // Its place within the line is said in our own words; a line of the file is known elsewhere.
+        let why = why.rsplit_once(" at line ").map_or(why.as_str(), |(why, _)| why);
+        match error.is_eof() {
+            _ if why.starts_with(TWICE) => why.to_owned(),
+            true => "it is not valid JSON: it ends too early".into(),
+            false => format!("it is not valid JSON: {why} at byte {}", error.column()),
         }
     })
 }
 
-/// A value in the JSON that [`value_from_json`] reads. Numbers that JSON has no digits for are null.
+/// Some JSON for a message, cut where it is long.
+fn shown(json: &RawValue) -> String {
+    const CHARS_MAX: usize = 60;
+    let text = json.get();
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Reads a value from a text of JSON: `true`, `3`, `3.0`, `"text"`, `[1, 2]`, `{"date": "2026-01-02"}`,
+/// `{"timestamp": "2026-01-02T03:04:05Z"}` or `{"float64": "NaN"}`. Whether a text stands for a date is for the graph's schema
+/// to say.
+///
+/// ```
+/// use hoplake::{Value, changes::value_from_json};
+///
+/// assert_eq!(value_from_json("0.1"), Ok(Value::Float64(0.1)));
+/// assert_eq!(value_from_json(r#"{"date": "1970-01-02"}"#), Ok(Value::Date(1)));
+/// assert!(value_from_json("9223372036854775808").is_err()); // an int64 ends one before
+/// ```
+///
+/// # Errors
+/// Why it is none, as a sentence.
+pub fn value_from_json(text: &str) -> Result<Value, String> {
+    read(text).and_then(value)
+}
+
+fn value(json: &RawValue) -> Result<Value, String> {
+    let text = json.get();
+    match text.as_bytes().first() {
+        Some(b'[') => {
+            let items: Vec<&RawValue> = read(text)?;
+            let item = |item: &RawValue| match item.get().starts_with('[') {
+                true => Err("a list has no lists in it".to_owned()),
+                false => value(item),
+            };
+            items.into_iter().map(item).collect::<Result<_, _>>().map(Value::List)
+        }
+        Some(b'{') => typed(json),
+        Some(b'"') => read(text).map(Value::String),
+        Some(b'n') => Ok(Value::Null),
+        Some(b't' | b'f') => Ok(Value::Bool(text == "true")),
+        _ => number(text),
+    }
+}
+
+/// A number: with a point or an exponent it is a float64, else an int64.
+fn number(text: &str) -> Result<Value, String> {
+    if text.contains(['.', 'e', 'E']) {
+        return float64(text).map(Value::Float64);
+    }
+    let wide = || format!("{text} does not fit an int64; as a float64 it is written {text}.0");
+    text.parse().map(Value::Int64).map_err(|_| wide())
+}
+
+fn float64(text: &str) -> Result<f64, String> {
+    values::float64(text).map_err(|why| format!("{text} {why}"))
+}
+
+/// A value in an object that names its type.
+fn typed(json: &RawValue) -> Result<Value, String> {
+    let wrong = |why: &str| format!("{} {why}", shown(json));
+    let unknown = || wrong(r#"is not a value; objects are {"date": …}, {"timestamp": …} and {"float64": …}"#);
+    let members: Members<'_> = read(json.get())?;
+    let [(name, of)] = &members.0[..] else { return Err(unknown()) };
+    let text: Option<String> = of.get().starts_with('"').then(|| read(of.get())).transpose()?;
+    match (name.as_str(), text) {
+        ("date", Some(text)) => values::date(&text).map(Value::Date).map_err(wrong),
+        ("timestamp", Some(text)) => values::timestamp(&text).map(Value::Timestamp).map_err(wrong),
+        ("float64", Some(text)) => beyond_numbers(&text).map(Value::Float64).ok_or_else(unknown),
+        ("float64", None) if of.get().starts_with(|first: char| first == '-' || first.is_ascii_digit()) => {
+            float64(of.get()).map(Value::Float64)
+        }
+        _ => Err(unknown()),
+    }
+}
+
+/// The float64 that JSON has no digits for.
+pub(super) fn beyond_numbers(text: &str) -> Option<f64> {
+    match text {
+        "NaN" => Some(f64::NAN),
+        "Infinity" => Some(f64::INFINITY),
+        "-Infinity" => Some(f64::NEG_INFINITY),
+        _ => None,
+    }
+}
+
+/// A value in the JSON that [`value_from_json`] reads, with its type.
 pub fn value_to_json(value: &Value) -> Json {
+    match value {
+        Value::Float64(number) if !number.is_finite() => json!({"float64": float::text(*number)}),
+        Value::Date(days) => json!({"date": date_text(*days)}),
+        Value::Timestamp(micros) => json!({"timestamp": timestamp_text(*micros)}),
+        Value::List(items) => items.iter().map(value_to_json).collect(),
+        other => plain_json(other),
+    }
+}
+
+/// A value in JSON as rows have it: what JSON has no type for is text, such as `"2026-01-02"` and `"NaN"`. Changes read it back
+/// where the graph has the property.
+pub fn plain_json(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,
         Value::Bool(value) => json!(value),
         Value::Int64(value) => json!(value),
+        Value::Float64(number) if !number.is_finite() => json!(float::text(*number)),
         Value::Float64(value) => json!(value),
         Value::String(value) => json!(value),
-        Value::Date(days) => json!({"date": values::date_text(*days)}),
-        Value::Timestamp(micros) => json!({"timestamp": values::timestamp_text(*micros)}),
-        Value::List(items) => items.iter().map(value_to_json).collect(),
+        Value::Date(days) => json!(date_text(*days)),
+        Value::Timestamp(micros) => json!(timestamp_text(*micros)),
+        Value::List(items) => items.iter().map(plain_json).collect(),
+    }
+}
+
+/// A value as text, as CSV has it: a list is an array of JSON; null is nothing.
+pub fn plain_text(value: &Value) -> Option<String> {
+    match plain_json(value) {
+        Json::Null => None,
+        Json::String(text) => Some(text),
+        other => Some(other.to_string()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -152,18 +335,65 @@ mod tests {
             Value::Null,
             Value::Bool(true),
             Value::Int64(i64::MIN),
+            Value::Int64(i64::MAX),
             Value::Float64(3.0),
+            Value::Float64(-0.0),
+            Value::Float64(f64::NAN),
+            Value::Float64(f64::NEG_INFINITY),
+            Value::Float64(5e-324),
             Value::String("2026-01-02".into()),
             Value::Date(20_455),
             Value::Timestamp(1_266_161_530_447_001),
-            Value::List(vec![Value::Date(-1), Value::Null]),
+            Value::List(vec![Value::Date(-1), Value::Null, Value::Float64(f64::INFINITY)]),
         ];
         for value in values {
             let text = value_to_json(&value).to_string();
-            assert_eq!(value_from_json(&serde_json::from_str(&text).unwrap()), Ok(value), "{text}");
+            let read = value_from_json(&text).unwrap();
+            assert!(read.is_same(&value), "{text} is read as {read}");
         }
-        for bad in [r#"{"date": "soon"}"#, r#"{"a": 1}"#, "[[1]]", "9223372036854775808"] {
-            assert!(value_from_json(&serde_json::from_str(bad).unwrap()).is_err(), "{bad}");
+    }
+
+    #[test]
+    fn what_is_not_a_value_says_why() {
+        for (text, why) in [
+            (r#"{"date": "soon"}"#, r#"{"date": "soon"} is not a date"#),
+            (r#"{"a": 1}"#, "is not a value; objects are"),
+            (r#"{"float64": "soon"}"#, "is not a value"),
+            (r#"{"date": "2026-01-02", "date": "2026-01-03"}"#, "the member \"date\" is there twice"),
+            ("[[1]]", "a list has no lists in it"),
+            (
+                "9223372036854775808",
+                "9223372036854775808 does not fit an int64; as a float64 it is written 9223372036854775808.0",
+            ),
+            ("18446744073709551616", "does not fit an int64"),
+            ("-9223372036854775809", "does not fit an int64"),
+            ("1e400", "1e400 is too large for a float64"),
+            (r#"{"float64": -1e400}"#, "-1e400 is too large for a float64"),
+            ("[1,", "it is not valid JSON: it ends too early"),
+            ("nan", "it is not valid JSON: expected ident at byte 2"),
+        ] {
+            let refused = value_from_json(text).unwrap_err();
+            assert!(refused.contains(why), "{text}: {refused}");
+        }
+        // Depth is refused where it begins.
+        let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
+        assert_eq!(value_from_json(&deep), Err("a list has no lists in it".into()));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #[test]
+        fn a_double_arrives_bit_for_bit(bits: u64) {
+            let value = Value::Float64(f64::from_bits(bits));
+            let read = value_from_json(&value_to_json(&value).to_string()).unwrap();
+            let Value::Float64(number) = read else { return Err(TestCaseError::fail("another type")) };
+            prop_assert!(number.to_bits() == bits || number.is_nan() && f64::from_bits(bits).is_nan());
+        }
+
+        #[test]
+        fn an_integer_is_itself_or_refused(number in any::<i128>().prop_map(|number| number >> 62)) {
+            let read = value_from_json(&number.to_string());
+            prop_assert_eq!(read.ok(), i64::try_from(number).ok().map(Value::Int64));
         }
     }
 }

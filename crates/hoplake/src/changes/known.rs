@@ -1,10 +1,12 @@
 //! What is known of the types of keys and properties, and what written values mean by that.
 
-use std::{collections::HashMap, fmt};
+use std::{borrow::Cow, collections::HashMap, fmt};
 
 use hoplake_engine::change::{EdgeKey, End, Name, Operation, Properties, Value};
 use hoplake_format::{Key, KeyType, PropertyType, ScalarType, Schema};
 use hoplake_ingest::source::values;
+
+use super::json::beyond_numbers;
 
 /// A value as it is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +38,7 @@ impl Kind {
     pub(super) fn named(name: &str) -> Result<Self, String> {
         let found = Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
         found.ok_or_else(|| {
-            format!("{name:?} is no op; there are upsert_vertex, delete_vertex, upsert_edge and delete_edge")
+            format!("{name:?} is not an op; there are upsert_vertex, delete_vertex, upsert_edge and delete_edge")
         })
     }
 
@@ -213,9 +215,21 @@ fn value(types: &mut Types, owner: &str, name: &Name, raw: Raw) -> Result<Value,
         }
         Raw::Typed(value) => moments(value, *kind).map_err(|why| format!("property {name} of {owner}: {why}"))?,
     };
-    let wrong = || format!("property {name} of {owner} is {kind}, which {value} is not");
     if value.clone().conform(*kind).is_none() {
-        *kind = wider(*kind, value.property_type()).ok_or_else(wrong)?;
+        *kind = wider(*kind, value.property_type()).ok_or_else(|| {
+            // An integer is refused by a float64 only if that lacks it.
+            let (float, int) = (ScalarType::Float64, ScalarType::Int64);
+            let why = match (*kind, value.property_type()) {
+                (PropertyType::Scalar(a), Some(PropertyType::Scalar(b)))
+                | (PropertyType::List(a), Some(PropertyType::List(b)))
+                    if (a, b) == (float, int) =>
+                {
+                    format!("which cannot hold {value} exactly")
+                }
+                _ => format!("which {value} is not"),
+            };
+            format!("property {name} of {owner} is {kind}, {why}")
+        })?;
     }
     Ok(value)
 }
@@ -230,7 +244,7 @@ fn wider(kind: PropertyType, found: Option<PropertyType>) -> Option<PropertyType
     }
 }
 
-/// Reads text as a value of a type; lists have `;` between their items.
+/// Reads text as a value of a type; a list is an array of JSON, or has `;` between its items.
 pub(super) fn parse(text: &str, kind: PropertyType) -> Result<Value, &'static str> {
     let scalar = |text: &str, scalar| match scalar {
         ScalarType::Bool => values::boolean(text).map(Value::Bool),
@@ -243,17 +257,20 @@ pub(super) fn parse(text: &str, kind: PropertyType) -> Result<Value, &'static st
     match kind {
         PropertyType::Scalar(kind) => scalar(text, kind),
         PropertyType::List(kind) => {
-            let items = text.split(';').filter(|item| !item.is_empty()).map(|item| scalar(item, kind));
-            items.collect::<Result<_, _>>().map(Value::List)
+            let item = |item: Option<Cow<'_, str>>| item.map_or(Ok(Value::Null), |item| scalar(&item, kind));
+            values::list_items(text)?.into_iter().map(item).collect::<Result<_, _>>().map(Value::List)
         }
     }
 }
 
-/// Text where the graph has a date or a moment is one.
+/// Text where the graph has a date or a moment is one, and so is `NaN` where it has a float64.
 fn moments(value: Value, kind: PropertyType) -> Result<Value, String> {
     match (value, kind) {
         (Value::String(text), PropertyType::Scalar(ScalarType::Date | ScalarType::Timestamp)) => {
             parse(&text, kind).map_err(|why| format!("{text:?} {why}"))
+        }
+        (Value::String(text), PropertyType::Scalar(ScalarType::Float64)) => {
+            Ok(beyond_numbers(&text).map_or(Value::String(text), Value::Float64))
         }
         (Value::List(items), PropertyType::List(scalar)) => {
             let items = items.into_iter().map(|item| moments(item, PropertyType::Scalar(scalar)));

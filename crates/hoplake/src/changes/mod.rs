@@ -21,8 +21,9 @@ use hoplake_engine::change::Operation;
 use hoplake_format::Schema;
 use hoplake_ingest::source::plain::PlainFile;
 
-use crate::{Error, ErrorKind};
-pub use json::{value_from_json, value_to_json};
+use crate::{Error, ErrorKind, Reason, load::check_local};
+pub use columns::property_column;
+pub use json::{plain_json, plain_text, value_from_json, value_to_json};
 use known::{Known, Written};
 
 /// Where a change is written.
@@ -84,6 +85,20 @@ pub struct ReadChange {
 #[derive(Debug)]
 pub struct ChangeReader {
     known: Known,
+    settings: ChangeSettings,
+}
+
+/// Bounds of what is read, so that a file cannot take more memory than its user means it to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeSettings {
+    /// The longest line of JSON, in bytes: 16 MiB by default.
+    pub line_bytes_max: usize,
+}
+
+impl Default for ChangeSettings {
+    fn default() -> Self {
+        Self { line_bytes_max: 16 << 20 }
+    }
 }
 
 /// Changes as they are written, one after another.
@@ -99,7 +114,13 @@ pub struct Changes<'a> {
 impl ChangeReader {
     /// Reads changes to a graph of this schema.
     pub fn new(schema: &Schema) -> Self {
-        Self { known: Known::new(schema) }
+        Self { known: Known::new(schema), settings: ChangeSettings::default() }
+    }
+
+    /// The same, within other bounds.
+    #[must_use]
+    pub fn with_settings(self, settings: ChangeSettings) -> Self {
+        Self { settings, ..self }
     }
 
     /// The changes in a file: JSON Lines (`.jsonl`, `.ndjson`, `.json`) or CSV (`.csv`), each also with `.gz` or `.zst`, or
@@ -109,15 +130,16 @@ impl ChangeReader {
     /// [`Invalid`](ErrorKind::Invalid) if it cannot be read, or its columns are not those of changes. Each change may be one
     /// too: then it names file, line and item.
     pub fn read(&mut self, path: &Path) -> Result<Changes<'_>, Error> {
+        check_local(path)?;
         let file = PlainFile::at(path)?;
         let source: Source = match file.extension() {
-            "jsonl" | "ndjson" | "json" => json::lines(path.display().to_string().into(), file.text()?),
+            "jsonl" | "ndjson" | "json" => json::lines(path.display().to_string().into(), file.text()?, &self.settings),
             "csv" => columns::csv(&file)?,
             "parquet" => columns::parquet(&file)?,
-            other => {
-                let why =
-                    format!("{}: .{other} is no kind of changes; there are .jsonl, .csv and .parquet", path.display());
-                return Err(Error::new(ErrorKind::Invalid, why));
+            _ => {
+                let what = if path.is_dir() { "is a folder" } else { "has another ending" };
+                let why = format!("{} {what}: changes are read from .jsonl, .csv and .parquet files", path.display());
+                return Err(Error::new(ErrorKind::Invalid, why).with_reason(Reason::Layout));
             }
         };
         Ok(Changes { source, known: &mut self.known, failed: false })
@@ -125,7 +147,7 @@ impl ChangeReader {
 
     /// Changes in JSON Lines from anywhere; `name` stands for the file in messages.
     pub fn lines(&mut self, name: &str, lines: impl BufRead + Send + 'static) -> Changes<'_> {
-        Changes { source: json::lines(name.into(), lines), known: &mut self.known, failed: false }
+        Changes { source: json::lines(name.into(), lines, &self.settings), known: &mut self.known, failed: false }
     }
 }
 

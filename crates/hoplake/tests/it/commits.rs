@@ -111,5 +111,8 @@ async fn batches_at_once_that_want_one_new_property_to_be_of_two_types_do_not_fa
     let (first, third) = (first.unwrap(), third.unwrap());
     assert_eq!((first.version, first.batches), (third.version, 2));
     let error = second.unwrap_err();
-    assert_eq!(error.to_string(), "property rank of vertex is int64, which \"first\" is not");
+    assert_eq!(
+        error.to_string(),
+        "upsert of vertex vertex:2 is refused: property rank of vertex is int64, which \"first\" is not"
+    );
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod accounts;
+mod batches;
 mod blocking;
 mod commits;
 mod compaction;

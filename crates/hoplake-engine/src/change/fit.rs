@@ -1,0 +1,142 @@
+//! Values against the types of properties: which may be new, and when an integer property becomes float64.
+
+use hoplake_format::{Property, PropertyType, ScalarType};
+
+use super::{
+    EdgeKey, Name, Operation, Properties, Value,
+    resolve::{Pair, Resolved, Vertex},
+};
+use crate::{EngineError, Refusal};
+
+/// A value that a property cannot hold.
+#[derive(Debug)]
+pub(super) struct Misfit {
+    property: Name,
+    value: Value,
+    refusal: Refusal,
+    why: String,
+}
+
+/// Lets properties hold values: new ones are added, int64 becomes float64. Says whether it did.
+pub(super) fn fit(owner: &str, known: &mut Vec<Property>, values: &Properties) -> Result<bool, Misfit> {
+    let mut converted = false;
+    for (name, value) in values {
+        let misfit = |refusal, why| Misfit { property: name.clone(), value: value.clone(), refusal, why };
+        let found = value.property_type();
+        let Some(property) = known.iter_mut().find(|property| *name == property.name) else {
+            match found {
+                Some(kind) => known.push(Property { name: name.to_string(), kind }),
+                // A property that nobody has is as good as null.
+                None if *value == Value::Null => {}
+                None => {
+                    let why = format!("{owner} has no property {name}, and {value} does not tell its type");
+                    return Err(misfit(Refusal::Other, why));
+                }
+            }
+            continue;
+        };
+        if value.is_of(property.kind) || value.clone().conform(property.kind).is_some() {
+            continue;
+        }
+        property.kind = wider(property.kind, value).map_err(|refusal| {
+            let why = match refusal {
+                Refusal::Inexact => format!("which cannot hold {value} exactly"),
+                _ => format!("which {value} is not"),
+            };
+            misfit(refusal, format!("property {name} of {owner} is {}, {why}", property.kind))
+        })?;
+        converted = true;
+    }
+    Ok(converted)
+}
+
+/// The type that a property gets for a value that it does not hold.
+fn wider(kind: PropertyType, value: &Value) -> Result<PropertyType, Refusal> {
+    use {PropertyType::List, PropertyType::Scalar, ScalarType::Float64, ScalarType::Int64};
+    match (kind, value.property_type()) {
+        (Scalar(Int64), Some(wider @ Scalar(Float64))) | (List(Int64), Some(wider @ List(Float64))) => Ok(wider),
+        (Scalar(Float64), Some(Scalar(Int64))) | (List(Float64), Some(List(Int64))) => Err(Refusal::Inexact),
+        _ => Err(Refusal::Other),
+    }
+}
+
+impl Resolved {
+    /// The error for a value that does not fit, with the operation that has it among those of its item.
+    pub(super) fn misfits(&self, misfit: Misfit, of_item: impl Fn(usize, &Operation) -> bool) -> EngineError {
+        let Misfit { property, value, refusal, why } = misfit;
+        let is_key = |key: &Option<EdgeKey>| {
+            key.as_ref().is_some_and(|key| key.property == property && key.value.is_same(&value))
+        };
+        let has = |operation: &Operation| match operation {
+            Operation::UpsertEdge { key, .. } if is_key(key) => true,
+            _ => operation.properties().and_then(|all| all.get(&property)).is_some_and(|it| it.is_same(&value)),
+        };
+        let of_item = || {
+            let operations = self.batch.operations.iter().enumerate();
+            operations.filter(|(number, operation)| of_item(*number, operation))
+        };
+        let found = of_item().find(|(_, operation)| has(operation)).or_else(|| of_item().next());
+        match found {
+            Some((number, operation)) => {
+                EngineError::Refused { operation: Box::new(operation.clone()), number, refusal, why }
+            }
+            None => EngineError::Invalid(why),
+        }
+    }
+
+    /// Whether an operation is of edges between these two vertices.
+    pub(super) fn is_of(&self, number: usize, pair: &Pair) -> bool {
+        let named = self.names.operations[number];
+        let vertex = |end: u32| self.known[end as usize].map_or(Vertex::New(end), Vertex::Known);
+        matches!(self.batch.operations[number], Operation::UpsertEdge { .. })
+            && named.edge_label == pair.label
+            && named.ends.map(vertex) == [pair.source, pair.target]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fitted(kind: PropertyType, value: Value) -> Result<PropertyType, String> {
+        let mut known = vec![Property { name: "p".into(), kind }];
+        fit("Person", &mut known, &[("p", value)].into()).map_err(|misfit| misfit.why)?;
+        Ok(known[0].kind)
+    }
+
+    #[test]
+    fn integers_widen_and_nothing_else_does() {
+        let (int, float) = (PropertyType::Scalar(ScalarType::Int64), PropertyType::Scalar(ScalarType::Float64));
+        assert_eq!(fitted(int, Value::Float64(0.5)), Ok(float));
+        assert_eq!(fitted(float, Value::Int64(3)), Ok(float));
+        assert_eq!(fitted(int, Value::Null), Ok(int));
+        let refused = fitted(int, Value::String("x".into())).unwrap_err();
+        assert_eq!(refused, "property p of Person is int64, which \"x\" is not");
+        let list = Value::List(vec![Value::Int64(1), Value::Float64(2.0)]);
+        assert!(fitted(PropertyType::List(ScalarType::Float64), list.clone()).is_ok());
+        assert!(fitted(PropertyType::List(ScalarType::Int64), list).is_err());
+        let ints = PropertyType::List(ScalarType::Int64);
+        assert_eq!(fitted(ints, Value::List(vec![Value::Float64(2.0)])), Ok(PropertyType::List(ScalarType::Float64)));
+    }
+
+    #[test]
+    fn an_integer_that_float64_lacks_is_refused() {
+        let float = PropertyType::Scalar(ScalarType::Float64);
+        for exact in [0, -1, 1 << 53, -(1 << 53), i64::MIN, (1 << 53) + 2] {
+            assert_eq!(fitted(float, Value::Int64(exact)), Ok(float), "{exact}");
+        }
+        for inexact in [(1 << 53) + 1, -(1 << 53) - 1, i64::MAX] {
+            let why = fitted(float, Value::Int64(inexact)).unwrap_err();
+            assert_eq!(why, format!("property p of Person is float64, which cannot hold {inexact} exactly"));
+        }
+    }
+
+    #[test]
+    fn a_new_property_needs_a_type() {
+        let mut known = Vec::new();
+        fit("Person", &mut known, &[("a", Value::Bool(true)), ("b", Value::Null)].into()).unwrap();
+        assert_eq!(known.len(), 1);
+        let misfit = fit("Person", &mut known, &[("c", Value::List(vec![]))].into()).unwrap_err();
+        assert!(misfit.why.contains("[] does not tell its type"), "{}", misfit.why);
+    }
+}

@@ -1,0 +1,112 @@
+//! From int64 to float64, without a change of any value: what a float64 cannot hold exactly stops it.
+//!
+//! Tables keep the type they were written with, and reading converts. So all tables of the property's owner are looked at, by
+//! the least and greatest value that Parquet's footers tell of each row group: one wave for those whose ends were not read
+//! before, whatever their size. All integers up to 2^53 either way are exact; a column that reaches beyond might still be, but
+//! only reading all of it could tell.
+
+use futures::future::try_join_all;
+use hoplake_format::{Direction, EdgeTypeId, LabelId, PropertyType, ScalarType, Schema, TableOwner};
+use hoplake_storage::{QueryContext, Wave};
+
+use super::{
+    Operation, Value,
+    resolve::{Resolved, refused},
+};
+use crate::{EngineError, Refusal, Snapshot};
+
+/// Up to here every integer is a float64.
+const EXACT_MAX: i64 = 1 << 53;
+
+/// A property that becomes float64.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Conversion {
+    /// The label or the edge label.
+    owner: String,
+    /// Whose tables have it.
+    tables: Vec<TableOwner>,
+    property: String,
+}
+
+/// What has become float64 from one schema to another that began as it.
+pub(super) fn conversions(before: &Schema, after: &Schema) -> Vec<Conversion> {
+    let mut found = Vec::new();
+    for (id, (before, after)) in (0..).zip(before.vertex_labels.iter().zip(&after.vertex_labels)) {
+        let tables = vec![TableOwner::Vertices(LabelId(id)), TableOwner::Changed(LabelId(id))];
+        let of = |property| Conversion { owner: after.name.clone(), tables: tables.clone(), property };
+        found.extend(changed(&before.properties, &after.properties).map(of));
+    }
+    for (id, (before, after)) in (0..).zip(before.edge_types.iter().zip(&after.edge_types)) {
+        // Both directions have the same values.
+        let tables = vec![TableOwner::Edges(EdgeTypeId(id), Direction::Out)];
+        let of = |property| Conversion { owner: after.label.clone(), tables: tables.clone(), property };
+        found.extend(changed(&before.properties, &after.properties).map(of));
+    }
+    found
+}
+
+fn changed<'a>(
+    before: &'a [hoplake_format::Property],
+    after: &'a [hoplake_format::Property],
+) -> impl Iterator<Item = String> + 'a {
+    let both = before.iter().zip(after);
+    both.filter(|(before, after)| before.kind != after.kind).map(|(_, after)| after.name.clone())
+}
+
+/// Refuses a batch that would make a property float64 which has integers that would not stay exact.
+pub(super) async fn check_exact(
+    resolved: &Resolved,
+    converted: &[Conversion],
+    snapshot: &Snapshot,
+    after: Wave,
+    context: &QueryContext,
+) -> Result<(), EngineError> {
+    let looks = converted.iter().map(|it| async move {
+        let ranges = it.tables.iter().map(|owner| snapshot.int64_range(*owner, &it.property, after, context));
+        Ok::<_, EngineError>((it, try_join_all(ranges).await?))
+    });
+    for (conversion, ranges) in try_join_all(looks).await? {
+        let beyond = |value: &i64| !(-EXACT_MAX..=EXACT_MAX).contains(value);
+        let bounds = ranges.iter().flatten().flat_map(|range| [range.0, range.1]);
+        let Some(value) = bounds.clone().find(beyond) else { continue };
+        let Conversion { owner, property, .. } = conversion;
+        let why = format!(
+            "property {property} of {owner} is int64 with values such as {value}, which float64 might not hold exactly"
+        );
+        let is_float = |value: &Value| {
+            let float = value.property_type();
+            matches!(float, Some(PropertyType::Scalar(it) | PropertyType::List(it)) if it == ScalarType::Float64)
+        };
+        let gives = |operation: &Operation| {
+            operation.properties().and_then(|all| all.get(property)).is_some_and(is_float)
+                && operation.owner() == owner.as_str()
+        };
+        let operations = &resolved.batch.operations;
+        return match operations.iter().position(gives) {
+            Some(number) => refused((number, &operations[number]), Refusal::Inexact, why),
+            None => Err(EngineError::Invalid(why)),
+        };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake_format::{EdgeType, KeyType, Property, VertexLabel};
+
+    use super::*;
+
+    #[test]
+    fn conversions_are_found_of_labels_and_edges() {
+        let schema = |kind| {
+            let properties = vec![Property { name: "p".into(), kind: PropertyType::Scalar(kind) }];
+            let label = VertexLabel { name: "A".into(), key_type: KeyType::Int64, properties: properties.clone() };
+            let edge = EdgeType { label: "e".into(), source: LabelId(0), target: LabelId(0), properties };
+            Schema { vertex_labels: vec![label], edge_types: vec![edge] }
+        };
+        let found = conversions(&schema(ScalarType::Int64), &schema(ScalarType::Float64));
+        let found: Vec<_> = found.iter().map(|it| (it.owner.as_str(), it.tables.len())).collect();
+        assert_eq!(found, [("A", 2), ("e", 1)]);
+        assert_eq!(conversions(&schema(ScalarType::Int64), &schema(ScalarType::Int64)), []);
+    }
+}

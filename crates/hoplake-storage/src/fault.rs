@@ -1,0 +1,238 @@
+//! What a store's failure means: a kind to act on, and a sentence in plain words.
+//!
+//! Clients of stores report failures with all they know: the request, their own retries, and the store's answer, kilobytes of
+//! XML. Of that only what a person can use is kept. The client library keeps its own error of a failed request to itself, so
+//! the status and the code of the answer are found in its text.
+
+use std::{error::Error, io};
+
+use object_store::{
+    Error as ClientError,
+    client::{HttpError, HttpErrorKind},
+};
+
+use crate::folder::WriteError;
+
+/// What a store's failure means, as far as the advice differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreFault {
+    /// There are no credentials, or the store does not know them.
+    Credentials,
+    /// The credentials are known, and do not suffice; or a local file may not be touched.
+    Denied,
+    /// There is no such bucket or container.
+    NoBucket,
+    /// The bucket is in another region.
+    Region,
+    /// Nobody answers at that address.
+    Unreachable,
+    /// It has no room left.
+    Full,
+    /// Anything else.
+    Other,
+}
+
+/// The longest message of a store that is passed on.
+const MESSAGE_CHARS_MAX: usize = 200;
+
+/// Places where clients of clouds ask for credentials when they were given none.
+const METADATA_HOSTS: [&str; 3] = ["169.254.169.254", "169.254.170.2", "metadata.google.internal"];
+
+/// Codes of answers by which S3, and what speaks like it, says what is wrong.
+const CODES: [(&str, StoreFault, &str); 15] = [
+    ("NoSuchBucket", StoreFault::NoBucket, "there is no such bucket"),
+    ("ContainerNotFound", StoreFault::NoBucket, "there is no such container"),
+    ("InvalidAccessKeyId", StoreFault::Credentials, "it does not know the access key"),
+    ("XAdminUserNotFound", StoreFault::Credentials, "it does not know the access key"),
+    ("SignatureDoesNotMatch", StoreFault::Credentials, "it does not accept the secret key"),
+    ("ExpiredToken", StoreFault::Credentials, "the session token has expired"),
+    ("InvalidToken", StoreFault::Credentials, "it does not accept the session token"),
+    ("TokenRefreshRequired", StoreFault::Credentials, "the session token has to be refreshed"),
+    ("AuthenticationFailed", StoreFault::Credentials, "it does not accept the credentials"),
+    ("AccessDenied", StoreFault::Denied, "it denies access"),
+    ("AllAccessDisabled", StoreFault::Denied, "all access to the bucket is disabled"),
+    ("AuthorizationHeaderMalformed", StoreFault::Region, "the bucket is in another region"),
+    ("PermanentRedirect", StoreFault::Region, "the bucket is in another region"),
+    ("RequestTimeTooSkewed", StoreFault::Other, "the clock of this machine differs too much from the store's"),
+    ("SlowDown", StoreFault::Other, "it asks for fewer requests a second"),
+];
+
+/// What a failure means, and a sentence about the store.
+pub(crate) fn explain(client: &ClientError) -> (StoreFault, String) {
+    let text = client.to_string();
+    if METADATA_HOSTS.iter().any(|host| text.contains(host)) || text.contains("metadata endpoint") {
+        return (StoreFault::Credentials, "there are no credentials for it".into());
+    }
+    if let Some(error) = cause::<io::Error>(client).filter(|_| is_local(client)) {
+        let (fault, sentence) = of_file(error);
+        return match cause::<WriteError>(client) {
+            Some(WriteError::Unflushed(_)) => {
+                (fault, format!("it is there, but could not be flushed to the disk: {sentence}"))
+            }
+            _ => (fault, sentence),
+        };
+    }
+    if let Some((fault, sentence)) = of_answer(&text) {
+        return (fault, sentence);
+    }
+    if text.contains("incorrectly configured region") {
+        return (StoreFault::Region, "the bucket is in another region".into());
+    }
+    if let Some(error) = cause::<HttpError>(client) {
+        return of_connection(error);
+    }
+    match client {
+        ClientError::PermissionDenied { .. } => (StoreFault::Denied, "it denies access".into()),
+        ClientError::Unauthenticated { .. } => (StoreFault::Credentials, "it does not accept the credentials".into()),
+        ClientError::NotSupported { .. } | ClientError::NotImplemented { .. } => {
+            (StoreFault::Other, "it cannot do that".into())
+        }
+        ClientError::InvalidPath { .. } => (StoreFault::Other, "the name is not one that it can hold".into()),
+        other => (StoreFault::Other, innermost(other)),
+    }
+}
+
+fn is_local(error: &ClientError) -> bool {
+    match error {
+        ClientError::Generic { store, .. } => ["LocalFileSystem", "folder"].contains(store),
+        // These come from folders and from stores; those have an HTTP error or a status in them.
+        _ => cause::<HttpError>(error).is_none(),
+    }
+}
+
+fn of_file(error: &io::Error) -> (StoreFault, String) {
+    use io::ErrorKind as Kind;
+    let (fault, sentence) = match error.kind() {
+        Kind::PermissionDenied => (StoreFault::Denied, "permission denied"),
+        Kind::ReadOnlyFilesystem => (StoreFault::Denied, "the file system is read-only"),
+        Kind::StorageFull | Kind::QuotaExceeded => (StoreFault::Full, "there is no space left"),
+        Kind::NotADirectory => (StoreFault::Other, "a file stands where a folder has to be"),
+        Kind::IsADirectory => (StoreFault::Other, "a folder stands where a file has to be"),
+        _ => return (StoreFault::Other, system_text(error)),
+    };
+    (fault, sentence.into())
+}
+
+/// What a system says of a file, in plain words and without the number of its error.
+pub fn system_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split_once(" (os error").map_or(text.as_str(), |(text, _)| text);
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// What an answer says: by its code if that is known, else by status and message.
+fn of_answer(text: &str) -> Option<(StoreFault, String)> {
+    let (_, answer) = text.split_once("status code: ").or_else(|| text.split_once("error response: "))?;
+    let code = between(answer, "<Code>", "</Code>");
+    if let Some((_, fault, sentence)) = CODES.iter().find(|(known, ..)| code == Some(known)) {
+        let region = between(answer, "<Region>", "</Region>").filter(|_| *fault == StoreFault::Region);
+        return Some((*fault, region.map_or((*sentence).into(), |region| format!("{sentence}, {region}"))));
+    }
+    let status = answer.split([':', '<']).next().unwrap_or_default().trim();
+    let number = status.split(' ').next().unwrap_or_default();
+    let fault = match number {
+        "401" => StoreFault::Credentials,
+        "403" => StoreFault::Denied,
+        "301" | "307" => StoreFault::Region,
+        "507" => StoreFault::Full,
+        _ => StoreFault::Other,
+    };
+    let said = between(answer, "<Message>", "</Message>").or(code);
+    let said = said.map(|said| format!(": {}", said.chars().take(MESSAGE_CHARS_MAX).collect::<String>()));
+    Some((fault, format!("it answered {status}{}", said.unwrap_or_default())))
+}
+
+fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
+    Some(text.split_once(before)?.1.split_once(after)?.0)
+}
+
+fn of_connection(error: &HttpError) -> (StoreFault, String) {
+    match error.kind() {
+        HttpErrorKind::Connect => (StoreFault::Unreachable, format!("it cannot be reached: {}", innermost(error))),
+        HttpErrorKind::Timeout => (StoreFault::Unreachable, "it does not answer in time".into()),
+        HttpErrorKind::Interrupted | HttpErrorKind::Request => {
+            (StoreFault::Unreachable, format!("the connection broke: {}", innermost(error)))
+        }
+        _ => (StoreFault::Other, format!("its answer cannot be understood: {}", innermost(error))),
+    }
+}
+
+/// The error below all others, in its own words.
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    match last.downcast_ref::<io::Error>() {
+        Some(error) => system_text(error),
+        None => last.to_string().chars().take(MESSAGE_CHARS_MAX).collect(),
+    }
+}
+
+fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn s3(text: &str) -> ClientError {
+        ClientError::Generic { store: "S3", source: text.into() }
+    }
+
+    #[test]
+    fn answers_of_stores_become_sentences() {
+        let xml = |code: &str, more: &str| {
+            format!(
+                "Error performing PUT http://127.0.0.1/b/x in 3ms - Server returned non-2xx status code: 403 Forbidden: \
+                 <?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>About {code}</Message>{more}</Error>"
+            )
+        };
+        for (text, fault, sentence) in [
+            (xml("NoSuchBucket", ""), StoreFault::NoBucket, "there is no such bucket"),
+            (xml("SignatureDoesNotMatch", ""), StoreFault::Credentials, "it does not accept the secret key"),
+            (xml("AccessDenied", ""), StoreFault::Denied, "it denies access"),
+            (
+                xml("AuthorizationHeaderMalformed", "<Region>eu-west-1</Region>"),
+                StoreFault::Region,
+                "the bucket is in another region, eu-west-1",
+            ),
+            (xml("Odd", ""), StoreFault::Denied, "it answered 403 Forbidden: About Odd"),
+            (
+                "status code: 500 Internal Server Error: ".into(),
+                StoreFault::Other,
+                "it answered 500 Internal Server Error",
+            ),
+            (
+                "Error performing PUT http://169.254.169.254/latest/api/token in 1s - …".into(),
+                StoreFault::Credentials,
+                "there are no credentials for it",
+            ),
+        ] {
+            assert_eq!(explain(&s3(&text)), (fault, sentence.to_owned()), "{text}");
+        }
+        let long = explain(&s3(&format!("status code: 418: <Message>{}</Message>", "a".repeat(9_000)))).1;
+        assert!(long.len() < 300, "{long}");
+    }
+
+    #[test]
+    fn failures_of_the_system_become_sentences() {
+        let local = |kind| ClientError::Generic { store: "LocalFileSystem", source: Box::new(io::Error::from(kind)) };
+        assert_eq!(explain(&local(io::ErrorKind::StorageFull)).0, StoreFault::Full);
+        let unflushed = ClientError::from(WriteError::Unflushed(io::ErrorKind::StorageFull.into()));
+        let why = "it is there, but could not be flushed to the disk: there is no space left";
+        assert_eq!(explain(&unflushed), (StoreFault::Full, why.to_owned()));
+        assert_eq!(explain(&local(io::ErrorKind::PermissionDenied)).1, "permission denied");
+        let numbered = io::Error::from_raw_os_error(2);
+        assert_eq!(system_text(&numbered), "no such file or directory");
+    }
+}

@@ -8,6 +8,7 @@ mod codecs;
 mod commits;
 mod evaluate;
 mod graphs;
+mod hostile;
 mod load;
 mod orders;
 mod parquet_pairs;
@@ -48,6 +49,8 @@ enum Verb {
     Commits(commits::Arguments),
     /// Latency and edges per second of traversals from warm memory.
     Traverse(traverse::Arguments),
+    /// Memory, probes and end of a server under a hundred hostile clients.
+    Hostile(hostile::Arguments),
     /// Queries a second and latency of one hop through a server on loopback.
     ServeLoad(serve_load::Arguments),
 }
@@ -63,6 +66,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Evaluate(arguments) => evaluate::run(&arguments),
         Verb::Commits(arguments) => commits::run(&arguments),
         Verb::Traverse(arguments) => traverse::run(&arguments),
+        Verb::Hostile(arguments) => hostile::run(&arguments),
         Verb::ServeLoad(arguments) => serve_load::run(&arguments),
     }
 }

@@ -3,6 +3,10 @@
 //! A graph is opened by its first use. All who ask meanwhile wait for that one opening; it is a task of its own, so
 //! that it goes on if the first who asked leaves. A failure is everyone's who waited, and is forgotten then.
 //!
+//! A name takes a slot when its graph is open, and not before: names that lead nowhere close no graph. They are remembered for
+//! a few seconds, and only so many are looked for at a time, so that asking for them costs the store little. Asking for the
+//! newest version looks anew.
+//!
 //! All read through one pool: one budget of memory, one cache on disk, one bound on bytes in flight.
 //!
 //! The newest version of a graph is *followed* while somebody uses it, and only then: the first request that comes an interval
@@ -22,10 +26,10 @@ use std::{
 
 use futures::{
     FutureExt,
-    future::{BoxFuture, Shared, ready},
+    future::{BoxFuture, Shared},
 };
 use hoplake::{Background, ErrorKind, Graph, OpenSettings, ReadPool, Reader, Store};
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
     Settings,
@@ -56,6 +60,15 @@ const LOOK_WAIT: Duration = Duration::from_millis(500);
 /// damage does, too.
 const LOOKS_PER_THOROUGH: u32 = 10;
 
+/// Graphs that are being opened at a time. Each reads indexes of some megabytes.
+const OPENINGS_MAX: usize = 16;
+/// Names that wait to be looked for; more are refused.
+const OPENINGS_WAITING_MAX: usize = 256;
+/// That a name leads nowhere is believed for so long: short, since a graph may appear at any time.
+const ABSENT_FOR: Duration = Duration::from_secs(5);
+/// Names of which that is known, at most.
+const ABSENT_MAX: usize = 1_024;
+
 /// A look for a newer version that is under way.
 type Look = Shared<BoxFuture<'static, Result<(), Failure>>>;
 
@@ -64,8 +77,9 @@ type Opening = Shared<BoxFuture<'static, Result<Arc<OpenGraph>, Failure>>>;
 /// A name and a version; 0 is the newest.
 type SlotKey = (String, u64);
 
+/// A graph that is open.
 struct Slot {
-    opening: Opening,
+    graph: Arc<OpenGraph>,
     used: Instant,
     looked: Instant,
     look: Option<Look>,
@@ -74,24 +88,50 @@ struct Slot {
 }
 
 impl Slot {
-    fn new(opening: Opening) -> Self {
-        Self { opening, used: Instant::now(), looked: Instant::now(), look: None, looks: 0 }
+    fn new(graph: Arc<OpenGraph>) -> Self {
+        Self { graph, used: Instant::now(), looked: Instant::now(), look: None, looks: 0 }
     }
 
-    fn open(&self) -> Option<&Arc<OpenGraph>> {
-        self.opening.peek().and_then(|outcome| outcome.as_ref().ok())
-    }
-
-    /// Puts a graph that is open in the place of what was there.
-    fn put(&mut self, graph: Arc<OpenGraph>) {
-        self.opening = ready(Ok(graph)).boxed().shared();
-        // A shared future tells its outcome once it was asked.
-        let _ = self.opening.clone().now_or_never();
-    }
-
-    /// Whether somebody but the slot holds it, or is about to.
+    /// Whether somebody but the slot holds it.
     fn in_use(&self) -> bool {
-        self.open().is_none_or(|graph| Arc::strong_count(graph) > 1)
+        Arc::strong_count(&self.graph) > 1
+    }
+}
+
+/// What there is of a graph that is asked for.
+enum Found {
+    Open(Arc<OpenGraph>),
+    Opening(Opening),
+    /// It is open, but older than it should be: the look is to be waited for.
+    Old(Arc<OpenGraph>, SlotKey, Look),
+}
+
+/// The graphs of a catalog.
+#[derive(Default)]
+struct Slots {
+    /// Those that are open.
+    open: HashMap<SlotKey, Slot>,
+    /// Those that are looked for.
+    openings: HashMap<SlotKey, Opening>,
+    /// Those that were looked for in vain, and when.
+    absent: HashMap<SlotKey, Instant>,
+}
+
+impl Slots {
+    /// Whether it is known that nothing is there.
+    fn is_absent(&self, key: &SlotKey) -> bool {
+        self.absent.get(key).is_some_and(|since| since.elapsed() < ABSENT_FOR)
+    }
+
+    /// Remembers that nothing is there, and forgets the rest if that is too much to remember.
+    fn note_absent(&mut self, key: SlotKey) {
+        if self.absent.len() >= ABSENT_MAX {
+            self.absent.retain(|_, since| since.elapsed() < ABSENT_FOR);
+        }
+        if self.absent.len() >= ABSENT_MAX {
+            self.absent.clear();
+        }
+        self.absent.insert(key, Instant::now());
     }
 }
 
@@ -141,7 +181,9 @@ pub(crate) struct Catalog {
     open_max: usize,
     idle: Duration,
     refresh: Option<Duration>,
-    slots: Mutex<HashMap<SlotKey, Slot>>,
+    slots: Mutex<Slots>,
+    /// How many are opened at a time.
+    turns: Semaphore,
     metrics: Arc<Metrics>,
     /// Of graphs in stores, if the server compacts.
     compactor: Option<Arc<Compactor>>,
@@ -163,6 +205,7 @@ impl Catalog {
             idle: settings.graph_idle(),
             refresh: settings.refresh(),
             slots: Mutex::default(),
+            turns: Semaphore::new(OPENINGS_MAX),
             metrics,
             compactor,
         }
@@ -173,7 +216,7 @@ impl Catalog {
         self.pool.background()
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<SlotKey, Slot>> {
+    fn slots(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().expect("no thread panics with the slots")
     }
 
@@ -183,34 +226,30 @@ impl Catalog {
     /// [`Reason::Invalid`] if it is no name, [`Reason::NotFound`] if there is no such graph, [`Reason::Busy`] if
     /// there is no room for one more; the store's.
     pub(crate) async fn acquire(self: &Arc<Self>, name: &str, version: u64) -> Result<Arc<OpenGraph>, Failure> {
-        let (opening, look) = {
-            let mut slots = self.slots();
-            // The newest is often open when its number is asked for.
-            let newest = version > 0 && slots.get(&(name.to_owned(), 0)).is_some_and(|slot| is_version(slot, version));
-            let key = (name.to_owned(), if newest { 0 } else { version });
-            match slots.get_mut(&key) {
-                Some(slot) => {
-                    slot.used = Instant::now();
-                    let look = slot.open().is_some().then(|| self.look_if_due(slot, &key)).flatten();
-                    if let (Some(graph), None) = (slot.open(), &look) {
-                        return Ok(graph.clone());
-                    }
-                    (slot.opening.clone(), look.map(|look| (key, look)))
-                }
-                None => {
-                    check_name(name)?;
-                    self.make_room(&mut slots)?;
-                    let opening = self.clone().begin_opening(key.clone());
-                    slots.insert(key, Slot::new(opening.clone()));
-                    (opening, None)
-                }
-            }
+        let (graph, key, look) = match self.find(name, version)? {
+            Found::Open(graph) => return Ok(graph),
+            Found::Opening(opening) => return opening.await,
+            Found::Old(graph, key, look) => (graph, key, look),
         };
-        let Some((key, look)) = look else { return opening.await };
         // If it takes long or fails, what is open is as good as it was.
         let _ = timeout(LOOK_WAIT, look).await;
-        let newest = self.slots().get(&key).map(|slot| slot.opening.clone());
-        newest.unwrap_or(opening).await
+        let newest = self.slots().open.get(&key).map(|slot| slot.graph.clone());
+        Ok(newest.unwrap_or(graph))
+    }
+
+    fn find(self: &Arc<Self>, name: &str, version: u64) -> Result<Found, Failure> {
+        let mut slots = self.slots();
+        // The newest is often open when its number is asked for.
+        let newest = (name.to_owned(), 0);
+        let is_newest = version > 0 && slots.open.get(&newest).is_some_and(|slot| is_version(slot, version));
+        let key = if is_newest { newest } else { (name.to_owned(), version) };
+        let Some(slot) = slots.open.get_mut(&key) else {
+            return Ok(Found::Opening(self.opening(&mut slots, key)?));
+        };
+        slot.used = Instant::now();
+        let look = self.look_if_due(slot, &key);
+        let graph = slot.graph.clone();
+        Ok(look.map_or(Found::Open(graph.clone()), |look| Found::Old(graph, key, look)))
     }
 
     /// The newest version of this graph, as of now: what was published before is in it.
@@ -220,36 +259,73 @@ impl Catalog {
     pub(crate) async fn refresh(self: &Arc<Self>, name: &str) -> Result<Arc<OpenGraph>, Failure> {
         let key = (name.to_owned(), 0);
         let look = |catalog: &Arc<Self>| {
-            let mut slots = catalog.slots();
-            slots
-                .get_mut(&key)
-                .filter(|slot| slot.open().is_some())
-                .map(|slot| (slot.look.clone(), slot.open().cloned()))
+            let slots = catalog.slots();
+            slots.open.get(&key).map(|slot| slot.look.clone())
         };
         match look(self) {
             // One that is under way may have begun too early.
-            Some((Some(under_way), _)) => drop(under_way.await),
-            Some((None, _)) => {}
-            None => return self.acquire(name, 0).await,
+            Some(Some(under_way)) => drop(under_way.await),
+            Some(None) => {}
+            None => {
+                // It may have been loaded since it was looked for.
+                self.slots().absent.remove(&key);
+                return self.acquire(name, 0).await;
+            }
         }
-        let look = self.slots().get_mut(&key).map(|slot| self.begin_look(slot, &key));
+        let look = self.slots().open.get_mut(&key).map(|slot| self.begin_look(slot, &key));
         if let Some(look) = look {
             look.await?;
         }
         self.acquire(name, 0).await
     }
 
-    /// Opens in a task of its own; a failure gives its slot back.
+    /// The opening of a graph that is not open, under way or begun now.
+    fn opening(self: &Arc<Self>, slots: &mut Slots, key: SlotKey) -> Result<Opening, Failure> {
+        if let Some(opening) = slots.openings.get(&key) {
+            return Ok(opening.clone());
+        }
+        check_name(&key.0)?;
+        if slots.is_absent(&key) {
+            return Err(nothing_there(&key));
+        }
+        if slots.openings.len() >= OPENINGS_MAX + OPENINGS_WAITING_MAX {
+            let message = format!("{} graphs are being opened; try again later", slots.openings.len());
+            return Err(Failure::new(Reason::Busy, message));
+        }
+        let opening = self.clone().begin_opening(key.clone());
+        slots.openings.insert(key, opening.clone());
+        Ok(opening)
+    }
+
+    /// Opens in a task of its own. Only a graph that is there takes a slot.
     fn begin_opening(self: Arc<Self>, key: SlotKey) -> Opening {
         let opening = tokio::spawn(async move {
+            let turn = self.turns.acquire().await;
             let opened = self.open(&key).await;
-            if opened.is_err() {
-                self.slots().remove(&key);
+            drop(turn);
+            let mut slots = self.slots();
+            slots.openings.remove(&key);
+            match opened {
+                Ok(graph) => self.keep(&mut slots, key, graph),
+                Err(failure) => {
+                    if failure.reason == Reason::NotFound {
+                        slots.note_absent(key);
+                    }
+                    Err(failure)
+                }
             }
-            opened
         });
         let failed = |error| Failure::new(Reason::Internal, format!("opening a graph broke off: {error}"));
         opening.map(move |joined| joined.unwrap_or_else(|error| Err(failed(error)))).boxed().shared()
+    }
+
+    /// Gives a graph that was opened a slot.
+    fn keep(&self, slots: &mut Slots, key: SlotKey, graph: Arc<OpenGraph>) -> Result<Arc<OpenGraph>, Failure> {
+        self.make_room(&mut slots.open)?;
+        self.metrics.graph_opened();
+        slots.absent.remove(&key);
+        slots.open.insert(key, Slot::new(graph.clone()));
+        Ok(graph)
     }
 
     async fn open(&self, (name, version): &SlotKey) -> Result<Arc<OpenGraph>, Failure> {
@@ -259,7 +335,6 @@ impl Catalog {
             let reader = self.origin.reader(name, &place, self.pool.clone()).await?;
             match Graph::open_through(reader, &settings).await {
                 Ok(graph) => {
-                    self.metrics.graph_opened();
                     let (version, waves, time_ms) =
                         (graph.version(), graph.open_cost().waves, begun.elapsed().as_millis() as u64);
                     tracing::info!(graph = name, version, url = place, waves, time_ms, "graph opened");
@@ -271,9 +346,7 @@ impl Catalog {
                 Err(error) => return Err(error.into()),
             }
         }
-        let version = if *version > 0 { format!(" with version {version}") } else { String::new() };
-        // Where it was looked for is for the log alone.
-        Err(Failure::new(Reason::NotFound, format!("there is no graph {name:?}{version}")))
+        Err(nothing_there(&(name.clone(), *version)))
     }
 
     /// Closes the graph that was not used for longest, if there is no room for one more.
@@ -318,7 +391,7 @@ impl Catalog {
         if thorough {
             slot.looks = 0;
         }
-        let (catalog, key, open) = (self.clone(), key.clone(), slot.open().cloned());
+        let (catalog, key, open) = (self.clone(), key.clone(), slot.graph.clone());
         let look = tokio::spawn(async move { catalog.look(&key, open, thorough).await });
         let failed = |error| Failure::new(Reason::Internal, format!("a look for a newer version broke off: {error}"));
         let look = look.map(move |joined| joined.unwrap_or_else(|error| Err(failed(error)))).boxed().shared();
@@ -328,32 +401,29 @@ impl Catalog {
 
     /// Has the next look at a graph ask whether it is still there: what a query read of it was missing or damaged.
     pub(crate) fn suspect(&self, name: &str) {
-        if let Some(slot) = self.slots().get_mut(&(name.to_owned(), 0)) {
+        if let Some(slot) = self.slots().open.get_mut(&(name.to_owned(), 0)) {
             slot.looks = LOOKS_PER_THOROUGH;
         }
     }
 
-    async fn look(self: Arc<Self>, key: &SlotKey, open: Option<Arc<OpenGraph>>, thorough: bool) -> Result<(), Failure> {
-        let found = match &open {
-            Some(open) => self.newer(key, open, thorough).await,
-            None => Ok(None),
-        };
+    async fn look(self: Arc<Self>, key: &SlotKey, open: Arc<OpenGraph>, thorough: bool) -> Result<(), Failure> {
+        let found = self.newer(key, &open, thorough).await;
         let mut slots = self.slots();
-        if let Some(slot) = slots.get_mut(key) {
+        if let Some(slot) = slots.open.get_mut(key) {
             slot.look = None;
             slot.looked = Instant::now();
         }
         match found {
             Ok(None) => Ok(()),
             Ok(Some(newer)) => {
-                slots.get_mut(key).into_iter().for_each(|slot| slot.put(newer.clone()));
+                slots.open.get_mut(key).into_iter().for_each(|slot| slot.graph = newer.clone());
                 drop(slots);
                 self.compactor.iter().for_each(|compactor| compactor.consider(&key.0, &newer.graph));
                 Ok(())
             }
             Err(failure) => {
                 match failure.reason {
-                    Reason::NotFound => self.close(&mut slots, key, "it is gone"),
+                    Reason::NotFound => self.close(&mut slots.open, key, "it is gone"),
                     _ => tracing::warn!(graph = key.0, %failure, "could not look for a newer version"),
                 }
                 Err(failure)
@@ -375,6 +445,7 @@ impl Catalog {
             // It was removed, and perhaps loaded anew: not a later version, but another graph.
             _ => {
                 let opened = self.open(key).await?;
+                self.metrics.graph_opened();
                 self.metrics.graph_closed();
                 Ok(Some(opened))
             }
@@ -385,14 +456,14 @@ impl Catalog {
     pub(crate) fn close_idle(&self) {
         let mut slots = self.slots();
         let idle = |slot: &Slot| !slot.in_use() && slot.used.elapsed() >= self.idle;
-        let keys: Vec<_> = slots.iter().filter(|(_, slot)| idle(slot)).map(|(key, _)| key.clone()).collect();
-        keys.iter().for_each(|key| self.close(&mut slots, key, "nobody used it"));
+        let keys: Vec<_> = slots.open.iter().filter(|(_, slot)| idle(slot)).map(|(key, _)| key.clone()).collect();
+        keys.iter().for_each(|key| self.close(&mut slots.open, key, "nobody used it"));
     }
 
     /// The names of graphs that are open or were named at the start, in order.
     pub(crate) fn names(&self) -> Vec<(String, bool)> {
         let slots = self.slots();
-        let open = slots.iter().filter(|(_, slot)| slot.open().is_some()).map(|((name, _), _)| (name.clone(), true));
+        let open = slots.open.keys().map(|(name, _)| (name.clone(), true));
         let named = self.origin.names().map(|name| (name.to_owned(), false));
         let mut names: Vec<_> = open.chain(named).collect();
         // Open ones first within a name, so that they stay.
@@ -402,6 +473,12 @@ impl Catalog {
     }
 }
 
+/// That there is no such graph. Where it was looked for is for the log alone.
+fn nothing_there((name, version): &SlotKey) -> Failure {
+    let version = if *version > 0 { format!(" with version {version}") } else { String::new() };
+    Failure::new(Reason::NotFound, format!("there is no graph {name:?}{version}"))
+}
+
 fn is_version(slot: &Slot, version: u64) -> bool {
-    slot.open().is_some_and(|open| open.graph.version() == version)
+    slot.graph.graph.version() == version
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use axum::http::StatusCode;
-use hoplake::{Error, ErrorKind};
+use hoplake::{Error, ErrorKind, MemoryFull};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -16,6 +16,8 @@ pub enum Reason {
     Invalid,
     /// Its body is too large.
     TooLarge,
+    /// It did not come in time.
+    Slow,
     /// Its place has other methods of HTTP.
     Method,
     /// It brought no token, or a wrong one.
@@ -49,6 +51,7 @@ impl Reason {
         match self {
             Self::Invalid => ("INVALID", Http::BAD_REQUEST, Code::InvalidArgument, "The request is wrong"),
             Self::TooLarge => ("TOO_LARGE", Http::PAYLOAD_TOO_LARGE, Code::OutOfRange, "The request is too large"),
+            Self::Slow => ("SLOW", Http::REQUEST_TIMEOUT, Code::DeadlineExceeded, "The request did not come in time"),
             Self::Method => {
                 ("METHOD", Http::METHOD_NOT_ALLOWED, Code::Unimplemented, "This method is not for this place")
             }
@@ -138,6 +141,12 @@ impl Failure {
             details.set_retry_info(Some(delay));
         }
         Status::with_error_details(self.reason.grpc(), &self.message, details)
+    }
+}
+
+impl From<MemoryFull> for Failure {
+    fn from(full: MemoryFull) -> Self {
+        Self::new(Reason::Limit, format!("the query was ended at its limit of {full}"))
     }
 }
 

@@ -4,6 +4,7 @@
 //! can be asked, how graphs are found by name, and what ends a query is in
 //! [RFC 0004](https://github.com/hoplake/hoplake/blob/main/docs/rfcs/0004-service.md).
 //!
+//! * `doors`, `workers`: connections within their bounds, and the threads that queries have to themselves.
 //! * `calls`: what can be asked, whatever the protocol. The rest of the crate is either below or above it.
 //! * `access`: the two roles: blocks for other nodes, and blocks from other nodes.
 //! * `catalog`, `admission`, `lifecycle`: which graphs are open, who may run, and when it ends.
@@ -29,6 +30,7 @@ mod calls;
 mod catalog;
 mod compaction;
 mod cost;
+mod doors;
 mod failure;
 mod grpc;
 mod http;
@@ -37,6 +39,7 @@ mod names;
 mod server;
 mod settings;
 pub mod telemetry;
+mod workers;
 
 /// The messages of gRPC, its clients and its services, as `proto/hoplake/v1` has them.
 #[expect(missing_docs, clippy::large_enum_variant, reason = "generated; the .proto files have the documentation")]

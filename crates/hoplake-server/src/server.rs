@@ -2,21 +2,27 @@
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{Router, serve::ListenerExt};
 use futures::FutureExt;
-use hoplake::{ReadPool, Store};
-use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
+use hoplake::{MemoryBudget, ReadPool, Store};
+use tokio::{
+    net::TcpListener,
+    task::{AbortHandle, JoinHandle},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     Failure, InvalidSetting, Resolver, Settings, Source,
     access::{AccessNodes, ServedGraphs},
     admission::Admission,
-    calls::{Service, Traversals},
+    calls::{Protocol, Service, Traversals},
     catalog::{Catalog, Origin, StoreOpener},
     compaction::Compactor,
+    doors::{Door, joined},
     grpc, http,
     lifecycle::Lifecycle,
     telemetry::metrics::Metrics,
+    workers::Workers,
 };
 
 /// After the grace, for the last answers to leave.
@@ -36,6 +42,15 @@ pub enum ServerError {
     Listen {
         /// Where.
         address: SocketAddr,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// The system has no threads for queries.
+    #[error("cannot begin {threads} threads for queries: {source}")]
+    Threads {
+        /// How many were to be.
+        threads: usize,
         /// What the system says.
         #[source]
         source: io::Error,
@@ -93,11 +108,16 @@ impl ServerBuilder {
         let compactor = Compactor::new(&settings, lifecycle.clone(), metrics.clone());
         let catalog = Catalog::new(&settings, origin, pool.clone(), compactor.clone(), metrics.clone());
         let (grpc, http) = (listen(settings.grpc).await?, listen(settings.http).await?);
+        let threads = settings.query_threads;
+        let workers = Workers::new(threads).map_err(|source| ServerError::Threads { threads, source })?;
         let service = Arc::new(Service {
+            workers,
+            memory: MemoryBudget::new("all queries", settings.memory_bytes_max),
             admission: Admission::new(&settings),
             fetches: Admission::for_fetches(&settings),
             served: ServedGraphs::new(sources, opener, pool, settings.graph_idle()),
             traversals: Traversals::default(),
+            connections: Arc::default(),
             lifecycle,
             catalog: Arc::new(catalog),
             metrics,
@@ -140,10 +160,13 @@ impl Server {
     /// If a listener breaks off.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), ServerError> {
         let Self { service, compactor, grpc: (grpc, _), http: (http, _) } = self;
-        let closing = tokio_util::sync::CancellationToken::new();
+        let closing = CancellationToken::new();
         let keeper = tokio::spawn(keep(service.clone()));
-        let mut grpc = tokio::spawn(answer(grpc, grpc::router(&service).await, closing.clone().cancelled_owned()));
-        let mut http = tokio::spawn(answer(http, http::router(service.clone()), closing.clone().cancelled_owned()));
+        let open = |protocol, router, listener| {
+            tokio::spawn(Door::new(&service, protocol, router).open(listener, closing.clone()))
+        };
+        let mut grpc = open(Protocol::Grpc, grpc::router(&service).await, grpc);
+        let mut http = open(Protocol::Http, http::router(service.clone()), http);
         let broken = tokio::select! {
             () = stop => None,
             ended = &mut grpc => Some(joined(ended)),
@@ -173,14 +196,14 @@ impl Server {
     }
 }
 
-type Running = JoinHandle<Result<(), ServerError>>;
-
-fn joined(outcome: Result<Result<(), ServerError>, tokio::task::JoinError>) -> Result<(), ServerError> {
-    outcome.unwrap_or_else(|error| Err(ServerError::BrokenOff(io::Error::other(error))))
-}
-
 /// Waits for running queries, then ends them, then for the last answers to leave.
-async fn wind_down(service: &Service, grace: Duration, grpc: Running, http: Running) -> Result<(), ServerError> {
+async fn wind_down(
+    service: &Service,
+    grace: Duration,
+    grpc: JoinHandle<()>,
+    http: JoinHandle<()>,
+) -> Result<(), ServerError> {
+    let doors = [grpc.abort_handle(), http.abort_handle()];
     let mut both = std::pin::pin!(async { (joined(grpc.await), joined(http.await)) });
     let ended = match timeout(grace, &mut both).await {
         Ok(ended) => Some(ended),
@@ -190,23 +213,15 @@ async fn wind_down(service: &Service, grace: Duration, grpc: Running, http: Runn
                 "the grace is over; ending what still runs"
             );
             service.lifecycle.end();
-            // A client that keeps its connection open must not keep the server.
             timeout(LAST_WORDS, both).await.ok()
         }
     };
-    ended.map_or(Ok(()), |(grpc, http)| grpc.and(http))
-}
-
-/// Answers on one port. gRPC runs here too, and not in tonic's own server, which watches deadlines itself: where its
-/// clock was first, the client got CANCELLED, and not what its query took.
-async fn answer(
-    listener: TcpListener,
-    router: Router,
-    closing: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), ServerError> {
-    // A connection without it still works.
-    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
-    axum::serve(listener, router).with_graceful_shutdown(closing).await.map_err(ServerError::BrokenOff)
+    if let Some((grpc, http)) = ended {
+        return grpc.and(http);
+    }
+    // A client that keeps its connection open must not keep the server.
+    doors.iter().for_each(AbortHandle::abort);
+    Ok(())
 }
 
 /// Closes what nobody uses, looking often enough that nothing stays open twice as long as it should.

@@ -10,6 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{access::parse_target, failure::Failure};
 
+/// Headers that any client may send, in bytes.
+const HEADER_BYTES_MIN: usize = 8 << 10;
+/// Memory in which a small query has room, in bytes.
+const MEMORY_BYTES_MIN: u64 = 1 << 20;
+
 /// Settings of a server. A TOML file has the same names; what it leaves out keeps its default.
 ///
 /// ```
@@ -34,7 +39,12 @@ pub struct Settings {
     pub token: Option<String>,
     /// Bounds of each query.
     pub limits: LimitSettings,
-    /// Queries that run at once. Default 64.
+    /// Memory of all queries together, in bytes: what they build, requests as they come, and answers until their last byte is
+    /// sent. Caches, indexes of open graphs and compaction are apart from it. Default 1 GiB.
+    pub memory_bytes_max: u64,
+    /// Threads that queries run on. Default: as many as there are processors.
+    pub query_threads: usize,
+    /// Queries that run at once; one runs until its answer is sent. Default 64.
     pub queries_max: usize,
     /// Queries that wait for one of those to end; more are refused. Default 256.
     pub queue_max: usize,
@@ -61,6 +71,22 @@ pub struct Settings {
     pub read: ReadSettings,
     /// The largest request, in bytes. Default 4 MiB.
     pub message_bytes_max: usize,
+    /// Connections that are open, over both ports; beyond, the oldest that is idle or half-open is closed. Default 1,000.
+    pub connections_max: usize,
+    /// Of these, connections without a complete request yet; beyond, the oldest is closed. Default 256.
+    pub half_open_max: usize,
+    /// Streams of a connection of HTTP/2 at once. Default 128.
+    pub streams_max: u32,
+    /// The headers of a request, in bytes; at least 8 KiB. Default 32 KiB.
+    pub header_bytes_max: usize,
+    /// For the first headers of a connection to come, in milliseconds. Default 10,000.
+    pub header_timeout_ms: u64,
+    /// For the body of a request to come, or a message of a stream that has begun, in milliseconds. Default 30,000.
+    pub body_timeout_ms: u64,
+    /// A connection without a request, or a stream without a query, is closed after this, in milliseconds. Default 300,000.
+    pub idle_timeout_ms: u64,
+    /// A connection whose client reads nothing of an answer for this long is closed, in milliseconds. Default 30,000.
+    pub send_timeout_ms: u64,
     /// Between failing the readiness probe and accepting no more connections, in milliseconds. Default 1,000.
     pub notice_ms: u64,
     /// For running queries to end after that, in milliseconds. Default 20,000.
@@ -128,6 +154,8 @@ impl Default for Settings {
             access_nodes: Vec::new(),
             token: None,
             limits: LimitSettings::default(),
+            memory_bytes_max: 1 << 30,
+            query_threads: processors(),
             queries_max: 64,
             queue_max: 256,
             queue_wait_ms: 2_000,
@@ -141,6 +169,14 @@ impl Default for Settings {
             compact_memory_bytes: 256 << 20,
             read: ReadSettings::default(),
             message_bytes_max: 4 << 20,
+            connections_max: 1_000,
+            half_open_max: 256,
+            streams_max: 128,
+            header_bytes_max: 32 << 10,
+            header_timeout_ms: 10_000,
+            body_timeout_ms: 30_000,
+            idle_timeout_ms: 300_000,
+            send_timeout_ms: 30_000,
             notice_ms: 1_000,
             grace_ms: 20_000,
         }
@@ -159,9 +195,13 @@ impl Default for LimitSettings {
             batch_max: 100_000,
             results_max: 1_000_000,
             hops_max: 64,
-            parallelism_max: std::thread::available_parallelism().map_or(1, usize::from),
+            parallelism_max: processors(),
         }
     }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// A setting that cannot be.
@@ -181,7 +221,11 @@ impl Settings {
     /// The first setting that cannot be.
     pub fn validate(&self) -> Result<(), InvalidSetting> {
         let at_least_one = [
+            ("query_threads", self.query_threads),
             ("queries_max", self.queries_max),
+            ("connections_max", self.connections_max),
+            ("half_open_max", self.half_open_max),
+            ("streams_max", self.streams_max as usize),
             ("graphs_open_max", self.graphs_open_max),
             ("fetches_max", self.fetches_max),
             ("traversals_max", self.traversals_max),
@@ -194,11 +238,20 @@ impl Settings {
         if let Some((name, _)) = at_least_one.into_iter().find(|(_, value)| *value == 0) {
             return Err(InvalidSetting { name, why: "is 0; it must be at least 1".into() });
         }
-        for (name, value) in [("traversal_idle_ms", self.traversal_idle_ms), ("graph_idle_ms", self.graph_idle_ms)] {
+        let times = [
+            ("traversal_idle_ms", self.traversal_idle_ms),
+            ("graph_idle_ms", self.graph_idle_ms),
+            ("header_timeout_ms", self.header_timeout_ms),
+            ("body_timeout_ms", self.body_timeout_ms),
+            ("idle_timeout_ms", self.idle_timeout_ms),
+            ("send_timeout_ms", self.send_timeout_ms),
+        ];
+        for (name, value) in times {
             if value == 0 {
                 return Err(InvalidSetting { name, why: "is 0: nothing would stay open; give milliseconds".into() });
             }
         }
+        self.validate_memory()?;
         if !self.limits.usd_max.is_finite() || self.limits.usd_max < 0.0 {
             let why = format!("is {}; give dollars, or 0 for no bound", self.limits.usd_max);
             return Err(InvalidSetting { name: "limits.usd_max", why });
@@ -211,6 +264,19 @@ impl Settings {
         }
         self.validate_compaction()?;
         self.validate_role()
+    }
+
+    /// A query, or the headers of a request, must fit at all.
+    fn validate_memory(&self) -> Result<(), InvalidSetting> {
+        if self.header_bytes_max < HEADER_BYTES_MIN {
+            let why = format!("is {}; it must be at least {HEADER_BYTES_MIN}", self.header_bytes_max);
+            return Err(InvalidSetting { name: "header_bytes_max", why });
+        }
+        if self.memory_bytes_max < MEMORY_BYTES_MIN {
+            let why = format!("is {}; it must be at least {MEMORY_BYTES_MIN}", self.memory_bytes_max);
+            return Err(InvalidSetting { name: "memory_bytes_max", why });
+        }
+        Ok(())
     }
 
     fn validate_compaction(&self) -> Result<(), InvalidSetting> {
@@ -274,7 +340,7 @@ mod tests {
         algorithm.validate().unwrap();
         let compact = Settings { compact: true, ..good.clone() };
         compact.validate().unwrap();
-        let cases: [(&str, Settings); 11] = [
+        let cases: [(&str, Settings); 14] = [
             ("compact", Settings { compact: true, ..algorithm.clone() }),
             ("compact_memory_bytes", Settings { compact_memory_bytes: 1 << 20, ..compact }),
             ("graphs", Settings { graphs: good.graphs.clone(), ..algorithm.clone() }),
@@ -283,6 +349,9 @@ mod tests {
             ("access_nodes", Settings { access_nodes: nodes(&["http://a:1"]), role: Role::Access, ..good.clone() }),
             ("graphs", Settings::default()),
             ("queries_max", Settings { queries_max: 0, ..good.clone() }),
+            ("memory_bytes_max", Settings { memory_bytes_max: 0, ..good.clone() }),
+            ("header_bytes_max", Settings { header_bytes_max: 100, ..good.clone() }),
+            ("send_timeout_ms", Settings { send_timeout_ms: 0, ..good.clone() }),
             ("token", Settings { token: Some(String::new()), ..good.clone() }),
             ("http", Settings { http: good.grpc, ..good.clone() }),
             ("limits.usd_max", Settings { limits: LimitSettings { usd_max: f64::NAN, ..good.limits }, ..good.clone() }),

@@ -7,7 +7,7 @@ use hoplake_engine::{
     Degree, Frontier, Neighbour, Snapshot,
     path::PathQuery,
     split_vertex,
-    traversal::{Hop, Paths, Reached, Traversal},
+    traversal::{Hop, Limits, Paths, Reached, Traversal},
     vertex_text,
 };
 use hoplake_format::{Key, LabelId, VertexId};
@@ -114,6 +114,12 @@ impl Query {
     /// The memory that it holds and may hold. What is made of its answers is counted there, too.
     pub fn memory(&self) -> &MemoryBudget {
         self.context.memory()
+    }
+
+    /// Ends the query at these limits from now on; what it took before counts. Traversals and shortest paths bring limits of
+    /// their own, which then hold.
+    pub fn limit(&mut self, limits: &Limits) {
+        limits.apply(&self.context);
     }
 
     /// What the query took so far.

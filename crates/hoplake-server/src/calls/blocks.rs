@@ -29,6 +29,10 @@ pub(crate) async fn fetch(
     wanted: &[Wanted],
 ) -> Result<Vec<Bytes>, Failure> {
     check_object(object)?;
+    // Until the last of them is sent; a node that asks for more than there is room for asks another.
+    let bytes = wanted.iter().map(|block| block.range.end.saturating_sub(block.range.start)).sum();
+    let hold = call.service.memory.hold(bytes).map_err(crate::doors::no_memory)?;
+    call.visit.hold_answer(hold);
     read(call, graph, async |served, context| served.reader.read_stored(&served.object(object), wanted, context).await)
         .await
 }

@@ -1,13 +1,12 @@
 //! One request, from its headers to its line in the log.
 //!
-//! A call holds its place among the queries that run until it is dropped or [`Call::leave`]s it. Dropping it before
-//! it is finished is what a client does that hangs up; it is logged as CANCELLED.
+//! A call holds its place among the queries that run until its answer has left, through its [`Visit`]. Dropping it before
+//! it is finished is what a client does that hangs up, or does not read; it is logged as CANCELLED.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
 use axum::http::HeaderMap;
-use hoplake::{Graph, Limits, Query};
-use tokio::sync::OwnedSemaphorePermit;
+use hoplake::{Graph, Limits, MemoryBudget, Query};
 use tracing::{Level, Span};
 
 use super::{Asked, GraphRef, Service, bounds::Bounds};
@@ -16,6 +15,7 @@ use crate::{
     admission::Admission,
     catalog::OpenGraph,
     cost::Spent,
+    doors::Visit,
     failure::{Failure, Reason},
     telemetry,
 };
@@ -56,13 +56,22 @@ pub(crate) struct Call {
     pub(crate) bounds: Bounds,
     trusted: bool,
     for_node: bool,
-    permit: Option<OwnedSemaphorePermit>,
+    /// The request and its answer, at the door.
+    pub(crate) visit: Arc<Visit>,
+    /// What the call may hold, of what all may hold together.
+    pub(crate) memory: MemoryBudget,
     finished: bool,
 }
 
 impl Call {
     /// Reads what the headers say; judges nothing yet.
-    pub(crate) fn begin(service: &Arc<Service>, protocol: Protocol, name: &'static str, headers: &HeaderMap) -> Self {
+    pub(crate) fn begin(
+        service: &Arc<Service>,
+        protocol: Protocol,
+        name: &'static str,
+        headers: &HeaderMap,
+        visit: Option<&Arc<Visit>>,
+    ) -> Self {
         let mut bounds = Bounds::begin(&service.lifecycle);
         if let Some(timeout) = grpc_timeout(headers) {
             bounds.shorten(timeout);
@@ -80,7 +89,8 @@ impl Call {
             bounds,
             trusted: is_trusted(service.settings.token.as_deref(), headers),
             for_node: false,
-            permit: None,
+            visit: visit.cloned().unwrap_or_default(),
+            memory: service.memory.within("the query", bytes_max(service.settings.limits.memory_bytes_max)),
             finished: false,
             service: service.clone(),
         }
@@ -111,7 +121,8 @@ impl Call {
         self.check_token()?;
         let service = self.service.clone();
         self.limit_time(service.settings.limits.time_ms);
-        self.permit = Some(self.bounded(gate(&service).admit()).await?);
+        let place = self.bounded(gate(&service).admit()).await?;
+        self.visit.keep(place);
         Ok(())
     }
 
@@ -148,19 +159,23 @@ impl Call {
         graph.clone_into(&mut self.graph);
     }
 
-    /// Gives its place to the next; the answer is there and waits only for the client.
-    pub(crate) fn leave(&mut self) {
-        self.permit = None;
-    }
-
     /// Waits for `work` until the deadline, or until the server ends. Dropping the work ends it.
     pub(crate) async fn bounded<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         self.bounds.bounded(work).await
     }
 
-    /// The limits of the engine: the server's, or less if the client asks for less.
+    /// The limits of the engine: the server's, or less if the client asks for less. Those on memory hold from now on.
     pub(crate) fn limits(&self, asked: &Asked) -> Limits {
-        Limits { timeout: self.bounds.left(), ..asked.within(&self.service.settings.limits) }
+        let limits = asked.within(&self.service.settings.limits);
+        self.memory.set_bytes_max(limits.memory_bytes_max.unwrap_or(u64::MAX));
+        Limits { timeout: self.bounds.left(), ..limits }
+    }
+
+    /// Begins a query within these limits, and within the call's memory.
+    pub(crate) fn query(&self, graph: &Graph, limits: &Limits) -> Query {
+        let mut query = graph.query_within(&self.memory);
+        query.limit(limits);
+        query
     }
 
     /// Enters what a query took, and says it in its failure.
@@ -193,7 +208,6 @@ impl Call {
 
     fn log(&mut self, status: &'static str, failure: Option<&Failure>) {
         self.finished = true;
-        self.permit = None;
         let (time, protocol) = (self.bounds.begun.elapsed(), self.protocol.name());
         self.service.metrics.request(protocol, self.name, status, time, &self.spent);
         telemetry::traces::end(&self.span, status, failure, &self.spent);
@@ -242,12 +256,17 @@ impl Asked {
     }
 }
 
+/// A limit on memory, of which 0 is none.
+fn bytes_max(limit: u64) -> u64 {
+    if limit == 0 { u64::MAX } else { limit }
+}
+
 fn least(asked: u64, own: u64) -> Option<u64> {
     [asked, own].into_iter().filter(|limit| *limit > 0).min()
 }
 
 /// Whether the headers bring the token, in a time that does not depend on how much of it is right.
-fn is_trusted(token: Option<&str>, headers: &HeaderMap) -> bool {
+pub(crate) fn is_trusted(token: Option<&str>, headers: &HeaderMap) -> bool {
     let Some(token) = token else { return true };
     let brought = headers.get("authorization").and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     brought.is_some_and(|brought| {

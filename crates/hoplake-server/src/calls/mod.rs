@@ -1,7 +1,7 @@
 //! What can be asked, whatever the protocol.
 //!
 //! One file a call. Each takes a request in types of its own, which a protocol's `receive` has made, and returns an
-//! answer that its `send` writes; nothing here knows how either looks on a wire. [`Call`] is what all have in
+//! answer that its `send` writes, part by part where it may be long; nothing here knows how either looks on a wire. [`Call`] is what all have in
 //! common: a token, a deadline, a place among the queries that run, one line in the log.
 
 pub(crate) mod blocks;
@@ -9,6 +9,7 @@ mod bounds;
 mod call;
 mod info;
 mod neighbors;
+mod outlet;
 mod paths;
 mod properties;
 mod refresh;
@@ -18,10 +19,11 @@ mod traverse;
 mod vertices;
 
 pub(crate) use bounds::Bounds;
-pub(crate) use call::{Call, Protocol, REQUEST_ID};
+pub(crate) use call::{Call, Protocol, REQUEST_ID, is_trusted};
 pub(crate) use info::{EdgeTypeInfo, Info, LabelInfo, PropertyInfo, info};
-pub(crate) use neighbors::{EdgeRun, Neighbors, look_up, neighbors, stream_neighbors};
-pub(crate) use paths::{NamedPath, PathStream, paths, shortest_path};
+pub(crate) use neighbors::{EdgeRun, Edges, look_up, neighbors, stream_neighbors};
+pub(crate) use outlet::{Outlet, Part, Parts, Sent, outlet};
+pub(crate) use paths::{NamedPath, paths, shortest_path};
 pub(crate) use properties::{LabelRows, properties};
 pub(crate) use refresh::refresh;
 pub(crate) use request::{
@@ -29,25 +31,34 @@ pub(crate) use request::{
     TraverseQuery, VertexName,
 };
 pub(crate) use steered::{NextQuery, Traversals, close, next_neighbors, open};
-pub(crate) use traverse::{DepthStatistics, Statistics, Traversed, traverse};
+pub(crate) use traverse::{DepthStatistics, Statistics, traverse};
 pub(crate) use vertices::{parse_id, raw_id};
 
 use std::sync::Arc;
+
+use hoplake::MemoryBudget;
 
 use crate::{
     Settings,
     access::ServedGraphs,
     admission::Admission,
     catalog::Catalog,
+    doors::Connections,
     lifecycle::Lifecycle,
     telemetry::metrics::{Metrics, Readings},
+    workers::Workers,
 };
 
 /// What all calls of a server share.
 pub(crate) struct Service {
     pub(crate) settings: Settings,
+    /// Where calls run.
+    pub(crate) workers: Workers,
+    /// Of all queries, with requests that come and answers that are not sent.
+    pub(crate) memory: MemoryBudget,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) admission: Admission,
+    pub(crate) connections: Arc<Connections>,
     /// Graphs whose blocks other nodes may ask for.
     pub(crate) served: ServedGraphs,
     /// Reads for other nodes.
@@ -60,12 +71,17 @@ pub(crate) struct Service {
 impl Service {
     /// The counters, with what is going on now.
     pub(crate) fn metrics_text(&self) -> String {
+        let (connections, half_open) = self.connections.count();
         self.metrics.text(&Readings {
+            connections,
+            half_open,
             running: self.admission.running(),
             waiting: self.admission.waiting(),
             fetches: self.fetches.running(),
             traversals: self.traversals.len(),
             background: self.catalog.background(),
+            tasks: self.workers.tasks(),
+            memory_bytes: self.memory.used(),
         })
     }
 }

@@ -2,31 +2,33 @@
 
 use std::sync::Arc;
 
-use hoplake::{Direction, EdgeTypeId, Graph, Hop, Key, Limits, Neighbour, Query, VertexId};
+use hoplake::{Direction, EdgeTypeId, Graph, Hop, Limits, MemoryHold, Neighbour, Query, VertexId};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    Asked, Bounds, Call, GraphRef, NeighborsQuery, Service, VertexName,
+    Asked, Bounds, Call, GraphRef, NeighborsQuery, Part, Parts, Service, VertexName,
     vertices::{find, find_all, labels_of, resolve},
 };
 use crate::{
-    catalog::OpenGraph,
     cost::Spent,
     failure::{Failure, Reason},
 };
 
-/// The edges of a hop.
-#[derive(Debug)]
-pub(crate) struct Neighbors {
-    /// In the order of vertex left, type, direction and position.
-    pub(crate) edges: Vec<Neighbour>,
-    /// The keys of the vertices reached, if they were asked for.
-    pub(crate) keys: Option<Vec<Key>>,
-    pub(crate) spent: Spent,
-    /// The graph they are of.
-    pub(crate) open: Arc<OpenGraph>,
+/// Edges whose keys are read at a time: enough that most answers take one wave, few enough to be in memory at once.
+const KEYS_MAX: usize = 64 << 10;
+/// What a key takes in memory while it is read and encoded, by estimate.
+pub(super) const KEY_BYTES: usize = 96;
+/// Edges of a part, which is encoded in one go.
+const EDGES_MAX: usize = 8 << 10;
+
+/// Edges that were read, the memory they take, and the place of a query of a stream.
+pub(crate) struct Edges {
+    pub(crate) all: Vec<Neighbour>,
+    _hold: MemoryHold,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
-/// The edges of one type that leave one vertex in one direction: a range of [`Neighbors::edges`].
+/// The edges of one type that leave one vertex in one direction: a range of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EdgeRun {
     pub(crate) from: VertexId,
@@ -57,24 +59,34 @@ pub(crate) async fn look_up(
 ) -> Result<(Vec<Option<VertexId>>, u64), Failure> {
     let open = call.graph(graph).await?;
     call.service.check_batch(names)?;
+    call.service.check_results(names.len())?;
     let named = resolve(&open.graph, names)?;
-    let mut query = open.graph.query();
+    let mut query = call.query(&open.graph, &call.limits(&Asked::default()));
     let found = call.bounded(find(&mut query, &named)).await;
     let found = call.settle(&query, &open.graph, found)?;
     Ok((found, open.graph.version()))
 }
 
-/// The edges of a hop from some vertices.
-pub(crate) async fn neighbors(call: &mut Call, graph: &GraphRef, asked: &NeighborsQuery) -> Result<Neighbors, Failure> {
+/// The edges of a hop from some vertices, in the order of vertex left, type, direction and position; returns the version
+/// they are of.
+pub(crate) async fn neighbors(
+    call: &mut Call,
+    graph: &GraphRef,
+    asked: &NeighborsQuery,
+    parts: &mut dyn Parts,
+) -> Result<u64, Failure> {
     call.limit_time(asked.limits.time_ms);
     let open = call.graph(graph).await?;
-    call.service.check_batch(&asked.vertices)?;
     let limits = call.limits(&asked.limits);
-    let mut query = open.graph.query();
-    let work = edges_of(&open.graph, &mut query, &asked.vertices, &asked.hop, asked.keys, &limits);
+    let mut query = call.query(&open.graph, &limits);
+    let work = async {
+        let edges =
+            edges_of(&call.service, &open.graph, &mut query, &asked.vertices, &asked.hop, asked.keys, &limits).await?;
+        put_edges(&open.graph, &mut query, &edges, asked.keys, parts).await
+    };
     let outcome = call.bounded(work).await;
-    let (edges, keys) = call.settle(&query, &open.graph, outcome)?;
-    Ok(Neighbors { edges, keys, spent: call.spent, open })
+    call.settle(&query, &open.graph, outcome)?;
+    Ok(open.graph.version())
 }
 
 /// One of many queries on a stream. It waits its turn like any other, and has the server's limits.
@@ -83,62 +95,87 @@ pub(crate) async fn stream_neighbors(
     graph: &GraphRef,
     names: &[VertexName],
     hop: &Hop,
-) -> Result<(Vec<Neighbour>, Spent), Failure> {
+) -> Result<(Edges, Spent), Failure> {
     service.metrics.stream_query();
-    service.check_batch(names)?;
     let mut bounds = Bounds::begin(&service.lifecycle);
     bounds.shorten_ms(service.settings.limits.time_ms);
-    let limits = Asked::default().within(&service.settings.limits);
+    let limits = Limits { timeout: bounds.left(), ..Asked::default().within(&service.settings.limits) };
     let work = async {
-        let _permit = service.admission.admit().await?;
+        let place = service.admission.admit().await?;
         let open = service.catalog.acquire(&graph.name, graph.version).await?;
-        let mut query = open.graph.query();
-        let (edges, _) = edges_of(&open.graph, &mut query, names, hop, false, &limits).await?;
-        Ok((edges, Spent::of(&query.cost(), open.graph.prices())))
+        let mut query = open.graph.query_within(&service.memory);
+        query.limit(&limits);
+        let edges = edges_of(service, &open.graph, &mut query, names, hop, false, &limits).await?;
+        Ok((Edges { _place: Some(place), ..edges }, Spent::of(&query.cost(), open.graph.prices())))
     };
     bounds.bounded(work).await
 }
 
-/// The edges of a hop from vertices that are named, and the keys of the vertices reached.
+/// The edges of a hop from vertices that are named.
 pub(super) async fn edges_of(
+    service: &Service,
     graph: &Graph,
     query: &mut Query,
     names: &[VertexName],
     hop: &Hop,
     keys: bool,
     limits: &Limits,
-) -> Result<(Vec<Neighbour>, Option<Vec<Key>>), Failure> {
+) -> Result<Edges, Failure> {
+    service.check_batch(names)?;
     let named = resolve(graph, names)?;
     if keys {
         // What the keys need to know comes with the look-up.
         query.expect_rows_at_end(&labels_of(query, &named), std::slice::from_ref(hop));
     }
     let vertices = find_all(query, &named).await?;
-    let edges = query.neighbors(&vertices, hop).await?;
-    check_limits(graph, query, edges.len(), limits)?;
-    if !keys {
-        return Ok((edges, None));
-    }
-    let ends: Vec<_> = edges.iter().map(|edge| edge.to).collect();
-    let keys = query.keys_of(&ends).await?;
-    check_limits(graph, query, 0, limits)?;
-    Ok((edges, Some(keys)))
+    let all = query.neighbors(&vertices, hop).await?;
+    let hold = query.memory().hold((all.capacity() * size_of::<Neighbour>()) as u64)?;
+    check_vertices(all.len(), limits)?;
+    service.check_results(all.len())?;
+    Ok(Edges { all, _hold: hold, _place: None })
 }
 
-/// Refuses an answer that took more than the limits allow. A single hop has no earlier moment to be ended at.
-pub(super) fn check_limits(graph: &Graph, query: &Query, vertices: usize, limits: &Limits) -> Result<(), Failure> {
-    // What was begun for later queries is none of its limits.
-    let cost = Spent::of(&query.cost().foreground(), graph.prices());
-    let over = |limit: Option<u64>, value: u64| limit.filter(|limit| value > *limit);
-    let reached = if let Some(limit) = over(limits.vertices_max, vertices as u64) {
-        Some(format!("{limit} vertices"))
-    } else if let Some(limit) = over(limits.requests_max, cost.requests) {
-        Some(format!("{limit} requests"))
-    } else if let Some(limit) = over(limits.bytes_max, cost.bytes) {
-        Some(format!("{limit} bytes"))
-    } else {
-        limits.usd_max.filter(|limit| cost.usd > *limit).map(|limit| format!("{limit} US dollars"))
-    };
-    let ended = |limit| Failure::new(Reason::Limit, format!("the query was ended at its limit of {limit}"));
+/// Puts edges part by part, with the keys of the vertices reached if they are wanted.
+pub(super) async fn put_edges(
+    graph: &Graph,
+    query: &mut Query,
+    edges: &Edges,
+    with_keys: bool,
+    parts: &mut dyn Parts,
+) -> Result<(), Failure> {
+    for edges in edges.all.chunks(KEYS_MAX) {
+        let (mut keys, mut _hold) = (None, None);
+        if with_keys {
+            _hold = Some(query.memory().hold((edges.len() * KEY_BYTES) as u64)?);
+            let ends: Vec<_> = edges.iter().map(|edge| edge.to).collect();
+            keys = Some(query.keys_of(&ends).await?);
+        }
+        for (position, edges) in edges.chunks(EDGES_MAX).enumerate() {
+            let from = position * EDGES_MAX;
+            let keys = keys.as_ref().and_then(|keys| keys.get(from..from + edges.len()));
+            parts.put(Part::Edges { graph, edges, keys }).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an answer of more vertices than the limits allow. A single hop has no earlier moment to be ended at.
+pub(super) fn check_vertices(vertices: usize, limits: &Limits) -> Result<(), Failure> {
+    let reached = limits.vertices_max.filter(|limit| vertices as u64 > *limit);
+    let ended = |limit| Failure::new(Reason::Limit, format!("the query was ended at its limit of {limit} vertices"));
     reached.map_or(Ok(()), |limit| Err(ended(limit)))
+}
+
+impl Service {
+    /// Refuses an answer of too many items, where the request has no limit that could cut it.
+    pub(super) fn check_results(&self, results: usize) -> Result<(), Failure> {
+        let most = self.settings.limits.results_max;
+        if results > most {
+            let message = format!(
+                "the answer would have {results} items, more than the {most} of this server; name fewer vertices at a time"
+            );
+            return Err(Failure::new(Reason::Limit, message));
+        }
+        Ok(())
+    }
 }

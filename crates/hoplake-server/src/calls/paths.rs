@@ -1,21 +1,22 @@
 //! Walks and shortest paths.
 
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 
 use hoplake::{Graph, Key, PathQuery, Paths, Query, VertexId};
 
 use super::{
-    Call, GraphRef, PathsQuery, ShortestPathQuery, Statistics,
+    Call, GraphRef, Part, Parts, PathsQuery, ShortestPathQuery, Statistics,
+    neighbors::KEY_BYTES,
     vertices::{Named, find_all, labels_of, resolve},
 };
 use crate::{
-    catalog::OpenGraph,
     cost::{Spent, Step},
     failure::Failure,
 };
 
-/// Walks that are named at a time: enough to share a look-up of keys, few enough for one message.
-const CHUNK: usize = 1_024;
+/// Walks that are named at a time: enough to share a look-up of keys, and no more vertices than a message holds.
+const WALKS_MAX: usize = 1_024;
+const VERTICES_MAX: usize = 8 << 10;
 /// The longest path that counts, in edges, if the request does not say.
 const DEPTH_MAX: usize = 16;
 
@@ -26,71 +27,70 @@ pub(crate) struct NamedPath {
     pub(crate) keys: Vec<(String, Key)>,
 }
 
-/// Walks that are enumerated and named as they are read.
-pub(crate) struct PathStream {
-    open: Arc<OpenGraph>,
-    query: Query,
-    paths: Paths,
-    keys: bool,
-    left: usize,
-    statistics: Statistics,
-    begun: Instant,
-    done: bool,
-}
-
-impl PathStream {
-    /// The next walks; `None` after the last. The statistics come beside the last.
-    ///
-    /// # Errors
-    /// The store's, and those of the call's deadline.
-    pub(crate) async fn next(
-        &mut self,
-        call: &mut Call,
-    ) -> Result<Option<(Vec<NamedPath>, Option<Statistics>)>, Failure> {
-        if self.done {
-            return Ok(None);
-        }
-        let walks: Vec<_> = self.paths.by_ref().take(CHUNK.min(self.left)).collect();
-        self.left -= walks.len();
-        self.statistics.results += walks.len() as u64;
-        let (begun, before) = (Instant::now(), self.query.cost());
-        let named = call.bounded(name(&mut self.query, walks, self.keys)).await;
-        let named = call.settle(&self.query, &self.open.graph, named)?;
-        self.statistics.rows.cost += Spent::since(&self.query, &before, self.open.graph.prices());
-        self.statistics.rows.time_us += begun.elapsed().as_micros() as u64;
-        if named.len() == CHUNK && self.left > 0 {
-            return Ok(Some((named, None)));
-        }
-        self.done = true;
-        self.statistics.truncated = self.left == 0 && self.paths.next().is_some();
-        self.statistics.spent = call.spent;
-        self.statistics.time_us = self.begun.elapsed().as_micros() as u64;
-        Ok(Some((named, Some(self.statistics.clone()))))
-    }
-}
-
 async fn name(query: &mut Query, walks: Vec<Vec<VertexId>>, keys: bool) -> Result<Vec<NamedPath>, Failure> {
     let mut names = if keys { query.name_paths(&walks).await? } else { Vec::new() }.into_iter();
     let named = |vertices| NamedPath { vertices, keys: names.next().unwrap_or_default() };
     Ok(walks.into_iter().map(named).collect())
 }
 
-/// The walks of a traversal.
-pub(crate) async fn paths(call: &mut Call, graph: &GraphRef, asked: &PathsQuery) -> Result<PathStream, Failure> {
+/// The walks of a traversal, enumerated and named as they are sent.
+pub(crate) async fn paths(
+    call: &mut Call,
+    graph: &GraphRef,
+    asked: &PathsQuery,
+    parts: &mut dyn Parts,
+) -> Result<Statistics, Failure> {
     let begun = Instant::now();
     call.limit_time(asked.spec.limits.time_ms);
     let open = call.graph(graph).await?;
     let most = call.service.settings.limits.results_max;
-    let left = if asked.limit == 0 { most } else { asked.limit.min(most) };
+    let limit = if asked.limit == 0 { most } else { asked.limit.min(most) };
     let request = asked.spec.request(call, &open.graph)?;
     let named = resolve(&open.graph, &asked.spec.starts)?;
-    let mut query = open.graph.query();
+    let mut query = call.query(&open.graph, &request.traversal.limits);
     if asked.keys {
         query.expect_rows_on_the_way(&labels_of(&query, &named), &request.traversal.hops);
     }
-    let outcome = call.bounded(walk(&open.graph, &mut query, request.traversal, &named)).await;
-    let (paths, statistics) = call.settle(&query, &open.graph, outcome)?;
-    Ok(PathStream { open, query, paths, keys: asked.keys, left, statistics, begun, done: false })
+    let work = async {
+        let (paths, mut statistics) = walk(&open.graph, &mut query, request.traversal, &named).await?;
+        put_walks(&open.graph, &mut query, paths, limit, asked.keys, &mut statistics, parts).await?;
+        Ok(statistics)
+    };
+    let outcome = call.bounded(work).await;
+    let mut statistics = call.settle(&query, &open.graph, outcome)?;
+    statistics.spent = call.spent;
+    statistics.time_us = begun.elapsed().as_micros() as u64;
+    Ok(statistics)
+}
+
+async fn put_walks(
+    graph: &Graph,
+    query: &mut Query,
+    mut paths: Paths,
+    limit: usize,
+    keys: bool,
+    statistics: &mut Statistics,
+    parts: &mut dyn Parts,
+) -> Result<(), Failure> {
+    let mut left = limit;
+    let (begun, before) = (Instant::now(), query.cost());
+    let at_a_time = (VERTICES_MAX / (statistics.depths.len() + 1)).clamp(1, WALKS_MAX);
+    loop {
+        let walks: Vec<_> = paths.by_ref().take(at_a_time.min(left)).collect();
+        let is_last = walks.len() < at_a_time;
+        left -= walks.len();
+        statistics.results += walks.len() as u64;
+        let _hold = query.memory().hold((walks.iter().map(Vec::len).sum::<usize>() * KEY_BYTES) as u64)?;
+        let named = name(query, walks, keys).await?;
+        parts.put(Part::Paths(&named)).await?;
+        if is_last || left == 0 {
+            break;
+        }
+    }
+    statistics.truncated = left == 0 && paths.next().is_some();
+    statistics.rows.cost += Spent::since(query, &before, graph.prices());
+    statistics.rows.time_us += begun.elapsed().as_micros() as u64;
+    Ok(())
 }
 
 async fn walk(
@@ -131,7 +131,7 @@ pub(crate) async fn shortest_path(
     }
     let named = resolve(&open.graph, &[asked.from.clone(), asked.to.clone()])?;
     let limits = call.limits(&asked.limits);
-    let mut query = open.graph.query();
+    let mut query = call.query(&open.graph, &limits);
     if asked.keys {
         query.expect_rows_on_the_way(&labels_of(&query, &named[..1]), &vec![asked.hop.clone(); depth_max]);
     }

@@ -1,14 +1,21 @@
 //! Keys and properties of vertices.
 
 use arrow_array::RecordBatch;
-use hoplake::{Frontier, Graph, Rows, VertexId};
+use hoplake::{Frontier, Graph, MemoryHold, Query, Rows, VertexId};
 
 use super::{
-    Call, GraphRef, PropertiesQuery,
-    neighbors::check_limits,
+    Call, GraphRef, Part, Parts, PropertiesQuery,
+    neighbors::check_vertices,
     vertices::{find_all, labels_of, resolve},
 };
 use crate::failure::Failure;
+
+/// Rows that are read at first, before it is known how long they are: most answers take this one wave.
+pub(super) const ROWS_FIRST: usize = 16 << 10;
+/// Bytes of rows that are read at a time after that, and the bounds of their number.
+const ROWS_BYTES: usize = 8 << 20;
+const ROWS_MIN: usize = 256;
+const ROWS_MAX: usize = 128 << 10;
 
 /// Vertices of one label: their ids, and a batch with their keys (column `~key`) and properties.
 #[derive(Debug, Clone)]
@@ -38,6 +45,11 @@ impl LabelRows {
         self.ids.len()
     }
 
+    /// Bytes that they take.
+    fn bytes(&self) -> usize {
+        self.batch.get_array_memory_size() + self.ids.capacity() * size_of::<VertexId>()
+    }
+
     /// Parts of at most `most` rows.
     pub(crate) fn chunks(&self, most: usize) -> impl Iterator<Item = Self> + '_ {
         (0..self.len()).step_by(most.max(1)).map(move |start| {
@@ -48,26 +60,79 @@ impl LabelRows {
     }
 }
 
-/// Keys and properties of some vertices, and the version they are of.
+/// Reads rows of a set piece by piece, as many at a time as fit a bounded memory, and puts them.
+pub(super) struct RowReader<'a> {
+    graph: &'a Graph,
+    select: &'a [String],
+    rows: usize,
+}
+
+impl<'a> RowReader<'a> {
+    pub(super) fn new(graph: &'a Graph, select: &'a [String]) -> Self {
+        Self { graph, select, rows: ROWS_FIRST }
+    }
+
+    /// The rows of a set, from a position on.
+    pub(super) async fn put(
+        &mut self,
+        query: &mut Query,
+        depth: u32,
+        set: &Frontier,
+        from: usize,
+        parts: &mut dyn Parts,
+    ) -> Result<(), Failure> {
+        let mut vertices = set.vertices().skip(from).peekable();
+        while vertices.peek().is_some() {
+            let wanted: Frontier = vertices.by_ref().take(self.rows).collect();
+            let rows = query.properties(&wanted, self.select).await?;
+            self.put_read(query, depth, rows, &wanted, parts).await?;
+        }
+        Ok(())
+    }
+
+    /// Rows that were read.
+    pub(super) async fn put_read(
+        &mut self,
+        query: &Query,
+        depth: u32,
+        rows: Vec<Rows>,
+        wanted: &Frontier,
+        parts: &mut dyn Parts,
+    ) -> Result<(), Failure> {
+        let all = LabelRows::of(self.graph, depth, rows, wanted);
+        let bytes: usize = all.iter().map(LabelRows::bytes).sum();
+        let _hold: MemoryHold = query.memory().hold(bytes as u64)?;
+        let row_bytes = bytes / wanted.len().max(1);
+        self.rows = (ROWS_BYTES / row_bytes.max(1)).clamp(ROWS_MIN, ROWS_MAX);
+        for rows in &all {
+            parts.put(Part::Rows(rows)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Keys and properties of some vertices, by label and position; returns the version they are of.
 pub(crate) async fn properties(
     call: &mut Call,
     graph: &GraphRef,
     asked: &PropertiesQuery,
-) -> Result<(Vec<LabelRows>, u64), Failure> {
+    parts: &mut dyn Parts,
+) -> Result<u64, Failure> {
     call.limit_time(asked.limits.time_ms);
     let open = call.graph(graph).await?;
     call.service.check_batch(&asked.vertices)?;
+    call.service.check_results(asked.vertices.len())?;
     let limits = call.limits(&asked.limits);
-    let mut query = open.graph.query();
+    let mut query = call.query(&open.graph, &limits);
     let work = async {
         let named = resolve(&open.graph, &asked.vertices)?;
         query.expect_rows(labels_of(&query, &named));
         let vertices: Frontier = find_all(&mut query, &named).await?.into_iter().collect();
-        let rows = query.properties(&vertices, &asked.select).await?;
-        check_limits(&open.graph, &query, vertices.len(), &limits)?;
-        Ok(LabelRows::of(&open.graph, 0, rows, &vertices))
+        check_vertices(vertices.len(), &limits)?;
+        let mut reader = RowReader::new(&open.graph, &asked.select);
+        reader.put(&mut query, 0, &vertices, 0, parts).await
     };
     let outcome = call.bounded(work).await;
-    let rows = call.settle(&query, &open.graph, outcome)?;
-    Ok((rows, open.graph.version()))
+    call.settle(&query, &open.graph, outcome)?;
+    Ok(open.graph.version())
 }

@@ -9,17 +9,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hoplake::{Hop, Limits, Query};
+use hoplake::{Hop, Limits, MemoryHold, Query};
 
 use super::{
-    Asked, Call, GraphRef, Neighbors, VertexName,
-    neighbors::{check_limits, edges_of},
+    Asked, Call, GraphRef, Parts, Service, VertexName,
+    neighbors::{check_vertices, edges_of, put_edges},
 };
 use crate::{
     catalog::OpenGraph,
     cost::Spent,
     failure::{Failure, Reason},
 };
+
+/// What an open traversal takes while nobody asks it, in bytes: its query, its place in the list, its account.
+const OPEN_BYTES: u64 = 16 << 10;
 
 /// A traversal that was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +54,7 @@ struct Steered {
     time_ms: u64,
     steps: tokio::sync::Mutex<Steps>,
     used: Mutex<Instant>,
+    _hold: MemoryHold,
 }
 
 struct Steps {
@@ -103,9 +107,12 @@ pub(crate) async fn open(call: &mut Call, graph: &GraphRef, limits: &Asked) -> R
     let open = call.graph(graph).await?;
     let settings = &call.service.settings;
     let id = ulid::Ulid::generate().to_string();
-    let steps = Steps { query: open.graph.query(), vertices: 0 };
+    // Its memory is its own from call to call, and within that of all.
+    let memory = &call.service.memory;
+    let steps = Steps { query: open.graph.query_within(memory), vertices: 0 };
     let version = open.graph.version();
     let steered = Steered {
+        _hold: memory.hold(OPEN_BYTES)?,
         limits: limits.within(&settings.limits),
         time_ms: limits.time_ms,
         steps: steps.into(),
@@ -121,36 +128,39 @@ pub(crate) async fn open(call: &mut Call, graph: &GraphRef, limits: &Asked) -> R
     Ok(Opened { id, version, idle_ms: settings.traversal_idle_ms })
 }
 
-/// The edges of a hop from the vertices that the client goes on from.
-pub(crate) async fn next_neighbors(call: &mut Call, asked: &NextQuery) -> Result<Neighbors, Failure> {
+/// The edges of a hop from the vertices that the client goes on from; returns the version they are of.
+pub(crate) async fn next_neighbors(call: &mut Call, asked: &NextQuery, parts: &mut dyn Parts) -> Result<u64, Failure> {
     call.check_token()?;
     let steered = call.service.traversals.get(&asked.id)?;
     call.about(&steered.open.name);
     call.limit_time(steered.time_ms);
     call.enter().await?;
-    call.service.check_batch(&asked.vertices)?;
     let graph = &steered.open.graph;
     let mut steps = call.bounded(async { Ok(steered.steps.lock().await) }).await?;
     steered.touch();
     let before = steps.query.cost();
-    let outcome = call.bounded(step(&steered, &mut steps, asked)).await;
+    steps.query.limit(&Limits { timeout: call.bounds.left(), ..steered.limits });
+    let outcome = call.bounded(step(&call.service, &steered, &mut steps, asked, parts)).await;
     steered.touch();
     let spent = Spent::since(&steps.query, &before, graph.prices());
-    let (edges, keys) = call.settle_spent(spent, outcome)?;
-    Ok(Neighbors { edges, keys, spent, open: steered.open.clone() })
+    call.settle_spent(spent, outcome)?;
+    Ok(graph.version())
 }
 
 async fn step(
+    service: &Service,
     steered: &Steered,
     steps: &mut Steps,
     asked: &NextQuery,
-) -> Result<(Vec<hoplake::Neighbour>, Option<Vec<hoplake::Key>>), Failure> {
+    parts: &mut dyn Parts,
+) -> Result<(), Failure> {
     let graph = &steered.open.graph;
     steps.vertices += asked.vertices.len() as u64;
     // The account is the traversal's: a step that begins beyond a limit does not begin.
-    check_limits(graph, &steps.query, steps.vertices as usize, &steered.limits)?;
+    check_vertices(steps.vertices as usize, &steered.limits)?;
     let unbounded = Limits { vertices_max: None, ..steered.limits };
-    edges_of(graph, &mut steps.query, &asked.vertices, &asked.hop, asked.keys, &unbounded).await
+    let edges = edges_of(service, graph, &mut steps.query, &asked.vertices, &asked.hop, asked.keys, &unbounded).await?;
+    put_edges(graph, &mut steps.query, &edges, asked.keys, parts).await
 }
 
 /// Closes a traversal.

@@ -2,16 +2,24 @@
 
 use std::time::Instant;
 
-use hoplake::{DepthProfile, Frontier, Graph, PriceList, Query, Reached, Traversal, TraversalAnswer, TraversalRequest};
+use hoplake::{
+    DepthProfile, Frontier, Graph, PriceList, Query, Reached, Rows, Traversal, TraversalAnswer, TraversalRequest,
+};
 
 use super::{
-    Call, GraphRef, LabelRows, Output, TraversalSpec, TraverseQuery,
+    Call, GraphRef, Output, Part, Parts, TraversalSpec, TraverseQuery,
+    properties::{ROWS_FIRST, RowReader},
     vertices::{Named, resolve},
 };
 use crate::{
     cost::{Spent, Step},
     failure::Failure,
 };
+
+/// Ids of a part.
+const IDS_MAX: usize = 8 << 10;
+/// What an id takes, with its text.
+const ID_BYTES: usize = 64;
 
 /// What one depth took.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -32,14 +40,6 @@ pub(crate) struct Statistics {
     pub(crate) results: u64,
     pub(crate) truncated: bool,
     pub(crate) version: u64,
-}
-
-/// What a traversal found: ids or rows, by depth.
-#[derive(Debug)]
-pub(crate) struct Traversed {
-    pub(crate) vertices: Vec<(u32, Frontier)>,
-    pub(crate) rows: Vec<LabelRows>,
-    pub(crate) statistics: Statistics,
 }
 
 impl TraversalSpec {
@@ -99,7 +99,12 @@ fn depth_of(profile: &DepthProfile, prices: &PriceList) -> DepthStatistics {
 }
 
 /// Runs a traversal from names to ids or rows.
-pub(crate) async fn traverse(call: &mut Call, graph: &GraphRef, asked: &TraverseQuery) -> Result<Traversed, Failure> {
+pub(crate) async fn traverse(
+    call: &mut Call,
+    graph: &GraphRef,
+    asked: &TraverseQuery,
+    parts: &mut dyn Parts,
+) -> Result<Statistics, Failure> {
     let begun = Instant::now();
     call.limit_time(asked.spec.limits.time_ms);
     let open = call.graph(graph).await?;
@@ -107,74 +112,121 @@ pub(crate) async fn traverse(call: &mut Call, graph: &GraphRef, asked: &Traverse
     let limit = if asked.limit == 0 { most } else { asked.limit.min(most) };
     let mut request = asked.spec.request(call, &open.graph)?;
     if let (Output::Rows(select), false) = (&asked.output, asked.all_depths) {
-        (request.select, request.limit) = (Some(select.clone()), Some(limit));
+        // What these need to know is read beside the look-up; later ones are read as they are sent.
+        (request.select, request.limit) = (Some(select.clone()), Some(limit.min(ROWS_FIRST)));
     }
-    let mut query = open.graph.query();
-    let outcome = call.bounded(run(&open.graph, &mut query, &request, asked, limit)).await;
-    let mut traversed = call.settle(&query, &open.graph, outcome)?;
-    traversed.statistics.spent = call.spent;
-    traversed.statistics.time_us = begun.elapsed().as_micros() as u64;
-    Ok(traversed)
+    let mut query = call.query(&open.graph, &request.traversal.limits);
+    let outcome = call.bounded(run(&open.graph, &mut query, request, asked, limit, parts)).await;
+    let mut statistics = call.settle(&query, &open.graph, outcome)?;
+    statistics.spent = call.spent;
+    statistics.time_us = begun.elapsed().as_micros() as u64;
+    Ok(statistics)
 }
 
 async fn run(
     graph: &Graph,
     query: &mut Query,
-    request: &TraversalRequest,
+    request: TraversalRequest,
     asked: &TraverseQuery,
     limit: usize,
-) -> Result<Traversed, Failure> {
+    parts: &mut dyn Parts,
+) -> Result<Statistics, Failure> {
     if asked.all_depths && matches!(asked.output, Output::Rows(_)) {
         let ids = request.traversal.starts.iter().map(|vertex| vertex.label());
         let keys = query.label_ids(request.starts.iter().map(|start| start.label.as_str()));
         query.expect_rows_on_the_way(&ids.chain(keys).collect::<Vec<_>>(), &request.traversal.hops);
     }
-    let answer = query.run(request).await?;
-    let TraversalAnswer { reached, rows, start_cost, rows_cost } = answer;
+    let TraversalAnswer { reached, rows, start_cost, rows_cost } = query.run(&request).await?;
     let mut statistics = Statistics::of(graph, Step::of(&start_cost, graph.prices()), &reached);
     statistics.trace();
-    statistics.rows = Step::of(&rows_cost, graph.prices());
-    let (vertices, truncated) = wanted(reached, asked.all_depths, limit);
-    statistics.truncated = truncated && asked.output != Output::Nothing;
-    let mut traversed = Traversed { vertices, rows: Vec::new(), statistics };
+    let wanted = Wanted::of(&reached, asked.all_depths, limit);
+    statistics.truncated = wanted.truncated && asked.output != Output::Nothing;
     match &asked.output {
-        Output::Ids => {}
-        Output::Nothing => traversed.vertices.clear(),
-        Output::Rows(_) if !asked.all_depths => {
-            for (depth, wanted) in std::mem::take(&mut traversed.vertices) {
-                // The facade cut at the same limit, in the same order.
-                traversed.rows = LabelRows::of(graph, depth, rows.clone(), &wanted);
-            }
-        }
+        Output::Nothing => {}
+        Output::Ids => put_ids(query, &reached, &wanted, parts).await?,
         Output::Rows(select) => {
             let (begun, before) = (Instant::now(), query.cost());
-            let (depths, sets): (Vec<_>, Vec<_>) = std::mem::take(&mut traversed.vertices).into_iter().unzip();
-            let rows = query.properties_of_each(&sets, select).await?;
-            for ((depth, wanted), rows) in depths.into_iter().zip(&sets).zip(rows) {
-                traversed.rows.extend(LabelRows::of(graph, depth, rows, wanted));
-            }
-            let cost = Spent::since(query, &before, graph.prices());
-            traversed.statistics.rows = Step { cost, time_us: begun.elapsed().as_micros() as u64 };
+            let first = if asked.all_depths { None } else { Some(rows) };
+            put_rows(graph, query, select, &wanted.sets(&reached), first, parts).await?;
+            statistics.rows = Step::of(&rows_cost, graph.prices());
+            statistics.rows.cost += Spent::since(query, &before, graph.prices());
+            statistics.rows.time_us += begun.elapsed().as_micros() as u64;
         }
     }
-    Ok(traversed)
+    Ok(statistics)
 }
 
-/// The sets to return, and whether the limit kept some vertices back.
-fn wanted(reached: Reached, all_depths: bool, limit: usize) -> (Vec<(u32, Frontier)>, bool) {
-    let last = reached.depths.len().saturating_sub(1);
-    let skipped = if all_depths { 0 } else { last };
-    let (mut left, mut truncated) = (limit, false);
-    let cut = |(depth, set): (u32, Frontier)| {
-        if set.len() <= left {
-            left -= set.len();
-            return (depth, set);
+/// Rows of sets by depth; of one set, the first ones may have been read.
+async fn put_rows(
+    graph: &Graph,
+    query: &mut Query,
+    select: &[String],
+    sets: &[(u32, Frontier)],
+    first: Option<Vec<Rows>>,
+    parts: &mut dyn Parts,
+) -> Result<(), Failure> {
+    let mut reader = RowReader::new(graph, select);
+    if let (Some(rows), [(depth, set)]) = (first, sets) {
+        // The facade cut at the same limit, in the same order.
+        let read: Frontier = set.vertices().take(ROWS_FIRST).collect();
+        reader.put_read(query, *depth, rows, &read, parts).await?;
+        return reader.put(query, *depth, set, read.len(), parts).await;
+    }
+    if sets.iter().map(|(_, set)| set.len()).sum::<usize>() <= ROWS_FIRST {
+        // Few enough for one wave.
+        let only: Vec<_> = sets.iter().map(|(_, set)| set.clone()).collect();
+        let rows = query.properties_of_each(&only, select).await?;
+        for ((depth, set), rows) in sets.iter().zip(rows) {
+            reader.put_read(query, *depth, rows, set, parts).await?;
         }
-        truncated = true;
-        let kept = set.vertices().take(left).collect();
-        left = 0;
-        (depth, kept)
-    };
-    let sets = (0..).zip(reached.depths).skip(skipped).map(cut).collect();
-    (sets, truncated)
+        return Ok(());
+    }
+    for (depth, set) in sets {
+        reader.put(query, *depth, set, 0, parts).await?;
+    }
+    Ok(())
+}
+
+async fn put_ids(query: &Query, reached: &Reached, wanted: &Wanted, parts: &mut dyn Parts) -> Result<(), Failure> {
+    let _hold = query.memory().hold((IDS_MAX.min(reached.last().len()) * ID_BYTES) as u64)?;
+    for (depth, count) in &wanted.depths {
+        let mut vertices = reached.depths[*depth].vertices().take(*count);
+        loop {
+            let ids: Vec<_> = vertices.by_ref().take(IDS_MAX).collect();
+            let is_last = ids.len() < IDS_MAX;
+            parts.put(Part::Vertices { depth: *depth as u32, vertices: &ids }).await?;
+            if is_last {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Which depths to return, how many vertices of each, and whether the limit kept some back.
+struct Wanted {
+    depths: Vec<(usize, usize)>,
+    truncated: bool,
+}
+
+impl Wanted {
+    fn of(reached: &Reached, all_depths: bool, limit: usize) -> Self {
+        let last = reached.depths.len().saturating_sub(1);
+        let skipped = if all_depths { 0 } else { last };
+        let mut wanted = Self { depths: Vec::new(), truncated: false };
+        let mut left = limit;
+        for (depth, set) in reached.depths.iter().enumerate().skip(skipped) {
+            let count = set.len().min(left);
+            left -= count;
+            wanted.truncated |= count < set.len();
+            wanted.depths.push((depth, count));
+        }
+        wanted
+    }
+
+    fn sets(&self, reached: &Reached) -> Vec<(u32, Frontier)> {
+        let set =
+            |(depth, count): &(usize, usize)| (*depth as u32, reached.depths[*depth].vertices().take(*count).collect());
+        self.depths.iter().map(set).collect()
+    }
 }

@@ -1,12 +1,14 @@
 //! The service Graphs.
 
-use futures::{StreamExt, stream};
+use futures::FutureExt;
 use tonic::{Request, Response, Status};
-use tracing::Instrument;
 
-use super::{Grpc, Messages, answer, at_hand, receive, send, within};
+use super::{
+    Grpc, Messages, receive, within,
+    writer::{Writer, stream},
+};
 use crate::{
-    calls::{self, Call, PathStream, raw_id},
+    calls::{self, Call, raw_id},
     failure::Failure,
     v1::{self, graphs_server::Graphs, traverse_response::Kind},
 };
@@ -34,8 +36,8 @@ impl Graphs for Grpc {
         &self,
         request: Request<v1::NeighborsRequest>,
     ) -> Result<Response<Self::NeighborsStream>, Status> {
-        let (mut call, request) = self.begin("Neighbors", request);
-        within!(call, neighbors(&mut call, request).await.map(at_hand))
+        let (call, request) = self.begin("Neighbors", request);
+        stream(call, |call, parts| neighbors(call, request, parts).boxed()).await
     }
 
     type PropertiesStream = Messages<v1::PropertiesResponse>;
@@ -44,30 +46,22 @@ impl Graphs for Grpc {
         &self,
         request: Request<v1::PropertiesRequest>,
     ) -> Result<Response<Self::PropertiesStream>, Status> {
-        let (mut call, request) = self.begin("Properties", request);
-        within!(call, properties(&mut call, request).await.map(at_hand))
+        let (call, request) = self.begin("Properties", request);
+        stream(call, |call, parts| properties(call, request, parts).boxed()).await
     }
 
     type TraverseStream = Messages<v1::TraverseResponse>;
 
     async fn traverse(&self, request: Request<v1::TraverseRequest>) -> Result<Response<Self::TraverseStream>, Status> {
-        let (mut call, request) = self.begin("Traverse", request);
-        within!(call, traverse(&mut call, request).await.map(at_hand))
+        let (call, request) = self.begin("Traverse", request);
+        stream(call, |call, parts| traverse(call, request, parts).boxed()).await
     }
 
     type PathsStream = Messages<v1::PathsResponse>;
 
     async fn paths(&self, request: Request<v1::PathsRequest>) -> Result<Response<Self::PathsStream>, Status> {
-        let (mut call, request) = self.begin("Paths", request);
-        let span = call.span.clone();
-        match paths(&mut call, request).instrument(span).await {
-            // The call goes on while walks are read.
-            Ok(paths) => {
-                call.leave();
-                Ok(Response::new(walks(call, paths)))
-            }
-            Err(failure) => answer(&mut call, Err(failure)),
-        }
+        let (call, request) = self.begin("Paths", request);
+        stream(call, |call, parts| paths(call, request, parts).boxed()).await
     }
 
     async fn shortest_path(
@@ -92,8 +86,8 @@ impl Graphs for Grpc {
         &self,
         request: Request<v1::NextNeighborsRequest>,
     ) -> Result<Response<Self::NextNeighborsStream>, Status> {
-        let (mut call, request) = self.begin("NextNeighbors", request);
-        within!(call, next_neighbors(&mut call, request).await.map(at_hand))
+        let (call, request) = self.begin("NextNeighbors", request);
+        stream(call, |call, parts| next_neighbors(call, request, parts).boxed()).await
     }
 
     async fn close_traversal(
@@ -120,65 +114,56 @@ async fn look_up(call: &mut Call, request: v1::LookUpRequest) -> Result<v1::Look
     Ok(v1::LookUpResponse { found, cost: Some(call.spent.into()), version })
 }
 
-async fn neighbors(call: &mut Call, request: v1::NeighborsRequest) -> Result<Vec<v1::NeighborsResponse>, Failure> {
+async fn neighbors(
+    call: &mut Call,
+    request: v1::NeighborsRequest,
+    parts: &mut Writer<v1::NeighborsResponse>,
+) -> Result<(), Failure> {
     let graph = receive::graph(request.graph.clone())?;
-    Ok(send::neighbors(&calls::neighbors(call, &graph, &request.try_into()?).await?))
+    let version = calls::neighbors(call, &graph, &request.try_into()?, parts).await?;
+    parts.end_neighbors(version, call.spent);
+    Ok(())
 }
 
-async fn properties(call: &mut Call, request: v1::PropertiesRequest) -> Result<Vec<v1::PropertiesResponse>, Failure> {
-    let (graph, format) = (receive::graph(request.graph.clone())?, receive::format(request.format)?);
-    let (rows, version) = calls::properties(call, &graph, &request.try_into()?).await?;
-    let rows = send::rows(&rows, format)?.into_iter().map(Some);
-    let message = |rows| v1::PropertiesResponse { rows, cost: None, version };
-    let mut messages: Vec<_> = rows.map(message).collect();
-    if messages.is_empty() {
-        messages.push(message(None));
-    }
-    messages.last_mut().expect("there is one").cost = Some(call.spent.into());
-    Ok(messages)
-}
-
-async fn traverse(call: &mut Call, request: v1::TraverseRequest) -> Result<Vec<v1::TraverseResponse>, Failure> {
-    let (graph, format) = (receive::graph(request.graph.clone())?, receive::format(request.format)?);
-    let found = calls::traverse(call, &graph, &request.try_into()?).await?;
-    let vertices = found.vertices.iter().flat_map(|(depth, set)| send::vertices(*depth, set)).map(Kind::Vertices);
-    let rows = send::rows(&found.rows, format)?.into_iter().map(Kind::Rows);
-    let statistics = Kind::Statistics(found.statistics.into());
-    Ok(vertices.chain(rows).chain([statistics]).map(|kind| v1::TraverseResponse { kind: Some(kind) }).collect())
-}
-
-async fn paths(call: &mut Call, request: v1::PathsRequest) -> Result<PathStream, Failure> {
+async fn properties(
+    call: &mut Call,
+    request: v1::PropertiesRequest,
+    parts: &mut Writer<v1::PropertiesResponse>,
+) -> Result<(), Failure> {
     let graph = receive::graph(request.graph.clone())?;
-    calls::paths(call, &graph, &request.try_into()?).await
+    parts.format = receive::format(request.format)?;
+    let version = calls::properties(call, &graph, &request.try_into()?, parts).await?;
+    let last = parts.last();
+    (last.cost, last.version) = (Some(call.spent.into()), version);
+    Ok(())
 }
 
-/// Walks, named as they are read; the call ends with them.
-fn walks(call: Call, paths: PathStream) -> Messages<v1::PathsResponse> {
-    let next = |state: Option<(Call, PathStream)>| async move {
-        let (mut call, mut paths) = state?;
-        match paths.next(&mut call).await {
-            Ok(Some((walks, statistics))) => {
-                let paths_of = walks.into_iter().map(Into::into).collect();
-                let message = v1::PathsResponse { paths: paths_of, statistics: statistics.map(Into::into) };
-                Some((Ok(message), Some((call, paths))))
-            }
-            Ok(None) => {
-                call.finish(&Ok(()));
-                None
-            }
-            Err(failure) => {
-                call.finish::<()>(&Err(failure.clone()));
-                Some((Err(failure.status()), None))
-            }
-        }
-    };
-    stream::unfold(Some((call, paths)), next).boxed()
+async fn traverse(
+    call: &mut Call,
+    request: v1::TraverseRequest,
+    parts: &mut Writer<v1::TraverseResponse>,
+) -> Result<(), Failure> {
+    let graph = receive::graph(request.graph.clone())?;
+    parts.format = receive::format(request.format)?;
+    let statistics = calls::traverse(call, &graph, &request.try_into()?, parts).await?;
+    parts.add(v1::TraverseResponse { kind: Some(Kind::Statistics(statistics.into())) }).await
+}
+
+async fn paths(
+    call: &mut Call,
+    request: v1::PathsRequest,
+    parts: &mut Writer<v1::PathsResponse>,
+) -> Result<(), Failure> {
+    let graph = receive::graph(request.graph.clone())?;
+    let statistics = calls::paths(call, &graph, &request.try_into()?, parts).await?;
+    parts.last().statistics = Some(statistics.into());
+    Ok(())
 }
 
 async fn shortest_path(call: &mut Call, request: v1::ShortestPathRequest) -> Result<v1::ShortestPathResponse, Failure> {
     let graph = receive::graph(request.graph.clone())?;
     let found = calls::shortest_path(call, &graph, &request.try_into()?).await?;
-    let (path, version) = (found.path.map(Into::into), found.version);
+    let (path, version) = (found.path.as_ref().map(Into::into), found.version);
     Ok(v1::ShortestPathResponse { path, cost: Some(call.spent.into()), version })
 }
 
@@ -193,8 +178,11 @@ async fn open_traversal(
 async fn next_neighbors(
     call: &mut Call,
     request: v1::NextNeighborsRequest,
-) -> Result<Vec<v1::NeighborsResponse>, Failure> {
-    Ok(send::neighbors(&calls::next_neighbors(call, &request.try_into()?).await?))
+    parts: &mut Writer<v1::NeighborsResponse>,
+) -> Result<(), Failure> {
+    let version = calls::next_neighbors(call, &request.try_into()?, parts).await?;
+    parts.end_neighbors(version, call.spent);
+    Ok(())
 }
 
 async fn close_traversal(call: &mut Call, id: &str) -> Result<v1::CloseTraversalResponse, Failure> {

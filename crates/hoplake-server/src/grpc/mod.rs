@@ -6,6 +6,7 @@ mod graphs;
 mod query_stream;
 mod receive;
 mod send;
+mod writer;
 
 use std::{pin::Pin, sync::Arc};
 
@@ -15,9 +16,51 @@ use tonic_health::ServingStatus;
 
 use crate::{
     calls::{Call, Protocol, Service},
+    doors::Visit,
     failure::Failure,
     v1::{self, blocks_server::BlocksServer, graphs_server::GraphsServer, query_server::QueryServer},
 };
+
+/// The names of calls, by the paths that they are asked at.
+const CALLS: [(&str, &str); 16] = [
+    ("/hoplake.v1.Graphs/GetGraph", "GetGraph"),
+    ("/hoplake.v1.Graphs/Refresh", "Refresh"),
+    ("/hoplake.v1.Graphs/LookUp", "LookUp"),
+    ("/hoplake.v1.Graphs/Neighbors", "Neighbors"),
+    ("/hoplake.v1.Graphs/Properties", "Properties"),
+    ("/hoplake.v1.Graphs/Traverse", "Traverse"),
+    ("/hoplake.v1.Graphs/Paths", "Paths"),
+    ("/hoplake.v1.Graphs/ShortestPath", "ShortestPath"),
+    ("/hoplake.v1.Graphs/OpenTraversal", "OpenTraversal"),
+    ("/hoplake.v1.Graphs/NextNeighbors", "NextNeighbors"),
+    ("/hoplake.v1.Graphs/CloseTraversal", "CloseTraversal"),
+    ("/hoplake.v1.Query/Neighbors", "Query.Neighbors"),
+    ("/hoplake.v1.Blocks/Describe", "Blocks.Describe"),
+    ("/hoplake.v1.Blocks/Get", "Blocks.Get"),
+    ("/hoplake.v1.Blocks/Fetch", "Blocks.Fetch"),
+    ("/hoplake.v1.Blocks/List", "Blocks.List"),
+];
+
+/// Answers a request without the right token, of whose message nothing was read.
+pub(crate) fn refuse(service: &Arc<Service>, request: &axum::extract::Request, visit: Arc<Visit>) -> Reply {
+    let path = request.uri().path();
+    let role = service.settings.role;
+    let is_served = if path.starts_with("/hoplake.v1.Blocks/") { role.has_stores() } else { role.traverses() };
+    if !is_served {
+        return Status::unimplemented("").into_http();
+    }
+    let known = CALLS.iter().find(|(at, _)| *at == path);
+    let name = known.map_or("Unknown", |(_, name)| *name);
+    let mut call = Call::begin(service, Protocol::Grpc, name, request.headers(), Some(&visit));
+    let refused = call.check_token();
+    match answer(&mut call, refused) {
+        Ok(_) => Status::internal("the token is right").into_http(),
+        Err(status) => status.into_http(),
+    }
+}
+
+/// A reply, as it goes out.
+type Reply = axum::http::Response<axum::body::Body>;
 
 type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -91,7 +134,8 @@ impl Grpc {
     /// Begins a call, and takes its message out.
     fn begin<T>(&self, name: &'static str, request: Request<T>) -> (Call, T) {
         let headers = request.metadata().clone().into_headers();
-        (Call::begin(&self.service, Protocol::Grpc, name, &headers), request.into_inner())
+        let visit = request.extensions().get::<Arc<Visit>>();
+        (Call::begin(&self.service, Protocol::Grpc, name, &headers, visit), request.into_inner())
     }
 
     /// The same for a call of another node, which is part of a request there.

@@ -1,20 +1,22 @@
 //! The service Query: many small queries on one stream.
 //!
-//! Nothing is spawned and nothing queued: the stream's own task reads a query, runs it, and writes its answer, with
-//! as many under way as [`UNDER_WAY_MAX`]. What is in memory is answered at the first look, so that answers fill whole frames.
+//! One task reads queries, runs them, and writes their answers, with as many under way as [`UNDER_WAY_MAX`]. While the client
+//! does not read, no query is read either. What is in memory is answered at the first look, so that answers fill whole frames.
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
-use futures::{Stream, StreamExt, stream};
+use futures::{Stream, StreamExt};
 use hoplake::Hop;
+use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{Grpc, receive, send};
+use super::{Grpc, Messages, receive, send, writer};
 use crate::{
-    calls::{self, Call, GraphRef, Protocol, Service},
+    calls::{self, Call, Edges, GraphRef, Outlet, Service, outlet},
     cost::Spent,
     failure::{Failure, Reason},
     v1::{self, query_server::Query},
+    workers::Held,
 };
 
 /// Queries of one stream that wait for the store at a time; the next is read when one is answered.
@@ -61,43 +63,53 @@ impl Before {
     }
 }
 
-async fn answer(service: Arc<Service>, read: Read) -> (v1::QueryNeighborsResponse, Spent) {
+/// An answer, and what it holds until it is sent.
+struct Answered {
+    message: v1::QueryNeighborsResponse,
+    spent: Spent,
+    _edges: Option<Edges>,
+}
+
+async fn answer(service: Arc<Service>, read: Read) -> Answered {
     let Read { query, asked } = read;
     let outcome = match asked {
         Ok((graph, hop, vertices)) => calls::stream_neighbors(&service, &graph, &vertices, &hop).await,
         Err(failure) => Err(failure),
     };
     match outcome {
-        Ok((edges, spent)) => {
-            let (edges, cost) = (send::all_edges(&edges), Some(spent.into()));
-            (v1::QueryNeighborsResponse { query, edges, cost, failure: None }, spent)
+        Ok((found, spent)) => {
+            let (edges, cost) = (send::all_edges(&found.all), Some(spent.into()));
+            let message = v1::QueryNeighborsResponse { query, edges, cost, failure: None };
+            Answered { message, spent, _edges: Some(found) }
         }
         Err(failure) => {
             let failure = Some((&failure).into());
-            (v1::QueryNeighborsResponse { query, failure, ..Default::default() }, Spent::default())
+            let message = v1::QueryNeighborsResponse { query, failure, ..Default::default() };
+            Answered { message, spent: Spent::default(), _edges: None }
         }
     }
 }
 
 #[tonic::async_trait]
 impl Query for Grpc {
-    type NeighborsStream = Pin<Box<dyn Stream<Item = Result<v1::QueryNeighborsResponse, Status>> + Send>>;
+    type NeighborsStream = Messages<v1::QueryNeighborsResponse>;
 
     async fn neighbors(
         &self,
         request: Request<Streaming<v1::QueryNeighborsRequest>>,
     ) -> Result<Response<Self::NeighborsStream>, Status> {
-        let headers = request.metadata().clone().into_headers();
-        let mut call = Call::begin(&self.service, Protocol::Grpc, "Query.Neighbors", &headers);
+        let (mut call, requests) = self.begin("Query.Neighbors", request);
         if let Err(failure) = call.check_token() {
             return super::answer(&mut call, Err(failure));
         }
         let service = self.service.clone();
         let mut before = Before::default();
-        let answers = readable(request.into_inner(), &call)
+        let answers = readable(requests, &call)
             .map(move |request| answer(service.clone(), before.read(request)))
             .buffer_unordered(UNDER_WAY_MAX);
-        Ok(Response::new(Box::pin(until_the_end(call, answers))))
+        let (visit, (outlet, pieces)) = (call.visit.clone(), outlet(&call.memory));
+        let task = Held::spawn(until_the_end(call, answers, outlet));
+        Ok(Response::new(writer::messages(None, pieces, visit, Some(task))))
     }
 }
 
@@ -119,26 +131,29 @@ fn readable(
         .take_until(Box::pin(stop))
 }
 
-/// Answers, and a status if the stream did not end by itself.
-fn until_the_end(
-    call: Call,
-    answers: impl Stream<Item = (v1::QueryNeighborsResponse, Spent)> + Send,
-) -> impl Stream<Item = Result<v1::QueryNeighborsResponse, Status>> + Send {
-    let state = Some((call, Box::pin(answers)));
-    stream::unfold(state, async |state| {
-        let (mut call, mut answers) = state?;
-        if let Some((message, spent)) = answers.next().await {
-            call.spent += spent;
-            return Some((Ok(message), Some((call, answers))));
+/// Sends answers, and a status if the stream did not end by itself.
+async fn until_the_end(
+    mut call: Call,
+    answers: impl Stream<Item = Answered> + Send,
+    outlet: Outlet<v1::QueryNeighborsResponse>,
+) {
+    let mut answers = Box::pin(answers);
+    while let Some(Answered { message, spent, _edges }) = answers.next().await {
+        call.spent += spent;
+        let bytes = message.encoded_len();
+        if outlet.send(message, bytes).await.is_err() {
+            break;
         }
-        let ended: Result<(), Failure> = if call.service.lifecycle.is_draining() {
-            Err(Failure::shutting_down())
-        } else if call.bounds.is_over() {
-            Err(call.bounds.time_is_over())
-        } else {
-            Ok(())
-        };
-        call.finish(&ended);
-        ended.err().map(|failure| (Err(failure.status()), None))
-    })
+    }
+    let ended: Result<(), Failure> = if call.service.lifecycle.is_draining() {
+        Err(Failure::shutting_down())
+    } else if call.bounds.is_over() {
+        Err(call.bounds.time_is_over())
+    } else {
+        Ok(())
+    };
+    call.finish(&ended);
+    if let Err(failure) = ended {
+        outlet.fail(failure).await;
+    }
 }

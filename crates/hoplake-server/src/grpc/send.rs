@@ -1,19 +1,16 @@
 //! Answers as messages, in chunks that fit a client's default bound of 4 MiB a message.
 
-use hoplake::{Direction, Frontier, Key, Neighbour, VertexId};
+use hoplake::{Direction, Key, Neighbour, VertexId};
 
 use super::columns;
 use crate::{
     calls::{
-        DepthStatistics, EdgeRun, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, Neighbors, PropertyInfo,
-        Statistics, raw_id,
+        DepthStatistics, EdgeRun, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo, Statistics, raw_id,
     },
     failure::Failure,
     v1::{self, vertex_ref::LabelledKey},
 };
 
-/// Ids in a message: 64 KiB, or 2 MiB with keys of 250 bytes.
-const IDS_MAX: usize = 8 << 10;
 /// The bytes of rows in a message, on average: a 16th of the bound, for rows that are longer than others.
 const ROW_BYTES: usize = 256 << 10;
 /// Rows in a message, however short.
@@ -54,38 +51,16 @@ pub(super) fn all_edges(all: &[Neighbour]) -> Vec<v1::Edges> {
     EdgeRun::all(all, usize::MAX).map(|run| edges(&run, all, None)).collect()
 }
 
-/// The messages of a hop's edges.
-pub(super) fn neighbors(answer: &Neighbors) -> Vec<v1::NeighborsResponse> {
-    let mut messages = vec![v1::NeighborsResponse::default()];
-    let mut room = IDS_MAX;
-    for run in EdgeRun::all(&answer.edges, IDS_MAX) {
-        if run.range.len() > room {
-            messages.push(v1::NeighborsResponse::default());
-            room = IDS_MAX;
-        }
-        room -= run.range.len();
-        let message = messages.last_mut().expect("there is one from the start");
-        message.edges.push(edges(&run, &answer.edges, answer.keys.as_deref()));
-    }
-    messages.iter_mut().for_each(|message| message.version = answer.open.graph.version());
-    let last = messages.last_mut().expect("there is one from the start");
-    last.cost = Some(answer.spent.into());
-    messages
-}
-
-/// The messages of a set of vertices.
-pub(super) fn vertices(depth: u32, set: &Frontier) -> Vec<v1::Vertices> {
-    let all = ids(set.vertices());
-    all.chunks(IDS_MAX).map(|ids| v1::Vertices { depth, ids: ids.to_vec() }).collect()
+/// Edges of a part, which has no more than one message takes.
+pub(super) fn some_edges(all: &[Neighbour], of_ends: Option<&[Key]>) -> Vec<v1::Edges> {
+    EdgeRun::all(all, usize::MAX).map(|run| edges(&run, all, of_ends)).collect()
 }
 
 /// The messages of rows.
-pub(super) fn rows(all: &[LabelRows], format: v1::RowFormat) -> Result<Vec<v1::Rows>, Failure> {
-    let chunks = all.iter().flat_map(|rows| {
-        let mean = rows.batch.get_array_memory_size() / rows.len().max(1);
-        rows.chunks((ROW_BYTES / mean.max(1)).clamp(1, ROWS_MAX))
-    });
-    chunks.map(|rows| columns::rows(&rows, format)).collect()
+pub(super) fn rows(all: &LabelRows, format: v1::RowFormat) -> impl Iterator<Item = Result<v1::Rows, Failure>> {
+    let mean = all.batch.get_array_memory_size() / all.len().max(1);
+    let chunks = all.chunks((ROW_BYTES / mean.max(1)).clamp(1, ROWS_MAX));
+    chunks.map(move |rows| columns::rows(&rows, format))
 }
 
 impl From<&DepthStatistics> for v1::Depth {
@@ -109,14 +84,17 @@ impl From<Statistics> for v1::Statistics {
     }
 }
 
-impl From<NamedPath> for v1::Path {
-    fn from(path: NamedPath) -> Self {
-        let kind = |key| match key {
-            Key::Int64(key) => v1::key::Kind::Int64(key),
-            Key::String(key) => v1::key::Kind::String(key),
+impl From<&NamedPath> for v1::Path {
+    fn from(path: &NamedPath) -> Self {
+        let kind = |key: &Key| match key {
+            Key::Int64(key) => v1::key::Kind::Int64(*key),
+            Key::String(key) => v1::key::Kind::String(key.clone()),
         };
-        let key = |(label, key)| LabelledKey { label, key: Some(v1::Key { kind: Some(kind(key)) }) };
-        Self { ids: ids(path.vertices), keys: path.keys.into_iter().map(key).collect() }
+        let key = |(label, key): &(String, Key)| LabelledKey {
+            label: label.clone(),
+            key: Some(v1::Key { kind: Some(kind(key)) }),
+        };
+        Self { ids: ids(path.vertices.iter().copied()), keys: path.keys.iter().map(key).collect() }
     }
 }
 

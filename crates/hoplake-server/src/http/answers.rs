@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use hoplake::{Graph, Key, VertexId};
+use hoplake::{Graph, Key, Neighbour, VertexId};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::values;
+use super::{requests::OutputBody, values};
 use crate::{
-    calls::{
-        DepthStatistics, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, Neighbors, PropertyInfo, Statistics,
-    },
+    calls::{DepthStatistics, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo, Statistics},
     cost::{Spent, Step},
     failure::Failure,
 };
@@ -89,14 +87,14 @@ pub(crate) struct LookUpAnswer {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Edge {
     /// The id of the vertex left.
-    from: String,
-    label: String,
+    pub(super) from: String,
+    pub(super) label: String,
     /// `out` or `in`.
-    direction: String,
+    pub(super) direction: String,
     /// The id of the vertex reached.
-    to: String,
+    pub(super) to: String,
     /// The label of the vertex reached.
-    to_label: String,
+    pub(super) to_label: String,
     /// The key of the vertex reached, if keys were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     to_key: Option<Value>,
@@ -106,9 +104,9 @@ pub(crate) struct Edge {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NeighborsAnswer {
     /// In the order of vertex left, type, direction and position.
-    edges: Vec<Edge>,
-    version: u64,
-    cost: Spent,
+    pub(super) edges: Vec<Edge>,
+    pub(super) version: u64,
+    pub(super) cost: Spent,
 }
 
 /// A vertex with its key and properties.
@@ -126,16 +124,16 @@ pub(crate) struct Row {
 /// Rows, in the order of label and position.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PropertiesAnswer {
-    rows: Vec<Row>,
-    version: u64,
-    cost: Spent,
+    pub(super) rows: Vec<Row>,
+    pub(super) version: u64,
+    pub(super) cost: Spent,
 }
 
 /// The ids at one depth.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Vertices {
-    depth: u32,
-    ids: Vec<String>,
+    pub(super) depth: u32,
+    pub(super) ids: Vec<String>,
 }
 
 /// What one depth took.
@@ -232,7 +230,7 @@ pub(super) fn key(key: &Key) -> Value {
     }
 }
 
-fn ids(vertices: impl IntoIterator<Item = VertexId>) -> Vec<String> {
+pub(super) fn ids(vertices: impl IntoIterator<Item = VertexId>) -> Vec<String> {
     vertices.into_iter().map(|vertex| vertex.to_string()).collect()
 }
 
@@ -272,40 +270,29 @@ impl LookUpAnswer {
     }
 }
 
-impl NeighborsAnswer {
-    pub(super) fn of(answer: &Neighbors) -> Self {
-        let graph: &Graph = &answer.open.graph;
-        let label = |vertex: VertexId| graph.schema().label(vertex.label()).map(|label| label.name.clone());
-        let edges = answer.edges.iter().enumerate().map(|(position, edge)| Edge {
-            from: edge.from.to_string(),
-            label: graph.schema().edge_type(edge.edge_type).map(|edge| edge.label.clone()).unwrap_or_default(),
-            direction: edge.direction.to_string(),
-            to: edge.to.to_string(),
-            to_label: label(edge.to).unwrap_or_default(),
-            to_key: answer.keys.as_ref().and_then(|keys| keys.get(position)).map(key),
-        });
-        Self { edges: edges.collect(), version: graph.version(), cost: answer.spent }
+/// An edge, with the key of the vertex reached if it was asked for.
+pub(super) fn edge(graph: &Graph, edge: &Neighbour, of: Option<&Key>) -> Edge {
+    let schema = graph.schema();
+    Edge {
+        from: edge.from.to_string(),
+        label: schema.edge_type(edge.edge_type).map(|edge| edge.label.clone()).unwrap_or_default(),
+        direction: edge.direction.to_string(),
+        to: edge.to.to_string(),
+        to_label: schema.label(edge.to.label()).map(|label| label.name.clone()).unwrap_or_default(),
+        to_key: of.map(key),
     }
 }
 
-fn rows(all: &[LabelRows]) -> Result<Vec<Row>, Failure> {
-    let mut rows = Vec::new();
-    for part in all {
-        let columns = values::columns(&part.batch)?;
-        for (row, id) in part.ids.iter().enumerate() {
-            let mut properties: BTreeMap<String, Value> =
-                columns.iter().map(|(name, values)| (name.clone(), values[row].clone())).collect();
-            let key = properties.remove(values::KEY_COLUMN).unwrap_or_default();
-            rows.push(Row { id: id.to_string(), label: part.label.clone(), key, depth: part.depth, properties });
-        }
-    }
-    Ok(rows)
-}
-
-impl PropertiesAnswer {
-    pub(super) fn of(found: &[LabelRows], version: u64, cost: Spent) -> Result<Self, Failure> {
-        Ok(Self { rows: rows(found)?, version, cost })
-    }
+/// Rows of one label.
+pub(super) fn rows(part: &LabelRows) -> Result<Vec<Row>, Failure> {
+    let columns = values::columns(&part.batch)?;
+    let row = |(row, id): (usize, &VertexId)| {
+        let mut properties: BTreeMap<String, Value> =
+            columns.iter().map(|(name, values)| (name.clone(), values[row].clone())).collect();
+        let key = properties.remove(values::KEY_COLUMN).unwrap_or_default();
+        Row { id: id.to_string(), label: part.label.clone(), key, depth: part.depth, properties }
+    };
+    Ok(part.ids.iter().enumerate().map(row).collect())
 }
 
 impl From<DepthStatistics> for Depth {
@@ -330,17 +317,18 @@ impl From<Statistics> for StatisticsAnswer {
 }
 
 impl TraverseAnswer {
-    pub(super) fn of(found: crate::calls::Traversed, output: super::requests::OutputBody) -> Result<Self, Failure> {
-        use super::requests::OutputBody;
-        let sets = found.vertices.iter().map(|(depth, set)| Vertices { depth: *depth, ids: ids(set.vertices()) });
-        let vertices = (output == OutputBody::Ids).then(|| sets.collect());
-        let rows = if output == OutputBody::Rows { Some(rows(&found.rows)?) } else { None };
-        Ok(Self { rows, vertices, statistics: found.statistics.into() })
+    /// With an empty list, of what was asked for.
+    pub(super) fn of(statistics: Statistics, output: OutputBody) -> Self {
+        Self {
+            rows: (output == OutputBody::Rows).then(Vec::new),
+            vertices: (output == OutputBody::Ids).then(Vec::new),
+            statistics: statistics.into(),
+        }
     }
 }
 
 /// A path, as a list of its vertices.
-pub(super) fn path(path: NamedPath) -> Vec<PathVertex> {
+pub(super) fn path(path: &NamedPath) -> Vec<PathVertex> {
     let mut names = path.keys.iter();
     let vertex = |vertex: &VertexId| {
         let name = names.next();

@@ -1,11 +1,11 @@
 //! What every handler has of its request, and how it answers.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, error::Error, sync::Arc};
 
 use axum::{
-    body::{Body, Bytes},
-    extract::{FromRequest, FromRequestParts, Request, rejection::BytesRejection},
-    http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts},
+    body::{Body, Bytes, HttpBody},
+    extract::{FromRequest, FromRequestParts, Request},
+    http::{HeaderMap, HeaderValue, Response, header, request::Parts},
     response::IntoResponse,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -13,66 +13,103 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::problem;
 use crate::{
     calls::{Call, Protocol, REQUEST_ID, Service},
+    doors::{Visit, no_memory},
     failure::{Failure, Reason},
 };
 
 /// The server and the headers of a request.
 pub(super) struct Exchange {
     service: Arc<Service>,
-    headers: HeaderMap,
+    pub(super) headers: HeaderMap,
+    visit: Option<Arc<Visit>>,
 }
 
 impl FromRequestParts<Arc<Service>> for Exchange {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Infallible> {
-        Ok(Self { service: service.clone(), headers: parts.headers.clone() })
+        let visit = parts.extensions.get().cloned();
+        Ok(Self { service: service.clone(), headers: parts.headers.clone(), visit })
     }
 }
 
 impl Exchange {
     /// Begins a call.
     pub(super) fn begin(&self, name: &'static str) -> Call {
-        Call::begin(&self.service, Protocol::Http, name, &self.headers)
+        Call::begin(&self.service, Protocol::Http, name, &self.headers, self.visit.as_ref())
     }
 }
 
-/// The body of a request, or why it did not come. Read within the call, so that its failure is logged like others.
-pub(super) struct JsonBody(Result<Bytes, BytesRejection>);
+/// The body of a request, which is read within its call: not before the token is right, and so that its failure is
+/// logged like others.
+pub(super) struct JsonBody(Body);
 
 impl<S: Send + Sync> FromRequest<S> for JsonBody {
     type Rejection = Infallible;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Infallible> {
-        Ok(Self(Bytes::from_request(request, state).await))
+    async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(request.into_body()))
     }
 }
 
 impl JsonBody {
     /// Reads it; an empty body is an empty object.
-    pub(super) fn read<T: DeserializeOwned>(self) -> Result<T, Failure> {
-        let bytes = self.0.map_err(|rejection| match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => {
-                Failure::new(Reason::TooLarge, "the body is larger than this server takes")
-            }
-            _ => Failure::invalid(format!("the body did not come: {rejection}")),
-        })?;
+    ///
+    /// # Errors
+    /// [`Reason::Unauthenticated`] before anything is read; that it is too large, too slow, or not what is asked.
+    pub(super) async fn read<T: DeserializeOwned>(self, call: &Call) -> Result<T, Failure> {
+        call.check_token()?;
+        let bytes = call.bounded(collect(self.0)).await?;
+        call.visit.hold_decoded(&call.service.memory, bytes.len()).map_err(no_memory)?;
         let json: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         serde_json::from_slice(json)
             .map_err(|error| Failure::invalid(format!("the body is not what is asked here: {error}")))
     }
 }
 
+/// All of a body, which its door bounds in size and time.
+async fn collect(mut body: Body) -> Result<Bytes, Failure> {
+    let mut all = Vec::new();
+    while let Some(frame) = std::future::poll_fn(|context| std::pin::Pin::new(&mut body).poll_frame(context)).await {
+        let data = frame.map_err(|error| of_body(&error))?.into_data();
+        all.extend_from_slice(&data.unwrap_or_default());
+    }
+    Ok(all.into())
+}
+
+/// Why a body did not come: what the door says, or that it broke off.
+fn of_body(error: &axum::Error) -> Failure {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(own) = error.downcast_ref::<Failure>() {
+            return own.clone();
+        }
+        cause = error.source();
+    }
+    Failure::new(Reason::Invalid, format!("the body did not come: {error}"))
+}
+
 /// Ends a call, with its answer or its problem; both carry the name of the request.
 pub(super) fn respond<T: Serialize>(call: &mut Call, outcome: Result<T, Failure>) -> Response<Body> {
     let unwritable = |error| Failure::new(Reason::Internal, format!("the answer cannot be written: {error}"));
     let written = outcome.and_then(|answer| serde_json::to_vec(&answer).map_err(unwritable));
+    let written = written.and_then(|json| {
+        let spent = Some(Box::new(call.spent));
+        let hold = call.memory.hold(json.len() as u64).map_err(|full| Failure { spent, ..full.into() })?;
+        call.visit.hand(Some(hold));
+        Ok(json)
+    });
     call.finish(&written);
-    let mut response = match written {
+    let response = match written {
         Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
         Err(failure) => problem::response(&failure, Some(&call.id)),
     };
-    if let Ok(id) = HeaderValue::from_str(&call.id) {
+    named(response, &call.id)
+}
+
+/// The answer to a request of this name.
+pub(super) fn named(mut response: Response<Body>, id: &str) -> Response<Body> {
+    if let Ok(id) = HeaderValue::from_str(id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response

@@ -1,6 +1,7 @@
 //! Queries, each in one call. The examples are on the air routes of `hoplake quickstart`.
 
 use axum::{extract::Path, response::Response};
+use futures::FutureExt;
 use tracing::Instrument;
 
 use super::{
@@ -13,9 +14,9 @@ use super::{
     requests::{
         LookUpBody, NeighborsBody, OutputBody, PathsBody, PropertiesBody, ShortestPathBody, TraverseBody, vertices,
     },
+    writer::stream,
 };
-use crate::calls::{self, Call, GraphRef, PathStream};
-use crate::failure::Failure;
+use crate::calls::{self, GraphRef};
 
 fn graph_ref(name: String, version: u64) -> GraphRef {
     GraphRef { name, version }
@@ -70,7 +71,7 @@ pub(super) async fn look_up(exchange: Exchange, Path(graph): Path<String>, body:
     let mut call = exchange.begin("LookUp");
     let span = call.span.clone();
     let answer = async {
-        let body: LookUpBody = body.read()?;
+        let body: LookUpBody = body.read(&call).await?;
         let names = vertices(body.vertices)?;
         let (found, version) = calls::look_up(&mut call, &graph_ref(graph, body.version), &names).await?;
         Ok(LookUpAnswer::of(&found, version, call.spent))
@@ -89,15 +90,16 @@ pub(super) async fn look_up(exchange: Exchange, Path(graph): Path<String>, body:
     responses((status = 200, body = NeighborsAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn neighbors(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    let mut call = exchange.begin("Neighbors");
-    let span = call.span.clone();
-    let answer = async {
-        let body: NeighborsBody = body.read()?;
-        let graph = graph_ref(graph, body.version);
-        Ok(NeighborsAnswer::of(&calls::neighbors(&mut call, &graph, &body.try_into()?).await?))
-    };
-    let answer = answer.instrument(span).await;
-    respond(&mut call, answer)
+    stream(exchange, "Neighbors", "edges", |call, parts| {
+        async move {
+            let body: NeighborsBody = body.read(call).await?;
+            let graph = graph_ref(graph, body.version);
+            let version = calls::neighbors(call, &graph, &body.try_into()?, parts).await?;
+            Ok(NeighborsAnswer { edges: Vec::new(), version, cost: call.spent })
+        }
+        .boxed()
+    })
+    .await
 }
 
 /// Keys and properties of some vertices.
@@ -107,16 +109,16 @@ pub(super) async fn neighbors(exchange: Exchange, Path(graph): Path<String>, bod
     responses((status = 200, body = PropertiesAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn properties(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    let mut call = exchange.begin("Properties");
-    let span = call.span.clone();
-    let answer = async {
-        let body: PropertiesBody = body.read()?;
-        let graph = graph_ref(graph, body.version);
-        let (rows, version) = calls::properties(&mut call, &graph, &body.try_into()?).await?;
-        PropertiesAnswer::of(&rows, version, call.spent)
-    };
-    let answer = answer.instrument(span).await;
-    respond(&mut call, answer)
+    stream(exchange, "Properties", "rows", |call, parts| {
+        async move {
+            let body: PropertiesBody = body.read(call).await?;
+            let graph = graph_ref(graph, body.version);
+            let version = calls::properties(call, &graph, &body.try_into()?, parts).await?;
+            Ok(PropertiesAnswer { rows: Vec::new(), version, cost: call.spent })
+        }
+        .boxed()
+    })
+    .await
 }
 
 /// A whole traversal.
@@ -132,15 +134,20 @@ pub(super) async fn properties(exchange: Exchange, Path(graph): Path<String>, bo
     responses((status = 200, body = TraverseAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn traverse(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    let mut call = exchange.begin("Traverse");
-    let span = call.span.clone();
-    let answer = async {
-        let body: TraverseBody = body.read()?;
-        let (graph, output) = (graph_ref(graph, body.version), OutputBody::of(&body));
-        TraverseAnswer::of(calls::traverse(&mut call, &graph, &body.try_into()?).await?, output)
-    };
-    let answer = answer.instrument(span).await;
-    respond(&mut call, answer)
+    stream(exchange, "Traverse", "rows", |call, parts| {
+        async move {
+            let body: TraverseBody = body.read(call).await?;
+            let (graph, output) = (graph_ref(graph, body.version), OutputBody::of(&body));
+            parts.list = match output {
+                OutputBody::Rows => Some("rows"),
+                OutputBody::Ids => Some("vertices"),
+                OutputBody::Nothing => None,
+            };
+            Ok(TraverseAnswer::of(calls::traverse(call, &graph, &body.try_into()?, parts).await?, output))
+        }
+        .boxed()
+    })
+    .await
 }
 
 /// The walks of a traversal, one by one.
@@ -153,26 +160,16 @@ pub(super) async fn traverse(exchange: Exchange, Path(graph): Path<String>, body
     responses((status = 200, body = PathsAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn paths(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    let mut call = exchange.begin("Paths");
-    let span = call.span.clone();
-    let answer = async {
-        let body: PathsBody = body.read()?;
-        let graph = graph_ref(graph, body.version);
-        let paths = calls::paths(&mut call, &graph, &body.try_into()?).await?;
-        all_paths(&mut call, paths).await
-    };
-    let answer = answer.instrument(span).await;
-    respond(&mut call, answer)
-}
-
-async fn all_paths(call: &mut Call, mut paths: PathStream) -> Result<PathsAnswer, Failure> {
-    let (mut all, mut statistics) = (Vec::new(), None);
-    while let Some((walks, last)) = paths.next(call).await? {
-        all.extend(walks.into_iter().map(path));
-        statistics = last;
-    }
-    let statistics = statistics.expect("statistics come beside the last walks").into();
-    Ok(PathsAnswer { paths: all, statistics })
+    stream(exchange, "Paths", "paths", |call, parts| {
+        async move {
+            let body: PathsBody = body.read(call).await?;
+            let graph = graph_ref(graph, body.version);
+            let statistics = calls::paths(call, &graph, &body.try_into()?, parts).await?.into();
+            Ok(PathsAnswer { paths: Vec::new(), statistics })
+        }
+        .boxed()
+    })
+    .await
 }
 
 /// A shortest path by number of edges.
@@ -188,10 +185,10 @@ pub(super) async fn shortest_path(exchange: Exchange, Path(graph): Path<String>,
     let mut call = exchange.begin("ShortestPath");
     let span = call.span.clone();
     let answer = async {
-        let body: ShortestPathBody = body.read()?;
+        let body: ShortestPathBody = body.read(&call).await?;
         let graph = graph_ref(graph, body.version);
         let found = calls::shortest_path(&mut call, &graph, &body.try_into()?).await?;
-        Ok(ShortestPathAnswer { path: found.path.map(path), version: found.version, cost: call.spent })
+        Ok(ShortestPathAnswer { path: found.path.as_ref().map(path), version: found.version, cost: call.spent })
     };
     let answer = answer.instrument(span).await;
     respond(&mut call, answer)

@@ -1,6 +1,7 @@
 //! HTTP/JSON: from bodies to calls and back; probes, counters and the OpenAPI document.
 
 mod answers;
+mod arrow;
 mod exchange;
 mod graphs;
 mod openapi;
@@ -9,12 +10,12 @@ mod problem;
 mod requests;
 mod traversals;
 mod values;
+mod writer;
 
 use std::sync::Arc;
 
 use axum::{
     Router,
-    extract::DefaultBodyLimit,
     response::Response,
     routing::{delete, get, post},
 };
@@ -27,7 +28,6 @@ use crate::{
 /// All routes. Each has its operation in `openapi`; a test holds the two against each other. An access node has those
 /// for operators alone.
 pub(crate) fn router(service: Arc<Service>) -> Router {
-    let limit = DefaultBodyLimit::max(service.settings.message_bytes_max);
     let calls = if service.settings.role.traverses() { calls() } else { Router::new() };
     calls
         .route("/healthz", get(probes::healthz))
@@ -36,7 +36,6 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         .route("/openapi.json", get(probes::openapi_json))
         .fallback(no_such_place)
         .method_not_allowed_fallback(no_such_method)
-        .layer(limit)
         .with_state(service)
 }
 

@@ -30,10 +30,10 @@ pub(crate) struct Problem {
     cost: Option<Spent>,
 }
 
-/// The answer to a request that failed.
-pub(super) fn response(failure: &Failure, request_id: Option<&str>) -> Response<Body> {
+/// A failure as a problem.
+pub(super) fn of(failure: &Failure, request_id: Option<&str>) -> Problem {
     let reason = failure.reason;
-    let problem = Problem {
+    Problem {
         r#type: format!("urn:hoplake:problem:{}", reason.name().to_ascii_lowercase().replace('_', "-")),
         title: reason.title(),
         status: reason.http().as_u16(),
@@ -41,8 +41,13 @@ pub(super) fn response(failure: &Failure, request_id: Option<&str>) -> Response<
         reason: reason.name(),
         request_id: request_id.map(str::to_owned),
         cost: failure.spent.as_deref().copied(),
-    };
-    let body = serde_json::to_vec(&problem).expect("a problem is plain data");
+    }
+}
+
+/// The answer to a request that failed.
+pub(super) fn response(failure: &Failure, request_id: Option<&str>) -> Response<Body> {
+    let reason = failure.reason;
+    let body = serde_json::to_vec(&of(failure, request_id)).expect("a problem is plain data");
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = reason.http();
     let headers = response.headers_mut();

@@ -1,6 +1,7 @@
 //! Traversals that the client steers: open, next neighbours, close.
 
 use axum::{extract::Path, response::Response};
+use futures::FutureExt;
 use tracing::Instrument;
 
 use super::{
@@ -8,6 +9,7 @@ use super::{
     exchange::{Exchange, JsonBody, respond},
     problem::Problem,
     requests::{NextBody, OpenBody},
+    writer::stream,
 };
 use crate::calls::{self, GraphRef};
 
@@ -22,7 +24,7 @@ pub(super) async fn open(exchange: Exchange, Path(graph): Path<String>, body: Js
     let mut call = exchange.begin("OpenTraversal");
     let span = call.span.clone();
     let answer = async {
-        let OpenBody { version, limits } = body.read()?;
+        let OpenBody { version, limits } = body.read(&call).await?;
         let graph = GraphRef { name: graph, version };
         let opened = calls::open(&mut call, &graph, &limits.into()).await?;
         Ok(OpenAnswer { traversal: opened.id, version: opened.version, idle_ms: opened.idle_ms })
@@ -39,14 +41,15 @@ pub(super) async fn open(exchange: Exchange, Path(graph): Path<String>, body: Js
     responses((status = 200, body = NeighborsAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn next_neighbors(exchange: Exchange, Path(id): Path<String>, body: JsonBody) -> Response {
-    let mut call = exchange.begin("NextNeighbors");
-    let span = call.span.clone();
-    let answer = async {
-        let step = body.read::<NextBody>()?.step_of(id)?;
-        Ok(NeighborsAnswer::of(&calls::next_neighbors(&mut call, &step).await?))
-    };
-    let answer = answer.instrument(span).await;
-    respond(&mut call, answer)
+    stream(exchange, "NextNeighbors", "edges", |call, parts| {
+        async move {
+            let step = body.read::<NextBody>(call).await?.step_of(id)?;
+            let version = calls::next_neighbors(call, &step, parts).await?;
+            Ok(NeighborsAnswer { edges: Vec::new(), version, cost: call.spent })
+        }
+        .boxed()
+    })
+    .await
 }
 
 /// Closes it, and says what it took.

@@ -64,6 +64,10 @@ pub(crate) struct Metrics {
     waiting: Gauge,
     fetches: Gauge,
     traversals: Gauge,
+    tasks: Gauge,
+    memory: Gauge,
+    connections: Gauge,
+    half_open: Gauge,
 }
 
 /// What is read when somebody asks.
@@ -74,6 +78,13 @@ pub(crate) struct Readings {
     pub(crate) traversals: usize,
     /// What was read in the background since the start.
     pub(crate) background: Background,
+    /// Tasks on the threads of queries.
+    pub(crate) tasks: usize,
+    /// What queries, requests and answers hold.
+    pub(crate) memory_bytes: u64,
+    pub(crate) connections: usize,
+    /// Of these, without a complete request.
+    pub(crate) half_open: usize,
 }
 
 impl Metrics {
@@ -100,6 +111,10 @@ impl Metrics {
             waiting: Gauge::default(),
             fetches: Gauge::default(),
             traversals: Gauge::default(),
+            tasks: Gauge::default(),
+            memory: Gauge::default(),
+            connections: Gauge::default(),
+            half_open: Gauge::default(),
         };
         metrics.register();
         metrics
@@ -135,6 +150,12 @@ impl Metrics {
         registry.register("queries_running", "Queries that run", self.running.clone());
         registry.register("queries_waiting", "Queries that wait to run", self.waiting.clone());
         registry.register("fetches_running", "Reads for other nodes that run", self.fetches.clone());
+        registry.register("tasks_running", "Tasks on the threads of queries", self.tasks.clone());
+        let held = "Memory that queries hold, with requests that come and answers that are not sent";
+        registry.register_with_unit("memory", held, Unit::Bytes, self.memory.clone());
+        registry.register("connections_open", "Connections of both ports", self.connections.clone());
+        let half = "Connections without a complete request yet";
+        registry.register("connections_half_open", half, self.half_open.clone());
         registry.register("traversals_open", "Traversals that clients steer", self.traversals.clone());
     }
 
@@ -189,6 +210,10 @@ impl Metrics {
         self.traversals.set(readings.traversals as i64);
         self.background_requests.inner().store(readings.background.requests, Relaxed);
         self.background_bytes.inner().store(readings.background.bytes, Relaxed);
+        self.tasks.set(readings.tasks as i64);
+        self.memory.set(readings.memory_bytes as i64);
+        self.connections.set(readings.connections as i64);
+        self.half_open.set(readings.half_open as i64);
         let mut out = String::new();
         text::encode(&mut out, &self.registry).expect("a string takes all that is written");
         out

@@ -86,7 +86,7 @@ async fn time_ends_a_query_that_waits_for_the_store() {
     assert_eq!(status.get_details_error_info().unwrap().reason, "TIME");
     // The deadline of the client, which says so in a header alone.
     let mut deadline = tonic::Request::new(request(v1::Limits::default()));
-    deadline.metadata_mut().insert("grpc-timeout", "300m".parse().unwrap());
+    deadline.metadata_mut().insert("grpc-timeout", "400m".parse().unwrap());
     let status = server.graphs().await.traverse(deadline).await.unwrap_err();
     let info = status.get_details_error_info().unwrap();
     assert_eq!((status.code(), info.reason.as_str()), (Code::DeadlineExceeded, "TIME"));

@@ -5,6 +5,7 @@ mod answers;
 mod compaction;
 mod graphs;
 mod held_store;
+mod hostile;
 mod http;
 mod limits;
 mod nodes;

@@ -1,0 +1,248 @@
+//! Bodies: requests as they arrive, answers as they leave.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use axum::body::{Body, Bytes};
+use hoplake::{MemoryBudget, MemoryFull};
+use hyper::body::{Frame, Incoming, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+use super::Visit;
+use crate::failure::{Failure, Reason};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// The bytes before each message of gRPC: whether it is compressed, and its length in 4 bytes.
+const PREFIX_BYTES: usize = 5;
+
+/// Where a body has come to, in messages. HTTP has one message, which ends with the body.
+#[derive(Debug)]
+enum Messages {
+    Whole { bytes: u64, bytes_max: u64 },
+    Prefixed { prefix: Vec<u8>, left: u64, bytes: u64, ended: bool },
+}
+
+impl Messages {
+    /// Bytes of the message that is arriving, or of the one that has arrived.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Whole { bytes, .. } | Self::Prefixed { bytes, .. } => *bytes,
+        }
+    }
+
+    /// Whether nothing of the next message has come.
+    fn is_between(&self) -> bool {
+        matches!(self, Self::Prefixed { ended: true, .. })
+    }
+
+    fn take(&mut self, data: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Whole { bytes, bytes_max } => {
+                *bytes += data.len() as u64;
+                let too_large = || Failure::new(Reason::TooLarge, format!("the body is larger than {bytes_max} bytes"));
+                (*bytes <= *bytes_max).then_some(()).ok_or_else(too_large)
+            }
+            Self::Prefixed { prefix, left, bytes, ended } => {
+                let mut data = data;
+                while !data.is_empty() {
+                    if std::mem::take(ended) {
+                        *bytes = 0;
+                    }
+                    if *left == 0 {
+                        let taken = data.len().min(PREFIX_BYTES - prefix.len());
+                        prefix.extend_from_slice(&data[..taken]);
+                        data = &data[taken..];
+                        if let [_, length @ ..] = &prefix[..]
+                            && let Ok(length) = <[u8; 4]>::try_from(length)
+                        {
+                            *left = u32::from_be_bytes(length).into();
+                            prefix.clear();
+                            *ended = *left == 0;
+                        }
+                        continue;
+                    }
+                    let taken = data.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    (*left, *bytes) = (*left - taken as u64, *bytes + taken as u64);
+                    data = &data[taken..];
+                    *ended = *left == 0;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The body of a request. It fails if it comes too slowly, if it is too large, or if there is no memory for it.
+pub(crate) struct Arriving {
+    inner: Incoming,
+    visit: Arc<Visit>,
+    budget: MemoryBudget,
+    messages: Messages,
+    /// For a message, and between two of them.
+    times: (Duration, Duration),
+    /// When it must have come on; begun when it is first waited for.
+    patience: Option<Pin<Box<Sleep>>>,
+}
+
+impl Arriving {
+    /// The body of HTTP, at most so long.
+    pub(super) fn whole(inner: Incoming, visit: Arc<Visit>, budget: &MemoryBudget, bytes_max: usize) -> Self {
+        Self::of(inner, visit, budget, Messages::Whole { bytes: 0, bytes_max: bytes_max as u64 })
+    }
+
+    /// The body of gRPC, whose messages its decoder bounds.
+    pub(super) fn prefixed(inner: Incoming, visit: Arc<Visit>, budget: &MemoryBudget) -> Self {
+        let none = Messages::Prefixed { prefix: Vec::with_capacity(PREFIX_BYTES), left: 0, bytes: 0, ended: false };
+        Self::of(inner, visit, budget, none)
+    }
+
+    fn of(inner: Incoming, visit: Arc<Visit>, budget: &MemoryBudget, messages: Messages) -> Self {
+        if hyper::body::Body::is_end_stream(&inner) {
+            visit.complete();
+        }
+        let times = (Duration::MAX, Duration::MAX);
+        Self { inner, visit, budget: budget.clone(), messages, times, patience: None }
+    }
+
+    /// How long a message may take, and how long a client may be silent between two.
+    pub(super) fn within(self, message: Duration, silence: Duration) -> Self {
+        Self { times: (message, silence), ..self }
+    }
+
+    /// As what decodes it passes it on.
+    fn error(&self, failure: Failure) -> Error {
+        match &self.messages {
+            Messages::Whole { .. } => failure.into(),
+            Messages::Prefixed { .. } => failure.status().into(),
+        }
+    }
+
+    fn arrived(&mut self, data: &Bytes) -> Result<(), Failure> {
+        let was_between = self.messages.is_between();
+        self.messages.take(data)?;
+        let (bytes, between) = (self.messages.bytes(), self.messages.is_between());
+        if between || was_between {
+            // The time of the next message, or of this one, begins.
+            self.patience = None;
+        }
+        if between {
+            self.visit.complete();
+            let decoded = usize::try_from(bytes).unwrap_or(usize::MAX);
+            return self.visit.hold_decoded(&self.budget, decoded).map_err(no_memory);
+        }
+        self.visit.hold_request(&self.budget, bytes).map_err(no_memory)
+    }
+}
+
+/// That the server has no memory left for a request, which is no fault of it.
+pub(crate) fn no_memory(full: MemoryFull) -> Failure {
+    let message = format!("the server has no memory for the request now (its limit is {full}); try again later");
+    Failure::new(Reason::Busy, message)
+}
+
+impl hyper::body::Body for Arriving {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let this = self.get_mut();
+        match Pin::new(&mut this.inner).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let arrived = frame.data_ref().map_or(Ok(()), |data| this.arrived(data));
+                Poll::Ready(Some(arrived.map(|()| frame).map_err(|failure| this.error(failure))))
+            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error.into()))),
+            Poll::Ready(None) => {
+                this.visit.complete();
+                Poll::Ready(None)
+            }
+            Poll::Pending => {
+                let (message, silence) = this.times;
+                let time = if this.messages.is_between() { silence } else { message };
+                let patience = this.patience.get_or_insert_with(|| Box::pin(sleep(time)));
+                ready!(patience.as_mut().poll(context));
+                let late = format!("the request did not come within {} ms", time.as_millis());
+                Poll::Ready(Some(Err(this.error(Failure::new(Reason::Slow, late)))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// The body of an answer, whose parts hold what they stand for until they have left.
+pub(crate) struct Leaving {
+    inner: Body,
+    visit: Arc<Visit>,
+}
+
+impl Leaving {
+    pub(super) fn new(inner: Body, visit: Arc<Visit>) -> Self {
+        Self { inner, visit }
+    }
+}
+
+impl hyper::body::Body for Leaving {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.inner).poll_frame(context);
+        match &polled {
+            Poll::Pending => this.visit.waits(),
+            // The end waits for nobody but for parts before it.
+            Poll::Ready(None) => this.visit.waits(),
+            Poll::Ready(Some(_)) => {}
+        }
+        polled.map(|frame| frame.map(|frame| Ok(frame?.map_data(|bytes| this.visit.leaving(bytes)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However the bytes are cut, the ends of messages are found.
+    #[test]
+    fn messages_end_where_their_prefix_says() {
+        let bytes = [&[0, 0, 0, 0, 3][..], b"abc", &[0, 0, 0, 0, 0], &[0, 0, 0, 1, 0], &[7; 256]].concat();
+        for cut in 1..bytes.len() {
+            let mut messages = Messages::Prefixed { prefix: Vec::new(), left: 0, bytes: 0, ended: false };
+            let mut taken = 0;
+            for part in bytes.chunks(cut) {
+                messages.take(part).unwrap();
+                taken += part.len();
+                assert_eq!(messages.is_between(), [8, 13, 274].contains(&taken), "{cut} {taken}");
+            }
+            assert_eq!(messages.bytes(), 256);
+        }
+    }
+
+    #[test]
+    fn a_whole_body_is_bounded() {
+        let mut messages = Messages::Whole { bytes: 0, bytes_max: 4 };
+        messages.take(b"abcd").unwrap();
+        assert!(!messages.is_between());
+        assert_eq!(messages.take(b"e").unwrap_err().reason, Reason::TooLarge);
+    }
+}

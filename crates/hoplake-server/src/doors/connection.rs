@@ -1,0 +1,239 @@
+//! One connection: what it is doing, and when it has taken too long.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, Weak},
+    time::{Duration, Instant},
+};
+
+use tokio_util::sync::CancellationToken;
+
+use super::Visit;
+
+/// What a connection is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// No request of it was complete yet.
+    Half,
+    /// A request is under way.
+    Busy,
+    /// It waits for its next request.
+    Idle,
+}
+
+#[derive(Debug)]
+struct State {
+    stage: Stage,
+    since: Instant,
+    /// Its position among those that can give way.
+    turn: u64,
+    visits: Vec<Weak<Visit>>,
+    under_way: usize,
+}
+
+/// The connections of a server, over all its doors.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    /// Those that may give way, the oldest first, in both stages.
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    turns: u64,
+    open: usize,
+    half: BTreeMap<u64, CancellationToken>,
+    idle: BTreeMap<u64, CancellationToken>,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    all: Arc<Connections>,
+    state: Mutex<State>,
+    /// Tells its task to close it.
+    pub(super) close: CancellationToken,
+}
+
+/// How long a connection may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// For the headers of its first request.
+    pub(super) header: Duration,
+    /// Between requests.
+    pub(super) idle: Duration,
+    /// For its client to read something of an answer.
+    pub(super) send: Duration,
+}
+
+impl Connections {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().expect("no thread panics with the connections")
+    }
+
+    /// Closes connections until there is room for one more, the oldest idle one first, or half-open if too many are.
+    /// Whether there is room.
+    pub(super) fn make_room(&self, open_max: usize, half_max: usize) -> bool {
+        let mut waiting = self.waiting();
+        if waiting.half.len() >= half_max {
+            waiting.half.pop_first().into_iter().for_each(|(_, close)| close.cancel());
+        }
+        if waiting.open < open_max {
+            return true;
+        }
+        let oldest = waiting.idle.pop_first().or_else(|| waiting.half.pop_first());
+        oldest.map(|(_, close)| close.cancel()).is_some()
+    }
+
+    /// Open, and of these half-open.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        let waiting = self.waiting();
+        (waiting.open, waiting.half.len())
+    }
+}
+
+impl Waiting {
+    fn enter(&mut self, stage: Stage, close: &CancellationToken) -> u64 {
+        self.turns += 1;
+        match stage {
+            Stage::Half => drop(self.half.insert(self.turns, close.clone())),
+            Stage::Idle => drop(self.idle.insert(self.turns, close.clone())),
+            Stage::Busy => {}
+        }
+        self.turns
+    }
+
+    fn leave(&mut self, stage: Stage, turn: u64) {
+        match stage {
+            Stage::Half => drop(self.half.remove(&turn)),
+            Stage::Idle => drop(self.idle.remove(&turn)),
+            Stage::Busy => {}
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn open(all: &Arc<Connections>) -> Arc<Self> {
+        let close = CancellationToken::new();
+        let mut waiting = all.waiting();
+        waiting.open += 1;
+        let turn = waiting.enter(Stage::Half, &close);
+        drop(waiting);
+        let state = State { stage: Stage::Half, since: Instant::now(), turn, visits: Vec::new(), under_way: 0 };
+        Arc::new(Self { all: all.clone(), state: Mutex::new(state), close })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panics with the state of a connection")
+    }
+
+    fn enter(&self, state: &mut State, stage: Stage) {
+        if state.stage != stage {
+            let mut waiting = self.all.waiting();
+            waiting.leave(state.stage, state.turn);
+            (state.stage, state.since) = (stage, Instant::now());
+            state.turn = waiting.enter(stage, &self.close);
+        }
+    }
+
+    /// A request begins: its headers are there.
+    pub(super) fn begin(&self, visit: &Arc<Visit>) {
+        let mut state = self.state();
+        state.under_way += 1;
+        state.visits.retain(|visit| visit.strong_count() > 0);
+        state.visits.push(Arc::downgrade(visit));
+        if state.stage == Stage::Idle {
+            self.enter(&mut state, Stage::Busy);
+        }
+    }
+
+    /// A request is complete.
+    pub(super) fn complete(&self) {
+        let mut state = self.state();
+        if state.under_way > 0 {
+            self.enter(&mut state, Stage::Busy);
+        }
+    }
+
+    /// An answer has left.
+    pub(super) fn end(&self) {
+        let mut state = self.state();
+        state.under_way -= 1;
+        if state.under_way == 0 {
+            self.enter(&mut state, Stage::Idle);
+        }
+    }
+
+    /// Whether no request of it is under way.
+    pub(super) fn is_unused(&self) -> bool {
+        self.state().under_way == 0
+    }
+
+    /// Why it is to be closed, if it is.
+    pub(super) fn overdue(&self, patience: &Patience) -> Option<&'static str> {
+        let (stage, age, under_way, visits) = {
+            let state = self.state();
+            (state.stage, state.since.elapsed(), state.under_way, state.visits.clone())
+        };
+        match stage {
+            Stage::Half if under_way == 0 && age > patience.header => Some("its request did not come"),
+            Stage::Idle if age > patience.idle => Some("it was idle"),
+            _ => {
+                let stalled = |visit: &Weak<Visit>| visit.upgrade().is_some_and(|it| it.is_stalled(patience.send));
+                visits.iter().any(stalled).then_some("its client does not read the answer")
+            }
+        }
+    }
+}
+
+/// Takes a connection off the list when its task ends, however it does.
+pub(super) struct Attended(pub(super) Arc<Connection>);
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        let state = self.0.state();
+        let mut waiting = self.0.all.waiting();
+        waiting.open -= 1;
+        waiting.leave(state.stage, state.turn);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_that_is_idle_gives_way_before_one_that_is_half_open() {
+        let all = Arc::new(Connections::default());
+        let attend = || Attended(Connection::open(&all));
+        let [half, idle, busy] = [attend(), attend(), attend()];
+        let visits = [Visit::begin(&idle.0), Visit::begin(&busy.0)];
+        visits.iter().for_each(|visit| visit.complete());
+        let [first, _still_running] = visits;
+        drop(first);
+        assert_eq!((all.count(), all.make_room(4, 4)), ((3, 1), true));
+        let closed = |them: [&Attended; 3]| them.map(|it| it.0.close.is_cancelled());
+        assert!(all.make_room(3, 4));
+        assert_eq!(closed([&half, &idle, &busy]), [false, true, false]);
+        assert!(all.make_room(3, 4));
+        assert_eq!(closed([&half, &idle, &busy]), [true, true, false]);
+        // What is busy stays.
+        assert!(!all.make_room(3, 4));
+        drop((half, idle, busy));
+        assert_eq!(all.count(), (0, 0));
+    }
+
+    #[test]
+    fn half_open_ones_have_a_bound_of_their_own() {
+        let all = Arc::new(Connections::default());
+        let them = [Attended(Connection::open(&all)), Attended(Connection::open(&all))];
+        assert!(all.make_room(100, 2));
+        assert_eq!(them.each_ref().map(|it| it.0.close.is_cancelled()), [true, false]);
+        let patience = Patience { header: Duration::ZERO, idle: Duration::MAX, send: Duration::MAX };
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(them[1].0.overdue(&patience).is_some());
+        // The headers are there: the time of the body is the body's to watch.
+        let _visit = Visit::begin(&them[1].0);
+        assert!(them[1].0.overdue(&patience).is_none());
+    }
+}

@@ -1,0 +1,198 @@
+//! One request, and its answer until it has left.
+//!
+//! Hyper takes a part of an answer long before the client has it: parts wait in its buffers, which are as long as the
+//! client is slow. So each part carries what it stands for, the memory and the visit itself, and gives both back when
+//! hyper drops the part, which is when the socket has taken its last byte.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use axum::body::Bytes;
+use hoplake::{MemoryBudget, MemoryFull, MemoryHold};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::connection::Connection;
+
+/// A request decoded takes this many times the bytes it came in, at most: a vertex that is named in 5 bytes becomes
+/// some 150 in two lists.
+const DECODED_BYTES_PER_BYTE: u64 = 32;
+
+/// A request and its answer.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    connection: Option<Arc<Connection>>,
+    begun: Instant,
+    /// The place of its query among those that run.
+    place: Mutex<Option<OwnedSemaphorePermit>>,
+    /// For the request, as it came and decoded.
+    request: Mutex<Option<MemoryHold>>,
+    /// For an answer that is there as a whole.
+    answer: Mutex<Vec<MemoryHold>>,
+    /// For parts of the answer that were handed on, but of which hyper has no bytes yet.
+    handed: Mutex<Vec<MemoryHold>>,
+    /// Parts that hyper has and the socket has not.
+    unsent: AtomicUsize,
+    /// Whether the answer waits for its next part, and not for the client.
+    waiting: AtomicBool,
+    /// Milliseconds from the beginning to the last sign that the client reads.
+    progress_ms: AtomicU64,
+}
+
+/// A part of an answer, in hyper's hands.
+struct Unsent {
+    bytes: Bytes,
+    visit: Arc<Visit>,
+    _holds: Vec<MemoryHold>,
+}
+
+impl AsRef<[u8]> for Unsent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.visit.unsent.fetch_sub(1, Relaxed);
+        self.visit.progress();
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no thread panics with a part of a visit")
+}
+
+impl Visit {
+    /// Of a connection.
+    pub(super) fn begin(connection: &Arc<Connection>) -> Arc<Self> {
+        let visit = Arc::new(Self::of(Some(connection.clone())));
+        connection.begin(&visit);
+        visit
+    }
+
+    fn of(connection: Option<Arc<Connection>>) -> Self {
+        Self {
+            connection,
+            begun: Instant::now(),
+            place: Mutex::default(),
+            request: Mutex::default(),
+            answer: Mutex::default(),
+            handed: Mutex::default(),
+            unsent: AtomicUsize::new(0),
+            // Until there is an answer, it waits for it.
+            waiting: AtomicBool::new(true),
+            progress_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// Keeps the query's place until the answer has left.
+    pub(crate) fn keep(&self, place: OwnedSemaphorePermit) {
+        *locked(&self.place) = Some(place);
+    }
+
+    /// Takes memory of `budget` for `bytes` of the request that have come.
+    pub(super) fn hold_request(&self, budget: &MemoryBudget, bytes: u64) -> Result<(), MemoryFull> {
+        let mut request = locked(&self.request);
+        match &mut *request {
+            Some(hold) => hold.resize(bytes),
+            None => Ok(*request = Some(budget.hold(bytes)?)),
+        }
+    }
+
+    /// The same for a request of so many bytes that is about to be decoded.
+    pub(crate) fn hold_decoded(&self, budget: &MemoryBudget, bytes: usize) -> Result<(), MemoryFull> {
+        self.hold_request(budget, (bytes as u64).saturating_mul(DECODED_BYTES_PER_BYTE))
+    }
+
+    /// The request is complete.
+    pub(super) fn complete(&self) {
+        self.connection.iter().for_each(|connection| connection.complete());
+    }
+
+    /// Memory of the whole answer.
+    pub(crate) fn hold_answer(&self, hold: MemoryHold) {
+        locked(&self.answer).push(hold);
+    }
+
+    /// Memory of a part that comes with the next bytes of the answer.
+    pub(crate) fn hand(&self, hold: Option<MemoryHold>) {
+        locked(&self.handed).extend(hold);
+    }
+
+    /// Bytes of the answer, which hold memory and visit until they have left.
+    pub(super) fn leaving(self: &Arc<Self>, bytes: Bytes) -> Bytes {
+        self.unsent.fetch_add(1, Relaxed);
+        self.waiting.store(false, Relaxed);
+        self.progress();
+        let holds = std::mem::take(&mut *locked(&self.handed));
+        Bytes::from_owner(Unsent { bytes, visit: self.clone(), _holds: holds })
+    }
+
+    /// The answer waits for its next part.
+    pub(super) fn waits(&self) {
+        self.waiting.store(true, Relaxed);
+    }
+
+    fn progress(&self) {
+        self.progress_ms.store(self.begun.elapsed().as_millis() as u64, Relaxed);
+    }
+
+    /// Whether something waits for the client for so long.
+    pub(super) fn is_stalled(&self, time: Duration) -> bool {
+        let waits_for_client = !self.waiting.load(Relaxed) || self.unsent.load(Relaxed) > 0;
+        let since = Duration::from_millis(self.progress_ms.load(Relaxed));
+        waits_for_client && self.begun.elapsed().saturating_sub(since) > time
+    }
+}
+
+impl Default for Visit {
+    /// Of no connection, for calls that are not asked through a door.
+    fn default() -> Self {
+        Self::of(None)
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.connection.iter().for_each(|connection| connection.end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    #[test]
+    fn a_part_holds_memory_and_place_until_it_is_dropped() {
+        let (budget, places) = (MemoryBudget::new("all queries", 100), Arc::new(Semaphore::new(1)));
+        let visit = Arc::new(Visit::default());
+        visit.keep(places.clone().try_acquire_owned().unwrap());
+        visit.hand(Some(budget.hold(60).unwrap()));
+        let part = visit.leaving(Bytes::from_static(b"abc"));
+        let half = part.slice(1..);
+        drop((visit, part));
+        assert_eq!((budget.used(), places.available_permits(), &half[..]), (60, 0, &b"bc"[..]));
+        drop(half);
+        assert_eq!((budget.used(), places.available_permits()), (0, 1));
+    }
+
+    #[test]
+    fn only_what_waits_for_the_client_is_stalled() {
+        let visit = Arc::new(Visit::default());
+        assert!(!visit.is_stalled(Duration::ZERO));
+        let part = visit.leaving(Bytes::from_static(b"abc"));
+        std::thread::sleep(Duration::from_millis(3));
+        assert!(visit.is_stalled(Duration::ZERO) && !visit.is_stalled(Duration::from_secs(60)));
+        visit.waits();
+        assert!(visit.is_stalled(Duration::ZERO));
+        drop(part);
+        assert!(!visit.is_stalled(Duration::ZERO));
+    }
+}

@@ -1,0 +1,184 @@
+//! Long answers, as messages that are sent while the rest is read.
+//!
+//! The last message of an answer often carries its account, so one is kept back until it is known whether it is the last.
+
+use std::sync::Arc;
+
+use futures::{FutureExt, future::BoxFuture, stream};
+use prost::Message;
+use tokio::sync::mpsc::Receiver;
+use tonic::{Response, Status};
+use tracing::Instrument;
+
+use super::{Messages, send};
+use crate::{
+    calls::{Call, Outlet, Part, Parts, REQUEST_ID, Sent, outlet},
+    cost::Spent,
+    doors::Visit,
+    failure::{Failure, Reason},
+    v1::{self, RowFormat, traverse_response::Kind},
+    workers::Held,
+};
+
+/// A message that parts of an answer become.
+pub(super) trait Piece: Message + Default + 'static {
+    /// The messages of a part.
+    fn of(part: Part<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send;
+}
+
+impl Piece for v1::NeighborsResponse {
+    fn of(part: Part<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let Part::Edges { edges, keys, graph } = part else { return None.into_iter() };
+        let edges = send::some_edges(edges, keys);
+        Some(Ok(Self { edges, cost: None, version: graph.version() })).into_iter()
+    }
+}
+
+impl Piece for v1::PropertiesResponse {
+    fn of(part: Part<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let rows = if let Part::Rows(rows) = part { Some(rows) } else { None };
+        let messages = rows.into_iter().flat_map(move |rows| send::rows(rows, format));
+        messages.map(|rows| Ok(Self { rows: Some(rows?), ..Self::default() }))
+    }
+}
+
+impl Piece for v1::TraverseResponse {
+    fn of(part: Part<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let (rows, vertices) = match part {
+            Part::Rows(rows) => (Some(rows), None),
+            Part::Vertices { depth, vertices } if !vertices.is_empty() => {
+                (None, Some(v1::Vertices { depth, ids: send::ids(vertices.iter().copied()) }))
+            }
+            _ => (None, None),
+        };
+        let rows = rows.into_iter().flat_map(move |rows| send::rows(rows, format)).map(|rows| rows.map(Kind::Rows));
+        let vertices = vertices.map(|vertices| Ok(Kind::Vertices(vertices)));
+        rows.chain(vertices).map(|kind| Ok(Self { kind: Some(kind?) }))
+    }
+}
+
+impl Piece for v1::PathsResponse {
+    fn of(part: Part<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let Part::Paths(paths) = part else { return None.into_iter() };
+        Some(Ok(Self { paths: paths.iter().map(Into::into).collect(), statistics: None })).into_iter()
+    }
+}
+
+/// Sends the parts of an answer as messages.
+pub(super) struct Writer<T> {
+    /// Of rows.
+    pub(super) format: RowFormat,
+    outlet: Outlet<T>,
+    kept: Option<T>,
+}
+
+impl<T: Piece> Writer<T> {
+    /// The last message so far; an empty one if there is none.
+    pub(super) fn last(&mut self) -> &mut T {
+        self.kept.get_or_insert_default()
+    }
+
+    /// One message more.
+    pub(super) async fn add(&mut self, message: T) -> Result<(), Failure> {
+        if let Some(before) = self.kept.replace(message) {
+            let bytes = before.encoded_len();
+            self.outlet.send(before, bytes).await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, part: Part<'_>) -> Result<(), Failure> {
+        for message in T::of(part, self.format) {
+            self.add(message?).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the answer and its call.
+    async fn finish(self, mut call: Call, outcome: Result<(), Failure>) {
+        call.finish(&outcome);
+        match outcome {
+            Ok(()) => {
+                let last = self.kept.unwrap_or_default();
+                let bytes = last.encoded_len();
+                self.outlet.send_last(last, bytes).await;
+            }
+            Err(failure) => self.outlet.fail(failure).await,
+        }
+    }
+}
+
+impl Writer<v1::NeighborsResponse> {
+    /// Puts version and account on the last message.
+    pub(super) fn end_neighbors(&mut self, version: u64, spent: Spent) {
+        let last = self.last();
+        (last.version, last.cost) = (version, Some(spent.into()));
+    }
+}
+
+impl<T: Piece> Parts for Writer<T> {
+    fn put<'a>(&'a mut self, part: Part<'a>) -> BoxFuture<'a, Result<(), Failure>> {
+        self.write(part).boxed()
+    }
+}
+
+/// Runs a call whose answer is a list, and answers as it is written.
+pub(super) async fn stream<T: Piece>(
+    mut call: Call,
+    work: impl for<'a> FnOnce(&'a mut Call, &'a mut Writer<T>) -> BoxFuture<'a, Result<(), Failure>> + Send + 'static,
+) -> Result<Response<Messages<T>>, Status> {
+    let (id, visit) = (call.id.clone(), call.visit.clone());
+    let (outlet, mut pieces) = outlet(&call.memory);
+    let mut writer = Writer { format: RowFormat::default(), outlet, kept: None };
+    let mut work = async move {
+        let span = call.span.clone();
+        let outcome = work(&mut call, &mut writer).instrument(span).await;
+        writer.finish(call, outcome).await;
+    }
+    .boxed();
+    // Most answers are few messages, and need no task of their own.
+    let (first, task) = tokio::select! {
+        biased;
+        () = work.as_mut() => (pieces.recv().await, None),
+        first = pieces.recv() => (first, Some(Held::spawn(work))),
+    };
+    let first = first.unwrap_or_else(broken_off);
+    let id = id.parse().ok();
+    if let Err(failure) = first.item {
+        let mut status = failure.status();
+        id.and_then(|id| status.metadata_mut().insert(REQUEST_ID, id));
+        return Err(status);
+    }
+    let mut response = Response::new(messages(Some(first), pieces, visit, task));
+    id.and_then(|id| response.metadata_mut().insert(REQUEST_ID, id));
+    Ok(response)
+}
+
+fn broken_off<T>() -> Sent<T> {
+    let failure = Failure::new(Reason::Internal, "the call broke off");
+    Sent { item: Err(failure), hold: None, last: true }
+}
+
+/// The messages that come on a way, after one that was taken; the task that makes them ends with them. Without a first one, the
+/// way need not have a last one.
+pub(super) fn messages<T: Send + 'static>(
+    first: Option<Sent<T>>,
+    pieces: Receiver<Sent<T>>,
+    visit: Arc<Visit>,
+    task: Option<Held<()>>,
+) -> Messages<T> {
+    let is_open = first.is_none();
+    let state = Some((first, pieces, visit, task));
+    let next = move |state: Option<(Option<Sent<T>>, Receiver<Sent<T>>, Arc<Visit>, Option<Held<()>>)>| async move {
+        let (first, mut pieces, visit, task) = state?;
+        let Sent { item, hold, last } = match first {
+            Some(first) => first,
+            None if is_open => pieces.recv().await?,
+            None => pieces.recv().await.unwrap_or_else(broken_off),
+        };
+        visit.hand(hold);
+        let more = (!last).then_some((None, pieces, visit, task));
+        Some((item.map_err(|failure| failure.status()), more))
+    };
+    Box::pin(stream::unfold(state, next))
+}

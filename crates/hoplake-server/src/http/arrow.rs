@@ -1,0 +1,178 @@
+//! Answers as one Arrow stream, in the schema of its first part.
+//!
+//! Ids are text as in JSON. So are keys: one stream has one schema, and labels may have keys of different types.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, RecordBatch, StringArray, UInt32Array,
+    builder::{ListBuilder, StringBuilder},
+};
+use arrow_cast::cast;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
+use hoplake::VertexId;
+
+use super::{answers::edge, values::KEY_COLUMN};
+use crate::{
+    calls::{LabelRows, NamedPath, Part},
+    failure::{Failure, Reason},
+};
+
+/// Writes parts to a stream.
+#[derive(Default)]
+pub(super) struct ArrowRows(Option<(SchemaRef, StreamWriter<Vec<u8>>)>);
+
+impl ArrowRows {
+    /// Appends a part to what is to be sent.
+    pub(super) fn write(&mut self, part: Part<'_>, to: &mut Vec<u8>) -> Result<(), Failure> {
+        let batch = batch(part).map_err(unwritable)?;
+        to.append(self.write_batch(&batch)?.get_mut());
+        Ok(())
+    }
+
+    /// Appends the end, by which a reader knows that it has all.
+    pub(super) fn finish(&mut self, to: &mut Vec<u8>) -> Result<(), Failure> {
+        if self.0.is_none() {
+            // Nothing was found: the columns that any answer of rows has.
+            let none = rows(&LabelRows { label: String::new(), depth: 0, ids: Vec::new(), batch: no_columns() });
+            self.write_batch(&none.map_err(unwritable)?)?;
+        }
+        if let Some((_, mut writer)) = self.0.take() {
+            writer.finish().map_err(unwritable)?;
+            to.append(writer.get_mut());
+        }
+        Ok(())
+    }
+
+    fn write_batch(&mut self, batch: &RecordBatch) -> Result<&mut StreamWriter<Vec<u8>>, Failure> {
+        let (schema, writer) = match &mut self.0 {
+            Some(begun) => begun,
+            none => {
+                let schema = batch.schema();
+                let writer = StreamWriter::try_new(Vec::new(), &schema).map_err(unwritable)?;
+                none.insert((schema, writer))
+            }
+        };
+        if schema.fields() != batch.schema().fields() {
+            let message = "a property has different types for different labels, which one Arrow stream cannot have; ask \
+                           for them apart, or for JSON";
+            return Err(Failure::invalid(message));
+        }
+        writer.write(batch).map_err(unwritable)?;
+        Ok(writer)
+    }
+}
+
+fn unwritable(error: ArrowError) -> Failure {
+    Failure::new(Reason::Internal, format!("the answer cannot be written: {error}"))
+}
+
+fn no_columns() -> RecordBatch {
+    RecordBatch::new_empty(Arc::new(Schema::empty()))
+}
+
+fn text<'a>(values: impl IntoIterator<Item = &'a str>) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(values))
+}
+
+fn ids<'a>(vertices: impl IntoIterator<Item = &'a VertexId>) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(vertices.into_iter().map(VertexId::to_string)))
+}
+
+fn batch(part: Part<'_>) -> Result<RecordBatch, ArrowError> {
+    match part {
+        Part::Rows(all) => rows(all),
+        Part::Paths(all) => paths(all),
+        Part::Vertices { depth, vertices } => {
+            let depths: ArrayRef = Arc::new(UInt32Array::from_value(depth, vertices.len()));
+            RecordBatch::try_from_iter([("depth", depths), ("id", ids(vertices))])
+        }
+        Part::Edges { graph, edges, keys } => {
+            let all: Vec<_> = edges.iter().map(|found| edge(graph, found, None)).collect();
+            let mut columns = vec![
+                ("from", text(all.iter().map(|edge| edge.from.as_str()))),
+                ("label", text(all.iter().map(|edge| edge.label.as_str()))),
+                ("direction", text(all.iter().map(|edge| edge.direction.as_str()))),
+                ("to", text(all.iter().map(|edge| edge.to.as_str()))),
+                ("to_label", text(all.iter().map(|edge| edge.to_label.as_str()))),
+            ];
+            if let Some(keys) = keys {
+                let keys: ArrayRef = Arc::new(StringArray::from_iter_values(keys.iter().map(ToString::to_string)));
+                columns.push(("to_key", keys));
+            }
+            RecordBatch::try_from_iter(columns)
+        }
+    }
+}
+
+fn rows(all: &LabelRows) -> Result<RecordBatch, ArrowError> {
+    let count = all.len();
+    let mut keys = text([]);
+    let mut properties = Vec::new();
+    let schema = all.batch.schema();
+    for (field, column) in schema.fields().iter().zip(all.batch.columns()) {
+        if field.name() == KEY_COLUMN {
+            keys = cast(column, &DataType::Utf8)?;
+        } else {
+            properties.push((field.name().as_str(), column.clone(), true));
+        }
+    }
+    let depths: ArrayRef = Arc::new(UInt32Array::from_value(all.depth, count));
+    let labels = text(std::iter::repeat_n(all.label.as_str(), count));
+    let own = [("id", ids(&all.ids)), ("label", labels), ("key", keys), ("depth", depths)];
+    let own = own.into_iter().map(|(name, column)| (name, column, false));
+    RecordBatch::try_from_iter_with_nullable(own.chain(properties))
+}
+
+fn paths(all: &[NamedPath]) -> Result<RecordBatch, ArrowError> {
+    let list = |of: &dyn Fn(&NamedPath) -> Vec<String>| -> ArrayRef {
+        let mut lists = ListBuilder::new(StringBuilder::new());
+        all.iter().for_each(|path| lists.append_value(of(path).into_iter().map(Some)));
+        Arc::new(lists.finish())
+    };
+    RecordBatch::try_from_iter([
+        ("ids", list(&|path| path.vertices.iter().map(VertexId::to_string).collect())),
+        ("labels", list(&|path| path.keys.iter().map(|(label, _)| label.clone()).collect())),
+        ("keys", list(&|path| path.keys.iter().map(|(_, key)| key.to_string()).collect())),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Int64Array;
+    use arrow_ipc::reader::StreamReader;
+    use hoplake::LabelId;
+
+    use super::*;
+
+    fn part(label: &str, keys: ArrayRef, ages: ArrayRef) -> LabelRows {
+        let ids = (0..keys.len()).map(|row| VertexId::new(LabelId(1), row as u64).unwrap()).collect();
+        let batch = RecordBatch::try_from_iter([(KEY_COLUMN, keys), ("age", ages)]).unwrap();
+        LabelRows { label: label.into(), depth: 2, ids, batch }
+    }
+
+    #[test]
+    fn labels_with_other_keys_share_a_schema_and_other_properties_do_not() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7, 8]));
+        let names: ArrayRef = Arc::new(StringArray::from(vec!["x", "y"]));
+        let (mut rows, mut bytes) = (ArrowRows::default(), Vec::new());
+        rows.write(Part::Rows(&part("P", numbers.clone(), numbers.clone())), &mut bytes).unwrap();
+        rows.write(Part::Rows(&part("Q", names.clone(), numbers.clone())), &mut bytes).unwrap();
+        let wrong = rows.write(Part::Rows(&part("R", names.clone(), names)), &mut bytes).unwrap_err();
+        assert_eq!(wrong.reason, Reason::Invalid);
+        rows.finish(&mut bytes).unwrap();
+        let read: Vec<_> = StreamReader::try_new(&bytes[..], None).unwrap().map(Result::unwrap).collect();
+        assert_eq!(read.iter().map(RecordBatch::num_rows).sum::<usize>(), 4);
+        let names: Vec<_> = read[0].schema().fields().iter().map(|field| field.name().clone()).collect();
+        assert_eq!(names, ["id", "label", "key", "depth", "age"]);
+    }
+
+    #[test]
+    fn nothing_is_a_stream_too() {
+        let mut bytes = Vec::new();
+        ArrowRows::default().finish(&mut bytes).unwrap();
+        let read: Vec<_> = StreamReader::try_new(&bytes[..], None).unwrap().map(Result::unwrap).collect();
+        assert_eq!(read.iter().map(RecordBatch::num_rows).sum::<usize>(), 0);
+    }
+}

@@ -1,0 +1,293 @@
+//! Long answers, written as they are read.
+//!
+//! `Accept` chooses the form. JSON is one object whose list comes first and whose account comes last; JSON Lines has a
+//! line for each item and one for the account; an Arrow stream has the items alone, in one schema. What fits one piece
+//! goes out as a whole, with its length. What does not is sent in pieces, and a failure after the first piece cannot
+//! have a status any more: in JSON Lines it is the last line, elsewhere the connection breaks off, so that no client
+//! takes what it has for all.
+
+use std::sync::Arc;
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderValue, Response, header},
+    response::IntoResponse,
+};
+use futures::{FutureExt, future::BoxFuture, stream};
+use serde::Serialize;
+use tokio::sync::mpsc::Receiver;
+use tracing::Instrument;
+
+use super::{
+    answers::{edge, ids, path, rows},
+    arrow::ArrowRows,
+    exchange::{Exchange, named},
+    problem,
+};
+use crate::{
+    calls::{Call, Outlet, Part, Parts, Sent, outlet},
+    doors::Visit,
+    failure::{Failure, Reason},
+    workers::Held,
+};
+
+/// A piece is sent when it has so many bytes.
+const PIECE_BYTES: usize = 128 << 10;
+/// Rows that are encoded between two looks at the size of the piece.
+const ROWS_AT_A_TIME: usize = 256;
+
+/// The form of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Lines,
+    Arrow,
+}
+
+impl Form {
+    /// The first one that a client accepts; JSON if it names none that there is.
+    fn of(headers: &HeaderMap) -> Self {
+        let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let kinds = accepted.flat_map(|value| value.split(',')).map(|kind| kind.split(';').next().unwrap_or("").trim());
+        let known = |kind: &str| [Self::Json, Self::Lines, Self::Arrow].into_iter().find(|form| form.kind() == kind);
+        kinds.into_iter().find_map(known).unwrap_or(Self::Json)
+    }
+
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Lines => "application/x-ndjson",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
+        }
+    }
+}
+
+/// Encodes the parts of an answer.
+pub(super) struct Writer {
+    form: Form,
+    /// The name of the list; without, there is but the account.
+    pub(super) list: Option<&'static str>,
+    buffer: Vec<u8>,
+    items: u64,
+    sent: bool,
+    outlet: Outlet<Bytes>,
+    /// The depth whose ids are being written, as one item.
+    depth: Option<u32>,
+    arrow: ArrowRows,
+}
+
+impl Writer {
+    fn item<T: Serialize>(&mut self, item: &T) -> Result<(), Failure> {
+        self.next_item();
+        serde_json::to_writer(&mut self.buffer, item).map_err(unwritable)?;
+        if self.form == Form::Lines {
+            self.buffer.push(b'\n');
+        }
+        Ok(())
+    }
+
+    /// What stands before an item.
+    fn next_item(&mut self) {
+        if self.form == Form::Json {
+            self.begin_list();
+            if self.items > 0 {
+                self.buffer.push(b',');
+            }
+        }
+        self.items += 1;
+    }
+
+    fn begin_list(&mut self) {
+        if let Some(list) = self.list.filter(|_| self.items == 0 && !self.sent) {
+            self.buffer.extend_from_slice(format!("{{\"{list}\":[").as_bytes());
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), Failure> {
+        if self.buffer.len() < PIECE_BYTES {
+            return Ok(());
+        }
+        self.sent = true;
+        let piece = std::mem::take(&mut self.buffer);
+        let bytes = piece.capacity();
+        self.outlet.send(piece.into(), bytes).await
+    }
+
+    async fn write(&mut self, part: Part<'_>) -> Result<(), Failure> {
+        if self.form == Form::Arrow {
+            self.arrow.write(part, &mut self.buffer)?;
+            return self.flush().await;
+        }
+        match part {
+            Part::Edges { graph, edges, keys } => {
+                for (position, found) in edges.iter().enumerate() {
+                    self.item(&edge(graph, found, keys.and_then(|keys| keys.get(position))))?;
+                    self.flush().await?;
+                }
+            }
+            Part::Vertices { depth, vertices } => self.write_ids(depth, &ids(vertices.iter().copied())).await?,
+            Part::Rows(all) => {
+                for some in all.chunks(ROWS_AT_A_TIME) {
+                    rows(&some)?.iter().try_for_each(|row| self.item(row))?;
+                    self.flush().await?;
+                }
+            }
+            Part::Paths(paths) => {
+                for walk in paths {
+                    self.item(&path(walk))?;
+                    self.flush().await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ids of a depth: in JSON one object a depth, however many parts it has.
+    async fn write_ids(&mut self, depth: u32, ids: &[String]) -> Result<(), Failure> {
+        if self.form == Form::Lines {
+            self.item(&super::answers::Vertices { depth, ids: ids.to_vec() })?;
+            return self.flush().await;
+        }
+        let is_new = self.depth != Some(depth);
+        if is_new {
+            self.end_depth();
+            self.next_item();
+            self.buffer.extend_from_slice(format!("{{\"depth\":{depth},\"ids\":[").as_bytes());
+            self.depth = Some(depth);
+        }
+        for (position, id) in ids.iter().enumerate() {
+            if position > 0 || !is_new {
+                self.buffer.push(b',');
+            }
+            serde_json::to_writer(&mut self.buffer, id).map_err(unwritable)?;
+        }
+        self.flush().await
+    }
+
+    fn end_depth(&mut self) {
+        if self.depth.take().is_some() {
+            self.buffer.extend_from_slice(b"]}");
+        }
+    }
+
+    /// Writes what comes after the list. `account` is the whole answer with an empty list.
+    fn write_account<T: Serialize>(&mut self, account: &T) -> Result<(), Failure> {
+        if self.form == Form::Arrow {
+            return self.arrow.finish(&mut self.buffer);
+        }
+        self.end_depth();
+        let all = serde_json::to_string(account).map_err(unwritable)?;
+        let Some(list) = self.list else {
+            self.buffer.extend_from_slice(all.as_bytes());
+            return Ok(());
+        };
+        let empty = format!("{{\"{list}\":[");
+        let rest = all.strip_prefix(&empty).ok_or_else(|| Failure::new(Reason::Internal, "an answer has no list"))?;
+        match self.form {
+            Form::Json => {
+                self.begin_list();
+                self.buffer.extend_from_slice(rest.as_bytes());
+            }
+            _ => {
+                let fields = rest.strip_prefix("],").unwrap_or(rest);
+                self.buffer.extend_from_slice(format!("{{{fields}\n").as_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the answer and its call.
+    async fn finish<T: Serialize>(mut self, mut call: Call, outcome: Result<T, Failure>) {
+        let outcome = outcome.and_then(|account| self.write_account(&account));
+        call.finish(&outcome);
+        match outcome {
+            Ok(()) => {}
+            Err(failure) if self.sent && self.form == Form::Lines => {
+                let problem = problem::of(&failure, Some(&call.id));
+                let line = serde_json::to_string(&problem).unwrap_or_default();
+                self.buffer.extend_from_slice(format!("{{\"problem\":{line}}}\n").as_bytes());
+            }
+            Err(failure) => return self.outlet.fail(failure).await,
+        }
+        let bytes = self.buffer.capacity();
+        self.outlet.send_last(self.buffer.into(), bytes).await;
+    }
+}
+
+fn unwritable(error: serde_json::Error) -> Failure {
+    Failure::new(Reason::Internal, format!("the answer cannot be written: {error}"))
+}
+
+impl Parts for Writer {
+    fn put<'a>(&'a mut self, part: Part<'a>) -> BoxFuture<'a, Result<(), Failure>> {
+        self.write(part).boxed()
+    }
+}
+
+/// Runs a call whose answer is a list and an account, which it returns with an empty list, and answers as it is written.
+pub(super) async fn stream<T: Serialize + Send + 'static>(
+    exchange: Exchange,
+    name: &'static str,
+    list: &'static str,
+    work: impl for<'a> FnOnce(&'a mut Call, &'a mut Writer) -> BoxFuture<'a, Result<T, Failure>> + Send + 'static,
+) -> Response<Body> {
+    let form = Form::of(&exchange.headers);
+    let mut call = exchange.begin(name);
+    let (id, visit) = (call.id.clone(), call.visit.clone());
+    let (outlet, mut pieces) = outlet(&call.memory);
+    let (buffer, arrow) = (Vec::new(), ArrowRows::default());
+    let mut writer = Writer { form, list: Some(list), buffer, items: 0, sent: false, outlet, depth: None, arrow };
+    let mut work = async move {
+        let span = call.span.clone();
+        let outcome = work(&mut call, &mut writer).instrument(span).await;
+        writer.finish(call, outcome).await;
+    }
+    .boxed();
+    // Most answers are one piece, and need no task of their own.
+    let (first, rest) = tokio::select! {
+        biased;
+        () = work.as_mut() => (pieces.recv().await, None),
+        first = pieces.recv() => (first, Some(Held::spawn(work))),
+    };
+    let response = match first {
+        Some(Sent { item: Ok(piece), hold, last }) => {
+            visit.hand(hold);
+            let body = if last { Body::from(piece) } else { body(piece, pieces, visit, rest) };
+            ([(header::CONTENT_TYPE, HeaderValue::from_static(form.kind()))], body).into_response()
+        }
+        Some(Sent { item: Err(failure), .. }) => problem::response(&failure, Some(&id)),
+        None => problem::response(&Failure::new(Reason::Internal, "the call broke off"), Some(&id)),
+    };
+    named(response, &id)
+}
+
+/// The pieces of an answer; the task that makes them ends with it.
+fn body(first: Bytes, pieces: Receiver<Sent<Bytes>>, visit: Arc<Visit>, task: Option<Held<()>>) -> Body {
+    let state = Some((Some(first), pieces, visit, task));
+    Body::from_stream(stream::unfold(state, async |state| {
+        let (first, mut pieces, visit, task) = state?;
+        if let Some(first) = first {
+            return Some((Ok(first), Some((None, pieces, visit, task))));
+        }
+        let Some(Sent { item, hold, last }) = pieces.recv().await else {
+            return Some((Err(Failure::new(Reason::Internal, "the call broke off")), None));
+        };
+        visit.hand(hold);
+        let more = (!last).then_some((None, pieces, visit, task));
+        Some((item, more))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_form_that_is_known_is_taken() {
+        let form = |accept: &str| Form::of(&HeaderMap::from_iter([(header::ACCEPT, accept.parse().unwrap())]));
+        assert_eq!(Form::of(&HeaderMap::new()), Form::Json);
+        assert_eq!(form("*/*"), Form::Json);
+        assert_eq!(form("text/html, application/x-ndjson;q=0.9, application/json"), Form::Lines);
+        assert_eq!(form("application/vnd.apache.arrow.stream"), Form::Arrow);
+    }
+}

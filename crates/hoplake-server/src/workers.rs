@@ -1,0 +1,121 @@
+//! The threads that queries run on, apart from those that accept connections and answer probes.
+//!
+//! A query may be busy for milliseconds at a time, and there may be as many as there are processors. On the threads of
+//! the connections, probes would wait behind them, and so would the signal that ends the server. So everything of a
+//! call, from decoding its request to encoding its answer, is a task of a runtime of its own. Whoever asked holds the
+//! task and aborts it by dropping it; work gives way every few milliseconds, so it ends soon after.
+
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use tokio::{
+    runtime::{Builder, Handle, Runtime},
+    task::{JoinError, JoinHandle},
+};
+
+/// A runtime for queries.
+#[derive(Debug)]
+pub(crate) struct Workers(Option<Runtime>, Handle);
+
+/// A task that ends with what holds it.
+#[derive(Debug)]
+pub(crate) struct Held<T>(JoinHandle<T>);
+
+impl Workers {
+    /// So many threads.
+    ///
+    /// # Errors
+    /// The system's, if it has none left.
+    pub(crate) fn new(threads: usize) -> io::Result<Self> {
+        let runtime =
+            Builder::new_multi_thread().worker_threads(threads).thread_name("hoplake-query").enable_all().build()?;
+        let handle = runtime.handle().clone();
+        Ok(Self(Some(runtime), handle))
+    }
+
+    /// Begins work there. Dropping what is returned ends it.
+    pub(crate) fn begin<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Held<T> {
+        Held(self.1.spawn(work))
+    }
+
+    /// Tasks that have not ended.
+    pub(crate) fn tasks(&self) -> usize {
+        self.1.metrics().num_alive_tasks()
+    }
+}
+
+impl Drop for Workers {
+    /// What still runs is dropped where it waits next. Nobody waits for that: the last to hold this may be one of the
+    /// tasks themselves, where waiting is not allowed.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl<T> Held<T> {
+    /// Holds a task of the runtime that runs this.
+    pub(crate) fn spawn(work: impl Future<Output = T> + Send + 'static) -> Self
+    where
+        T: Send + 'static,
+    {
+        Self(tokio::spawn(work))
+    }
+}
+
+impl<T> Future for Held<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl<T> Drop for Held<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, atomic::AtomicBool, atomic::Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_ends_with_what_holds_it() {
+        let workers = Workers::new(1).unwrap();
+        assert_eq!(workers.begin(async { 7 }).await.unwrap(), 7);
+        let held = workers.begin(std::future::pending::<()>());
+        assert_eq!(workers.tasks(), 1);
+        drop(held);
+        while workers.tasks() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The last to hold the threads may be a task on one of them.
+    #[test]
+    fn a_task_may_end_its_own_threads() {
+        let workers = Arc::new(Workers::new(1).unwrap());
+        let (own, ended) = (workers.clone(), Arc::new(AtomicBool::new(false)));
+        let told = ended.clone();
+        let (go, wait) = tokio::sync::oneshot::channel::<()>();
+        std::mem::forget(workers.begin(async move {
+            wait.await.ok();
+            drop(own);
+            told.store(true, Ordering::SeqCst);
+        }));
+        drop(workers);
+        go.send(()).unwrap();
+        while !ended.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -34,10 +34,11 @@ where
     let degrees = degrees(vertices, edges());
     let anchors = anchors(&by_degree(&degrees), edges());
     let mut order: Vec<u32> = (0..vertices).collect();
-    order.sort_by_key(|&vertex| {
+    // In place, with the vertex as the last criterion: a stable sort takes half of the order again.
+    order.sort_unstable_by_key(|&vertex| {
         let degree = degrees[vertex as usize];
         let popularity = if degree < LEAF_DEGREE { 0 } else { degree };
-        (Reverse(popularity), anchors[vertex as usize], Reverse(degree))
+        (Reverse(popularity), anchors[vertex as usize], Reverse(degree), vertex)
     });
     drop((degrees, anchors));
     positions(&order)
@@ -46,7 +47,7 @@ where
 /// The position of each vertex by falling degree, equal ones in the order they have. O(V log V).
 pub fn by_degree(degrees: &[u32]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..degrees.len() as u32).collect();
-    order.sort_by_key(|&vertex| Reverse(degrees[vertex as usize]));
+    order.sort_unstable_by_key(|&vertex| (Reverse(degrees[vertex as usize]), vertex));
     positions(&order)
 }
 

@@ -442,11 +442,22 @@ impl Upload {
     /// [`StorageError::Unavailable`] if the store fails.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
         self.checksum = crc32c::crc32c_append(self.checksum, bytes);
-        self.buffer.extend_from_slice(bytes);
-        while self.buffer.len() >= self.store.part_bytes {
-            let rest = self.buffer.split_off(self.store.part_bytes);
-            let part = std::mem::replace(&mut self.buffer, rest);
-            self.send(part).await?;
+        let part_bytes = self.store.part_bytes;
+        let mut left = bytes;
+        while !left.is_empty() {
+            let (head, rest) = left.split_at(left.len().min(part_bytes - self.buffer.len()));
+            let needed = self.buffer.len() + head.len();
+            if needed > self.buffer.capacity() {
+                // Doubled, but never beyond a part: several objects are written at a time.
+                let capacity = needed.max(2 * self.buffer.capacity()).min(part_bytes);
+                self.buffer.reserve_exact(capacity - self.buffer.len());
+            }
+            self.buffer.extend_from_slice(head);
+            if self.buffer.len() == part_bytes {
+                let part = std::mem::take(&mut self.buffer);
+                self.send(part).await?;
+            }
+            left = rest;
         }
         Ok(())
     }

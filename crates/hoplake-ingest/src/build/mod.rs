@@ -215,7 +215,8 @@ impl Build<'_> {
                 &group.tables,
                 &group.inputs,
                 self.settings.threads,
-                self.share(40),
+                // Beside it are the tables of keys, with 16 parts and half of them again where labels share their keys.
+                self.share(36),
                 self.spill_dir,
             )?;
             for (table, mut sorted) in group.tables.iter().zip(sorted) {
@@ -285,7 +286,8 @@ impl Build<'_> {
             let batch = ordering::with_ordinals(&batch, new)?;
             let sorter = match &mut sorter {
                 Some(sorter) => sorter,
-                None => sorter.insert(BatchSorter::new(batch.schema(), &[0], self.share(32), self.spill_dir)?),
+                // Beside it are the tables of keys, with 16 parts, and the order, with up to 15.
+                None => sorter.insert(BatchSorter::new(batch.schema(), &[0], self.share(26), self.spill_dir)?),
             };
             sorter.push(batch)?;
         }
@@ -305,7 +307,9 @@ impl Build<'_> {
         self.context.progress.begin(Step::Edges, bytes);
         let mut segments = [SegmentWriter::new(self.objects), SegmentWriter::new(self.objects)];
         let key_bytes: usize = spaces.tables.iter().map(|(_, table)| table.memory_bytes()).sum();
-        let left = self.share(56).saturating_sub(key_bytes).max(self.share(8));
+        let order_bytes: usize = spaces.permutation.iter().flatten().map(|of_label| size_of_val(&of_label[..])).sum();
+        let kept_bytes = key_bytes + order_bytes + size_of_val(&spaces.left_out[..]);
+        let left = self.share(56).saturating_sub(kept_bytes).max(self.share(8));
         for group in groups(self.dataset, Phase::Edges) {
             let routed = route::sort_edges(self, spaces, level, &group, left)?;
             for edges in routed {

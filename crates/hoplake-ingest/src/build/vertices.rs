@@ -77,39 +77,58 @@ impl Worker for TableSorters {
 struct KnownKeys {
     integers: HashSet<i64, FixedState>,
     strings: HashSet<Box<str>, FixedState>,
-    bytes: usize,
+    /// Bytes of the strings.
+    text_bytes: usize,
     bytes_max: usize,
+}
+
+/// What an allocation takes beside its bytes, about.
+const ALLOCATION_BYTES: usize = 16;
+
+/// The bytes of a set of so many entries: a power of two of slots, of which 7 in 8 are used, and a byte for each.
+fn set_bytes(capacity: usize, entry_bytes: usize) -> usize {
+    (capacity * 8 / 7).next_power_of_two() * (entry_bytes + 1)
 }
 
 impl KnownKeys {
     fn new(bytes_max: usize) -> Self {
-        Self { integers: HashSet::default(), strings: HashSet::default(), bytes: 0, bytes_max }
+        Self { integers: HashSet::default(), strings: HashSet::default(), text_bytes: 0, bytes_max }
     }
 
     /// Which of these keys were not known.
     fn learn(&mut self, keys: &ArrayRef) -> BooleanArray {
-        if self.bytes > self.bytes_max {
-            *self = Self::new(self.bytes_max);
+        match keys.as_primitive_opt::<Int64Type>() {
+            Some(keys) => keys.values().iter().map(|key| Some(self.learn_integer(*key))).collect(),
+            None => keys.as_string::<i32>().iter().flatten().map(|key| Some(self.learn_string(key))).collect(),
         }
-        // An entry takes its key and a byte, in a table that is at least 7/16 full.
-        let new: BooleanArray = match keys.as_primitive_opt::<Int64Type>() {
-            Some(keys) => keys.values().iter().map(|key| Some(self.integers.insert(*key))).collect(),
-            None => keys
-                .as_string::<i32>()
-                .iter()
-                .flatten()
-                .map(|key| {
-                    let new = !self.strings.contains(key);
-                    if new {
-                        self.bytes += key.len() + 32;
-                        self.strings.insert(key.into());
-                    }
-                    Some(new)
-                })
-                .collect(),
-        };
-        self.bytes = self.bytes.max(self.integers.capacity() * 10);
-        new
+    }
+
+    fn learn_integer(&mut self, key: i64) -> bool {
+        // A set that is full has its old and its new slots for a moment.
+        let (len, capacity) = (self.integers.len(), self.integers.capacity());
+        if len == capacity && set_bytes(capacity, 8) + set_bytes(2 * capacity + 1, 8) > self.bytes_max {
+            self.integers.clear();
+        }
+        // Where not even the first slots fit.
+        (self.integers.capacity() == 0 && set_bytes(4, 8) > self.bytes_max) || self.integers.insert(key)
+    }
+
+    fn learn_string(&mut self, key: &str) -> bool {
+        if self.strings.contains(key) {
+            return false;
+        }
+        let (len, capacity) = (self.strings.len(), self.strings.capacity());
+        let grown = if len == capacity { set_bytes(2 * capacity + 1, size_of::<Box<str>>()) } else { 0 };
+        let of_key = key.len() + ALLOCATION_BYTES;
+        if self.text_bytes + of_key + set_bytes(capacity, size_of::<Box<str>>()) + grown > self.bytes_max {
+            self.strings.clear();
+            self.text_bytes = 0;
+        }
+        if self.text_bytes + of_key <= self.bytes_max {
+            self.text_bytes += of_key;
+            self.strings.insert(key.into());
+        }
+        true
     }
 }
 
@@ -377,5 +396,40 @@ impl ListCursor {
         let nulls = NullBuffer::from_iter(lengths.iter().map(|length| *length > 0));
         let field = Arc::new(Field::new("item", self.value_type.clone(), true));
         Ok(Arc::new(ListArray::try_new(field, OffsetBuffer::from_lengths(lengths), values, Some(nulls))?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Int64Array, StringArray};
+
+    use super::*;
+
+    #[test]
+    fn known_keys_keep_to_their_budget_while_they_grow() {
+        for bytes_max in [0, 100, 10_000, 1 << 20] {
+            let (mut integers, mut strings) = (KnownKeys::new(bytes_max), KnownKeys::new(bytes_max));
+            let (mut capacity, mut learnt) = (0, 0);
+            for start in (0..100_000).step_by(500) {
+                let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(start..start + 500));
+                learnt += integers.learn(&numbers).true_count();
+                if integers.integers.capacity() > capacity {
+                    let both = if capacity > 0 { set_bytes(capacity, 8) } else { 0 };
+                    capacity = integers.integers.capacity();
+                    assert!(both + set_bytes(capacity, 8) <= bytes_max, "{capacity} in {bytes_max}");
+                }
+                let texts = (start..start + 500).map(|key| format!("a key {key}"));
+                strings.learn(&(Arc::new(StringArray::from_iter_values(texts)) as ArrayRef));
+                let slots = set_bytes(strings.strings.capacity(), size_of::<Box<str>>());
+                assert!(
+                    strings.strings.is_empty() || strings.text_bytes + slots <= bytes_max,
+                    "{slots} in {bytes_max}"
+                );
+            }
+            assert_eq!(learnt, 100_000);
+            let again: ArrayRef = Arc::new(Int64Array::from(vec![99_999; 10]));
+            let new = integers.learn(&again).true_count();
+            assert_eq!(new, if bytes_max < 100 { 10 } else { 0 });
+        }
     }
 }

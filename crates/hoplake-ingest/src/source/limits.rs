@@ -38,6 +38,9 @@ pub(crate) const FIELDS_MAX: usize = 65_536;
 /// Bytes that a compressed file or page may become whatever its size: small files of zeros are no attack.
 pub(crate) const DECOMPRESSED_FREE_BYTES: u64 = 16 << 20;
 
+/// Larger chunks are not faster.
+const CHUNK_BYTES_MAX: u64 = 2 << 20;
+
 /// A bound, and the setting that raises it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bound {
@@ -66,6 +69,13 @@ impl ReadLimits {
     /// The bound on a page of Parquet.
     pub(crate) fn page(&self) -> Bound {
         self.bound(self.page_bytes_max, "--page-bytes-max", 4)
+    }
+
+    /// The bytes of a chunk of rows, about. Every thread has one in its hands and one or two on their way.
+    pub(crate) fn chunk_bytes(&self) -> usize {
+        let of_memory =
+            self.memory_bytes.map_or(CHUNK_BYTES_MAX, |bytes| (bytes / 128).clamp(256 << 10, CHUNK_BYTES_MAX));
+        usize::try_from(of_memory).unwrap_or(2 << 20)
     }
 
     fn bound(&self, setting: u64, raise: &'static str, share: u64) -> Bound {

@@ -26,11 +26,9 @@ use crate::{
     dataset::{Chunks, Lines},
 };
 
-/// A chunk ends at so many rows, or so many bytes;
+/// A chunk ends at so many rows, or at the bytes that the limits allow; all chunks of a scan end when together they hold twice
+/// as much.
 const CHUNK_ROWS: usize = 32_768;
-const CHUNK_BYTES: usize = 2 << 20;
-/// and all chunks of a scan end when together they hold as much as this.
-const SCAN_BYTES: usize = 4 << 20;
 
 /// A text file with its plan.
 pub(crate) struct TextInput {
@@ -123,17 +121,18 @@ impl Scan {
     /// Reads until a chunk is full or the file ends.
     fn fill(&mut self) -> Result<(), IngestError> {
         let plan = Arc::clone(&self.plan);
+        let chunk_bytes = self.file.limits.chunk_bytes();
         let mut held: usize = self.row.buffers.iter().map(|buffer| buffer.bytes).sum();
         while self.records.advance()? {
             match self.row.take(&plan, &self.records) {
                 Ok(bytes) => held += bytes,
                 Err(fault) => self.report(fault)?,
             }
-            if held >= SCAN_BYTES {
+            if held >= 2 * chunk_bytes {
                 return self.finish(|_| true);
             }
-            if self.row.touched.iter().any(|&feed| self.row.buffers[feed].is_full()) {
-                return self.finish(FeedBuffer::is_full);
+            if self.row.touched.iter().any(|&feed| self.row.buffers[feed].is_full(chunk_bytes)) {
+                return self.finish(|buffer| buffer.is_full(chunk_bytes));
             }
         }
         self.ended = true;
@@ -336,8 +335,8 @@ impl FeedBuffer {
         Self { columns, rows: 0, bytes: 0, lines: LineList::default(), active: plan.phase() == phase }
     }
 
-    fn is_full(&self) -> bool {
-        self.rows >= CHUNK_ROWS || self.bytes >= CHUNK_BYTES
+    fn is_full(&self, chunk_bytes: usize) -> bool {
+        self.rows >= CHUNK_ROWS || self.bytes >= chunk_bytes
     }
 
     fn truncate(&mut self) {

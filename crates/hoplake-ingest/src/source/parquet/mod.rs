@@ -27,13 +27,12 @@ use crate::{
 };
 
 const BATCH_ROWS: u64 = 65_536;
-const BATCH_BYTES: u64 = 2 << 20;
 /// Row groups are put together into inputs of this size, so that the parts of one large file are read in
 /// parallel.
 const INPUT_BYTES: u64 = 64 << 20;
 
-/// A batch has so many bytes at most if all its texts are the longest of their dictionaries.
-const BATCH_BYTES_MAX: usize = 32 << 20;
+/// A batch has so many times the bytes of a chunk at most, if all its texts are the longest of their dictionaries.
+const CHUNKS_OF_BATCH_MAX: usize = 8;
 
 /// A Parquet file whose footer has been read.
 pub(crate) struct ParquetFile {
@@ -162,7 +161,7 @@ fn rows(
             let of_leaves = leaves.clone().map(|leaf| longest_of_dictionary(&handle, metadata, *group, leaf, limits));
             longest = longest.max(of_leaves.sum::<Result<usize, _>>()?);
         }
-        let batch_rows = batch_rows.min(BATCH_BYTES_MAX / longest.max(1)).max(1);
+        let batch_rows = batch_rows.min(CHUNKS_OF_BATCH_MAX * file.limits.chunk_bytes() / longest.max(1)).max(1);
         // The types that the writer's own schema names are not asked for: they are casts, which come later, and its sizes
         // could be anything.
         let mask = ProjectionMask::roots(schema, roots.iter().copied());
@@ -216,7 +215,8 @@ impl Input for ParquetInput {
         let mut roots: Vec<usize> = positions.filter_map(|column| column.position).collect();
         roots.sort_unstable();
         roots.dedup();
-        let batch_rows = (BATCH_BYTES * self.rows / self.bytes_decoded.max(1)).clamp(1024, BATCH_ROWS);
+        let batch_rows =
+            (self.file.limits.chunk_bytes() as u64 * self.rows / self.bytes_decoded.max(1)).clamp(1024, BATCH_ROWS);
         let batch_rows = usize::try_from(batch_rows).unwrap_or(8192);
         let reader = rows(&self.file, &self.metadata, self.row_groups.clone(), &roots, batch_rows)?;
         let file = self.file.clone();

@@ -12,6 +12,17 @@ pub enum IngestError {
     /// A row that cannot be loaded, under the policy that stops at the first.
     #[error("{0}")]
     BadRow(BadRow),
+    /// A place from which on a file cannot be understood, under any policy: a quote that is not closed.
+    #[error("{0}")]
+    Broken(BadRow),
+    /// A file of the source is larger than the limits allow.
+    #[error("{path}: {why}")]
+    Bound {
+        /// The file.
+        path: PathBuf,
+        /// How large, and which setting raises the bound.
+        why: String,
+    },
     /// A file of the source could not be read.
     #[error("could not read {path}: {source}")]
     Read {

@@ -231,7 +231,7 @@ impl From<StorageError> for Error {
 impl From<IngestError> for Error {
     fn from(error: IngestError) -> Self {
         let kind = match &error {
-            IngestError::Memory { .. } => ErrorKind::Limit,
+            IngestError::Memory { .. } | IngestError::Bound { .. } => ErrorKind::Limit,
             IngestError::Spill(_) => ErrorKind::Unavailable,
             IngestError::Storage(storage) => storage_kind(storage),
             IngestError::Arrow(_) => ErrorKind::Internal,

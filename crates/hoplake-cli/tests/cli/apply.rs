@@ -213,3 +213,21 @@ fn lines_come_from_standard_input() {
         "{out}"
     );
 }
+
+#[test]
+fn csv_that_is_not_what_it_seems_changes_nothing() {
+    let shell = Shell::with_graph();
+    for (rows, expected) in [
+        ("Person,1,\"Ann\nPerson,2,Bert\n", "changes.csv, line 2: a quote opens here and is not closed"),
+        ("Person,1,Ann\nPerson,2,\"Bert\"x\n", "changes.csv, line 3: has text behind the quote"),
+        ("Person,1,Ann\rPerson,2,Bert\r", "changes.csv, line 2: has a carriage return within the line"),
+    ] {
+        shell.write("changes.csv", &format!("label,key,name\n{rows}"));
+        let run = shell.run(&["apply", "graph", "changes.csv"]);
+        assert!(run.status == 2 && run.err.contains(expected), "{}", run.err);
+    }
+    shell.write("changes.jsonl", &format!("{{\"op\": \"upsert_vertex\"{}\n", " ".repeat(65 << 20)));
+    let run = shell.run(&["apply", "graph", "changes.jsonl"]);
+    assert!(run.status == 2 && run.err.contains("line 1 has a line of more than 67108864 bytes"), "{}", run.err);
+    assert_eq!(shell.run(&["info", "graph", "--json"]).ok().json()[0]["version"], 1);
+}

@@ -113,3 +113,30 @@ fn an_interrupted_load_leaves_nothing_visible() {
     assert!(!temporary());
     assert_eq!(shell.run(&["info", "graph"]).status, 3);
 }
+
+#[test]
+fn a_quote_that_is_not_closed_loads_nothing() {
+    let shell = Shell::empty();
+    shell.write("data/people.csv", &format!("{PEOPLE}11,Town,\"Bonn,,\n12,Town,Kiel,,\n"));
+    shell.write("data/edges.csv", EDGES);
+    for policy in ["stop", "skip"] {
+        let run = shell.run(&["load", "graph", "--from", "data", "--bad-rows", policy]);
+        assert_eq!(run.status, 2, "{}", run.err);
+        assert!(run.err.contains("people.csv, line 7: a quote opens here and is not closed"), "{}", run.err);
+    }
+    shell.run(&["info", "graph"]).fails(3, "graph", "load");
+}
+
+#[test]
+fn a_field_beyond_the_bound_is_refused_within_the_budget() {
+    let shell = Shell::empty();
+    shell.write("data/people.csv", &format!("~id,~label,name\n1,Person,{}\n", "x".repeat(9 << 20)));
+    let run = shell.run(&["load", "graph", "--from", "data", "--memory", "64MiB"]);
+    assert!(
+        run.err.contains("people.csv, line 2: has a row of more than 4194304 bytes; raise --memory"),
+        "{}",
+        run.err
+    );
+    let run = shell.run(&["load", "graph", "--from", "data", "--field-bytes-max", "1MiB"]);
+    assert!(run.err.contains("line 2: has a field of more than 1048576 bytes; raise --field-bytes-max"), "{}", run.err);
+}

@@ -24,8 +24,9 @@ const HEADER_BYTES_MAX: usize = 4 << 20;
 /// many are fine in a chunk, where a row has one value and where it has a list,
 const LEVELS_FREE: u64 = 64 << 20;
 const LEVELS_FREE_OF_LISTS: u64 = 4 << 20;
-/// and beyond that so many for each byte of the chunk.
+/// and beyond that so many for each byte on disk, and for each byte decompressed: lists of one length each take two bits a level.
 const LEVELS_OF_BYTE: u64 = 512;
+const LEVELS_OF_DECOMPRESSED_BYTE: u64 = 8;
 
 /// The pages of a column chunk.
 pub(super) struct ChunkPages<R> {
@@ -38,6 +39,7 @@ pub(super) struct ChunkPages<R> {
     values_left: u64,
     levels: u64,
     bytes: u64,
+    decompressed_bytes: u64,
     has_dictionary: bool,
     limits: PageLimits,
     next: Option<(PageHeader, usize)>,
@@ -57,6 +59,7 @@ impl<R: ChunkReader> ChunkPages<R> {
             values_left: u64::try_from(column.num_values()).unwrap_or(0),
             levels: 0,
             bytes: 0,
+            decompressed_bytes: 0,
             has_dictionary: false,
             limits,
             next: None,
@@ -100,6 +103,7 @@ impl<R: ChunkReader> ChunkPages<R> {
         let at = window.range.start + length as u64;
         window.range.start = at + header.compressed as u64;
         self.bytes += (length + header.compressed) as u64;
+        self.decompressed_bytes += header.decompressed as u64;
         window.reader.get_bytes(at, header.compressed)
     }
 
@@ -189,7 +193,8 @@ impl<R: ChunkReader> ChunkPages<R> {
         self.values_left = left.ok_or_else(|| corrupt("the pages of a column have more values than the column"))?;
         self.levels += u64::from(values);
         let free = if self.max_repetition > 0 { LEVELS_FREE_OF_LISTS } else { LEVELS_FREE };
-        if self.levels > free + self.bytes * LEVELS_OF_BYTE {
+        let of_bytes = self.bytes * LEVELS_OF_BYTE + self.decompressed_bytes * LEVELS_OF_DECOMPRESSED_BYTE;
+        if self.levels > free + of_bytes {
             return Err(corrupt(format!("{} values would be in {} bytes", self.levels, self.bytes)));
         }
         Ok(())
@@ -294,10 +299,10 @@ impl<R: ChunkReader> PageReader for ChunkPages<R> {
         if self.fill()?
             && let Some((header, length)) = self.next.take()
         {
+            self.take(&header, length)?;
             if let PageKind::Data { values, .. } | PageKind::DataV2(DataV2 { values, .. }) = &header.kind {
                 self.count(*values)?;
             }
-            self.take(&header, length)?;
         }
         Ok(())
     }

@@ -75,7 +75,11 @@ impl SourceFile {
 
     /// The error that reading this file failed with.
     pub(crate) fn failed(&self, source: io::Error) -> IngestError {
-        IngestError::Read { path: self.path.clone(), source }
+        let path = self.path.clone();
+        match source.kind() {
+            io::ErrorKind::FileTooLarge => IngestError::Bound { path, why: source.to_string() },
+            _ => IngestError::Read { path, source },
+        }
     }
 
     /// The error that this file is not what it was taken for.
@@ -150,11 +154,12 @@ impl Ratio {
         if self.limits.allows(compressed, self.decompressed) {
             return Ok(());
         }
-        Err(io::Error::other(format!(
+        let why = format!(
             "{compressed} bytes of it become more than {} bytes, {} times as many; if that is meant, raise \
              --decompression-ratio-max",
             self.decompressed, self.limits.decompression_ratio_max
-        )))
+        );
+        Err(io::Error::new(io::ErrorKind::FileTooLarge, why))
     }
 }
 
@@ -179,7 +184,7 @@ impl<R: Read> Read for LineBound<R> {
             self.length += line.len();
             if self.length > self.bound.bytes {
                 let why = format!("line {} {}", self.line, self.bound.exceeded("line"));
-                return Err(io::Error::other(why));
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
             }
             if line.ends_with(b"\n") {
                 (self.line, self.length) = (self.line + 1, 0);

@@ -97,8 +97,8 @@ impl CsvRecords {
     /// Goes to the next record that is not blank; false at the end.
     ///
     /// # Errors
-    /// [`IngestError::Read`]; [`IngestError::BadRow`] if the record is not well-formed or longer than the limits, or a quote is
-    /// not closed.
+    /// [`IngestError::Read`]; [`IngestError::BadRow`] if the record is not well-formed or longer than the limits;
+    /// [`IngestError::Broken`] if a quote is not closed.
     pub fn advance(&mut self) -> Result<bool, IngestError> {
         let more = self.0.advance()?;
         self.0.refuse_fault()?;

@@ -236,7 +236,7 @@ impl Records {
     /// [fault](Self::fault).
     ///
     /// # Errors
-    /// [`IngestError::Read`], and [`IngestError::BadRow`] if the file ends within quotes: then nothing behind the line on which
+    /// [`IngestError::Read`], and [`IngestError::Broken`] if the file ends within quotes: then nothing behind the line on which
     /// they opened can be trusted.
     pub(crate) fn advance(&mut self) -> Result<bool, IngestError> {
         loop {
@@ -342,7 +342,7 @@ impl Records {
     }
 
     fn unclosed(&self) -> IngestError {
-        IngestError::BadRow(BadRow {
+        IngestError::Broken(BadRow {
             file: self.file.path.clone(),
             line: self.shape.opened,
             column: None,
@@ -431,7 +431,7 @@ pub(crate) fn head(file: &SourceFile, format: TextFormat, count: usize) -> Resul
         match records.advance() {
             Ok(true) => {}
             Ok(false) => break,
-            Err(fault @ IngestError::BadRow(_)) => {
+            Err(fault @ IngestError::Broken(_)) => {
                 head.fault.get_or_insert(fault);
                 break;
             }

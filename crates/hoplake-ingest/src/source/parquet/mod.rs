@@ -33,6 +33,8 @@ const INPUT_BYTES: u64 = 64 << 20;
 
 /// A batch has so many times the bytes of a chunk at most, if all its texts are the longest of their dictionaries.
 const CHUNKS_OF_BATCH_MAX: usize = 8;
+/// What an item of a list takes in memory: its levels and its value.
+const LEVEL_BYTES: usize = 16;
 
 /// A Parquet file whose footer has been read.
 pub(crate) struct ParquetFile {
@@ -156,12 +158,16 @@ fn rows(
     let schema = metadata.file_metadata().schema_descr();
     let reader = guarded(|| {
         let leaves = (0..schema.num_columns()).filter(|leaf| roots.contains(&schema.get_column_root_idx(*leaf)));
-        let mut longest = 0;
+        let (mut longest, mut levels) = (0, 1);
         for group in &groups {
             let of_leaves = leaves.clone().map(|leaf| longest_of_dictionary(&handle, metadata, *group, leaf, limits));
             longest = longest.max(of_leaves.sum::<Result<usize, _>>()?);
+            let rows = metadata.row_group(*group).num_rows().max(1);
+            let of_leaves = leaves.clone().map(|leaf| metadata.row_group(*group).column(leaf).num_values() / rows);
+            levels = of_leaves.fold(levels, i64::max);
         }
-        let batch_rows = batch_rows.min(CHUNKS_OF_BATCH_MAX * file.limits.chunk_bytes() / longest.max(1)).max(1);
+        let bytes_of_row = longest.max(usize::try_from(levels).unwrap_or(usize::MAX).saturating_mul(LEVEL_BYTES));
+        let batch_rows = batch_rows.min(CHUNKS_OF_BATCH_MAX * file.limits.chunk_bytes() / bytes_of_row).max(1);
         // The types that the writer's own schema names are not asked for: they are casts, which come later, and its sizes
         // could be anything.
         let mask = ProjectionMask::roots(schema, roots.iter().copied());

@@ -117,6 +117,7 @@ fn of_reason(reason: Reason, verb: &str, url: &str) -> Option<String> {
         Reason::File => "check that it is there and that you may read it".into(),
         Reason::Archive => "it is cut off, or not what its name says; gzip -t or zstd -t tells which".into(),
         Reason::Remote => "copy the files to this machine first, with your store's tools".into(),
+        Reason::Broken => "correct the file or write it again: what follows that place cannot be told".into(),
         Reason::Layout if verb == "load" => {
             "hoplake load --help lists the layouts it knows, and what a mapping is for".into()
         }

@@ -15,6 +15,14 @@ pub enum IngestError {
     /// A place from which on a file cannot be understood, under any policy: a quote that is not closed.
     #[error("{0}")]
     Broken(BadRow),
+    /// A Parquet file that lies, or is cut off.
+    #[error("{path}: is not a Parquet file that can be read: {why}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A file of the source is larger than the limits allow.
     #[error("{path}: {why}")]
     Bound {

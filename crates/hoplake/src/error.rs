@@ -61,6 +61,8 @@ pub enum Reason {
     Archive,
     /// The input is in a store, and not on this machine.
     Remote,
+    /// A file of the input is not well-formed, so that nothing behind some place in it can be trusted.
+    Broken,
     /// A file of the input is not in the layout it was taken for.
     Layout,
     /// A row of the input cannot be loaded.
@@ -180,6 +182,7 @@ fn ingest_reason(error: &IngestError) -> Option<Reason> {
     use std::io::ErrorKind as Io;
     match error {
         IngestError::BadRow(_) => Some(Reason::BadRow),
+        IngestError::Broken(_) | IngestError::Damaged { .. } => Some(Reason::Broken),
         IngestError::Layout { .. } => Some(Reason::Layout),
         IngestError::Read { path, source } => {
             let packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");

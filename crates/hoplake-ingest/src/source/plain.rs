@@ -66,7 +66,7 @@ impl PlainFile {
     /// Its rows, as Parquet.
     ///
     /// # Errors
-    /// [`IngestError::Layout`] if it is no Parquet file, or has a column of a type that no property has.
+    /// [`IngestError::Damaged`] if it is not a Parquet file, [`IngestError::Layout`] if columns have types that no property has.
     pub fn batches(&self) -> Result<ParquetBatches, IngestError> {
         let parquet = ParquetFile::open(&self.0)?;
         let found = parquet.columns();

@@ -67,7 +67,7 @@ impl Iterator for ParquetRows {
 
 /// The error that a file cannot be decoded.
 fn damaged(file: &SourceFile, error: ParquetError) -> IngestError {
-    file.layout(format!("is not a Parquet file that can be read: {}", reason(&error)))
+    IngestError::Damaged { path: file.path.clone(), why: reason(&error) }
 }
 
 impl ParquetFile {

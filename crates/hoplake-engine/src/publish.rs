@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use hoplake_format::{
     Change, ChangeKind, Manifest, Slot,
     constants::{DATA_FOLDER, HINT_NAME, MANIFEST_FOLDER, data_name, manifest_name},
@@ -44,8 +45,9 @@ pub async fn publish(reader: &Reader, manifest: &Manifest, context: &QueryContex
     manifest.schema.validate().map_err(EngineError::format(store.url()))?;
     let bytes = Bytes::from(manifest.encode());
     let name = manifest_name(manifest.version);
-    if prove(store, manifest.version - 1, &manifest.change.writer).await? {
-        context.then(1);
+    if let Some(removal) = prove(store, manifest.version - 1, &manifest.change.writer).await? {
+        removal.await;
+        context.then(2);
     }
     // Why it may be there, or come to be there, though nobody has said so.
     let mut unknown = None;
@@ -82,11 +84,11 @@ pub async fn publish(reader: &Reader, manifest: &Manifest, context: &QueryContex
 }
 
 /// Tries whether the store's conditional create works, if this process does not know that, with an object that is garbage by
-/// its name. Says whether anything was sent.
+/// its name. Returns its removal, to be waited for, if anything was sent.
 ///
 /// # Errors
 /// [`StorageError::Unfit`] if it does not work.
-pub async fn prove(store: &Store, base: u64, writer: &str) -> Result<bool, StorageError> {
+pub async fn prove(store: &Store, base: u64, writer: &str) -> Result<Option<BoxFuture<'static, ()>>, StorageError> {
     store.prove(&data_name(base, writer, 0, "probe")).await
 }
 

@@ -16,7 +16,10 @@ use std::{
     },
 };
 
-use futures::future::join_all;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, join_all},
+};
 use object_store::{Error, ObjectStoreExt, PutMode, PutPayload};
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -57,18 +60,18 @@ impl Store {
         self.proof.proven.load(Relaxed)
     }
 
-    /// Tries whether its conditional create works, if that is not known, with an object of this name, which is then removed.
-    /// Says whether anything was sent.
+    /// Tries whether its conditional create works, if that is not known, with an object of this name. Returns the removal of
+    /// that object if anything was sent: it is to be waited for, alongside whatever comes next.
     ///
     /// # Errors
     /// [`StorageError::Unfit`] if it does not work. That requests failed is no error: then it remains unknown.
-    pub async fn prove(&self, name: &str) -> Result<bool, StorageError> {
+    pub async fn prove(&self, name: &str) -> Result<Option<BoxFuture<'static, ()>>, StorageError> {
         if self.is_proven() {
-            return Ok(false);
+            return Ok(None);
         }
         let _alone = self.proof.trying.lock().await;
         if self.is_proven() {
-            return Ok(false);
+            return Ok(None);
         }
         let created = join_all((0..RIVALS).map(|rival| self.rival(name, rival))).await;
         let winners = created.iter().filter(|created| created.is_ok()).count();
@@ -80,16 +83,16 @@ impl Store {
             .iter()
             .all(|created| matches!(created, Ok(()) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. })));
         // What remains is garbage by its name.
-        let _ = self.inner.delete(&self.path(name)).await;
-        let unfit = |why| StorageError::Unfit { store: self.url().to_owned(), why };
-        match (winners, refusal) {
-            (2.., _) => Err(unfit(format!("{winners} of {RIVALS} creates of one object succeeded at once"))),
-            (_, Some(why)) => Err(unfit(why)),
-            _ => {
-                self.proof.proven.store(known && winners == 1, Relaxed);
-                Ok(true)
-            }
+        let (inner, path) = (self.inner.clone(), self.path(name));
+        let removal = async move { drop(inner.delete(&path).await) };
+        if winners > 1 || refusal.is_some() {
+            removal.await;
+            let twice = || format!("{winners} of {RIVALS} creates of one object succeeded at once");
+            let why = refusal.filter(|_| winners < 2).unwrap_or_else(twice);
+            return Err(StorageError::Unfit { store: self.url().to_owned(), why });
         }
+        self.proof.proven.store(known && winners == 1, Relaxed);
+        Ok(Some(removal.boxed()))
     }
 
     /// One of several who create a name.

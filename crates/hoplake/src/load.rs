@@ -152,8 +152,9 @@ pub async fn load_with(
     };
     let base_version = base.version;
     // A store that would lose it is refused before hours of loading.
-    if publish::prove(&store, base_version, &writer).await? {
-        context.then(1);
+    if let Some(removal) = publish::prove(&store, base_version, &writer).await? {
+        removal.await;
+        context.then(2);
     }
     let target = store.clone();
     let message = options.message.clone();

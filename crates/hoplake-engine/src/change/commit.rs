@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures::{
-    future::{join, join_all, try_join, try_join_all},
+    future::{OptionFuture, join, join_all, try_join, try_join_all},
     poll,
 };
 use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, Slot};
@@ -248,14 +248,16 @@ impl Committer {
         let names = Names { writer: store.clock().ulid(), version: base.version + 1 };
         let level = level::build(&assembled.changes, &assembled.schema, &names)?;
         let put = || try_join_all(level.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));
+        let mut removal = None;
         if !planted(Bug::ManifestFirst) {
-            // The first commit of a process tries the store, in the same wave.
-            try_join(put(), publish::prove(store, base.version, &names.writer)).await?;
+            // The first commit of a process tries the store, in the same wave, and removes what it tried alongside the next.
+            (_, removal) = try_join(put(), publish::prove(store, base.version, &names.writer)).await?;
             context.then(1);
         }
         let counts = assembled.counts;
         let manifest = next_manifest(base, assembled, &level, names.writer, carried, store.clock().unix_ms());
-        let published = publish::publish(&reader, &manifest, context).await;
+        let removal = OptionFuture::from(removal);
+        let (published, _) = join(publish::publish(&reader, &manifest, context), removal).await;
         if planted(Bug::ManifestFirst) {
             put().await?;
         }

@@ -17,7 +17,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A graph of people and places, large enough that no answer is one block.
+    /// A graph of people and places, in which neighbours are far apart, so that no two hops find their lists in one block.
     async fn with_graph() -> Self {
         let (shell, server) = (Shell::empty(), S3Server::start().unwrap());
         let proxy = WaveProxy::start(&server.endpoint()).await.unwrap();
@@ -25,8 +25,9 @@ impl Bench {
         shell.write("data/P.csv", &format!(":ID(P),name,age:int\n{people}"));
         let places: String = (0..300).map(|key| format!("{key},p{key}\n")).collect();
         shell.write("data/C.csv", &format!(":ID(C),name\n{places}"));
-        let knows =
-            |edge: u64| format!("{},{},knows,{}\n", edge % 2_000, (edge * 7 + edge / 2_000) % 2_000, edge % 100);
+        let knows = |edge: u64| {
+            format!("{},{},knows,{}\n", edge % 2_000, (edge % 2_000 * 7_919 + edge / 2_000 * 613) % 2_000, edge % 100)
+        };
         let knows: String = (0..12_000).map(knows).collect();
         shell.write("data/knows.csv", &format!(":START_ID(P),:END_ID(P),:TYPE,since:int\n{knows}"));
         let lives: String = (0..2_000).map(|key| format!("{key},{},livesIn\n", key % 300)).collect();
@@ -112,11 +113,11 @@ async fn every_verb_that_reads_tells_what_was_seen() {
         assert_eq!(profile["background"]["requests"], 0);
     }
     // A path of n edges takes n waves at most, for which two look-ups are one, and its keys one.
-    let profile = bench.profile("path", &["--from", "P:5", "--to", "P:35", "--hop", "out:knows"]);
+    let profile = bench.profile("path", &["--from", "P:5", "--to", "P:1595", "--hop", "out:knows"]);
     assert_eq!((waves(&profile["search"]), waves(&profile["total"])), (1, 5), "{profile}");
     let profile = bench.profile("path", &["--from", "P:5", "--to", "P:250", "--hop", "out:knows"]);
     let search = waves(&profile["search"]);
-    assert!((1..=3).contains(&search) && waves(&profile["total"]) == 4 + search, "{profile}");
+    assert!((2..=8).contains(&search) && waves(&profile["total"]) == 4 + search, "{profile}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

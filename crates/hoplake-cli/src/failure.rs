@@ -67,7 +67,7 @@ pub fn report(error: &anyhow::Error, verb: &str, url: &str) -> u8 {
     } else if let Some(engine) = error.downcast_ref::<Error>() {
         // Its message is whole: the errors below it are in it.
         (engine.kind(), engine.to_string(), by_kind(engine.kind(), engine.reason()))
-    } else if let Some(io) = error.downcast_ref::<std::io::Error>() {
+    } else if let Some(io) = error.chain().find_map(|error| error.downcast_ref::<std::io::Error>()) {
         let Failure { kind, message, hint, .. } = Failure::file("write the output", io);
         (kind, message, hint.unwrap_or_default())
     } else {

@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    path::PathBuf,
+    path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
     time::{Duration, Instant},
@@ -11,7 +11,8 @@ use std::{
 use bytesize::ByteSize;
 use hoplake::{
     DiskSettings, ErrorKind, Graph, Hop, OpenSettings, QueryContext, ReadPool, ReadSettings, Reader, Schema, StepCost,
-    Store, caching::Trace,
+    Store,
+    caching::{Trace, TraceError},
 };
 use tokio::time::timeout;
 
@@ -94,6 +95,13 @@ impl Default for ReadingArgs {
     }
 }
 
+fn trace_failure(path: &Path, error: &TraceError) -> anyhow::Error {
+    match error {
+        TraceError::Create { source, .. } => Failure::file(format!("create {}", path.display()), source).into(),
+        other => Failure::new(ErrorKind::Unavailable, other.to_string(), "choose another file with --trace").into(),
+    }
+}
+
 impl ReadingArgs {
     /// The caches to read through.
     pub fn pool(&self) -> anyhow::Result<Arc<ReadPool>> {
@@ -108,7 +116,10 @@ impl ReadingArgs {
             // Nothing is read for queries to come: there are none in this process, and no other has its memory.
             settings.whole_bytes_max = 0;
         }
-        let trace = self.trace.as_ref().map_or(Ok(Trace::off()), Trace::create)?;
+        let trace = match &self.trace {
+            None => Trace::off(),
+            Some(path) => Trace::create(path).map_err(|error| trace_failure(path, &error))?,
+        };
         Ok(ReadPool::traced(settings, trace).map_err(hoplake::Error::from)?)
     }
 }

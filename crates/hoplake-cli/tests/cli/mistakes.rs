@@ -103,6 +103,12 @@ fn names_and_words() {
                 "--max-depth",
             ),
             (
+                "get graph Person:1 --trace none/trace.csv",
+                5,
+                "could not create none/trace.csv: no such file",
+                "folder is there",
+            ),
+            (
                 "get graph Person:1 --output none/rows.csv",
                 5,
                 "could not create none/rows.csv: no such file",

@@ -14,7 +14,7 @@ use arrow_schema::{ArrowError, DataType, Field};
 use hoplake_format::{KeyType, PropertyType, ScalarType, TIMESTAMP_ZONE};
 use jiff::{civil, fmt::temporal::DateTimeParser};
 
-use super::values::{DATE_DAYS, TIMESTAMP_MICROS};
+use super::values::{self, DATE_DAYS, TIMESTAMP_MICROS};
 
 static DATES: DateTimeParser = DateTimeParser::new();
 const MILLIS_PER_DAY: i64 = 86_400_000;
@@ -94,6 +94,11 @@ impl Column {
             self.append_null();
             return Ok(8);
         }
+        self.append_value(field)
+    }
+
+    /// As [`Self::append`], but empty text is a value.
+    fn append_value(&mut self, field: &[u8]) -> Result<usize, &'static str> {
         let bytes = match &mut self.values {
             Values::Int64(values) => {
                 values.push(int64(field)?);
@@ -106,7 +111,7 @@ impl Column {
                 field.len() + 4
             }
             Values::Float64(values) => {
-                values.push(text(field).and_then(|text| text.parse().ok()).ok_or("is not a float64")?);
+                values.push(values::float64(text(field).ok_or("is not a float64")?)?);
                 8
             }
             Values::Bool(values) => {
@@ -190,9 +195,23 @@ impl Column {
     }
 }
 
-/// Appends the items of a list; empty items are left out.
+/// Appends the items of a list: an array of JSON where `;` is the separator, as rows are printed; else empty items are left
+/// out.
 fn append_list(field: &[u8], separator: u8, ends: &mut Vec<i32>, items: &mut Column) -> Result<usize, &'static str> {
     let (before, mut bytes) = (items.rows, 4);
+    let json = text(field).filter(|text| separator == b';' && text.starts_with('[') && text.ends_with(']'));
+    if let Some(json) = json {
+        for item in values::list_items(json)? {
+            match item {
+                Some(item) => {
+                    bytes += items.append_value(item.as_bytes()).inspect_err(|_| items.truncate(before))?;
+                }
+                None => items.append_null(),
+            }
+        }
+        ends.push(i32::try_from(items.rows).map_err(|_| "makes a list that is too long")?);
+        return Ok(bytes);
+    }
     for item in field.split(|&byte| byte == separator).filter(|item| !item.is_empty()) {
         bytes += items.append(item).inspect_err(|_| items.truncate(before))?;
     }
@@ -312,6 +331,28 @@ mod tests {
         assert_eq!(date(b"628646400000", Some(1000)), Ok(7276));
         assert_eq!(date(b"-1", Some(1000)), Ok(-1));
         assert!(date(b"3. 12. 1989", None).is_err());
+    }
+
+    #[test]
+    fn a_list_that_was_printed_is_the_same_list() {
+        let mut column = Column::new(Parse::new(PropertyType::List(ScalarType::String)));
+        column.append(br#"["a;b","",null]"#).unwrap();
+        column.append(b"a;b").unwrap();
+        assert!(column.append(b"[a;b]").is_err());
+        let array = column.finish().unwrap();
+        let items = |row: usize| {
+            array
+                .as_list::<i32>()
+                .value(row)
+                .as_string::<i32>()
+                .iter()
+                .map(|item| item.map(str::to_owned))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(items(0), [Some("a;b".to_owned()), Some(String::new()), None]);
+        assert_eq!(items(1), ["a", "b"].map(|item| Some(item.to_owned())));
+        let mut numbers = Column::new(scalar(ScalarType::Float64));
+        assert_eq!(numbers.append(b"1e400"), Err("is too large for a float64"));
     }
 
     #[test]

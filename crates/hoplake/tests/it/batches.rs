@@ -1,7 +1,16 @@
 //! What a batch is refused for, which operation the refusal names, and numbers that must not change on the way.
 
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
 use hoplake::{
-    Batch, Commit, Difference, EdgeKey, End, Error, ErrorKind, Graph, Key, Operation, Properties, Reason, Value,
+    Batch, Commit, Difference, EdgeKey, End, Error, ErrorKind, Graph, Key, LoadOptions, LoadPhase, LoadProgress,
+    Operation, Properties, Reason, Store, Value, load_with,
 };
 
 use super::commits::loaded;
@@ -127,9 +136,9 @@ async fn int64_becomes_float64_only_if_every_value_stays_exact() {
     // Up to 2^53 all is exact, and stays what it was. It takes a look at the ends of tables: one wave.
     let batch =
         |value: Value| Batch { operations: vec![vertex("vertex", 2, [("other", value)].into())], ..Batch::default() };
-    let usual = graph.check(&batch(Value::Int64(1))).await.unwrap();
-    assert_eq!(usual.vertices_changed, 1);
-    graph.apply(batch(Value::Float64(0.5))).await.unwrap();
+    let usual = graph.apply(batch(Value::Int64(1))).await.unwrap();
+    let widening = graph.apply(batch(Value::Float64(0.5))).await.unwrap();
+    assert_eq!((usual.counts.vertices_changed, widening.cost.waves), (1, usual.cost.waves));
     graph.refresh().await.unwrap();
     assert_eq!(property(&graph, 1, "other").await, Value::Float64((1_i64 << 53) as f64));
     let (_, reason, _) = refused(&mut graph, vec![vertex("vertex", 1, [("other", INEXACT)].into())]).await;
@@ -209,4 +218,35 @@ async fn labels_with_colons_and_commas_are_addressed() {
     let named: hoplake::StartKey = "\"a:b\":7".parse().unwrap();
     assert_eq!((named.label.as_str(), named.key.as_str(), named.to_string()), ("a:b", "7", "\"a:b\":7".to_owned()));
     assert_eq!(query.named(&[named]).await.unwrap().len(), 1);
+}
+
+/// Runs a load of the same files to its end as soon as the other has begun.
+struct Meanwhile {
+    store: Store,
+    file: PathBuf,
+    done: AtomicBool,
+}
+
+impl LoadProgress for Meanwhile {
+    fn begin(&self, step: LoadPhase, _: u64) {
+        if step == LoadPhase::Edges && !self.done.swap(true, Ordering::SeqCst) {
+            let load = load_with(self.store.clone(), LoadOptions::from_paths([&self.file]), Arc::new(()));
+            tokio::runtime::Handle::current().block_on(load).unwrap();
+        }
+    }
+
+    fn advance(&self, _: u64) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_first_loads_the_slower_one_hears_of_the_faster() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("edges.csv");
+    std::fs::write(&file, "1,2\n").unwrap();
+    let store = Store::open("memory://batches/two-loads").unwrap();
+    let progress = Arc::new(Meanwhile { store: store.clone(), file: file.clone(), done: AtomicBool::new(false) });
+    let error = load_with(store, LoadOptions::from_paths([file]), progress).await.unwrap_err();
+    assert_eq!((error.kind(), error.reason()), (ErrorKind::Conflict, Some(Reason::Overtaken)), "{error}");
+    let said = "another writer changed memory://batches/two-loads first, in version 1; nothing of this is visible";
+    assert_eq!(error.to_string(), said);
 }

@@ -7,7 +7,7 @@ use hoplake::caching::{Contender, Outcome};
 use plotters::{coord::Shift, prelude::*};
 
 use super::name;
-use crate::output::numbers;
+use crate::{failure::Failure, output::numbers};
 
 /// Of the whole picture, in pixels.
 const PICTURE: (u32, u32) = (1_280, 560);
@@ -22,7 +22,8 @@ struct Curve<'a> {
 /// Draws both panels into a file.
 pub fn draw(path: &Path, outcomes: &[Outcome]) -> anyhow::Result<()> {
     let curves = curves(outcomes);
-    let whole = SVGBackend::new(path, PICTURE).into_drawing_area();
+    let mut svg = String::new();
+    let whole = SVGBackend::with_string(&mut svg, PICTURE).into_drawing_area();
     let drawn = (|| {
         whole.fill(&WHITE).map_err(|error| anyhow!("{error}"))?;
         let panels = whole.split_evenly((1, 2));
@@ -30,7 +31,9 @@ pub fn draw(path: &Path, outcomes: &[Outcome]) -> anyhow::Result<()> {
         panel(&panels[1], "Byte hit ratio", &curves, Outcome::byte_hit_ratio)?;
         whole.present().map_err(|error| anyhow!("{error}"))
     })();
-    drawn.map_err(|error| error.context(format!("could not draw {}", path.display())))
+    drop(whole);
+    drawn.map_err(|error| error.context(format!("could not draw {}", path.display())))?;
+    Ok(std::fs::write(path, svg).map_err(|error| Failure::file(format!("write {}", path.display()), &error))?)
 }
 
 fn curves(outcomes: &[Outcome]) -> Vec<Curve<'_>> {

@@ -7,7 +7,7 @@ use hoplake_costs::{CostModel, Offer, Workload};
 use plotters::prelude::*;
 
 use super::{Comparison, size};
-use crate::output::numbers;
+use crate::{failure::Failure, output::numbers};
 
 /// Curves are drawn through so many rates: steps look like steps.
 const POINTS: u32 = 600;
@@ -41,7 +41,7 @@ pub fn draw(comparison: &Comparison, file: &Path) -> anyhow::Result<()> {
     let curves = curves(comparison);
     let mut svg = String::new();
     draw_svg(&curves, comparison, &mut svg).map_err(|error| anyhow!("could not draw {}: {error}", file.display()))?;
-    std::fs::write(file, svg).map_err(|error| anyhow!("could not write {}: {error}", file.display()))
+    Ok(std::fs::write(file, svg).map_err(|error| Failure::file(format!("write {}", file.display()), &error))?)
 }
 
 /// Rates from 1 to 100,000, or as far as ten times the one that was asked for.

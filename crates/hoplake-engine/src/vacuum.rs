@@ -44,7 +44,8 @@ pub struct VacuumSettings {
     /// `keep_versions` says otherwise. If both are given, what either keeps stays. Tagged versions always stay.
     pub keep_since_unix_ms: Option<u64>,
     /// What may belong to a writer at work on the newest version, or to the first load of all, is removed only if it was
-    /// last written before this time; such a writer has to begin again. By the store's clock.
+    /// last written before this time; such a writer has to begin again. In a folder so are the files of objects that were not
+    /// finished, and a writer at work on one fails. By the store's clock.
     pub written_before_unix_ms: i64,
     /// Writers that announced themselves are taken for dead if they did so before this time.
     pub announced_before_unix_ms: u64,

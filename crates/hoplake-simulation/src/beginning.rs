@@ -82,6 +82,7 @@ fn begin_empty(world: &World) {
 }
 
 fn put(world: &World, name: String, bytes: Bytes) {
+    world.medium().found(&name, &bytes);
     world.bucket().insert(name, Stored { bytes, modified: Duration::ZERO });
 }
 

@@ -260,6 +260,13 @@ impl Weather {
         weather
     }
 
+    /// Leaves what can befall a machine with its own disk, without a network.
+    pub fn keep_local(&mut self) {
+        let local = [Fault::Crash, Fault::Zombie, Fault::ClockJump, Fault::ShuffledList, Fault::PagedList];
+        self.shares.retain(|fault, _| local.contains(fault) || Fault::OF_DISKS.contains(fault));
+        self.storms.clear();
+    }
+
     /// Whether this kind occurs in the seed.
     pub fn has(&self, fault: Fault) -> bool {
         self.shares.contains_key(&fault)

@@ -6,7 +6,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use hoplake::{Batch, ChangeKind, End, ErrorKind, Manifest, Operation};
-use hoplake_format::constants::manifest_version;
+use hoplake_format::{
+    Slot,
+    constants::{manifest_name, manifest_version},
+};
 
 use crate::{
     model::{Changed, Model, Pair},
@@ -42,8 +45,8 @@ struct Version {
     model: Arc<Model>,
     changed: Changed,
     manifest: Manifest,
-    /// Whether a vacuum let it go.
-    gone: bool,
+    /// The version that let it go, if a vacuum did.
+    gone_by: Option<u64>,
 }
 
 /// All versions and batches of a seed.
@@ -63,7 +66,7 @@ impl History {
     /// Takes the first version of a clone, which must be one of the graph that it began as.
     pub fn begin_as(&mut self, manifest: Manifest, original: &Self, bucket: &Bucket) -> Result<(), String> {
         let (url, version, of) = (self.place.url(), manifest.version, original.place.url());
-        let from = original.versions.get(&version).filter(|from| !from.gone);
+        let from = original.versions.get(&version).filter(|from| !from.gone_by.is_some());
         let from = from.ok_or(format!("{url} begins as version {version} of {of}, which is not there"))?;
         if manifest.change.message != format!("version {version} of {of}") || manifest.reset != version {
             return Err(format!("{url} does not begin as a version of {of}: {:?}", manifest.change));
@@ -79,7 +82,7 @@ impl History {
 
     /// Takes a version that was there before.
     pub fn begin(&mut self, manifest: Manifest, model: Model) {
-        let version = Version { model: Arc::new(model), changed: Changed::default(), manifest, gone: false };
+        let version = Version { model: Arc::new(model), changed: Changed::default(), manifest, gone_by: None };
         self.versions.insert(version.manifest.version, version);
     }
 
@@ -95,12 +98,12 @@ impl History {
 
     /// All versions that can be opened.
     pub fn versions(&self) -> impl Iterator<Item = u64> {
-        self.versions.iter().filter(|(_, version)| !version.gone).map(|(number, _)| *number)
+        self.versions.iter().filter(|(_, version)| !version.gone_by.is_some()).map(|(number, _)| *number)
     }
 
     /// Whether a vacuum let a version go.
     pub fn is_gone(&self, version: u64) -> bool {
-        self.versions.get(&version).is_some_and(|version| version.gone)
+        self.versions.get(&version).is_some_and(|version| version.gone_by.is_some())
     }
 
     /// What a version says.
@@ -120,6 +123,37 @@ impl History {
             _ => None,
         };
         self.batches.iter().filter_map(told).max().unwrap_or(0)
+    }
+
+    /// Takes what is left after a loss of power: all versions of which somebody was told, and of the others none without those
+    /// before it. What the lost ones decided has not happened.
+    pub fn lost_power(&mut self, bucket: &Bucket) -> Result<(), String> {
+        let slot = |version: u64| bucket.get(&self.place.in_bucket(&manifest_name(version)));
+        let is_whole = |number: u64, version: &Version| match slot(number).map(|stored| Slot::decode(&stored.bytes)) {
+            Some(Ok(Slot::Version(manifest))) => {
+                let whole = version.gone_by.is_some() || check_objects(self.place, &manifest, bucket).is_ok();
+                *manifest == version.manifest && whole
+            }
+            Some(Ok(Slot::Removed { .. })) => version.gone_by.is_some(),
+            _ => false,
+        };
+        let Some(first) = self.versions.iter().find(|(number, it)| !is_whole(**number, it)).map(|(number, _)| *number)
+        else {
+            return Ok(());
+        };
+        let told = self.acknowledged();
+        if first <= told {
+            return Err(format!("the loss of power took version {first}, and version {told} was acknowledged"));
+        }
+        if let Some((later, _)) = self.versions.range(first..).find(|(number, _)| slot(**number).is_some()) {
+            return Err(format!("the loss of power spoilt version {first}, and left the manifest of version {later}"));
+        }
+        self.versions.retain(|number, _| *number < first);
+        let live_again = self.versions.values_mut().filter(|it| it.gone_by.is_some_and(|by| by >= first));
+        live_again.for_each(|it| it.gone_by = None);
+        let undone = self.batches.iter_mut().filter(|it| it.published.is_some_and(|version| version >= first));
+        undone.for_each(|it| it.published = None);
+        Ok(())
     }
 
     /// The position of a source in a version.
@@ -228,7 +262,7 @@ impl History {
         }
         check_counts(&manifest, &model)?;
         self.let_go(&manifest)?;
-        self.versions.insert(version, Version { model: Arc::new(model), changed, manifest, gone: false });
+        self.versions.insert(version, Version { model: Arc::new(model), changed, manifest, gone_by: None });
         Ok(())
     }
 
@@ -270,13 +304,14 @@ impl History {
         let of = manifest.change.message.strip_prefix("version ").and_then(|of| of.parse().ok());
         let of: u64 = of.ok_or(format!("version {} does not say what it restores", manifest.version))?;
         let gone = || format!("version {} restores {of}, which is gone", manifest.version);
-        self.versions.get(&of).filter(|version| !version.gone).ok_or_else(gone)
+        self.versions.get(&of).filter(|version| !version.gone_by.is_some()).ok_or_else(gone)
     }
 
     /// Takes note of which versions can no longer be opened: only a vacuum lets any go, and none with a tag.
     fn let_go(&mut self, manifest: &Manifest) -> Result<(), String> {
         let version = manifest.version;
-        let going = self.versions.iter().filter(|(number, it)| !it.gone && !manifest.has_version(**number));
+        let going =
+            self.versions.iter().filter(|(number, it)| !it.gone_by.is_some() && !manifest.has_version(**number));
         let going: Vec<u64> = going.map(|(number, _)| *number).collect();
         for number in &going {
             if manifest.change.kind != ChangeKind::Fence || manifest.change.message != "vacuum" {
@@ -286,7 +321,7 @@ impl History {
                 return Err(format!("version {version} lets version {number} go, which has a tag"));
             }
             if let Some(it) = self.versions.get_mut(number) {
-                it.gone = true;
+                it.gone_by = Some(version);
             }
         }
         match manifest.history.iter().flat_map(|range| range.since..=range.until).find(|number| self.is_gone(*number)) {
@@ -298,7 +333,7 @@ impl History {
     /// Takes a slot that was overwritten.
     pub fn marked(&self, version: u64) -> Result<(), String> {
         match self.versions.get(&version) {
-            Some(it) if it.gone => Ok(()),
+            Some(it) if it.gone_by.is_some() => Ok(()),
             // Whoever clones a graph takes the first slot before all others.
             None if version == 1 && self.versions.is_empty() => Ok(()),
             _ => Err(format!("the manifest of version {version} was overwritten, and nobody let it go")),
@@ -362,7 +397,7 @@ impl History {
             return self.marked(version);
         }
         let from_here = if place == self.place { below.to_owned() } else { format!("/{name}") };
-        let mut live = self.versions.iter().filter(|(_, version)| !version.gone);
+        let mut live = self.versions.iter().filter(|(_, version)| !version.gone_by.is_some());
         match live.find(|(_, version)| version.manifest.objects().contains_key(from_here.as_str())) {
             Some((version, _)) => {
                 Err(format!("{name} was deleted, and version {version} of {} names it", self.place.url()))

@@ -5,7 +5,7 @@
 //! published manifests says what each version must be. `docs/simulation.md` says what it covers and what it found.
 //!
 //! - [`run_seed`]: one seed from beginning to end.
-//! - [`faults`]: what may go wrong; [`client`], [`machine`] and [`disk`]: how it reaches Hoplake.
+//! - [`faults`]: what may go wrong; [`client`], [`machine`], [`disk`] and [`power`]: how it reaches Hoplake.
 //! - [`place`]: the graphs of the bucket; `clones`: who makes more of them.
 //! - [`history`]: the oracle; [`model`]: what a version must say; [`reading`]: what it says.
 //! - [`beginning`]: what there is at first; [`batches`]: random changes.
@@ -21,6 +21,7 @@ pub mod history;
 pub mod machine;
 pub mod model;
 pub mod place;
+pub mod power;
 mod process;
 pub mod reading;
 mod run;

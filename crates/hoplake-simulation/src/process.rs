@@ -26,6 +26,7 @@ use crate::{
     history::Answer,
     machine::{Machine, MachineClock},
     place::Place,
+    power::Ground,
     reading::{ReadFailure, read},
     world::{Concern, World},
 };
@@ -38,8 +39,14 @@ pub fn store_of(world: &Arc<World>, machine: &Arc<Machine>) -> Store {
 /// A graph, as a process reaches it.
 pub fn store_at(place: Place, world: &Arc<World>, machine: &Arc<Machine>) -> Store {
     let clock = MachineClock { machine: machine.clone(), world: world.clone() };
-    let store = Store::new(Arc::new(Client::new(world, machine)), Path::from(place.prefix()), &place.url());
-    store.with_clock(Arc::new(clock)).with_part_bytes(world.part_bytes).with_proof()
+    let (client, prefix) = (Arc::new(Client::new(world, machine)), Path::from(place.prefix()));
+    let store = if world.in_folder {
+        world.has_machine(machine);
+        Store::on_files(Arc::new(Ground::new(world, machine)), client, prefix, &place.url())
+    } else {
+        Store::new(client, prefix, &place.url()).with_proof()
+    };
+    store.with_clock(Arc::new(clock)).with_part_bytes(world.part_bytes)
 }
 
 /// How a process reads: small caches in some, so that blocks go and come back.
@@ -383,6 +390,10 @@ pub async fn check_reading(
     vocabulary: &Vocabulary,
     starts: usize,
 ) {
+    // It had read before the power went, and nobody hears what it says.
+    if machine.is_dead() {
+        return;
+    }
     let version = graph.version();
     let Some(expected) = world.history_of(machine.place).model(version) else {
         return world.violated(format!("version {version} is open, and nobody published it"));

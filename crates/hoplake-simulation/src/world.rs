@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex, MutexGuard, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -18,7 +18,9 @@ use crate::{
     client::Uploads,
     faults::Weather,
     history::History,
+    machine::Machine,
     place::{PLACES, Place},
+    power::Medium,
 };
 
 /// Virtual time 0, in milliseconds since 1970: some day after the golden files were written.
@@ -63,6 +65,8 @@ pub enum Concern {
     Beginning,
     /// What befalls local disks.
     Disk,
+    /// Whether the graph is in a folder, and when its machine loses the power.
+    Power,
 }
 
 /// An invariant that did not hold.
@@ -84,8 +88,13 @@ pub struct World {
     /// What goes wrong.
     pub weather: Weather,
     begun: Instant,
-    randoms: [Mutex<SplitMix64>; 7],
+    randoms: [Mutex<SplitMix64>; 8],
     bucket: Mutex<Bucket>,
+    /// Whether the graph is in a folder of one machine, on a disk that forgets what was not flushed.
+    pub in_folder: bool,
+    medium: Mutex<Medium>,
+    /// The processes of that machine.
+    machines: Mutex<Vec<Weak<Machine>>>,
     uploads: Mutex<Uploads>,
     histories: [Mutex<History>; PLACES],
     /// The last graph that somebody began to clone.
@@ -111,7 +120,11 @@ impl World {
     pub fn new(seed: u64, trace: bool) -> Arc<Self> {
         let mut random = SplitMix64::new(seed);
         let randoms = std::array::from_fn(|_| Mutex::new(SplitMix64::new(random.next_u64())));
-        let weather = Weather::draw(&mut lock(&randoms[Concern::Weather as usize]));
+        let mut weather = Weather::draw(&mut lock(&randoms[Concern::Weather as usize]));
+        let in_folder = lock(&randoms[Concern::Power as usize]).below(8) == 0;
+        if in_folder {
+            weather.keep_local();
+        }
         let part_bytes = PART_BYTES[lock(&randoms[Concern::Store as usize]).below(PART_BYTES.len() as u64) as usize];
         let log = Log { lines: trace.then(Vec::new), ..Log::default() };
         Arc::new(Self {
@@ -120,6 +133,9 @@ impl World {
             begun: Instant::now(),
             randoms,
             bucket: Mutex::default(),
+            in_folder,
+            medium: Mutex::default(),
+            machines: Mutex::default(),
             uploads: Mutex::default(),
             histories: std::array::from_fn(|number| Mutex::new(History::of(Place::numbered(number)))),
             cloned: Mutex::new(Place::FIRST),
@@ -150,6 +166,24 @@ impl World {
     /// The objects.
     pub fn bucket(&self) -> MutexGuard<'_, Bucket> {
         lock(&self.bucket)
+    }
+
+    /// The disk of the folder.
+    pub fn medium(&self) -> MutexGuard<'_, Medium> {
+        lock(&self.medium)
+    }
+
+    /// Takes note of a process on the machine of the folder.
+    pub fn has_machine(&self, machine: &Arc<Machine>) {
+        let mut machines = lock(&self.machines);
+        machines.retain(|known| known.upgrade().is_some_and(|known| !Arc::ptr_eq(&known, machine)));
+        machines.push(Arc::downgrade(machine));
+    }
+
+    /// All processes end at once.
+    pub fn end_all(&self) {
+        let machines: Vec<_> = lock(&self.machines).drain(..).filter_map(|machine| machine.upgrade()).collect();
+        machines.iter().filter(|machine| !machine.reliable && !machine.is_dead()).for_each(|machine| machine.crash());
     }
 
     /// The uploads in parts that are not completed.

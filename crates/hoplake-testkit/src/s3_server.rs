@@ -7,6 +7,10 @@
 //! folder (`HOPLAKE_BUILD_DIR`, else `hoplake` in the user's cache folder), which the first test that
 //! needs it builds there with Go, in some minutes, while others wait. `./test` does so beforehand.
 //!
+//! **The negative control.** [`S3Server::start_negative_control`] runs s3s-fs, whose conditional create is broken: it looks
+//! whether a name is there, and writes later. A test of races that passes on it tests nothing, and Hoplake refuses it. It is
+//! named by `HOPLAKE_S3S_FS`, or is built by cargo in the same folder.
+//!
 //! **How it ends.** By its process id when the [`S3Server`] is dropped, so also when a test panics. Keep
 //! it in a variable of the test and not in a `static`, which is never dropped.
 
@@ -23,6 +27,9 @@ use tempfile::TempDir;
 
 /// The version that is known to work; `./test` reads it from this line.
 const VERSITYGW_VERSION: &str = "v1.8.0";
+
+/// The version whose conditional create is known to be broken; `./test` reads it from this line.
+const S3S_FS_VERSION: &str = "0.14.1";
 
 const ACCESS_KEY: &str = "hoplake";
 const SECRET_KEY: &str = "hoplake-secret";
@@ -53,14 +60,26 @@ impl S3Server {
     /// # Errors
     /// If the program cannot be found or built, or does not answer within 30 seconds.
     pub fn start() -> io::Result<Self> {
-        let program = versitygw()?;
+        Self::start_program(&VERSITYGW)
+    }
+
+    /// Starts a server on which of many writers that create one key several win.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_negative_control() -> io::Result<Self> {
+        Self::start_program(&S3S_FS)
+    }
+
+    fn start_program(server: &Server) -> io::Result<Self> {
+        let program = server.find()?;
         let folder = tempfile::Builder::new().prefix("hoplake-s3-").tempdir()?;
         // To this backend a folder is a bucket.
         fs::create_dir_all(folder.path().join("data").join(BUCKET))?;
         let mut failure = io::Error::other("no port was tried");
         for _ in 0..PORTS_TRIED {
             let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-            match start_on(&program, port, folder.path()) {
+            match server.start_on(&program, port, folder.path()) {
                 Ok(process) => return Ok(Self { process, port, _folder: folder }),
                 Err(error) => failure = error,
             }
@@ -137,34 +156,127 @@ impl Drop for Process {
     }
 }
 
-fn start_on(program: &Path, port: u16, folder: &Path) -> io::Result<Process> {
-    // A path that no other server answers, by the random name of the folder: the port may be another's by now.
-    let unique = folder.file_name().unwrap_or_default().to_string_lossy();
-    let health = format!("/health-{unique}");
-    let log = folder.join("log");
-    let output = File::create(&log)?;
-    let mut command = Command::new(program);
-    command.args(["--port", &format!("127.0.0.1:{port}"), "--health", &health, "--region", REGION]);
-    command.args(["--quiet", "--keep-alive", "posix", "--io-buffer-size", "32768"]).arg(folder.join("data"));
-    command.env("ROOT_ACCESS_KEY", ACCESS_KEY).env("ROOT_SECRET_KEY", SECRET_KEY).env("GOGC", "400");
-    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-    let started =
-        command.spawn().map_err(|error| explain(format!("could not start {}: {error}", program.display())))?;
-    let mut process = Process(started);
-    let deadline = Instant::now() + READY_WITHIN;
-    while !is_healthy(port, &health) {
-        let status = process.0.try_wait()?;
-        if status.is_some() || Instant::now() > deadline {
-            let state = status.map_or("gives no answer".to_owned(), |status| format!("ended with {status}"));
-            let said = fs::read_to_string(&log).unwrap_or_default();
-            return Err(explain(format!("{} on port {port} {state}: {}", program.display(), said.trim())));
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    Ok(process)
+/// A program that can be such a server.
+struct Server {
+    /// Its name in messages and in the shared build folder.
+    name: &'static str,
+    version: &'static str,
+    /// Names a program to use in place of the one that is built.
+    variable: &'static str,
+    /// What it is told: the port, a path for its health that nobody else answers, the folder of its buckets.
+    arguments: fn(&mut Command, u16, &str, &Path),
+    /// How its answer on that path begins when it is ready.
+    ready: &'static str,
+    /// Builds it into a folder, in some minutes.
+    build: fn(&Path) -> Command,
 }
 
-fn is_healthy(port: u16, path: &str) -> bool {
+const VERSITYGW: Server = Server {
+    name: "versitygw",
+    version: VERSITYGW_VERSION,
+    variable: "HOPLAKE_VERSITYGW",
+    arguments: |command, port, health, folder| {
+        command.args(["--port", &format!("127.0.0.1:{port}"), "--health", health, "--region", REGION]);
+        command.args(["--quiet", "--keep-alive", "posix", "--io-buffer-size", "32768"]).arg(folder);
+        command.env("ROOT_ACCESS_KEY", ACCESS_KEY).env("ROOT_SECRET_KEY", SECRET_KEY).env("GOGC", "400");
+    },
+    ready: "HTTP/1.1 200",
+    build: |folder| {
+        let package = format!("github.com/versity/versitygw/cmd/versitygw@{VERSITYGW_VERSION}");
+        let mut command = Command::new("go");
+        command.args(["install", &package]).env("GOBIN", folder);
+        command
+    },
+};
+
+const S3S_FS: Server = Server {
+    name: "s3s-fs",
+    version: S3S_FS_VERSION,
+    variable: "HOPLAKE_S3S_FS",
+    arguments: |command, port, _, folder| {
+        command.args(["--host", "127.0.0.1", "--port", &port.to_string()]);
+        command.args(["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY]).arg(folder);
+    },
+    // It has no health to ask for, and refuses what nobody signed.
+    ready: "HTTP/1.1 4",
+    build: |folder| {
+        let mut command = Command::new("cargo");
+        command.args(["install", "s3s-fs", "--version", S3S_FS_VERSION, "--locked", "--features", "binary", "--debug"]);
+        command.arg("--root").arg(folder).env("CARGO_TARGET_DIR", folder.join("target"));
+        command
+    },
+};
+
+impl Server {
+    fn start_on(&self, program: &Path, port: u16, folder: &Path) -> io::Result<Process> {
+        // A path that no other server answers, by the random name of the folder: the port may be another's by now.
+        let unique = folder.file_name().unwrap_or_default().to_string_lossy();
+        let health = format!("/health-{unique}");
+        let log = folder.join("log");
+        let output = File::create(&log)?;
+        let mut command = Command::new(program);
+        (self.arguments)(&mut command, port, &health, &folder.join("data"));
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        let started =
+            command.spawn().map_err(|error| explain(format!("could not start {}: {error}", program.display())))?;
+        let mut process = Process(started);
+        let deadline = Instant::now() + READY_WITHIN;
+        while !is_healthy(port, &health, self.ready) {
+            let status = process.0.try_wait()?;
+            if status.is_some() || Instant::now() > deadline {
+                let state = status.map_or("gives no answer".to_owned(), |status| format!("ended with {status}"));
+                let said = fs::read_to_string(&log).unwrap_or_default();
+                return Err(explain(format!("{} on port {port} {state}: {}", program.display(), said.trim())));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(process)
+    }
+
+    /// The path of the program, built if need be.
+    fn find(&self) -> io::Result<PathBuf> {
+        let Self { name, version, .. } = self;
+        if let Some(named) = std::env::var_os(self.variable) {
+            return Ok(named.into());
+        }
+        let folder = build_folder()?.join("bin");
+        let program = folder.join(format!("{name}-{version}"));
+        if program.is_file() {
+            return Ok(program);
+        }
+        fs::create_dir_all(&folder)?;
+        let lock = File::create(folder.join(format!("{name}.lock")))?;
+        lock.lock()?;
+        if !program.is_file() {
+            // Built aside and renamed, so that nobody runs half a program.
+            let aside = tempfile::tempdir_in(&folder)?;
+            self.install(aside.path())?;
+            let built = [aside.path().join(name), aside.path().join("bin").join(name)];
+            let built = built.iter().find(|built| built.is_file());
+            fs::rename(built.ok_or_else(|| explain(format!("{name} was built, and is not there")))?, &program)?;
+        }
+        Ok(program)
+    }
+
+    fn install(&self, folder: &Path) -> io::Result<()> {
+        let mut build = (self.build)(folder);
+        let told = format!("{build:?}");
+        eprintln!("building {} {}, once, in some minutes", self.name, self.version);
+        let built = build.stdin(Stdio::null()).output().map_err(|error| {
+            let (name, variable) = (self.name, self.variable);
+            explain(format!("could not run {told}: {error}; name a program {name} in {variable}"))
+        })?;
+        match built.status.success() {
+            true => Ok(()),
+            false => {
+                let said = String::from_utf8_lossy(&built.stderr);
+                Err(explain(format!("{told} ended with {}: {}", built.status, said.trim())))
+            }
+        }
+    }
+}
+
+fn is_healthy(port: u16, path: &str, ready: &str) -> bool {
     let ask = || -> io::Result<bool> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut connection = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
@@ -172,45 +284,9 @@ fn is_healthy(port: u16, path: &str) -> bool {
         write!(connection, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n")?;
         let mut status = [0; 12];
         connection.read_exact(&mut status)?;
-        Ok(&status == b"HTTP/1.1 200")
+        Ok(status.starts_with(ready.as_bytes()))
     };
     ask().unwrap_or(false)
-}
-
-/// The path of the program, built if need be.
-fn versitygw() -> io::Result<PathBuf> {
-    if let Some(named) = std::env::var_os("HOPLAKE_VERSITYGW") {
-        return Ok(named.into());
-    }
-    let folder = build_folder()?.join("bin");
-    let program = folder.join(format!("versitygw-{VERSITYGW_VERSION}"));
-    if program.is_file() {
-        return Ok(program);
-    }
-    fs::create_dir_all(&folder)?;
-    let lock = File::create(folder.join("versitygw.lock"))?;
-    lock.lock()?;
-    if !program.is_file() {
-        // Built aside and renamed, so that nobody runs half a program.
-        let aside = tempfile::tempdir_in(&folder)?;
-        install(aside.path())?;
-        fs::rename(aside.path().join("versitygw"), &program)?;
-    }
-    Ok(program)
-}
-
-fn install(folder: &Path) -> io::Result<()> {
-    let package = format!("github.com/versity/versitygw/cmd/versitygw@{VERSITYGW_VERSION}");
-    eprintln!("building {package}, once, in some minutes");
-    let build = Command::new("go").args(["install", &package]).env("GOBIN", folder).stdin(Stdio::null()).output();
-    let build = build.map_err(|error| {
-        explain(format!("could not run go: {error}; install Go, or name the program in HOPLAKE_VERSITYGW"))
-    })?;
-    if !build.status.success() {
-        let said = String::from_utf8_lossy(&build.stderr);
-        return Err(explain(format!("go install {package} ended with {}: {}", build.status, said.trim())));
-    }
-    Ok(())
 }
 
 fn build_folder() -> io::Result<PathBuf> {
@@ -241,10 +317,9 @@ mod tests {
         TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
     }
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn of_many_writers_that_create_a_key_one_wins() {
-        let server = S3Server::start().unwrap();
-        let store = server.store();
+    /// Who wins of many who create each of some keys.
+    async fn race(store: &AmazonS3) -> Vec<Vec<usize>> {
+        let mut races = Vec::new();
         for key in 0..KEYS {
             let path = Path::from(format!("manifest/{key:020}"));
             let barrier = std::sync::Arc::new(tokio::sync::Barrier::new(WRITERS));
@@ -261,16 +336,30 @@ mod tests {
             let mut winners = Vec::new();
             for (writer, payload, outcome) in outcomes {
                 match outcome {
-                    Ok(_) => {
-                        assert_eq!(stored, payload, "the winner's bytes are the object's");
-                        winners.push(writer);
-                    }
+                    Ok(_) => winners.push((writer, stored == payload)),
                     Err(Error::AlreadyExists { .. }) => {}
                     Err(other) => panic!("writer {writer} of key {key}: {other}"),
                 }
             }
+            assert_eq!(winners.iter().filter(|(_, is_stored)| *is_stored).count(), 1, "the object is a winner's");
+            races.push(winners.into_iter().map(|(writer, _)| writer).collect());
+        }
+        races
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn of_many_writers_that_create_a_key_one_wins() {
+        let server = S3Server::start().unwrap();
+        for (key, winners) in race(&server.store()).await.into_iter().enumerate() {
             assert_eq!(winners.len(), 1, "key {key} was created by {winners:?}");
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn the_race_tells_a_broken_server() {
+        let server = S3Server::start_negative_control().unwrap();
+        let races = race(&server.store()).await;
+        assert!(races.iter().any(|winners| winners.len() > 1), "{races:?}");
     }
 
     #[tokio::test]
@@ -299,7 +388,7 @@ mod tests {
         assert!(is_listening(port) && folder.is_dir());
         let elsewhere = tempfile::tempdir().unwrap();
         fs::create_dir(elsewhere.path().join("data")).unwrap();
-        let taken = start_on(&versitygw().unwrap(), port, elsewhere.path());
+        let taken = VERSITYGW.start_on(&VERSITYGW.find().unwrap(), port, elsewhere.path());
         assert!(taken.is_err(), "the health of the server that holds the port is not taken for one's own");
         let panicked = thread::spawn(move || {
             let _first = first;
@@ -314,8 +403,8 @@ mod tests {
     fn a_program_that_fails_is_quoted() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("data")).unwrap();
-        let error = start_on(std::path::Path::new("ls"), 1, folder.path()).unwrap_err().to_string();
+        let error = VERSITYGW.start_on(std::path::Path::new("ls"), 1, folder.path()).unwrap_err().to_string();
         assert!(error.contains("ended with") && error.contains("port"), "{error}");
-        assert!(start_on(std::path::Path::new("no-such-program"), 1, folder.path()).is_err());
+        assert!(VERSITYGW.start_on(std::path::Path::new("no-such-program"), 1, folder.path()).is_err());
     }
 }

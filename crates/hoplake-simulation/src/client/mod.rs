@@ -8,6 +8,7 @@
 mod objects;
 mod upload;
 
+pub(crate) use objects::{remove, write};
 pub use upload::Uploads;
 
 use std::{
@@ -78,7 +79,7 @@ impl Client {
     }
 
     /// Waits while the process stands still, for ever if it has ended.
-    async fn gate(&self) {
+    pub(crate) async fn gate(&self) {
         loop {
             if self.machine.is_dead() {
                 return std::future::pending().await;
@@ -92,7 +93,7 @@ impl Client {
     }
 
     /// Draws a delay: mostly about the seed's latency, sometimes much longer.
-    fn delay(&self) -> Duration {
+    pub(crate) fn delay(&self) -> Duration {
         if self.machine.reliable {
             return Duration::ZERO;
         }

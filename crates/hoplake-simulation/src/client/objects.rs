@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Writes an object, and lets the oracle look at what that means.
-pub(super) fn write(bucket: &mut Bucket, world: &World, now: Duration, name: &str, bytes: &Bytes) {
+pub(crate) fn write(bucket: &mut Bucket, world: &World, now: Duration, name: &str, bytes: &Bytes) {
     bucket.insert(name.to_owned(), Stored { bytes: bytes.clone(), modified: now });
     let (place, below) = Place::of(name);
     if let Some(version) = manifest_version(below) {
@@ -34,6 +34,13 @@ pub(super) fn write(bucket: &mut Bucket, world: &World, now: Duration, name: &st
             Err(error) => Err(format!("{name} is no manifest: {error}")),
         });
         world.published();
+    }
+}
+
+/// Removes an object, and lets the oracle look at what that means.
+pub(crate) fn remove(bucket: &mut Bucket, world: &World, name: &str) {
+    if bucket.remove(name).is_some() {
+        world.check(Place::all().try_for_each(|place| world.history_of(place).deleted(name)));
     }
 }
 
@@ -108,9 +115,8 @@ impl ObjectStore for Client {
                 let location = location?;
                 let name = location.to_string();
                 let effect = move |bucket: &mut Bucket, world: &World, _: Duration| {
-                    if bucket.remove(&name).is_some() {
-                        world.check(Place::all().try_for_each(|place| world.history_of(place).deleted(&name)));
-                    }
+                    remove(bucket, world, &name);
+                    world.medium().removed(&name);
                     Ok(())
                 };
                 client.ask(Request::new(Kind::Delete, &location, ""), effect).await?;

@@ -25,7 +25,10 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use files::SystemFiles;
-use futures::{future::try_join, stream::BoxStream};
+use futures::{
+    future::{try_join, try_join_all},
+    stream::BoxStream,
+};
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, local::LocalFileSystem, path::Path,
@@ -102,23 +105,38 @@ impl Folder {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Forgets all folders, and says whether this was one of them.
+    fn forget(&self, folder: &FilePath) -> bool {
+        let mut known = self.known();
+        let there = known.contains(folder);
+        known.clear();
+        there
+    }
+
     /// Makes a folder that survives a loss of power.
     async fn make(&self, folder: &FilePath) -> io::Result<()> {
         if self.known().contains(folder) {
             return Ok(());
         }
         self.files.create_folder(folder).await?;
-        for above in folder.ancestors() {
-            match self.flush(above).await {
-                // Above the graph's own parent it is somebody else's, and was there before.
-                Err(error)
-                    if error.kind() == io::ErrorKind::PermissionDenied
-                        && self.root.parent().is_some_and(|parent| parent != above && parent.starts_with(above)) => {}
-                flushed => flushed?,
-            }
+        let mut above: Vec<_> = folder.ancestors().collect();
+        // The name of one that is known was flushed then; now so is that of what is new in it.
+        if let Some(at) = above.iter().position(|above| self.known().contains(*above)) {
+            above.truncate(at + 1);
         }
-        self.known().insert(folder.to_owned());
+        try_join_all(above.iter().map(|above| self.flush_above(above))).await?;
+        self.known().extend(above.into_iter().map(FilePath::to_owned));
         Ok(())
+    }
+
+    /// Flushes a folder that a new one is in, or above that.
+    async fn flush_above(&self, folder: &FilePath) -> io::Result<()> {
+        // Above the graph's own parent it may be somebody else's, and was there before.
+        let foreign = self.root.parent().is_some_and(|parent| parent != folder && parent.starts_with(folder));
+        match self.flush(folder).await {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && foreign => Ok(()),
+            flushed => flushed,
+        }
     }
 
     async fn flush(&self, folder: &FilePath) -> io::Result<()> {
@@ -145,8 +163,8 @@ impl Folder {
             match self.files.create(&staged).await {
                 Ok(()) => return Ok(staged),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                // Somebody has removed it since.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && self.known().remove(folder) => {
+                // Somebody has removed it since, and perhaps those above it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && self.forget(folder) => {
                     self.make(folder).await.map_err(WriteError::Failed)?;
                 }
                 Err(error) => return Err(WriteError::Failed(error)),

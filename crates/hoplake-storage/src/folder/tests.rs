@@ -129,6 +129,9 @@ async fn a_create_flushes_what_was_there_before_it_and_itself() {
     let slot = location(&folder, "manifest/1");
     folder.put_opts(&slot, "one".into(), create()).await.unwrap();
     files.taken();
+    // Its folder is new in one whose own name is flushed.
+    folder.put(&location(&folder, "data/a"), "one".into()).await.unwrap();
+    assert_eq!(files.taken()[..4], ["make data", "flush data", "flush .", "create data/a#1"]);
     let taken = folder.put_opts(&slot, "two".into(), create()).await.unwrap_err();
     assert!(matches!(taken, Error::AlreadyExists { .. }), "{taken}");
     let mut done = files.taken();

@@ -196,9 +196,9 @@ async fn the_first_commit_of_a_process_tries_the_store_in_a_wave_that_it_makes_a
         let deleted = store.requests().delete;
         costs.push((cost.waves, cost.puts, deleted));
     }
-    // Six more creates, of which one object remains to be deleted; then never again.
+    // Two more creates, of which one object remains to be deleted; then never again.
     let [first, second, third] = costs[..] else { unreachable!() };
-    assert_eq!((first.1 - second.1, first.2, second, second), (6, 1, (2, 3, 0), third), "{costs:?}");
+    assert_eq!((first.1 - second.1, first.2, second, second), (2, 1, (2, 3, 0), third), "{costs:?}");
 }
 
 fn vacuum_of(before: i64) -> VacuumSettings {

@@ -124,3 +124,21 @@ async fn of_four_loads_at_once_one_wins_and_nothing_else_is_left() {
         assert_eq!(store.list("").await.unwrap().len(), named + 2, "beside data there are a manifest and a hint");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_decide_who_creates_is_refused() {
+    let (server, folder) = (S3Server::start_negative_control().unwrap(), tempfile::tempdir().unwrap());
+    for number in 0..8 {
+        let store = at(&server, &format!("graph-{number}"));
+        let refused = load(&store, star(&folder, &[2, 3])).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+        assert!(refused.to_string().contains("conditional create (If-None-Match: *)"), "{refused}");
+        assert!(!refused.to_string().contains('\n'), "{refused}");
+        assert_eq!(store.list("").await.unwrap(), []);
+    }
+    // One that does is found good once, by whoever comes first.
+    let server = S3Server::start().unwrap();
+    let store = at(&server, "graph");
+    assert_eq!((store.is_proven(), load(&store, star(&folder, &[2, 3])).await.unwrap()), (false, 1));
+    assert!(store.is_proven());
+}

@@ -67,7 +67,7 @@ pub(crate) fn check_name(name: &str) -> Result<&str, Failure> {
         return Ok(name);
     }
     Err(Failure::invalid(format!(
-        "{name:?} is no name of a graph: at most {NAME_BYTES_MAX} letters, digits, '.', '_' and '-', with a letter or \
+        "{name:?} is not a valid name of a graph: at most {NAME_BYTES_MAX} letters, digits, '.', '_' and '-', with a letter or \
          digit first, and no '..'"
     )))
 }

@@ -191,7 +191,9 @@ impl Server {
         let mut command = Command::new(hoplake);
         command.arg("serve").arg(format!("g={}", graph.display()));
         command.args(["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log", "error"]);
-        sets.iter().for_each(|set| drop(command.args(["--set", set])));
+        for set in &sets {
+            command.args(["--set", set]);
+        }
         let mut process = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().context("it has an output")?).read_line(&mut line)?;
@@ -248,7 +250,7 @@ fn report(
     (ended, time): (bool, Duration),
     outcomes: &Outcomes,
 ) {
-    let (cache, in_flight) = (settings.read.cache_bytes_max as u64, settings.read.in_flight_bytes_max as u64);
+    let (cache, in_flight) = (settings.read.cache_bytes_max, settings.read.in_flight_bytes_max);
     let sum = cache + settings.memory_bytes_max + REST_BYTES;
     let mut text = String::from("| what | seen | bound |\n| --- | --- | --- |\n");
     let last = samples.last().copied().unwrap_or(0);
@@ -285,6 +287,8 @@ fn report(
     for ((kind, outcome), count) in &*outcomes.lock().expect("no client panics") {
         by_kind.entry(kind).or_default().push(format!("{count} × {outcome}"));
     }
-    by_kind.iter().for_each(|(kind, seen)| drop(writeln!(text, "| {kind} | {} |", seen.join(", "))));
+    for (kind, seen) in &by_kind {
+        let _ = writeln!(text, "| {kind} | {} |", seen.join(", "));
+    }
     print!("{text}");
 }

@@ -82,7 +82,9 @@ fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
             let StartKey { label, key } = text.parse()?;
             let known = graph.schema().vertex_labels.iter().find(|known| known.name == label);
             let Some(known) = known else { return Ok(Named::Key(label, Key::String(key))) };
-            let wrong = || Failure::invalid(format!("{key:?} is no key of {label}, whose keys are {}", known.key_type));
+            let wrong = || {
+                Failure::invalid(format!("{key:?} is not a valid key of {label}, whose keys are {}", known.key_type))
+            };
             Ok(Named::Key(label.clone(), Key::parse(&key, known.key_type).ok_or_else(wrong)?))
         }
     }
@@ -122,11 +124,11 @@ pub(super) async fn find_all(query: &mut Query, named: &[Named]) -> Result<Vec<V
     let found = find(query, named).await?;
     let each = named.iter().zip(found).map(|(named, vertex)| {
         vertex.ok_or_else(|| {
-            let (label, key) = match named {
-                Named::Key(label, key) => (label.as_str(), key.to_string()),
-                Named::Vertex(vertex) => ("vertex", vertex.to_string()),
+            let name = match named.start() {
+                Some(start) => start.to_string(),
+                None => "of this id".to_owned(),
             };
-            Failure::new(Reason::NotFound, format!("there is no {label} with key {key}"))
+            Failure::new(Reason::NotFound, format!("there is no vertex {name}"))
         })
     });
     each.collect()

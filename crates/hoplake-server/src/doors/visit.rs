@@ -98,10 +98,11 @@ impl Visit {
     /// Takes memory of `budget` for `bytes` of the request that have come.
     pub(super) fn hold_request(&self, budget: &MemoryBudget, bytes: u64) -> Result<(), MemoryFull> {
         let mut request = locked(&self.request);
-        match &mut *request {
-            Some(hold) => hold.resize(bytes),
-            None => Ok(*request = Some(budget.hold(bytes)?)),
+        if let Some(hold) = &mut *request {
+            return hold.resize(bytes);
         }
+        *request = Some(budget.hold(bytes)?);
+        Ok(())
     }
 
     /// The same for a request of so many bytes that is about to be decoded.

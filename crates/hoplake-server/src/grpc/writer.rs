@@ -159,6 +159,9 @@ fn broken_off<T>() -> Sent<T> {
     Sent { item: Err(failure), hold: None, last: true }
 }
 
+/// The next message if it was taken, the others, what they are for, and the task that makes them.
+type Coming<T> = (Option<Sent<T>>, Receiver<Sent<T>>, Arc<Visit>, Option<Held<()>>);
+
 /// The messages that come on a way, after one that was taken; the task that makes them ends with them. Without a first one, the
 /// way need not have a last one.
 pub(super) fn messages<T: Send + 'static>(
@@ -169,7 +172,7 @@ pub(super) fn messages<T: Send + 'static>(
 ) -> Messages<T> {
     let is_open = first.is_none();
     let state = Some((first, pieces, visit, task));
-    let next = move |state: Option<(Option<Sent<T>>, Receiver<Sent<T>>, Arc<Visit>, Option<Held<()>>)>| async move {
+    let next = move |state: Option<Coming<T>>| async move {
         let (first, mut pieces, visit, task) = state?;
         let Sent { item, hold, last } = match first {
             Some(first) => first,

@@ -96,15 +96,21 @@ async fn what_is_wrong_is_a_problem_that_says_so() {
     let server = Running::start(settings(&folder)).await;
     let traverse = |starts: Value, hops: Value| json!({"starts": starts, "hops": hops});
     let cases = [
-        ("POST", "/v1/graphs/social/traverse", traverse(json!(["Person:1"]), json!(["up:knows"])), 400, "is no hop"),
-        ("POST", "/v1/graphs/social/traverse", traverse(json!(["Person:x"]), json!([])), 400, "is no key of Person"),
         (
             "POST",
             "/v1/graphs/social/traverse",
-            traverse(json!(["Person:999"]), json!([])),
-            404,
-            "no Person with key 999",
+            traverse(json!(["Person:1"]), json!(["up:knows"])),
+            400,
+            "is not a valid hop",
         ),
+        (
+            "POST",
+            "/v1/graphs/social/traverse",
+            traverse(json!(["Person:x"]), json!([])),
+            400,
+            "is not a valid key of Person",
+        ),
+        ("POST", "/v1/graphs/social/traverse", traverse(json!(["Person:999"]), json!([])), 404, "no vertex Person:999"),
         (
             "POST",
             "/v1/graphs/social/traverse",
@@ -130,7 +136,7 @@ async fn what_is_wrong_is_a_problem_that_says_so() {
         ),
         ("POST", "/v1/graphs/social/look-up", json!({"version": 7, "vertices": []}), 404, "with version 7"),
         ("GET", "/v1/graphs/other", Value::Null, 404, "no graph \"other\""),
-        ("GET", "/v1/graphs/..%2Fsocial", Value::Null, 400, "is no name of a graph"),
+        ("GET", "/v1/graphs/..%2Fsocial", Value::Null, 400, "is not a valid name of a graph"),
         ("GET", "/v1/nothing", Value::Null, 404, "/openapi.json"),
         ("DELETE", "/v1/graphs/social", Value::Null, 405, "other methods"),
     ];

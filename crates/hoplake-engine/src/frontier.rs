@@ -2,7 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use hoplake_format::{LabelId, VertexId};
+use hoplake_format::{FormatError, LabelId, VertexId};
+use hoplake_storage::{MemoryHold, Pace, QueryContext, StorageError};
+
+use crate::{
+    EngineError,
+    memory::bytes_of,
+    pieces::{STEP, merge, position_of, sort_by_key},
+};
 
 /// A set of vertices: for each label, distinct ordinals in ascending order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -50,27 +57,62 @@ impl Frontier {
         };
     }
 
-    /// Takes out whatever is in `other`.
-    pub(crate) fn subtract(&mut self, other: &Self) {
+    /// Takes out the vertices of `other`.
+    pub(crate) async fn subtract(&mut self, other: &Self, pace: &mut Pace<'_>) -> Result<(), StorageError> {
         for (label, ordinals) in &mut self.0 {
-            let mut others = other.ordinals(*label).iter().peekable();
-            ordinals.retain(|ordinal| {
-                while others.next_if(|other| *other < ordinal).is_some() {}
-                others.peek() != Some(&ordinal)
-            });
+            let others = other.ordinals(*label);
+            let (mut kept, mut at) = (0, 0);
+            for start in (0..ordinals.len()).step_by(STEP) {
+                let end = (start + STEP).min(ordinals.len());
+                for index in start..end {
+                    let ordinal = ordinals[index];
+                    at = position_of(others, at, ordinal);
+                    if others.get(at) != Some(&ordinal) {
+                        ordinals[kept] = ordinal;
+                        kept += 1;
+                    }
+                }
+                pace.rest((end - start) as u64 * 4).await?;
+            }
+            ordinals.truncate(kept);
         }
         self.0.retain(|_, ordinals| !ordinals.is_empty());
+        Ok(())
     }
 
-    /// Puts in whatever is in `other`.
-    pub fn unite(&mut self, other: &Self) {
+    /// Puts in the vertices of `other`.
+    ///
+    /// # Errors
+    /// [`StorageError::Limit`] if the query's time is over.
+    pub async fn unite(&mut self, other: &Self, pace: &mut Pace<'_>) -> Result<(), StorageError> {
         for (label, ordinals) in &other.0 {
             let mine = self.0.entry(*label).or_default();
-            mine.extend_from_slice(ordinals);
-            // Two sorted runs: the stable sort merges them in one pass.
-            mine.sort();
-            mine.dedup();
+            let mut both = Vec::with_capacity(mine.len() + ordinals.len());
+            merge(mine, ordinals, &mut both, &|ordinal| *ordinal, pace).await?;
+            both.dedup();
+            *mine = both;
         }
+        Ok(())
+    }
+
+    /// The set of sorted vertices, which may repeat.
+    pub(crate) async fn of_sorted(vertices: &[VertexId], pace: &mut Pace<'_>) -> Result<Self, StorageError> {
+        let mut frontier = Self::default();
+        for step in vertices.chunks(STEP) {
+            for vertex in step {
+                let ordinals = frontier.0.entry(vertex.label()).or_default();
+                if ordinals.last() != Some(&vertex.ordinal()) {
+                    ordinals.push(vertex.ordinal());
+                }
+            }
+            pace.rest(step.len() as u64).await?;
+        }
+        Ok(frontier)
+    }
+
+    /// The memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.values().map(|ordinals| bytes_of::<u64>(ordinals.capacity())).sum()
     }
 }
 
@@ -92,59 +134,148 @@ impl FromIterator<VertexId> for Frontier {
 ///
 /// While there are few they are kept in a list and sorted at the end; when there are many for the size
 /// of the label they become a bitmap, in which a repeat costs a bit set twice instead of a comparison.
+/// The list moves into the bitmap a step at a time, so that no block waits long.
 #[derive(Debug)]
 pub(crate) struct OrdinalCollector {
     universe: u64,
     few: Vec<u64>,
     many: Vec<u64>,
+    memory: MemoryHold,
+    context: QueryContext,
 }
 
 impl OrdinalCollector {
     /// An empty set of ordinals below `universe`.
-    pub(crate) fn new(universe: u64) -> Self {
-        Self { universe, few: Vec::new(), many: Vec::new() }
+    pub(crate) fn new(universe: u64, context: &QueryContext) -> Result<Self, StorageError> {
+        let memory = context.hold(0)?;
+        Ok(Self { universe, few: Vec::new(), many: Vec::new(), memory, context: context.clone() })
     }
 
-    /// Adds ordinals; `false` if one is not below the universe.
-    pub(crate) fn extend(&mut self, ordinals: &[u64]) -> bool {
+    /// Adds ordinals.
+    pub(crate) fn extend(&mut self, ordinals: &[u64]) -> Result<(), SinkError> {
         if !self.many.is_empty() {
-            return set_bits(&mut self.many, ordinals, self.universe);
+            set_bits(&mut self.many, ordinals, self.universe)?;
+            return self.move_few();
         }
-        self.few.extend_from_slice(ordinals);
+        let length = self.few.len() + ordinals.len();
         // 64 ordinals in a list take as much memory as the bitmap of 4,096.
-        if self.few.len() > 1024 && self.few.len() as u64 > self.universe / 64 {
-            self.many = vec![0; self.universe.div_ceil(64) as usize];
-            return set_bits(&mut self.many, &std::mem::take(&mut self.few), self.universe);
+        let many = length > 1024 && length as u64 > self.universe / 64;
+        let words = if many { self.universe.div_ceil(64) as usize } else { 0 };
+        self.reserve(length, words)?;
+        self.few.extend_from_slice(ordinals);
+        if many {
+            self.many = vec![0; words];
+            self.move_few()?;
         }
-        true
+        Ok(())
     }
 
-    /// The ordinals, ascending; `None` if one is not below the universe.
-    pub(crate) fn finish(mut self) -> Option<Vec<u64>> {
-        if !self.many.is_empty() {
-            return Some(bits(&self.many));
+    /// Counts the memory of a list of some length and of a bitmap, then makes room in the list.
+    fn reserve(&mut self, length: usize, words: usize) -> Result<(), StorageError> {
+        let before = self.few.capacity();
+        let after = if length > before { length.max(before * 2) } else { before };
+        let moving = if after > before { before } else { 0 };
+        self.context.resize(&mut self.memory, bytes_of::<u64>(after + moving + words))?;
+        self.few.reserve_exact(after - self.few.len());
+        Ok(self.context.resize(&mut self.memory, bytes_of::<u64>(after + words))?)
+    }
+
+    /// Moves a step of the list into the bitmap.
+    fn move_few(&mut self) -> Result<(), SinkError> {
+        if self.few.capacity() == 0 {
+            return Ok(());
         }
-        self.few.sort_unstable();
-        self.few.dedup();
-        self.few.last().is_none_or(|last| *last < self.universe).then_some(self.few)
+        let left = self.few.len().saturating_sub(STEP);
+        set_bits(&mut self.many, &self.few[left..], self.universe)?;
+        self.few.truncate(left);
+        if left == 0 {
+            self.few = Vec::new();
+            self.context.resize(&mut self.memory, bytes_of::<u64>(self.many.len()))?;
+        }
+        Ok(())
+    }
+
+    /// The ordinals, ascending, and the memory that they take.
+    pub(crate) async fn finish(mut self, pace: &mut Pace<'_>) -> Result<(Vec<u64>, MemoryHold), SinkError> {
+        if self.many.is_empty() {
+            sort_by_key(&mut self.few, |ordinal| *ordinal, &self.context).await?;
+            self.few.dedup();
+            if self.few.last().is_some_and(|last| *last >= self.universe) {
+                return Err(outside().into());
+            }
+            return Ok((self.few, self.memory));
+        }
+        while !self.few.is_empty() {
+            self.move_few()?;
+            pace.rest(STEP as u64).await?;
+        }
+        let count: u64 = self.many.iter().map(|word| u64::from(word.count_ones())).sum();
+        let memory = self.context.hold(count * 8)?;
+        let mut ordinals = Vec::with_capacity(count as usize);
+        for (number, words) in (0u64..).zip(self.many.chunks(WORDS)) {
+            bits(words, number * WORDS as u64 * 64, &mut ordinals);
+            pace.rest(STEP as u64).await?;
+        }
+        Ok((ordinals, memory))
     }
 
     /// Adds all of another set of the same universe.
-    pub(crate) fn merge(&mut self, other: Self) -> bool {
-        if other.many.is_empty() {
-            return self.extend(&other.few);
-        }
+    pub(crate) async fn merge(&mut self, mut other: Self, pace: &mut Pace<'_>) -> Result<(), SinkError> {
         if self.many.is_empty() {
-            let few = std::mem::take(&mut self.few);
-            self.many = other.many;
-            return set_bits(&mut self.many, &few, self.universe);
+            std::mem::swap(self, &mut other);
         }
-        self.many.iter_mut().zip(other.many).for_each(|(mine, theirs)| *mine |= theirs);
-        true
+        for (mine, theirs) in self.many.chunks_mut(STEP).zip(other.many.chunks(STEP)) {
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine |= theirs);
+            pace.rest(STEP as u64).await?;
+        }
+        for step in other.few.chunks(STEP) {
+            self.extend(step)?;
+            pace.rest(step.len() as u64).await?;
+        }
+        Ok(())
     }
 }
 
-fn set_bits(words: &mut [u64], ordinals: &[u64], universe: u64) -> bool {
+/// Words of a bitmap that are turned into ordinals at a time: 16,384 ordinals at most.
+const WORDS: usize = STEP / 64;
+
+/// Why a set could not take ordinals.
+#[derive(Debug)]
+pub(crate) enum SinkError {
+    /// They are not what a graph can have.
+    Format(FormatError),
+    /// The query has no memory or time left.
+    Limit(StorageError),
+}
+
+impl From<FormatError> for SinkError {
+    fn from(error: FormatError) -> Self {
+        Self::Format(error)
+    }
+}
+
+impl From<StorageError> for SinkError {
+    fn from(error: StorageError) -> Self {
+        Self::Limit(error)
+    }
+}
+
+impl SinkError {
+    /// As the engine's, which names the place of what is damaged.
+    pub(crate) fn at(self, place: impl Into<String>) -> EngineError {
+        match self {
+            Self::Format(source) => EngineError::Format { place: place.into(), source },
+            Self::Limit(error) => error.into(),
+        }
+    }
+}
+
+/// That an adjacency names a vertex that is not there.
+pub(crate) fn outside() -> FormatError {
+    FormatError::corrupt("adjacency block", "it names a vertex that the label does not have")
+}
+
+fn set_bits(words: &mut [u64], ordinals: &[u64], universe: u64) -> Result<(), FormatError> {
     let mut fits = true;
     for ordinal in ordinals {
         match words.get_mut((ordinal >> 6) as usize) {
@@ -154,26 +285,27 @@ fn set_bits(words: &mut [u64], ordinals: &[u64], universe: u64) -> bool {
     }
     // The last word has room for a few ordinals too many.
     let spare = (words.len() as u64 * 64).saturating_sub(universe);
-    fits && words.last().is_none_or(|last| spare == 0 || last >> (64 - spare) == 0)
+    let fits = fits && words.last().is_none_or(|last| spare == 0 || last >> (64 - spare) == 0);
+    fits.then_some(()).ok_or_else(outside)
 }
 
-fn bits(words: &[u64]) -> Vec<u64> {
-    let count: u32 = words.iter().map(|word| word.count_ones()).sum();
-    let mut ordinals = Vec::with_capacity(count as usize);
-    for (position, word) in (0u64..).step_by(64).zip(words) {
+/// Appends the ordinals of a stretch of a bitmap whose first bit is ordinal `first`.
+fn bits(words: &[u64], first: u64, ordinals: &mut Vec<u64>) {
+    for (position, word) in (first..).step_by(64).zip(words) {
         let mut rest = *word;
         while rest != 0 {
             ordinals.push(position + u64::from(rest.trailing_zeros()));
             rest &= rest - 1;
         }
     }
-    ordinals
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
+    use futures::executor::block_on;
+    use hoplake_storage::ReadLimits;
     use proptest::prelude::*;
 
     use super::*;
@@ -183,17 +315,21 @@ mod tests {
         fn collected_in_parts_is_collected(
             parts in prop::collection::vec(prop::collection::vec(0u64..5000, 0..1500), 1..4), universe in 4000u64..70_000
         ) {
-            let mut whole = OrdinalCollector::new(universe);
-            let mut fits = true;
-            for part in &parts {
-                let mut collector = OrdinalCollector::new(universe);
-                fits &= part.chunks(100).map(|chunk| collector.extend(chunk)).fold(true, |a, b| a & b);
-                fits &= whole.merge(collector);
-            }
+            let context = QueryContext::new();
+            let found = block_on(async {
+                let mut pace = context.pace();
+                let mut whole = OrdinalCollector::new(universe, &context)?;
+                for part in &parts {
+                    let mut collector = OrdinalCollector::new(universe, &context)?;
+                    part.chunks(100).try_for_each(|chunk| collector.extend(chunk))?;
+                    whole.merge(collector, &mut pace).await?;
+                }
+                whole.finish(&mut pace).await
+            });
             let expected: BTreeSet<_> = parts.into_iter().flatten().collect();
             let inside = expected.last().is_none_or(|last| *last < universe);
-            let found = whole.finish().filter(|_| fits);
-            prop_assert_eq!(found, inside.then(|| expected.into_iter().collect()));
+            prop_assert_eq!(found.ok().map(|(found, _)| found), inside.then(|| expected.into_iter().collect()));
+            prop_assert_eq!(context.memory().used(), 0);
         }
 
         #[test]
@@ -201,12 +337,29 @@ mod tests {
             let set = |ordinals: &BTreeSet<u64>| -> Frontier {
                 ordinals.iter().filter_map(|ordinal| VertexId::new(LabelId((ordinal % 3) as u16), *ordinal)).collect()
             };
+            let context = QueryContext::new();
             let mut difference = set(&a);
-            difference.subtract(&set(&b));
-            prop_assert_eq!(difference, set(&a.difference(&b).copied().collect()));
-            let mut union = set(&a);
-            union.unite(&set(&b));
-            prop_assert_eq!(union, set(&a.union(&b).copied().collect()));
+            block_on(difference.subtract(&set(&b), &mut context.pace())).unwrap();
+            prop_assert_eq!(&difference, &set(&a.difference(&b).copied().collect()));
+            let mut union = set(&b);
+            block_on(union.unite(&difference, &mut context.pace())).unwrap();
+            prop_assert_eq!(&union, &set(&a.union(&b).copied().collect()));
+            let sorted: Vec<_> = union.vertices().collect();
+            prop_assert_eq!(block_on(Frontier::of_sorted(&sorted, &mut context.pace())).unwrap(), union);
         }
+    }
+
+    #[test]
+    fn a_set_counts_its_memory_before_it_takes_it() {
+        let context = QueryContext::new();
+        context.limit(ReadLimits { memory_bytes_max: Some(100 << 10), ..ReadLimits::default() });
+        // A bitmap of 1 M vertices takes 122 KiB; so many vertices in a list less.
+        let mut collector = OrdinalCollector::new(1_000_000, &context).unwrap();
+        let few: Vec<_> = (0..4_000).collect();
+        collector.extend(&few).unwrap();
+        assert!(context.memory().used() >= 32_000);
+        let refused = (1..10).find_map(|_| collector.extend(&few).err());
+        assert!(matches!(refused, Some(SinkError::Limit(_))), "{refused:?}");
+        assert!(context.memory().peak() <= 100 << 10);
     }
 }

@@ -3,13 +3,17 @@
 //! Each step expands the smaller of the two frontiers by a whole level, so that the first vertex that
 //! both sides know lies on a shortest path. One wave a step: a path of length n takes n waves at most.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
 
 use hoplake_format::VertexId;
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::{MemoryHold, QueryContext, StorageError, Wave};
 
 use crate::{
-    EngineError, Frontier, Snapshot,
+    EngineError, Frontier, Neighbour, Snapshot,
+    pieces::{STEP, sort_by_key},
     traversal::{Hop, Limits, Watch},
 };
 
@@ -37,12 +41,39 @@ struct Side {
     /// Every vertex known, and the one it was first reached from.
     parents: HashMap<VertexId, Option<VertexId>>,
     depth: usize,
+    memory: MemoryHold,
 }
 
+/// What a known vertex takes: itself and its parent, in a table of which at most 7/8 and at least 7/16 are used, and its
+/// place in a frontier.
+const KNOWN_BYTES: u64 = 64;
+
 impl Side {
-    fn new(vertex: VertexId, hop: Hop) -> Self {
+    fn new(vertex: VertexId, hop: Hop, context: &QueryContext) -> Result<Self, StorageError> {
         let frontier = std::iter::once(vertex).collect();
-        Self { hop, frontier, parents: HashMap::from([(vertex, None)]), depth: 0 }
+        let memory = context.hold(0)?;
+        Ok(Self { hop, frontier, parents: HashMap::from([(vertex, None)]), depth: 0, memory })
+    }
+
+    /// Moves on along edges, in the order of the vertex left, so that the smallest parent wins.
+    async fn advance(&mut self, edges: &[Neighbour], context: &QueryContext) -> Result<(), StorageError> {
+        let mut pace = context.pace();
+        let mut new: Vec<VertexId> = Vec::new();
+        for step in edges.chunks(STEP) {
+            context.resize(&mut self.memory, (self.parents.len() + step.len()) as u64 * KNOWN_BYTES)?;
+            for edge in step {
+                if let Entry::Vacant(entry) = self.parents.entry(edge.to) {
+                    entry.insert(Some(edge.from));
+                    new.push(edge.to);
+                }
+            }
+            pace.rest(step.len() as u64 * 4).await?;
+        }
+        context.resize(&mut self.memory, self.parents.len() as u64 * KNOWN_BYTES)?;
+        sort_by_key(&mut new, |vertex| *vertex, context).await?;
+        self.frontier = Frontier::of_sorted(&new, &mut pace).await?;
+        self.depth += 1;
+        Ok(())
     }
 
     /// From a known vertex back to this side's end.
@@ -68,7 +99,8 @@ impl Snapshot {
             return Err(EngineError::Invalid(message.into()));
         }
         let mut watch = Watch::new(&query.limits, self, context);
-        let mut sides = [Side::new(query.from, query.hop.clone()), Side::new(query.to, query.hop.reversed())];
+        let mut sides =
+            [Side::new(query.from, query.hop.clone(), context)?, Side::new(query.to, query.hop.reversed(), context)?];
         let mut wave = query.after;
         if query.from == query.to {
             return Ok((Some(vec![query.from]), wave));
@@ -78,16 +110,8 @@ impl Snapshot {
             let side = &mut sides[smaller];
             let (edges, after) = self.neighbours(&side.frontier, &side.hop, wave, context).await?;
             wave = after;
-            let mut new: Vec<VertexId> = Vec::new();
-            // Edges come in the order of the vertex left, so that the smallest parent wins.
-            for edge in edges {
-                if let std::collections::hash_map::Entry::Vacant(entry) = side.parents.entry(edge.to) {
-                    entry.insert(Some(edge.from));
-                    new.push(edge.to);
-                }
-            }
-            side.frontier = new.into_iter().collect();
-            side.depth += 1;
+            side.advance(&edges, context).await?;
+            drop(edges);
             watch.visited(side.frontier.len())?;
             let other = &sides[1 - smaller];
             let meeting = sides[smaller].frontier.vertices().find(|vertex| other.parents.contains_key(vertex));

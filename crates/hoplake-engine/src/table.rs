@@ -31,8 +31,8 @@ use parquet::{
 };
 use tokio::sync::OnceCell;
 
-use self::decode::TableRead;
-use crate::{EngineError, Snapshot};
+use self::decode::{Decoding, TableRead};
+use crate::{EngineError, Snapshot, memory::bytes_of, pieces::sort_by_key};
 
 /// The length of the footer, and the magic.
 const FOOTER_END_BYTES: usize = 8;
@@ -252,8 +252,10 @@ impl Snapshot {
         after: Wave,
         context: &QueryContext,
     ) -> Result<(RecordBatch, Wave), EngineError> {
+        // The rows in order, and which pages they are in.
+        let mut memory = context.hold(bytes_of::<u64>(rows.len() * 3))?;
         let mut sorted = rows.to_vec();
-        sorted.sort_unstable();
+        sort_by_key(&mut sorted, |row| *row, context).await?;
         sorted.dedup();
         let mut reads = Vec::new();
         let layouts = try_join_all(chosen.iter().map(|table| table.layout(self, after, context))).await?;
@@ -270,14 +272,18 @@ impl Snapshot {
         // By row: parts may be in any order in the manifest.
         reads.sort_by_key(|(table, _)| table.reference.first_row);
         let requests: Vec<_> = reads.iter().flat_map(|(table, read)| read.requests(table)).collect();
+        let stored: u64 = requests.iter().map(|request| request.range.end - request.range.start).sum();
+        let held = memory.bytes() + stored;
+        context.resize(&mut memory, held)?;
         let (pages, wave) = self.reader().read(ready, &requests, context).await?;
         let mut pages = pages.into_iter();
+        let mut decoding = Decoding::new(context)?;
         let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
         let mut batches = Vec::new();
         for (table, read) in &reads {
             let pages: Vec<_> = pages.by_ref().take(read.pages.len()).collect();
             let place = self.reader().store().place(&table.reference.name);
-            let batch = read.decode(&pages).map_err(EngineError::table(place))?;
+            let batch = read.decode(&pages, &place, &mut decoding).await?;
             batches.push(conform(&batch, &schema)?);
         }
         let batch = concat_batches(&schema, &batches)?;

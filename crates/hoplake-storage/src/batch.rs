@@ -95,18 +95,21 @@ impl<'a> Batch<'a> {
     }
 
     /// Hands over what is in memory; returns what is not.
-    pub(crate) fn take_from_memory<E>(
+    pub(crate) async fn take_from_memory<E: From<StorageError>>(
         &self,
         each: &mut impl FnMut(usize, Bytes) -> Result<(), E>,
     ) -> Result<Vec<usize>, E> {
         let mut missing = Vec::new();
         let (mut blocks, mut bytes) = (0, 0);
+        let mut pace = self.context.pace();
         for (index, request) in self.requests.iter().enumerate() {
             match self.pool().memory.get(key(request)) {
                 Some(payload) => {
-                    (blocks, bytes) = (blocks + 1, bytes + payload.len() as u64);
+                    let length = payload.len() as u64;
+                    (blocks, bytes) = (blocks + 1, bytes + length);
                     self.record(index, &payload, Tier::Memory);
                     each(index, payload)?;
+                    pace.rest(length).await?;
                 }
                 None => missing.push(index),
             }
@@ -149,12 +152,14 @@ impl<'a> Batch<'a> {
         let mut arriving = FuturesUnordered::new();
         let missing = self.start_from_disk(missing, &mut arriving);
         self.start_flights(missing, &mut arriving)?;
-        let mut wave = self.after;
+        let (mut wave, mut pace) = (self.after, self.context.pace());
         while let Some(arrived) = arriving.next().await {
             let Arrived { here, rounds, lost } = arrived?;
             wave = wave.max(self.after.later(rounds));
             for (index, payload) in here {
+                let bytes = payload.len() as u64;
                 each(index, payload)?;
+                pace.rest(bytes).await?;
             }
             if !lost.is_empty() {
                 self.start_flights(lost, &mut arriving)?;

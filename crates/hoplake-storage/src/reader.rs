@@ -127,7 +127,7 @@ impl Reader {
         mut each: impl FnMut(usize, Bytes) -> Result<(), E>,
     ) -> Result<Wave, E> {
         let batch = Batch::new(self, requests, after, context);
-        let missing = batch.take_from_memory(&mut each)?;
+        let missing = batch.take_from_memory(&mut each).await?;
         if missing.is_empty() {
             return Ok(after);
         }

@@ -47,13 +47,15 @@ pub use diff::Diff;
 pub use error::{Error, ErrorKind, Reason};
 pub use graph::Graph;
 pub use hoplake_engine::{
-    Comparison, Degree, Frontier, Neighbour, OpenSettings, Predicate,
+    Comparison, Degree, Frontier, Held, HeldIter, Neighbour, OpenSettings, Predicate,
     change::{Batch, Committed, EdgeKey, End, Name, Operation, Properties, Value},
     compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN},
     diff::{Difference, same_value},
     log::LogEntry,
     path::PathQuery,
-    traversal::{DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy},
+    traversal::{
+        DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy, WalkCount,
+    },
     vacuum::{VacuumSettings, Vacuumed},
     verify::Verified,
     vertex_text,

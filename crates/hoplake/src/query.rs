@@ -4,10 +4,10 @@ use std::{mem::take, sync::Arc, time::Instant};
 
 use arrow_array::RecordBatch;
 use hoplake_engine::{
-    Degree, Frontier, Neighbour, Snapshot,
+    Degree, Frontier, Held, Neighbour, Snapshot,
     path::PathQuery,
     split_vertex,
-    traversal::{Hop, Limits, Paths, Reached, Traversal},
+    traversal::{Hop, Limits, Paths, Reached, Traversal, WalkCount},
     vertex_text,
 };
 use hoplake_format::{Key, LabelId, VertexId};
@@ -86,9 +86,9 @@ pub struct StepCost {
 #[derive(Debug, Clone)]
 pub struct TraversalAnswer {
     /// The sets by depth, and what each hop took.
-    pub reached: Reached,
+    pub reached: Held<Reached>,
     /// The vertices of the last depth, by label and ordinal, up to the limit.
-    pub rows: Vec<Rows>,
+    pub rows: Held<Vec<Rows>>,
     /// What finding the start vertices took, and what the properties need to know.
     pub start_cost: StepCost,
     /// What the keys and properties of the result took.
@@ -200,7 +200,7 @@ impl Query {
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if the graph has no edge label of that name;
     /// [`Invalid`](ErrorKind::Invalid) if a condition of the hop cannot be; the store's.
-    pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Neighbour>, Error> {
+    pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Neighbour>>, Error> {
         let frontier = vertices.iter().copied().collect();
         let (expected, context) = (take(&mut self.expected), &self.context);
         let step = self.snapshot.neighbours(&frontier, hop, self.wave, context);
@@ -225,21 +225,20 @@ impl Query {
     ///
     /// # Errors
     /// The store's.
-    pub async fn keys(&mut self, vertices: &Frontier) -> Result<Vec<Key>, Error> {
+    pub async fn keys(&mut self, vertices: &Frontier) -> Result<Held<Vec<Key>>, Error> {
         let vertices: Vec<_> = vertices.vertices().collect();
-        let (keys, wave) = self.snapshot.keys(&vertices, self.wave, &self.context).await?;
-        self.wave = wave;
-        Ok(keys)
+        self.keys_of(&vertices).await
     }
 
     /// The keys of vertices, in their order.
     ///
     /// # Errors
     /// The store's.
-    pub async fn keys_of(&mut self, vertices: &[VertexId]) -> Result<Vec<Key>, Error> {
+    pub async fn keys_of(&mut self, vertices: &[VertexId]) -> Result<Held<Vec<Key>>, Error> {
         let (keys, wave) = self.snapshot.keys(vertices, self.wave, &self.context).await?;
         self.wave = wave;
-        Ok(keys)
+        let bytes = keys.iter().map(key_bytes).sum();
+        Ok(Held::counted(keys, bytes, &self.context)?)
     }
 
     /// Keys and properties of a set, a batch for each label. One wave, after one that each label's first
@@ -247,20 +246,30 @@ impl Query {
     ///
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if no label has a property of that name; the store's.
-    pub async fn properties(&mut self, vertices: &Frontier, names: &[String]) -> Result<Vec<Rows>, Error> {
+    pub async fn properties(&mut self, vertices: &Frontier, names: &[String]) -> Result<Held<Vec<Rows>>, Error> {
         let (batches, wave) = self.snapshot.frontier_properties(vertices, names, self.wave, &self.context).await?;
         self.wave = wave;
-        Ok(batches.into_iter().map(|(label, batch)| Rows { label: self.label_name(label), batch }).collect())
+        let bytes = batches.iter().map(|(_, batch)| batch.get_array_memory_size() as u64).sum();
+        let rows = batches.into_iter().map(|(label, batch)| Rows { label: self.label_name(label), batch }).collect();
+        Ok(Held::counted(rows, bytes, &self.context)?)
     }
 
     /// Properties of edges: one batch for each edge type and direction in which they were followed.
     ///
     /// # Errors
     /// The store's.
-    pub async fn edge_properties(&mut self, edges: &[Neighbour], names: &[String]) -> Result<Vec<EdgeRows>, Error> {
+    pub async fn edge_properties(
+        &mut self,
+        edges: &[Neighbour],
+        names: &[String],
+    ) -> Result<Held<Vec<EdgeRows>>, Error> {
         let (batches, wave) = self.snapshot.edge_properties(edges, names, self.wave, &self.context).await?;
         self.wave = wave;
-        Ok(batches.into_iter().map(|(positions, batch)| EdgeRows { positions, batch }).collect())
+        let bytes =
+            |(positions, batch): &(Vec<usize>, RecordBatch)| positions.len() * 8 + batch.get_array_memory_size();
+        let bytes = batches.iter().map(|rows| bytes(rows) as u64).sum();
+        let rows = batches.into_iter().map(|(positions, batch)| EdgeRows { positions, batch }).collect();
+        Ok(Held::counted(rows, bytes, &self.context)?)
     }
 
     pub(crate) fn label_name(&self, label: LabelId) -> String {
@@ -277,7 +286,7 @@ impl Query {
     /// # Errors
     /// [`Limit`](ErrorKind::Limit) if it reached one; [`Invalid`](ErrorKind::Invalid) if its parts contradict each
     /// other; the store's.
-    pub async fn traverse(&mut self, traversal: Traversal) -> Result<Reached, Error> {
+    pub async fn traverse(&mut self, traversal: Traversal) -> Result<Held<Reached>, Error> {
         let traversal = Traversal { after: self.wave, ..traversal };
         let (expected, context) = (take(&mut self.expected), &self.context);
         let step = async {
@@ -290,21 +299,47 @@ impl Query {
         Ok(reached)
     }
 
-    /// The walks of a traversal, one by one, and the sets they lead through.
+    /// The walks of a traversal, one by one, read as they are asked for: `wanted` of them, if that is known. Nothing is
+    /// read before the first is asked for, unless vertices are to be visited once.
     ///
     /// # Errors
     /// As [`Self::traverse`].
-    pub async fn paths(&mut self, traversal: Traversal) -> Result<(Paths, Reached), Error> {
+    pub async fn paths(&mut self, traversal: Traversal, wanted: Option<usize>) -> Result<Paths, Error> {
         let traversal = Traversal { after: self.wave, ..traversal };
+        Ok(self.snapshot.paths(&traversal, wanted, &self.context).await?)
+    }
+
+    /// The next walks, `most` of them or those that are left.
+    ///
+    /// # Errors
+    /// As [`Self::traverse`].
+    pub async fn next_walks(&mut self, paths: &mut Paths, most: usize) -> Result<Held<Vec<Vec<VertexId>>>, Error> {
         let (expected, context) = (take(&mut self.expected), &self.context);
         let step = async {
-            let (paths, reached) = self.snapshot.paths(&traversal, context).await?;
-            let wave = reached.wave;
-            Ok(((paths, reached), wave))
+            let mut walks = Vec::new();
+            while walks.len() < most
+                && let Some(walk) = paths.next().await?
+            {
+                walks.push(walk);
+            }
+            Ok((walks, paths.wave()))
         };
-        let (found, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
-        self.wave = wave;
-        Ok(found)
+        let (walks, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
+        self.wave = self.wave.max(wave);
+        let bytes =
+            walks.iter().map(|walk: &Vec<VertexId>| (size_of::<Vec<VertexId>>() + size_of_val(&walk[..])) as u64).sum();
+        Ok(Held::counted(walks, bytes, &self.context)?)
+    }
+
+    /// How many walks a traversal has, without keeping one. Takes the waves of the traversal.
+    ///
+    /// # Errors
+    /// As [`Self::traverse`].
+    pub async fn count_walks(&mut self, traversal: Traversal) -> Result<WalkCount, Error> {
+        let traversal = Traversal { after: self.wave, ..traversal };
+        let count = self.snapshot.count_walks(&traversal, &self.context).await?;
+        self.wave = count.wave;
+        Ok(count)
     }
 
     /// Runs a traversal from keys to properties: the key look-up, the hops, and one wave for the
@@ -331,7 +366,7 @@ impl Query {
         let start_cost = self.step_since(begun, &before);
         let reached = self.traverse(traversal).await?;
         let (begun, before) = (Instant::now(), self.cost());
-        let mut rows = Vec::new();
+        let mut rows = Held::default();
         if let Some(select) = select {
             let limit = request.limit.unwrap_or(usize::MAX);
             let wanted: Frontier = reached.last().vertices().take(limit).collect();
@@ -362,7 +397,7 @@ impl Query {
     ///
     /// # Errors
     /// As [`Self::traverse`].
-    pub async fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Reached, Error> {
+    pub async fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Held<Reached>, Error> {
         let reached = self.snapshot.neighbourhood(starts, hop, depth, 1, self.wave, &self.context).await?;
         self.wave = reached.wave;
         Ok(reached)
@@ -382,6 +417,12 @@ impl Query {
         };
         Ok(paths.iter().map(|path| path.iter().filter_map(name).collect()).collect())
     }
+}
+
+/// What a key takes.
+pub(crate) fn key_bytes(key: &Key) -> u64 {
+    let text = if let Key::String(text) = key { text.capacity() } else { 0 };
+    (size_of::<Key>() + text) as u64
 }
 
 fn all_found(starts: &[StartKey], found: Vec<Option<VertexId>>) -> Result<Vec<VertexId>, Error> {

@@ -6,10 +6,10 @@
 use arrow_array::UInt32Array;
 use arrow_select::take::take_record_batch;
 use futures::future::try_join3;
-use hoplake_engine::{EngineError, Frontier, Neighbour, traversal::Hop};
+use hoplake_engine::{EngineError, Frontier, Held, Neighbour, traversal::Hop};
 use hoplake_format::{Key, LabelId};
 
-use crate::{EdgeRows, Error, Query, Rows};
+use crate::{EdgeRows, Error, Query, Rows, query::key_bytes};
 
 /// What is known of edges and of the vertices that they lead to.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +20,15 @@ pub struct Described {
     pub edges: Vec<EdgeRows>,
     /// Keys and properties of the vertices, each once.
     pub vertices: Vec<Rows>,
+}
+
+impl Described {
+    fn bytes(&self) -> u64 {
+        let of_edges = |rows: &EdgeRows| (rows.positions.len() * 8 + rows.batch.get_array_memory_size()) as u64;
+        let of_vertices = |rows: &Rows| rows.batch.get_array_memory_size() as u64;
+        let keys: u64 = self.keys.iter().map(key_bytes).sum();
+        keys + self.edges.iter().map(of_edges).sum::<u64>() + self.vertices.iter().map(of_vertices).sum::<u64>()
+    }
 }
 
 impl Query {
@@ -65,7 +74,7 @@ impl Query {
         edges: &[Neighbour],
         of_edges: &[String],
         of_vertices: &[String],
-    ) -> Result<Described, Error> {
+    ) -> Result<Held<Described>, Error> {
         let ends: Vec<_> = edges.iter().map(|edge| edge.to).collect();
         let each_once: Frontier =
             if of_vertices.is_empty() { Frontier::default() } else { ends.iter().copied().collect() };
@@ -82,16 +91,24 @@ impl Query {
         self.wave = keys_wave.max(rows_wave).max(edges_wave);
         let vertices = rows.into_iter().map(|(label, batch)| Rows { label: self.label_name(label), batch });
         let edges = edge_rows.into_iter().map(|(positions, batch)| EdgeRows { positions, batch });
-        Ok(Described { keys, edges: edges.collect(), vertices: vertices.collect() })
+        let described = Described { keys, edges: edges.collect(), vertices: vertices.collect() };
+        let bytes = described.bytes();
+        Ok(Held::counted(described, bytes, &self.context)?)
     }
 
     /// Keys and properties of several sets, as [`Self::properties`] has them of one. One wave for all of them.
     ///
     /// # Errors
     /// As [`Self::properties`].
-    pub async fn properties_of_each(&mut self, sets: &[Frontier], names: &[String]) -> Result<Vec<Vec<Rows>>, Error> {
+    pub async fn properties_of_each(
+        &mut self,
+        sets: &[Frontier],
+        names: &[String],
+    ) -> Result<Held<Vec<Vec<Rows>>>, Error> {
         let mut all = Frontier::default();
-        sets.iter().for_each(|set| all.unite(set));
+        for set in sets {
+            all.unite(set, &mut self.context.pace()).await?;
+        }
         let rows = self.properties(&all, names).await?;
         let of_set = |set: &Frontier| -> Result<Vec<Rows>, Error> {
             let mut parts = Vec::new();
@@ -107,6 +124,8 @@ impl Query {
             }
             Ok(parts)
         };
-        sets.iter().map(of_set).collect()
+        let each = sets.iter().map(of_set).collect::<Result<Vec<_>, _>>()?;
+        let bytes = each.iter().flatten().map(|rows| rows.batch.get_array_memory_size() as u64).sum();
+        Ok(Held::counted(each, bytes, &self.context)?)
     }
 }

@@ -145,7 +145,7 @@ async fn sources(graph: &Graph, label: Option<LabelId>, count: usize, random: &m
         vertex: *vertex,
         degree: degrees.get(vertex).copied().unwrap_or_default(),
     };
-    Ok(vertices.iter().zip(&keys).map(source).collect())
+    Ok(vertices.iter().zip(keys.iter()).map(source).collect())
 }
 
 /// Runs queries of one kind from all sources, each from empty caches.

@@ -43,7 +43,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let profile = Profile::default().look_up(stopwatch.stop(&query));
     let names = if args.select.is_empty() { all_properties(&opened.graph, args) } else { args.select.clone() };
     let stopwatch = Stopwatch::start(&query);
-    let mut read = query.properties(&found.into_iter().collect(), &names).await?;
+    let mut read = query.properties(&found.into_iter().collect(), &names).await?.into_inner();
     let profile = profile.properties(stopwatch.stop(&query));
     if args.select.is_empty() {
         read = read.into_iter().map(|rows| own_properties(&opened.graph, rows)).collect::<anyhow::Result<_>>()?;

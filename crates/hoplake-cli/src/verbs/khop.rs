@@ -92,10 +92,14 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
 
 fn count(args: &Args, reached: &Reached) -> anyhow::Result<()> {
     let by_depth: Vec<_> = reached.depths.iter().skip(1).map(|depth| depth.len() as u64).collect();
-    let count = by_depth.iter().sum();
+    let count: u64 = by_depth.iter().sum();
     match args.output.format() {
         Format::Json => print_line(json!({"count": count, "by_depth": by_depth})),
-        _ => args.output.check_text("a count").map_err(Into::into).and_then(|()| print_count(count, &args.output)),
+        _ => args
+            .output
+            .check_text("a count")
+            .map_err(Into::into)
+            .and_then(|()| print_count(Some(count.into()), &args.output)),
     }
 }
 

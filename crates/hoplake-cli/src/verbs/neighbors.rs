@@ -70,8 +70,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     if args.count {
         args.output.check_text("a count")?;
         let degrees = query.degrees(&vertex, &args.hop).await?;
-        let count = degrees.iter().map(|degree| degree.edges).sum();
-        print_count(count, &args.output)?;
+        let count: u64 = degrees.iter().map(|degree| degree.edges).sum();
+        print_count(Some(count.into()), &args.output)?;
         let profile = profile.hop(&args.hop, depth(count, 0, stopwatch.stop(&query)));
         args.profile.end(&opened, &query, profile).await;
         return Ok(());
@@ -143,7 +143,7 @@ async fn read_rows(
         ("label".into(), Arc::new(labels)),
         ("key".into(), keys),
     ];
-    let cells = Cells::of(graph, edges, described);
+    let cells = Cells::of(graph, edges, described.into_inner());
     for name in select {
         columns.push((property_column(name), cells.column(name, edges.len())?));
     }

@@ -75,7 +75,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     };
     let stopwatch = Stopwatch::start(&query);
     let mut writer = PathWriter::new(&args.output)?;
-    writer.write(&mut query, [path]).await?;
+    writer.write(&mut query, &[path]).await?;
     writer.finish()?;
     let profile = profile.properties(stopwatch.stop(&query));
     args.profile.end(&opened, &query, profile).await;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use hoplake::{Key, Query, VertexId, vertex_text};
+use hoplake::{Key, Paths, Query, VertexId, vertex_text};
 use serde_json::{Value, json};
 
 use crate::output::{Format, OutputArgs, Pipe, Sink};
@@ -29,22 +29,26 @@ impl PathWriter {
         Ok(Self { sink, format: output.format() })
     }
 
-    /// Names walks and writes them, until there are no more or nobody reads on.
-    pub async fn write(
-        &mut self,
-        query: &mut Query,
-        paths: impl IntoIterator<Item = Vec<VertexId>>,
-    ) -> anyhow::Result<()> {
-        let mut paths = paths.into_iter();
-        loop {
-            let chunk: Vec<_> = paths.by_ref().take(CHUNK).collect();
-            if chunk.is_empty() || Pipe::is_closed() {
+    /// Names walks and writes them, `limit` at most, until there are no more or nobody reads on.
+    pub async fn write_all(&mut self, query: &mut Query, paths: &mut Paths, limit: usize) -> anyhow::Result<()> {
+        let mut left = limit;
+        while left > 0 && !Pipe::is_closed() {
+            let walks = query.next_walks(paths, left.min(CHUNK)).await?;
+            if walks.is_empty() {
                 return Ok(());
             }
-            for path in query.name_paths(&chunk).await? {
-                self.line(&path)?;
-            }
+            left -= walks.len();
+            self.write(query, &walks).await?;
         }
+        Ok(())
+    }
+
+    /// Names walks and writes them.
+    pub async fn write(&mut self, query: &mut Query, walks: &[Vec<VertexId>]) -> anyhow::Result<()> {
+        for path in query.name_paths(walks).await? {
+            self.line(&path)?;
+        }
+        Ok(())
     }
 
     fn line(&mut self, path: &[(String, Key)]) -> anyhow::Result<()> {

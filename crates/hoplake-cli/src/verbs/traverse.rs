@@ -1,8 +1,8 @@
 //! `hoplake traverse`: from start vertices along hops to a set of vertices, its rows, its size or its walks.
 
+use anyhow::bail;
 use clap::ValueEnum;
-use hoplake::{Hop, Query, StartKey, Strategy, Traversal, TraversalAnswer, TraversalRequest, VisitPolicy};
-use serde_json::json;
+use hoplake::{Hop, Query, StartKey, StepCost, Strategy, Traversal, TraversalAnswer, TraversalRequest, VisitPolicy};
 
 use super::{
     limits::{LimitArgs, processors},
@@ -51,8 +51,8 @@ pub struct Args {
     /// Print at most this many rows or walks; walks 1000 by default, rows all
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Print only how many vertices were reached
-    #[arg(long, conflicts_with_all = ["paths", "limit"])]
+    /// Print only how many vertices were reached or, with --paths, how many walks there are
+    #[arg(long, conflicts_with = "limit")]
     count: bool,
     /// Print each walk from a start to the last hop
     #[arg(long)]
@@ -142,7 +142,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
 fn print_answer(args: &Args, opened: &Opened, answer: &TraversalAnswer) -> anyhow::Result<()> {
     let reached = answer.reached.last().len();
     if args.count {
-        return print_count(reached as u64, &args.output);
+        return print_count(Some(reached as u128), &args.output);
     }
     let batches = answer.rows.iter().map(rows::with_label).collect::<anyhow::Result<Vec<_>>>()?;
     formats::write(&args.output, &batches, rows::empty(&opened.graph, &args.select))?;
@@ -156,12 +156,13 @@ fn print_answer(args: &Args, opened: &Opened, answer: &TraversalAnswer) -> anyho
     Ok(())
 }
 
-/// Prints a number: bare for people and CSV, `{"count":N}` in JSON.
-pub(super) fn print_count(count: u64, output: &OutputArgs) -> anyhow::Result<()> {
+/// Prints a number: bare for people and CSV, `{"count":N}` in JSON. `None` is more than 2¹²⁸.
+pub(super) fn print_count(count: Option<u128>, output: &OutputArgs) -> anyhow::Result<()> {
+    let Some(count) = count else { bail!("there are more than 2^128 walks") };
     match output.format() {
-        Format::Json => print_line(json!({"count": count})),
+        Format::Json => print_line(format_args!("{{\"count\":{count}}}")),
         Format::Csv => print_line(format_args!("count\n{count}")),
-        Format::Table | Format::Parquet => print_line(numbers::count(count)),
+        Format::Table | Format::Parquet => print_line(u64::try_from(count).map_or(count.to_string(), numbers::count)),
     }
 }
 
@@ -171,16 +172,30 @@ async fn print_paths(args: &Args, query: &mut Query) -> anyhow::Result<Profile> 
     let stopwatch = Stopwatch::start(query);
     let starts = query.named(&args.start).await?;
     let look_up = stopwatch.stop(query);
-    let (mut paths, reached) = query.paths(Traversal { starts, ..args.traversal() }).await?;
+    let traversal = Traversal { starts, ..args.traversal() };
+    if args.count {
+        let count = query.count_walks(traversal).await?;
+        print_count(count.walks, &args.output)?;
+        let profile = Profile::default().look_up(look_up);
+        return Ok(profile.hops(&args.hop, &count.profile));
+    }
     let stopwatch = Stopwatch::start(query);
-    let mut writer = PathWriter::new(&args.output)?;
     let limit = args.limit.unwrap_or(PATHS_MAX);
-    writer.write(query, paths.by_ref().take(limit)).await?;
+    // One more says whether there are more.
+    let mut paths = query.paths(traversal, Some(limit.saturating_add(1))).await?;
+    let mut writer = PathWriter::new(&args.output)?;
+    writer.write_all(query, &mut paths, limit).await?;
     writer.finish()?;
-    if !Pipe::is_closed() && paths.next().is_some() {
+    if !Pipe::is_closed() && !query.next_walks(&mut paths, 1).await?.is_empty() {
         let default = if args.limit.is_none() { "; --limit shows more" } else { "" };
         eprintln!("the first {}{default}", numbers::counted(limit as u64, "walk", "walks"));
     }
     let profile = Profile::default().look_up(look_up);
-    Ok(profile.hops(&args.hop, &reached.profile).properties(stopwatch.stop(query)))
+    let all = stopwatch.stop(query);
+    let hops = paths.profile().iter().fold(StepCost::default(), |sum, hop| StepCost {
+        cost: sum.cost + hop.cost,
+        time_us: sum.time_us + hop.time_us,
+    });
+    let names = StepCost { cost: all.cost.since(&hops.cost), time_us: all.time_us.saturating_sub(hops.time_us) };
+    Ok(profile.hops(&args.hop, paths.profile()).properties(names))
 }

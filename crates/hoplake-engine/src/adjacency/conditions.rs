@@ -7,19 +7,21 @@ use hoplake_format::{Direction, EdgeTypeId, LabelId, PropertyType, TableOwner};
 use hoplake_storage::{QueryContext, Wave};
 
 use super::Neighbour;
-use crate::{EngineError, Frontier, Predicate, Snapshot, rows::RowsOf, traversal::Hop};
+use crate::{
+    EngineError, Frontier, Held, Predicate, Snapshot, memory::bytes_of, pieces::STEP, rows::RowsOf, traversal::Hop,
+};
 
 impl Snapshot {
     /// The edges that fulfil all conditions of a hop. The properties of all conditions are one wave
     /// after `ready`; without conditions, the wave is that of the edges.
     pub(super) async fn keep_fulfilling(
         &self,
-        edges: Vec<Neighbour>,
+        edges: Held<Vec<Neighbour>>,
         hop: &Hop,
         read: Wave,
         ready: Wave,
         context: &QueryContext,
-    ) -> Result<(Vec<Neighbour>, Wave), EngineError> {
+    ) -> Result<(Held<Vec<Neighbour>>, Wave), EngineError> {
         if hop.predicates.is_empty() {
             return Ok((edges, read));
         }
@@ -29,8 +31,18 @@ impl Snapshot {
             of_property.iter().map(|(name, conditions)| self.fulfilling(&edges, name, conditions, ready, context));
         let (masks, waves): (Vec<_>, Vec<_>) = try_join_all(checks).await?.into_iter().unzip();
         let wave = waves.into_iter().max().unwrap_or(ready);
-        let kept = |(row, edge): (usize, Neighbour)| masks.iter().all(|mask| mask[row]).then_some(edge);
-        Ok((edges.into_iter().enumerate().filter_map(kept).collect(), wave))
+        let mut edges = edges;
+        let (mut kept, mut pace) = (0, context.pace());
+        for start in (0..edges.len()).step_by(STEP) {
+            let end = (start + STEP).min(edges.len());
+            for row in start..end {
+                edges[kept] = edges[row];
+                kept += usize::from(masks.iter().all(|mask| mask[row]));
+            }
+            pace.rest((end - start) as u64).await?;
+        }
+        edges.truncate(kept);
+        Ok((edges, wave))
     }
 
     /// Where a condition of a hop along an edge type finds its property.
@@ -107,6 +119,9 @@ impl Snapshot {
         context: &QueryContext,
     ) -> Result<(Vec<bool>, Wave), EngineError> {
         let mut rows: BTreeMap<RowsOf, (PropertyPlace, Vec<u64>)> = BTreeMap::new();
+        // Its row's number, twice as vectors grow, its owner, and its place in the mask.
+        let _memory = context.hold(bytes_of::<(u64, u64, Option<RowsOf>, bool)>(edges.len()))?;
+        let mut pace = context.pace();
         let mut owners = Vec::with_capacity(edges.len());
         for edge in edges {
             let place = self.property_owner(edge.edge_type, edge.direction, property);
@@ -118,6 +133,7 @@ impl Snapshot {
             if let Some((place, of, row)) = row {
                 rows.entry(of).or_insert((place, Vec::new())).1.push(row);
             }
+            pace.rest(8).await?;
         }
         let column = [property.to_owned()];
         let reads = rows.iter().map(|(of, (_, rows))| self.rows(*of, rows, &column, after, context));
@@ -129,11 +145,17 @@ impl Snapshot {
             for condition in conditions {
                 let fulfilled = condition.evaluate(batch.column(0), &condition.literal(place.kind)?)?;
                 mask.iter_mut().zip(fulfilled).for_each(|(all, one)| *all &= one);
+                pace.rest(mask.len() as u64).await?;
             }
             masks.insert(*of, mask.into_iter());
         }
-        let fulfils = |of: Option<RowsOf>| of.and_then(|of| masks.get_mut(&of)?.next()) == Some(true);
-        Ok((owners.into_iter().map(fulfils).collect(), wave))
+        let mut fulfils = |of: Option<RowsOf>| of.and_then(|of| masks.get_mut(&of)?.next()) == Some(true);
+        let mut all = Vec::with_capacity(owners.len());
+        for step in owners.chunks(STEP) {
+            all.extend(step.iter().map(|of| fulfils(*of)));
+            pace.rest(step.len() as u64 * 2).await?;
+        }
+        Ok((all, wave))
     }
 }
 

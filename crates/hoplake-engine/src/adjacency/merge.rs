@@ -2,13 +2,17 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use hoplake_format::{FormatError, adjacency::Lists};
-use hoplake_storage::planted::{Bug, planted};
+use hoplake_format::adjacency::Lists;
+use hoplake_storage::{
+    QueryContext, StorageError,
+    planted::{Bug, planted},
+};
 
 use super::{
     Sink,
     plan::{EdgesOf, ListTask},
 };
+use crate::{frontier::SinkError, memory::HeldVec};
 
 /// An edge, or that there is none, as one part says.
 #[derive(Debug, Clone, Copy)]
@@ -31,19 +35,29 @@ pub(crate) fn decided(mentions: &mut [Mention]) -> impl Iterator<Item = &Mention
 }
 
 /// Collects the lists of a [`Merge`](super::plan::Merge) until all are here.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Merger {
-    mentions: Vec<Mention>,
+    mentions: HeldVec<Mention>,
     of: Option<EdgesOf>,
 }
 
 impl Merger {
+    pub(super) fn new(context: &QueryContext) -> Result<Self, StorageError> {
+        Ok(Self { mentions: HeldVec::new(context)?, of: None })
+    }
+
+    /// How many mentions it has.
+    pub(super) fn len(&self) -> usize {
+        self.mentions.len()
+    }
+
     /// Takes the lists of one task.
-    pub(super) fn take(&mut self, task: &ListTask, lists: &Lists) {
+    pub(super) fn take(&mut self, task: &ListTask, lists: &Lists) -> Result<(), StorageError> {
         self.of = Some(task.of);
         if task.removed && planted(Bug::RemovedIgnored) {
-            return;
+            return Ok(());
         }
+        self.mentions.reserve(lists.targets.len())?;
         for (source, first_edge, targets) in lists.iter() {
             let mention = |(position, target): (u64, &u64)| Mention {
                 source,
@@ -52,15 +66,16 @@ impl Merger {
                 removed: task.removed,
                 position,
             };
-            self.mentions.extend((first_edge..).zip(targets).map(mention));
+            self.mentions.items().extend((first_edge..).zip(targets).map(mention));
         }
+        Ok(())
     }
 
     /// All lists are here: hands over what is left of each part's.
-    pub(super) fn finish(self, sink: &mut impl Sink) -> Result<(), FormatError> {
+    pub(super) fn finish(self, sink: &mut impl Sink) -> Result<(), SinkError> {
         let Self { mut mentions, of: Some(of) } = self else { return Ok(()) };
         let mut left: BTreeMap<u64, Lists> = BTreeMap::new();
-        for edge in decided(&mut mentions).filter(|it| !it.removed) {
+        for edge in decided(mentions.items()).filter(|it| !it.removed) {
             push(left.entry(edge.until).or_default(), edge);
         }
         left.into_iter().try_for_each(|(until, lists)| sink.take(of, until, &lists))

@@ -19,18 +19,20 @@ use hoplake_format::{
     Direction, EdgeTypeId, FormatError, LabelId, VertexId,
     adjacency::{Block, Lists},
 };
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::{QueryContext, StorageError, Wave};
 use tokio::task::JoinSet;
 
 use crate::{
-    EngineError, Frontier, Snapshot,
-    frontier::OrdinalCollector,
+    EngineError, Frontier, Held, Snapshot,
+    frontier::{OrdinalCollector, SinkError, outside},
+    memory::HeldVec,
+    pieces::{STEP, sort_by_key},
     traversal::{Hop, HopDirection, Queue},
 };
 use merge::Merger;
-use plan::{EdgesOf, ListTask};
+use plan::EdgesOf;
 
-pub(crate) use plan::Plan;
+pub(crate) use plan::{ListTask, Plan};
 
 /// An edge, seen from the vertex that a hop left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +63,7 @@ pub struct Degree {
 /// What becomes of the lists that are found.
 pub(crate) trait Sink: Send + 'static {
     /// Takes lists of one part, which is named by its newest version. A source may have several.
-    fn take(&mut self, of: EdgesOf, part: u64, lists: &Lists) -> Result<(), FormatError>;
+    fn take(&mut self, of: EdgesOf, part: u64, lists: &Lists) -> Result<(), SinkError>;
 }
 
 impl Snapshot {
@@ -107,7 +109,8 @@ impl Snapshot {
     ) -> Result<Wave, EngineError> {
         let tasks: Vec<&ListTask> = plan.all_tasks().collect();
         let requests = self.requests(tasks.iter().copied())?;
-        let mut mergers: Vec<Merger> = plan.merges.iter().map(|_| Merger::default()).collect();
+        let merger = |_| Merger::new(context);
+        let mut mergers = plan.merges.iter().map(merger).collect::<Result<Vec<_>, _>>()?;
         // Tasks of merges follow the single ones; where each merge's end.
         let mut end = plan.tasks.len();
         let ends: Vec<usize> = plan
@@ -126,24 +129,26 @@ impl Snapshot {
                 Some(merge) => &plan.merges[merge].sources[task.sources.clone()],
                 None => &frontier.ordinals(task.of.near)[task.sources.clone()],
             };
-            let read = read_lists(&payload, sources, &mut lists).and_then(|()| match merge {
-                Some(merge) => {
-                    mergers[merge].take(task, &lists);
-                    Ok(())
-                }
+            let read = read_lists(&payload, sources, &mut lists).map_err(SinkError::from);
+            let taken = read.and_then(|()| match merge {
+                Some(merge) => Ok(mergers[merge].take(task, &lists)?),
                 None => sink.take(task.of, task.place.versions.until, &lists),
             });
-            read.map_err(|source| {
+            taken.map_err(|error| {
                 let place = self.reader().store().place(&requests[index].object.name);
-                EngineError::Format { place: format!("{place}, {:?}, block {}", task.of, task.block), source }
+                error.at(format!("{place}, {:?}, block {}", task.of, task.block))
             })
         };
         let wave = self.reader().read_each(plan.ready, &requests, context, take).await?;
         if wave > plan.ready {
             self.read_whole(tasks.iter().map(|task| task.place), context);
         }
-        let finished = mergers.into_iter().try_for_each(|merger| merger.finish(sink));
-        finished.map_err(EngineError::format(self.reader().store().url()))?;
+        let mut pace = context.pace();
+        for merger in mergers {
+            let units = merger.len() as u64 * 16;
+            merger.finish(sink).map_err(|error| error.at(self.reader().store().url()))?;
+            pace.rest(units).await?;
+        }
         Ok(wave)
     }
 
@@ -157,36 +162,43 @@ impl Snapshot {
         next: Option<(Arc<Queue>, usize)>,
         after: Wave,
         context: &QueryContext,
-    ) -> Result<(Frontier, u64, Wave), EngineError> {
+    ) -> Result<(Held<Frontier>, u64, Wave), EngineError> {
         let plan = self.plan_hop(frontier, hop, after, context).await?;
-        let sink = |_| SetSink { snapshot: self.clone(), sets: BTreeMap::new(), edges: 0, next: next.clone() };
+        let sink = |_| SetSink {
+            snapshot: self.clone(),
+            sets: BTreeMap::new(),
+            edges: 0,
+            next: next.clone(),
+            context: context.clone(),
+        };
         let sinks = (0..parallelism.max(1)).map(sink);
         let (sinks, wave) = self.run_plan(frontier, plan, sinks.collect(), context).await?;
-        let mut edges = 0;
-        let mut sets: BTreeMap<LabelId, OrdinalCollector> = BTreeMap::new();
-        for sink in sinks {
-            edges += sink.edges;
-            for (label, set) in sink.sets {
-                match sets.entry(label) {
-                    Entry::Vacant(entry) => drop(entry.insert(set)),
-                    Entry::Occupied(mut entry) => {
-                        let place = self.reader().store().url();
-                        entry
-                            .get_mut()
-                            .merge(set)
-                            .then_some(())
-                            .ok_or_else(outside)
-                            .map_err(EngineError::format(place))?;
-                    }
-                }
-            }
-        }
-        let mut reached = Frontier::default();
-        for (label, set) in sets {
-            let place = self.reader().store().url();
-            reached.set(label, set.finish().ok_or_else(outside).map_err(EngineError::format(place))?);
-        }
+        let edges = sinks.iter().map(|sink| sink.edges).sum();
+        let sets = sinks.into_iter().map(|sink| sink.sets);
+        let reached = union(sets, context).await.map_err(|error| error.at(self.reader().store().url()))?;
         Ok((reached, edges, wave))
+    }
+
+    /// The vertices that edges reach.
+    pub(crate) async fn targets(
+        &self,
+        edges: &[Neighbour],
+        context: &QueryContext,
+    ) -> Result<Held<Frontier>, EngineError> {
+        let mut sets: BTreeMap<LabelId, OrdinalCollector> = BTreeMap::new();
+        let mut pace = context.pace();
+        let mut ordinals = Vec::new();
+        let failed = |error: SinkError| error.at(self.reader().store().url());
+        for step in edges.chunks(STEP) {
+            for run in step.chunk_by(|a, b| a.to.label() == b.to.label()) {
+                ordinals.clear();
+                ordinals.extend(run.iter().map(|edge| edge.to.ordinal()));
+                let label = run[0].to.label();
+                collector(&mut sets, label, self.ordinal_count(label), context)?.extend(&ordinals).map_err(failed)?;
+            }
+            pace.rest(step.len() as u64).await?;
+        }
+        union(std::iter::once(sets), context).await.map_err(failed)
     }
 
     /// The edges of a hop from `frontier` that fulfil the hop's conditions, in the order of vertex left,
@@ -202,18 +214,24 @@ impl Snapshot {
         hop: &Hop,
         after: Wave,
         context: &QueryContext,
-    ) -> Result<(Vec<Neighbour>, Wave), EngineError> {
+    ) -> Result<(Held<Vec<Neighbour>>, Wave), EngineError> {
         self.check_hop(hop)?;
         let plan = self.plan_hop(frontier, hop, after, context).await?;
-        let mut sink = EdgeSink { edges: Vec::new() };
+        let mut sink = EdgeSink::new(context)?;
         let touched = self.touch_predicates(frontier, hop, after, context);
         let read = self.run_part(frontier, &plan, &mut sink, context);
         let (wave, touched) = futures::future::try_join(read, touched).await?;
         let mut edges = sink.edges;
-        edges.sort_unstable_by_key(|edge| (edge.from, edge.edge_type, edge.direction, edge.to, edge.position));
-        if edges.iter().any(|edge| !self.has_vertex(edge.to)) {
-            return Err(EngineError::format(self.reader().store().url())(outside()));
+        let order = |edge: &Neighbour| (edge.from, edge.edge_type, edge.direction, edge.to, edge.position);
+        sort_by_key(edges.items(), order, context).await?;
+        let mut pace = context.pace();
+        for step in edges.chunks(STEP) {
+            if step.iter().any(|edge| !self.has_vertex(edge.to)) {
+                return Err(EngineError::format(self.reader().store().url())(outside()));
+            }
+            pace.rest(step.len() as u64).await?;
         }
+        let edges = edges.finish();
         self.keep_fulfilling(edges, hop, wave, wave.max(touched), context).await
     }
 
@@ -231,7 +249,7 @@ impl Snapshot {
         let (near, far) = (described.source, described.target);
         let of = EdgesOf { edge_type, direction: Direction::Out, near, far };
         let plan = self.plan_mentions(of, sources.ordinals(near), newer_than, after, context).await?;
-        let mut sink = EdgeSink { edges: Vec::new() };
+        let mut sink = EdgeSink::new(context)?;
         let wave = self.run_part(sources, &plan, &mut sink, context).await?;
         Ok((sink.edges.iter().map(|edge| (edge.from, edge.to)).collect(), wave))
     }
@@ -248,15 +266,16 @@ impl Snapshot {
         context: &QueryContext,
     ) -> Result<(Vec<Degree>, Wave), EngineError> {
         let (edges, wave) = self.neighbours(frontier, hop, after, context).await?;
-        let mut edges = edges.iter().peekable();
-        let degree = |vertex: VertexId| {
-            let mut count = 0;
-            while edges.next_if(|edge| edge.from == vertex).is_some() {
-                count += 1;
-            }
-            Degree { vertex, edges: count }
-        };
-        Ok((frontier.vertices().map(degree).collect(), wave))
+        let mut at = 0;
+        let mut pace = context.pace();
+        let mut degrees = Vec::with_capacity(frontier.len());
+        for vertex in frontier.vertices() {
+            let count = edges[at..].partition_point(|edge| edge.from == vertex);
+            at += count;
+            degrees.push(Degree { vertex, edges: count as u64 });
+            pace.rest(32).await?;
+        }
+        Ok((degrees, wave))
     }
 }
 
@@ -282,8 +301,40 @@ fn read_lists(payload: &[u8], sources: &[u64], lists: &mut Lists) -> Result<(), 
     if dense { block.decode_all(lists) } else { block.lists(sources, lists) }
 }
 
-fn outside() -> FormatError {
-    FormatError::corrupt("adjacency block", "it names a vertex that the label does not have")
+/// The collector of a label, which has `universe` ordinals.
+fn collector<'a>(
+    sets: &'a mut BTreeMap<LabelId, OrdinalCollector>,
+    label: LabelId,
+    universe: u64,
+    context: &QueryContext,
+) -> Result<&'a mut OrdinalCollector, StorageError> {
+    Ok(match sets.entry(label) {
+        Entry::Occupied(entry) => entry.into_mut(),
+        Entry::Vacant(entry) => entry.insert(OrdinalCollector::new(universe, context)?),
+    })
+}
+
+/// What several tasks collected, as one set.
+async fn union(
+    parts: impl Iterator<Item = BTreeMap<LabelId, OrdinalCollector>>,
+    context: &QueryContext,
+) -> Result<Held<Frontier>, SinkError> {
+    let mut pace = context.pace();
+    let mut sets: BTreeMap<LabelId, OrdinalCollector> = BTreeMap::new();
+    for (label, set) in parts.flatten() {
+        match sets.entry(label) {
+            Entry::Vacant(entry) => drop(entry.insert(set)),
+            Entry::Occupied(mut entry) => entry.get_mut().merge(set, &mut pace).await?,
+        }
+    }
+    let mut reached = Frontier::default();
+    let mut memory = context.hold(0)?;
+    for (label, set) in sets {
+        let (ordinals, held) = set.finish(&mut pace).await?;
+        reached.set(label, ordinals);
+        memory.join(held);
+    }
+    Ok(Held::new(reached, memory))
 }
 
 /// Collects the set that is reached.
@@ -292,33 +343,40 @@ struct SetSink {
     sets: BTreeMap<LabelId, OrdinalCollector>,
     edges: u64,
     next: Option<(Arc<Queue>, usize)>,
+    context: QueryContext,
 }
 
 impl Sink for SetSink {
-    fn take(&mut self, of: EdgesOf, _part: u64, lists: &Lists) -> Result<(), FormatError> {
+    fn take(&mut self, of: EdgesOf, _part: u64, lists: &Lists) -> Result<(), SinkError> {
         self.edges += lists.targets.len() as u64;
         if let Some((queue, hop)) = &self.next {
             queue.offer(*hop, lists.targets.iter().filter_map(|target| VertexId::new(of.far, *target)));
         }
         let universe = self.snapshot.ordinal_count(of.far);
-        let set = self.sets.entry(of.far).or_insert_with(|| OrdinalCollector::new(universe));
-        set.extend(&lists.targets).then_some(()).ok_or_else(outside)
+        collector(&mut self.sets, of.far, universe, &self.context)?.extend(&lists.targets)
     }
 }
 
 /// Collects every edge.
 pub(crate) struct EdgeSink {
-    pub(crate) edges: Vec<Neighbour>,
+    pub(crate) edges: HeldVec<Neighbour>,
+}
+
+impl EdgeSink {
+    pub(crate) fn new(context: &QueryContext) -> Result<Self, StorageError> {
+        Ok(Self { edges: HeldVec::new(context)? })
+    }
 }
 
 impl Sink for EdgeSink {
-    fn take(&mut self, of: EdgesOf, part: u64, lists: &Lists) -> Result<(), FormatError> {
+    fn take(&mut self, of: EdgesOf, part: u64, lists: &Lists) -> Result<(), SinkError> {
         let EdgesOf { edge_type, direction, near, far } = of;
+        self.edges.reserve(lists.targets.len())?;
         for (source, first_edge, targets) in lists.iter() {
             let from = VertexId::new(near, source).ok_or_else(outside)?;
             for (position, target) in (first_edge..).zip(targets) {
                 let to = VertexId::new(far, *target).ok_or_else(outside)?;
-                self.edges.push(Neighbour { from, to, edge_type, direction, part, position });
+                self.edges.push(Neighbour { from, to, edge_type, direction, part, position })?;
             }
         }
         Ok(())

@@ -4,22 +4,26 @@
 //! of them: one that only one part may have is as simple as that, and the others are kept together to be
 //! merged ([`super::merge`]).
 
-use std::{cmp::Reverse, ops::Range};
+use std::{cmp::Reverse, ops::Range, sync::Arc};
 
 use hoplake_format::{
     Direction, EdgeTypeId, LabelId,
     segment::{BlockFirsts, SectionIndex, SectionKind},
 };
-use hoplake_storage::{BlockRequest, QueryContext, Wave};
+use hoplake_storage::{BlockRequest, MemoryHold, Pace, QueryContext, StorageError, Wave};
 
 use crate::{
     EngineError, Frontier, Snapshot,
+    memory::bytes_of,
+    pieces::position_of,
     snapshot::{Section, SectionPlace},
     traversal::Hop,
 };
 
 /// Sources that are merged together, at most: what has arrived of them waits in memory for the rest.
 const MERGED_SOURCES_MAX: usize = 1024;
+/// Sources that are sought in filters between two rests: some 50 ns each and filter.
+const PLANNED: usize = 4096;
 
 /// The edges of a type in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +61,8 @@ pub(crate) struct Plan {
     pub(crate) tasks: Vec<ListTask>,
     pub(crate) merges: Vec<Merge>,
     pub(crate) ready: Wave,
+    /// What it and its requests take, until the last of its parts is read.
+    memory: Option<Arc<MemoryHold>>,
 }
 
 /// A section that may have lists of an edge type.
@@ -67,6 +73,15 @@ struct Layer<'a> {
 }
 
 impl Plan {
+    /// Counts its memory, and that of its requests.
+    fn count(&mut self, context: &QueryContext) -> Result<(), StorageError> {
+        let sources = self.merges.iter().map(|merge| merge.sources.len()).sum();
+        let tasks = bytes_of::<(ListTask, BlockRequest<'_>, &ListTask)>(self.all_tasks().count());
+        let hold = context.hold(tasks + bytes_of::<u64>(sources) + bytes_of::<Merge>(self.merges.len()))?;
+        self.memory = Some(Arc::new(hold));
+        Ok(())
+    }
+
     /// All blocks that it reads: those of single tasks, then those of merges.
     pub(crate) fn all_tasks(&self) -> impl Iterator<Item = &ListTask> {
         self.tasks.iter().chain(self.merges.iter().flat_map(|merge| &merge.tasks))
@@ -74,16 +89,19 @@ impl Plan {
 
     /// Its parts that can be read one without the other.
     pub(crate) fn pieces(self) -> impl Iterator<Item = Self> {
-        let ready = self.ready;
-        let tasks = self.tasks.into_iter().map(move |task| Self { tasks: vec![task], merges: Vec::new(), ready });
-        tasks.chain(self.merges.into_iter().map(move |merge| Self { tasks: Vec::new(), merges: vec![merge], ready }))
+        let Self { tasks, merges, ready, memory } = self;
+        let part = move |tasks, merges| Self { tasks, merges, ready, memory: memory.clone() };
+        let single = part.clone();
+        let tasks = tasks.into_iter().map(move |task| single(vec![task], Vec::new()));
+        tasks.chain(merges.into_iter().map(move |merge| part(Vec::new(), vec![merge])))
     }
 
     /// Cuts it into so many plans of like size.
     pub(crate) fn cut(self, parts: usize) -> Vec<Self> {
         let size = |whole: usize| whole.div_ceil(parts).max(1);
         let (tasks, merges) = (size(self.tasks.len()), size(self.merges.len()));
-        let mut cuts = vec![Self { tasks: Vec::new(), merges: Vec::new(), ready: self.ready }; parts];
+        let Self { ready, memory, .. } = self;
+        let mut cuts = vec![Self { tasks: Vec::new(), merges: Vec::new(), ready, memory }; parts];
         for (number, task) in self.tasks.into_iter().enumerate() {
             cuts[number / tasks].tasks.push(task);
         }
@@ -113,10 +131,12 @@ impl Snapshot {
         }
         let places = wanted.iter().flat_map(|(of, _)| self.list_places(*of).map(|(place, _)| place));
         let ready = self.make_resident(places, after, context).await?;
-        let mut plan = Plan { tasks: Vec::new(), merges: Vec::new(), ready };
+        let mut plan = Plan { tasks: Vec::new(), merges: Vec::new(), ready, memory: None };
+        let mut pace = context.pace();
         for (of, ordinals) in wanted {
-            self.plan_edges(of, ordinals, &mut plan)?;
+            self.plan_edges(of, ordinals, &mut plan, &mut pace).await?;
         }
+        plan.count(context)?;
         Ok(plan)
     }
 
@@ -128,15 +148,21 @@ impl Snapshot {
         there.chain(places(SectionKind::Removed(edge_type, direction), true))
     }
 
-    fn plan_edges(&self, of: EdgesOf, ordinals: &[u64], plan: &mut Plan) -> Result<(), EngineError> {
+    async fn plan_edges(
+        &self,
+        of: EdgesOf,
+        ordinals: &[u64],
+        plan: &mut Plan,
+        pace: &mut Pace<'_>,
+    ) -> Result<(), EngineError> {
         let layer = |(place, removed)| Ok(Layer { place, removed, section: self.section(place)? });
         let mut layers = self.list_places(of).map(layer).collect::<Result<Vec<_>, EngineError>>()?;
         layers.sort_by_key(|layer| Reverse(layer.place.versions.until));
         match &layers[..] {
             [] => {}
             [only] if only.removed => {}
-            [only] => plan_section(only, of, ordinals, 0, &mut plan.tasks),
-            _ => plan_layers(&layers, of, ordinals, plan),
+            [only] => plan_section(only, of, ordinals, 0, &mut plan.tasks, pace).await?,
+            _ => plan_layers(&layers, of, ordinals, plan, pace).await?,
         }
         Ok(())
     }
@@ -154,10 +180,14 @@ impl Snapshot {
         let places = || self.list_places(of).filter(|(place, _)| place.versions.until > newer_than);
         let ready = self.make_resident(places().map(|(place, _)| place), after, context).await?;
         let mut tasks = Vec::new();
+        let mut pace = context.pace();
         for (place, removed) in places() {
-            plan_section(&Layer { place, removed, section: self.section(place)? }, of, sources, 0, &mut tasks);
+            let layer = Layer { place, removed, section: self.section(place)? };
+            plan_section(&layer, of, sources, 0, &mut tasks, &mut pace).await?;
         }
-        Ok(Plan { tasks, merges: Vec::new(), ready })
+        let mut plan = Plan { tasks, merges: Vec::new(), ready, memory: None };
+        plan.count(context)?;
+        Ok(plan)
     }
 
     /// The requests for the blocks of tasks, in their order.
@@ -170,18 +200,27 @@ impl Snapshot {
 }
 
 /// Sources of which at most the oldest layer may have a list are planned as if it were the only one.
-fn plan_layers(layers: &[Layer<'_>], of: EdgesOf, ordinals: &[u64], plan: &mut Plan) {
-    let Some((oldest, newer)) = layers.split_last() else { return };
+async fn plan_layers(
+    layers: &[Layer<'_>],
+    of: EdgesOf,
+    ordinals: &[u64],
+    plan: &mut Plan,
+    pace: &mut Pace<'_>,
+) -> Result<(), StorageError> {
+    let Some((oldest, newer)) = layers.split_last() else { return Ok(()) };
     let in_newer = |source: &u64| newer.iter().any(|layer| layer.section.may_have_source(*source));
-    let mut at = 0;
     let mut merged = Vec::new();
-    for run in ordinals.chunk_by(|a, b| in_newer(a) == in_newer(b)) {
-        if in_newer(&run[0]) {
-            merged.extend_from_slice(run);
-        } else if !oldest.removed {
-            plan_section(oldest, of, run, at, &mut plan.tasks);
+    let mut at = 0;
+    for step in ordinals.chunks(PLANNED) {
+        for run in step.chunk_by(|a, b| in_newer(a) == in_newer(b)) {
+            if in_newer(&run[0]) {
+                merged.extend_from_slice(run);
+            } else if !oldest.removed {
+                plan_section(oldest, of, run, at, &mut plan.tasks, pace).await?;
+            }
+            at += run.len();
         }
-        at += run.len();
+        pace.rest((step.len() * newer.len()) as u64 * 8).await?;
     }
     for sources in merged.chunks(MERGED_SOURCES_MAX) {
         let mut tasks = Vec::new();
@@ -190,20 +229,29 @@ fn plan_layers(layers: &[Layer<'_>], of: EdgesOf, ordinals: &[u64], plan: &mut P
             let mut at = 0;
             for run in sources.chunk_by(|a, b| layer.section.may_have_source(*a) == layer.section.may_have_source(*b)) {
                 if layer.section.may_have_source(run[0]) {
-                    plan_section(layer, of, run, at, &mut tasks);
+                    plan_section(layer, of, run, at, &mut tasks, pace).await?;
                 }
                 at += run.len();
             }
+            pace.rest(sources.len() as u64 * 8).await?;
         }
         plan.merges.push(Merge { sources: sources.to_vec(), tasks });
     }
+    Ok(())
 }
 
 /// Which blocks of a section hold the lists of `ordinals`, which ascend and begin at position `offset` of those that
 /// tasks count from.
-fn plan_section(layer: &Layer<'_>, of: EdgesOf, ordinals: &[u64], offset: usize, tasks: &mut Vec<ListTask>) {
+async fn plan_section(
+    layer: &Layer<'_>,
+    of: EdgesOf,
+    ordinals: &[u64],
+    offset: usize,
+    tasks: &mut Vec<ListTask>,
+    pace: &mut Pace<'_>,
+) -> Result<(), StorageError> {
     let index: &SectionIndex = layer.section.index;
-    let BlockFirsts::Sources(firsts) = &index.firsts else { return };
+    let BlockFirsts::Sources(firsts) = &index.firsts else { return Ok(()) };
     let task = |block, sources: Range<usize>| ListTask {
         of,
         place: layer.place,
@@ -214,12 +262,14 @@ fn plan_section(layer: &Layer<'_>, of: EdgesOf, ordinals: &[u64], offset: usize,
     let mut at = ordinals.partition_point(|ordinal| firsts.first().is_none_or(|first| ordinal < first));
     while at < ordinals.len() {
         let blocks = index.blocks_of_source(ordinals[at]);
-        let Some(last) = blocks.end.checked_sub(1) else { return };
+        let Some(last) = blocks.end.checked_sub(1) else { return Ok(()) };
         // All blocks but the last hold nothing but this one hub.
         tasks.extend((blocks.start..last).map(|block| task(block, at..at + 1)));
         let next = firsts.get(last + 1).copied().unwrap_or(u64::MAX);
-        let end = at + 1 + ordinals[at + 1..].partition_point(|ordinal| *ordinal < next);
+        let end = position_of(ordinals, at + 1, next);
         tasks.push(task(last, at..end));
         at = end;
+        pace.rest(16).await?;
     }
+    Ok(())
 }

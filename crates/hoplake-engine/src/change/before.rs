@@ -168,7 +168,7 @@ impl Resolved {
         let direction = if planted(Bug::IncomingForgotten) { HopDirection::Out } else { HopDirection::Both };
         let hop = Hop { direction, ..Hop::default() };
         let (edges, wave) = snapshot.neighbours(&frontier, &hop, after, context).await?;
-        for edge in edges {
+        for edge in edges.iter() {
             let (source, target) = match edge.direction {
                 Direction::Out => (edge.from, edge.to),
                 Direction::In => (edge.to, edge.from),

@@ -134,7 +134,7 @@ pub(super) async fn check_conflicts(
     if let Some(end) = try_join_all(changed).await?.into_iter().flatten().next() {
         return conflict(format!("vertex {end}"));
     }
-    let mut by_type: BTreeMap<_, (Frontier, BTreeSet<(VertexId, VertexId)>)> = BTreeMap::new();
+    let mut by_type: BTreeMap<_, BTreeSet<(VertexId, VertexId)>> = BTreeMap::new();
     for pair in resolved.pairs().filter(|pair| !resolved.goes_along(pair)) {
         let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { continue };
         let label = resolved.edge_label(pair.label);
@@ -144,12 +144,11 @@ pub(super) async fn check_conflicts(
             .find(|(_, it)| (&*it.label, it.source, it.target) == (label, source.label(), target.label()));
         if let Some((edge_type, _)) = of {
             compacted(Owner::EdgeType(edge_type), label)?;
-            let (sources, pairs) = by_type.entry(edge_type).or_default();
-            sources.unite(&std::iter::once(source).collect());
-            pairs.insert((source, target));
+            by_type.entry(edge_type).or_default().insert((source, target));
         }
     }
-    for (edge_type, (sources, pairs)) in by_type {
+    for (edge_type, pairs) in by_type {
+        let sources: Frontier = pairs.iter().map(|(source, _)| *source).collect();
         let (mentioned, _) = newest.mentioned_pairs(edge_type, &sources, base, after, context).await?;
         if let Some((source, target)) = pairs.iter().find(|pair| mentioned.contains(pair)) {
             let label = newest.schema().edge_type(edge_type).map_or("?", |edge_type| &edge_type.label);

@@ -11,7 +11,7 @@ use arrow_schema::{Field, Schema as ArrowSchema};
 use arrow_select::concat::concat;
 use bytes::Bytes;
 use hoplake_format::pages::{PageGroups, PageLimits, Window, guarded};
-use hoplake_storage::{BlockRequest, Check};
+use hoplake_storage::{BlockRequest, Check, MemoryHold, Pace, QueryContext, StorageError};
 use parquet::{
     arrow::{
         ProjectionMask,
@@ -22,9 +22,30 @@ use parquet::{
 };
 
 use super::{Layout, Page, Table};
+use crate::EngineError;
 
 /// Rows that are decoded at a time.
 const BATCH_ROWS: usize = 8192;
+
+/// The memory and the pace of a query that decodes.
+pub(super) struct Decoding<'a> {
+    context: &'a QueryContext,
+    pace: Pace<'a>,
+    memory: MemoryHold,
+}
+
+impl<'a> Decoding<'a> {
+    pub(super) fn new(context: &'a QueryContext) -> Result<Self, StorageError> {
+        Ok(Self { context, pace: context.pace(), memory: context.hold(0)? })
+    }
+
+    /// Counts rows of a column, which will be there twice: as they were decoded, and in the answer.
+    async fn decoded(&mut self, array: &ArrayRef) -> Result<(), StorageError> {
+        let held = self.memory.bytes() + 2 * array.get_array_memory_size() as u64;
+        self.context.resize(&mut self.memory, held)?;
+        self.pace.rest(array.len() as u64 * 8).await
+    }
+}
 
 /// Cells of some rows of a table: which pages, and how to decode them.
 pub(super) struct TableRead<'a> {
@@ -62,15 +83,31 @@ impl<'a> TableRead<'a> {
         })
     }
 
-    /// Decodes the cells; `pages` are what was asked for, in that order.
-    pub(super) fn decode(&self, pages: &[Bytes]) -> Result<RecordBatch, ParquetError> {
+    /// Decodes the cells; `pages` are what was asked for, in that order. A column at a time, some rows at a time.
+    pub(super) async fn decode(
+        &self,
+        pages: &[Bytes],
+        place: &str,
+        decoding: &mut Decoding<'_>,
+    ) -> Result<RecordBatch, EngineError> {
         let (mut fields, mut columns) = (Vec::new(), Vec::new());
+        let failed = |error: ParquetError| EngineError::table(place)(error);
         for leaf in &self.leaves {
-            let (field, column) = guarded(|| self.decode_leaf(*leaf, pages))?;
+            let (field, mut reader) = guarded(|| self.open_leaf(*leaf, pages)).map_err(failed)?;
+            let mut arrays: Vec<ArrayRef> = Vec::new();
+            while let Some(array) = guarded(|| next_array(&mut reader)).map_err(failed)? {
+                decoding.decoded(&array).await?;
+                arrays.push(array);
+            }
+            let column = match &arrays[..] {
+                [] => arrow_array::new_empty_array(field.data_type()),
+                [only] => Arc::clone(only),
+                many => concat(&many.iter().map(|array| array as &dyn Array).collect::<Vec<_>>())?,
+            };
             if column.len() != self.rows.len() {
                 let (found, expected) = (column.len(), self.rows.len());
                 let why = format!("column {} has {found} of {expected} rows", field.name());
-                return Err(ParquetError::General(why));
+                return Err(failed(ParquetError::General(why)));
             }
             fields.push(field);
             columns.push(column);
@@ -79,7 +116,7 @@ impl<'a> TableRead<'a> {
         Ok(RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)?)
     }
 
-    fn decode_leaf(&self, leaf: usize, pages: &[Bytes]) -> Result<(Field, ArrayRef), ParquetError> {
+    fn open_leaf(&self, leaf: usize, pages: &[Bytes]) -> Result<(Field, ParquetRecordBatchReader), ParquetError> {
         let mut groups: Vec<(usize, Vec<Window<Bytes>>)> = Vec::new();
         let mut chosen = Vec::new();
         let (mut rows_before, mut at) = (0, 0);
@@ -103,19 +140,16 @@ impl<'a> TableRead<'a> {
         let groups = PageGroups::of_pages(Arc::clone(metadata), leaf, groups, rows_before, PageLimits::default());
         let batch_rows = self.rows.len().clamp(1, BATCH_ROWS);
         let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, Some(selection))?;
-        let of_one = |batch: RecordBatch| match batch.columns() {
-            [column] => Ok(Arc::clone(column)),
-            columns => Err(ParquetError::General(format!("a column was decoded as {}", columns.len()))),
-        };
-        let field = levels_field(&reader)?;
-        let arrays =
-            reader.map(|batch| batch.map_err(ParquetError::from).and_then(of_one)).collect::<Result<Vec<_>, _>>()?;
-        let column = match &arrays[..] {
-            [] => arrow_array::new_empty_array(field.data_type()),
-            [only] => Arc::clone(only),
-            many => concat(&many.iter().map(|array| array as &dyn Array).collect::<Vec<_>>())?,
-        };
-        Ok((field, column))
+        Ok((levels_field(&reader)?, reader))
+    }
+}
+
+/// The next rows of the one column that a reader has.
+fn next_array(reader: &mut ParquetRecordBatchReader) -> Result<Option<ArrayRef>, ParquetError> {
+    let Some(batch) = reader.next().transpose()? else { return Ok(None) };
+    match batch.columns() {
+        [column] => Ok(Some(Arc::clone(column))),
+        columns => Err(ParquetError::General(format!("a column was decoded as {}", columns.len()))),
     }
 }
 
@@ -158,6 +192,7 @@ mod tests {
         Float64Array, Int64Array, StringArray,
         builder::{ListBuilder, StringBuilder},
     };
+    use futures::executor::block_on;
     use hoplake_format::{
         Direction, EdgeTypeId, TableOwner, TableRef, VersionRange,
         table::{TableSettings, encode_table},
@@ -214,7 +249,9 @@ mod tests {
             Bytes::copy_from_slice(&bytes[range])
         };
         let pages: Vec<_> = read.pages.iter().map(page).collect();
-        read.decode(&pages).map_err(|error| error.to_string())
+        let context = QueryContext::new();
+        let mut decoding = Decoding::new(&context).unwrap();
+        block_on(read.decode(&pages, "table", &mut decoding)).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -6,19 +6,22 @@ use hoplake_format::VertexId;
 use hoplake_storage::{Cost, QueryContext, Wave};
 
 use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch, prefetch::Prefetcher};
-use crate::{EngineError, Frontier, Snapshot};
+use crate::{EngineError, Frontier, Held, Snapshot};
 
 /// Runs the traversal. Memory: the sets of all depths, and the blocks in flight.
 pub(super) async fn run(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
     context: &QueryContext,
-) -> Result<Reached, EngineError> {
+) -> Result<Held<Reached>, EngineError> {
     let mut watch = Watch::new(&traversal.limits, snapshot, context);
     let mut frontier: Arc<Frontier> = Arc::new(traversal.starts.iter().copied().collect());
     let mut seen =
         if traversal.visit == VisitPolicy::Global { Frontier::clone(&frontier) } else { Frontier::default() };
-    let mut reached = Reached { wave: traversal.after, ..Reached::default() };
+    let starting = context.hold(frontier.bytes())?;
+    let mut reached = Held::new(Reached { wave: traversal.after, ..Reached::default() }, starting);
+    let mut seen_memory = context.hold(seen.bytes())?;
+    let mut pace = context.pace();
     let mut before: Cost = context.cost();
     watch.visited(frontier.len())?;
     let prefetcher = Prefetcher::start(snapshot, traversal, context);
@@ -26,16 +29,20 @@ pub(super) async fn run(
         let next = prefetcher.as_ref().filter(|_| number + 1 < traversal.hops.len());
         let next = next.map(|prefetcher| (prefetcher.queue().clone(), number + 1));
         let begun = Instant::now();
-        let (mut next, edges, wave) = if hop.predicates.is_empty() {
+        let (mut set, edges, wave) = if hop.predicates.is_empty() {
             snapshot.neighbour_set(&frontier, hop, traversal.parallelism, next, reached.wave, context).await?
         } else {
             let (edges, wave) = snapshot.neighbours(&frontier, hop, reached.wave, context).await?;
-            (edges.iter().map(|edge| edge.to).collect(), edges.len() as u64, wave)
+            (snapshot.targets(&edges, context).await?, edges.len() as u64, wave)
         };
         if traversal.visit == VisitPolicy::Global {
-            next.subtract(&seen);
-            seen.unite(&next);
+            set.subtract(&seen, &mut pace).await?;
+            // While both are united, they are there twice.
+            context.resize(&mut seen_memory, (seen.bytes() + set.bytes()) * 2)?;
+            seen.unite(&set, &mut pace).await?;
+            context.resize(&mut seen_memory, seen.bytes())?;
         }
+        let next = reached.absorb(set);
         watch.visited(next.len())?;
         let cost = context.cost();
         reached.profile.push(DepthProfile {
@@ -64,7 +71,7 @@ impl Snapshot {
         parallelism: usize,
         after: Wave,
         context: &QueryContext,
-    ) -> Result<Reached, EngineError> {
+    ) -> Result<Held<Reached>, EngineError> {
         let traversal = Traversal {
             starts: starts.to_vec(),
             hops: vec![hop.clone(); depth],

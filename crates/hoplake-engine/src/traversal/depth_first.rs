@@ -15,19 +15,20 @@ use super::{
     prefetch::Prefetcher,
     visits::{Expanded, Visits},
 };
-use crate::{EngineError, Frontier, Snapshot};
+use crate::{EngineError, Frontier, Held, Snapshot, memory::bytes_of};
 
 /// Runs the traversal. Memory: the sets of all depths; the stack holds at most as many.
 pub(super) async fn run(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
     context: &QueryContext,
-) -> Result<Reached, EngineError> {
+) -> Result<Held<Reached>, EngineError> {
     let mut watch = Watch::new(&traversal.limits, snapshot, context);
-    let mut visits = Visits::new(traversal, context);
+    let mut visits = Visits::new(traversal, context)?;
     let starts: Frontier = traversal.starts.iter().copied().collect();
     let mut stack: Vec<_> = starts.vertices().map(|vertex| (vertex, 0, traversal.after, 0)).collect();
     stack.reverse();
+    let mut stack_memory = context.hold(0)?;
     let prefetcher = Prefetcher::start(snapshot, traversal, context);
     let mut running = FuturesUnordered::new();
     loop {
@@ -40,14 +41,15 @@ pub(super) async fn run(
         }
         let Some(expanded) = running.next().await else { break };
         let expanded = expanded?;
-        let new = visits.arrived(&expanded);
+        let new = visits.arrived(&expanded).await?;
         watch.visited(new.len())?;
         if let Some(prefetcher) = prefetcher.as_ref().filter(|_| expanded.depth + 1 < traversal.hops.len()) {
             prefetcher.queue().offer(expanded.depth + 1, new.iter().copied());
         }
         stack.extend(new.into_iter().map(|vertex| (vertex, expanded.depth + 1, expanded.wave, expanded.wait)));
+        context.resize(&mut stack_memory, bytes_of::<(VertexId, usize, Wave, u32)>(stack.capacity()))?;
     }
-    Ok(visits.finish(context))
+    visits.finish().await
 }
 
 async fn expand(
@@ -61,7 +63,7 @@ async fn expand(
 ) -> Result<Expanded, EngineError> {
     let frontier = std::iter::once(vertex).collect();
     let (edges, wave) = snapshot.neighbours(&frontier, &traversal.hops[depth], after, context).await?;
-    let reached = edges.iter().map(|edge| edge.to).collect();
+    let reached = snapshot.targets(&edges, context).await?;
     let wait = waited + (wave.0 - after.0);
     Ok(Expanded { depth, reached, edges: edges.len() as u64, wave, wait })
 }

@@ -25,11 +25,11 @@ use hoplake_storage::{Cost, QueryContext, ReadLimits, Wave};
 use tokio::time::Instant;
 
 pub use hop::{Hop, HopDirection};
-pub use paths::Paths;
+pub use paths::{Paths, WalkCount};
 pub use prefetch::Prefetch;
 pub(crate) use prefetch::Queue;
 
-use crate::{EngineError, Frontier, Snapshot};
+use crate::{EngineError, Frontier, Held, Snapshot};
 
 /// In which order vertices are expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -132,7 +132,7 @@ impl Snapshot {
         self: &Arc<Self>,
         traversal: &Traversal,
         context: &QueryContext,
-    ) -> Result<Reached, EngineError> {
+    ) -> Result<Held<Reached>, EngineError> {
         self.check_traversal(traversal)?;
         match traversal.strategy {
             Strategy::Bfs => breadth_first::run(self, traversal, context).await,
@@ -177,8 +177,11 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Limits {
-    /// Has the reads of a query end at these limits; its time begins now.
+    /// Has a query end at these limits; its time begins now. None at all change nothing.
     pub fn apply(&self, context: &QueryContext) {
+        if *self == Self::default() {
+            return;
+        }
         // Rounded up: nobody asks for no time at all.
         let given = |timeout: Duration| timeout.as_nanos().div_ceil(1_000_000) as u64;
         let deadline = self.timeout.map(|timeout| (Instant::now() + timeout, given(timeout)));

@@ -1,99 +1,399 @@
 //! The walks of a traversal, one by one.
 //!
-//! The edges between the sets of two depths are kept, less those that lead nowhere; walks are then
-//! enumerated from them without storing one. There can be very many more walks than edges.
+//! Walks are enumerated depth first, and lists are read when a walk needs them: the first walk of a traversal of k hops
+//! costs k lists if nothing leads into a dead end, however many walks there are. What is known stays known: a vertex of
+//! which all continuations were tried in vain is *dead* at its depth and is never tried again, so that dead ends cost at
+//! most what the traversal itself costs.
+//!
+//! One list at a time would make one round trip each. A read therefore also brings the lists of the vertices that come
+//! next at the same depth: as many as there are walks wanted, and twice as many whenever what the last read at that depth
+//! brought led to no walk. All walks of a small traversal take the traversal's waves.
+//!
+//! Memory holds the lists of the current walk, those that were read in advance, and the dead. When lists read before do
+//! not fit any more, those off the current walk are dropped and read again from the cache if they are needed.
+//!
+//! Under the visit policy *global* a vertex belongs to the first depth that reaches it, which only the whole traversal
+//! tells: its sets are found first, and walks keep to them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Instant,
+};
 
 use hoplake_format::VertexId;
-use hoplake_storage::QueryContext;
+use hoplake_storage::{MemoryHold, QueryContext, StorageError, Wave};
 
-use super::{Reached, Traversal, VisitPolicy};
-use crate::{EngineError, Frontier, Snapshot};
+use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch};
+use crate::{EngineError, Frontier, Held, Neighbour, Snapshot, memory::bytes_of};
 
-/// All walks of a traversal: an iterator over lists of vertices, from a start to a vertex of the last depth.
-/// Parallel edges make walks that look alike, as often as there are edges.
+/// The most lists that one read brings.
+const LISTS_MAX: usize = 1 << 16;
+/// Walks that are wanted if nobody says: enough that lists come many at a time.
+const WANTED: usize = 1 << 12;
+/// What a vertex takes that is dead: see `visits`.
+const DEAD_BYTES: u64 = 20;
+
+/// The walks of a traversal, from a start to a vertex of the last depth. Parallel edges make walks that look alike, as
+/// often as there are edges.
 #[derive(Debug)]
 pub struct Paths {
-    starts: Vec<VertexId>,
-    /// For each hop, the vertices reached from each vertex, with repeats for parallel edges.
-    layers: Vec<BTreeMap<VertexId, Vec<VertexId>>>,
-    /// For each depth, which of the alternatives comes next.
-    positions: Vec<usize>,
+    snapshot: Arc<Snapshot>,
+    context: QueryContext,
+    traversal: Traversal,
+    /// Under *global*: the sets that walks keep to.
+    allowed: Option<Held<Reached>>,
+    layers: Vec<Layer>,
+    /// For each depth of the current walk: the alternatives there, and which of them comes next.
+    trail: Vec<(Arc<[VertexId]>, usize)>,
     walk: Vec<VertexId>,
+    /// For each depth of the current walk, whether a walk was found through it.
+    fruitful: Vec<bool>,
+    /// Lists that the next read brings.
+    lists: usize,
+    /// For each depth, whether lists were read there since the last walk.
+    tried: Vec<bool>,
+    /// Whether the number of walks wanted is known.
+    counted: bool,
+    vertices: u64,
+    wave: Wave,
+    profile: Vec<DepthProfile>,
+}
+
+/// How many walks a traversal has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalkCount {
+    /// Their number; `None` if it is 2¹²⁸ or more.
+    pub walks: Option<u128>,
+    /// What each hop took.
+    pub profile: Vec<DepthProfile>,
+    /// The wave in which the last block came.
+    pub wave: Wave,
+}
+
+/// What is known of the vertices of a depth.
+#[derive(Debug)]
+struct Layer {
+    /// The vertices that a hop reaches from each, with repeats for parallel edges.
+    lists: HashMap<VertexId, Arc<[VertexId]>>,
+    lists_memory: MemoryHold,
+    dead: HashSet<VertexId>,
+    dead_memory: MemoryHold,
+}
+
+impl Layer {
+    fn new(context: &QueryContext) -> Result<Self, StorageError> {
+        let (lists_memory, dead_memory) = (context.hold(0)?, context.hold(0)?);
+        Ok(Self { lists: HashMap::new(), lists_memory, dead: HashSet::new(), dead_memory })
+    }
+
+    fn bury(&mut self, vertex: VertexId, context: &QueryContext) -> Result<(), StorageError> {
+        if self.dead.insert(vertex) {
+            context.resize(&mut self.dead_memory, self.dead.len() as u64 * DEAD_BYTES)?;
+        }
+        Ok(())
+    }
+}
+
+/// The vertices of a depth whose lists one read brings, while they are collected.
+struct LookAhead {
+    depth: usize,
+    wanted: HashSet<VertexId>,
+    /// Vertices of the depths before that were looked behind.
+    passed: HashSet<(usize, VertexId)>,
+    /// How many more vertices are looked at: no more than some milliseconds.
+    steps: usize,
+}
+
+/// What a list takes in a layer.
+fn list_bytes(targets: usize) -> u64 {
+    bytes_of::<VertexId>(targets) + 80
 }
 
 impl Snapshot {
-    /// The walks of a traversal that its visit policy allows. Takes the same waves as the traversal and
-    /// reads what it read from the cache once more.
+    /// The walks of a traversal that its visit policy allows, of which `wanted` are about to be asked for, or `None` if
+    /// that is not known. Nothing is read before the first is asked for, unless vertices are to be visited once.
     ///
     /// # Errors
     /// As [`Self::traverse`].
     pub async fn paths(
         self: &Arc<Self>,
         traversal: &Traversal,
+        wanted: Option<usize>,
         context: &QueryContext,
-    ) -> Result<(Paths, Reached), EngineError> {
-        let mut reached = self.traverse(traversal, context).await?;
-        let mut layers = Vec::with_capacity(traversal.hops.len());
-        for (hop, depths) in traversal.hops.iter().zip(reached.depths.windows(2)) {
-            let (edges, wave) = self.neighbours(&depths[0], hop, reached.wave, context).await?;
-            reached.wave = reached.wave.max(wave);
-            let mut layer: BTreeMap<_, Vec<_>> = BTreeMap::new();
-            for edge in
-                edges.iter().filter(|edge| traversal.visit == VisitPolicy::PerDepth || depths[1].contains(edge.to))
-            {
-                layer.entry(edge.from).or_default().push(edge.to);
+    ) -> Result<Paths, EngineError> {
+        self.check_traversal(traversal)?;
+        let (mut wave, mut profile) = (traversal.after, vec![DepthProfile::default(); traversal.hops.len()]);
+        let allowed = match traversal.visit {
+            VisitPolicy::PerDepth => None,
+            VisitPolicy::Global => {
+                let reached = self.traverse(traversal, context).await?;
+                (wave, profile) = (reached.wave, reached.profile.clone());
+                Some(reached)
             }
-            layers.push(layer);
-        }
-        drop_dead_ends(&mut layers);
+        };
+        traversal.limits.apply(context);
         let starts: Frontier = traversal.starts.iter().copied().collect();
-        let starts = starts.vertices().filter(|vertex| layers.first().is_none_or(|layer| layer.contains_key(vertex)));
-        Ok((Paths::new(starts.collect(), layers), reached))
+        let starts: Arc<[VertexId]> = starts.vertices().collect();
+        let layers = traversal.hops.iter().map(|_| Layer::new(context)).collect::<Result<_, _>>()?;
+        Ok(Paths {
+            snapshot: self.clone(),
+            context: context.clone(),
+            traversal: traversal.clone(),
+            allowed,
+            trail: vec![(starts, 0)],
+            layers,
+            walk: Vec::new(),
+            fruitful: vec![false],
+            lists: wanted.unwrap_or(WANTED).clamp(1, LISTS_MAX),
+            tried: vec![false; traversal.hops.len()],
+            counted: wanted.is_some(),
+            vertices: 0,
+            wave,
+            profile,
+        })
+    }
+
+    /// How many walks a traversal has that its visit policy allows, without keeping one: for each vertex of a depth, how
+    /// many lead to it. Takes the waves of the traversal.
+    ///
+    /// # Errors
+    /// As [`Self::traverse`].
+    pub async fn count_walks(
+        self: &Arc<Self>,
+        traversal: &Traversal,
+        context: &QueryContext,
+    ) -> Result<WalkCount, EngineError> {
+        self.check_traversal(traversal)?;
+        let mut watch = Watch::new(&traversal.limits, self, context);
+        let starts: Frontier = traversal.starts.iter().copied().collect();
+        let mut counts: HashMap<VertexId, u128> = starts.vertices().map(|vertex| (vertex, 1)).collect();
+        let mut memory = context.hold(counts.len() as u64 * COUNT_BYTES)?;
+        let mut seen: HashSet<VertexId> = counts.keys().copied().collect();
+        let (mut wave, mut pace, mut overflown) = (traversal.after, context.pace(), false);
+        let mut profile = Vec::with_capacity(traversal.hops.len());
+        for hop in &traversal.hops {
+            let (begun, before, mut edges_read) = (Instant::now(), context.cost(), 0);
+            let mut next: HashMap<VertexId, u128> = HashMap::new();
+            let mut sources: Vec<VertexId> = counts.keys().copied().collect();
+            crate::pieces::sort_by_key(&mut sources, |vertex| *vertex, context).await?;
+            let (from, mut latest) = (wave, wave);
+            // A frontier's lists can be many times its vertices: some sources at a time, which all wait for the same.
+            for sources in sources.chunks(COUNTED) {
+                let frontier = Frontier::of_sorted(sources, &mut pace).await?;
+                let (edges, came) = self.neighbours(&frontier, hop, from, context).await?;
+                latest = latest.max(came);
+                edges_read += edges.len() as u64;
+                for step in edges.chunks(crate::pieces::STEP) {
+                    let known = counts.len() + next.len() + seen.len() + step.len();
+                    context.resize(&mut memory, known as u64 * COUNT_BYTES)?;
+                    for edge in step {
+                        if traversal.visit == VisitPolicy::Global && seen.contains(&edge.to) {
+                            continue;
+                        }
+                        let count = next.entry(edge.to).or_default();
+                        let sum = count.checked_add(counts[&edge.from]);
+                        overflown |= sum.is_none();
+                        *count = sum.unwrap_or(u128::MAX);
+                    }
+                    pace.rest(step.len() as u64 * 8).await?;
+                }
+            }
+            if traversal.visit == VisitPolicy::Global {
+                seen.extend(next.keys());
+            }
+            watch.visited(next.len())?;
+            profile.push(DepthProfile {
+                edges: edges_read,
+                vertices: next.len() as u64,
+                cost: context.cost().since(&before),
+                time_us: begun.elapsed().as_micros() as u64,
+            });
+            (counts, wave) = (next, latest);
+        }
+        let sum = counts.values().try_fold(0u128, |sum, count| sum.checked_add(*count));
+        Ok(WalkCount { walks: sum.filter(|_| !overflown), profile, wave })
     }
 }
 
-/// Takes out edges from which no walk reaches the last depth.
-fn drop_dead_ends(layers: &mut [BTreeMap<VertexId, Vec<VertexId>>]) {
-    for depth in (1..layers.len()).rev() {
-        let (before, after) = layers.split_at_mut(depth);
-        let (layer, next) = (&mut before[depth - 1], &after[0]);
-        layer.values_mut().for_each(|targets| targets.retain(|target| next.contains_key(target)));
-        layer.retain(|_, targets| !targets.is_empty());
-    }
-}
+/// What the count of a vertex takes: the vertex and 16 bytes, in a table of which at least 7/16 are used.
+const COUNT_BYTES: u64 = 56;
+/// Sources whose edges are counted at a time.
+const COUNTED: usize = 1 << 16;
 
 impl Paths {
-    fn new(starts: Vec<VertexId>, layers: Vec<BTreeMap<VertexId, Vec<VertexId>>>) -> Self {
-        Self { starts, layers, positions: vec![0], walk: Vec::new() }
-    }
-
-    fn alternatives(&self, depth: usize) -> &[VertexId] {
-        match depth.checked_sub(1) {
-            None => &self.starts,
-            Some(hop) => self.layers[hop].get(&self.walk[hop]).map_or(&[], Vec::as_slice),
-        }
-    }
-}
-
-impl Iterator for Paths {
-    type Item = Vec<VertexId>;
-
-    fn next(&mut self) -> Option<Vec<VertexId>> {
-        while let Some(depth) = self.positions.len().checked_sub(1) {
+    /// The next walk; `None` after the last.
+    ///
+    /// # Errors
+    /// As [`Snapshot::traverse`].
+    pub async fn next(&mut self) -> Result<Option<Vec<VertexId>>, EngineError> {
+        let hops = self.traversal.hops.len();
+        let context = self.context.clone();
+        let mut pace = context.pace();
+        while let Some(depth) = self.trail.len().checked_sub(1) {
+            pace.rest(16).await?;
             self.walk.truncate(depth);
-            let Some(vertex) = self.alternatives(depth).get(self.positions[depth]).copied() else {
-                self.positions.pop();
+            let (alternatives, position) = &mut self.trail[depth];
+            let Some(vertex) = alternatives.get(*position).copied() else {
+                self.leave(depth)?;
                 continue;
             };
-            self.positions[depth] += 1;
-            self.walk.push(vertex);
-            if depth == self.layers.len() {
-                return Some(self.walk.clone());
+            *position += 1;
+            if !self.is_allowed(depth, vertex) || self.layers.get(depth).is_some_and(|it| it.dead.contains(&vertex)) {
+                continue;
             }
-            self.positions.push(0);
+            self.walk.push(vertex);
+            if depth == hops {
+                self.fruitful.iter_mut().for_each(|fruitful| *fruitful = true);
+                if self.counted {
+                    self.tried.fill(false);
+                }
+                return Ok(Some(self.walk.clone()));
+            }
+            let targets = match self.layers[depth].lists.get(&vertex) {
+                Some(targets) => targets.clone(),
+                None => self.read(depth, vertex).await?,
+            };
+            self.trail.push((targets, 0));
+            self.fruitful.push(false);
         }
-        None
+        Ok(None)
+    }
+
+    /// What each hop took so far. Without sets found first, `vertices` are those whose edges were read.
+    pub fn profile(&self) -> &[DepthProfile] {
+        &self.profile
+    }
+
+    /// The wave in which the last list came.
+    pub fn wave(&self) -> Wave {
+        self.wave
+    }
+
+    fn is_allowed(&self, depth: usize, vertex: VertexId) -> bool {
+        self.allowed.as_ref().is_none_or(|reached| reached.depths[depth].contains(vertex))
+    }
+
+    /// All alternatives at a depth were tried: the vertex before them is dead if no walk was found.
+    fn leave(&mut self, depth: usize) -> Result<(), StorageError> {
+        self.trail.pop();
+        let fruitful = self.fruitful.pop().unwrap_or(true);
+        if let Some(before) = depth.checked_sub(1)
+            && !fruitful
+        {
+            let vertex = self.walk[before];
+            self.layers[before].bury(vertex, &self.context)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the list of a vertex at a depth, and of those that come after it there.
+    async fn read(&mut self, depth: usize, vertex: VertexId) -> Result<Arc<[VertexId]>, EngineError> {
+        if std::mem::replace(&mut self.tried[depth], true) {
+            self.lists = (self.lists * 2).min(LISTS_MAX);
+        }
+        let (begun, before) = (Instant::now(), self.context.cost());
+        loop {
+            let wanted = self.upcoming(depth, vertex);
+            match self.load(depth, &wanted).await {
+                // What was read in advance makes room; then less comes at a time.
+                Err(EngineError::Limit { .. }) if self.drop_lists() => {}
+                Err(EngineError::Limit { .. }) if wanted.len() > 1 => self.lists = wanted.len() / 4 + 1,
+                loaded => break loaded?,
+            }
+        }
+        let read = &mut self.profile[depth];
+        read.cost = read.cost + self.context.cost().since(&before);
+        read.time_us += begun.elapsed().as_micros() as u64;
+        Ok(self.layers[depth].lists.get(&vertex).cloned().unwrap_or_else(|| Arc::new([])))
+    }
+
+    /// Puts the lists of some vertices into a layer.
+    async fn load(&mut self, depth: usize, wanted: &Frontier) -> Result<(), EngineError> {
+        let edges = self.edges(depth, wanted).await?;
+        let layer = &mut self.layers[depth];
+        let more = bytes_of::<VertexId>(edges.len()) + wanted.len() as u64 * list_bytes(0);
+        let bytes = layer.lists_memory.bytes() + more;
+        self.context.resize(&mut layer.lists_memory, bytes)?;
+        let mut pace = self.context.pace();
+        for list in edges.chunk_by(|a, b| a.from == b.from) {
+            layer.lists.insert(list[0].from, list.iter().map(|edge| edge.to).collect());
+            pace.rest(list.len() as u64 + 32).await?;
+        }
+        for vertex in wanted.vertices() {
+            layer.lists.entry(vertex).or_insert_with(|| Arc::new([]));
+            pace.rest(8).await?;
+        }
+        if self.traversal.visit == VisitPolicy::PerDepth {
+            self.profile[depth].edges += edges.len() as u64;
+            self.profile[depth].vertices += wanted.len() as u64;
+        }
+        Ok(())
+    }
+
+    async fn edges(&mut self, depth: usize, wanted: &Frontier) -> Result<Held<Vec<Neighbour>>, EngineError> {
+        let hop = &self.traversal.hops[depth];
+        let (edges, wave) = self.snapshot.neighbours(wanted, hop, self.wave, &self.context).await?;
+        self.wave = wave;
+        self.vertices += wanted.len() as u64;
+        if let Some(limit) = self.traversal.limits.vertices_max.filter(|limit| self.vertices > *limit) {
+            let cost = Box::new(self.context.cost());
+            return Err(EngineError::Limit { limit: format!("{limit} vertices"), cost });
+        }
+        Ok(edges)
+    }
+
+    /// The vertex, and those that walks come to after it at its depth, as far as is known: the alternatives next to it, and
+    /// those behind the alternatives of the depths before.
+    fn upcoming(&self, depth: usize, vertex: VertexId) -> Frontier {
+        let steps_max = (self.lists * 8).clamp(1 << 10, 1 << 16);
+        let mut ahead = LookAhead { depth, wanted: HashSet::from([vertex]), passed: HashSet::new(), steps: steps_max };
+        // Deepest first: what is next to the vertex comes before what is behind its parent's neighbours.
+        for level in (0..=depth).rev() {
+            let (alternatives, position) = &self.trail[level];
+            for vertex in &alternatives[*position..] {
+                if !self.collect(level, *vertex, &mut ahead) {
+                    return ahead.wanted.into_iter().collect();
+                }
+            }
+        }
+        ahead.wanted.into_iter().collect()
+    }
+
+    /// Collects the vertices that known lists lead to from a vertex of `level`; `false` when there are enough.
+    fn collect(&self, level: usize, vertex: VertexId, ahead: &mut LookAhead) -> bool {
+        if ahead.wanted.len() >= self.lists || ahead.steps == 0 {
+            return false;
+        }
+        ahead.steps -= 1;
+        let layer = &self.layers[level];
+        if !self.is_allowed(level, vertex) || layer.dead.contains(&vertex) {
+            return true;
+        }
+        let known = layer.lists.get(&vertex);
+        if level == ahead.depth {
+            if known.is_none() {
+                ahead.wanted.insert(vertex);
+            }
+            return true;
+        }
+        if !ahead.passed.insert((level, vertex)) {
+            return true;
+        }
+        known.is_none_or(|list| list.iter().all(|next| self.collect(level + 1, *next, ahead)))
+    }
+
+    /// Forgets all lists but those of the current walk, which is itself holding on to them. Whether there were any.
+    fn drop_lists(&mut self) -> bool {
+        let mut dropped = false;
+        for (depth, layer) in self.layers.iter_mut().enumerate() {
+            let on_walk = self.walk.get(depth).and_then(|vertex| layer.lists.remove_entry(vertex));
+            dropped |= !layer.lists.is_empty();
+            layer.lists = on_walk.into_iter().collect();
+            let bytes = layer.lists.values().map(|list| list_bytes(list.len())).sum();
+            // Less than before: that is never refused.
+            let _ = layer.lists_memory.resize(bytes);
+        }
+        dropped
     }
 }

@@ -15,8 +15,9 @@ use super::{
     visits::{Expanded, Visits},
 };
 use crate::{
-    EngineError, Frontier, Snapshot,
-    adjacency::{EdgeSink, Plan},
+    EngineError, Frontier, Held, Snapshot,
+    adjacency::{EdgeSink, ListTask, Plan},
+    memory::bytes_of,
 };
 
 /// A block to read for some vertices of a depth.
@@ -34,7 +35,7 @@ pub(super) async fn run(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
     context: &QueryContext,
-) -> Result<Reached, EngineError> {
+) -> Result<Held<Reached>, EngineError> {
     let reached = run_per_depth(snapshot, traversal, context).await?;
     match traversal.visit {
         VisitPolicy::PerDepth => Ok(reached),
@@ -46,11 +47,12 @@ async fn run_per_depth(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
     context: &QueryContext,
-) -> Result<Reached, EngineError> {
+) -> Result<Held<Reached>, EngineError> {
     let mut watch = Watch::new(&traversal.limits, snapshot, context);
-    let mut visits = Visits::new(traversal, context);
+    let mut visits = Visits::new(traversal, context)?;
     let hops = traversal.hops.len();
     let (mut waiting, mut running) = (VecDeque::new(), FuturesUnordered::new());
+    let mut waiting_memory = context.hold(0)?;
     if hops > 0 {
         let starts = Arc::new(traversal.starts.iter().copied().collect());
         steps(snapshot, traversal, 0, starts, (traversal.after, 0), context, &mut waiting).await?;
@@ -64,15 +66,16 @@ async fn run_per_depth(
         }
         let Some(expanded) = running.next().await else { break };
         let expanded = expanded?;
-        let new: Frontier = visits.arrived(&expanded).into_iter().collect();
+        let new: Frontier = visits.arrived(&expanded).await?.into_iter().collect();
         watch.visited(new.len())?;
         let depth = expanded.depth + 1;
         if depth < hops && !new.is_empty() {
             steps(snapshot, traversal, depth, Arc::new(new), (expanded.wave, expanded.wait), context, &mut waiting)
                 .await?;
+            context.resize(&mut waiting_memory, bytes_of::<(Step, ListTask)>(waiting.capacity()))?;
         }
     }
-    Ok(visits.finish(context))
+    visits.finish().await
 }
 
 /// One step for each block, so that each is expanded when it arrives; a hop with conditions is one step.
@@ -104,13 +107,13 @@ async fn expand(
 ) -> Result<Expanded, EngineError> {
     let hop = &traversal.hops[step.depth];
     let (edges, wave) = if hop.predicates.is_empty() {
-        let mut sink = EdgeSink { edges: Vec::new() };
+        let mut sink = EdgeSink::new(context)?;
         let wave = snapshot.run_part(&step.frontier, &step.plan, &mut sink, context).await?;
-        (sink.edges, wave)
+        (sink.edges.finish(), wave)
     } else {
         snapshot.neighbours(&step.frontier, hop, step.plan.ready, context).await?
     };
-    let reached = edges.iter().map(|edge| edge.to).collect();
+    let reached = snapshot.targets(&edges, context).await?;
     let wait = waited + (wave.0 - step.after.0);
     Ok(Expanded { depth: step.depth, reached, edges: edges.len() as u64, wave, wait })
 }

@@ -3,15 +3,18 @@
 use std::{collections::HashSet, time::Instant};
 
 use hoplake_format::VertexId;
-use hoplake_storage::{Cost, QueryContext, Wave};
+use hoplake_storage::{Cost, MemoryHold, Pace, QueryContext, StorageError, Wave};
 
 use super::{DepthProfile, Reached, Traversal};
-use crate::Frontier;
+use crate::{
+    EngineError, Frontier, Held,
+    pieces::{STEP, sort_by_key},
+};
 
-/// The answer of one expansion: the depth it left, whom it reached, over how many edges, in which wave.
+/// The answer of one expansion: the depth it left, which vertices it reached, over how many edges, in which wave.
 pub(super) struct Expanded {
     pub(super) depth: usize,
-    pub(super) reached: Frontier,
+    pub(super) reached: Held<Frontier>,
     pub(super) edges: u64,
     pub(super) wave: Wave,
     /// The wait in which it came.
@@ -19,7 +22,7 @@ pub(super) struct Expanded {
 }
 
 /// The vertices seen at each depth, and the account of the whole.
-pub(super) struct Visits {
+pub(super) struct Visits<'a> {
     seen: Vec<HashSet<VertexId>>,
     profile: Vec<DepthProfile>,
     after: Wave,
@@ -29,16 +32,32 @@ pub(super) struct Visits {
     waits: u32,
     begun: Instant,
     before: Cost,
+    memory: MemoryHold,
+    pace: Pace<'a>,
+    context: &'a QueryContext,
 }
 
-impl Visits {
-    pub(super) fn new(traversal: &Traversal, context: &QueryContext) -> Self {
+/// What a vertex in a set takes: 8 bytes and a byte of control, in a table of which at least 7/16 are used.
+const SEEN_BYTES: u64 = 20;
+
+impl<'a> Visits<'a> {
+    pub(super) fn new(traversal: &Traversal, context: &'a QueryContext) -> Result<Self, StorageError> {
         let hops = traversal.hops.len();
         let mut seen = vec![HashSet::new(); hops + 1];
         seen[0].extend(&traversal.starts);
-        let profile = vec![DepthProfile::default(); hops];
-        let (after, begun, before) = (traversal.after, Instant::now(), context.cost());
-        Self { seen, profile, after, wave: after, wait: 0, waits: 0, begun, before }
+        Ok(Self {
+            memory: context.hold(seen[0].len() as u64 * SEEN_BYTES)?,
+            seen,
+            profile: vec![DepthProfile::default(); hops],
+            after: traversal.after,
+            wave: traversal.after,
+            wait: 0,
+            waits: 0,
+            begun: Instant::now(),
+            before: context.cost(),
+            pace: context.pace(),
+            context,
+        })
     }
 
     /// After which wait an expansion begins whose vertices were known after another: it also waited for the answer that
@@ -48,26 +67,51 @@ impl Visits {
     }
 
     /// Takes an answer and returns those that were not seen at their depth before.
-    pub(super) fn arrived(&mut self, expanded: &Expanded) -> Vec<VertexId> {
+    pub(super) async fn arrived(&mut self, expanded: &Expanded) -> Result<Vec<VertexId>, StorageError> {
         self.wave = self.wave.max(expanded.wave);
         self.wait = expanded.wait;
         self.waits = self.waits.max(expanded.wait);
         self.profile[expanded.depth].edges += expanded.edges;
         let seen = &mut self.seen[expanded.depth + 1];
-        expanded.reached.vertices().filter(|vertex| seen.insert(*vertex)).collect()
+        let mut new = Vec::new();
+        for (label, ordinals) in expanded.reached.by_label() {
+            for step in ordinals.chunks(STEP) {
+                let before = new.len();
+                let most = self.memory.bytes() + step.len() as u64 * SEEN_BYTES;
+                self.context.resize(&mut self.memory, most)?;
+                let vertices = step.iter().filter_map(|ordinal| VertexId::new(label, *ordinal));
+                new.extend(vertices.filter(|vertex| seen.insert(*vertex)));
+                let known = (step.len() - (new.len() - before)) as u64;
+                self.context.resize(&mut self.memory, most - known * SEEN_BYTES)?;
+                self.pace.rest(step.len() as u64 * 4).await?;
+            }
+        }
+        self.pace.rest(64).await?;
+        Ok(new)
     }
 
     /// The sets by depth. Depths overlap in time: cost and time are put on the last.
-    pub(super) fn finish(mut self, context: &QueryContext) -> Reached {
-        context.waited(self.waits.saturating_sub(self.wave.0 - self.after.0));
+    pub(super) async fn finish(mut self) -> Result<Held<Reached>, EngineError> {
+        self.context.waited(self.waits.saturating_sub(self.wave.0 - self.after.0));
         for (profile, seen) in self.profile.iter_mut().zip(&self.seen[1..]) {
             profile.vertices = seen.len() as u64;
         }
+        let mut depths = Vec::with_capacity(self.seen.len());
+        let mut memory = self.context.hold(0)?;
+        for seen in self.seen {
+            // As a list, and as a set of ordinals.
+            let mut sorting = self.context.hold(seen.len() as u64 * 16)?;
+            let mut vertices: Vec<_> = seen.into_iter().collect();
+            sort_by_key(&mut vertices, |vertex| *vertex, self.context).await?;
+            let frontier = Frontier::of_sorted(&vertices, &mut self.pace).await?;
+            self.context.resize(&mut sorting, frontier.bytes())?;
+            memory.join(sorting);
+            depths.push(frontier);
+        }
         if let Some(last) = self.profile.last_mut() {
-            last.cost = context.cost().since(&self.before);
+            last.cost = self.context.cost().since(&self.before);
             last.time_us = self.begun.elapsed().as_micros() as u64;
         }
-        let depths = self.seen.into_iter().map(|vertices| vertices.into_iter().collect()).collect();
-        Reached { depths, profile: self.profile, wave: self.wave }
+        Ok(Held::new(Reached { depths, profile: self.profile, wave: self.wave }, memory))
     }
 }

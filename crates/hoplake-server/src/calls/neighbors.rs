@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoplake::{Direction, EdgeTypeId, Graph, Hop, Limits, MemoryHold, Neighbour, Query, VertexId};
+use hoplake::{Direction, EdgeTypeId, Graph, Held, Hop, Limits, Neighbour, Query, VertexId};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
@@ -23,8 +23,7 @@ const EDGES_MAX: usize = 8 << 10;
 
 /// Edges that were read, the memory they take, and the place of a query of a stream.
 pub(crate) struct Edges {
-    pub(crate) all: Vec<Neighbour>,
-    _hold: MemoryHold,
+    pub(crate) all: Held<Vec<Neighbour>>,
     _place: Option<OwnedSemaphorePermit>,
 }
 
@@ -129,10 +128,9 @@ pub(super) async fn edges_of(
     }
     let vertices = find_all(query, &named).await?;
     let all = query.neighbors(&vertices, hop).await?;
-    let hold = query.memory().hold((all.capacity() * size_of::<Neighbour>()) as u64)?;
     check_vertices(all.len(), limits)?;
     service.check_results(all.len())?;
-    Ok(Edges { all, _hold: hold, _place: None })
+    Ok(Edges { all, _place: None })
 }
 
 /// Puts edges part by part, with the keys of the vertices reached if they are wanted.

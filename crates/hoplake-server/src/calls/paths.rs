@@ -7,6 +7,7 @@ use hoplake::{Graph, Key, PathQuery, Paths, Query, VertexId};
 use super::{
     Call, GraphRef, Part, Parts, PathsQuery, ShortestPathQuery, Statistics,
     neighbors::KEY_BYTES,
+    traverse::depths_of,
     vertices::{Named, find_all, labels_of, resolve},
 };
 use crate::{
@@ -52,7 +53,7 @@ pub(crate) async fn paths(
         query.expect_rows_on_the_way(&labels_of(&query, &named), &request.traversal.hops);
     }
     let work = async {
-        let (paths, mut statistics) = walk(&open.graph, &mut query, request.traversal, &named).await?;
+        let (paths, mut statistics) = walk(&open.graph, &mut query, request.traversal, &named, limit).await?;
         put_walks(&open.graph, &mut query, paths, limit, asked.keys, &mut statistics, parts).await?;
         Ok(statistics)
     };
@@ -74,20 +75,22 @@ async fn put_walks(
 ) -> Result<(), Failure> {
     let mut left = limit;
     let (begun, before) = (Instant::now(), query.cost());
-    let at_a_time = (VERTICES_MAX / (statistics.depths.len() + 1)).clamp(1, WALKS_MAX);
+    let at_a_time = (VERTICES_MAX / (paths.profile().len() + 1)).clamp(1, WALKS_MAX);
     loop {
-        let walks: Vec<_> = paths.by_ref().take(at_a_time.min(left)).collect();
+        let walks = query.next_walks(&mut paths, at_a_time.min(left)).await?;
         let is_last = walks.len() < at_a_time;
         left -= walks.len();
         statistics.results += walks.len() as u64;
         let _hold = query.memory().hold((walks.iter().map(Vec::len).sum::<usize>() * KEY_BYTES) as u64)?;
-        let named = name(query, walks, keys).await?;
+        let named = name(query, walks.into_inner(), keys).await?;
         parts.put(Part::Paths(&named)).await?;
         if is_last || left == 0 {
             break;
         }
     }
-    statistics.truncated = left == 0 && paths.next().is_some();
+    statistics.truncated = left == 0 && !query.next_walks(&mut paths, 1).await?.is_empty();
+    statistics.depths = depths_of(paths.profile(), graph.prices());
+    statistics.trace();
     statistics.rows.cost += Spent::since(query, &before, graph.prices());
     statistics.rows.time_us += begun.elapsed().as_micros() as u64;
     Ok(())
@@ -98,14 +101,14 @@ async fn walk(
     query: &mut Query,
     traversal: hoplake::Traversal,
     named: &[Named],
+    wanted: usize,
 ) -> Result<(Paths, Statistics), Failure> {
     let begun = Instant::now();
     let starts = find_all(query, named).await?;
     let look_up = Step { cost: Spent::of(&query.cost(), graph.prices()), time_us: begun.elapsed().as_micros() as u64 };
-    let (paths, reached) = query.paths(hoplake::Traversal { starts, ..traversal }).await?;
-    let statistics = Statistics { results: 0, ..Statistics::of(graph, look_up, &reached) };
-    statistics.trace();
-    Ok((paths, statistics))
+    // One more says whether there are more.
+    let paths = query.paths(hoplake::Traversal { starts, ..traversal }, Some(wanted.saturating_add(1))).await?;
+    Ok((paths, Statistics { look_up, version: graph.version(), ..Statistics::default() }))
 }
 
 /// A shortest path, if there is one.

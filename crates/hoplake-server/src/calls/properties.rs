@@ -1,7 +1,7 @@
 //! Keys and properties of vertices.
 
 use arrow_array::RecordBatch;
-use hoplake::{Frontier, Graph, MemoryHold, Query, Rows, VertexId};
+use hoplake::{Frontier, Graph, Held, Query, Rows, VertexId};
 
 use super::{
     Call, GraphRef, Part, Parts, PropertiesQuery,
@@ -85,7 +85,7 @@ impl<'a> RowReader<'a> {
         while vertices.peek().is_some() {
             let wanted: Frontier = vertices.by_ref().take(self.rows).collect();
             let rows = query.properties(&wanted, self.select).await?;
-            self.put_read(query, depth, rows, &wanted, parts).await?;
+            self.put_read(depth, rows, &wanted, parts).await?;
         }
         Ok(())
     }
@@ -93,18 +93,16 @@ impl<'a> RowReader<'a> {
     /// Rows that were read.
     pub(super) async fn put_read(
         &mut self,
-        query: &Query,
         depth: u32,
-        rows: Vec<Rows>,
+        rows: Held<Vec<Rows>>,
         wanted: &Frontier,
         parts: &mut dyn Parts,
     ) -> Result<(), Failure> {
-        let all = LabelRows::of(self.graph, depth, rows, wanted);
+        let all = rows.map(|rows| LabelRows::of(self.graph, depth, rows, wanted));
         let bytes: usize = all.iter().map(LabelRows::bytes).sum();
-        let _hold: MemoryHold = query.memory().hold(bytes as u64)?;
         let row_bytes = bytes / wanted.len().max(1);
         self.rows = (ROWS_BYTES / row_bytes.max(1)).clamp(ROWS_MIN, ROWS_MAX);
-        for rows in &all {
+        for rows in all.iter() {
             parts.put(Part::Rows(rows)).await?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use hoplake::{
-    DepthProfile, Frontier, Graph, PriceList, Query, Reached, Rows, Traversal, TraversalAnswer, TraversalRequest,
+    DepthProfile, Frontier, Graph, Held, PriceList, Query, Reached, Rows, Traversal, TraversalAnswer, TraversalRequest,
 };
 
 use super::{
@@ -73,8 +73,7 @@ impl TraversalSpec {
 impl Statistics {
     /// Of a traversal whose result is still to be fetched.
     pub(super) fn of(graph: &Graph, look_up: Step, reached: &Reached) -> Self {
-        let depth = |profile: &DepthProfile| depth_of(profile, graph.prices());
-        let depths = reached.profile.iter().map(depth).collect();
+        let depths = depths_of(&reached.profile, graph.prices());
         let results = reached.last().len() as u64;
         Self { look_up, depths, results, version: graph.version(), ..Self::default() }
     }
@@ -93,9 +92,12 @@ impl Statistics {
     }
 }
 
-fn depth_of(profile: &DepthProfile, prices: &PriceList) -> DepthStatistics {
-    let step = Step { cost: Spent::of(&profile.cost, prices), time_us: profile.time_us };
-    DepthStatistics { edges: profile.edges, vertices: profile.vertices, step }
+/// What each hop took.
+pub(super) fn depths_of(profile: &[DepthProfile], prices: &PriceList) -> Vec<DepthStatistics> {
+    let step = |depth: &DepthProfile| Step { cost: Spent::of(&depth.cost, prices), time_us: depth.time_us };
+    let depth =
+        |depth: &DepthProfile| DepthStatistics { edges: depth.edges, vertices: depth.vertices, step: step(depth) };
+    profile.iter().map(depth).collect()
 }
 
 /// Runs a traversal from names to ids or rows.
@@ -162,22 +164,22 @@ async fn put_rows(
     query: &mut Query,
     select: &[String],
     sets: &[(u32, Frontier)],
-    first: Option<Vec<Rows>>,
+    first: Option<Held<Vec<Rows>>>,
     parts: &mut dyn Parts,
 ) -> Result<(), Failure> {
     let mut reader = RowReader::new(graph, select);
     if let (Some(rows), [(depth, set)]) = (first, sets) {
         // The facade cut at the same limit, in the same order.
         let read: Frontier = set.vertices().take(ROWS_FIRST).collect();
-        reader.put_read(query, *depth, rows, &read, parts).await?;
+        reader.put_read(*depth, rows, &read, parts).await?;
         return reader.put(query, *depth, set, read.len(), parts).await;
     }
     if sets.iter().map(|(_, set)| set.len()).sum::<usize>() <= ROWS_FIRST {
         // Few enough for one wave.
         let only: Vec<_> = sets.iter().map(|(_, set)| set.clone()).collect();
         let rows = query.properties_of_each(&only, select).await?;
-        for ((depth, set), rows) in sets.iter().zip(rows) {
-            reader.put_read(query, *depth, rows, set, parts).await?;
+        for ((depth, set), rows) in sets.iter().zip(rows.split()) {
+            reader.put_read(*depth, rows, set, parts).await?;
         }
         return Ok(());
     }

@@ -294,8 +294,9 @@ async fn walks_and_shortest_paths() {
     let mut query = graph.query();
     let starts = query.named(&["Person:1".parse().unwrap()]).await.unwrap();
     let hops: Vec<Hop> = vec!["both:knows".parse().unwrap(); 2];
-    let (paths, _) = query.paths(Traversal { starts, hops, ..Traversal::default() }).await.unwrap();
-    let expected: Vec<Vec<u64>> = paths.map(|path| path.into_iter().map(raw).collect()).collect();
+    let mut paths = query.paths(Traversal { starts, hops, ..Traversal::default() }, None).await.unwrap();
+    let paths = query.next_walks(&mut paths, usize::MAX).await.unwrap();
+    let expected: Vec<Vec<u64>> = paths.into_iter().map(|path| path.into_iter().map(raw).collect()).collect();
     // Several messages.
     assert!(expected.len() > 1024, "{}", expected.len());
     let request = |limit| v1::PathsRequest { graph: self::graph("social"), traversal: spec(), limit, keys: true };

@@ -2,8 +2,8 @@
 
 use super::wait;
 use crate::{
-    Cost, Degree, EdgeRows, Error, Frontier, Hop, Key, Neighbour, PathQuery, Paths, Reached, Rows, StartKey, Traversal,
-    TraversalAnswer, TraversalRequest, VertexId,
+    Cost, Degree, EdgeRows, Error, Frontier, Held, Hop, Key, Limits, Neighbour, PathQuery, Paths, Reached, Rows,
+    StartKey, Traversal, TraversalAnswer, TraversalRequest, VertexId, WalkCount,
 };
 
 /// A query; see [`Query`](crate::Query). Each method waits for what the method of the same name there
@@ -25,6 +25,11 @@ impl Query {
     /// The name of a vertex's label.
     pub fn label_of(&self, vertex: VertexId) -> String {
         self.0.label_of(vertex)
+    }
+
+    /// Ends all that comes at these limits; its time begins now.
+    pub fn limit(&mut self, limits: &Limits) {
+        self.0.limit(limits);
     }
 
     /// The vertex with this label and key, if there is one.
@@ -55,7 +60,7 @@ impl Query {
     ///
     /// # Errors
     /// As [`Query::neighbors`](crate::Query::neighbors).
-    pub fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Neighbour>, Error> {
+    pub fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Neighbour>>, Error> {
         wait(self.0.neighbors(vertices, hop))
     }
 
@@ -71,7 +76,7 @@ impl Query {
     ///
     /// # Errors
     /// As [`Query::keys`](crate::Query::keys).
-    pub fn keys(&mut self, vertices: &Frontier) -> Result<Vec<Key>, Error> {
+    pub fn keys(&mut self, vertices: &Frontier) -> Result<Held<Vec<Key>>, Error> {
         wait(self.0.keys(vertices))
     }
 
@@ -79,7 +84,7 @@ impl Query {
     ///
     /// # Errors
     /// As [`Query::keys_of`](crate::Query::keys_of).
-    pub fn keys_of(&mut self, vertices: &[VertexId]) -> Result<Vec<Key>, Error> {
+    pub fn keys_of(&mut self, vertices: &[VertexId]) -> Result<Held<Vec<Key>>, Error> {
         wait(self.0.keys_of(vertices))
     }
 
@@ -87,7 +92,7 @@ impl Query {
     ///
     /// # Errors
     /// As [`Query::properties`](crate::Query::properties).
-    pub fn properties(&mut self, vertices: &Frontier, names: &[String]) -> Result<Vec<Rows>, Error> {
+    pub fn properties(&mut self, vertices: &Frontier, names: &[String]) -> Result<Held<Vec<Rows>>, Error> {
         wait(self.0.properties(vertices, names))
     }
 
@@ -95,7 +100,7 @@ impl Query {
     ///
     /// # Errors
     /// As [`Query::edge_properties`](crate::Query::edge_properties).
-    pub fn edge_properties(&mut self, edges: &[Neighbour], names: &[String]) -> Result<Vec<EdgeRows>, Error> {
+    pub fn edge_properties(&mut self, edges: &[Neighbour], names: &[String]) -> Result<Held<Vec<EdgeRows>>, Error> {
         wait(self.0.edge_properties(edges, names))
     }
 
@@ -103,7 +108,7 @@ impl Query {
     ///
     /// # Errors
     /// As [`Query::traverse`](crate::Query::traverse).
-    pub fn traverse(&mut self, traversal: Traversal) -> Result<Reached, Error> {
+    pub fn traverse(&mut self, traversal: Traversal) -> Result<Held<Reached>, Error> {
         wait(self.0.traverse(traversal))
     }
 
@@ -111,8 +116,24 @@ impl Query {
     ///
     /// # Errors
     /// As [`Query::paths`](crate::Query::paths).
-    pub fn paths(&mut self, traversal: Traversal) -> Result<(Paths, Reached), Error> {
-        wait(self.0.paths(traversal))
+    pub fn paths(&mut self, traversal: Traversal, wanted: Option<usize>) -> Result<Paths, Error> {
+        wait(self.0.paths(traversal, wanted))
+    }
+
+    /// The next walks, `most` of them or those that are left.
+    ///
+    /// # Errors
+    /// As [`Query::next_walks`](crate::Query::next_walks).
+    pub fn next_walks(&mut self, paths: &mut Paths, most: usize) -> Result<Held<Vec<Vec<VertexId>>>, Error> {
+        wait(self.0.next_walks(paths, most))
+    }
+
+    /// How many walks a traversal has.
+    ///
+    /// # Errors
+    /// As [`Query::count_walks`](crate::Query::count_walks).
+    pub fn count_walks(&mut self, traversal: Traversal) -> Result<WalkCount, Error> {
+        wait(self.0.count_walks(traversal))
     }
 
     /// Runs a traversal from keys to properties.
@@ -135,7 +156,7 @@ impl Query {
     ///
     /// # Errors
     /// As [`Query::neighborhood`](crate::Query::neighborhood).
-    pub fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Reached, Error> {
+    pub fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Held<Reached>, Error> {
         wait(self.0.neighborhood(starts, hop, depth))
     }
 

@@ -111,7 +111,7 @@ pub(crate) async fn answers(graph: &Graph) -> Vec<Result<String, Error>> {
         answers.push(edges.map(|edges| format!("[{}]", edges.iter().map(in_words).collect::<Vec<_>>().join(", "))));
         answers.push(query.degrees(&all, &hop).await.map(shown));
         let traversal = Traversal { starts: all.clone(), hops: vec![hop; 2], ..Default::default() };
-        answers.push(query.traverse(traversal).await.map(|reached| shown(reached.depths)));
+        answers.push(query.traverse(traversal).await.map(|reached| shown(reached.into_inner().depths)));
     }
     let frontier: Frontier = all.into_iter().collect();
     answers.push(query.keys(&frontier).await.map(shown));

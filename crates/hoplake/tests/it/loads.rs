@@ -470,7 +470,7 @@ async fn little_memory_gives_the_same_graph() {
         for graph in &graphs {
             found.push(graph.query().neighbors(&some, &hop).await.unwrap());
         }
-        assert!(found[0].len() > some.len() && found[0] == found[1], "{direction}");
+        assert!(found[0].len() > some.len() && found[0] == *found[1], "{direction}");
     }
 }
 

@@ -4,6 +4,7 @@
 mod accounts;
 mod batches;
 mod blocking;
+mod bounds;
 mod commits;
 mod compaction;
 mod damage;

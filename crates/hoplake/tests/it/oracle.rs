@@ -457,10 +457,16 @@ impl Pair {
             for visit in [VisitPolicy::PerDepth, VisitPolicy::Global] {
                 let hops = steps.iter().map(|step| step.hop.clone()).collect();
                 let traversal = Traversal { starts: self.ids_of(&starts), hops, visit, ..Default::default() };
-                let (paths, _) = self.query().paths(traversal).await.unwrap();
+                let mut query = self.query();
+                let counted = query.count_walks(traversal.clone()).await.unwrap().walks;
+                // Few wanted, and of unknown number: lists come one by one, or many at a time.
+                let wanted = (random.below(2) == 0).then(|| random.below(3) as usize);
+                let mut paths = query.paths(traversal, wanted).await.unwrap();
+                let found = query.next_walks(&mut paths, usize::MAX).await.unwrap();
                 let mut found: Vec<Vec<Vertex>> =
-                    paths.map(|path| path.iter().map(|id| self.vertices[id]).collect()).collect();
+                    found.iter().map(|path| path.iter().map(|id| self.vertices[id]).collect()).collect();
                 found.sort_unstable();
+                prop_assert_eq!(counted, Some(found.len() as u128));
                 let allowed = |walk: &&Vec<Vertex>| {
                     visit == VisitPolicy::PerDepth || walk.iter().zip(&sets).all(|(vertex, set)| set.contains(vertex))
                 };

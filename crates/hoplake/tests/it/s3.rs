@@ -36,7 +36,7 @@ async fn neighbours_of_1(store: &Store, version: Option<u64>) -> Vec<Key> {
     let start = query.vertex("vertex", 1).await.unwrap().unwrap();
     let edges = query.neighbors(&[start], &"out:edge".parse().unwrap()).await.unwrap();
     let reached: Vec<_> = edges.iter().map(|edge| edge.to).collect();
-    query.keys_of(&reached).await.unwrap()
+    query.keys_of(&reached).await.unwrap().into_inner()
 }
 
 fn keys(keys: &[i64]) -> Vec<Key> {

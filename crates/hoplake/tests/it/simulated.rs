@@ -88,7 +88,7 @@ async fn reading_ahead_shortens_the_wait_and_changes_no_answer() {
         let begun = Instant::now();
         let traversal = Traversal { starts: vec![start], hops, strategy, prefetch, ..Default::default() };
         let reached = query.traverse(traversal).await.unwrap();
-        (reached.depths, begun.elapsed(), query.cost())
+        (reached.into_inner().depths, begun.elapsed(), query.cost())
     };
     let few = Prefetch { workers: 4, queue_max: 64, cache_bytes_max: 1 << 20 };
     for strategy in [Strategy::Dfs, Strategy::Bfs] {

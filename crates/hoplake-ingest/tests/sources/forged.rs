@@ -169,7 +169,7 @@ fn with_forged_header(bytes: &[u8], metadata: &ParquetMetaData, column: usize, n
     let (start, length) = chunk.byte_range();
     let (start, end) = (start as usize, (start + length) as usize);
     let mut forged = bytes[..start].to_vec();
-    let taken = forge(&bytes[start..end], &mut nth.clone(), value, &mut forged);
+    let taken = forge(&bytes[start..end], &mut { nth }, value, &mut forged);
     let grown = forged.len() as i64 - (start + taken) as i64;
     forged.extend_from_slice(&bytes[start + taken..end]);
     let chunk = chunk.clone().into_builder();

@@ -177,7 +177,7 @@ impl OrdinalCollector {
         let moving = if after > before { before } else { 0 };
         self.context.resize(&mut self.memory, bytes_of::<u64>(after + moving + words))?;
         self.few.reserve_exact(after - self.few.len());
-        Ok(self.context.resize(&mut self.memory, bytes_of::<u64>(after + words))?)
+        self.context.resize(&mut self.memory, bytes_of::<u64>(after + words))
     }
 
     /// Moves a step of the list into the bitmap.

@@ -95,7 +95,7 @@ impl Predicate {
     ///
     /// # Errors
     /// As the end of a sentence.
-    pub(crate) fn take<'a>(text: &'a str, ends: impl Fn(&str) -> bool) -> Result<(Self, &'a str), String> {
+    pub(crate) fn take(text: &str, ends: impl Fn(&str) -> bool) -> Result<(Self, &str), String> {
         let sign_of = |rest: &str| OPERATORS.iter().find(|(sign, _)| rest.starts_with(sign)).copied();
         let (property, rest) = quoting::take(text, |rest| sign_of(rest).is_some() || ends(rest))?;
         let named = !property.is_empty() || text.trim_start().starts_with(['"', '\'']);

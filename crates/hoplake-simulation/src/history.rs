@@ -66,7 +66,7 @@ impl History {
     /// Takes the first version of a clone, which must be one of the graph that it began as.
     pub fn begin_as(&mut self, manifest: Manifest, original: &Self, bucket: &Bucket) -> Result<(), String> {
         let (url, version, of) = (self.place.url(), manifest.version, original.place.url());
-        let from = original.versions.get(&version).filter(|from| !from.gone_by.is_some());
+        let from = original.versions.get(&version).filter(|from| from.gone_by.is_none());
         let from = from.ok_or(format!("{url} begins as version {version} of {of}, which is not there"))?;
         if manifest.change.message != format!("version {version} of {of}") || manifest.reset != version {
             return Err(format!("{url} does not begin as a version of {of}: {:?}", manifest.change));
@@ -98,7 +98,7 @@ impl History {
 
     /// All versions that can be opened.
     pub fn versions(&self) -> impl Iterator<Item = u64> {
-        self.versions.iter().filter(|(_, version)| !version.gone_by.is_some()).map(|(number, _)| *number)
+        self.versions.iter().filter(|(_, version)| version.gone_by.is_none()).map(|(number, _)| *number)
     }
 
     /// Whether a vacuum let a version go.
@@ -304,14 +304,13 @@ impl History {
         let of = manifest.change.message.strip_prefix("version ").and_then(|of| of.parse().ok());
         let of: u64 = of.ok_or(format!("version {} does not say what it restores", manifest.version))?;
         let gone = || format!("version {} restores {of}, which is gone", manifest.version);
-        self.versions.get(&of).filter(|version| !version.gone_by.is_some()).ok_or_else(gone)
+        self.versions.get(&of).filter(|version| version.gone_by.is_none()).ok_or_else(gone)
     }
 
     /// Takes note of which versions can no longer be opened: only a vacuum lets any go, and none with a tag.
     fn let_go(&mut self, manifest: &Manifest) -> Result<(), String> {
         let version = manifest.version;
-        let going =
-            self.versions.iter().filter(|(number, it)| !it.gone_by.is_some() && !manifest.has_version(**number));
+        let going = self.versions.iter().filter(|(number, it)| it.gone_by.is_none() && !manifest.has_version(**number));
         let going: Vec<u64> = going.map(|(number, _)| *number).collect();
         for number in &going {
             if manifest.change.kind != ChangeKind::Fence || manifest.change.message != "vacuum" {
@@ -397,7 +396,7 @@ impl History {
             return self.marked(version);
         }
         let from_here = if place == self.place { below.to_owned() } else { format!("/{name}") };
-        let mut live = self.versions.iter().filter(|(_, version)| !version.gone_by.is_some());
+        let mut live = self.versions.iter().filter(|(_, version)| version.gone_by.is_none());
         match live.find(|(_, version)| version.manifest.objects().contains_key(from_here.as_str())) {
             Some((version, _)) => {
                 Err(format!("{name} was deleted, and version {version} of {} names it", self.place.url()))

@@ -214,7 +214,9 @@ fn stores() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = format!("http://{closed}");
     let (key, secret, endpoint) = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL");
-    let cases: [(String, &[(&str, &str)], &[&str], &str, &str); 6] = [
+    /// What is run, with which variables set and taken away, what it says, and its hint.
+    type Case<'a> = (String, &'a [(&'a str, &'a str)], &'a [&'a str], &'a str, &'a str);
+    let cases: [Case<'_>; 6] = [
         (load(missing), &[], &[], "there is no such bucket", "make it first, or check its name"),
         (format!("info {missing}"), &[], &[], "there is no such bucket", "make it first, or check its name"),
         (load(&at), &[(secret, "wrong")], &[], "it does not accept the secret key", "set AWS_ACCESS_KEY_ID"),

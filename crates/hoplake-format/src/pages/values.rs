@@ -130,10 +130,10 @@ impl<'a> Deltas<'a> {
         deltas.miniblocks = deltas.varint()?;
         deltas.count = deltas.varint()?;
         let plausible = (1..=DELTA_BLOCK_MAX).contains(&deltas.block_values)
-            && deltas.block_values % 128 == 0
+            && deltas.block_values.is_multiple_of(128)
             && (1..=deltas.block_values / 32).contains(&deltas.miniblocks)
-            && (deltas.block_values / deltas.miniblocks) % 32 == 0
-            && deltas.block_values % deltas.miniblocks == 0;
+            && (deltas.block_values / deltas.miniblocks).is_multiple_of(32)
+            && deltas.block_values.is_multiple_of(deltas.miniblocks);
         if plausible { Ok(deltas) } else { Err(corrupt("a page has differences in impossible blocks")) }
     }
 

@@ -107,7 +107,7 @@ impl CsvRecords {
 
     /// The line this record begins on, from 1.
     pub fn line(&self) -> u64 {
-        self.0.line()
+        self.0.first_line()
     }
 
     /// How many fields it has.

@@ -361,12 +361,12 @@ impl Records {
     /// The error that this record has a fault, if it has one, for files in which no row may be left out.
     pub(crate) fn refuse_fault(&self) -> Result<(), IngestError> {
         let Some(why) = &self.fault else { return Ok(()) };
-        let (file, line, why) = (self.file.path.clone(), self.line(), why.clone());
+        let (file, line, why) = (self.file.path.clone(), self.first_line(), why.clone());
         Err(IngestError::BadRow(BadRow { file, line, column: None, value: None, why }))
     }
 
     /// The line this record begins on, from 1.
-    pub(crate) fn line(&self) -> u64 {
+    pub(crate) fn first_line(&self) -> u64 {
         self.shape.begun
     }
 
@@ -460,7 +460,7 @@ mod tests {
             Records::open(&SourceFile::at(path, Default::default()).unwrap(), format, Arc::default()).unwrap();
         let mut all = Vec::new();
         while records.advance().unwrap() {
-            all.push((records.line(), records.texts()));
+            all.push((records.first_line(), records.texts()));
         }
         all
     }

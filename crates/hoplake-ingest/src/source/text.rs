@@ -157,7 +157,13 @@ impl Scan {
     fn report(&self, fault: Fault) -> Result<(), IngestError> {
         // What was wrong in the vertex phase has been said there.
         let Fault::Said { column, value, why } = fault else { return Ok(()) };
-        self.bad_rows.report(BadRow { file: self.file.path.clone(), line: self.records.line(), column, value, why })
+        self.bad_rows.report(BadRow {
+            file: self.file.path.clone(),
+            line: self.records.first_line(),
+            column,
+            value,
+            why,
+        })
     }
 }
 
@@ -217,7 +223,7 @@ impl Row {
                 }
             }
         }
-        self.keep(records.line());
+        self.keep(records.first_line());
         Ok(bytes)
     }
 

@@ -152,9 +152,9 @@ pub async fn load_with(
     };
     let base_version = base.version;
     // A store that would lose it is refused before hours of loading.
-    if let Some(removal) = publish::prove(&store, base_version, &writer).await? {
-        removal.await;
-        context.then(2);
+    let tried = publish::prove(&store, base_version, &writer).await?;
+    if tried.is_some() {
+        context.then(1);
     }
     let target = store.clone();
     let message = options.message.clone();
@@ -182,6 +182,12 @@ pub async fn load_with(
         Ok::<_, Error>((level, bad_rows.skipped()))
     });
     let built = built.await.map_err(|error| Error::new(ErrorKind::Internal, format!("the load stopped: {error}")))?;
+    if let Some(removal) = tried {
+        // Not before there are other objects in its folder: a server that keeps objects as files removes a folder that
+        // becomes empty, and fails a load that is about to write there.
+        removal.await;
+        context.then(1);
+    }
     let (level, bad_rows) = match built {
         Ok(built) => built,
         Err(error) => {

@@ -19,7 +19,8 @@ pub struct Held<T> {
 }
 
 impl<T> Held<T> {
-    pub(crate) fn new(value: T, memory: MemoryHold) -> Self {
+    /// A value, and the memory that was taken for it.
+    pub fn new(value: T, memory: MemoryHold) -> Self {
         Self { value, memory: vec![Arc::new(memory)] }
     }
 

@@ -224,7 +224,7 @@ mod tests {
         let (reader, context) = open("memory://publish/graph");
         let store = reader.store();
         let gone = check_objects(store, &naming(1, "data/a")).await.unwrap_err();
-        assert!(gone.to_string().contains("data/a of 9 bytes is gone"), "{gone}");
+        assert!(gone.to_string().contains("data/a of 9 bytes was removed before its version was published"), "{gone}");
         assert_eq!(newest(&reader).await, None);
         store.put("data/a", Bytes::from_static(b"123456789")).await.unwrap();
         store.put("data/b", Bytes::from_static(b"123456789")).await.unwrap();

@@ -316,19 +316,24 @@ impl Query {
     pub async fn next_walks(&mut self, paths: &mut Paths, most: usize) -> Result<Held<Vec<Vec<VertexId>>>, Error> {
         let (expected, context) = (take(&mut self.expected), &self.context);
         let step = async {
-            let mut walks = Vec::new();
+            let mut walks: Vec<Vec<VertexId>> = Vec::new();
+            let mut memory = context.hold(0)?;
             while walks.len() < most
                 && let Some(walk) = paths.next().await?
             {
+                let bytes = memory.bytes() + (size_of::<Vec<VertexId>>() + size_of_val(&walk[..])) as u64;
+                if context.resize(&mut memory, bytes).is_err() {
+                    // What was read for walks to come makes room for those that are here.
+                    paths.drop_lists();
+                    context.resize(&mut memory, bytes)?;
+                }
                 walks.push(walk);
             }
-            Ok((walks, paths.wave()))
+            Ok((Held::new(walks, memory), paths.wave()))
         };
         let (walks, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
         self.wave = self.wave.max(wave);
-        let bytes =
-            walks.iter().map(|walk: &Vec<VertexId>| (size_of::<Vec<VertexId>>() + size_of_val(&walk[..])) as u64).sum();
-        Ok(Held::counted(walks, bytes, &self.context)?)
+        Ok(walks)
     }
 
     /// How many walks a traversal has, without keeping one. Takes the waves of the traversal.

@@ -139,4 +139,19 @@ fn a_field_beyond_the_bound_is_refused_within_the_budget() {
     );
     let run = shell.run(&["load", "graph", "--from", "data", "--field-bytes-max", "1MiB"]);
     assert!(run.err.contains("line 2: has a field of more than 1048576 bytes; raise --field-bytes-max"), "{}", run.err);
+    shell.run(&["info", "graph"]).fails(3, "graph", "load");
+}
+
+#[test]
+fn a_file_without_a_good_row_is_no_empty_graph() {
+    for (row, why) in
+        [("1,Person", "has 2 fields where the header has 3"), ("1,Person,\"A\"nn", "has text behind the quote")]
+    {
+        let shell = Shell::empty();
+        shell.write("data/people.csv", &format!("~id,~label,name\n{row}\n"));
+        for policy in ["stop", "skip"] {
+            let run = shell.run(&["load", "graph", "--from", "data", "--bad-rows", policy]);
+            assert!(run.status == 2 && run.err.contains(&format!("people.csv, line 2: {why}")), "{}", run.err);
+        }
+    }
 }

@@ -167,7 +167,7 @@ fn files() {
                 "apply graph broken.parquet",
                 2,
                 "broken.parquet: is not a Parquet file that can be read",
-                "hoplake apply --help",
+                "correct the file or write it again",
             ),
             ("apply graph s3://bucket/changes.jsonl", 2, "is a URL", "copy the files"),
             (

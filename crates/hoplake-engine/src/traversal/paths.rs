@@ -383,8 +383,9 @@ impl Paths {
         known.is_none_or(|list| list.iter().all(|next| self.collect(level + 1, *next, ahead)))
     }
 
-    /// Forgets all lists but those of the current walk, which is itself holding on to them. Whether there were any.
-    fn drop_lists(&mut self) -> bool {
+    /// Gives back the memory of all lists but those of the current walk, which are read again when they are needed. Whether
+    /// there were any.
+    pub fn drop_lists(&mut self) -> bool {
         let mut dropped = false;
         for (depth, layer) in self.layers.iter_mut().enumerate() {
             let on_walk = self.walk.get(depth).and_then(|vertex| layer.lists.remove_entry(vertex));

@@ -19,7 +19,7 @@ use super::{
     records::{Records, TextFormat},
     text::{TextInput, first_label},
 };
-use crate::{Dataset, Endpoint, IngestError, Input};
+use crate::{BadRow, Dataset, Endpoint, IngestError, Input};
 
 /// What a column is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,14 +123,17 @@ impl LabelledFile {
         let label_at = self.position(|role| *role == Role::Label);
         let mut records = Records::open(&self.file, self.format, Default::default())?;
         records.advance()?;
+        let mut first_bad: Option<(u64, String)> = None;
         while records.advance()? {
             // Such rows are reported by the scan.
-            if records.fault().is_some() || records.len() != self.roles.len() {
+            if let Some(why) = self.why_unreadable(&records) {
+                first_bad.get_or_insert_with(|| (records.first_line(), why));
                 continue;
             }
             let label = first_label(label_at.and_then(|at| records.field(at)).unwrap_or_default());
             let label = if label.is_empty() { self.default_label.as_deref().unwrap_or("").as_bytes() } else { label };
             if label.is_empty() {
+                first_bad.get_or_insert_with(|| (records.first_line(), "has no label".into()));
                 continue;
             }
             let known = by_label.get(label).copied().unwrap_or_else(|| {
@@ -150,7 +153,21 @@ impl LabelledFile {
                 }
             }
         }
-        Ok(seen)
+        // Without a label there is nothing to scan for, and nobody would report them.
+        match first_bad.filter(|_| seen.labels.is_empty()) {
+            Some((line, why)) => {
+                let why = format!("{why}, and no other row of the file can be loaded");
+                Err(IngestError::BadRow(BadRow { file: self.file.path.clone(), line, column: None, value: None, why }))
+            }
+            None => Ok(seen),
+        }
+    }
+
+    /// What is wrong with a record as a whole.
+    fn why_unreadable(&self, records: &Records) -> Option<String> {
+        let (found, expected) = (records.len(), self.roles.len());
+        let width = || (found != expected).then(|| format!("has {found} fields where the header has {expected}"));
+        records.fault().map(str::to_owned).or_else(width)
     }
 
     /// The columns that are properties of a label that uses these columns.

@@ -59,6 +59,7 @@ async fn the_first_walk_costs_one_walk() {
     assert_eq!(edges, 20 * DEGREE, "one list a hop");
     assert!(query.memory().peak() < 128 << 10, "{}", query.memory().peak());
     // Others follow from what was read, and the memory of a few lists.
+    drop((paths, walks));
     let mut paths = query.paths(Traversal { limits: memory(256 << 10), ..traversal }, Some(5_000)).await.unwrap();
     let mut count = 0;
     for _ in 0..50 {
@@ -66,7 +67,7 @@ async fn the_first_walk_costs_one_walk() {
     }
     assert_eq!(count, 5_000);
     assert!(query.memory().peak() <= 256 << 10);
-    drop((paths, walks));
+    drop(paths);
     assert_eq!(query.memory().used(), 0);
 }
 

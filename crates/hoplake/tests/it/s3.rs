@@ -70,7 +70,10 @@ async fn a_graph_is_only_replaced_on_request_and_its_old_version_stays() {
     let before = store.list("").await.unwrap().len();
     let refused = load(&store, second.clone()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
-    assert!(refused.to_string().contains("there is a graph at s3://graphs/versions (version 1)"), "{refused}");
+    assert!(
+        refused.to_string().contains("there is a graph at s3://graphs/versions already, in version 1"),
+        "{refused}"
+    );
     assert_eq!(store.list("").await.unwrap().len(), before, "a refused load writes nothing");
     let opened_before = Graph::open_with(store.clone(), &OpenSettings::default()).await.unwrap();
     let replacing = LoadOptions { replace: true, order: VertexOrder::Locality, ..second };

@@ -153,7 +153,7 @@ async fn what_failed_is_repeated_with_pauses() {
 async fn repetition_ends() {
     let retry = RetrySettings { query_retries_max: 6, ..Default::default() };
     let cases =
-        [(Act::Busy, 5, "as scripted"), (Act::Forbidden, 1, "privileges"), (Act::Damaged, 5, "bytes 312 to 416")];
+        [(Act::Busy, 5, "as scripted"), (Act::Forbidden, 1, "denies access"), (Act::Damaged, 5, "bytes 312 to 416")];
     for (act, requests, says) in cases {
         let source = Scripted::new(&[act; 100]);
         let reader = source.reader(ReadSettings { retry, ..calm() });

@@ -366,8 +366,8 @@ impl Query {
         let found = self.look_up(&keys).await?;
         let mut traversal = request.traversal.clone();
         traversal.starts.extend(all_found(&request.starts, found)?);
-        // The look-up took its part of the time.
-        traversal.limits.timeout = traversal.limits.timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
+        // The others hold already, and the look-up took its part of them.
+        traversal.limits = Limits { vertices_max: traversal.limits.vertices_max, ..Limits::default() };
         let start_cost = self.step_since(begun, &before);
         let reached = self.traverse(traversal).await?;
         let (begun, before) = (Instant::now(), self.cost());

@@ -177,9 +177,9 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Limits {
-    /// Has a query end at these limits; its time begins now. None at all change nothing.
+    /// Has a query end at these limits; its time begins now. None at all, but on vertices, change nothing.
     pub fn apply(&self, context: &QueryContext) {
-        if *self == Self::default() {
+        if (Self { vertices_max: None, ..*self }) == Self::default() {
             return;
         }
         // Rounded up: nobody asks for no time at all.

@@ -6,6 +6,7 @@
 mod failure;
 mod opening;
 mod output;
+mod stopping;
 mod verbs;
 
 use std::{process::ExitCode, sync::LazyLock};

@@ -121,6 +121,18 @@ impl EngineError {
         Self::NoGraph { url: url.to_owned() }
     }
 
+    /// Whether stored bytes are damaged or missing, rather than out of reach for now.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Format { .. } | Self::Table { .. } => true,
+            Self::Storage(storage) => matches!(
+                storage,
+                StorageError::NotFound { .. } | StorageError::Length { .. } | StorageError::Corrupt { .. }
+            ),
+            _ => false,
+        }
+    }
+
     /// Whether an object that a manifest names is not there: damage, unless a vacuum let the version go.
     pub(crate) fn is_missing_object(&self) -> bool {
         matches!(self, Self::Storage(StorageError::NotFound { .. }))

@@ -11,7 +11,7 @@ use hoplake_storage::{
 
 use crate::{
     EngineError,
-    publish::{Published, amend, change, hint, publish},
+    publish::{Published, amend, amend_on, change, hint, publish},
     versions,
 };
 
@@ -54,24 +54,45 @@ pub async fn tag(
     Ok(tagged.await?.map(|manifest| manifest.version))
 }
 
-/// Makes what an older version says the newest version. Returns the new version.
+/// Makes what an older version says the newest version, also if the manifest of the newest cannot be read any more. Returns
+/// the new version.
 ///
 /// # Errors
 /// [`EngineError::NotFound`] if there is no such version; the store's.
 pub async fn restore(reader: &Reader, version: u64, message: &str, context: &QueryContext) -> Result<u64, EngineError> {
     let (old, _) = versions::read(reader, version, Wave(0), context).await?;
-    let restored = amend(reader, context, |newest| {
+    let (known, lost) = match newest_itself(reader, context).await {
+        Ok(newest) => (newest, None),
+        Err(error) if error.is_damage() => {
+            let (readable, last) = versions::last_readable(reader, context).await?;
+            (Some(readable), Some(last))
+        }
+        Err(error) => return Err(error),
+    };
+    let restored = amend_on(reader, known, context, |newest| {
         check_version(newest, version, reader.store().url())?;
         let message = match message {
             "" => format!("version {version}"),
             message => format!("version {version}: {message}"),
         };
         let change = change(reader.store(), ChangeKind::Restore, message);
-        Ok(Some(as_it_was(&old, newest.next(change, reader.store().clock().unix_ms()))))
+        let mut next = newest.next(change, reader.store().clock().unix_ms());
+        // The slots of versions that cannot be read are taken all the same.
+        next.version = next.version.max(lost.map_or(0, |lost| lost + 1));
+        Ok(Some(as_it_was(&old, next)))
     });
-    match restored.await? {
-        Some(manifest) => Ok(manifest.version),
-        None => Ok(version),
+    let Some(manifest) = restored.await? else { return Ok(version) };
+    hint(reader.store(), &manifest).await;
+    Ok(manifest.version)
+}
+
+/// The newest version from its own slot: the hint may have a copy of what is damaged there.
+async fn newest_itself(reader: &Reader, context: &QueryContext) -> Result<Option<Manifest>, EngineError> {
+    let Some(newest) = versions::newest(reader, context).await? else { return Ok(None) };
+    match versions::slot(reader, newest.version, Wave(0), context).await? {
+        (Some(Slot::Version(manifest)), _) => Ok(Some(*manifest)),
+        // Gone since: whoever publishes on it finds the newer one.
+        _ => Ok(Some(newest)),
     }
 }
 

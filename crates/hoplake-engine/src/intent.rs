@@ -14,28 +14,26 @@ use crate::{
     publish::{amend, amend_on, change},
 };
 
-/// Announces a writer, and returns its name and the manifest that has it, which the hint does not name yet. `known` is a
-/// version that may be the newest.
+/// Announces a writer by its name, which nobody else has, and returns the manifest that has it, which the hint does not name
+/// yet. `known` is a version that may be the newest. Whoever breaks this off cannot know whether it happened, and has to
+/// [`withdraw`].
 ///
 /// # Errors
 /// [`EngineError::NotFound`] if there is no graph; the store's.
 pub async fn announce(
     reader: &Reader,
     kind: ChangeKind,
+    writer: &str,
     known: Option<Manifest>,
     context: &QueryContext,
-) -> Result<(String, Manifest), EngineError> {
-    let writer = reader.store().clock().ulid();
+) -> Result<Manifest, EngineError> {
     let announced = amend_on(reader, known, context, |newest| {
         let change = change(reader.store(), ChangeKind::Fence, format!("{} begins", kind.name()));
         let mut next = newest.next(change, reader.store().clock().unix_ms());
-        next.intents.push(Intent { writer: writer.clone(), kind, since: next.version });
+        next.intents.push(Intent { writer: writer.to_owned(), kind, since: next.version });
         Ok(Some(next))
     });
-    match announced.await? {
-        Some(manifest) => Ok((writer, manifest)),
-        None => Err(EngineError::no_graph(reader.store().url())),
-    }
+    announced.await?.ok_or_else(|| EngineError::no_graph(reader.store().url()))
 }
 
 /// Takes a writer's name out, if it is there, and returns the version that has it no more.

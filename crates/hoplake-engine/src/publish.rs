@@ -1,6 +1,10 @@
 //! How a version appears: its objects first, then one manifest that must not exist.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -12,6 +16,8 @@ use hoplake_storage::{
     QueryContext, Reader, StorageError, Store, Wave,
     planted::{Bug, planted},
 };
+
+use tokio::time::sleep;
 
 use crate::{EngineError, versions};
 
@@ -34,6 +40,10 @@ pub(crate) const REBUILDS_MAX: u32 = 100;
 /// requests, and what a compaction has merged may have taken hours.
 const AMENDMENTS_MAX: u32 = 1_000;
 
+/// A change that was overtaken twice waits at most so long before it goes on, and at most twice as long each time after that.
+const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
 /// Makes a version visible, in one atomic step, if no other writer has it. Everything that it names must be there. An
 /// answer that is lost is made up for by reading whose the version is.
 ///
@@ -43,6 +53,8 @@ const AMENDMENTS_MAX: u32 = 1_000;
 pub async fn publish(reader: &Reader, manifest: &Manifest, context: &QueryContext) -> Result<Published, EngineError> {
     let store = reader.store();
     manifest.schema.validate().map_err(EngineError::format(store.url()))?;
+    // What was not sent was not published.
+    context.check(store.prices())?;
     let bytes = Bytes::from(manifest.encode());
     let name = manifest_name(manifest.version);
     if let Some(removal) = prove(store, manifest.version - 1, &manifest.change.writer).await? {
@@ -133,7 +145,8 @@ pub(crate) async fn amend(
 /// As [`amend`], beginning with a version that the caller knows and that may be the newest; the hint is left to it.
 ///
 /// Whoever is overtaken has the manifest of the version that did it, so it tries the next number at once: other writers have
-/// objects to write before they can. Only if it is overtaken again it looks which version is the newest.
+/// objects to write before they can. Only if it is overtaken again it looks which version is the newest, after a pause: where
+/// many such changes meet, commits would always come too late, and have less patience.
 ///
 /// # Errors
 /// As [`amend`].
@@ -153,11 +166,19 @@ pub(crate) async fn amend_on(
         match publish(reader, &manifest, context).await? {
             Published::Visible => return Ok(Some(manifest)),
             Published::Taken(Slot::Version(by)) if attempt % 2 == 0 => known = Some(*by),
-            Published::Taken(_) => {}
+            Published::Taken(_) => sleep(pause(&manifest.change.writer, attempt)).await,
         }
         context.then(0);
     }
     Err(always_later(AMENDMENTS_MAX))
+}
+
+/// A pause up to a bound that doubles, drawn by the name of a change, so that those that met do not meet again.
+fn pause(writer: &str, attempt: u32) -> Duration {
+    let bound = PAUSE.saturating_mul(1 << (attempt / 2).min(20)).min(PAUSE_MAX);
+    let mut drawn = DefaultHasher::new();
+    writer.hash(&mut drawn);
+    bound.mul_f64(drawn.finish() as f64 / u64::MAX as f64)
 }
 
 pub(crate) fn always_later(times: u32) -> EngineError {
@@ -262,6 +283,16 @@ mod tests {
             error.to_string().ends_with("version 3 of memory://publish/removed was removed by a vacuum"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn pauses_are_drawn_from_a_bound_that_doubles() {
+        for (attempt, bound_ms) in [(1, 10), (3, 20), (5, 40), (99, 1_000), (999, 1_000)] {
+            let pauses: Vec<_> = (0..100).map(|writer| pause(&writer.to_string(), attempt)).collect();
+            let longest = pauses.iter().max().unwrap().as_millis();
+            assert!(longest <= bound_ms && longest >= bound_ms * 8 / 10, "{longest} of {bound_ms}");
+            assert!(pauses.iter().min().unwrap().as_millis() <= bound_ms / 10);
+        }
     }
 
     #[tokio::test]

@@ -254,7 +254,7 @@ impl Snapshot {
         Ok(())
     }
 
-    fn assemble(
+    pub(crate) fn assemble(
         manifest: Manifest,
         reader: Reader,
         settings: OpenSettings,

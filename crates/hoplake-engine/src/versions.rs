@@ -78,6 +78,23 @@ pub(crate) async fn after(
     Ok(Some((newest, wave.next())))
 }
 
+/// The newest manifest that can be read, though newer ones are damaged, and the number of the newest of all.
+pub(crate) async fn last_readable(reader: &Reader, context: &QueryContext) -> Result<(Manifest, u64), EngineError> {
+    let (listed, mut wave) = reader.list(MANIFEST_FOLDER, Wave(0), context).await?;
+    let mut slots: Vec<u64> = listed.iter().filter_map(|object| manifest_version(&object.name)).collect();
+    slots.sort_unstable();
+    let last = slots.last().copied().unwrap_or_default();
+    for version in slots.iter().rev() {
+        match slot(reader, *version, wave, context).await.map_err(EngineError::from) {
+            Ok((Some(Slot::Version(manifest)), _)) => return Ok((*manifest, last)),
+            Ok((_, came)) => wave = came,
+            Err(error) if error.is_damage() => wave = wave.next(),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(EngineError::NotFound(format!("no version of {} can be read", reader.store().url())))
+}
+
 /// The manifest of a later version, usually the next; `None` if there is none. One request.
 pub(crate) async fn later(
     reader: &Reader,

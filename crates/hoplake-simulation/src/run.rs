@@ -208,7 +208,8 @@ pub async fn compact_once(world: Arc<World>, machine: Arc<Machine>) {
     let everything = world.below(3) == 0;
     // Low tiers, so that small graphs have several.
     let lowest_tier_bytes = [64, 1 << 10, 64 << 10][world.below(3) as usize];
-    let settings = CompactionSettings { memory_bytes: MEMORY_BYTES_MIN, everything, lowest_tier_bytes };
+    let settings =
+        CompactionSettings { memory_bytes: MEMORY_BYTES_MIN, everything, lowest_tier_bytes, timeout_ms: None };
     let compacted = compaction::compact(&store, &settings, &QueryContext::new()).await;
     let compacted = compacted.map(|it| (it.merges, it.version));
     world.log(|| format!("compaction: {}", summary(compacted)));

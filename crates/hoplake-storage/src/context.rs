@@ -4,8 +4,9 @@ use std::sync::{
     Arc, Mutex, OnceLock,
     atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
 };
+use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     Cost, MemoryBudget, MemoryHold, Pace, PriceList, StorageError, Wave, ahead::Ahead, budget::MemoryFull, meter::Meter,
@@ -133,12 +134,32 @@ impl QueryContext {
         *self.0.limits.lock().expect("no thread panics with the limits") = limits;
     }
 
+    /// Gives it so many milliseconds from now on, or, with `None`, no limit.
+    pub fn give_time(&self, timeout_ms: Option<u64>) {
+        let until = |given: u64| Some((Instant::now().checked_add(Duration::from_millis(given))?, given));
+        self.limit(ReadLimits { deadline: timeout_ms.and_then(until), ..ReadLimits::default() });
+    }
+
     fn limits(&self) -> ReadLimits {
         *self.0.limits.lock().expect("no thread panics with the limits")
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.limits().deadline.map(|(deadline, _)| deadline)
+    }
+
+    /// Ends something at the deadline, and with it every request of it that waits for an answer.
+    ///
+    /// # Errors
+    /// What it ends with, or [`StorageError::Limit`].
+    pub(crate) async fn in_time<T, E: From<StorageError>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        match self.deadline() {
+            Some(deadline) => timeout_at(deadline, work).await.unwrap_or_else(|_| Err(self.too_late().into())),
+            None => work.await,
+        }
     }
 
     /// Whether it is within its limits.

@@ -2,7 +2,8 @@
 //!
 //! A create that is repeated blindly tells less than one that is not: of an error after many requests nobody knows which of
 //! them arrived. So creates go through the client that sends each request once, are repeated here, and each error is judged
-//! by itself. The schedule is that of `object_store`'s client.
+//! by itself. For 20 seconds at most: with the three minutes that `object_store`'s client goes on by default, for each of several
+//! tries, a commit hung when its store was away.
 
 use std::time::Duration;
 
@@ -12,14 +13,14 @@ use object_store::{
 };
 use tokio::time::{Instant, sleep};
 
-use crate::folder::WriteError;
+use crate::{error::is_full, folder::WriteError};
 
 /// After so many repetitions it is given up.
 const REPETITIONS_MAX: u32 = 10;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(15);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// After this time nothing is repeated.
-const REPEATED_WITHIN: Duration = Duration::from_secs(180);
+const REPEATED_WITHIN: Duration = Duration::from_secs(20);
 
 /// A create that was not answered with yes or no.
 #[derive(Debug)]
@@ -77,6 +78,9 @@ fn judge(error: &Error) -> Judged {
         if let Some(error) = error.downcast_ref::<HttpError>() {
             let unsent = error.kind() == HttpErrorKind::Connect;
             return Judged { perhaps: !unsent, may_pass: unsent };
+        }
+        if error.downcast_ref().is_some_and(is_full) {
+            return Judged { perhaps: false, may_pass: false };
         }
         cause = error.source();
     }
@@ -138,6 +142,7 @@ mod tests {
         assert_eq!(tried(vec![generic("whatever")]).await, (Err(true), 1));
         let full = WriteError::Failed(io::ErrorKind::StorageFull.into());
         assert_eq!(tried(vec![full.into()]).await, (Err(false), 1));
+        assert_eq!(tried(vec![generic(io::Error::from(io::ErrorKind::StorageFull))]).await, (Err(false), 1));
         let unflushed = WriteError::Unflushed(io::Error::other("the disk does not answer"));
         assert_eq!(tried(vec![unflushed.into()]).await, (Err(true), 1));
     }

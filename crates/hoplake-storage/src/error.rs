@@ -1,6 +1,6 @@
 //! What can go wrong between here and a store.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use hoplake_format::FormatError;
 use thiserror::Error;
@@ -66,7 +66,7 @@ pub enum StorageError {
         may_pass: bool,
     },
     /// The store did not answer in time.
-    #[error("could not read {object}: no answer within {timeout_ms} ms")]
+    #[error("no answer from {object} within {timeout_ms} ms")]
     TimedOut {
         /// The object.
         object: String,
@@ -133,6 +133,18 @@ impl StorageError {
         }
     }
 
+    /// Whether the store has no room left: then nothing was written.
+    pub fn is_full(&self) -> bool {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            if error.downcast_ref().is_some_and(is_full) {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
+    }
+
     /// Whether the same request may succeed when it is sent again: the store was busy or away, or the
     /// answer was damaged on its way.
     pub(crate) fn may_pass(&self) -> bool {
@@ -150,4 +162,9 @@ impl StorageError {
             | Self::Settings(_) => false,
         }
     }
+}
+
+/// Whether there was no room left.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

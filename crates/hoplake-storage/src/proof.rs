@@ -65,11 +65,17 @@ impl Store {
     /// that object if anything was sent: it is to be waited for, alongside whatever comes next.
     ///
     /// # Errors
-    /// [`StorageError::Unfit`] if it does not work. That requests failed is no error: then it remains unknown.
+    /// [`StorageError::Unfit`] if it does not work; [`StorageError::Limit`] if the account's time is over. That requests failed is
+    /// not an error: then it remains unknown.
     pub async fn prove(&self, name: &str) -> Result<Option<BoxFuture<'static, ()>>, StorageError> {
         if self.is_proven() {
             return Ok(None);
         }
+        self.in_time(self.race(name)).await
+    }
+
+    /// Lets several create a name, while nobody else of the process does so.
+    async fn race(&self, name: &str) -> Result<Option<BoxFuture<'static, ()>>, StorageError> {
         let _alone = self.proof.trying.lock().await;
         if self.is_proven() {
             return Ok(None);

@@ -2,10 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use hoplake_format::FormatError;
-use tokio::time::timeout_at;
-
 use crate::{
     Background, Cost, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Tier, Wave,
     batch::{Batch, land_all},
@@ -15,6 +11,8 @@ use crate::{
     plan::Planner,
     source::Wanted,
 };
+use bytes::Bytes;
+use hoplake_format::FormatError;
 
 /// Reads the objects of one graph. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -74,7 +72,7 @@ impl Reader {
         decode: impl Fn(Bytes) -> Result<T, FormatError>,
     ) -> Result<(Option<T>, Wave), StorageError> {
         context.admit(1, 0, self.store().prices())?;
-        in_time(context, self.fetcher.object(name, after, context, decode)).await
+        context.in_time(self.fetcher.object(name, after, context, decode)).await
     }
 
     /// All objects whose name begins with `folder/`, and the wave in which they came.
@@ -89,7 +87,7 @@ impl Reader {
     ) -> Result<(Vec<ObjectInfo>, Wave), StorageError> {
         context.meter().reached(after.next());
         context.meter().requested(1);
-        Ok((in_time(context, self.fetcher.source.list(folder)).await?, after.next()))
+        Ok((context.in_time(self.fetcher.source.list(folder)).await?, after.next()))
     }
 
     /// Reads all blocks asked, in one wave at most, and returns their payloads in the same order and
@@ -135,7 +133,7 @@ impl Reader {
         if missing.is_empty() {
             return Ok(wave);
         }
-        Ok(wave.max(in_time(context, batch.read_missing(missing, each)).await?))
+        Ok(wave.max(context.in_time(batch.read_missing(missing, each)).await?))
     }
 
     /// Reads blocks that the query may ask for later, and keeps them for it (see
@@ -249,16 +247,5 @@ impl Reader {
         let requests: Vec<_> = wanted.iter().map(request).collect();
         let (payloads, _) = self.read(Wave(0), &requests, context).await?;
         Ok(payloads.into_iter().zip(&requests).map(|(payload, request)| close(request, payload)).collect())
-    }
-}
-
-/// Ends a read, and with it every request that waits for an answer, at the query's deadline.
-async fn in_time<T, E: From<StorageError>>(
-    context: &QueryContext,
-    read: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    match context.deadline() {
-        Some(deadline) => timeout_at(deadline, read).await.unwrap_or_else(|_| Err(context.too_late().into())),
-        None => read.await,
     }
 }

@@ -5,13 +5,14 @@ use std::{
     ops::Range,
     path::{Component, Path as FilePath, PathBuf, absolute},
     sync::{Arc, LazyLock, Mutex},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use hoplake_format::constants::is_elsewhere;
 use object_store::{
-    MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode, PutPayload, RetryConfig,
+    BackoffConfig, MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode, PutPayload, RetryConfig,
     aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder, memory::InMemory, path::Path,
 };
 use url::Url;
@@ -86,7 +87,7 @@ impl Store {
         // The TLS library wants its provider named once in a process; another may have named it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = |retry| connect(&parsed, retry).map_err(|error| wrong(fault::explain(&error).1));
-        let (inner, prefix) = client(RetryConfig::default())?;
+        let (inner, prefix) = client(write_retries())?;
         let (reads, _) = client(RetryConfig { max_retries: 0, ..RetryConfig::default() })?;
         let endpoint =
             environment().into_iter().find(|(key, _)| key.contains("endpoint")).map(|(_, endpoint)| endpoint);
@@ -170,6 +171,17 @@ impl Store {
 
     pub(crate) fn off_account(&self) -> Self {
         Self { account: None, ..self.clone() }
+    }
+
+    /// Ends a write or a listing at the deadline of the account that it is on.
+    pub(crate) async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, StorageError>>,
+    ) -> Result<T, StorageError> {
+        match &self.account {
+            Some(account) => account.in_time(work).await,
+            None => work.await,
+        }
     }
 
     pub(crate) fn wrote(&self, puts: u64, bytes: usize) {
@@ -259,6 +271,20 @@ impl Store {
         }
     }
 
+    /// The length of an object; `None` if it is not there.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if the store fails.
+    pub async fn length(&self, name: &str) -> Result<Option<u64>, StorageError> {
+        let path = self.path(name);
+        let head = async { self.inner.head(&path).await.map_err(self.failed("look at", name)) };
+        match self.in_time(head).await {
+            Ok(meta) => Ok(Some(meta.size)),
+            Err(StorageError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// A range of an object, exactly. Queries read through a [`Reader`](crate::Reader).
     ///
     /// # Errors
@@ -326,9 +352,14 @@ impl Store {
             let payload = PutPayload::from(bytes.clone());
             async { self.reads.put_opts(&self.path(name), payload, PutMode::Create.into()).await }
         };
-        let created = create::repeated(attempt).await;
+        let created = self.in_time(async { Ok(create::repeated(attempt).await) }).await;
         self.account.iter().for_each(|account| account.then(1));
-        created.map_err(|failure| match failure.perhaps {
+        // What was sent when the time was over may arrive yet.
+        let late = |late: StorageError| {
+            let error = object_store::Error::Generic { store: "store", source: Box::new(late) };
+            create::Failure { error, perhaps: true }
+        };
+        created.unwrap_or_else(|error| Err(late(error))).map_err(|failure| match failure.perhaps {
             true => StorageError::Unanswered { object: self.place(name), source: Arc::new(failure.error) },
             false => {
                 let (action, object) = ("create", self.place(name));
@@ -382,8 +413,12 @@ impl Store {
     /// [`StorageError::Unavailable`] if the store fails.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), StorageError> {
         self.wrote(1, bytes.len());
-        let put = self.inner.put(&self.path(name), PutPayload::from(bytes)).await;
-        put.map(drop).map_err(self.failed("write", name))
+        let path = self.path(name);
+        let put = async {
+            let put = self.inner.put(&path, PutPayload::from(bytes)).await;
+            put.map(drop).map_err(self.failed("write", name))
+        };
+        self.in_time(put).await
     }
 
     /// All objects whose name begins with `folder/`, in no order.
@@ -397,7 +432,8 @@ impl Store {
             let name = parts.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join("/");
             Some(ObjectInfo { name, bytes: meta.size, modified_unix_ms: meta.last_modified.timestamp_millis() })
         };
-        let listed: Vec<_> = self.inner.list(Some(&path)).try_collect().await.map_err(self.failed("list", folder))?;
+        let list = async { self.inner.list(Some(&path)).try_collect().await.map_err(self.failed("list", folder)) };
+        let listed: Vec<_> = self.in_time(list).await?;
         self.wrote((listed.len() as u64).div_ceil(LISTED_AT_ONCE).max(1), 0);
         Ok(listed.into_iter().filter_map(info).collect())
     }
@@ -409,13 +445,16 @@ impl Store {
     pub async fn delete(&self, names: &[String]) -> Result<(), StorageError> {
         let paths: Vec<_> = names.iter().map(|name| Ok(self.path(name))).collect();
         let mut results = self.inner.delete_stream(futures::stream::iter(paths).boxed());
-        while let Some(result) = results.next().await {
-            match result {
-                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
-                Err(error) => return Err(self.failed("delete", "objects")(error)),
+        let delete = async {
+            while let Some(result) = results.next().await {
+                match result {
+                    Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                    Err(error) => return Err(self.failed("delete", "objects")(error)),
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        self.in_time(delete).await
     }
 
     /// Begins to write an object of any length. It is there when [`Upload::finish`] returns, and not before.
@@ -479,13 +518,16 @@ impl Upload {
             None => {
                 self.store.wrote(1, 0);
                 self.rounds += 1;
-                let begun = self.store.inner.put_multipart(&self.store.path(&self.name)).await.map_err(&failed)?;
+                let path = self.store.path(&self.name);
+                let begin = async { self.store.inner.put_multipart(&path).await.map_err(&failed) };
+                let begun = self.store.in_time(begin).await?;
                 self.parts.insert(begun)
             }
         };
         self.store.wrote(1, part.len());
         self.rounds += 1;
-        parts.put_part(part.into()).await.map_err(&failed)
+        let sent = parts.put_part(part.into());
+        self.store.in_time(async { sent.await.map_err(&failed) }).await
     }
 
     /// Ends the object and returns the CRC-32C of all its bytes.
@@ -503,7 +545,8 @@ impl Upload {
         }
         if let Some(mut parts) = self.parts.take() {
             self.store.wrote(1, 0);
-            let completed = parts.complete().await.map_err(self.store.failed("write", &self.name));
+            let complete = async { parts.complete().await.map_err(self.store.failed("write", &self.name)) };
+            let completed = self.store.in_time(complete).await;
             if !planted(Bug::CompletedUnheard) {
                 completed?;
             }
@@ -521,6 +564,13 @@ impl Upload {
             None => Ok(()),
         }
     }
+}
+
+/// How writes are repeated by the client. Its own default goes on for three minutes, and who publishes tries four times: a
+/// commit that met a store which was away hung for as long. Whoever writes knows better when to give up.
+fn write_retries() -> RetryConfig {
+    let backoff = BackoffConfig { max_backoff: Duration::from_secs(2), ..BackoffConfig::default() };
+    RetryConfig { backoff, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() }
 }
 
 /// A client for a URL, with the provider's settings from the environment.

@@ -1,5 +1,7 @@
 //! Changing a graph: batches that are applied whole or not at all.
 
+use std::time::Duration;
+
 use hoplake_engine::change::{Batch, Committed, End, Name, Operation, Value};
 use hoplake_format::{ChangeCounts, Key};
 use hoplake_storage::QueryContext;
@@ -49,6 +51,13 @@ impl Graph {
     /// then it was not.
     pub async fn apply(&self, batch: Batch) -> Result<Committed, Error> {
         Ok(self.committer().commit(batch).await?)
+    }
+
+    /// How long a commit may take from now on, through this graph and its clones; 2 minutes ([`COMMIT_TIMEOUT_MS`](crate::COMMIT_TIMEOUT_MS)) unless
+    /// it was set. Beyond that it ends: as [`Unavailable`](crate::ErrorKind::Unavailable) if nothing was published, as
+    /// [`Unknown`](crate::ErrorKind::Unknown) if the store did not say whether the version was.
+    pub fn set_commit_timeout(&self, timeout: Duration) {
+        self.committer().set_timeout_ms(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     }
 
     /// What a batch would come to if it were applied to the newest version now. Nothing is written.

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use hoplake_engine::{
-    OpenSettings, Snapshot, change::Committer, compaction, history, vacuum, verify::Verified, versions,
+    OpenSettings, Snapshot,
+    change::Committer,
+    compaction, history, vacuum,
+    verify::{Verification, Verified, verify_graph},
+    versions,
 };
 use hoplake_format::{Manifest, Schema};
 use hoplake_storage::{Cost, MemoryBudget, PriceList, QueryContext, ReadPool, ReadSettings, Reader, Store};
@@ -162,6 +166,15 @@ impl Graph {
         Ok(self.snapshot.verify(progress).await?)
     }
 
+    /// Reads everything of the graph at a store: the hint, the manifest of every version that can be opened, and each object
+    /// once. Damage is listed, not an error. `progress` is told the bytes of objects read so far.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; the store's.
+    pub async fn verify_all(store: &Store, progress: impl Fn(u64)) -> Result<Verification, Error> {
+        Ok(verify_graph(&reader(store)?, progress, &QueryContext::new()).await?)
+    }
+
     /// Names a version, which no vacuum removes from then on; without a version the name is removed. Returns the version
     /// that has the change, or `None` if nothing was to change.
     ///
@@ -239,7 +252,9 @@ impl Graph {
     /// # Errors
     /// The store's.
     pub async fn vacuum(store: &Store, settings: &VacuumSettings) -> Result<Vacuumed, Error> {
-        Ok(vacuum::vacuum(&reader(store)?, settings, &store.account()).await?)
+        let context = store.account();
+        context.give_time(settings.timeout_ms);
+        Ok(vacuum::vacuum(&reader(&store.on_account(&context))?, settings, &context).await?)
     }
 }
 

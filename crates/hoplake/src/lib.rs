@@ -48,7 +48,7 @@ pub use error::{Error, ErrorKind, Reason};
 pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Degree, Frontier, Held, HeldIter, Neighbour, OpenSettings, Predicate,
-    change::{Batch, Committed, EdgeKey, End, Name, Operation, Properties, Value},
+    change::{Batch, COMMIT_TIMEOUT_MS, Committed, EdgeKey, End, Name, Operation, Properties, Value},
     compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN},
     diff::{Difference, same_value},
     log::LogEntry,
@@ -57,7 +57,7 @@ pub use hoplake_engine::{
         DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy, WalkCount,
     },
     vacuum::{VacuumSettings, Vacuumed},
-    verify::Verified,
+    verify::{Damage, Verification, Verified},
     vertex_text,
 };
 pub use hoplake_format::{
@@ -71,7 +71,8 @@ pub use hoplake_storage::{
 };
 pub use info::{GraphInfo, SectionSize};
 pub use load::{
-    BadRowPolicy, LoadOptions, LoadPhase, LoadProgress, LoadReport, ReadLimits, VertexOrder, load, load_with,
+    BadRowPolicy, LoadOptions, LoadPhase, LoadProgress, LoadReport, ReadLimits, VertexOrder, load, load_until,
+    load_with,
 };
 pub use log::{Log, parse_time};
 pub use query::{EdgeRows, Query, Rows, StartKey, StepCost, TraversalAnswer, TraversalRequest};

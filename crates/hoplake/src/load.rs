@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -64,6 +65,8 @@ pub struct LoadOptions {
     pub replace: bool,
     /// A message to keep with the version.
     pub message: String,
+    /// How long publication may take once everything is written, in milliseconds. Default 10 minutes.
+    pub publish_timeout_ms: u64,
 }
 
 impl LoadOptions {
@@ -81,6 +84,7 @@ impl LoadOptions {
             bad_rows: BadRowPolicy::Stop,
             replace: false,
             message: String::new(),
+            publish_timeout_ms: 600_000,
         }
     }
 }
@@ -125,9 +129,26 @@ pub async fn load_with(
     options: LoadOptions,
     progress: Arc<dyn LoadProgress>,
 ) -> Result<LoadReport, Error> {
+    let report = load_until(store, options, progress, std::future::pending()).await?;
+    report.ok_or_else(|| Error::new(ErrorKind::Internal, "the load stopped by itself"))
+}
+
+/// As [`load_with`], but breaks off when `stop` is ready, until everything is written: then `None` is returned, the load has
+/// taken its name out of the graph, and nothing of it will ever be visible. Its threads end at their next step; what they
+/// still write is garbage that the next load or a vacuum removes.
+///
+/// # Errors
+/// As [`load`].
+pub async fn load_until(
+    store: Store,
+    options: LoadOptions,
+    progress: Arc<dyn LoadProgress>,
+    stop: impl Future<Output = ()>,
+) -> Result<Option<LoadReport>, Error> {
     let begun = Instant::now();
     options.from.iter().try_for_each(|path| check_local(path))?;
     let context = QueryContext::new();
+    let mut stop = pin!(stop);
     let store = store.on_account(&context);
     let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
     let current = versions::newest(&reader, &context).await?;
@@ -142,13 +163,21 @@ pub async fn load_with(
         return Err(Error::new(ErrorKind::Conflict, message).with_reason(Reason::Exists));
     }
     // Others may commit meanwhile, and vacuums must know whose objects these are.
-    let (writer, base) = match current {
+    let writer = store.clock().ulid();
+    let base = match current {
         Some(current) => {
-            let (writer, announced) = intent::announce(&reader, ChangeKind::Load, Some(current), &context).await?;
+            let announced = intent::announce(&reader, ChangeKind::Load, &writer, Some(current), &context);
+            let announced = tokio::select! {
+                announced = announced => announced?,
+                () = &mut stop => {
+                    give_up(&reader, &writer, &context).await;
+                    return Ok(None);
+                }
+            };
             publish::hint(&store, &announced).await;
-            (writer, announced)
+            announced
         }
-        None => (store.clock().ulid(), Manifest::default()),
+        None => Manifest::default(),
     };
     let base_version = base.version;
     // A store that would lose it is refused before hours of loading.
@@ -160,7 +189,8 @@ pub async fn load_with(
     let message = options.message.clone();
     let runtime = tokio::runtime::Handle::current();
     let settings_writer = writer.clone();
-    let built = tokio::task::spawn_blocking(move || {
+    let publish_timeout_ms = options.publish_timeout_ms;
+    let building = tokio::task::spawn_blocking(move || {
         let bad_rows = Arc::new(match &options.bad_rows {
             BadRowPolicy::Stop => BadRows::stop(),
             BadRowPolicy::Skip(path) => BadRows::skip(path)?,
@@ -181,7 +211,14 @@ pub async fn load_with(
         bad_rows.flush()?;
         Ok::<_, Error>((level, bad_rows.skipped()))
     });
-    let built = built.await.map_err(|error| Error::new(ErrorKind::Internal, format!("the load stopped: {error}")))?;
+    let built = tokio::select! {
+        built = building => built,
+        () = &mut stop => {
+            give_up(&reader, &writer, &context).await;
+            return Ok(None);
+        }
+    };
+    let built = built.map_err(|error| Error::new(ErrorKind::Internal, format!("the load stopped: {error}")))?;
     if let Some(removal) = tried {
         // Not before there are other objects in its folder: a server that keeps objects as files removes a folder that
         // becomes empty, and fails a load that is about to write there.
@@ -197,9 +234,22 @@ pub async fn load_with(
     };
     let adjacency_bytes = level.adjacency_bytes;
     let change = Change { kind: ChangeKind::Load, writer: writer.clone(), message, ..Change::default() };
-    let manifest = match make_visible(&reader, &base, level, change, &context).await {
+    context.give_time(Some(publish_timeout_ms));
+    let visible = make_visible(&reader, &base, level, change, &context).await;
+    context.give_time(None);
+    let manifest = match visible {
         Ok(manifest) => manifest,
         Err(error) => {
+            // What was in time to be refused for its time was not sent.
+            if error.kind() == ErrorKind::Limit {
+                give_up(&reader, &writer, &context).await;
+                let message = format!(
+                    "{} did not answer within {publish_timeout_ms} ms when the load was to be published; nothing of it is \
+                     visible",
+                    store.url()
+                );
+                return Err(Error::new(ErrorKind::Unavailable, message));
+            }
             // If that is not known, the version may yet be visible.
             if error.kind() != ErrorKind::Unknown {
                 give_up(&reader, &writer, &context).await;
@@ -210,7 +260,7 @@ pub async fn load_with(
     // Loads that started from an older version can no longer publish: their leftovers are garbage.
     let _ = vacuum::vacuum(&reader, &VacuumSettings::default(), &context).await;
     let edges: u64 = manifest.edge_counts.iter().sum();
-    Ok(LoadReport {
+    Ok(Some(LoadReport {
         version: manifest.version,
         vertices: manifest.vertex_counts.iter().map(VertexCount::live).sum(),
         edges,
@@ -219,7 +269,7 @@ pub async fn load_with(
         bytes_per_directed_edge: if edges == 0 { 0.0 } else { adjacency_bytes as f64 / (2 * edges) as f64 },
         time: begun.elapsed(),
         cost: context.cost(),
-    })
+    }))
 }
 
 /// Refuses a URL in the place of a file or folder: input is read from this machine.
@@ -301,8 +351,13 @@ fn loaded(newest: &Manifest, level: &Level, change: Change, now_unix_ms: u64) ->
     }
 }
 
+/// How long a load that failed or was stopped may take to take its name out.
+const GIVEN_UP_TIMEOUT_MS: u64 = 30_000;
+
 /// Removes what a load that failed has written. What it cannot remove, the next load or a vacuum will.
 async fn give_up(reader: &Reader, writer: &str, context: &QueryContext) {
+    // The store may be what failed.
+    context.give_time(Some(GIVEN_UP_TIMEOUT_MS));
     let _ = intent::withdraw(reader, writer, context).await;
     let Ok(listed) = reader.store().list(hoplake_format::constants::DATA_FOLDER).await else { return };
     let mine = listed.into_iter().map(|object| object.name).filter(|name| name.contains(writer));

@@ -1,19 +1,24 @@
 //! `hoplake compact`: makes one part of several.
 
+use std::{cell::Cell, time::Duration};
+
 use bytesize::ByteSize;
-use hoplake::{CompactionSettings, Graph};
+use hoplake::{CompactionSettings, ErrorKind, Graph};
 use serde_json::json;
 
 use crate::{
+    failure::Failure,
     opening::open_store,
     output::{numbers, print_line, spent},
+    stopping::{interrupted, stopped, timeout_ms},
 };
 
 /// Merge what commits added, so that reading stays fast; no answer changes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Readers and writers go on meanwhile. Each merge is published as it is done: what is interrupted is continued by the
-next. Old versions keep their objects until hoplake vacuum lets them go.
+next. At Ctrl-C, at SIGTERM and at --timeout it takes its name out of the graph and ends. Old versions keep their objects
+until hoplake vacuum lets them go.
 
 Example:
   hoplake compact s3://bucket/social --memory 1GiB")]
@@ -26,6 +31,9 @@ pub struct Args {
     /// Memory for it, at least 64MiB
     #[arg(long, value_name = "SIZE", default_value_t = ByteSize::mib(256))]
     memory: ByteSize,
+    /// End after so long; what was merged until then is published
+    #[arg(long, value_name = "TIME", default_value = "1day", value_parser = humantime::parse_duration)]
+    timeout: Duration,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -36,10 +44,27 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let settings = CompactionSettings {
         memory_bytes: args.memory.as_u64(),
         everything: args.all,
+        timeout_ms: Some(timeout_ms(args.timeout)),
         ..CompactionSettings::default()
     };
     let store = open_store(&args.url)?;
-    let done = Graph::compact(&store, &settings).await?;
+    let was_stopped = Cell::new(false);
+    let stop = async {
+        stopped().await;
+        was_stopped.set(true);
+    };
+    let done = Graph::compact_until(&store, &settings, stop).await.map_err(|error| match error.kind() {
+        ErrorKind::Limit => {
+            let message = format!("the compaction was not done within {}", humantime::format_duration(args.timeout));
+            let hint = "what was merged until then is published; run it again to continue, or raise --timeout";
+            Failure::new(ErrorKind::Limit, message, hint).into()
+        }
+        _ => anyhow::Error::from(error),
+    })?;
+    if was_stopped.get() {
+        let merged = numbers::counted(done.merges, "merge is", "merges are");
+        interrupted(&format!("{merged} published, and nothing is left announced"), "run it again to continue");
+    }
     if args.json {
         return print_line(json!({
             "version": done.version, "merges": done.merges, "parts": done.parts,

@@ -1,10 +1,10 @@
 //! `hoplake load`: files into a graph.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use bytesize::ByteSize;
 use clap::ValueEnum;
-use hoplake::{BadRowPolicy, Error, LoadOptions, LoadReport, PriceList, ReadLimits, VertexOrder, load_with};
+use hoplake::{BadRowPolicy, Error, LoadOptions, LoadReport, PriceList, ReadLimits, VertexOrder, load_until};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -12,6 +12,7 @@ use crate::{
     failure::Failure,
     opening::open_store,
     output::{numbers, print_line, progress::LoadBars, spent},
+    stopping::{interrupted, stopped, timeout_ms},
 };
 
 /// Load files into a graph
@@ -71,6 +72,9 @@ pub struct Args {
     /// A message to keep with the version
     #[arg(long, value_name = "TEXT", default_value = "")]
     message: String,
+    /// How long publication may take once everything is written
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    timeout: Duration,
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
@@ -120,6 +124,7 @@ impl Args {
             },
             replace: self.replace,
             message: self.message.clone(),
+            publish_timeout_ms: timeout_ms(self.timeout),
             ..defaults
         }
     }
@@ -152,18 +157,18 @@ pub async fn load(url: &str, mut options: LoadOptions) -> anyhow::Result<Result<
     let temp = temp.map_err(|error| Failure::file("make a folder for temporary files", &error))?;
     options.temp_dir = Some(temp.path().to_owned());
     let bars = Arc::new(LoadBars::new());
-    let outcome = tokio::select! {
-        outcome = load_with(store, options, bars.clone()) => outcome,
-        _ = tokio::signal::ctrl_c() => {
-            bars.clear();
+    let outcome = load_until(store, options, bars.clone(), stopped()).await;
+    bars.clear();
+    match outcome {
+        Ok(Some(report)) => Ok(Ok(report)),
+        Err(error) => Ok(Err(error)),
+        Ok(None) => {
             // Its threads cannot be waited for: they may be in the middle of a long step.
             let _ = temp.close();
-            eprintln!("error: interrupted; nothing of this load is visible\nhint: the next load removes what it left, and so does: hoplake vacuum {url} --min-age 0s");
-            std::process::exit(130);
+            let hint = format!("the next load removes what it left, and so does: hoplake vacuum {url} --min-age 0s");
+            interrupted("nothing of this load is visible, and nothing is left announced", &hint)
         }
-    };
-    bars.clear();
-    Ok(outcome)
+    }
 }
 
 /// One line on what a load did.

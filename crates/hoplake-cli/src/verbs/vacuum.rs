@@ -2,12 +2,14 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hoplake::{Graph, Intent, VacuumSettings, Vacuumed};
+use hoplake::{Error, ErrorKind, Graph, Intent, VacuumSettings, Vacuumed};
 use serde_json::{Value, json};
 
 use crate::{
+    failure::Failure,
     opening::open_store,
     output::{numbers, print_line},
+    stopping::timeout_ms,
 };
 
 /// Let old versions go, and remove what failed or interrupted writers left behind
@@ -40,6 +42,9 @@ pub struct Args {
     /// Take this writer for dead, as hoplake log names it. May be repeated
     #[arg(long, value_name = "WRITER")]
     abort: Vec<String>,
+    /// End after so long; the next vacuum removes the rest
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
+    timeout: Duration,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -57,12 +62,28 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         written_before_unix_ms: ago(args.min_age) as i64,
         announced_before_unix_ms: ago(args.dead_after),
         abort: args.abort.clone(),
+        timeout_ms: Some(timeout_ms(args.timeout)),
     };
-    let vacuumed = Graph::vacuum(&store, &settings).await?;
+    let vacuumed = Graph::vacuum(&store, &settings).await.map_err(|error| explain(args, error))?;
     for intent in &vacuumed.spared {
         eprintln!("{} {} is at work since version {}", intent.kind.name(), intent.writer, intent.since);
     }
     print_line(if args.json { as_json(&vacuumed).to_string() } else { as_text(&vacuumed) })
+}
+
+fn explain(args: &Args, error: Error) -> anyhow::Error {
+    let url = &args.url;
+    match error.kind() {
+        ErrorKind::Limit => {
+            let message = format!("the vacuum was not done within {}", humantime::format_duration(args.timeout));
+            Failure::new(ErrorKind::Limit, message, "run it again to remove the rest, or raise --timeout").into()
+        }
+        ErrorKind::Corrupt => {
+            let hint = format!("hoplake verify {url} lists what is damaged, and says which version can be restored");
+            Failure::of(&error, hint).into()
+        }
+        _ => error.into(),
+    }
 }
 
 fn as_text(vacuumed: &Vacuumed) -> String {

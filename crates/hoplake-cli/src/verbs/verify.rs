@@ -1,16 +1,20 @@
 //! `hoplake verify`: reads everything and says whether it is whole.
 
-use serde_json::json;
+use hoplake::{ErrorKind, Graph, Store, Verification, Verified};
+use serde_json::{Value, json};
 
 use crate::{
-    opening::GraphArgs,
+    failure::Failure,
+    opening::{GraphArgs, open_store},
     output::{numbers, print_line, progress::bytes_bar},
 };
 
-/// Read a whole graph and check every byte of it
+/// Read a whole graph, all its versions, and check every byte of it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-It reads every object from end to end; a damaged one is named with its block, and the status is 7.
+It reads the hint, the manifest of every version that can be opened, and every object from end to end. All that is damaged
+is listed, with its block and the newest version that has it; then it says which version is whole and can be restored,
+and the status is 7. With --version or --as-of it reads that version alone.
 
 Example:
   hoplake verify s3://bucket/social")]
@@ -24,6 +28,40 @@ pub struct Args {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
+    if args.graph.version.is_some() || args.graph.as_of.is_some() {
+        return one_version(args).await;
+    }
+    let store = open_store(&args.graph.url)?;
+    let total = store.list("data").await?.iter().map(|object| object.bytes).sum();
+    let bar = bytes_bar("verifying", total);
+    let found = Graph::verify_all(&store, |bytes| bar.set_position(bytes)).await;
+    bar.finish_and_clear();
+    let found = found?;
+    if args.json {
+        print_line(as_json(&found))?;
+    } else {
+        for damage in &found.damages {
+            match damage.version {
+                Some(version) => eprintln!("damaged: version {version}: {}", damage.what),
+                None => eprintln!("damaged: {}", damage.what),
+            }
+        }
+    }
+    if !found.damages.is_empty() {
+        return Err(failure(&store, args, &found).into());
+    }
+    if args.json {
+        return Ok(());
+    }
+    let newest = found.newest().unwrap_or_default();
+    let versions = match found.versions.len() {
+        1 => format!("version {newest} is whole"),
+        count => format!("all {count} versions are whole, up to version {newest}"),
+    };
+    print_line(format_args!("{versions}: {}", amounts(&found.verified)))
+}
+
+async fn one_version(args: &Args) -> anyhow::Result<()> {
     let opened = args.graph.open().await?;
     let total = opened.graph.info().await?.total_bytes;
     let bar = bytes_bar("verifying", total);
@@ -32,17 +70,51 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let verified = verified?;
     let version = opened.graph.version();
     if args.json {
-        return print_line(json!({
-            "version": version,
-            "objects": verified.objects,
-            "bytes": verified.bytes,
-            "blocks": verified.blocks,
-        }));
+        let Verified { objects, bytes, blocks } = verified;
+        return print_line(json!({"version": version, "objects": objects, "bytes": bytes, "blocks": blocks}));
     }
-    print_line(format_args!(
-        "version {version} is whole: {}, {}, {}",
+    print_line(format_args!("version {version} is whole: {}", amounts(&verified)))
+}
+
+fn amounts(verified: &Verified) -> String {
+    format!(
+        "{}, {}, {}",
         numbers::counted(verified.objects, "object", "objects"),
         numbers::bytes(verified.bytes),
         numbers::counted(verified.blocks, "block", "blocks"),
-    ))
+    )
+}
+
+fn as_json(found: &Verification) -> Value {
+    let damage = |it: &hoplake::Damage| json!({"version": it.version, "what": it.what});
+    let versions = |whole| found.versions.iter().filter(move |it| it.1 == whole).map(|it| it.0).collect::<Vec<_>>();
+    let Verified { objects, bytes, blocks } = found.verified;
+    json!({
+        "version": found.newest(), "objects": objects, "bytes": bytes, "blocks": blocks,
+        "whole_versions": versions(true), "damaged_versions": versions(false),
+        "damages": found.damages.iter().map(damage).collect::<Vec<_>>(),
+    })
+}
+
+/// How much is damaged, and what can be done about it.
+fn failure(store: &Store, args: &Args, found: &Verification) -> Failure {
+    let url = &args.graph.url;
+    let count = numbers::counted(found.damages.len() as u64, "damaged place", "damaged places");
+    let (newest, whole) = (found.newest(), found.newest_whole());
+    let damaged = found.versions.iter().filter(|(_, whole)| !whole).count() as u64;
+    let (state, hint) = match whole {
+        None => ("no version is whole".into(), format!("restore {} from a copy", store.url())),
+        Some(_) if damaged == 0 => {
+            ("all versions are whole".into(), "the next commit writes the hint anew; readers do without it".into())
+        }
+        Some(whole) if Some(whole) == newest => (
+            format!("the newest version, {whole}, is whole"),
+            format!("hoplake vacuum {url} --keep-versions 1 lets the past go that is damaged"),
+        ),
+        Some(whole) => (
+            format!("version {whole} is whole"),
+            format!("hoplake restore {url} --version {whole} makes it the newest"),
+        ),
+    };
+    Failure::new(ErrorKind::Corrupt, format!("{count} in {}; {state}", store.url()), hint)
 }

@@ -155,3 +155,71 @@ fn a_file_without_a_good_row_is_no_empty_graph() {
         }
     }
 }
+
+/// An interrupted load over a graph, by Ctrl-C or SIGTERM, leaves no name in it, and what its message promises happens.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_load_over_a_graph_takes_its_name_out() {
+    for signal in ["-INT", "-TERM"] {
+        let shell = Shell::with_graph();
+        let fifo = shell.path().join("edges.csv");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let mut load = shell.command(&["load", "graph", "--replace", "--from", "edges.csv", "--temp-dir", "."]);
+        let child = load.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let begun = std::time::Instant::now();
+        let announced = || shell.run(&["log", "graph", "--json", "--limit", "1"]).ok().out.contains("load begins");
+        while !announced() {
+            assert!(begun.elapsed().as_secs() < 30, "the load did not begin");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let pid = child.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{err}");
+        assert!(err.contains("interrupted") && err.contains("hoplake vacuum graph --min-age 0s"), "{err}");
+        assert!(shell.run(&["log", "graph", "--json", "--limit", "1"]).ok().out.contains("load ends"));
+        let vacuum = shell.run(&["vacuum", "graph", "--min-age", "0s"]).ok();
+        assert!(!vacuum.err.contains("is at work"), "{}", vacuum.err);
+        shell.run(&["verify", "graph"]).ok();
+    }
+}
+
+#[test]
+fn verify_lists_all_damage_and_says_what_can_be_restored() {
+    let shell = Shell::with_graph();
+    for key in 5..8 {
+        let line =
+            serde_json::json!({"op": "upsert_vertex", "label": "Person", "key": key, "properties": {"name": "P"}});
+        shell.write("more.jsonl", &format!("{line}\n"));
+        shell.run(&["apply", "graph", "more.jsonl", "--timeout", "1m"]).ok();
+    }
+    assert!(shell.run(&["verify", "graph"]).ok().out.starts_with("all 4 versions are whole, up to version 4: "));
+    shell.write("graph/manifest/00000000000000000004.hlm", "");
+    shell.write("graph/manifest/00000000000000000002.hlm", "");
+    let run = shell.run(&["verify", "graph"]);
+    assert_eq!(run.status, 7, "{}", run.err);
+    for expected in ["damaged: version 4: ", "damaged: version 2: ", "2 damaged places", "version 3 is whole"] {
+        assert!(run.err.contains(expected), "{expected}: {}", run.err);
+    }
+    assert!(run.err.contains("hint: hoplake restore graph --version 3 makes it the newest"), "{}", run.err);
+    // Not even what a writer did not finish: after a loss of power it may be all there is of an object.
+    let unfinished = "graph/data/00000000000000000003-01JDXAAAAAAAAAAAAAAAAAAAAA-000000.hls#1";
+    shell.write(unfinished, "half");
+    let vacuum = shell.run(&["vacuum", "graph", "--keep-versions", "9", "--min-age", "0s"]);
+    vacuum.fails(7, "nothing is removed", "hoplake verify graph");
+    assert!(shell.path().join(unfinished).exists());
+    let restored = shell.run(&["restore", "graph", "--version", "3"]).ok();
+    assert_eq!(restored.out, "version 5 is what version 3 was\n");
+    let run = shell.run(&["verify", "graph", "--json"]);
+    assert_eq!(run.status, 7, "{}", run.err);
+    let found: serde_json::Value = serde_json::from_str(run.out.trim()).unwrap();
+    assert_eq!(
+        (&found["damaged_versions"], &found["whole_versions"]),
+        (&serde_json::json!([2]), &serde_json::json!([1, 3, 5]))
+    );
+    assert!(run.err.contains("hoplake vacuum graph --keep-versions 1"), "{}", run.err);
+    shell.run(&["vacuum", "graph", "--keep-versions", "1", "--min-age", "0s"]).ok();
+    assert!(!shell.path().join(unfinished).exists());
+    shell.run(&["verify", "graph"]).ok();
+}

@@ -9,7 +9,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use futures::{
@@ -18,7 +21,7 @@ use futures::{
 };
 use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, Slot};
 use hoplake_storage::{
-    Cost, QueryContext, Wave,
+    Cost, QueryContext, StorageError, Wave,
     planted::{Bug, planted},
 };
 use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
@@ -35,6 +38,10 @@ use crate::{
     EngineError, Snapshot,
     publish::{self, Published},
 };
+
+/// How long a commit may take, in milliseconds, unless it is told otherwise: as long as a batch of a million changes takes
+/// through a narrow network, and not as long as one waits for a store that is away.
+pub const COMMIT_TIMEOUT_MS: u64 = 120_000;
 
 /// Changes of one level, at most: it is built in memory.
 const LEVEL_OPERATIONS_MAX: usize = 1 << 20;
@@ -56,6 +63,7 @@ pub struct Committed {
 #[derive(Debug)]
 pub struct Committer {
     waiting: Mutex<VecDeque<Waiting>>,
+    timeout_ms: AtomicU64,
     /// The newest version it knows, while no level is under way.
     newest: Arc<AsyncMutex<Arc<Snapshot>>>,
     /// Each hint that is being written holds a receiver.
@@ -71,7 +79,14 @@ struct Waiting {
 impl Committer {
     /// Commits to the graph of a snapshot.
     pub fn new(snapshot: Arc<Snapshot>) -> Self {
-        Self { waiting: Mutex::default(), newest: Arc::new(AsyncMutex::new(snapshot)), hinting: watch::Sender::new(()) }
+        let timeout_ms = AtomicU64::new(COMMIT_TIMEOUT_MS);
+        let (newest, hinting) = (Arc::new(AsyncMutex::new(snapshot)), watch::Sender::new(()));
+        Self { waiting: Mutex::default(), timeout_ms, newest, hinting }
+    }
+
+    /// How long a level may take from then on, from looking up what it names until it is published.
+    pub fn set_timeout_ms(&self, timeout_ms: u64) {
+        self.timeout_ms.store(timeout_ms, Relaxed);
     }
 
     /// Waits until the hints of its commits are written. A commit does not wait for its own: a process that ends without
@@ -140,6 +155,8 @@ impl Committer {
     async fn carry(&self, newest: &mut Arc<Snapshot>) -> Vec<Resolved> {
         let mut group = self.take_group();
         let context = QueryContext::new();
+        let timeout_ms = self.timeout_ms.load(Relaxed);
+        context.give_time(Some(timeout_ms));
         let mut kept = None;
         for attempt in 0..publish::REBUILDS_MAX {
             let (carried, resolved) = match kept.take() {
@@ -169,7 +186,7 @@ impl Committer {
                 }
                 Err(EngineError::Unknown { .. }) if planted(Bug::UnknownTriedAgain) => group = carried,
                 Err(error) => {
-                    answer_all(carried, error);
+                    answer_all(carried, in_time(error, timeout_ms, newest));
                     return resolved;
                 }
             }
@@ -219,7 +236,10 @@ impl Committer {
             match result {
                 // Nobody waits any more: it is as if it had not been asked.
                 _ if waiting.done.is_closed() => {}
-                Err(error) => drop(waiting.done.send(Err(error))),
+                Err(error) => {
+                    let error = in_time(error, self.timeout_ms.load(Relaxed), newest);
+                    drop(waiting.done.send(Err(error)));
+                }
                 Ok(result) if !items.add(&result) => later.push_back(waiting),
                 Ok(result) => {
                     carried.push(waiting);
@@ -267,6 +287,8 @@ impl Committer {
         }
         match published? {
             Published::Visible => {
+                // What is published is acknowledged, however late it is.
+                context.give_time(None);
                 let (store, hinted) = (store.clone(), manifest.clone());
                 let mut hinting = Box::pin(async move { publish::hint(&store, &hinted).await });
                 // It goes beside, but is on the account when that is told.
@@ -323,6 +345,17 @@ async fn resolve_all(
 enum Written {
     Published { version: u64, snapshot: Option<Arc<Snapshot>>, counts: ChangeCounts },
     Overtaken(Arc<Snapshot>),
+}
+
+/// The limit of a commit is its time: the store, or the way to it, was too slow, and nothing was published.
+fn in_time(error: EngineError, timeout_ms: u64, newest: &Snapshot) -> EngineError {
+    match error {
+        EngineError::Limit { .. } => {
+            let object = newest.reader().store().url().to_owned();
+            EngineError::Storage(StorageError::TimedOut { object, timeout_ms })
+        }
+        error => error,
+    }
 }
 
 /// Gives everybody the same error.

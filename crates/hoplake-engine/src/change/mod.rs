@@ -23,7 +23,7 @@ mod value;
 mod widen;
 
 pub use batch::{Batch, EdgeKey, End, Operation};
-pub use commit::{Committed, Committer};
+pub use commit::{COMMIT_TIMEOUT_MS, Committed, Committer};
 pub(crate) use level::SMALL_TABLE_BYTES;
 pub use properties::{Name, Properties};
 pub use value::{Value, date_text, timestamp_text};

@@ -48,6 +48,9 @@ use plan::{Merge, Size, Sizes, groups, message, parts_of};
 /// The least budget: below it, buffers that cannot be smaller would not fit.
 pub const MEMORY_BYTES_MIN: u64 = 64 << 20;
 
+/// For taking its name out when its time is over.
+const WITHDRAWAL_TIMEOUT_MS: u64 = 30_000;
+
 /// How a graph is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompactionSettings {
@@ -58,11 +61,14 @@ pub struct CompactionSettings {
     /// Parts of less than this many bytes are all of the lowest tier. Default 64 KiB: smaller ones cost a request each,
     /// whatever they have.
     pub lowest_tier_bytes: u64,
+    /// How long it may take, in milliseconds; it then takes its name out, and what it published stays. Without one, the
+    /// default, as long as it takes.
+    pub timeout_ms: Option<u64>,
 }
 
 impl Default for CompactionSettings {
     fn default() -> Self {
-        Self { memory_bytes: 256 << 20, everything: false, lowest_tier_bytes: 64 << 10 }
+        Self { memory_bytes: 256 << 20, everything: false, lowest_tier_bytes: 64 << 10, timeout_ms: None }
     }
 }
 
@@ -155,11 +161,13 @@ pub async fn compact_until(
         number: 0,
         compacted: Compacted::default(),
     };
+    context.give_time(settings.timeout_ms);
     let outcome = tokio::select! {
         biased;
         outcome = run.all(context) => outcome,
         () = stop => Ok(()),
     };
+    context.give_time(settings.timeout_ms.map(|_| WITHDRAWAL_TIMEOUT_MS));
     if let Some(writer) = &run.writer {
         let withdrawn = intent::withdraw(&run.reader, writer, context).await;
         // What failed first is what is to be told.
@@ -252,9 +260,10 @@ impl Run {
         if self.writer.is_some() {
             return Ok(newest.clone());
         }
+        // From now on it may have been announced, and is taken out if this breaks off.
+        let writer = self.writer.insert(self.reader.store().clock().ulid());
         let known = Some(newest.clone());
-        let (writer, announced) = intent::announce(&self.reader, ChangeKind::Compaction, known, context).await?;
-        self.writer = Some(writer);
+        let announced = intent::announce(&self.reader, ChangeKind::Compaction, writer, known, context).await?;
         self.unhinted = Some(announced.clone());
         Ok(announced)
     }

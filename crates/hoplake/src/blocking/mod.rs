@@ -33,7 +33,10 @@
 mod changes;
 mod query;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use hoplake_storage::Store;
 use tokio::runtime::{Builder, Runtime};
@@ -43,7 +46,8 @@ pub use query::Query;
 
 use crate::{
     Batch, ChangeCounts, Committed, Compacted, CompactionSettings, Cost, Error, ErrorKind, GraphInfo, LoadOptions,
-    LoadProgress, LoadReport, Manifest, OpenSettings, PriceList, Reader, Schema, VacuumSettings, Vacuumed, Verified,
+    LoadProgress, LoadReport, Manifest, OpenSettings, PriceList, Reader, Schema, VacuumSettings, Vacuumed,
+    Verification, Verified,
 };
 
 /// Waits for an answer.
@@ -189,6 +193,20 @@ impl Graph {
     /// As [`Graph::verify`](crate::Graph::verify).
     pub fn verify(&self, progress: impl Fn(u64)) -> Result<Verified, Error> {
         wait(self.0.verify(progress))
+    }
+
+    /// Reads everything of the graph at a store, and lists all damage.
+    ///
+    /// # Errors
+    /// As [`Graph::verify_all`](crate::Graph::verify_all).
+    pub fn verify_all(store: &Store, progress: impl Fn(u64)) -> Result<Verification, Error> {
+        wait(crate::Graph::verify_all(store, progress))
+    }
+
+    /// How long a commit may take from now on, through this graph and its clones; see
+    /// [`Graph::set_commit_timeout`](crate::Graph::set_commit_timeout).
+    pub fn set_commit_timeout(&self, timeout: Duration) {
+        self.0.set_commit_timeout(timeout);
     }
 
     /// Begins a batch of changes that is based on the open version.

@@ -1,15 +1,10 @@
 //! Compaction changes no answer, whatever happens beside it.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
 
 use hoplake::{Compacted, CompactionSettings, ErrorKind, Graph, OpenSettings, Store, VacuumSettings};
 use hoplake_testkit::generate::SplitMix64;
+use tokio::sync::watch;
 
 use crate::commits::{Model, batch, loaded, read};
 
@@ -61,34 +56,37 @@ async fn every_version_reads_as_its_model_whatever_was_compacted() {
     }
 }
 
+const COMMITS: u32 = 60;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn commits_and_a_vacuum_go_on_beside_compactions() {
     let name = "memory://compaction-beside/graph";
     let graph = loaded(name).await;
     let store = Store::open(name).unwrap();
-    let done = Arc::new(AtomicBool::new(false));
-    let committed = done.clone();
+    let (committed, mut commits) = watch::channel(0);
     let compacting = tokio::spawn(async move {
         let (mut merges, mut last) = (0, false);
         while !last {
             // Once more when all is committed.
-            last = committed.load(Ordering::Relaxed);
+            last = *commits.borrow_and_update() == COMMITS;
             merges += compact(name, false).await.merges;
             let settings = VacuumSettings { keep_versions: Some(3), ..VacuumSettings::default() };
             Graph::vacuum(&store, &settings).await.unwrap();
-            // Without a pause there is a new version always, and no commit is ever fast enough.
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            // Such a vacuum always has something to decide: without end, no commit would ever be fast enough.
+            if !last {
+                commits.changed().await.unwrap();
+            }
         }
         merges
     });
     let (mut random, mut model) = (SplitMix64::new(7), Model::default());
     let graph = Arc::new(graph);
-    for _ in 0..60 {
+    for number in 1..=COMMITS {
         let (batch, after) = batch(&mut random, &model);
         graph.apply(batch).await.unwrap();
         model = after;
+        committed.send_replace(number);
     }
-    done.store(true, Ordering::Relaxed);
     assert!(compacting.await.unwrap() > 0);
     let newest = open(name, None).await;
     newest.verify(|_| ()).await.unwrap();

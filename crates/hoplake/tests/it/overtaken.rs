@@ -113,7 +113,7 @@ async fn a_compaction_moves_on_to_the_newest_version_as_often_as_it_is_overtaken
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_compaction_that_never_gets_its_turn_says_so() {
     let (_, store) = overtaking(1 << 40).await;
     let error = Graph::compact(&graph_at(store), &CompactionSettings::default()).await.unwrap_err();

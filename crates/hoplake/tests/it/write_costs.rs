@@ -157,6 +157,9 @@ async fn a_commit_that_is_far_behind_catches_up_at_once() {
     let (inner, ..) = loaded().await;
     let (store, graph) = open(&inner).await;
     let (other_store, other) = open(&inner).await;
+    // A wave is a second here.
+    other.set_commit_timeout(std::time::Duration::from_secs(1_000));
+    graph.set_commit_timeout(std::time::Duration::from_secs(1_000));
     let (_, faster) = open(&inner).await;
     for target in 0..120 {
         let mut commit = faster.begin();

@@ -1,23 +1,35 @@
 //! Lets old versions go, and removes what no version names.
 //!
+//! ```text
+//! read what stays, and prove it whole ──▶ remove what is garbage already ──▶ decide ──▶ mark ──▶ remove what is garbage now
+//! ```
 //! A vacuum decides by publishing: the version that it publishes no longer has those that go in its history, so that
 //! nobody can tag or restore them, and fills the slot that a writer who stalled was about to take. Only then is
-//! anything removed.
+//! anything removed that a version could still have named.
 //!
 //! **What is garbage.** The name of a data object says from which version its writer began, and who it is. Unpublished,
 //! it could only have become part of the version after that one; once that slot is filled the object is garbage for
 //! ever, unless its writer has announced that it takes long ([`crate::intent`]). No clock is asked.
 //!
+//! **Proof first.** What is removed cannot be fetched back, so a vacuum first reads the manifests of all versions that are
+//! to stay, and sees that each object they name is there with its length. If not, it says what is damaged and does nothing:
+//! what it was about to remove may be what a version can be repaired from.
+//!
+//! **A full disk.** Leftovers that no version will ever name need no decision, and go before anything is written. If the
+//! decision still finds no room, the hint makes some: it is advice, as large as the manifest that is to be written.
+//!
 //! **What stays of a version.** Its slot is overwritten with a mark, since an empty slot could be taken by a writer who
 //! believes that it comes next.
+
+mod proof;
 
 use std::collections::{HashMap, HashSet};
 
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use hoplake_format::{
-    ChangeKind, Intent, Manifest, Slot, VersionRange,
+    ChangeKind, FormatError, Intent, Manifest, Slot, VersionRange,
     constants::{
-        DATA_FOLDER, MANIFEST_FOLDER, REMOVED_BYTES_MAX, data_base_version, data_writer, manifest_name,
+        DATA_FOLDER, HINT_NAME, MANIFEST_FOLDER, REMOVED_BYTES_MAX, data_base_version, data_writer, manifest_name,
         manifest_version,
     },
 };
@@ -31,9 +43,13 @@ use crate::{
     publish::{Published, amend, change, hint, publish},
     versions,
 };
+use proof::Past;
 
 /// Manifests that are read or marked at the same time.
 const PARALLEL: usize = 32;
+
+/// Damaged or missing things that an error names.
+const DAMAGES_TOLD: usize = 8;
 
 /// What a vacuum lets go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +67,9 @@ pub struct VacuumSettings {
     pub announced_before_unix_ms: u64,
     /// Writers that are dead.
     pub abort: Vec<String>,
+    /// How long it may take, in milliseconds; what it did not remove until then, the next removes. Without one, the default,
+    /// as long as it takes.
+    pub timeout_ms: Option<u64>,
 }
 
 impl Default for VacuumSettings {
@@ -62,6 +81,7 @@ impl Default for VacuumSettings {
             written_before_unix_ms: i64::MIN,
             announced_before_unix_ms: 0,
             abort: Vec::new(),
+            timeout_ms: None,
         }
     }
 }
@@ -84,55 +104,133 @@ pub struct Vacuumed {
 /// Removes versions that are not to stay, and data objects that no version names.
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if there is neither a graph nor what a first load left; the store's; or that a manifest is
-/// damaged, and then no data is removed.
+/// [`EngineError::NotFound`] if there is neither a graph nor what a first load left; [`EngineError::Format`] that lists what is
+/// damaged or missing of what is to stay, and then nothing is done; the store's.
 pub async fn vacuum(
     reader: &Reader,
     settings: &VacuumSettings,
     context: &QueryContext,
 ) -> Result<Vacuumed, EngineError> {
     let store = reader.store();
-    let staged = remove_staged(store, settings.written_before_unix_ms).await?;
-    let listed = store.list(DATA_FOLDER).await?;
-    let newest = match versions::newest(reader, context).await? {
-        Some(newest) => newest,
-        None if listed.is_empty() && staged.objects > 0 => return Ok(staged),
-        None if listed.is_empty() => {
-            return Err(EngineError::no_graph(store.url()));
+    let (mut staged, mut before) = (Vacuumed::default(), None);
+    loop {
+        // In this order: what was written after the newest version was read is not in the listing.
+        let listed = store.list(DATA_FOLDER).await?;
+        let newest = match versions::newest(reader, context).await? {
+            Some(newest) => newest,
+            None => {
+                remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
+                // A first load may be at work on it.
+                let is_at_work = |object: &ObjectInfo| object.modified_unix_ms >= settings.written_before_unix_ms;
+                match () {
+                    () if listed.is_empty() && staged.objects == 0 => return Err(EngineError::no_graph(store.url())),
+                    () if listed.is_empty() || listed.iter().any(is_at_work) => return Ok(staged),
+                    () => close_first(reader, context).await?,
+                }
+            }
+        };
+        let past = Past::read(reader, &newest, context).await?;
+        let since = settings.keep_since_unix_ms.map(|since| past.newest_at(&newest, since));
+        let stays = kept(&newest, settings.keep_versions, since);
+        let damages = past.damages(store, &newest, &stays, &listed).await?;
+        // Another vacuum may have let go what this one takes for damaged: then there is a newer version.
+        if !damages.is_empty() && before.replace(newest.version) != Some(newest.version) {
+            continue;
         }
-        // A first load may be at work on it.
-        None if listed.iter().any(|object| object.modified_unix_ms >= settings.written_before_unix_ms) => {
-            return Ok(staged);
+        refuse(store, &damages)?;
+        // It is not known of them which version they were for, and they hold room that is wanted now.
+        remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
+        return Vacuum { reader, settings, context, listed, past, since }.run(newest, staged).await;
+    }
+}
+
+/// Nothing is done if something of what is to stay is damaged.
+fn refuse(store: &Store, damages: &[String]) -> Result<(), EngineError> {
+    if damages.is_empty() {
+        return Ok(());
+    }
+    let told = damages.iter().take(DAMAGES_TOLD).cloned().collect::<Vec<_>>().join("; ");
+    let more = match damages.len().saturating_sub(DAMAGES_TOLD) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let why = format!("nothing is removed, since what is to stay is not whole: {told}{more}");
+    Err(EngineError::format(store.url())(FormatError::corrupt("graph", why)))
+}
+
+/// A vacuum of a graph whose versions that are to stay are whole.
+struct Vacuum<'a> {
+    reader: &'a Reader,
+    settings: &'a VacuumSettings,
+    context: &'a QueryContext,
+    /// Data objects.
+    listed: Vec<ObjectInfo>,
+    past: Past,
+    /// The first version that stays for its time.
+    since: Option<u64>,
+}
+
+impl Vacuum<'_> {
+    /// Adds what it removes to what was removed before.
+    async fn run(mut self, newest: Manifest, mut vacuumed: Vacuumed) -> Result<Vacuumed, EngineError> {
+        // What a version names that cannot be read, nobody knows: then all waits until it is decided that it goes.
+        if self.past.is_readable() {
+            self.remove_garbage(&newest, &mut vacuumed).await?;
         }
-        None => close_first(reader, context).await?,
-    };
-    let (decided, aborted) = decide(reader, newest, &listed, settings, context).await?;
-    // What it says goes for ever, so it must not be lost, also if another vacuum published it a moment ago.
-    store.flush(MANIFEST_FOLDER).await?;
-    let versions = mark_removed(reader, &decided, context).await?;
-    let named = named(reader, &decided, context).await?;
-    let spared: HashSet<_> = decided.intents.iter().map(|intent| intent.writer.as_str()).collect();
-    let is_garbage = |object: &ObjectInfo| {
-        let fence = decided.version + u64::from(planted(Bug::FenceForgotten));
-        let past = data_base_version(&object.name).is_some_and(|base| base < fence);
-        let at_work = data_writer(&object.name).is_some_and(|writer| spared.contains(writer));
-        past && (!at_work || planted(Bug::IntentIgnored)) && !named.contains(&object.name)
-    };
-    let removed = remove(reader, listed.into_iter().filter(is_garbage).collect()).await?;
-    let (objects, bytes) = (staged.objects + removed.objects, staged.bytes + removed.bytes);
-    Ok(Vacuumed { versions, objects, bytes, aborted, spared: decided.intents.clone() })
+        let decided = decide(self.reader, newest.clone(), &self.listed, self.settings, self.since, self.context).await;
+        let (decided, aborted) = match decided {
+            Err(EngineError::Storage(error)) if error.is_full() => {
+                self.reader.store().delete(&[HINT_NAME.to_owned()]).await?;
+                decide(self.reader, newest, &self.listed, self.settings, self.since, self.context).await?
+            }
+            decided => decided?,
+        };
+        // What it says goes for ever, so it must not be lost, also if another vacuum published it a moment ago.
+        self.reader.store().flush(MANIFEST_FOLDER).await?;
+        self.past.read_more(self.reader, &decided, self.context).await?;
+        let marked = mark_removed(self.reader, &decided, &self.past, self.context).await;
+        let full = matches!(&marked, Err(EngineError::Storage(error)) if error.is_full());
+        if !full {
+            vacuumed.versions = *marked.as_ref().unwrap_or(&0);
+            marked?;
+        }
+        self.remove_garbage(&decided, &mut vacuumed).await?;
+        if full {
+            // There is room now.
+            vacuumed.versions = mark_removed(self.reader, &decided, &self.past, self.context).await?;
+        }
+        Ok(Vacuumed { aborted, spared: decided.intents, ..vacuumed })
+    }
+
+    /// Removes what no version can name that a version knows, nor any after it.
+    async fn remove_garbage(&mut self, newest: &Manifest, vacuumed: &mut Vacuumed) -> Result<(), EngineError> {
+        let named = self.past.named(newest);
+        let spared: HashSet<_> = newest.intents.iter().map(|intent| intent.writer.as_str()).collect();
+        let is_garbage = |object: &ObjectInfo| {
+            let fence = newest.version + u64::from(planted(Bug::FenceForgotten));
+            let past = data_base_version(&object.name).is_some_and(|base| base < fence);
+            let at_work = data_writer(&object.name).is_some_and(|writer| spared.contains(writer));
+            past && (!at_work || planted(Bug::IntentIgnored)) && !named.contains(object.name.as_str())
+        };
+        let (garbage, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.listed).into_iter().partition(is_garbage);
+        self.listed = left;
+        let lengths: HashMap<_, _> = garbage.iter().map(|object| (object.name.as_str(), object.bytes)).collect();
+        vacuumed.objects += lengths.len() as u64;
+        vacuumed.bytes += lengths.values().sum::<u64>();
+        let names: Vec<_> = garbage.iter().map(|object| object.name.clone()).collect();
+        Ok(self.reader.store().delete(&names).await?)
+    }
 }
 
 /// Removes the files of objects that were never finished, which no listing of objects shows.
-async fn remove_staged(store: &Store, before_unix_ms: i64) -> Result<Vacuumed, EngineError> {
-    let mut removed = Vacuumed::default();
+async fn remove_staged(store: &Store, before_unix_ms: i64, removed: &mut Vacuumed) -> Result<(), EngineError> {
     for folder in ["", DATA_FOLDER, MANIFEST_FOLDER] {
         for file in store.remove_staged(folder, before_unix_ms).await? {
             removed.objects += 1;
             removed.bytes += file.bytes;
         }
     }
-    Ok(removed)
+    Ok(())
 }
 
 /// Publishes a first version with nothing in it, for a load that never came to its end: should it wake up, it cannot publish
@@ -160,6 +258,7 @@ async fn decide(
     newest: Manifest,
     listed: &[ObjectInfo],
     settings: &VacuumSettings,
+    since: Option<u64>,
     context: &QueryContext,
 ) -> Result<(Manifest, Vec<Intent>), EngineError> {
     let named = newest.objects();
@@ -169,10 +268,6 @@ async fn decide(
             && !named.contains_key(object.name.as_str())
             && object.modified_unix_ms < settings.written_before_unix_ms
     });
-    let since = match settings.keep_since_unix_ms {
-        Some(since) => Some(newest_at(reader, &newest, since, context).await?),
-        None => None,
-    };
     let dead: HashSet<_> = dead(reader, &newest, settings, context).await?;
     let mut aborted = Vec::new();
     let amended = amend(reader, context, |newest| {
@@ -228,31 +323,6 @@ fn extend(history: &mut Vec<VersionRange>, range: VersionRange) {
     }
 }
 
-/// The version that was the newest at a time; the oldest there is, if none was. Times never go back from one version to
-/// the next, so a search by halves finds it.
-async fn newest_at(
-    reader: &Reader,
-    newest: &Manifest,
-    unix_ms: u64,
-    context: &QueryContext,
-) -> Result<u64, EngineError> {
-    if newest.created_unix_ms <= unix_ms {
-        return Ok(newest.version);
-    }
-    let past: Vec<u64> = newest.history.iter().flat_map(|range| range.since..=range.until).collect();
-    let (mut low, mut high) = (0, past.len());
-    while low < high {
-        let middle = (low + high) / 2;
-        let (manifest, _) = versions::read(reader, past[middle], Wave(0), context).await?;
-        if manifest.created_unix_ms <= unix_ms {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low.checked_sub(1).map_or(0, |at| past[at]))
-}
-
 /// The writers that are to be aborted: named, or announced too long ago.
 async fn dead(
     reader: &Reader,
@@ -275,46 +345,36 @@ async fn dead(
 }
 
 /// Overwrites the slots of versions that cannot be opened any more, and says how many there were.
-async fn mark_removed(reader: &Reader, decided: &Manifest, context: &QueryContext) -> Result<u64, EngineError> {
+async fn mark_removed(
+    reader: &Reader,
+    decided: &Manifest,
+    past: &Past,
+    context: &QueryContext,
+) -> Result<u64, EngineError> {
     let listed = reader.store().list(MANIFEST_FOLDER).await?;
     let gone = listed.into_iter().filter(|object| object.bytes > REMOVED_BYTES_MAX);
     let gone = gone.filter_map(|object| manifest_version(&object.name));
     let gone: Vec<_> = gone.filter(|version| *version < decided.version && !decided.has_version(*version)).collect();
-    let marks: Vec<_> = gone.iter().map(|version| mark(reader, *version, context).boxed()).collect();
+    let marks: Vec<_> = gone.iter().map(|version| mark(reader, *version, past, context).boxed()).collect();
     stream::iter(marks).buffer_unordered(PARALLEL).try_collect::<Vec<()>>().await?;
     Ok(gone.len() as u64)
 }
 
-async fn mark(reader: &Reader, version: u64, context: &QueryContext) -> Result<(), EngineError> {
-    if let (Some(Slot::Version(manifest)), _) = versions::slot(reader, version, Wave(0), context).await? {
-        if planted(Bug::SlotFreed) {
-            return Ok(reader.store().delete(&[manifest_name(version)]).await?);
-        }
-        let mark = Slot::encode_removed(&manifest.change.writer);
-        reader.store().put(&manifest_name(version), mark.into()).await?;
+async fn mark(reader: &Reader, version: u64, past: &Past, context: &QueryContext) -> Result<(), EngineError> {
+    let writer = match past.writer(version) {
+        Some(writer) => writer.to_owned(),
+        None => match versions::slot(reader, version, Wave(0), context).await.map_err(EngineError::from) {
+            Ok((Some(Slot::Version(manifest)), _)) => manifest.change.writer,
+            Ok(_) => return Ok(()),
+            // Nobody can tell any more whose it was; nobody can open it either.
+            Err(error) if error.is_damage() => return Ok(()),
+            Err(error) => return Err(error),
+        },
+    };
+    if planted(Bug::SlotFreed) {
+        return Ok(reader.store().delete(&[manifest_name(version)]).await?);
     }
-    Ok(())
-}
-
-/// All objects that a version names which can be opened.
-async fn named(reader: &Reader, decided: &Manifest, context: &QueryContext) -> Result<HashSet<String>, EngineError> {
-    let past = decided.history.iter().flat_map(|range| range.since..=range.until);
-    let past = past.filter(|_| !planted(Bug::PastForgotten));
-    let manifests: Vec<_> = past.map(|version| versions::read(reader, version, Wave(0), context).boxed()).collect();
-    let mut manifests = stream::iter(manifests).buffer_unordered(PARALLEL);
-    let mut named: HashSet<String> = decided.objects().into_keys().map(str::to_owned).collect();
-    while let Some((manifest, _)) = manifests.try_next().await? {
-        named.extend(manifest.objects().into_keys().map(str::to_owned));
-    }
-    Ok(named)
-}
-
-async fn remove(reader: &Reader, garbage: Vec<ObjectInfo>) -> Result<Vacuumed, EngineError> {
-    let lengths: HashMap<_, _> = garbage.iter().map(|object| (object.name.as_str(), object.bytes)).collect();
-    let vacuumed = Vacuumed { objects: lengths.len() as u64, bytes: lengths.values().sum(), ..Vacuumed::default() };
-    let names: Vec<_> = garbage.into_iter().map(|object| object.name).collect();
-    reader.store().delete(&names).await?;
-    Ok(vacuumed)
+    Ok(reader.store().put(&manifest_name(version), Slot::encode_removed(&writer).into()).await?)
 }
 
 #[cfg(test)]

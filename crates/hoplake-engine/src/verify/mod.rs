@@ -1,8 +1,11 @@
-//! Reads everything of a version and says whether it is whole.
+//! Reads everything and says whether it is whole: of one version ([`Snapshot::verify`]), or of a graph with all its versions
+//! ([`verify_graph`]).
 //!
-//! Every object is read from end to end against its checksum in the manifest. Where that fails, the blocks
-//! are checked one by one, to name the first that is damaged. Then every block is decoded, and what it
-//! says is held against the index, the schema and the counts.
+//! Every object is read from end to end against its checksum in the manifest, then block by block, to name those that are
+//! damaged; each is decoded, and what it says is held against the index, the schema and the counts.
+
+mod findings;
+mod graph;
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -15,6 +18,9 @@ use hoplake_format::{
     segment::{BlockFirsts, SectionIndex, SectionKind, decode_segment_index},
 };
 use hoplake_storage::QueryContext;
+
+use findings::{BLOCKS_MAX, Findings};
+pub use graph::{Damage, Verification, verify_graph};
 
 /// What was read and found whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,18 +42,47 @@ impl Snapshot {
     /// # Errors
     /// [`EngineError::Format`] that names the first damaged object, section and block; the store's.
     pub async fn verify(self: &Arc<Self>, progress: impl Fn(u64)) -> Result<Verified, EngineError> {
-        let mut verified = Verified::default();
+        let mut found = Findings::default();
+        self.verify_into(&mut found, &progress).await?;
+        match found.damages.into_iter().next() {
+            Some((_, damage)) => Err(damage),
+            None => Ok(found.verified),
+        }
+    }
+
+    /// Reads everything of this version that was not read before, and says whether all of it is whole.
+    async fn verify_into(&self, found: &mut Findings, progress: &impl Fn(u64)) -> Result<bool, EngineError> {
+        let (mut segments_whole, mut tables_whole) = (true, true);
         for segment in &self.manifest().segments {
-            self.verify_segment(segment, &mut verified).await?;
-            progress(verified.bytes);
+            segments_whole &= match found.known(&segment.name, 0) {
+                Some(whole) => whole,
+                None => {
+                    let whole = self.verify_segment(segment, found).await?;
+                    found.learn(&segment.name, 0, whole);
+                    whole
+                }
+            };
+            progress(found.verified.bytes);
         }
         for table in &self.manifest().tables {
-            self.verify_table(table, &mut verified).await?;
-            progress(verified.bytes);
+            // Behind a segment, and so at no position that a segment has.
+            let position = table.position + table.length;
+            tables_whole &= match found.known(&table.name, position) {
+                Some(whole) => whole,
+                None => {
+                    let verified = self.verify_table(table).await;
+                    let whole = found.note(verified)?.is_some();
+                    found.verified.bytes += if whole { table.length } else { 0 };
+                    found.learn(&table.name, position, whole);
+                    whole
+                }
+            };
+            progress(found.verified.bytes);
         }
-        self.verify_counts().await?;
-        verified.objects = self.manifest().objects().len() as u64;
-        Ok(verified)
+        // Without the indexes there is nothing to count.
+        let counted = segments_whole && found.note(self.verify_counts().await)?.is_some();
+        found.objects(self.manifest().objects().into_keys());
+        Ok(counted && tables_whole)
     }
 
     async fn checksum_of(&self, name: &str, range: Range<u64>) -> Result<u32, EngineError> {
@@ -62,68 +97,84 @@ impl Snapshot {
         Ok(checksum)
     }
 
-    async fn verify_segment(&self, segment: &SegmentRef, verified: &mut Verified) -> Result<(), EngineError> {
+    /// Reads a segment, and says whether it is whole.
+    async fn verify_segment(&self, segment: &SegmentRef, found: &mut Findings) -> Result<bool, EngineError> {
         let store = self.reader().store();
         let place = store.place(&segment.name);
-        let found = self.checksum_of(&segment.name, 0..segment.end.length).await?;
+        let checksum = self.checksum_of(&segment.name, 0..segment.end.length).await;
+        let Some(checksum) = found.note(checksum)? else { return Ok(false) };
         let tail = store.get_range(&segment.name, segment.end.filters_position..segment.end.length).await?;
-        let sections = decode_segment_index(&tail, &segment.end).map_err(EngineError::format(&place))?;
+        let sections = decode_segment_index(&tail, &segment.end).map_err(EngineError::format(&place));
+        let Some(sections) = found.note(sections)? else { return Ok(false) };
+        let mut whole = true;
         for section in &sections {
-            self.verify_section(segment, section, verified).await?;
+            whole &= self.verify_section(segment, section, found).await?;
         }
-        if found != segment.checksum {
+        if whole && checksum != segment.checksum {
             let why = format!(
-                "it fails its checksum outside its blocks (expected {:08x}, found {found:08x})",
+                "it fails its checksum outside its blocks (expected {:08x}, found {checksum:08x})",
                 segment.checksum
             );
-            return Err(EngineError::format(place)(FormatError::corrupt("segment", why)));
+            found.note::<()>(Err(EngineError::format(place)(FormatError::corrupt("segment", why))))?;
+            whole = false;
         }
-        verified.bytes += segment.end.length;
-        Ok(())
+        found.verified.bytes += if whole { segment.end.length } else { 0 };
+        Ok(whole)
     }
 
+    /// Reads the blocks of a section, and says whether all are whole. Behind one that is not, nobody knows how many items
+    /// were before the next.
     async fn verify_section(
         &self,
         segment: &SegmentRef,
         section: &SectionIndex,
-        verified: &mut Verified,
-    ) -> Result<(), EngineError> {
+        found: &mut Findings,
+    ) -> Result<bool, EngineError> {
         let store = self.reader().store();
         let seed = ObjectSeed::of(&segment.name);
-        let (mut items, mut block) = (0, 0);
+        let (mut items, mut block, mut damaged) = (Some(0), 0, 0);
         let mut checker = SectionChecker::new(self, section);
         while block < section.block_count() {
             let start = section.positions[block];
             let until = section.positions.partition_point(|position| *position <= start + PIECE_BYTES);
             let end_block = (until - 1).max(block + 1);
-            let piece = store.get_range(&segment.name, start..section.positions[end_block]).await?;
+            let piece = store.get_range(&segment.name, start..section.positions[end_block]).await;
+            let Some(piece) = found.note(piece.map_err(EngineError::from))? else { return Ok(false) };
             for number in block..end_block {
                 let range = section.block_range(number);
                 let sealed = &piece[(range.start - start) as usize..(range.end - start) as usize];
                 let payload = open_block(seed, range.start, sealed);
                 let count = payload.and_then(|payload| checker.check(number, items, payload));
                 let place = || format!("{}, {:?}, block {number}", store.place(&segment.name), section.kind);
-                items += count.map_err(|source| EngineError::Format { place: place(), source })?;
-                verified.blocks += 1;
+                match count {
+                    Ok(count) => items = items.map(|items| items + count),
+                    Err(source) => {
+                        (items, damaged) = (None, damaged + 1);
+                        if damaged <= BLOCKS_MAX {
+                            found.note::<()>(Err(EngineError::Format { place: place(), source }))?;
+                        }
+                    }
+                }
+                found.verified.blocks += 1;
             }
             block = end_block;
         }
-        if items != section.items {
+        if let Some(items) = items.filter(|items| *items != section.items) {
             let why = format!("it holds {items} items and says {}", section.items);
             let place = format!("{}, {:?}", store.place(&segment.name), section.kind);
-            return Err(EngineError::format(place)(FormatError::corrupt("section", why)));
+            found.note::<()>(Err(EngineError::format(place)(FormatError::corrupt("section", why))))?;
+            return Ok(false);
         }
-        Ok(())
+        Ok(damaged == 0)
     }
 
-    async fn verify_table(&self, table: &TableRef, verified: &mut Verified) -> Result<(), EngineError> {
+    async fn verify_table(&self, table: &TableRef) -> Result<(), EngineError> {
         let place = self.reader().store().place(&table.name);
         let found = self.checksum_of(&table.name, table.position..table.position + table.length).await?;
         if found != table.checksum {
             let why = format!("it fails its checksum (expected {:08x}, found {found:08x})", table.checksum);
             return Err(EngineError::format(place)(FormatError::corrupt("table", why)));
         }
-        verified.bytes += table.length;
         Ok(())
     }
 
@@ -171,8 +222,8 @@ impl<'a> SectionChecker<'a> {
         Self { snapshot, section, lists: Lists::default() }
     }
 
-    /// Checks a block that begins at item `first_item` and returns how many items it has.
-    fn check(&mut self, number: usize, first_item: u64, payload: &[u8]) -> Result<u64, FormatError> {
+    /// Checks a block that begins at item `first_item`, if that is known, and returns how many items it has.
+    fn check(&mut self, number: usize, first_item: Option<u64>, payload: &[u8]) -> Result<u64, FormatError> {
         let wrong = |why: String| Err(FormatError::corrupt("block", why));
         match (self.section.kind, &self.section.firsts) {
             (
@@ -201,6 +252,7 @@ impl<'a> SectionChecker<'a> {
                 BlockFirsts::Sources(firsts),
             ) => {
                 let block = Block::parse(payload)?;
+                let first_item = first_item.unwrap_or(block.first_edge());
                 if (block.first_source(), block.first_edge()) != (firsts[number], first_item) {
                     return wrong(format!("it begins at source {}, edge {}", block.first_source(), block.first_edge()));
                 }

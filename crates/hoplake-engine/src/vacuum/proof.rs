@@ -1,0 +1,150 @@
+//! The past versions of a graph, read once: what they name, and whether what is to stay of them is whole.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use hoplake_format::{Manifest, VersionRange};
+use hoplake_storage::{
+    ObjectInfo, QueryContext, Reader, Store, Wave,
+    planted::{Bug, planted},
+};
+
+use super::PARALLEL;
+use crate::{EngineError, versions};
+
+/// What is needed of a manifest.
+#[derive(Debug)]
+struct Version {
+    created_unix_ms: u64,
+    writer: String,
+    /// Objects and their lengths.
+    objects: Vec<(String, u64)>,
+}
+
+impl Version {
+    fn of(manifest: &Manifest) -> Self {
+        let objects = manifest.objects().into_iter().map(|(name, length)| (name.to_owned(), length)).collect();
+        Self { created_unix_ms: manifest.created_unix_ms, writer: manifest.change.writer.clone(), objects }
+    }
+}
+
+/// Past versions, or why they cannot be read.
+#[derive(Debug, Default)]
+pub(super) struct Past(BTreeMap<u64, Result<Version, String>>);
+
+impl Past {
+    /// The versions that the newest one says can be opened.
+    pub(super) async fn read(reader: &Reader, newest: &Manifest, context: &QueryContext) -> Result<Self, EngineError> {
+        let mut past = Self::default();
+        past.read_more(reader, newest, context).await?;
+        Ok(past)
+    }
+
+    /// Those that a newer version says can be opened, and that were not read.
+    pub(super) async fn read_more(
+        &mut self,
+        reader: &Reader,
+        newest: &Manifest,
+        context: &QueryContext,
+    ) -> Result<(), EngineError> {
+        let past = newest.history.iter().flat_map(|range| range.since..=range.until);
+        let unread: Vec<u64> = past.filter(|version| !self.0.contains_key(version)).collect();
+        let read = |version| {
+            async move {
+                match versions::read(reader, version, Wave(0), context).await {
+                    Ok((manifest, _)) => Ok((version, Ok(Version::of(&manifest)))),
+                    Err(error) if error.is_damage() || matches!(error, EngineError::NotFound(_)) => {
+                        Ok((version, Err(error.to_string())))
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            .boxed()
+        };
+        let reads: Vec<_> = unread.into_iter().map(read).collect();
+        let mut reads = stream::iter(reads).buffer_unordered(PARALLEL);
+        while let Some((version, manifest)) = reads.try_next().await? {
+            self.0.insert(version, manifest);
+        }
+        Ok(())
+    }
+
+    /// Whether it is known of all of them what they name.
+    pub(super) fn is_readable(&self) -> bool {
+        self.0.values().all(Result::is_ok)
+    }
+
+    /// Who wrote a version.
+    pub(super) fn writer(&self, version: u64) -> Option<&str> {
+        let version = self.0.get(&version)?.as_ref().ok()?;
+        Some(&version.writer)
+    }
+
+    /// The version that was the newest at a time; 0, if none was. Times never go back from one version to the next.
+    pub(super) fn newest_at(&self, newest: &Manifest, unix_ms: u64) -> u64 {
+        if newest.created_unix_ms <= unix_ms {
+            return newest.version;
+        }
+        let then = |version: &Result<Version, String>| {
+            version.as_ref().is_ok_and(|version| version.created_unix_ms <= unix_ms)
+        };
+        self.0.iter().rev().find(|(_, version)| then(version)).map_or(0, |(number, _)| *number)
+    }
+
+    /// All objects that a version names or one that can be opened when it is the newest.
+    pub(super) fn named<'a>(&'a self, newest: &'a Manifest) -> HashSet<&'a str> {
+        let past = self.0.iter().filter(|(version, _)| newest.has_version(**version) && !planted(Bug::PastForgotten));
+        let past = past.filter_map(|(_, version)| version.as_ref().ok());
+        let past = past.flat_map(|version| version.objects.iter().map(|(name, _)| name.as_str()));
+        newest.objects().into_keys().chain(past).collect()
+    }
+
+    /// What is damaged or missing of the newest version, and of the past ones that are to stay.
+    pub(super) async fn damages(
+        &self,
+        store: &Store,
+        newest: &Manifest,
+        stays: &[VersionRange],
+        listed: &[ObjectInfo],
+    ) -> Result<Vec<String>, EngineError> {
+        let there: HashMap<_, _> = listed.iter().map(|object| (object.name.as_str(), object.bytes)).collect();
+        let current = Version::of(newest);
+        let mut damages = Vec::new();
+        let mut unseen: BTreeMap<(&str, u64), u64> = BTreeMap::new();
+        let past: BTreeSet<u64> = stays.iter().flat_map(|range| range.since..=range.until).collect();
+        let past = self
+            .0
+            .iter()
+            .filter(|(version, _)| past.contains(version))
+            .map(|(number, version)| (*number, version.as_ref()));
+        for (number, version) in past.chain([(newest.version, Ok(&current))]) {
+            match version {
+                Err(why) => damages.push(format!("version {number}: {why}")),
+                Ok(version) => {
+                    // Behind what a version names of it, an object may have what only others name.
+                    let whole =
+                        |(name, length): &&(String, u64)| there.get(name.as_str()).is_some_and(|found| found >= length);
+                    let absent = version.objects.iter().filter(|it| !whole(it));
+                    unseen.extend(absent.map(|(name, length)| ((name.as_str(), *length), number)));
+                }
+            }
+        }
+        // A listing does not show what a clone has elsewhere, and may lag behind.
+        let look = |((name, length), version): ((&str, u64), u64)| {
+            let name = name.to_owned();
+            async move { Ok::<_, EngineError>((store.length(&name).await?, name, length, version)) }.boxed()
+        };
+        let looks: Vec<_> = unseen.into_iter().map(look).collect();
+        let mut looks = stream::iter(looks).buffer_unordered(PARALLEL);
+        while let Some((found, name, length, version)) = looks.try_next().await? {
+            let place = store.place(&name);
+            match found {
+                Some(found) if found >= length => {}
+                Some(found) => damages.push(format!("version {version}: {place} has {found} bytes of {length}")),
+                None => damages.push(format!("version {version}: {place} of {length} bytes is missing")),
+            }
+        }
+        damages.sort_unstable();
+        Ok(damages)
+    }
+}

@@ -1,0 +1,65 @@
+//! What verification has found so far: what is whole, and what is damaged.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Damage, Verified};
+use crate::EngineError;
+
+/// Damage that is kept to be told.
+const DAMAGES_MAX: usize = 1_000;
+
+/// Of one object, so many blocks are named.
+pub(super) const BLOCKS_MAX: u64 = 16;
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) verified: Verified,
+    pub(super) damages: Vec<(Option<u64>, EngineError)>,
+    version: Option<u64>,
+    /// Objects, and tables within objects, that were read, and whether they are whole.
+    read: HashMap<(String, u64), bool>,
+    objects: HashSet<String>,
+}
+
+impl Findings {
+    /// What comes is of this version.
+    pub(super) fn of_version(&mut self, version: Option<u64>) {
+        self.version = version;
+    }
+
+    /// Notes damage, and goes on; whatever else went wrong ends the verification.
+    pub(super) fn note<T>(&mut self, outcome: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
+        match outcome {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.is_damage() => {
+                if self.damages.len() < DAMAGES_MAX {
+                    self.damages.push((self.version, error));
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether something is whole, if it was read for another version.
+    pub(super) fn known(&self, name: &str, position: u64) -> Option<bool> {
+        self.read.get(&(name.to_owned(), position)).copied()
+    }
+
+    pub(super) fn learn(&mut self, name: &str, position: u64, whole: bool) {
+        self.read.insert((name.to_owned(), position), whole);
+    }
+
+    /// Counts objects of a version, each once.
+    pub(super) fn objects<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        self.objects.extend(names.map(str::to_owned));
+        self.verified.objects = self.objects.len() as u64;
+    }
+
+    pub(super) fn told(&self) -> Vec<Damage> {
+        let tell =
+            |(version, error): &(Option<u64>, EngineError)| Damage { version: *version, what: error.to_string() };
+        self.damages.iter().map(tell).collect()
+    }
+}

@@ -1,0 +1,155 @@
+//! Reads everything of a graph that can be opened: the hint, the manifest of each version that its newest retains, and
+//! each object once. It goes on after damage, lists all of it, and knows which versions are whole.
+//!
+//! The newest version is found from a listing and the slots themselves, not from the hint, and if its manifest cannot be
+//! read the next older one says which versions there are: what verification is for is that something does not read.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use futures::{StreamExt, stream};
+use hoplake_format::{
+    FormatError, Manifest, Slot,
+    constants::{HINT_NAME, MANIFEST_FOLDER, manifest_name, manifest_version},
+};
+use hoplake_storage::{QueryContext, Reader, Wave};
+
+use super::{Findings, Verified};
+use crate::{EngineError, OpenSettings, Snapshot, versions};
+
+/// Manifests that are read ahead.
+const PARALLEL: usize = 16;
+
+/// Something that is damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The newest version that has it; `None` if it is the hint.
+    pub version: Option<u64>,
+    /// Where it is, and what is wrong with it.
+    pub what: String,
+}
+
+/// What verification found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Verification {
+    /// What was read and is whole.
+    pub verified: Verified,
+    /// Versions that should be there, oldest first, and whether all of each is whole.
+    pub versions: Vec<(u64, bool)>,
+    /// All damage, of the newest version first; of very much of it, the first thousand.
+    pub damages: Vec<Damage>,
+}
+
+impl Verification {
+    /// The newest version that is whole: it can be opened, and restored.
+    pub fn newest_whole(&self) -> Option<u64> {
+        self.versions.iter().rev().find(|(_, whole)| *whole).map(|(version, _)| *version)
+    }
+
+    /// The newest version, whole or not.
+    pub fn newest(&self) -> Option<u64> {
+        self.versions.last().map(|(version, _)| *version)
+    }
+}
+
+/// Reads everything. `progress` is told the bytes of objects read so far.
+///
+/// # Errors
+/// [`EngineError::NotFound`] if there is no graph; the store's, but not that something is damaged or missing: that is in what
+/// is returned.
+pub async fn verify_graph(
+    reader: &Reader,
+    progress: impl Fn(u64),
+    context: &QueryContext,
+) -> Result<Verification, EngineError> {
+    let mut found = Findings::default();
+    let (newest, lost) = newest_readable(reader, &mut found, context).await?;
+    found.of_version(lost.iter().max().copied());
+    let past = newest.iter().flat_map(|newest| newest.history.iter().flat_map(|range| range.since..=range.until));
+    let past: BTreeSet<u64> = past.collect();
+    let mut whole: Vec<(u64, bool)> = lost.iter().map(|version| (*version, false)).collect();
+    let read = |version| async move { (version, versions::read(reader, version, Wave(0), context).await) };
+    let mut manifests = stream::iter(past.into_iter().rev()).map(read).buffered(PARALLEL);
+    let mut before: Option<Arc<Snapshot>> = None;
+    let mut next = newest.clone().map(|newest| (newest.version, Ok((newest, Wave(0)))));
+    while let Some((version, manifest)) = next {
+        found.of_version(Some(version));
+        // A version that is not there though the newest says so is damage like another.
+        let manifest = match manifest {
+            Err(EngineError::NotFound(why)) => found.note(Err(missing(reader, version, why)))?,
+            manifest => found.note(manifest)?,
+        };
+        let mut is_whole = false;
+        if let Some((manifest, _)) = manifest {
+            let opened = Snapshot::of_manifest(manifest, reader.clone(), before.as_deref());
+            if let Some(snapshot) = found.note(opened)? {
+                let snapshot = Arc::new(snapshot);
+                is_whole = snapshot.verify_into(&mut found, &progress).await?;
+                before = Some(snapshot);
+            }
+        }
+        whole.push((version, is_whole));
+        next = manifests.next().await;
+    }
+    found.of_version(None);
+    let hint = check_hint(reader, newest.as_ref(), lost.iter().max().copied()).await;
+    found.note(hint)?;
+    whole.sort_unstable();
+    Ok(Verification { verified: found.verified, versions: whole, damages: found.told() })
+}
+
+fn missing(reader: &Reader, version: u64, why: String) -> EngineError {
+    EngineError::format(reader.store().place(&manifest_name(version)))(FormatError::corrupt("manifest", why))
+}
+
+/// The newest manifest that can be read, and the versions above it whose cannot.
+async fn newest_readable(
+    reader: &Reader,
+    found: &mut Findings,
+    context: &QueryContext,
+) -> Result<(Option<Manifest>, Vec<u64>), EngineError> {
+    let listed = reader.store().list(MANIFEST_FOLDER).await?;
+    let mut slots: Vec<u64> = listed.iter().filter_map(|object| manifest_version(&object.name)).collect();
+    slots.sort_unstable();
+    // A listing may lag behind; slots do not.
+    let mut next = slots.last().map_or(1, |last| last + 1);
+    while !matches!(versions::slot(reader, next, Wave(0), context).await, Ok((None, _))) {
+        slots.push(next);
+        next += 1;
+    }
+    let mut lost = Vec::new();
+    for version in slots.iter().rev() {
+        found.of_version(Some(*version));
+        match found.note(versions::slot(reader, *version, Wave(0), context).await.map_err(EngineError::from))? {
+            Some((Some(Slot::Version(manifest)), _)) => return Ok((Some(*manifest), lost)),
+            Some(_) => {}
+            None => lost.push(*version),
+        }
+    }
+    match lost.is_empty() {
+        true => Err(EngineError::NotFound(format!("there is no graph at {}", reader.store().url()))),
+        false => Ok((None, lost)),
+    }
+}
+
+/// Whether the hint, if there is one, is a copy of a manifest that is or was there.
+async fn check_hint(reader: &Reader, newest: Option<&Manifest>, lost: Option<u64>) -> Result<(), EngineError> {
+    let store = reader.store();
+    let Some(bytes) = store.get(HINT_NAME).await? else { return Ok(()) };
+    let failed = |why: String| EngineError::format(store.place(HINT_NAME))(FormatError::corrupt("hint", why));
+    let hint = Manifest::decode(&bytes).map_err(EngineError::format(store.place(HINT_NAME)))?;
+    let last = newest.map_or(0, |newest| newest.version).max(lost.unwrap_or(0));
+    if hint.version > last {
+        return Err(failed(format!("it is of version {}, and the newest is {last}", hint.version)));
+    }
+    match newest.filter(|newest| newest.version == hint.version && **newest != hint) {
+        Some(_) => Err(failed(format!("it is another version {} than the manifest", hint.version))),
+        None => Ok(()),
+    }
+}
+
+impl Snapshot {
+    /// A version whose manifest is at hand; indexes that `before` has are not read again.
+    fn of_manifest(manifest: Manifest, reader: Reader, before: Option<&Self>) -> Result<Self, EngineError> {
+        Self::assemble(manifest, reader, OpenSettings::default(), before)
+    }
+}

@@ -1,0 +1,154 @@
+//! What verification finds of a damaged graph, what a vacuum does with one, and what can be restored of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+use hoplake::{ErrorKind, Graph, LoadOptions, OpenSettings, Store, VacuumSettings, Verification};
+use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+
+use crate::graphs::{graph_at, in_memory, load_into, open};
+
+const COMMITS: u64 = 5;
+
+/// A graph of a load and some commits, of which each adds a vertex.
+async fn grown() -> (Arc<dyn ObjectStore>, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("edges.csv");
+    std::fs::write(&file, "1,2\n2,3\n").unwrap();
+    let (inner, store) = in_memory();
+    load_into(&store, LoadOptions::from_paths([file])).await.unwrap();
+    let mut graph = open(&store).await;
+    for key in 0..COMMITS as i64 {
+        let mut commit = graph.begin();
+        commit.upsert_vertex("vertex", 100 + key, [("name", "new")]).commit().await.unwrap();
+        graph.refresh().await.unwrap();
+    }
+    (inner, store)
+}
+
+fn manifest(version: u64) -> String {
+    format!("manifest/{version:020}.hlm")
+}
+
+async fn put(inner: &Arc<dyn ObjectStore>, name: &str, bytes: impl Into<Bytes>) {
+    inner.put(&Path::from(format!("g/{name}")), bytes.into().into()).await.unwrap();
+}
+
+async fn get(inner: &Arc<dyn ObjectStore>, name: &str) -> Vec<u8> {
+    inner.get(&Path::from(format!("g/{name}"))).await.unwrap().bytes().await.unwrap().to_vec()
+}
+
+async fn verify(store: &Store) -> Verification {
+    Graph::verify_all(store, |_| ()).await.unwrap()
+}
+
+async fn names(inner: &Arc<dyn ObjectStore>) -> Vec<(String, u64)> {
+    let listed: Vec<_> = inner.list(None).try_collect().await.unwrap();
+    let mut names: Vec<_> = listed.into_iter().map(|object| (object.location.to_string(), object.size)).collect();
+    names.sort();
+    names
+}
+
+/// The object that a version added.
+async fn object_of(store: &Store, version: u64) -> String {
+    let settings = OpenSettings { version: Some(version), ..OpenSettings::default() };
+    let graph = Graph::open_with(store.clone(), &settings).await.unwrap();
+    graph.manifest().segments.last().unwrap().name.clone()
+}
+
+#[tokio::test]
+async fn a_whole_graph_is_read_whole() {
+    let (inner, store) = grown().await;
+    let found = verify(&store).await;
+    assert_eq!(found.damages, []);
+    assert_eq!(found.versions, (1..=COMMITS + 1).map(|version| (version, true)).collect::<Vec<_>>());
+    let data: Vec<_> = names(&inner).await.into_iter().filter(|(name, _)| name.starts_with("g/data/")).collect();
+    assert_eq!(found.verified.objects, data.len() as u64);
+    assert_eq!(found.verified.bytes, data.iter().map(|(_, bytes)| bytes).sum::<u64>(), "each byte once");
+    let nothing = Graph::verify_all(&graph_at(object_store::memory::InMemory::new()), |_| ()).await.unwrap_err();
+    assert_eq!(nothing.kind(), ErrorKind::NotFound, "{nothing}");
+}
+
+#[tokio::test]
+async fn all_damage_is_listed_with_the_newest_version_that_has_it() {
+    let (inner, store) = grown().await;
+    let (of_three, of_four, of_six) =
+        (object_of(&store, 3).await, object_of(&store, 4).await, object_of(&store, 6).await);
+    // An empty manifest, a flipped bit, an object that is gone, one that is cut short, and half a hint.
+    put(&inner, &manifest(2), Bytes::new()).await;
+    let mut flipped = get(&inner, &of_three).await;
+    flipped[9] ^= 1;
+    put(&inner, &of_three, flipped).await;
+    inner.delete(&Path::from(format!("g/{of_four}"))).await.unwrap();
+    let short = get(&inner, &of_six).await;
+    put(&inner, &of_six, short[..short.len() / 2].to_vec()).await;
+    let hint = get(&inner, "hint").await;
+    put(&inner, "hint", hint[..hint.len() / 2].to_vec()).await;
+    let found = verify(&store).await;
+    let told = |version: Option<u64>, what: &str| {
+        found.damages.iter().any(|damage| damage.version == version && damage.what.contains(what))
+    };
+    assert!(told(Some(2), &manifest(2)), "{found:#?}");
+    assert!(told(Some(6), &of_three) && told(Some(6), "block 0"), "{found:#?}");
+    assert!(told(Some(6), &of_four) && told(Some(6), &of_six) && told(None, "hint"), "{found:#?}");
+    let whole: Vec<u64> = found.versions.iter().filter(|(_, whole)| *whole).map(|(version, _)| *version).collect();
+    assert_eq!((found.versions.len(), whole, found.newest_whole()), (6, vec![1], Some(1)));
+}
+
+#[tokio::test]
+async fn a_vacuum_of_a_damaged_graph_does_nothing_and_says_why() {
+    for damage in ["manifest", "missing", "short"] {
+        let (inner, store) = grown().await;
+        let object = object_of(&store, 4).await;
+        match damage {
+            "manifest" => put(&inner, &manifest(4), Bytes::new()).await,
+            "missing" => inner.delete(&Path::from(format!("g/{object}"))).await.unwrap(),
+            _ => put(&inner, &object, "short").await,
+        }
+        put(&inner, "data/00000000000000000002-01JDXFAKEFAKEFAKEFAKEFAKE0-000000.hls", "a leftover").await;
+        let before = names(&inner).await;
+        let settings = VacuumSettings { keep_versions: Some(3), ..VacuumSettings::default() };
+        let error = Graph::vacuum(&store, &settings).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        let named = if damage == "manifest" { manifest(4) } else { object };
+        // The newest version that names it.
+        let version = if damage == "manifest" { "version 4:" } else { "version 6:" };
+        assert!(error.to_string().contains(&named) && error.to_string().contains(version), "{error}");
+        assert_eq!(names(&inner).await, before, "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn what_goes_may_be_damaged() {
+    let (inner, store) = grown().await;
+    put(&inner, &manifest(2), Bytes::new()).await;
+    put(&inner, &manifest(3), vec![7; 100]).await;
+    let settings = VacuumSettings { keep_versions: Some(2), ..VacuumSettings::default() };
+    let vacuumed = Graph::vacuum(&store, &settings).await.unwrap();
+    assert!(vacuumed.versions >= 1, "{vacuumed:?}");
+    let found = verify(&store).await;
+    assert_eq!(found.damages, []);
+    assert!(found.versions.len() >= 3, "{found:?}");
+}
+
+#[tokio::test]
+async fn what_verification_says_can_be_restored_can_be() {
+    for with_hint in [true, false] {
+        let (inner, store) = grown().await;
+        put(&inner, &manifest(6), Bytes::new()).await;
+        if !with_hint {
+            inner.delete(&Path::from("g/hint")).await.unwrap();
+        }
+        let found = verify(&store).await;
+        assert_eq!((found.newest(), found.newest_whole()), (Some(6), Some(5)), "{found:#?}");
+        let restored = Graph::restore(&store, 5, "").await.unwrap();
+        assert_eq!(restored, 7);
+        let graph = open(&store).await;
+        assert_eq!(graph.version(), 7);
+        assert!(graph.query().vertex("vertex", 103).await.unwrap().is_some());
+        assert!(graph.query().vertex("vertex", 104).await.unwrap().is_none());
+        assert_eq!(verify(&store).await.damages, []);
+        graph.begin().upsert_vertex("vertex", 200, [("name", "new")]).commit().await.unwrap();
+    }
+}

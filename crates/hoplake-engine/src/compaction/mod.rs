@@ -9,9 +9,9 @@
 //! merged on whatever is the newest version then, and takes its name out with the last of it: what is interrupted is
 //! continued by the next.
 //!
-//! **Requests.** Merges that are small together are one group: their inputs come in one wave ([`inputs`]), what they become is
+//! **Requests.** Merges that are small together are one group: their inputs come in one wave (`inputs`), what they become is
 //! one object, and one version has all of it. A merge that is larger than that is a group by itself, and reads on while it
-//! decodes ([`crate::scan`]).
+//! decodes (`engine/scan.rs`).
 //!
 //! **Other writers.** What a merge became stands for the parts it was made of, as long as a version has them: commits only add
 //! parts, so it is published on a version of theirs as it is. Only a merge of whose parts another compaction, a load or a

@@ -98,7 +98,7 @@ async fn walks_are_counted_without_their_edges() {
     let more = Traversal { hops: hops(20), ..traversal.clone() };
     assert_eq!(query.count_walks(more).await.unwrap().walks, None, "10⁴⁰ is more than 2¹²⁸");
     let once = Traversal { visit: VisitPolicy::Global, hops: hops(2), ..traversal };
-    // Two steps reach the 100 after the first 100, each from as many as it is not further than 100 from.
+    // Two steps reach the 100 after the first 100, each from all of the first 100 that have an edge to it.
     assert_eq!(query.count_walks(once).await.unwrap().walks, Some((1..=100).sum()));
 }
 

@@ -1,5 +1,6 @@
 //! Generators, oracle, recording stores and real servers for the tests of Hoplake. Development only.
 //!
+//! - [`AlteredStore`]: an object store in which some requests go wrong, or wait, as a test wants it.
 //! - [`WaveStore`]: an object store that counts dependent round trips, requests and bytes exactly; [`WaveProxy`]: the same
 //!   before a real S3 server, for real processes.
 //! - [`SimStore`]: an object store with published latencies, limits and prices, in virtual or real time;
@@ -10,6 +11,7 @@
 //! - [`generate`]: seeded graphs: Kronecker, log-normal, social networks, and small ones with labels.
 //! - [`snb`]: the real social networks and the answers that queries on them must give.
 
+mod altered_store;
 pub mod generate;
 pub mod oracle;
 mod requests;
@@ -20,6 +22,7 @@ mod tcp_proxy;
 mod wave_proxy;
 mod wave_store;
 
+pub use altered_store::{Alteration, AlteredStore};
 pub use oracle::Oracle;
 pub use s3_server::S3Server;
 pub use sim::{Fault, FaultKind, Sim, SimCounts, SimProxy, SimStore};

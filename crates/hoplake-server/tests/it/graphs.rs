@@ -69,14 +69,8 @@ async fn a_hundred_first_requests_open_once() {
     }
     assert_eq!(server.metric("hoplake_graph_opens_total").await, 1.0);
     let once = held.reads.swap(0, Ordering::SeqCst);
-    let (_, opener) = (
-        0,
-        crate::sample::open_held(
-            &(Arc::new(move |url: &str| Ok(Store::new(Arc::new(held.clone()), "g".into(), url))) as StoreOpener),
-        )
-        .await,
-    );
-    assert!(once <= opener.open_cost().requests as usize + 2, "{once}");
+    let alone = sample::open_held(&sample::leading_to(&held)).await;
+    assert!(once <= alone.open_cost().requests as usize + 2, "{once}");
 }
 
 #[tokio::test]

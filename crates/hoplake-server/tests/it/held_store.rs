@@ -1,8 +1,6 @@
 //! A store whose reads and writes can be held back, and that knows which reads were given up.
 
 use std::{
-    fmt,
-    ops::Range,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -11,10 +9,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
+use hoplake_testkit::{Alteration, AlteredStore};
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, Result, memory::InMemory, path::Path,
+    GetOptions, GetResult, ObjectStore, PutOptions, PutPayload, PutResult, Result, memory::InMemory, path::Path,
 };
 use tokio::sync::watch;
 
@@ -53,6 +50,11 @@ impl HeldStore {
         Self { inner: self.inner.clone(), ..Self::new() }
     }
 
+    /// It, as a store.
+    pub(crate) fn store(&self) -> Arc<dyn ObjectStore> {
+        Arc::new(AlteredStore(self.clone()))
+    }
+
     /// So many reads so far.
     pub(crate) fn count(&self) -> usize {
         self.reads.load(Ordering::SeqCst)
@@ -87,12 +89,6 @@ pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), holding).await.expect("it holds at last");
 }
 
-impl fmt::Display for HeldStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HeldStore")
-    }
-}
-
 /// Counts a read that is dropped while it waits.
 struct Wait<'a>(&'a HeldStore, bool);
 
@@ -106,8 +102,12 @@ impl Drop for Wait<'_> {
 }
 
 #[async_trait]
-impl ObjectStore for HeldStore {
-    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+impl Alteration for HeldStore {
+    fn below(&self) -> &dyn ObjectStore {
+        &*self.inner
+    }
+
+    async fn put(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         let free = |held: &Option<&str>| held.is_none_or(|part| !location.as_ref().contains(part));
         let mut held = self.held_writes.subscribe();
         if !free(&held.borrow()) {
@@ -117,11 +117,7 @@ impl ObjectStore for HeldStore {
         self.inner.put_opts(location, payload, opts).await
     }
 
-    async fn put_multipart_opts(&self, location: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(location, opts).await
-    }
-
-    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+    async fn get(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         self.log.lock().unwrap().push(location.to_string());
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -130,29 +126,5 @@ impl ObjectStore for HeldStore {
         held.wait_for(|held| !held).await.unwrap();
         wait.1 = true;
         self.inner.get_opts(location, options).await
-    }
-
-    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<bytes::Bytes>> {
-        let mut all = Vec::new();
-        for range in ranges {
-            all.push(object_store::ObjectStoreExt::get_range(self, location, range.clone()).await?);
-        }
-        Ok(all)
-    }
-
-    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.inner.copy_opts(from, to, options).await
     }
 }

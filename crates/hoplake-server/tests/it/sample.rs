@@ -78,8 +78,8 @@ pub(crate) async fn held() -> (HeldStore, hoplake_server::StoreOpener) {
 
 /// Every URL leads to a store.
 pub(crate) fn leading_to(held: &HeldStore) -> hoplake_server::StoreOpener {
-    let inner = Arc::new(held.clone());
-    Arc::new(move |url| Ok(Store::new(inner.clone(), "g".into(), url)))
+    let store = held.store();
+    Arc::new(move |url| Ok(Store::new(store.clone(), "g".into(), url)))
 }
 
 /// The air routes that come with the sources, loaded as `air-routes`.

@@ -1,15 +1,13 @@
 //! What is said of a write is what became of it: refused, done, or not known; on stores that fail in the one place that
 //! decides, and on stores that only pretend to decide.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
 use hoplake::{Committed, Error, ErrorKind, Graph, LoadOptions, OpenSettings, Store, VacuumSettings, Vacuumed};
-use hoplake_testkit::WaveStore;
+use hoplake_testkit::{Alteration, AlteredStore, WaveStore};
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, memory::InMemory, path::Path,
+    GetOptions, ObjectStore, PutMode, PutOptions, PutPayload, PutResult, Result, memory::InMemory, path::Path,
 };
 
 use crate::graphs::{edge_list, in_memory, load_into};
@@ -39,19 +37,17 @@ struct Spoilt {
     fate: fn(&str) -> Fate,
 }
 
-impl fmt::Display for Spoilt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a spoilt {}", self.inner)
-    }
-}
-
 fn timeout() -> object_store::Error {
     object_store::Error::Generic { store: "S3", source: "no answer".into() }
 }
 
 #[async_trait]
-impl ObjectStore for Spoilt {
-    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+impl Alteration for Spoilt {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.inner
+    }
+
+    async fn put(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
         if options.mode != PutMode::Create {
             return self.inner.put_opts(location, payload, options).await;
         }
@@ -71,30 +67,6 @@ impl ObjectStore for Spoilt {
             Fate::Pretended => Ok(PutResult { e_tag: None, version: None, extensions: Default::default() }),
             Fate::Overwritten => self.inner.put_opts(location, payload, PutOptions::default()).await,
         }
-    }
-
-    async fn put_multipart_opts(&self, at: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(at, options).await
-    }
-
-    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.inner.get_opts(location, options).await
-    }
-
-    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.inner.copy_opts(from, to, options).await
     }
 }
 
@@ -117,7 +89,7 @@ fn on_s3(inner: Arc<dyn ObjectStore>) -> Store {
 }
 
 fn spoilt(inner: &Arc<dyn ObjectStore>, fate: fn(&str) -> Fate) -> Store {
-    on_s3(Arc::new(Spoilt { inner: inner.clone(), fate }))
+    on_s3(Arc::new(AlteredStore(Spoilt { inner: inner.clone(), fate })))
 }
 
 async fn commit(store: Store) -> Result<Committed, Error> {

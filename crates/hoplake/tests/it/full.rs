@@ -1,15 +1,13 @@
 //! A vacuum on a disk that is full.
 
-use std::{fmt, io, sync::Arc};
+use std::{io, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{TryStreamExt, stream::BoxStream};
+use futures::TryStreamExt;
 use hoplake::{Graph, LoadOptions, Store, VacuumSettings};
-use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, path::Path,
-};
+use hoplake_testkit::{Alteration, AlteredStore};
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutOptions, PutPayload, PutResult, Result, path::Path};
 
 use crate::graphs::{graph_at, in_memory, load_into, open};
 
@@ -20,50 +18,24 @@ struct FullStore {
     bytes_max: u64,
 }
 
-impl fmt::Display for FullStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes of {}", self.bytes_max, self.inner)
-    }
-}
-
 async fn used(inner: &Arc<dyn ObjectStore>) -> u64 {
     let listed: Vec<_> = inner.list(None).try_collect().await.unwrap();
     listed.iter().map(|object| object.size).sum()
 }
 
 #[async_trait]
-impl ObjectStore for FullStore {
-    async fn put_opts(&self, path: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+impl Alteration for FullStore {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.inner
+    }
+
+    async fn put(&self, path: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         // A new object is written before an old one of that name goes.
         if used(&self.inner).await + payload.content_length() as u64 > self.bytes_max {
             let source = io::Error::from(io::ErrorKind::StorageFull);
             return Err(Error::Generic { store: "full", source: Box::new(source) });
         }
         self.inner.put_opts(path, payload, opts).await
-    }
-
-    async fn put_multipart_opts(&self, path: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(path, opts).await
-    }
-
-    async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
-        self.inner.get_opts(path, options).await
-    }
-
-    fn delete_stream(&self, paths: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(paths)
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.inner.copy_opts(from, to, options).await
     }
 }
 
@@ -85,7 +57,7 @@ async fn full(leftover: Option<usize>) -> (Arc<dyn ObjectStore>, Store) {
         inner.put(&Path::from(name), Bytes::from(vec![7; bytes]).into()).await.unwrap();
     }
     let bytes_max = used(&inner).await;
-    (inner.clone(), graph_at(FullStore { inner, bytes_max }))
+    (inner.clone(), graph_at(AlteredStore(FullStore { inner, bytes_max })))
 }
 
 #[tokio::test]

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     io::Write,
     path::{Path as FilePath, PathBuf},
     sync::{
@@ -20,13 +19,11 @@ use hoplake::{
 };
 use hoplake_format::constants::{data_name, manifest_name};
 use hoplake_testkit::{
+    Alteration, AlteredStore,
     generate::{kronecker, log_normal},
     snb,
 };
-use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, path::Path,
-};
+use object_store::{GetOptions, GetResult, ObjectMeta, ObjectStore, PutOptions, PutPayload, PutResult, path::Path};
 
 use crate::graphs::{edge_list, graph_at, in_memory, load_into, open};
 
@@ -172,12 +169,6 @@ struct FailingStore {
     writes: AtomicUsize,
 }
 
-impl fmt::Display for FailingStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "failing after {} writes", self.after)
-    }
-}
-
 fn failed<T>() -> object_store::Result<T> {
     Err(object_store::Error::Generic { store: "failing", source: "as the test wants it".into() })
 }
@@ -189,8 +180,12 @@ impl FailingStore {
 }
 
 #[async_trait]
-impl ObjectStore for FailingStore {
-    async fn put_opts(&self, path: &Path, payload: PutPayload, opts: PutOptions) -> object_store::Result<PutResult> {
+impl Alteration for FailingStore {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.inner
+    }
+
+    async fn put(&self, path: &Path, payload: PutPayload, opts: PutOptions) -> object_store::Result<PutResult> {
         if self.writes.fetch_add(1, Ordering::SeqCst) < self.after {
             return self.inner.put_opts(path, payload, opts).await;
         }
@@ -205,19 +200,11 @@ impl ObjectStore for FailingStore {
         }
     }
 
-    async fn put_multipart_opts(
-        &self,
-        path: &Path,
-        opts: PutMultipartOptions,
-    ) -> object_store::Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(path, opts).await
-    }
-
-    async fn get_opts(&self, path: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+    async fn get(&self, path: &Path, options: GetOptions) -> object_store::Result<GetResult> {
         if self.is_gone() { failed() } else { self.inner.get_opts(path, options).await }
     }
 
-    fn delete_stream(
+    fn delete(
         &self,
         paths: BoxStream<'static, object_store::Result<Path>>,
     ) -> BoxStream<'static, object_store::Result<Path>> {
@@ -237,19 +224,11 @@ impl ObjectStore for FailingStore {
             _ => self.inner.list(prefix),
         }
     }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> object_store::Result<()> {
-        self.inner.copy_opts(from, to, options).await
-    }
 }
 
 async fn load_failing(store: &Arc<dyn ObjectStore>, failure: Failure, after: usize) -> Result<u64, hoplake::Error> {
     let folder = folder_of(PEOPLE, KNOWS);
-    let failing = FailingStore { inner: store.clone(), failure, after, writes: AtomicUsize::new(0) };
+    let failing = AlteredStore(FailingStore { inner: store.clone(), failure, after, writes: AtomicUsize::new(0) });
     Ok(load_into(&graph_at(failing), LoadOptions::from_paths([folder.path()])).await?.version)
 }
 
@@ -362,7 +341,7 @@ async fn a_vacuum_that_finds_neither_hint_nor_manifests_removes_nothing_of_a_gra
     let newest = load_into(&store, replaced).await.unwrap().version;
     store.put("hint", "half of a manif".into()).await.unwrap();
     let failure = Failure::StaleListing;
-    let lagging = graph_at(FailingStore { inner, failure, after: 0, writes: AtomicUsize::new(0) });
+    let lagging = graph_at(AlteredStore(FailingStore { inner, failure, after: 0, writes: AtomicUsize::new(0) }));
     assert_eq!(vacuum(&lagging, i64::MAX).await.unwrap().objects, 0);
     assert_no_leftovers(&store, newest).await;
 }

@@ -1,20 +1,14 @@
 //! A compaction that is overtaken by a commit each time that it tries to publish.
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
 };
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
 use hoplake::{CompactionSettings, ErrorKind, Graph, LoadOptions, OpenSettings};
-use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, path::Path,
-};
+use hoplake_testkit::{Alteration, AlteredStore};
+use object_store::{ObjectStore, PutMode, PutOptions, PutPayload, PutResult, Result, path::Path};
 
 use crate::graphs::{graph_at, in_memory, load_into, open};
 
@@ -24,12 +18,6 @@ struct OvertakingStore {
     inner: Arc<dyn ObjectStore>,
     writer: Graph,
     times: AtomicI64,
-}
-
-impl fmt::Display for OvertakingStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "overtaking {}", self.inner)
-    }
 }
 
 /// A vertex of that key and an edge to it, in a version of their own.
@@ -47,8 +35,12 @@ async fn commit(writer: &Graph, key: i64) {
 }
 
 #[async_trait]
-impl ObjectStore for OvertakingStore {
-    async fn put_opts(&self, path: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+impl Alteration for OvertakingStore {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.inner
+    }
+
+    async fn put(&self, path: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         if opts.mode == PutMode::Create {
             let left = self.times.fetch_sub(1, Ordering::SeqCst);
             if left > 0 {
@@ -57,34 +49,10 @@ impl ObjectStore for OvertakingStore {
         }
         self.inner.put_opts(path, payload, opts).await
     }
-
-    async fn put_multipart_opts(&self, path: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(path, opts).await
-    }
-
-    async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
-        self.inner.get_opts(path, options).await
-    }
-
-    fn delete_stream(&self, paths: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(paths)
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.inner.copy_opts(from, to, options).await
-    }
 }
 
 /// A graph of nine commits, and a store at which others overtake whoever creates.
-async fn overtaking(times: i64) -> (Arc<dyn ObjectStore>, OvertakingStore) {
+async fn overtaking(times: i64) -> (Arc<dyn ObjectStore>, AlteredStore<OvertakingStore>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("edges.csv");
     std::fs::write(&file, "1,2\n").unwrap();
@@ -94,7 +62,7 @@ async fn overtaking(times: i64) -> (Arc<dyn ObjectStore>, OvertakingStore) {
     for key in 10..19 {
         commit(&writer, key).await;
     }
-    (inner.clone(), OvertakingStore { inner, writer, times: AtomicI64::new(times) })
+    (inner.clone(), AlteredStore(OvertakingStore { inner, writer, times: AtomicI64::new(times) }))
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 use futures::FutureExt;
 use hoplake::{MemoryBudget, ReadPool, Store};
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
     task::{AbortHandle, JoinHandle},
     time::timeout,
 };
@@ -25,8 +25,8 @@ use crate::{
     workers::Workers,
 };
 
-/// After the grace, for the last answers to leave.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// After the grace, for the last answers to leave. A half of the second that is documented: giving memory back takes time, too.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Why a server did not begin, or broke off.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +107,7 @@ impl ServerBuilder {
         let lifecycle = Lifecycle::default();
         let compactor = Compactor::new(&settings, lifecycle.clone(), metrics.clone());
         let catalog = Catalog::new(&settings, origin, pool.clone(), compactor.clone(), metrics.clone());
-        let (grpc, http) = (listen(settings.grpc).await?, listen(settings.http).await?);
+        let (grpc, http) = (listen(settings.grpc)?, listen(settings.http)?);
         let threads = settings.query_threads;
         let workers = Workers::new(threads).map_err(|source| ServerError::Threads { threads, source })?;
         let service = Arc::new(Service {
@@ -127,11 +127,21 @@ impl ServerBuilder {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
-    let failed = |source| ServerError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    Ok((listener, bound))
+/// Connections that the system completes before they are accepted. The usual 128 are full after one burst, and then the system
+/// drops what a client sends first, which it repeats after a second: a probe would be as late.
+const BACKLOG: u32 = 4_096;
+
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
+    let bind = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // A server that was stopped may be started again at once.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(BACKLOG)?;
+        let bound = listener.local_addr()?;
+        Ok((listener, bound))
+    };
+    bind().map_err(|source| ServerError::Listen { address, source })
 }
 
 /// A server that listens.

@@ -5,25 +5,14 @@
 //! call, from decoding its request to encoding its answer, is a task of a runtime of its own. Whoever asked holds the
 //! task and aborts it by dropping it; work gives way every few milliseconds, so it ends soon after.
 
-use std::{
-    future::Future,
-    io,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::{future::Future, io};
 
-use tokio::{
-    runtime::{Builder, Handle, Runtime},
-    task::{JoinError, JoinHandle},
-};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio_util::task::AbortOnDropHandle;
 
 /// A runtime for queries.
 #[derive(Debug)]
 pub(crate) struct Workers(Option<Runtime>, Handle);
-
-/// A task that ends with what holds it.
-#[derive(Debug)]
-pub(crate) struct Held<T>(JoinHandle<T>);
 
 impl Workers {
     /// So many threads.
@@ -38,8 +27,11 @@ impl Workers {
     }
 
     /// Begins work there. Dropping what is returned ends it.
-    pub(crate) fn begin<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Held<T> {
-        Held(self.1.spawn(work))
+    pub(crate) fn begin<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> AbortOnDropHandle<T> {
+        AbortOnDropHandle::new(self.1.spawn(work))
     }
 
     /// Tasks that have not ended.
@@ -55,30 +47,6 @@ impl Drop for Workers {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
-    }
-}
-
-impl<T> Held<T> {
-    /// Holds a task of the runtime that runs this.
-    pub(crate) fn spawn(work: impl Future<Output = T> + Send + 'static) -> Self
-    where
-        T: Send + 'static,
-    {
-        Self(tokio::spawn(work))
-    }
-}
-
-impl<T> Future for Held<T> {
-    type Output = Result<T, JoinError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(context)
-    }
-}
-
-impl<T> Drop for Held<T> {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

@@ -78,11 +78,16 @@ impl Messages {
 }
 
 /// The body of a request. It fails if it comes too slowly, if it is too large, or if there is no memory for it.
+///
+/// Over HTTP/1.1 a client reads no answer before it has sent its body, and loses the answer if the connection is closed before.
+/// So the rest of a body that is refused is dropped as it comes, up to what a body may have, and then the refusal is said.
 pub(crate) struct Arriving {
     inner: Incoming,
     visit: Arc<Visit>,
     budget: MemoryBudget,
     messages: Messages,
+    /// Why it is refused, and how many bytes were dropped since.
+    refused: Option<(Failure, u64)>,
     /// For a message, and between two of them.
     times: (Duration, Duration),
     /// When it must have come on; begun when it is first waited for.
@@ -106,7 +111,7 @@ impl Arriving {
             visit.complete();
         }
         let times = (Duration::MAX, Duration::MAX);
-        Self { inner, visit, budget: budget.clone(), messages, times, patience: None }
+        Self { inner, visit, budget: budget.clone(), messages, refused: None, times, patience: None }
     }
 
     /// How long a message may take, and how long a client may be silent between two.
@@ -122,7 +127,22 @@ impl Arriving {
         }
     }
 
+    /// Takes a part, or drops it, if it can be said later why.
     fn arrived(&mut self, data: &Bytes) -> Result<(), Failure> {
+        if self.refused.is_none() {
+            let taken = self.take(data);
+            let Messages::Whole { .. } = &self.messages else { return taken };
+            self.refused = taken.err().map(|failure| (failure, 0));
+        } else if let (Some((_, dropped)), Messages::Whole { bytes_max, .. }) = (&mut self.refused, &self.messages) {
+            *dropped += data.len() as u64;
+            if *dropped > *bytes_max {
+                return self.refused.take().map_or(Ok(()), |(failure, _)| Err(failure));
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, data: &Bytes) -> Result<(), Failure> {
         let was_between = self.messages.is_between();
         self.messages.take(data)?;
         let (bytes, between) = (self.messages.bytes(), self.messages.is_between());
@@ -136,6 +156,16 @@ impl Arriving {
             return self.visit.hold_decoded(&self.budget, decoded).map_err(no_memory);
         }
         self.visit.hold_request(&self.budget, bytes).map_err(no_memory)
+    }
+
+    /// Ready when nothing came for too long.
+    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<Failure> {
+        let (message, silence) = self.times;
+        let time = if self.messages.is_between() { silence } else { message };
+        let patience = self.patience.get_or_insert_with(|| Box::pin(sleep(time)));
+        ready!(patience.as_mut().poll(context));
+        let late = format!("the request did not come within {} ms", time.as_millis());
+        Poll::Ready(Failure::new(Reason::Slow, late))
     }
 }
 
@@ -151,23 +181,24 @@ impl hyper::body::Body for Arriving {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = self.get_mut();
-        match Pin::new(&mut this.inner).poll_frame(context) {
-            Poll::Ready(Some(Ok(frame))) => {
-                let arrived = frame.data_ref().map_or(Ok(()), |data| this.arrived(data));
-                Poll::Ready(Some(arrived.map(|()| frame).map_err(|failure| this.error(failure))))
+        loop {
+            let Poll::Ready(next) = Pin::new(&mut this.inner).poll_frame(context) else {
+                let failure = ready!(this.poll_late(context));
+                return Poll::Ready(Some(Err(this.error(failure))));
+            };
+            let frame = match next {
+                Some(Ok(frame)) => frame,
+                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                None => {
+                    this.visit.complete();
+                    return Poll::Ready(this.refused.take().map(|(failure, _)| Err(this.error(failure))));
+                }
+            };
+            if let Err(failure) = frame.data_ref().map_or(Ok(()), |data| this.arrived(data)) {
+                return Poll::Ready(Some(Err(this.error(failure))));
             }
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error.into()))),
-            Poll::Ready(None) => {
-                this.visit.complete();
-                Poll::Ready(None)
-            }
-            Poll::Pending => {
-                let (message, silence) = this.times;
-                let time = if this.messages.is_between() { silence } else { message };
-                let patience = this.patience.get_or_insert_with(|| Box::pin(sleep(time)));
-                ready!(patience.as_mut().poll(context));
-                let late = format!("the request did not come within {} ms", time.as_millis());
-                Poll::Ready(Some(Err(this.error(Failure::new(Reason::Slow, late)))))
+            if this.refused.is_none() {
+                return Poll::Ready(Some(Ok(frame)));
             }
         }
     }

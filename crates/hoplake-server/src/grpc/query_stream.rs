@@ -8,6 +8,7 @@ use std::sync::Arc;
 use futures::{Stream, StreamExt};
 use hoplake::Hop;
 use prost::Message;
+use tokio_util::task::AbortOnDropHandle;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{Grpc, Messages, receive, send, writer};
@@ -16,7 +17,6 @@ use crate::{
     cost::Spent,
     failure::{Failure, Reason},
     v1::{self, query_server::Query},
-    workers::Held,
 };
 
 /// Queries of one stream that wait for the store at a time; the next is read when one is answered.
@@ -108,7 +108,7 @@ impl Query for Grpc {
             .map(move |request| answer(service.clone(), before.read(request)))
             .buffer_unordered(UNDER_WAY_MAX);
         let (visit, (outlet, pieces)) = (call.visit.clone(), outlet(&call.memory));
-        let task = Held::spawn(until_the_end(call, answers, outlet));
+        let task = AbortOnDropHandle::new(tokio::spawn(until_the_end(call, answers, outlet)));
         Ok(Response::new(writer::messages(None, pieces, visit, Some(task))))
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures::{FutureExt, future::BoxFuture, stream};
 use prost::Message;
 use tokio::sync::mpsc::Receiver;
+use tokio_util::task::AbortOnDropHandle;
 use tonic::{Response, Status};
 use tracing::Instrument;
 
@@ -17,7 +18,6 @@ use crate::{
     doors::Visit,
     failure::{Failure, Reason},
     v1::{self, RowFormat, traverse_response::Kind},
-    workers::Held,
 };
 
 /// A message that parts of an answer become.
@@ -140,7 +140,7 @@ pub(super) async fn stream<T: Piece>(
     let (first, task) = tokio::select! {
         biased;
         () = work.as_mut() => (pieces.recv().await, None),
-        first = pieces.recv() => (first, Some(Held::spawn(work))),
+        first = pieces.recv() => (first, Some(AbortOnDropHandle::new(tokio::spawn(work)))),
     };
     let first = first.unwrap_or_else(broken_off);
     let id = id.parse().ok();
@@ -160,7 +160,7 @@ fn broken_off<T>() -> Sent<T> {
 }
 
 /// The next message if it was taken, the others, what they are for, and the task that makes them.
-type Coming<T> = (Option<Sent<T>>, Receiver<Sent<T>>, Arc<Visit>, Option<Held<()>>);
+type Coming<T> = (Option<Sent<T>>, Receiver<Sent<T>>, Arc<Visit>, Option<AbortOnDropHandle<()>>);
 
 /// The messages that come on a way, after one that was taken; the task that makes them ends with them. Without a first one, the
 /// way need not have a last one.
@@ -168,7 +168,7 @@ pub(super) fn messages<T: Send + 'static>(
     first: Option<Sent<T>>,
     pieces: Receiver<Sent<T>>,
     visit: Arc<Visit>,
-    task: Option<Held<()>>,
+    task: Option<AbortOnDropHandle<()>>,
 ) -> Messages<T> {
     let is_open = first.is_none();
     let state = Some((first, pieces, visit, task));

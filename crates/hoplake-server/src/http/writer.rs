@@ -16,6 +16,7 @@ use axum::{
 use futures::{FutureExt, future::BoxFuture, stream};
 use serde::Serialize;
 use tokio::sync::mpsc::Receiver;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use super::{
@@ -28,7 +29,6 @@ use crate::{
     calls::{Call, Outlet, Part, Parts, Sent, outlet},
     doors::Visit,
     failure::{Failure, Reason},
-    workers::Held,
 };
 
 /// A piece is sent when it has so many bytes.
@@ -247,7 +247,7 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
     let (first, rest) = tokio::select! {
         biased;
         () = work.as_mut() => (pieces.recv().await, None),
-        first = pieces.recv() => (first, Some(Held::spawn(work))),
+        first = pieces.recv() => (first, Some(AbortOnDropHandle::new(tokio::spawn(work)))),
     };
     let response = match first {
         Some(Sent { item: Ok(piece), hold, last }) => {
@@ -262,7 +262,7 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
 }
 
 /// The pieces of an answer; the task that makes them ends with it.
-fn body(first: Bytes, pieces: Receiver<Sent<Bytes>>, visit: Arc<Visit>, task: Option<Held<()>>) -> Body {
+fn body(first: Bytes, pieces: Receiver<Sent<Bytes>>, visit: Arc<Visit>, task: Option<AbortOnDropHandle<()>>) -> Body {
     let state = Some((Some(first), pieces, visit, task));
     Body::from_stream(stream::unfold(state, async |state| {
         let (first, mut pieces, visit, task) = state?;

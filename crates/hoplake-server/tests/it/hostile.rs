@@ -77,6 +77,30 @@ async fn without_the_token_no_body_is_waited_for() {
     server.until_metric(refused, 1.0).await;
 }
 
+/// A client that writes its whole request before it reads finds the refusal, and the connection goes on.
+#[tokio::test]
+async fn a_body_that_is_refused_is_answered_on_a_connection_that_goes_on() {
+    let budget = 4 << 20;
+    let limits = LimitSettings { memory_bytes_max: budget, ..LimitSettings::default() };
+    let server = Running::start(Settings { memory_bytes_max: budget, limits, ..settings("memory://nothing") }).await;
+    for (bytes, status) in [(3 << 20, "429"), (6 << 20, "413")] {
+        let head = format!("POST /v1/graphs/g/look-up HTTP/1.1\r\nhost: x\r\ncontent-length: {bytes}\r\n\r\n");
+        let mut stream = send(&server, &head).await;
+        for _ in 0..bytes >> 16 {
+            stream.write_all(&[b' '; 1 << 16]).await.unwrap();
+        }
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        let answers = until_closed(&mut stream).await;
+        let statuses: Vec<_> = answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
+        assert_eq!(statuses, [status, "200"], "{answers}");
+    }
+    // Twice as large as a body may be, and nobody listens any more.
+    let endless = "POST /v1/graphs/g/look-up HTTP/1.1\r\nhost: x\r\ncontent-length: 4000000000\r\n\r\n";
+    let mut stream = send(&server, endless).await;
+    let writing = async { while stream.write_all(&[b' '; 1 << 16]).await.is_ok() {} };
+    timeout(PATIENCE, writing).await.expect("the server closes the connection");
+}
+
 #[tokio::test]
 async fn half_sent_headers_end_and_make_room() {
     let settings = Settings { half_open_max: 20, header_timeout_ms: 400, ..settings("memory://nothing") };

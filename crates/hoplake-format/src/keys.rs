@@ -17,6 +17,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{FormatError, KeyType, VertexId};
 
+/// What the keys of a block may take in full, beyond twice what it has of them. Front coding makes much of few bytes, and a
+/// forged block would make gigabytes of them: a hundred thousand keys that share all but a byte of a long one. A writer closes a
+/// block at 4 KiB of keys in full, whatever they share, and its last key is no longer than the block.
+const KEY_BYTES_FREE: usize = 64 << 10;
+
 /// The user-given name of a vertex within its label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
@@ -153,8 +158,13 @@ pub fn decode_key_block(payload: &[u8], key_type: KeyType) -> Result<Vec<(Key, u
     let mut rest = payload;
     let (count, first_ordinal) = decode_header(&mut rest)?;
     let mut key = None;
+    let (mut own_bytes, mut bytes) = (0, 0);
     for _ in 0..count {
-        let next = decode_key(key.as_ref(), key_type, &mut rest)?;
+        let next = decode_key(key.as_ref(), key_type, &mut own_bytes, &mut rest)?;
+        bytes += if let Key::String(text) = &next { text.len() } else { 0 };
+        if bytes > KEY_BYTES_FREE + 2 * own_bytes {
+            return Err(corrupt(format!("its keys take more than {bytes} bytes, and it has {own_bytes} of them")));
+        }
         entries.push((next.clone(), 0));
         key = Some(next);
     }
@@ -263,7 +273,13 @@ fn decode_header(rest: &mut &[u8]) -> Result<(u64, Option<u64>), FormatError> {
     Ok((count, first_ordinal))
 }
 
-fn decode_key(previous: Option<&Key>, key_type: KeyType, rest: &mut &[u8]) -> Result<Key, FormatError> {
+/// Decodes the next key, and adds what the block has of it to `own_bytes`.
+fn decode_key(
+    previous: Option<&Key>,
+    key_type: KeyType,
+    own_bytes: &mut usize,
+    rest: &mut &[u8],
+) -> Result<Key, FormatError> {
     match (key_type, previous) {
         (KeyType::Int64, None) => Ok(Key::Int64(unzigzag(decode_number(rest)?))),
         (KeyType::Int64, Some(Key::Int64(before))) => add(*before, decode_number(rest)?).map(Key::Int64),
@@ -272,7 +288,7 @@ fn decode_key(previous: Option<&Key>, key_type: KeyType, rest: &mut &[u8]) -> Re
                 Some(Key::String(before)) => before.as_bytes().to_vec(),
                 _ => Vec::new(),
             };
-            decode_text(&mut text, previous.is_none(), rest)?;
+            *own_bytes += decode_text(&mut text, previous.is_none(), rest)?;
             String::from_utf8(text).map(Key::String).map_err(|_| corrupt("a key is not UTF-8".into()))
         }
         (KeyType::Int64, Some(Key::String(_))) => Err(corrupt("its keys are of two types".into())),
@@ -284,8 +300,8 @@ fn add(before: i64, difference: u64) -> Result<i64, FormatError> {
     key.ok_or_else(|| corrupt(format!("key {before} is followed by {difference} more")))
 }
 
-/// Makes the next key of the one before.
-fn decode_text(key: &mut Vec<u8>, first: bool, rest: &mut &[u8]) -> Result<(), FormatError> {
+/// Makes the next key of the one before; returns how many bytes of it the block has.
+fn decode_text(key: &mut Vec<u8>, first: bool, rest: &mut &[u8]) -> Result<usize, FormatError> {
     let (shared, suffix) = (decode_number(rest)?, decode_number(rest)?);
     if shared > key.len() as u64 || suffix > rest.len() as u64 {
         return Err(corrupt(format!("a key of {shared} + {suffix} bytes reaches past its neighbours")));
@@ -297,7 +313,7 @@ fn decode_text(key: &mut Vec<u8>, first: bool, rest: &mut &[u8]) -> Result<(), F
     }
     key.truncate(shared as usize);
     key.extend_from_slice(suffix);
-    Ok(())
+    Ok(suffix.len())
 }
 
 fn decode_ordinal(first: Option<u64>, index: u64, rest: &mut &[u8]) -> Result<u64, FormatError> {
@@ -363,6 +379,23 @@ mod tests {
             let _ = find_in_key_block(&bytes, &Key::Int64(1));
             let _ = find_in_key_block(&bytes, &Key::String("a".into()));
         }
+    }
+
+    #[test]
+    fn keys_that_share_too_much_are_refused() {
+        // Each has a byte of its own behind all of the one before: 2 KiB of block, 220 KiB of keys.
+        let mut block = Vec::new();
+        encode_varint(200, &mut block);
+        encode_varint(1, &mut block);
+        encode_suffix(0, &[b'a'; 1000], &mut block);
+        (1000..1199).for_each(|shared| encode_suffix(shared, b"a", &mut block));
+        let refused = decode_key_block(&block, KeyType::String).unwrap_err().to_string();
+        assert!(refused.contains("its keys take more than"), "{refused}");
+        // A long key is no reason to refuse a block, nor is one behind 4 KiB of others that shares most of it.
+        let long = "x".repeat(1 << 20);
+        let entries = [("x".repeat(4000), 3), (long, 4)].map(|(key, ordinal)| (Key::String(key), ordinal));
+        let block = encode_key_block(&entries).unwrap();
+        assert_eq!(decode_key_block(&block, KeyType::String).unwrap(), entries);
     }
 
     #[test]

@@ -152,6 +152,10 @@ impl<'a> Block<'a> {
             if group.start != start || end > edges {
                 return Err(corrupt(format!("group {index} has edges {} to {end}, not from {start} on", group.start)));
             }
+            let (first, last) = (group.sources[0], group.sources[group.len - 1]);
+            if into.sources.last().is_some_and(|before| first <= *before) || last > self.last_source() {
+                return Err(corrupt(format!("group {index} has sources {first} to {last}, which are not its own")));
+            }
             into.sources.extend_from_slice(&group.sources[..group.len]);
             into.first_edges.push(self.header.first_edge + start as u64);
             into.first_edges.extend(ends[..group.len - 1].iter().map(|&edge| self.header.first_edge + edge as u64));

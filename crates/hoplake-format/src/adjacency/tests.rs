@@ -249,3 +249,18 @@ fn the_bytes_of_a_small_block_never_change() {
     ];
     assert_eq!(blocks[0].bytes, expected);
 }
+
+#[test]
+fn sources_of_a_made_up_block_ascend_and_are_its_own() {
+    let section: Section = (0..70).map(|source| (source * 2, vec![source])).collect();
+    let mut blocks = encode(&section, BLOCK_BYTES_DEFAULT);
+    let bytes = &mut blocks[0].bytes;
+    // The second of two groups says where it begins: 10 bytes before a checkpoint of 2.
+    let at = bytes.len() - 12;
+    assert_eq!(bytes[at..at + 4], 128u32.to_le_bytes());
+    for forged in [0u32, 126, 129, u32::MAX] {
+        bytes[at..at + 4].copy_from_slice(&forged.to_le_bytes());
+        let error = Block::parse(bytes).unwrap().decode_all(&mut Lists::default()).unwrap_err().to_string();
+        assert!(error.contains("group 1 has sources"), "{error}");
+    }
+}

@@ -54,8 +54,10 @@ impl<R: ChunkReader + 'static> PageGroups<R> {
         groups: Vec<usize>,
         limits: PageLimits,
     ) -> Result<Self, ParquetError> {
-        let rows: i64 = groups.iter().map(|group| metadata.row_group(*group).num_rows()).sum();
-        let rows = usize::try_from(rows).map_err(|_| corrupt("it has more rows than can be counted"))?;
+        let count =
+            |sum: usize, group: &usize| sum.checked_add(usize::try_from(metadata.row_group(*group).num_rows()).ok()?);
+        let rows = groups.iter().try_fold(0, count);
+        let rows = rows.ok_or_else(|| corrupt("it has more rows than can be counted"))?;
         let window = |range| Window { reader: Arc::clone(file), range };
         let windows = |group: &usize| {
             let columns = metadata.row_group(*group).columns().iter();

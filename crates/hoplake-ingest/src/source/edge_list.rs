@@ -251,7 +251,9 @@ impl TextEdges {
         let numbers = integers + numbers + u64::from(first.is_some() && !first_is_text);
         let texts = texts + u64::from(first_is_text);
         if texts > numbers {
-            let named = if self.header { format!("column {:?}", seen.first[column]) } else { "a third column".into() };
+            // A header may be shorter than the rows below it.
+            let named = seen.first.get(column).filter(|_| self.header);
+            let named = named.map_or_else(|| "a third column".into(), |name| format!("column {name:?}"));
             let rows = numbers + texts;
             return Err(self
                 .file

@@ -291,3 +291,25 @@ fn footers_that_lie_are_refused() {
         assert!(message.contains(expected), "{message}");
     }
 }
+
+/// Sums of what row groups claim pass the numbers that count them.
+#[test]
+fn rows_that_cannot_be_counted_are_refused() {
+    let folder = folder_with_mapping(IGNORED);
+    let bytes = written(&columns()[..1], WriterProperties::builder().build());
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes::Bytes::from(bytes.clone())).unwrap();
+    let group = metadata.row_group(0);
+    let of_rows = |rows: i64| {
+        let columns = group.columns().iter().map(|column| column.clone().into_builder().set_num_values(rows));
+        let columns = columns.map(|column| column.build().unwrap()).collect();
+        let group = group.clone().into_builder().set_num_rows(rows).set_total_byte_size(i64::MAX);
+        group.set_column_metadata(columns).build().unwrap()
+    };
+    for groups in [vec![of_rows(1 << 60)], vec![of_rows(i64::MAX); 2], vec![of_rows(i64::MAX); 3]] {
+        let claims = metadata.clone().into_builder().set_row_groups(groups).set_page_index(None).build();
+        let mut forged = bytes.clone();
+        ParquetMetaDataWriter::new(&mut forged, &claims).finish().unwrap();
+        let message = read(folder.path(), &forged).unwrap();
+        assert!(message.contains("p.parquet"), "{message}");
+    }
+}

@@ -79,6 +79,8 @@ fn a_row_of_an_edge_list_fares_the_same_wherever_it_stands() {
 fn a_third_column_is_a_weight_or_refused() {
     for (content, expected) in [
         ("1 2 likes\n3 4 hates\n", "a third column that is a number in 0 of 2 rows"),
+        // The header is shorter than the rows.
+        ("from,to\n1,2,x\n3,4,y\n", "a third column that is a number in 0 of 2 rows"),
         ("source,target,since\n1,2,monday\n", "column \"since\" that is a number in 0 of 1 rows"),
         ("id,source,target\n7,1,2\n", "has columns id, of which none is named weight"),
     ] {

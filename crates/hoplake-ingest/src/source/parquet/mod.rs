@@ -117,11 +117,12 @@ impl ParquetFile {
         let (mut inputs, mut first_row) = (Vec::<ParquetInput>::new(), 1);
         for (position, group) in self.metadata.metadata().row_groups().iter().enumerate() {
             let (rows, bytes) = (unsigned(group.num_rows()), unsigned(group.compressed_size()));
-            match inputs.last_mut().filter(|input| input.bytes + bytes <= INPUT_BYTES) {
+            // Sums of what a footer claims; no check of it bounds the decoded bytes.
+            match inputs.last_mut().filter(|input| input.bytes.saturating_add(bytes) <= INPUT_BYTES) {
                 Some(input) => {
                     input.row_groups.push(position);
-                    (input.rows, input.bytes) = (input.rows + rows, input.bytes + bytes);
-                    input.bytes_decoded += unsigned(group.total_byte_size());
+                    (input.rows, input.bytes) = (input.rows.saturating_add(rows), input.bytes + bytes);
+                    input.bytes_decoded = input.bytes_decoded.saturating_add(unsigned(group.total_byte_size()));
                 }
                 None => inputs.push(ParquetInput {
                     file: self.file.clone(),
@@ -135,7 +136,7 @@ impl ParquetFile {
                     feeds: feeds.clone(),
                 }),
             }
-            first_row += rows;
+            first_row = u64::saturating_add(first_row, rows);
         }
         inputs.into_iter().map(|input| Box::new(input) as Box<dyn Input>).collect()
     }
@@ -221,8 +222,8 @@ impl Input for ParquetInput {
         let mut roots: Vec<usize> = positions.filter_map(|column| column.position).collect();
         roots.sort_unstable();
         roots.dedup();
-        let batch_rows =
-            (self.file.limits.chunk_bytes() as u64 * self.rows / self.bytes_decoded.max(1)).clamp(1024, BATCH_ROWS);
+        let batch_rows = (self.file.limits.chunk_bytes() as u64).saturating_mul(self.rows) / self.bytes_decoded.max(1);
+        let batch_rows = batch_rows.clamp(1024, BATCH_ROWS);
         let batch_rows = usize::try_from(batch_rows).unwrap_or(8192);
         let reader = rows(&self.file, &self.metadata, self.row_groups.clone(), &roots, batch_rows)?;
         let file = self.file.clone();

@@ -5,8 +5,10 @@
 
 use std::sync::LazyLock;
 
+use arbitrary::Arbitrary;
 use hoplake::{
-    CompactionSettings, Error, ErrorKind, Frontier, Graph, Hop, Key, LabelId, Limits, Query, Store, Traversal, VertexId,
+    CompactionSettings, Error, ErrorKind, Frontier, Graph, Hop, Key, LabelId, Limits, OpenSettings, Query, Store,
+    Traversal, VertexId,
 };
 use hoplake_fuzz::{
     begin, bounded,
@@ -18,6 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 const BYTES_MAX: usize = 512 << 20;
 const QUERY_BYTES_MAX: u64 = 64 << 20;
 const EDITS_MAX: usize = 8;
+const PAGES_MAX: usize = 10;
 /// Of each label, so many ordinals are asked about: a forged manifest may say that there are 2^48.
 const ORDINALS_MAX: u64 = 8;
 
@@ -25,28 +28,52 @@ static FORGE: LazyLock<Forge> = LazyLock::new(Forge::default);
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime can be had"));
 
+/// One kind of work for each input, so that there are hundreds in a second.
+#[derive(Debug, Clone, Copy, Arbitrary)]
+enum Work {
+    Query,
+    Verify,
+    VerifyAll,
+    Versions,
+    Diff,
+    Commit,
+    Compact,
+}
+
+#[derive(Debug, Arbitrary)]
+struct Forged {
+    work: Work,
+    edits: Vec<Edit>,
+}
+
 fuzz_target!(
     init: {
         begin();
         LazyLock::force(&FORGE);
         LazyLock::force(&RUNTIME);
     },
-    |edits: Vec<Edit>| bounded(BYTES_MAX, || {
+    |forged: Forged| bounded(BYTES_MAX, || {
         RUNTIME.block_on(async {
-            let store = store_of(&FORGE.forged(&edits[..edits.len().min(EDITS_MAX)])).await;
-            ask(&store).await;
+            let store = store_of(&FORGE.forged(&forged.edits[..forged.edits.len().min(EDITS_MAX)])).await;
+            ask(forged.work, &store).await;
         });
     })
 );
 
-async fn ask(store: &Store) {
+async fn ask(work: Work, store: &Store) {
+    match work {
+        Work::VerifyAll => return drop(judge(Graph::verify_all(store, |_| ()).await)),
+        Work::Compact => return drop(judge(Graph::compact(store, &CompactionSettings::default()).await)),
+        Work::Versions => return log(store).await,
+        _ => {}
+    }
     let Some(graph) = judge(Graph::open_with(store.clone(), &settings()).await) else { return };
-    judge(graph.verify(|_| ()).await);
-    judge(graph.info().await);
-    query(&graph, &mut graph.query()).await;
-    judge(Graph::verify_all(store, |_| ()).await);
-    judge(Graph::versions(store).await);
-    change(&graph, store).await;
+    match work {
+        Work::Verify => drop((judge(graph.verify(|_| ()).await), judge(graph.info().await))),
+        Work::Diff => diff(&graph, store).await,
+        Work::Commit => commit(&graph).await,
+        _ => query(&graph, &mut graph.query()).await,
+    }
 }
 
 /// What came, unless it is an error; a mistake of the engine is no answer to forged bytes.
@@ -82,17 +109,30 @@ async fn query(graph: &Graph, query: &mut Query) {
     judge(query.properties(&frontier, &names).await);
 }
 
-async fn change(graph: &Graph, store: &Store) {
+async fn commit(graph: &Graph) {
     let mut commit = graph.begin();
     commit.upsert_vertex("P", 1, [("name", "new")]).upsert_vertex("P", 77, [("name", "Zoë")]);
     commit.upsert_edge("knows", ("P", 1), ("P", 77), [("weight", 5)]).delete_vertex("P", 2);
     judge(commit.commit().await);
-    judge(Graph::compact(store, &CompactionSettings::default()).await);
-    if let Some(mut log) = judge(Graph::log(store).await) {
-        for _ in 0..10 {
-            if !matches!(judge(log.next().await), Some(Some(_))) {
-                break;
-            }
+}
+
+async fn diff(graph: &Graph, store: &Store) {
+    let settings = OpenSettings { version: Some(2), ..settings() };
+    let Some(before) = judge(Graph::open_with(store.clone(), &settings).await) else { return };
+    let Some(mut diff) = judge(before.diff(graph, &[])) else { return };
+    for _ in 0..PAGES_MAX {
+        if !matches!(judge(diff.next_page().await), Some(Some(_))) {
+            return;
+        }
+    }
+}
+
+async fn log(store: &Store) {
+    judge(Graph::versions(store).await);
+    let Some(mut log) = judge(Graph::log(store).await) else { return };
+    for _ in 0..PAGES_MAX {
+        if !matches!(judge(log.next().await), Some(Some(_))) {
+            return;
         }
     }
 }

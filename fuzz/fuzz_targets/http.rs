@@ -46,6 +46,8 @@ const BYTES_MAX: usize = 256 << 20;
 struct Fixture {
     client: Runtime,
     connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
+    /// The traversal that was opened last, for those who steer one.
+    traversal: Mutex<String>,
     http: SocketAddr,
     _server: Runtime,
 }
@@ -70,7 +72,7 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let http = running.http();
     server.spawn(running.run(std::future::pending()));
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime can be had");
-    Fixture { client, connection: Mutex::new(None), http, _server: server }
+    Fixture { client, connection: Mutex::new(None), traversal: Mutex::new("none".into()), http, _server: server }
 });
 
 fuzz_target!(
@@ -82,7 +84,7 @@ fuzz_target!(
         // Two bytes say where it goes and what is to come back; the others are the body.
         let [route, accept, body @ ..] = bytes else { return };
         let (method, path) = ROUTES[usize::from(*route) % ROUTES.len()];
-        let path = path.replace("{}", "01JDXAAAAAAAAAAAAAAAAAAAAA");
+        let path = path.replace("{}", &FIXTURE.traversal.lock().expect("nobody panicked"));
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -112,5 +114,9 @@ async fn ask(request: Request<Full<Bytes>>) {
     let body = response.into_body().collect().await.expect("every answer ends").to_bytes();
     let is_mistake = status == StatusCode::INTERNAL_SERVER_ERROR || status == StatusCode::BAD_GATEWAY;
     assert!(!is_mistake, "{status}: {}", String::from_utf8_lossy(&body));
+    let answer = serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default();
+    if let Some(opened) = answer["traversal"].as_str().filter(|_| status == StatusCode::OK) {
+        opened.clone_into(&mut FIXTURE.traversal.lock().expect("nobody panicked"));
+    }
     *FIXTURE.connection.lock().expect("nobody panicked") = Some(connection);
 }

@@ -50,7 +50,7 @@ impl Default for OpenSettings {
 pub struct Snapshot {
     manifest: Manifest,
     reader: Reader,
-    segments: Vec<Arc<Segment>>,
+    pub(crate) segments: Vec<Arc<Segment>>,
     /// The sections of each kind, the newest part's first.
     sections: HashMap<SectionKind, Vec<SectionPlace>>,
     pub(crate) tables: Vec<Arc<Table>>,
@@ -239,7 +239,7 @@ impl Snapshot {
     }
 
     /// Takes the index of a segment, and its blocks, from the object's bytes.
-    fn take_at_hand(&self, segment: &Segment, bytes: &Bytes) -> Result<(), EngineError> {
+    pub(crate) fn take_at_hand(&self, segment: &Segment, bytes: &Bytes) -> Result<(), EngineError> {
         let end = &segment.reference.end;
         let indexes = decode_tail(&segment.reference, &bytes.slice(..end.length as usize), self.reader.store().url())?;
         for section in &indexes.sections {

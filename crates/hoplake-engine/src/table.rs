@@ -91,6 +91,11 @@ impl Table {
         let _ = self.layout.set(layout);
     }
 
+    /// Whether its end was read, or all of it was kept.
+    pub(crate) fn is_known(&self) -> bool {
+        self.layout.initialized()
+    }
+
     /// Where in its object a range of the table is.
     fn range(&self, within: Range<u64>) -> Range<u64> {
         self.reference.position + within.start..self.reference.position + within.end

@@ -5,18 +5,78 @@
 //! up to 4 MiB, over small gaps, and cut into the blocks and pages that merging asks for. What is larger than the share of
 //! the memory for this is left to scans ([`crate::scan`]), which read on while they decode.
 //!
+//! Before that, whether anything is due takes the indexes of all segments. Small objects, as commits leave them by the
+//! hundred, come whole with that ([`take_small`]), so that none takes a request for its end and one for the rest.
+//!
 //! Nothing depends on it: a block that came damaged, or that had to leave the cache, is read again by whoever asks for it.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::Arc,
+};
 
 use bytes::Bytes;
-use hoplake_storage::{BlockRequest, Check, Object};
+use futures::future::try_join;
+use hoplake_format::TableRef;
+use hoplake_storage::{BlockRequest, Check, Object, QueryContext, Wave};
 
 use super::Merging;
-use crate::{EngineError, scan::PIECE_BYTES, snapshot::SectionPlace, table::Table};
+use crate::{
+    EngineError, Snapshot,
+    scan::PIECE_BYTES,
+    snapshot::{SectionPlace, Segment},
+    table::Table,
+};
 
 /// Two inputs that are no further apart are read as one: at 55 MiB/s a stream, 256 KiB are 5 ms against a first byte of 25.
 const GAP_BYTES: u64 = 256 << 10;
+
+/// An object of at most so many bytes is read whole when its index is wanted: reading its end alone would save 5 ms of bytes,
+/// and the rest would cost a request more.
+const SMALL_OBJECT_BYTES: u64 = 256 << 10;
+
+/// Makes all indexes of a version resident, in one wave, and keeps what small objects have, as far as `bytes_max` holds it.
+pub(super) async fn take_small(
+    snapshot: &Arc<Snapshot>,
+    bytes_max: u64,
+    context: &QueryContext,
+) -> Result<(), EngineError> {
+    let reader = snapshot.reader();
+    let lengths = snapshot.manifest().objects();
+    let mut left = bytes_max;
+    let mut small: Vec<(&Segment, Object, u64)> = Vec::new();
+    for segment in snapshot.segments.iter().filter(|segment| segment.sections().is_none()) {
+        let bytes = lengths.get(segment.name()).copied().unwrap_or(u64::MAX);
+        if bytes <= SMALL_OBJECT_BYTES.min(left) {
+            left -= bytes;
+            // Numbered apart from the segment's own: what is asked for is no block.
+            small.push((segment, reader.object(segment.name()), bytes));
+        }
+    }
+    let requests: Vec<_> =
+        small.iter().map(|(_, object, bytes)| BlockRequest { object, range: 0..*bytes, check: Check::Later }).collect();
+    let mut taken = BTreeMap::new();
+    let take = |number: usize, bytes: Bytes| {
+        let segment = small[number].0;
+        // What came damaged is read again when it is asked for.
+        if snapshot.take_at_hand(segment, &bytes).is_ok() {
+            taken.insert(segment.name(), bytes);
+        }
+        Ok::<_, EngineError>(())
+    };
+    let names: BTreeSet<&str> = small.iter().map(|(segment, ..)| segment.name()).collect();
+    let others = snapshot.all_places().filter(|place| !names.contains(snapshot.segment_of(*place).0.name()));
+    let others = snapshot.make_resident(others, Wave(0), context);
+    try_join(reader.read_each(Wave(0), &requests, context, take), others).await?;
+    for table in &snapshot.tables {
+        let TableRef { name, position, length, .. } = &table.reference;
+        if let Some(bytes) = taken.get(name.as_str()) {
+            table.keep(reader, &bytes.slice(*position as usize..(position + length) as usize));
+        }
+    }
+    Ok(())
+}
 
 /// A section or a table.
 enum Input {
@@ -43,11 +103,15 @@ pub(super) async fn fetch(merging: &mut Merging<'_>, bytes_max: u64) -> Result<(
     merging.wave = parts.make_resident(parts.all_places(), merging.wave, merging.context).await?;
     let mut inputs = Vec::new();
     for place in parts.all_places() {
-        let positions = &parts.section(place)?.index.positions;
+        let section = parts.section(place)?;
+        if (0..section.index.block_count()).all(|block| parts.reader().is_in_memory(&section.request(block))) {
+            continue;
+        }
+        let positions = &section.index.positions;
         let bytes = positions.last().unwrap_or(&0) - positions.first().unwrap_or(&0);
         inputs.push((bytes, Input::Section(place)));
     }
-    let tables = parts.tables.iter().filter(|table| table.reference.length <= PIECE_BYTES);
+    let tables = parts.tables.iter().filter(|table| table.reference.length <= PIECE_BYTES && !table.is_known());
     inputs.extend(tables.map(|table| (table.reference.length, Input::Table(table.clone()))));
     inputs.sort_by_key(|(bytes, _)| *bytes);
     let mut left = bytes_max;

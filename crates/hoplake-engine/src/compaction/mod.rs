@@ -230,11 +230,14 @@ struct Run {
 
 impl Run {
     async fn all(&mut self, context: &QueryContext) -> Result<(), EngineError> {
-        let opened = Snapshot::open(self.reader.clone(), &OpenSettings::default()).await?;
+        // Indexes come with what else is read of small objects.
+        let settings = OpenSettings { index_bytes_max: 0, filter_bytes_max: 0, ..OpenSettings::default() };
+        let opened = Snapshot::open(self.reader.clone(), &settings).await?;
         self.compacted.cost = opened.open_cost();
         let mut snapshot = Arc::new(opened);
         loop {
             self.compacted.version = snapshot.manifest().version;
+            inputs::take_small(&snapshot, self.memory / 8, context).await?;
             let mut sizes = Sizes::of(&snapshot, context).await?;
             let due = sizes.due(&self.settings);
             if due.is_empty() {

@@ -31,8 +31,12 @@ use crate::{EngineError, Frontier, Held, Neighbour, Snapshot, memory::bytes_of};
 const LISTS_MAX: usize = 1 << 16;
 /// Walks that are wanted if nobody says: enough that lists come many at a time.
 const WANTED: usize = 1 << 12;
-/// What a vertex takes that is dead: see `visits`.
+/// What a vertex takes that is dead: 8 bytes and one for the table, of which at least 7/16 are used.
 const DEAD_BYTES: u64 = 20;
+/// What a vertex takes whose list is wanted: in a table while it is collected, and in the frontier.
+const WANTED_BYTES: u64 = 32;
+/// What a vertex takes that was looked behind, with its depth.
+const PASSED_BYTES: u64 = 40;
 
 /// The walks of a traversal, from a start to a vertex of the last depth. Parallel edges make walks that look alike, as
 /// often as there are edges.
@@ -101,13 +105,14 @@ struct LookAhead {
     wanted: HashSet<VertexId>,
     /// Vertices of the depths before that were looked behind.
     passed: HashSet<(usize, VertexId)>,
-    /// How many more vertices are looked at: no more than some milliseconds.
+    /// How many more vertices are looked at.
     steps: usize,
 }
 
-/// What a list takes in a layer.
+/// What a list takes in a layer: its targets, two counts and what the allocator adds; and its entry of 24 bytes and one in a
+/// table of which at least 7/16 are used.
 fn list_bytes(targets: usize) -> u64 {
-    bytes_of::<VertexId>(targets) + 80
+    bytes_of::<VertexId>(targets) + 16 + 16 + 58
 }
 
 impl Snapshot {
@@ -294,18 +299,30 @@ impl Paths {
         }
         let (begun, before) = (Instant::now(), self.context.cost());
         loop {
-            let wanted = self.upcoming(depth, vertex);
-            match self.load(depth, &wanted).await {
+            match self.read_upcoming(depth, vertex).await {
                 // What was read in advance makes room; then less comes at a time.
                 Err(EngineError::Limit { .. }) if self.drop_lists() => {}
-                Err(EngineError::Limit { .. }) if wanted.len() > 1 => self.lists = wanted.len() / 4 + 1,
-                loaded => break loaded?,
+                Err(EngineError::Limit { .. }) if self.lists > 1 => self.lists /= 4,
+                read => break read?,
             }
         }
         let read = &mut self.profile[depth];
         read.cost = read.cost + self.context.cost().since(&before);
         read.time_us += begun.elapsed().as_micros() as u64;
         Ok(self.layers[depth].lists.get(&vertex).cloned().unwrap_or_else(|| Arc::new([])))
+    }
+
+    async fn read_upcoming(&mut self, depth: usize, vertex: VertexId) -> Result<(), EngineError> {
+        self.lists = self.lists.max(1);
+        let bytes = self.lists as u64 * WANTED_BYTES + self.steps_max() as u64 * PASSED_BYTES;
+        let _memory = self.context.hold(bytes)?;
+        let wanted = self.upcoming(depth, vertex);
+        self.load(depth, &wanted).await
+    }
+
+    /// Vertices that are looked at for a read: no more than some milliseconds.
+    fn steps_max(&self) -> usize {
+        (self.lists * 8).clamp(1 << 10, 1 << 16)
     }
 
     /// Puts the lists of some vertices into a layer.
@@ -346,8 +363,8 @@ impl Paths {
     /// The vertex, and those that walks come to after it at its depth, as far as is known: the alternatives next to it, and
     /// those behind the alternatives of the depths before.
     fn upcoming(&self, depth: usize, vertex: VertexId) -> Frontier {
-        let steps_max = (self.lists * 8).clamp(1 << 10, 1 << 16);
-        let mut ahead = LookAhead { depth, wanted: HashSet::from([vertex]), passed: HashSet::new(), steps: steps_max };
+        let (wanted, passed) = (HashSet::from([vertex]), HashSet::new());
+        let mut ahead = LookAhead { depth, wanted, passed, steps: self.steps_max() };
         // Deepest first: what is next to the vertex comes before what is behind its parent's neighbours.
         for level in (0..=depth).rev() {
             let (alternatives, position) = &self.trail[level];

@@ -18,8 +18,14 @@ mod snb;
 mod social_network;
 mod timing;
 mod traverse;
+mod upkeep;
 
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
+
+/// As the command has it.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Measures what Hoplake's design rests on and prints markdown tables.
 #[derive(Parser)]
@@ -51,6 +57,8 @@ enum Verb {
     Traverse(traverse::Arguments),
     /// Memory, probes and end of a server under a hundred hostile clients.
     Hostile(hostile::Arguments),
+    /// Waves, requests and bytes of compactions behind the update stream of a social network.
+    Upkeep(upkeep::Arguments),
     /// Queries a second and latency of one hop through a server on loopback.
     ServeLoad(serve_load::Arguments),
 }
@@ -67,6 +75,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Commits(arguments) => commits::run(&arguments),
         Verb::Traverse(arguments) => traverse::run(&arguments),
         Verb::Hostile(arguments) => hostile::run(&arguments),
+        Verb::Upkeep(arguments) => upkeep::run(&arguments),
         Verb::ServeLoad(arguments) => serve_load::run(&arguments),
     }
 }

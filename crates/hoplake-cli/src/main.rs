@@ -12,7 +12,11 @@ mod verbs;
 use std::{process::ExitCode, sync::LazyLock};
 
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
 use tokio::runtime::Builder;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// A graph engine whose graphs live in object storage.
 ///
@@ -107,11 +111,12 @@ impl Verb {
 
 fn main() -> ExitCode {
     let Cli { verb } = Cli::parse();
-    let outcome = Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(verb.run()));
+    let outcome = Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from).and_then(|runtime| {
+        let outcome = runtime.block_on(verb.run());
+        // What a verb left on a thread for blocking work keeps no process that is done.
+        runtime.shutdown_background();
+        outcome
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -6,16 +6,19 @@
 //! SIGTERM.
 
 mod clients;
+mod grpc;
+mod http;
 
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
     fs,
-    io::{BufRead, BufReader, Write as _},
-    net::SocketAddr,
+    io::{self, BufRead, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -25,11 +28,7 @@ use hoplake::LoadOptions;
 use hoplake_server::Settings;
 use hoplake_testkit::generate::kronecker;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    time::{sleep, timeout},
-};
+use tokio::time::sleep;
 
 use clients::{Kind, Target};
 
@@ -78,7 +77,7 @@ async fn attack(arguments: &Arguments) -> Result<()> {
     load(arguments).await?;
     let mut server = Server::start(arguments)?;
     let outcomes = Outcomes::default();
-    let target = Target { http: server.http, vertices: 1 << arguments.scale };
+    let target = Target { http: server.http, grpc: server.grpc, vertices: 1 << arguments.scale };
     let kinds: Vec<_> = Kind::ALL
         .into_iter()
         .filter(|kind| arguments.only.as_ref().is_none_or(|only| kind.name().contains(only.as_str())))
@@ -87,10 +86,11 @@ async fn attack(arguments: &Arguments) -> Result<()> {
     let clients: Vec<_> = (0..arguments.clients)
         .map(|number| tokio::spawn(at_it(kinds[number % kinds.len()], target, number as u64, outcomes.clone())))
         .collect();
-    let probing = tokio::spawn(probe(server.http, Duration::from_secs(arguments.seconds)));
+    let (http, time) = (server.http, Duration::from_secs(arguments.seconds));
+    let probing = tokio::task::spawn_blocking(move || probe(http, time));
     let begun = Instant::now();
     let mut samples = Vec::new();
-    while begun.elapsed() < Duration::from_secs(arguments.seconds) && server.process.try_wait()?.is_none() {
+    while begun.elapsed() < time && server.process.try_wait()?.is_none() {
         samples.push(server.memory("VmRSS:").unwrap_or(0));
         sleep(Duration::from_millis(200)).await;
     }
@@ -106,31 +106,33 @@ async fn attack(arguments: &Arguments) -> Result<()> {
 async fn at_it(kind: Kind, target: Target, number: u64, outcomes: Outcomes) {
     for round in 0.. {
         let outcome = clients::once(kind, target, number << 32 | round).await;
-        let outcome = outcome.unwrap_or_else(|error| error.kind().to_string());
+        let outcome = outcome.unwrap_or_else(|error| error.root_cause().to_string());
         *outcomes.lock().expect("no client panics").entry((kind.name(), outcome)).or_default() += 1;
         // A server that refuses at once must not make this a busy loop.
         sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// Times of `/healthz`; `None` is no answer within 5 seconds.
-async fn probe(http: SocketAddr, time: Duration) -> Vec<Option<Duration>> {
+/// Times of `/healthz`; `None` is no answer within 5 seconds. On a thread of its own, so that it does not wait for the clients.
+fn probe(http: SocketAddr, time: Duration) -> Vec<Option<Duration>> {
     let begun = Instant::now();
     let mut times = Vec::new();
     while begun.elapsed() < time {
         let asked = Instant::now();
-        let answered = timeout(Duration::from_secs(5), async {
-            let mut stream = TcpStream::connect(http).await?;
-            stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await?;
-            Ok::<_, std::io::Error>(answer.starts_with("HTTP/1.1 200"))
-        });
-        let is_there = matches!(answered.await, Ok(Ok(true)));
-        times.push(is_there.then(|| asked.elapsed()));
-        sleep(Duration::from_millis(50)).await;
+        times.push(is_healthy(http).is_ok_and(|healthy| healthy).then(|| asked.elapsed()));
+        thread::sleep(Duration::from_millis(50));
     }
     times
+}
+
+fn is_healthy(http: SocketAddr) -> io::Result<bool> {
+    let time = Duration::from_secs(5);
+    let mut stream = TcpStream::connect_timeout(&http, time)?;
+    stream.set_read_timeout(Some(time))?;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer.starts_with("HTTP/1.1 200"))
 }
 
 /// A graph of persons who know each other, written and loaded once.
@@ -152,7 +154,7 @@ fn graph_name(arguments: &Arguments) -> String {
 }
 
 fn write_input(arguments: &Arguments, input: &Path) -> Result<()> {
-    let create = |name: &str| Ok::<_, std::io::Error>(std::io::BufWriter::new(fs::File::create(input.join(name))?));
+    let create = |name: &str| Ok::<_, io::Error>(io::BufWriter::new(fs::File::create(input.join(name))?));
     let mut people = create("Person.csv")?;
     writeln!(people, ":ID(Person),name,city")?;
     for person in 0..1u64 << arguments.scale {
@@ -170,6 +172,7 @@ fn write_input(arguments: &Arguments, input: &Path) -> Result<()> {
 /// A `hoplake serve` that was started for this.
 struct Server {
     process: Child,
+    grpc: SocketAddr,
     http: SocketAddr,
     settings: Settings,
 }
@@ -197,8 +200,11 @@ impl Server {
         let mut process = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().context("it has an output")?).read_line(&mut line)?;
-        let http = line.split("http=").nth(1).context("the server did not begin")?.trim().parse()?;
-        Ok(Self { process, http, settings })
+        let address = |name: &str| {
+            let word = line.split_whitespace().find_map(|word| word.strip_prefix(name));
+            Ok::<SocketAddr, anyhow::Error>(word.context("the server did not begin")?.parse()?)
+        };
+        Ok(Self { grpc: address("grpc=")?, http: address("http=")?, process, settings })
     }
 
     /// A line of its status, in bytes.

@@ -184,14 +184,21 @@ impl Graph {
         Ok(history::tag(&reader(store)?, name, version, &store.account()).await?)
     }
 
+    /// What the newest version says of itself, without opening it.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; the store's.
+    pub async fn newest(store: &Store) -> Result<Manifest, Error> {
+        let newest = versions::newest(&reader(store)?, &store.account()).await?;
+        newest.ok_or_else(|| Error::no_graph(store.url()))
+    }
+
     /// The version that has a name.
     ///
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; the store's.
     pub async fn tagged(store: &Store, name: &str) -> Result<Option<u64>, Error> {
-        let newest = versions::newest(&reader(store)?, &store.account()).await?;
-        let missing = || Error::no_graph(store.url());
-        Ok(newest.ok_or_else(missing)?.tags.get(name).copied())
+        Ok(Self::newest(store).await?.tags.get(name).copied())
     }
 
     /// Makes what an older version says the newest version, and returns that.

@@ -287,8 +287,6 @@ impl Committer {
         }
         match published? {
             Published::Visible => {
-                // What is published is acknowledged, however late it is.
-                context.give_time(None);
                 let (store, hinted) = (store.clone(), manifest.clone());
                 let mut hinting = Box::pin(async move { publish::hint(&store, &hinted).await });
                 // It goes beside, but is on the account when that is told.
@@ -301,7 +299,7 @@ impl Committer {
                 }
                 let own = level.objects.into_iter().collect();
                 let version = manifest.version;
-                // It is published, whether this process can read it or not.
+                // It is published and acknowledged, whether this process can read it in what is left of its time or not.
                 let snapshot = newest.advance(manifest, &own, Wave(0), context).await.map(Arc::new).ok();
                 Ok(Written::Published { version, snapshot, counts })
             }

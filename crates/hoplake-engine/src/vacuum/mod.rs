@@ -11,6 +11,10 @@
 //! it could only have become part of the version after that one; once that slot is filled the object is garbage for
 //! ever, unless its writer has announced that it takes long ([`crate::intent`]). No clock is asked.
 //!
+//! **Nothing to do.** A vacuum publishes only if something goes, and what it publishes leaves nothing for the next: on a graph
+//! that nobody changes, a second one only reads. With versions kept by time, the version that a vacuum published itself goes
+//! with the next one that says something.
+//!
 //! **Proof first.** What is removed cannot be fetched back, so a vacuum first reads the manifests of all versions that are
 //! to stay, and sees that each object they name is there with its length. If not, it says what is damaged and does nothing:
 //! what it was about to remove may be what a version can be repaired from.
@@ -37,6 +41,8 @@ use hoplake_storage::{
     ObjectInfo, QueryContext, Reader, Store, Wave,
     planted::{Bug, planted},
 };
+
+use ulid::Ulid;
 
 use crate::{
     EngineError,
@@ -131,7 +137,7 @@ pub async fn vacuum(
         };
         let past = Past::read(reader, &newest, context).await?;
         let since = settings.keep_since_unix_ms.map(|since| past.newest_at(&newest, since));
-        let stays = kept(&newest, settings.keep_versions, since);
+        let stays = kept(&newest, &newest.history, settings.keep_versions, since);
         let damages = past.damages(store, &newest, &stays, &listed).await?;
         // Another vacuum may have let go what this one takes for damaged: then there is a newer version.
         if !damages.is_empty() && before.replace(newest.version) != Some(newest.version) {
@@ -177,11 +183,11 @@ impl Vacuum<'_> {
         if self.past.is_readable() {
             self.remove_garbage(&newest, &mut vacuumed).await?;
         }
-        let decided = decide(self.reader, newest.clone(), &self.listed, self.settings, self.since, self.context).await;
+        let decided = self.decide(newest.clone()).await;
         let (decided, aborted) = match decided {
             Err(EngineError::Storage(error)) if error.is_full() => {
                 self.reader.store().delete(&[HINT_NAME.to_owned()]).await?;
-                decide(self.reader, newest, &self.listed, self.settings, self.since, self.context).await?
+                self.decide(newest).await?
             }
             decided => decided?,
         };
@@ -200,6 +206,45 @@ impl Vacuum<'_> {
             vacuumed.versions = mark_removed(self.reader, &decided, &self.past, self.context).await?;
         }
         Ok(Vacuumed { aborted, spared: decided.intents, ..vacuumed })
+    }
+
+    /// Publishes which versions and writers go, if any do, or if the newest version is to be closed to those at work on it.
+    /// Returns the manifest that says so.
+    async fn decide(&self, newest: Manifest) -> Result<(Manifest, Vec<Intent>), EngineError> {
+        let Self { reader, settings, context, since, .. } = *self;
+        let stale = self.is_stale(&newest);
+        let dead = dead(reader, &newest, settings, context).await?;
+        let kept = |newest: &Manifest, past: &[VersionRange]| kept(newest, past, settings.keep_versions, since);
+        let mut aborted = Vec::new();
+        let amended = amend(reader, context, |newest| {
+            let intents: (Vec<_>, Vec<_>) =
+                newest.intents.iter().cloned().partition(|intent| !dead.contains(&intent.writer));
+            aborted = intents.1;
+            let goes = self.past.is_worth_a_version(newest, &kept(newest, &newest.history));
+            if !goes && aborted.is_empty() && !stale || planted(Bug::Undecided) {
+                return Ok(None);
+            }
+            let change = change(reader.store(), ChangeKind::Fence, "vacuum");
+            let next = newest.next(change, reader.store().clock().unix_ms());
+            // The version it builds on is a past one then, and counts as one: the next vacuum finds nothing to do.
+            let history = kept(newest, &next.history);
+            Ok(Some(Manifest { history, intents: intents.0, ..next }))
+        });
+        let decided = amended.await?;
+        if planted(Bug::Undecided) {
+            return Ok((Manifest { history: kept(&newest, &newest.history), ..newest }, aborted));
+        }
+        Ok((decided.unwrap_or(newest), aborted))
+    }
+
+    /// Whether there is something old that is the newest version's alone, or a writer's at work on it.
+    fn is_stale(&self, newest: &Manifest) -> bool {
+        let named = newest.objects();
+        self.listed.iter().any(|object| {
+            data_base_version(&object.name).is_some_and(|base| base >= newest.version)
+                && !named.contains_key(object.name.as_str())
+                && object.modified_unix_ms < self.settings.written_before_unix_ms
+        })
     }
 
     /// Removes what no version can name that a version knows, nor any after it.
@@ -251,57 +296,15 @@ async fn close_first(reader: &Reader, context: &QueryContext) -> Result<Manifest
     }
 }
 
-/// Publishes which versions and writers go, if any do, or if the newest version is to be closed to those at work on it.
-/// Returns the manifest that says so.
-async fn decide(
-    reader: &Reader,
-    newest: Manifest,
-    listed: &[ObjectInfo],
-    settings: &VacuumSettings,
-    since: Option<u64>,
-    context: &QueryContext,
-) -> Result<(Manifest, Vec<Intent>), EngineError> {
-    let named = newest.objects();
-    // It may be of the newest version alone, or of a writer at work on it.
-    let stale = listed.iter().any(|object| {
-        data_base_version(&object.name).is_some_and(|base| base >= newest.version)
-            && !named.contains_key(object.name.as_str())
-            && object.modified_unix_ms < settings.written_before_unix_ms
-    });
-    let dead: HashSet<_> = dead(reader, &newest, settings, context).await?;
-    let mut aborted = Vec::new();
-    let amended = amend(reader, context, |newest| {
-        let history = kept(newest, settings.keep_versions, since);
-        let intents: (Vec<_>, Vec<_>) =
-            newest.intents.iter().cloned().partition(|intent| !dead.contains(&intent.writer));
-        aborted = intents.1;
-        if history == newest.history && aborted.is_empty() && !stale || planted(Bug::Undecided) {
-            return Ok(None);
-        }
-        let change = change(reader.store(), ChangeKind::Fence, "vacuum");
-        let next = newest.next(change, reader.store().clock().unix_ms());
-        // The version it builds on is the newest past one now, and is decided on next time.
-        let mut history = history;
-        extend(&mut history, VersionRange::of(newest.version));
-        Ok(Some(Manifest { history, intents: intents.0, ..next }))
-    });
-    let decided = amended.await?;
-    if planted(Bug::Undecided) {
-        let history = kept(&newest, settings.keep_versions, since);
-        return Ok((Manifest { history, ..newest }, aborted));
-    }
-    Ok((decided.unwrap_or(newest), aborted))
-}
-
-/// The past versions that stay: the newest `count`, those from `since` on, and those with a tag.
-fn kept(newest: &Manifest, count: Option<u64>, since: Option<u64>) -> Vec<VersionRange> {
+/// Of some past versions those that stay: the newest `count`, those from `since` on, and those with a tag.
+fn kept(newest: &Manifest, past: &[VersionRange], count: Option<u64>, since: Option<u64>) -> Vec<VersionRange> {
     if count.is_none() && since.is_none() {
-        return newest.history.clone();
+        return past.to_vec();
     }
     let mut left = count.unwrap_or(0);
     let tags = newest.tags.values().filter(|_| !planted(Bug::TagsForgotten));
     let mut stays: Vec<_> = tags.map(|version| VersionRange::of(*version)).collect();
-    for range in newest.history.iter().rev() {
+    for range in past.iter().rev() {
         let by_count = range.until + 1 - left.min(range.until + 1 - range.since);
         left -= range.until + 1 - by_count;
         let first = by_count.min(since.unwrap_or(u64::MAX)).max(range.since);
@@ -332,10 +335,10 @@ async fn dead(
 ) -> Result<HashSet<String>, EngineError> {
     let mut dead: HashSet<String> = settings.abort.iter().cloned().collect();
     for intent in &newest.intents {
-        // A version that is gone is old enough.
         let announced = match versions::slot(reader, intent.since, Wave(0), context).await? {
             (Some(Slot::Version(manifest)), _) => manifest.created_unix_ms,
-            _ => 0,
+            // That version is gone, which says nothing of its age: many commits may have followed in a moment.
+            _ => Ulid::from_string(&intent.writer).map_or(0, |name| name.timestamp_ms()),
         };
         if announced < settings.announced_before_unix_ms {
             dead.insert(intent.writer.clone());
@@ -399,7 +402,7 @@ mod tests {
                     newest.tags.insert(number.to_string(), *version);
                 }
             }
-            let found = kept(&newest, count, since);
+            let found = kept(&newest, &newest.history, count, since);
             let found: Vec<u64> = found.iter().flat_map(|range| range.since..=range.until).collect();
             let stays = |(at, version): (usize, u64)| {
                 let by_count = count.is_some_and(|count| (past.len() - at) as u64 <= count);

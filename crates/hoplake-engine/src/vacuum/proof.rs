@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use hoplake_format::{Manifest, VersionRange};
+use hoplake_format::{Change, ChangeKind, Manifest, VersionRange};
 use hoplake_storage::{
     ObjectInfo, QueryContext, Reader, Store, Wave,
     planted::{Bug, planted},
@@ -16,6 +16,7 @@ use crate::{EngineError, versions};
 #[derive(Debug)]
 struct Version {
     created_unix_ms: u64,
+    kind: ChangeKind,
     writer: String,
     /// Objects and their lengths.
     objects: Vec<(String, u64)>,
@@ -24,7 +25,8 @@ struct Version {
 impl Version {
     fn of(manifest: &Manifest) -> Self {
         let objects = manifest.objects().into_iter().map(|(name, length)| (name.to_owned(), length)).collect();
-        Self { created_unix_ms: manifest.created_unix_ms, writer: manifest.change.writer.clone(), objects }
+        let Change { kind, writer, .. } = &manifest.change;
+        Self { created_unix_ms: manifest.created_unix_ms, kind: *kind, writer: writer.clone(), objects }
     }
 }
 
@@ -89,6 +91,21 @@ impl Past {
             version.as_ref().is_ok_and(|version| version.created_unix_ms <= unix_ms)
         };
         self.0.iter().rev().find(|(_, version)| then(version)).map_or(0, |(number, _)| *number)
+    }
+
+    /// Whether a version is to say that others go than these: not if only one does that says nothing of its own, such as the one
+    /// that the last vacuum published, and has no object to itself.
+    pub(super) fn is_worth_a_version(&self, newest: &Manifest, stays: &[VersionRange]) -> bool {
+        let is_in = |ranges: &[VersionRange], version| ranges.iter().any(|range| range.contains(version));
+        let past = newest.history.iter().flat_map(|range| range.since..=range.until);
+        let mut going = past.filter(|version| !is_in(stays, *version));
+        let Some(first) = going.next() else { return false };
+        let alone = going.next().is_none();
+        let Some(Ok(fence)) = self.0.get(&first).filter(|_| alone) else { return true };
+        let staying = self.0.iter().filter(|(version, _)| is_in(stays, **version));
+        let staying = staying.filter_map(|(_, version)| version.as_ref().ok()).flat_map(|version| &version.objects);
+        let named: HashSet<_> = newest.objects().into_keys().chain(staying.map(|(name, _)| name.as_str())).collect();
+        fence.kind != ChangeKind::Fence || fence.objects.iter().any(|(name, _)| !named.contains(name.as_str()))
     }
 
     /// All objects that a version names or one that can be opened when it is the newest.

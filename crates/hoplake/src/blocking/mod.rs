@@ -271,6 +271,14 @@ impl Graph {
         wait(crate::Graph::tag(store, name, version))
     }
 
+    /// What the newest version says of itself, without opening it.
+    ///
+    /// # Errors
+    /// As [`Graph::newest`](crate::Graph::newest).
+    pub fn newest(store: &Store) -> Result<Manifest, Error> {
+        wait(crate::Graph::newest(store))
+    }
+
     /// The version that has a name.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use hoplake::{
     Batch, Committed, Compacted, CompactionSettings, Cost, End, Graph, LoadOptions, OpenSettings, Operation,
-    Properties, Store,
+    Properties, Store, VacuumSettings,
 };
 use hoplake_testkit::{RequestKind, WaveStore};
 use object_store::ObjectStore;
@@ -180,4 +180,43 @@ async fn an_edge_of_now(graph: &Graph, source: i64, target: i64) -> Committed {
     let (label, properties) = ("edge".into(), Properties::new());
     batch.operations.push(Operation::UpsertEdge { label, source, target, key: None, properties, whole: true });
     graph.apply(batch).await.unwrap()
+}
+
+/// Requests of a vacuum that write, and the version that is the newest afterwards.
+async fn vacuumed(inner: &Arc<dyn ObjectStore>, settings: &VacuumSettings) -> (u64, u64) {
+    let store = WaveStore::new(inner.clone());
+    Graph::vacuum(&graph_at(store.clone()), settings).await.unwrap();
+    let reads = [RequestKind::Get, RequestKind::Head, RequestKind::List];
+    let writes = store.log().iter().filter(|request| !reads.contains(&request.kind)).count() as u64;
+    (writes, Graph::newest(&graph_at(inner.clone())).await.unwrap().version)
+}
+
+/// Otherwise one that runs on a schedule fills the log of an idle graph, and is faster than any commit of a slow writer.
+#[tokio::test(start_paused = true)]
+async fn a_vacuum_with_nothing_to_do_only_reads() {
+    let since = |ms: u64| VacuumSettings { keep_since_unix_ms: Some(ms), ..VacuumSettings::default() };
+    let count = |versions| VacuumSettings { keep_versions: Some(versions), ..VacuumSettings::default() };
+    // By time, what a vacuum published is a past version until the next; by count it has its place.
+    let cases = [(count(0), 1), (count(1), 1), (count(3), 1), (since(u64::MAX), 2)];
+    for (settings, publish) in cases {
+        let (inner, ..) = loaded().await;
+        for _ in 0..6 {
+            an_edge(&open(&inner).await.1, 1, 3).await;
+        }
+        let mut newest = 7;
+        for _ in 0..publish {
+            let (writes, version) = vacuumed(&inner, &settings).await;
+            assert!(writes > 0, "{settings:?}");
+            assert_eq!(version, newest + 1, "{settings:?}");
+            newest = version;
+        }
+        for _ in 0..3 {
+            assert_eq!(vacuumed(&inner, &settings).await, (0, newest), "{settings:?}");
+        }
+        let kept = settings.keep_versions.unwrap_or(1) as usize;
+        assert_eq!(Graph::versions(&graph_at(inner.clone())).await.unwrap().len(), 1 + kept, "{settings:?}");
+        // The next change is a version that pushes another out.
+        an_edge(&open(&inner).await.1, 2, 4).await;
+        assert_eq!(vacuumed(&inner, &settings).await.1, newest + 2, "{settings:?}");
+    }
 }

@@ -165,6 +165,15 @@ impl GraphArgs {
         Ok(Opened { graph, cost })
     }
 
+    /// Opens the graph, within a time.
+    pub async fn open_within(&self, time: Duration) -> anyhow::Result<Opened> {
+        timeout(time, self.open()).await.unwrap_or_else(|_| {
+            let message = format!("{} was not opened within {}", self.url, humantime::format_duration(time));
+            let hint = "nothing is changed; try again later, or raise --timeout";
+            Err(Failure::new(ErrorKind::Unavailable, message, hint).into())
+        })
+    }
+
     /// The store the graph is in.
     pub fn store(&self) -> anyhow::Result<Store> {
         open_store(&self.url)

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use hoplake::{Error, ErrorKind, QueryContext, Store};
 use tokio::signal::unix::{SignalKind, signal};
+
+use crate::failure::Failure;
 
 /// Is ready at Ctrl-C or SIGTERM, never otherwise.
 pub async fn stopped() {
@@ -19,6 +22,23 @@ pub async fn stopped() {
 /// A time as a limit in milliseconds.
 pub fn timeout_ms(timeout: Duration) -> u64 {
     u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A store whose requests end within a time from now, all together.
+pub fn within(store: &Store, timeout: Duration) -> Store {
+    let account = QueryContext::new();
+    account.give_time(Some(timeout_ms(timeout)));
+    store.on_account(&account)
+}
+
+/// The failure of a verb that needs only a moment and changes nothing before its end: if its time was over, that is said, and
+/// that nothing was done.
+pub fn in_time(error: Error, what: &str, timeout: Duration) -> anyhow::Error {
+    if error.kind() != ErrorKind::Limit {
+        return error.into();
+    }
+    let message = format!("{what} within {}; nothing is changed", humantime::format_duration(timeout));
+    Failure::new(ErrorKind::Limit, message, "try again later, or raise --timeout").into()
 }
 
 /// Says that a verb was interrupted and what is left of it, and ends the process.

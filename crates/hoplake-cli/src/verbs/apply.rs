@@ -63,7 +63,8 @@ pub struct Args {
     /// The version that the changes were decided on: if what they change was changed since, it is a conflict
     #[arg(long, value_name = "VERSION", conflicts_with = "batch")]
     base: Option<u64>,
-    /// How long a commit may take; beyond that it ends, and says whether it is known that nothing was applied
+    /// How long opening the graph and each commit may take; beyond that it ends, and says whether it is known that nothing
+    /// was applied
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
     timeout: Duration,
     /// Check everything and write nothing
@@ -91,7 +92,7 @@ struct Applied {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let opened = GraphArgs::at(args.url.clone()).open().await?;
+    let opened = GraphArgs::at(args.url.clone()).open_within(args.timeout).await?;
     opened.graph.set_commit_timeout(args.timeout);
     let graph = opened.graph.clone();
     let mut run = Run { args, graph, batch: Batch::default(), places: Vec::new(), applied: Applied::default() };

@@ -1,5 +1,7 @@
 //! `hoplake clone`: a graph that begins as a version of another.
 
+use std::time::Duration;
+
 use hoplake::{ErrorKind, Graph};
 use serde_json::json;
 
@@ -7,6 +9,7 @@ use crate::{
     failure::Failure,
     opening::{VersionArg, open_store},
     output::print_line,
+    stopping::{in_time, within},
 };
 
 /// Begin a graph in another place of the same bucket as a version of this one, without a copy
@@ -25,6 +28,9 @@ pub struct Args {
     /// The version, or its tag, instead of the newest
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionArg>,
+    /// How long it may take; beyond that it ends, and says whether it is known that nothing was changed
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
+    timeout: Duration,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -32,9 +38,11 @@ pub struct Args {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let (store, target) = (open_store(&args.url)?, open_store(&args.target)?);
+    let store = within(&open_store(&args.url)?, args.timeout);
+    let target = open_store(&args.target)?.on_account(&store.account());
+    let late = |error| in_time(error, "the graph was not cloned", args.timeout);
     let version = match &args.version {
-        Some(version) => Some(version.find(&store).await?),
+        Some(version) => Some(version.find(&store).await.or_else(|error| Err(late(error.downcast()?)))?),
         None => None,
     };
     let tag = Graph::clone_to(&store, version, &target).await.map_err(|error| match error.kind() {
@@ -42,7 +50,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         ErrorKind::Invalid => {
             Failure::of(&error, "copy the objects with your store's tools, then open the copy".to_owned()).into()
         }
-        _ => anyhow::Error::from(error),
+        _ => late(error),
     })?;
     if args.json {
         return print_line(json!({"clone": args.target, "tag": tag}));

@@ -1,11 +1,14 @@
 //! `hoplake restore`: an older version becomes the newest.
 
+use std::time::Duration;
+
 use hoplake::Graph;
 use serde_json::json;
 
 use crate::{
     opening::{VersionArg, open_store},
     output::print_line,
+    stopping::{in_time, within},
 };
 
 /// Make what an older version says the newest version; what came between stays in the past
@@ -24,6 +27,9 @@ pub struct Args {
     /// A message to keep with the new version
     #[arg(long, value_name = "TEXT", default_value = "")]
     message: String,
+    /// How long it may take; beyond that it ends, and says whether it is known that nothing was changed
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
+    timeout: Duration,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -31,9 +37,10 @@ pub struct Args {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let store = open_store(&args.url)?;
-    let version = args.version.find(&store).await?;
-    let restored = Graph::restore(&store, version, &args.message).await?;
+    let store = within(&open_store(&args.url)?, args.timeout);
+    let late = |error| in_time(error, "the version was not restored", args.timeout);
+    let version = args.version.find(&store).await.or_else(|error| Err(late(error.downcast()?)))?;
+    let restored = Graph::restore(&store, version, &args.message).await.map_err(late)?;
     if args.json {
         return print_line(json!({"version": restored, "restored": version}));
     }

@@ -1,11 +1,14 @@
 //! `hoplake tag`: names versions.
 
+use std::time::Duration;
+
 use hoplake::Graph;
 use serde_json::json;
 
 use crate::{
-    opening::{GraphArgs, open_store},
+    opening::open_store,
     output::print_line,
+    stopping::{in_time, within},
 };
 
 /// Name a version, so that no vacuum removes it; without a name print the names there are
@@ -26,6 +29,9 @@ pub struct Args {
     /// Remove the name
     #[arg(long, requires = "name", conflicts_with = "version")]
     delete: bool,
+    /// How long it may take; beyond that it ends, and says whether it is known that nothing was changed
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
+    timeout: Duration,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -33,16 +39,18 @@ pub struct Args {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let graph = GraphArgs::at(args.url.clone()).open().await?.graph;
-    let tags = &graph.manifest().tags;
+    let store = within(&open_store(&args.url)?, args.timeout);
+    let late = |error| in_time(error, "the tags were not read, or not changed,", args.timeout);
+    let newest = Graph::newest(&store).await.map_err(late)?;
+    let tags = &newest.tags;
     let Some(name) = &args.name else {
         if args.json {
             return print_line(json!(tags));
         }
         return tags.iter().try_for_each(|(name, version)| print_line(format_args!("{name}  {version}")));
     };
-    let version = if args.delete { None } else { Some(args.version.unwrap_or(graph.version())) };
-    Graph::tag(&open_store(&args.url)?, name, version).await?;
+    let version = if args.delete { None } else { Some(args.version.unwrap_or(newest.version)) };
+    Graph::tag(&store, name, version).await.map_err(late)?;
     if args.json {
         return print_line(json!({"tag": name, "version": version}));
     }

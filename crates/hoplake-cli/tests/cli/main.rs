@@ -6,6 +6,7 @@ mod accounts;
 mod apply;
 mod cache_sim;
 mod cost;
+mod deadlines;
 mod durable;
 mod errors;
 mod hoplake;

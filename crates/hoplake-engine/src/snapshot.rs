@@ -153,7 +153,18 @@ impl Snapshot {
                 let tails = read_tails(&reader, &manifest, settings, wave, &context).await?;
                 (manifest, tails)
             }
-            None => open_newest(&reader, settings, &context).await?,
+            None => {
+                let mut opened = open_newest(&reader, settings, &context).await;
+                let mut tried = 0;
+                // A vacuum may remove what was the newest version when this began, after others were published.
+                while opened.as_ref().is_err_and(EngineError::is_missing_object) {
+                    let newest = versions::newest(&reader, &context).await?;
+                    let Some(newest) = newest.filter(|newest| newest.version > tried) else { break };
+                    tried = newest.version;
+                    opened = read_tails(&reader, &newest, settings, Wave(0), &context).await.map(|it| (newest, it));
+                }
+                opened?
+            }
         };
         let mut snapshot = Self::assemble(manifest, reader, settings.clone(), None)?;
         for (segment, tail) in snapshot.segments.iter().zip(tails) {
@@ -171,9 +182,17 @@ impl Snapshot {
     /// # Errors
     /// As [`Self::open`].
     pub async fn newest(self: &Arc<Self>, context: &QueryContext) -> Result<Arc<Self>, EngineError> {
-        match versions::after(&self.reader, self.manifest.version, Wave(0), context).await? {
-            None => Ok(self.clone()),
-            Some((manifest, wave)) => self.at(manifest, wave, context).await,
+        let later = versions::after(&self.reader, self.manifest.version, Wave(0), context).await?;
+        let Some((mut manifest, mut wave)) = later else { return Ok(self.clone()) };
+        loop {
+            let version = manifest.version;
+            match self.at(manifest, wave, context).await {
+                // A vacuum may remove it while it is read, after others were published.
+                Err(error) if error.is_missing_object() => {
+                    (manifest, wave) = versions::after(&self.reader, version, wave, context).await?.ok_or(error)?;
+                }
+                snapshot => return snapshot,
+            }
         }
     }
 

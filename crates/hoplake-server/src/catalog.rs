@@ -85,11 +85,13 @@ struct Slot {
     look: Option<Look>,
     /// Looks that began since the last thorough one.
     looks: u32,
+    /// Whether the version that is open is known to be gone.
+    removed: bool,
 }
 
 impl Slot {
     fn new(graph: Arc<OpenGraph>) -> Self {
-        Self { graph, used: Instant::now(), looked: Instant::now(), look: None, looks: 0 }
+        Self { graph, used: Instant::now(), looked: Instant::now(), look: None, looks: 0, removed: false }
     }
 
     /// Whether somebody but the slot holds it.
@@ -104,6 +106,18 @@ enum Found {
     Opening(Opening),
     /// It is open, but older than it should be: the look is to be waited for.
     Old(Arc<OpenGraph>, SlotKey, Look),
+}
+
+/// What there is of a graph that is to be refreshed.
+enum Before {
+    /// It is open, and nothing is under way.
+    Nothing,
+    /// A look that began earlier.
+    Look(Look),
+    /// An opening that began earlier.
+    Opening(Opening),
+    /// An opening that begins now, and so finds what was published before.
+    Begun(Opening),
 }
 
 /// The graphs of a catalog.
@@ -258,25 +272,31 @@ impl Catalog {
     /// As [`Self::acquire`].
     pub(crate) async fn refresh(self: &Arc<Self>, name: &str) -> Result<Arc<OpenGraph>, Failure> {
         let key = (name.to_owned(), 0);
-        let look = |catalog: &Arc<Self>| {
-            let slots = catalog.slots();
-            slots.open.get(&key).map(|slot| slot.look.clone())
-        };
-        match look(self) {
-            // One that is under way may have begun too early.
-            Some(Some(under_way)) => drop(under_way.await),
-            Some(None) => {}
-            None => {
-                // It may have been loaded since it was looked for.
-                self.slots().absent.remove(&key);
-                return self.acquire(name, 0).await;
-            }
+        match self.before_refresh(&key)? {
+            Before::Nothing => {}
+            Before::Look(look) => drop(look.await),
+            Before::Opening(opening) => drop(opening.await?),
+            Before::Begun(opening) => return opening.await,
         }
         let look = self.slots().open.get_mut(&key).map(|slot| self.begin_look(slot, &key));
         if let Some(look) = look {
             look.await?;
         }
         self.acquire(name, 0).await
+    }
+
+    /// What is under way when a refresh begins: it may have begun too early, and is waited for. What is not open is opened now.
+    fn before_refresh(self: &Arc<Self>, key: &SlotKey) -> Result<Before, Failure> {
+        let mut slots = self.slots();
+        if let Some(slot) = slots.open.get(key) {
+            return Ok(slot.look.clone().map_or(Before::Nothing, Before::Look));
+        }
+        if let Some(opening) = slots.openings.get(key) {
+            return Ok(Before::Opening(opening.clone()));
+        }
+        // It may have been loaded since it was looked for.
+        slots.absent.remove(key);
+        Ok(Before::Begun(self.opening(&mut slots, key.clone())?))
     }
 
     /// The opening of a graph that is not open, under way or begun now.
@@ -374,11 +394,11 @@ impl Catalog {
     fn look_if_due(self: &Arc<Self>, slot: &mut Slot, key: &SlotKey) -> Option<Look> {
         let refresh = self.refresh.filter(|_| key.1 == 0)?;
         let age = slot.looked.elapsed();
-        if age < refresh {
+        if age < refresh && !slot.removed {
             return None;
         }
         let look = self.begin_look(slot, key);
-        (age >= 2 * refresh).then_some(look)
+        (age >= 2 * refresh || slot.removed).then_some(look)
     }
 
     /// The look that is under way, or one that begins now, in a task of its own.
@@ -399,10 +419,31 @@ impl Catalog {
         look
     }
 
-    /// Has the next look at a graph ask whether it is still there: what a query read of it was missing or damaged.
-    pub(crate) fn suspect(&self, name: &str) {
+    /// What a query ended with, unless it met something missing or damaged and its version is no longer there: a vacuum may
+    /// remove what was the newest version when the query began. Then the next request looks for a newer one first.
+    pub(crate) async fn unless_removed<T>(
+        &self,
+        name: &str,
+        graph: &Graph,
+        outcome: Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let corrupt = match outcome {
+            Err(failure) if failure.reason == Reason::Corrupt => failure,
+            outcome => return outcome,
+        };
+        let is_there = graph.is_there().await;
         if let Some(slot) = self.slots().open.get_mut(&(name.to_owned(), 0)) {
             slot.looks = LOOKS_PER_THOROUGH;
+            slot.removed |= matches!(is_there, Ok(false));
+        }
+        match is_there {
+            Ok(true) => Err(corrupt),
+            Ok(false) => {
+                let message = format!("version {} of {name} was removed while it was read; ask again", graph.version());
+                Err(Failure::new(Reason::Conflict, message))
+            }
+            // Nobody can say now which of both it is.
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -416,7 +457,10 @@ impl Catalog {
         match found {
             Ok(None) => Ok(()),
             Ok(Some(newer)) => {
-                slots.open.get_mut(key).into_iter().for_each(|slot| slot.graph = newer.clone());
+                if let Some(slot) = slots.open.get_mut(key) {
+                    slot.graph = newer.clone();
+                    slot.removed = false;
+                }
                 drop(slots);
                 self.compactor.iter().for_each(|compactor| compactor.consider(&key.0, &newer.graph));
                 Ok(())

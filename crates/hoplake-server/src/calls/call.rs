@@ -179,22 +179,25 @@ impl Call {
     }
 
     /// Enters what a query took, and says it in its failure.
-    pub(crate) fn settle<T>(
+    pub(crate) async fn settle<T>(
         &mut self,
         query: &Query,
         graph: &Graph,
         outcome: Result<T, Failure>,
     ) -> Result<T, Failure> {
+        let outcome = self.unless_removed(graph, outcome).await;
         let spent = Spent::of(&query.cost(), graph.prices());
         self.settle_spent(spent, outcome)
+    }
+
+    /// What a query ended with, or that its version is no longer there: then nothing is damaged.
+    pub(crate) async fn unless_removed<T>(&self, graph: &Graph, outcome: Result<T, Failure>) -> Result<T, Failure> {
+        self.bounded(self.service.catalog.unless_removed(&self.graph, graph, outcome)).await
     }
 
     /// As [`Self::settle`], for a part of a query.
     pub(crate) fn settle_spent<T>(&mut self, spent: Spent, outcome: Result<T, Failure>) -> Result<T, Failure> {
         self.spent = spent;
-        if outcome.as_ref().is_err_and(|failure| failure.reason == Reason::Corrupt) {
-            self.service.catalog.suspect(&self.graph);
-        }
         outcome.map_err(|failure| Failure { spent: Some(Box::new(spent)), ..failure })
     }
 

@@ -62,7 +62,7 @@ pub(crate) async fn look_up(
     let named = resolve(&open.graph, names)?;
     let mut query = call.query(&open.graph, &call.limits(&Asked::default()));
     let found = call.bounded(find(&mut query, &named)).await;
-    let found = call.settle(&query, &open.graph, found)?;
+    let found = call.settle(&query, &open.graph, found).await?;
     Ok((found, open.graph.version()))
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn neighbors(
         put_edges(&open.graph, &mut query, &edges, asked.keys, parts).await
     };
     let outcome = call.bounded(work).await;
-    call.settle(&query, &open.graph, outcome)?;
+    call.settle(&query, &open.graph, outcome).await?;
     Ok(open.graph.version())
 }
 
@@ -104,7 +104,8 @@ pub(crate) async fn stream_neighbors(
         let open = service.catalog.acquire(&graph.name, graph.version).await?;
         let mut query = open.graph.query_within(&service.memory);
         query.limit(&limits);
-        let edges = edges_of(service, &open.graph, &mut query, names, hop, false, &limits).await?;
+        let edges = edges_of(service, &open.graph, &mut query, names, hop, false, &limits).await;
+        let edges = service.catalog.unless_removed(&open.name, &open.graph, edges).await?;
         Ok((Edges { _place: Some(place), ..edges }, Spent::of(&query.cost(), open.graph.prices())))
     };
     bounds.bounded(work).await

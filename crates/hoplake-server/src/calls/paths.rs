@@ -58,7 +58,7 @@ pub(crate) async fn paths(
         Ok(statistics)
     };
     let outcome = call.bounded(work).await;
-    let mut statistics = call.settle(&query, &open.graph, outcome)?;
+    let mut statistics = call.settle(&query, &open.graph, outcome).await?;
     statistics.spent = call.spent;
     statistics.time_us = begun.elapsed().as_micros() as u64;
     Ok(statistics)
@@ -146,6 +146,6 @@ pub(crate) async fn shortest_path(
         Ok(name(&mut query, path.into_iter().collect(), asked.keys).await?.pop())
     };
     let outcome = call.bounded(work).await;
-    let path = call.settle(&query, &open.graph, outcome)?;
+    let path = call.settle(&query, &open.graph, outcome).await?;
     Ok(ShortestPath { path, version: open.graph.version() })
 }

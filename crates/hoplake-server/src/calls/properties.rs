@@ -131,6 +131,6 @@ pub(crate) async fn properties(
         reader.put(&mut query, 0, &vertices, 0, parts).await
     };
     let outcome = call.bounded(work).await;
-    call.settle(&query, &open.graph, outcome)?;
+    call.settle(&query, &open.graph, outcome).await?;
     Ok(open.graph.version())
 }

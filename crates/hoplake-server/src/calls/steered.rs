@@ -141,6 +141,7 @@ pub(crate) async fn next_neighbors(call: &mut Call, asked: &NextQuery, parts: &m
     let before = steps.query.cost();
     steps.query.limit(&Limits { timeout: call.bounds.left(), ..steered.limits });
     let outcome = call.bounded(step(&call.service, &steered, &mut steps, asked, parts)).await;
+    let outcome = call.unless_removed(graph, outcome).await;
     steered.touch();
     let spent = Spent::since(&steps.query, &before, graph.prices());
     call.settle_spent(spent, outcome)?;

@@ -119,7 +119,7 @@ pub(crate) async fn traverse(
     }
     let mut query = call.query(&open.graph, &request.traversal.limits);
     let outcome = call.bounded(run(&open.graph, &mut query, request, asked, limit, parts)).await;
-    let mut statistics = call.settle(&query, &open.graph, outcome)?;
+    let mut statistics = call.settle(&query, &open.graph, outcome).await?;
     statistics.spent = call.spent;
     statistics.time_us = begun.elapsed().as_micros() as u64;
     Ok(statistics)

@@ -173,7 +173,7 @@ impl Store {
         Self { account: None, ..self.clone() }
     }
 
-    /// Ends a write or a listing at the deadline of the account that it is on.
+    /// Ends a request at the deadline of the account that it is on.
     pub(crate) async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, StorageError>>,
@@ -254,7 +254,7 @@ impl Store {
     /// # Errors
     /// [`StorageError::Unavailable`] if the store fails.
     pub async fn get(&self, name: &str) -> Result<Option<Bytes>, StorageError> {
-        self.get_from(&self.inner, name).await
+        self.in_time(self.get_from(&self.inner, name)).await
     }
 
     /// As [`Self::get`], in one request that is not repeated.

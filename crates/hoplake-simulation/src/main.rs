@@ -2,6 +2,7 @@
 
 use std::{
     ops::RangeInclusive,
+    path::PathBuf,
     process::ExitCode,
     sync::{
         Mutex,
@@ -10,11 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, Parser, Subcommand};
 use hoplake_simulation::{
     Outcome, run_seed,
-    torment::{Role, Torment, play},
+    torment::{Play, Role, Torment},
 };
 use hoplake_storage::planted::Bug;
 
@@ -44,9 +45,18 @@ struct TormentArguments {
     /// Decides which processes are killed, and which faults there are.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Processes that commit.
+    /// Processes that commit through the library.
     #[arg(long, default_value_t = 3)]
     writers: u32,
+    /// Processes that commit with `hoplake apply`.
+    #[arg(long, default_value_t = 1)]
+    appliers: u32,
+    /// Processes `hoplake serve`; the first is never killed.
+    #[arg(long, default_value_t = 2)]
+    servers: u32,
+    /// The `hoplake` command for them; by default the one next to this program.
+    #[arg(long)]
+    hoplake: Option<PathBuf>,
     /// Makes a mistake that is planted in the code, in all processes.
     #[arg(long, value_parser = parse_bug)]
     bug: Option<Bug>,
@@ -63,6 +73,8 @@ struct Worker {
     url: String,
     #[arg(long)]
     seed: u64,
+    #[arg(long)]
+    hoplake: Option<PathBuf>,
     #[arg(long, value_parser = parse_bug)]
     bug: Option<Bug>,
 }
@@ -119,7 +131,7 @@ fn run() -> anyhow::Result<()> {
     let arguments = match Arguments::parse().verb {
         Verb::Simulate(arguments) => arguments,
         Verb::Torment(arguments) => return torment(&arguments),
-        Verb::Worker(worker) => return work(&worker),
+        Verb::Worker(worker) => return work(worker),
     };
     // A panic is an outcome, which is reported as one.
     std::panic::set_hook(Box::new(|_| {}));
@@ -136,20 +148,33 @@ fn run() -> anyhow::Result<()> {
 
 fn torment(arguments: &TormentArguments) -> anyhow::Result<()> {
     let time = Duration::try_from_secs_f64(arguments.minutes * 60.0).context("minutes must not be negative")?;
-    let &TormentArguments { seed, writers, bug, .. } = arguments;
-    let tormented = Torment { time, seed, writers, bug }.run().context("an invariant does not hold")?;
+    let &TormentArguments { seed, writers, bug, appliers, servers, .. } = arguments;
+    ensure!(writers > 0, "at least one writer is needed");
+    let hoplake = match &arguments.hoplake {
+        _ if appliers + servers == 0 => None,
+        Some(named) => Some(named.clone()),
+        None => Some(std::env::current_exe()?.with_file_name("hoplake")),
+    };
+    if let Some(hoplake) = hoplake.as_ref().filter(|hoplake| !hoplake.is_file()) {
+        let place = hoplake.display();
+        bail!("there is no {place}; build it with cargo build -p hoplake-cli, or give --appliers 0 --servers 0");
+    }
+    let tormented = Torment { time, seed, writers, bug, hoplake, appliers, servers };
+    let tormented = tormented.run().context("an invariant does not hold")?;
     tormented.lines.iter().for_each(|line| println!("{line}"));
     Ok(())
 }
 
-fn work(worker: &Worker) -> anyhow::Result<()> {
+fn work(worker: Worker) -> anyhow::Result<()> {
     let role = match worker.role.as_str() {
         "writer" => Role::Writer(worker.number),
+        "applier" => Role::Applier(worker.number),
         "compactor" => Role::Compactor,
         "vacuum" => Role::Vacuum,
         other => bail!("there is no role {other}"),
     };
-    Ok(play(role, &worker.url, worker.seed, worker.bug)?)
+    let Worker { url, seed, bug, hoplake, .. } = worker;
+    Play { role, url, seed, bug, hoplake }.run()
 }
 
 fn replay(seed: u64, arguments: &Simulate) -> anyhow::Result<()> {

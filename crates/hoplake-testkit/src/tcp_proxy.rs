@@ -52,15 +52,21 @@ pub enum TcpFault {
     Delay,
     /// Nothing more is passed on, as if a cable were cut, until the connection is reset some seconds later.
     Drop,
+    /// Nothing more is passed on and nobody learns of it for up to a minute, longer than a client should wait. A new
+    /// connection is accepted and leads nowhere.
+    Hang,
 }
 
 impl TcpFault {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Refuse, Self::Reset, Self::CutShort, Self::LoseAnswer, Self::Stall, Self::Delay, Self::Drop];
+    pub const ALL: [Self; 8] =
+        [Self::Refuse, Self::Reset, Self::CutShort, Self::LoseAnswer, Self::Stall, Self::Delay, Self::Drop, Self::Hang];
 }
 
-/// Shares of connections, for [`TcpFault::Refuse`], or of pieces, that meet a fault.
+/// The longest [`TcpFault::Hang`].
+const HANG_MAX: Duration = Duration::from_secs(60);
+
+/// Shares of connections, for [`TcpFault::Refuse`], or of pieces, that meet a fault; for [`TcpFault::Hang`], of both.
 pub type TcpFaults = Vec<(TcpFault, f64)>;
 
 #[derive(Debug)]
@@ -173,7 +179,10 @@ async fn accept(listener: TcpListener, server: String, weather: Arc<Weather>) {
 /// Passes on what comes on one connection, until it ends or breaks.
 async fn connect(mut client: TcpStream, server: String, weather: Arc<Weather>) {
     // What does not work here, the client sees as a connection that breaks.
-    if weather.draw(|fault| fault == TcpFault::Refuse).is_some() {
+    if let Some(fault) = weather.draw(|fault| matches!(fault, TcpFault::Refuse | TcpFault::Hang)) {
+        if fault == TcpFault::Hang {
+            sleep(weather.up_to(HANG_MAX)).await;
+        }
         let _ = client.set_zero_linger();
         return;
     }
@@ -216,6 +225,10 @@ async fn pass_on(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, is_answer: bool,
             Some(TcpFault::LoseAnswer) => return broken(),
             Some(TcpFault::Drop) => {
                 sleep(weather.up_to(Duration::from_secs(3))).await;
+                return broken();
+            }
+            Some(TcpFault::Hang) => {
+                sleep(weather.up_to(HANG_MAX)).await;
                 return broken();
             }
             Some(TcpFault::Stall) => sleep(weather.up_to(Duration::from_secs(3))).await,
@@ -290,7 +303,7 @@ mod tests {
         let mut got = Vec::new();
         let orderly = client.read_to_end(&mut got).await.is_ok();
         let took = begun.elapsed();
-        let connected = fault != TcpFault::Refuse || from_answer;
+        let connected = !matches!(fault, TcpFault::Refuse | TcpFault::Hang) || from_answer;
         let heard = if connected { Some(server.await.unwrap()) } else { None };
         Talk { heard, got, orderly, took }
     }
@@ -327,9 +340,10 @@ mod tests {
                     assert!(late(&first, 2 * most) && late(&later, most), "{fault:?}: {:?}", later.took);
                     assert!([first, later].iter().all(|talk| talk.got == b"answered" && talk.orderly));
                 }
-                TcpFault::Drop => {
-                    assert_eq!(first.heard, Some(Vec::new()));
-                    assert!(late(&first, 3_000) && late(&later, 3_000), "{:?}", later.took);
+                TcpFault::Drop | TcpFault::Hang => {
+                    assert_eq!(first.heard, (fault == TcpFault::Drop).then(Vec::new));
+                    let most = if fault == TcpFault::Drop { 3_000 } else { 60_000 };
+                    assert!(late(&first, most) && late(&later, most), "{:?}", later.took);
                     assert!([first, later].iter().all(|talk| talk.got.is_empty() && !talk.orderly));
                 }
             }
@@ -343,7 +357,8 @@ mod tests {
         let proxy = TcpProxy::start(&server.endpoint(), 7).await.unwrap();
         let content = vec![3; 200_000];
         server.store().put(&Path::from("object"), content.clone().into()).await.unwrap();
-        for fault in TcpFault::ALL {
+        // A hang is for a client's own time-out, half a minute, to get over.
+        for fault in TcpFault::ALL.into_iter().filter(|fault| *fault != TcpFault::Hang) {
             proxy.set_faults([(fault, 1.0)]);
             // A client of its own, so that no connection is open that Refuse would not meet.
             let store = server.store_at(&proxy.endpoint());

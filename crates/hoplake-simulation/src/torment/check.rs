@@ -7,14 +7,14 @@ use hoplake::{Graph, Hop, HopDirection, Key, Query, Value, VertexId};
 
 use super::{
     ledger::{Ledger, Outcome},
-    script::{Attempt, source, writer},
+    script::{Attempt, WINDOW, source, writer},
 };
 
 /// Batches that a version has, by writer and number, each with the name of the attempt.
 pub(super) type Seen = BTreeMap<u32, BTreeMap<u64, String>>;
 
-/// What a version has, if it does not contradict itself: each batch once and whole, no gap before the last one, and rows,
-/// lamps and positions of sources that are of the last one.
+/// What a version has, if it does not contradict itself: each of the last [`WINDOW`] batches once and whole, and rows, lamps
+/// and positions of sources that are of the last one.
 pub(super) async fn read(graph: &Graph, writers: u32) -> anyhow::Result<Seen> {
     let mut reading = Reading { query: graph.query(), graph };
     let mut seen = Seen::new();
@@ -51,14 +51,9 @@ impl Reading<'_> {
             ensure!(found.entry(attempt).or_default().insert(item, edge.to).is_none(), "{edge:?} is there twice");
         }
         self.check_items(id, &wrote, &found).await?;
-        let mut batches = BTreeMap::new();
-        for (attempt, items) in &found {
-            ensure!(items.len() as u64 == attempt.items(), "{attempt} has {} of its items", items.len());
-            let other = batches.insert(attempt.batch, attempt.name.clone());
-            ensure!(other.is_none(), "{attempt} is there, and so is attempt {}", other.unwrap_or_default());
-        }
+        let counts = found.into_iter().map(|(attempt, items)| (attempt, items.len() as u64)).collect();
+        let batches = whole(&counts, Attempt::items)?;
         let last = self.check_last(id, number).await?;
-        ensure!(batches.keys().copied().eq(1..=last.batch), "{last} is the last, batches are {:?}", batches.keys());
         ensure!(batches.get(&last.batch) == Some(&last.name), "{last} is the last, items are of another attempt");
         Ok(batches)
     }
@@ -141,21 +136,51 @@ impl Reading<'_> {
     }
 }
 
+/// The batches of a writer, by their number, from how many items each attempt has: each is there once, with as many as it
+/// should have, and they are the last ones, without a gap.
+pub(super) fn whole(
+    counts: &BTreeMap<Attempt, u64>,
+    due: impl Fn(&Attempt) -> u64,
+) -> anyhow::Result<BTreeMap<u64, String>> {
+    let mut batches = BTreeMap::new();
+    for (attempt, count) in counts {
+        ensure!(*count == due(attempt), "{attempt} has {count} of its {} items", due(attempt));
+        let other = batches.insert(attempt.batch, attempt.name.clone());
+        ensure!(other.is_none(), "{attempt} is there, and so is attempt {}", other.unwrap_or_default());
+    }
+    let last = batches.keys().last().copied().unwrap_or(0);
+    let first = last.saturating_sub(WINDOW) + 1;
+    ensure!(
+        batches.keys().copied().eq(first..=last),
+        "batches {first} to {last} are due, there are {:?}",
+        batches.keys()
+    );
+    Ok(batches)
+}
+
 fn number(value: Value) -> i64 {
     if let Value::Int64(number) = value { number } else { -1 }
 }
 
-/// Holds a version against what was said before it was opened.
+/// Holds a version against what was said, also later: what is acknowledged or refused has been decided before.
 pub(super) fn hold(seen: &Seen, version: u64, ledger: &Ledger) -> anyhow::Result<()> {
-    for (attempt, outcome) in &ledger.attempts {
-        let found = seen.get(&attempt.writer).and_then(|batches| batches.get(&attempt.batch));
-        let is_there = found == Some(&attempt.name);
-        match *outcome {
-            Outcome::Acknowledged(since) if is_there != (since <= version) => {
-                bail!("{attempt} was acknowledged for version {since}; in version {version} there is {found:?}")
+    for (writer, batches) in seen {
+        let last = batches.keys().last().copied().unwrap_or(0);
+        for (attempt, outcome) in ledger.of_writer(*writer) {
+            let found = batches.get(&attempt.batch);
+            let is_there = found == Some(&attempt.name);
+            // What was deleted since shows only by what came after it.
+            let is_due = |since: u64| since <= version && attempt.batch + WINDOW > last;
+            match *outcome {
+                Outcome::Acknowledged(since) if is_there != is_due(since) => {
+                    bail!("{attempt} was acknowledged for version {since}; in version {version} there is {found:?}")
+                }
+                Outcome::Acknowledged(since) if since <= version && last < attempt.batch => {
+                    bail!("{attempt} was acknowledged for version {since}; version {version} ends with batch {last}")
+                }
+                Outcome::Refused if is_there => bail!("{attempt} was refused; in version {version} it is there"),
+                _ => {}
             }
-            Outcome::Refused if is_there => bail!("{attempt} was refused; in version {version} it is there"),
-            _ => {}
         }
     }
     Ok(())

@@ -1,6 +1,9 @@
-//! What processes said that they did, and what became of each attempt at a batch.
+//! What processes said that they did, what became of each attempt at a batch, and how long each step took.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use super::{roles::Role, script::Attempt};
 
@@ -17,10 +20,21 @@ pub(super) enum Outcome {
     Refused,
 }
 
+/// Steps of one kind.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Steps {
+    pub(super) begun: u64,
+    /// Those that were not cut off by a kill.
+    pub(super) ended: u64,
+    pub(super) failed: u64,
+    pub(super) longest: Duration,
+}
+
 /// All that was said.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ledger {
     pub(super) attempts: BTreeMap<Attempt, Outcome>,
+    /// Compactions that came to their end.
     pub(super) compactions: u64,
     pub(super) merges: u64,
     pub(super) parts: u64,
@@ -28,8 +42,12 @@ pub(super) struct Ledger {
     pub(super) versions_removed: u64,
     pub(super) objects_removed: u64,
     pub(super) aborted: u64,
-    /// Steps that failed, by what they were and why.
-    pub(super) failed: BTreeMap<String, u64>,
+    /// By the name of the step.
+    pub(super) steps: BTreeMap<String, Steps>,
+    /// The last message of each kind of failure.
+    pub(super) failures: BTreeMap<String, (u64, String)>,
+    /// Steps under way.
+    under_way: BTreeMap<Role, (String, Instant)>,
     /// The first thing that must not be.
     pub(super) wrong: Option<String>,
 }
@@ -47,17 +65,15 @@ impl Ledger {
         let (verb, rest) = line.split_once(' ')?;
         let mut numbers = rest.split(' ').map(|word| word.parse::<u64>().ok());
         match verb {
-            "began" | "unknown" | "refused" | "acknowledged" => {
-                let Role::Writer(writer) = role else { return None };
-                let mut words = rest.split(' ');
-                let attempt = Attempt { writer, batch: words.next()?.parse().ok()?, name: words.next()?.to_owned() };
-                let outcome = match verb {
-                    "began" => Outcome::Began,
-                    "unknown" => Outcome::Unknown,
-                    "refused" => Outcome::Refused,
-                    _ => Outcome::Acknowledged(words.next()?.parse().ok()?),
-                };
-                self.attempts.insert(attempt, outcome);
+            "tries" => self.begin(role, rest),
+            "began" => {
+                self.decide(role, rest, |_| Some(Outcome::Began))?;
+                self.begin(role, role.commits_by()?);
+            }
+            "unknown" => self.decide(role, rest, |_| Some(Outcome::Unknown))?,
+            "refused" => self.decide(role, rest, |_| Some(Outcome::Refused))?,
+            "acknowledged" => {
+                self.decide(role, rest, |version| Some(Outcome::Acknowledged(version?.parse().ok()?)))?;
             }
             "compacted" => {
                 self.compactions += 1;
@@ -71,16 +87,80 @@ impl Ledger {
                 self.aborted += numbers.next()??;
             }
             "failed" | "expired" => {
-                let what = rest.split(' ').next()?;
-                *self.failed.entry(format!("{what} {verb}")).or_default() += 1;
+                let (what, why) = rest.split_once(' ')?;
+                self.fail(what, verb, why);
             }
+            "done" => {}
             _ => return None,
         }
+        if !matches!(verb, "tries" | "began") {
+            self.end(role);
+        }
         Some(())
+    }
+
+    fn decide(&mut self, role: Role, rest: &str, outcome: impl Fn(Option<&str>) -> Option<Outcome>) -> Option<()> {
+        let mut words = rest.split(' ');
+        let (batch, name) = (words.next()?.parse().ok()?, words.next()?.to_owned());
+        let attempt = Attempt { writer: role.writer()?, batch, name };
+        self.attempts.insert(attempt, outcome(words.next())?);
+        Some(())
+    }
+
+    /// A step begins.
+    fn begin(&mut self, role: Role, step: &str) {
+        self.steps.entry(step.to_owned()).or_default().begun += 1;
+        self.under_way.insert(role, (step.to_owned(), Instant::now()));
+    }
+
+    /// The step under way is over. What is said of one that is over already adds to it.
+    fn end(&mut self, role: Role) {
+        if let Some((step, since)) = self.under_way.remove(&role) {
+            let steps = self.steps.entry(step).or_default();
+            steps.ended += 1;
+            steps.longest = steps.longest.max(since.elapsed());
+        }
+    }
+
+    fn fail(&mut self, step: &str, how: &str, why: &str) {
+        self.steps.entry(step.to_owned()).or_default().failed += 1;
+        let (count, last) = self.failures.entry(format!("{step} {how}")).or_default();
+        *count += 1;
+        why.clone_into(last);
+    }
+
+    /// A process was killed in the middle of what it did.
+    pub(super) fn killed(&mut self, role: Role) {
+        self.under_way.remove(&role);
+    }
+
+    /// A step that has been under way for longer than it may.
+    pub(super) fn hanging(&self, may_take: impl Fn(&str) -> Duration) -> Option<String> {
+        let late = |(step, since): &(String, Instant)| since.elapsed() > may_take(step);
+        let (role, (step, since)) = self.under_way.iter().find(|(_, under_way)| late(under_way))?;
+        let (seconds, most) = (since.elapsed().as_secs(), may_take(step).as_secs());
+        Some(format!("{role:?} has been at {step} for {seconds} s; it may take {most} s"))
+    }
+
+    /// A step that took longer than it may.
+    pub(super) fn too_long(&self, may_take: impl Fn(&str) -> Duration) -> Option<String> {
+        let (step, steps) = self.steps.iter().find(|(step, steps)| steps.longest > may_take(step))?;
+        let (seconds, most) = (steps.longest.as_secs_f64(), may_take(step).as_secs());
+        Some(format!("one {step} took {seconds:.1} s; it may take {most} s"))
+    }
+
+    /// Attempts of one writer.
+    pub(super) fn of_writer(&self, writer: u32) -> impl Iterator<Item = (&Attempt, &Outcome)> {
+        let first = |writer| Attempt { writer, batch: 0, name: String::new() };
+        self.attempts.range(first(writer)..first(writer + 1))
     }
 
     /// How many attempts had such an outcome.
     pub(super) fn count(&self, of: impl Fn(&Attempt, Outcome) -> bool) -> usize {
         self.attempts.iter().filter(|(attempt, outcome)| of(attempt, **outcome)).count()
+    }
+
+    pub(super) fn steps(&self, step: &str) -> Steps {
+        self.steps.get(step).copied().unwrap_or_default()
     }
 }

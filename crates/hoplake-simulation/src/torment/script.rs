@@ -8,6 +8,7 @@
 //! | the writer | its row says 17: a row that every batch overwrites |
 //! | a lamp | `2/17` is lit and `2/16` is deleted, with its edge: one is there at a time |
 //! | source position | `17 a` |
+//! | old items | those of the batch [`WINDOW`] before it are deleted, so that a graph that is written for an hour stays as large as it is |
 //!
 //! Everything has the number as its property `batch`. Another attempt at the same batch has other items, so that a batch which
 //! was published twice shows.
@@ -15,6 +16,9 @@
 use std::fmt::{self, Display};
 
 use hoplake::{Batch, End, Operation, Properties};
+
+/// Batches of a writer that a version has, at most: the last ones.
+pub(super) const WINDOW: u64 = 100;
 
 /// A batch of a writer, as it was tried once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +60,11 @@ impl Attempt {
         2 + self.batch % 4
     }
 
+    /// All its items.
+    pub(super) fn all_items(&self) -> Vec<End> {
+        (0..self.items()).map(|number| self.item(number)).collect()
+    }
+
     pub(super) fn item(&self, number: u64) -> End {
         End::new("Item", format!("{}/{}/{}/{number}", self.writer, self.batch, self.name))
     }
@@ -65,8 +74,8 @@ impl Attempt {
         lamp(self.writer, self.batch)
     }
 
-    /// All its changes. With a base, so that what an earlier attempt did late is a conflict.
-    pub(super) fn changes(&self, base: Option<u64>) -> Batch {
+    /// All its changes, with the items that are to go. With a base, so that what an earlier attempt did late is a conflict.
+    pub(super) fn changes(&self, base: Option<u64>, old: &[End]) -> Batch {
         let mut batch = Batch { base, message: self.to_string(), ..Batch::default() };
         let writer = writer(self.writer);
         batch.operations.push(self.vertex(writer.clone()));
@@ -82,6 +91,8 @@ impl Attempt {
         if self.batch > 1 {
             batch.operations.push(Operation::DeleteVertex { vertex: lamp(self.writer, self.batch - 1) });
         }
+        let deleted = old.iter().map(|item| Operation::DeleteVertex { vertex: item.clone() });
+        batch.operations.extend(deleted);
         batch.source_positions.insert(source(self.writer), self.position());
         batch
     }

@@ -62,17 +62,30 @@ fuzz_target!(
 
 async fn ask(work: Work, store: &Store) {
     match work {
-        Work::VerifyAll => return drop(judge(Graph::verify_all(store, |_| ()).await)),
-        Work::Compact => return drop(judge(Graph::compact(store, &CompactionSettings::default()).await)),
-        Work::Versions => return log(store).await,
-        _ => {}
+        Work::VerifyAll => {
+            judge(Graph::verify_all(store, |_| ()).await);
+        }
+        Work::Compact => {
+            judge(Graph::compact(store, &CompactionSettings::default()).await);
+        }
+        Work::Versions => log(store).await,
+        _ => {
+            if let Some(graph) = judge(Graph::open_with(store.clone(), &settings()).await) {
+                ask_one(work, &graph, store).await;
+            }
+        }
     }
-    let Some(graph) = judge(Graph::open_with(store.clone(), &settings()).await) else { return };
+}
+
+async fn ask_one(work: Work, graph: &Graph, store: &Store) {
     match work {
-        Work::Verify => drop((judge(graph.verify(|_| ()).await), judge(graph.info().await))),
-        Work::Diff => diff(&graph, store).await,
-        Work::Commit => commit(&graph).await,
-        _ => query(&graph, &mut graph.query()).await,
+        Work::Verify => {
+            judge(graph.verify(|_| ()).await);
+            judge(graph.info().await);
+        }
+        Work::Diff => diff(graph, store).await,
+        Work::Commit => commit(graph).await,
+        _ => query(graph, &mut graph.query()).await,
     }
 }
 

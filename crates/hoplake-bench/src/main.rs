@@ -21,11 +21,6 @@ mod traverse;
 mod upkeep;
 
 use clap::{Parser, Subcommand};
-use mimalloc::MiMalloc;
-
-/// As the command has it.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Measures what Hoplake's design rests on and prints markdown tables.
 #[derive(Parser)]
@@ -64,6 +59,8 @@ enum Verb {
 }
 
 fn main() -> anyhow::Result<()> {
+    // As the command does.
+    hoplake_allocator::give_back_large();
     match Arguments::parse().verb {
         Verb::Codecs(arguments) => codecs::run(&arguments),
         Verb::Orders(arguments) => orders::run(&arguments),

@@ -12,11 +12,7 @@ mod verbs;
 use std::{process::ExitCode, sync::LazyLock};
 
 use clap::{Parser, Subcommand};
-use mimalloc::MiMalloc;
 use tokio::runtime::Builder;
-
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// A graph engine whose graphs live in object storage.
 ///
@@ -110,6 +106,7 @@ impl Verb {
 }
 
 fn main() -> ExitCode {
+    hoplake_allocator::give_back_large();
     let Cli { verb } = Cli::parse();
     let outcome = Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from).and_then(|runtime| {
         let outcome = runtime.block_on(verb.run());

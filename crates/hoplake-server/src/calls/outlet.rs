@@ -55,13 +55,20 @@ pub(crate) fn outlet<T>(memory: &MemoryBudget) -> (Outlet<T>, mpsc::Receiver<Sen
 }
 
 impl<T: Send> Outlet<T> {
-    /// Sends a piece of so many bytes, when there is room for it.
+    /// Memory for a piece of so many bytes.
     ///
     /// # Errors
-    /// [`Reason::Limit`] if there is no memory for it.
-    pub(crate) async fn send(&self, item: T, bytes: usize) -> Result<(), Failure> {
-        let hold = Some(self.memory.hold(bytes as u64)?);
-        self.pass(Sent { item: Ok(item), hold, last: false }).await?;
+    /// [`Reason::Limit`] if there is none.
+    pub(crate) fn hold(&self, bytes: usize) -> Result<MemoryHold, Failure> {
+        Ok(self.memory.hold(bytes as u64)?)
+    }
+
+    /// Sends a piece with its memory, when there is room for it.
+    ///
+    /// # Errors
+    /// [`Reason::ShuttingDown`] if the client is gone.
+    pub(crate) async fn send(&self, item: T, hold: MemoryHold) -> Result<(), Failure> {
+        self.pass(Sent { item: Ok(item), hold: Some(hold), last: false }).await?;
         // Encoding is work: others have their turn between two pieces.
         tokio::task::yield_now().await;
         Ok(())

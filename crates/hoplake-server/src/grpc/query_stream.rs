@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use futures::{Stream, StreamExt};
 use hoplake::Hop;
-use prost::Message;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -138,14 +137,20 @@ async fn until_the_end(
     outlet: Outlet<v1::QueryNeighborsResponse>,
 ) {
     let mut answers = Box::pin(answers);
+    let mut sent = Ok(());
     while let Some(Answered { message, spent, _edges }) = answers.next().await {
         call.spent += spent;
-        let bytes = message.encoded_len();
-        if outlet.send(message, bytes).await.is_err() {
+        sent = match outlet.hold(writer::message_bytes(&message)) {
+            Ok(hold) => outlet.send(message, hold).await,
+            Err(failure) => Err(failure),
+        };
+        if sent.is_err() {
             break;
         }
     }
-    let ended: Result<(), Failure> = if call.service.lifecycle.is_draining() {
+    let ended: Result<(), Failure> = if sent.is_err() {
+        sent
+    } else if call.service.lifecycle.is_draining() {
         Err(Failure::shutting_down())
     } else if call.bounds.is_over() {
         Err(call.bounds.time_is_over())

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture, stream};
+use hoplake::MemoryHold;
 use prost::Message;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::task::AbortOnDropHandle;
@@ -69,20 +70,25 @@ pub(super) struct Writer<T> {
     /// Of rows.
     pub(super) format: RowFormat,
     outlet: Outlet<T>,
-    kept: Option<T>,
+    kept: Option<(T, Option<MemoryHold>)>,
+}
+
+/// What a message takes in memory: a short text, or a key, several times its encoding.
+pub(super) fn message_bytes(message: &impl Message) -> usize {
+    message.encoded_len() * 6
 }
 
 impl<T: Piece> Writer<T> {
     /// The last message so far; an empty one if there is none.
     pub(super) fn last(&mut self) -> &mut T {
-        self.kept.get_or_insert_default()
+        &mut self.kept.get_or_insert_default().0
     }
 
     /// One message more.
     pub(super) async fn add(&mut self, message: T) -> Result<(), Failure> {
-        if let Some(before) = self.kept.replace(message) {
-            let bytes = before.encoded_len();
-            self.outlet.send(before, bytes).await?;
+        let hold = self.outlet.hold(message_bytes(&message))?;
+        if let Some((before, Some(hold))) = self.kept.replace((message, Some(hold))) {
+            self.outlet.send(before, hold).await?;
         }
         Ok(())
     }
@@ -99,8 +105,8 @@ impl<T: Piece> Writer<T> {
         call.finish(&outcome);
         match outcome {
             Ok(()) => {
-                let last = self.kept.unwrap_or_default();
-                let bytes = last.encoded_len();
+                let (last, _hold) = self.kept.unwrap_or_default();
+                let bytes = message_bytes(&last);
                 self.outlet.send_last(last, bytes).await;
             }
             Err(failure) => self.outlet.fail(failure).await,

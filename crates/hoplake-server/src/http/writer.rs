@@ -109,8 +109,8 @@ impl Writer {
         }
         self.sent = true;
         let piece = std::mem::take(&mut self.buffer);
-        let bytes = piece.capacity();
-        self.outlet.send(piece.into(), bytes).await
+        let hold = self.outlet.hold(piece.capacity())?;
+        self.outlet.send(piece.into(), hold).await
     }
 
     async fn write(&mut self, part: Part<'_>) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures::future::join_all;
-use hoplake::{Graph, OpenSettings, Store};
+use hoplake::{CompactionSettings, Graph, OpenSettings, Store, VacuumSettings};
 use hoplake_server::{Settings, StoreOpener, v1};
 use serde_json::{Value, json};
 
@@ -151,6 +151,26 @@ async fn change(store: Store, key: i64) -> u64 {
     let graph = Graph::open_with(store, &OpenSettings::default()).await.unwrap();
     let mut commit = graph.begin();
     commit.upsert_vertex("Person", key, [("name", "new")]).commit().await.unwrap().version
+}
+
+/// Objects of a version that a vacuum removed are missed by queries that have it open: that is no damage.
+#[tokio::test]
+async fn a_version_that_was_removed_is_a_conflict_and_the_next_request_has_a_newer_one() {
+    let (held, opener) = sample::held().await;
+    let server = Running::start_with(settings("memory://held"), opener).await;
+    let first = server.ask("GET", "/v1/graphs/g", &Value::Null).await["version"].as_u64().unwrap();
+    let store = sample::leading_to(&held.beside())("memory://held/g").unwrap();
+    change(store.clone(), 1_000).await;
+    let everything = CompactionSettings { everything: true, ..CompactionSettings::default() };
+    Graph::compact(&store, &everything).await.unwrap();
+    let removed = Graph::vacuum(&store, &VacuumSettings { keep_versions: Some(0), ..VacuumSettings::default() }).await;
+    assert!(removed.unwrap().objects > 0);
+    let names = json!({"vertices": ["Person:1"], "select": ["name"]});
+    let (status, problem) = server.try_ask("POST", "/v1/graphs/g/properties", &names).await;
+    assert_eq!((status, &problem["reason"]), (409, &json!("CONFLICT")), "{problem}");
+    let answer = server.ask("POST", "/v1/graphs/g/properties", &names).await;
+    assert!(answer["version"].as_u64().unwrap() > first, "{answer}");
+    assert_eq!(answer["rows"].as_array().map(Vec::len), Some(1), "{answer}");
 }
 
 #[tokio::test]

@@ -41,6 +41,7 @@ impl Model {
             _ => None,
         });
         let added: BTreeSet<_> = added.collect();
+        let is_label = |label: &str| self.labels.contains(label) || added.iter().any(|end| end.label == label);
         let gone = |end: &End| {
             let deletes = |it: &Operation| matches!(it, Operation::DeleteVertex { vertex } if vertex == end);
             self.vertices.contains_key(end) && batch.operations.iter().any(deletes)
@@ -48,7 +49,7 @@ impl Model {
         let end_refused = |end: &End| match self.vertices.contains_key(end) || added.contains(end) {
             true => gone(end).then(|| format!("the batch deletes {end}")),
             false if !batch.create_missing => Some(format!("there is no {end}")),
-            false => (!self.labels.contains(&end.label)).then(|| format!("there is no label {}", end.label)),
+            false => (!is_label(&end.label)).then(|| format!("there is no label {}", end.label)),
         };
         batch.operations.iter().find_map(|operation| match operation {
             Operation::UpsertVertex { .. } => None,

@@ -1,7 +1,7 @@
 //! Lets old versions go, and removes what no version names.
 //!
 //! ```text
-//! read what stays, and prove it whole ──▶ remove what is garbage already ──▶ decide ──▶ mark ──▶ remove what is garbage now
+//! read what stays, and prove it whole ──▶ mark and remove what went before ──▶ decide ──▶ mark and remove what goes now
 //! ```
 //! A vacuum decides by publishing: the version that it publishes no longer has those that go in its history, so that
 //! nobody can tag or restore them, and fills the slot that a writer who stalled was about to take. Only then is
@@ -146,7 +146,8 @@ pub async fn vacuum(
         refuse(store, &damages)?;
         // It is not known of them which version they were for, and they hold room that is wanted now.
         remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
-        return Vacuum { reader, settings, context, listed, past, since }.run(newest, staged).await;
+        let unmarked = unmarked(store).await?;
+        return Vacuum { reader, settings, context, listed, unmarked, past, since }.run(newest, staged).await;
     }
 }
 
@@ -171,6 +172,8 @@ struct Vacuum<'a> {
     context: &'a QueryContext,
     /// Data objects.
     listed: Vec<ObjectInfo>,
+    /// Versions whose slots have no mark yet.
+    unmarked: Vec<u64>,
     past: Past,
     /// The first version that stays for its time.
     since: Option<u64>,
@@ -181,8 +184,9 @@ impl Vacuum<'_> {
     async fn run(mut self, newest: Manifest, mut vacuumed: Vacuumed) -> Result<Vacuumed, EngineError> {
         // What a version names that cannot be read, nobody knows: then all waits until it is decided that it goes.
         if self.past.is_readable() {
-            self.remove_garbage(&newest, &mut vacuumed).await?;
+            self.clear(&newest, &mut vacuumed).await?;
         }
+        let known = newest.version;
         let decided = self.decide(newest.clone()).await;
         let (decided, aborted) = match decided {
             Err(EngineError::Storage(error)) if error.is_full() => {
@@ -191,21 +195,42 @@ impl Vacuum<'_> {
             }
             decided => decided?,
         };
+        if decided.version > known {
+            // It may let go what others published meanwhile.
+            self.unmarked = unmarked(self.reader.store()).await?;
+        }
         // What it says goes for ever, so it must not be lost, also if another vacuum published it a moment ago.
         self.reader.store().flush(MANIFEST_FOLDER).await?;
         self.past.read_more(self.reader, &decided, self.context).await?;
-        let marked = mark_removed(self.reader, &decided, &self.past, self.context).await;
+        self.clear(&decided, &mut vacuumed).await?;
+        Ok(Vacuumed { aborted, spared: decided.intents, ..vacuumed })
+    }
+
+    /// Marks the versions that a manifest lets go, and then removes what only they named: an earlier vacuum that decided so may
+    /// have been killed before it marked them, and a version without a mark is taken for whole.
+    async fn clear(&mut self, decided: &Manifest, vacuumed: &mut Vacuumed) -> Result<(), EngineError> {
+        let marked = self.mark_removed(decided).await;
         let full = matches!(&marked, Err(EngineError::Storage(error)) if error.is_full());
         if !full {
-            vacuumed.versions = *marked.as_ref().unwrap_or(&0);
-            marked?;
+            vacuumed.versions += marked?;
         }
-        self.remove_garbage(&decided, &mut vacuumed).await?;
+        self.remove_garbage(decided, vacuumed).await?;
         if full {
             // There is room now.
-            vacuumed.versions = mark_removed(self.reader, &decided, &self.past, self.context).await?;
+            vacuumed.versions += self.mark_removed(decided).await?;
         }
-        Ok(Vacuumed { aborted, spared: decided.intents, ..vacuumed })
+        Ok(())
+    }
+
+    /// Overwrites the slots of versions that cannot be opened any more, and says how many there were.
+    async fn mark_removed(&mut self, decided: &Manifest) -> Result<u64, EngineError> {
+        let (reader, past, context) = (self.reader, &self.past, self.context);
+        let goes = |version: u64| version < decided.version && !decided.has_version(version);
+        let gone: Vec<_> = self.unmarked.iter().copied().filter(|version| goes(*version)).collect();
+        let marks: Vec<_> = gone.iter().map(|version| mark(reader, *version, past, context).boxed()).collect();
+        stream::iter(marks).buffer_unordered(PARALLEL).try_collect::<Vec<()>>().await?;
+        self.unmarked.retain(|version| !goes(*version));
+        Ok(gone.len() as u64)
     }
 
     /// Publishes which versions and writers go, if any do, or if the newest version is to be closed to those at work on it.
@@ -349,20 +374,11 @@ async fn dead(
     Ok(dead)
 }
 
-/// Overwrites the slots of versions that cannot be opened any more, and says how many there were.
-async fn mark_removed(
-    reader: &Reader,
-    decided: &Manifest,
-    past: &Past,
-    context: &QueryContext,
-) -> Result<u64, EngineError> {
-    let listed = reader.store().list(MANIFEST_FOLDER).await?;
-    let gone = listed.into_iter().filter(|object| object.bytes > REMOVED_BYTES_MAX);
-    let gone = gone.filter_map(|object| manifest_version(&object.name));
-    let gone: Vec<_> = gone.filter(|version| *version < decided.version && !decided.has_version(*version)).collect();
-    let marks: Vec<_> = gone.iter().map(|version| mark(reader, *version, past, context).boxed()).collect();
-    stream::iter(marks).buffer_unordered(PARALLEL).try_collect::<Vec<()>>().await?;
-    Ok(gone.len() as u64)
+/// The versions whose slots have no mark.
+async fn unmarked(store: &Store) -> Result<Vec<u64>, EngineError> {
+    let listed = store.list(MANIFEST_FOLDER).await?;
+    let whole = listed.into_iter().filter(|object| object.bytes > REMOVED_BYTES_MAX);
+    Ok(whole.filter_map(|object| manifest_version(&object.name)).collect())
 }
 
 async fn mark(reader: &Reader, version: u64, past: &Past, context: &QueryContext) -> Result<(), EngineError> {

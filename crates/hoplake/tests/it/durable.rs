@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::{StreamExt, stream::BoxStream};
 use hoplake::{Committed, Error, ErrorKind, Graph, LoadOptions, OpenSettings, Store, VacuumSettings, Vacuumed};
 use hoplake_testkit::{Alteration, AlteredStore, WaveStore};
 use object_store::{
@@ -192,4 +193,56 @@ async fn a_vacuum_removes_the_files_of_killed_writers() {
     let vacuumed = Graph::vacuum(&store, &vacuum_of(i64::MAX)).await.unwrap();
     assert_eq!((vacuumed.objects, vacuumed.bytes, there()), (2, 8, 0));
     assert_eq!(commit(store).await.unwrap().version, 2);
+}
+
+/// A store whose requests to change an object fail, by the object's name and whether it would be deleted.
+#[derive(Debug)]
+struct Stuck {
+    inner: Arc<dyn ObjectStore>,
+    fails: fn(&str, bool) -> bool,
+}
+
+#[async_trait]
+impl Alteration for Stuck {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.inner
+    }
+
+    async fn put(&self, path: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        if options.mode != PutMode::Create && (self.fails)(path.as_ref(), false) {
+            return Err(object_store::Error::PermissionDenied { path: path.to_string(), source: "403".into() });
+        }
+        self.inner.put_opts(path, payload, options).await
+    }
+
+    fn delete(&self, paths: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let fails = self.fails;
+        let refused = move |path: Path| match fails(path.as_ref(), true) {
+            true => Err(object_store::Error::PermissionDenied { path: path.to_string(), source: "403".into() }),
+            false => Ok(path),
+        };
+        self.inner.delete_stream(paths.map(move |path| path.and_then(refused)).boxed())
+    }
+}
+
+/// A vacuum that ended between its decision and its marks leaves versions that look whole: the next one marks them before it
+/// removes what they name.
+#[tokio::test]
+async fn versions_are_marked_before_what_they_name_is_removed() {
+    let inner = loaded().await;
+    for _ in 0..3 {
+        commit(on_s3(inner.clone()).with_proof()).await.unwrap();
+    }
+    let everything = hoplake::CompactionSettings { everything: true, ..Default::default() };
+    Graph::compact(&on_s3(inner.clone()).with_proof(), &everything).await.unwrap();
+    let settings = VacuumSettings { keep_versions: Some(0), ..VacuumSettings::default() };
+    let stuck = |fails| on_s3(Arc::new(AlteredStore(Stuck { inner: inner.clone(), fails }))).with_proof();
+    Graph::vacuum(&stuck(|path, _| path.contains("manifest/")), &settings).await.unwrap_err();
+    Graph::vacuum(&stuck(|path, deleted| deleted && path.contains("data/")), &settings).await.unwrap_err();
+    for version in 1..=4 {
+        let settings = OpenSettings { version: Some(version), ..OpenSettings::default() };
+        let opened = Graph::open_with(on_s3(inner.clone()), &settings).await.unwrap_err().to_string();
+        assert!(opened.contains("was removed by a vacuum"), "{version}: {opened}");
+    }
+    Graph::vacuum(&on_s3(inner.clone()), &settings).await.unwrap();
 }

@@ -36,9 +36,18 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// The bytes of a mark in the place of a manifest that `writer` wrote.
+    /// The bytes of a mark in the place of a manifest that `writer` wrote. A writer that was slow tells by it whether the version
+    /// was its own, and removes what it wrote if not: so a mark has a checksum.
     pub fn encode_removed(writer: &str) -> Vec<u8> {
-        [&REMOVED_MAGIC[..], writer.as_bytes(), &REMOVED_MAGIC[..]].concat()
+        let checksum = crc32c::crc32c(writer.as_bytes()).to_le_bytes();
+        [&REMOVED_MAGIC[..], writer.as_bytes(), &checksum, &REMOVED_MAGIC[..]].concat()
+    }
+
+    /// The writer that a mark names, if it is one and whole.
+    fn removed(bytes: &[u8]) -> Option<String> {
+        let mark = bytes.strip_prefix(&REMOVED_MAGIC)?.strip_suffix(&REMOVED_MAGIC)?;
+        let (writer, checksum) = mark.split_last_chunk()?;
+        (crc32c::crc32c(writer) == u32::from_le_bytes(*checksum)).then(|| String::from_utf8(writer.to_vec()).ok())?
     }
 
     /// Reads an object.
@@ -46,9 +55,8 @@ impl Slot {
     /// # Errors
     /// As [`Manifest::decode`].
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        let mark = bytes.strip_prefix(&REMOVED_MAGIC).and_then(|rest| rest.strip_suffix(&REMOVED_MAGIC));
-        match mark {
-            Some(writer) => Ok(Self::Removed { writer: String::from_utf8_lossy(writer).into_owned() }),
+        match Self::removed(bytes) {
+            Some(writer) => Ok(Self::Removed { writer }),
             None => Ok(Self::Version(Box::new(Manifest::decode(bytes)?))),
         }
     }

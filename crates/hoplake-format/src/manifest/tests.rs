@@ -1,7 +1,7 @@
 //! A manifest is read as it was written, or refused.
 
 use super::{wire::ManifestMessage, *};
-use crate::{EdgeType, KeyType, Property, PropertyType, ScalarType, VertexLabel};
+use crate::{EdgeType, KeyType, Property, PropertyType, ScalarType, VertexLabel, constants::REMOVED_BYTES_MAX};
 
 fn sample() -> Manifest {
     let property = |name: &str, kind| Property { name: name.into(), kind };
@@ -133,4 +133,21 @@ fn versions_that_can_be_opened_are_counted_on() {
     }
     let why = refused(Manifest { tags: [("gone".to_owned(), 2)].into(), ..fifth });
     assert!(why.contains("tag gone is of version 2, which is gone"), "{why}");
+}
+
+/// A writer that takes a mark of its own version for another's removes what the version names.
+#[test]
+fn a_damaged_mark_is_no_mark() {
+    let writer = "01M3250VEDKQDVVEPC34NCX9XZ";
+    let mark = Slot::encode_removed(writer);
+    assert!(mark.len() as u64 <= REMOVED_BYTES_MAX);
+    assert_eq!(Slot::decode(&mark).unwrap(), Slot::Removed { writer: writer.to_owned() });
+    for bit in 0..mark.len() * 8 {
+        let mut damaged = mark.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        Slot::decode(&damaged).unwrap_err();
+    }
+    for length in 0..mark.len() {
+        Slot::decode(&mark[..length]).unwrap_err();
+    }
 }

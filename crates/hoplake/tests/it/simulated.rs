@@ -1,6 +1,6 @@
 //! A graph in the simulated store: time that repeats, what idling asks for, and what a bad store changes.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use hoplake::{
     Direction, Graph, LabelId, LoadOptions, OpenSettings, Prefetch, ReadSettings, SectionKind, StoreProfile, Strategy,
@@ -40,9 +40,14 @@ async fn a_seed_repeats_a_cold_query_to_the_millisecond() {
     };
     let first = run(1).await;
     assert_eq!(first, run(1).await);
-    let other = run(2).await;
-    assert_eq!((first.0, first.2.requests), (other.0, other.2.requests));
-    assert_ne!(first.1, other.1);
+    // Two seeds may take as many milliseconds as each other; four do not.
+    let mut times = BTreeSet::from([first.1]);
+    for seed in 2..=4 {
+        let other = run(seed).await;
+        assert_eq!((first.0, first.2.requests), (other.0, other.2.requests));
+        times.insert(other.1);
+    }
+    assert!(times.len() > 1, "{times:?}");
 }
 
 #[tokio::test(start_paused = true)]

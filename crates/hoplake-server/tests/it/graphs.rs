@@ -271,7 +271,7 @@ async fn a_graph_that_was_removed_is_closed_and_one_in_its_place_is_found() {
     let before = server.metric("hoplake_graphs_open").await;
     // So does the next look after a query that missed an object, here the first that reads.
     let traversal = json!({"starts": ["Person:1"], "hops": ["out:knows"]});
-    assert_eq!(server.try_ask("POST", "/v1/graphs/one/traverse", &traversal).await.0, 500);
+    assert_eq!(server.try_ask("POST", "/v1/graphs/one/traverse", &traversal).await.0, 409);
     server.ask("POST", path, &Value::Null).await;
     assert_eq!((before, server.metric("hoplake_graphs_open").await), (1.0, 1.0));
     // Its blocks are read from the new objects.

@@ -151,3 +151,16 @@ fn a_damaged_mark_is_no_mark() {
         Slot::decode(&mark[..length]).unwrap_err();
     }
 }
+
+/// A compaction that a restore of an older version overtakes has sections of edge types that are not there any more.
+#[test]
+fn only_parts_of_the_version_belong_to_its_schema() {
+    let mut manifest = sample();
+    let section = manifest.segments.iter_mut().flat_map(|segment| &mut segment.sections).next().unwrap();
+    section.kind = SectionKind::Adjacency(EdgeTypeId(99), Direction::Out);
+    let with_versions = Manifest::decode(&manifest.encode()).unwrap_err();
+    assert!(with_versions.to_string().contains("belongs to nothing in the schema"), "{with_versions}");
+    let section = manifest.segments.iter_mut().flat_map(|segment| &mut segment.sections).next().unwrap();
+    section.versions = None;
+    assert_eq!(Manifest::decode(&manifest.encode()).unwrap(), manifest);
+}

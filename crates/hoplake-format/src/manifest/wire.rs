@@ -482,9 +482,10 @@ fn history(bounds: &[u64], version: u64) -> Result<Vec<VersionRange>, FormatErro
     Ok(history)
 }
 
-/// Parts belong to labels and edge types that there are.
+/// Parts belong to labels and edge types that there are. A section that is no part of this version may be of one that is not:
+/// its object was written for a version with others, and this one restores an older.
 fn check_owners(schema: &Schema, segments: &[SegmentRef], tables: &[TableRef]) -> Result<(), FormatError> {
-    for section in segments.iter().flat_map(|segment| &segment.sections) {
+    for section in segments.iter().flat_map(|segment| &segment.sections).filter(|section| section.versions.is_some()) {
         let known = match section.kind {
             SectionKind::Keys(label) | SectionKind::Gone(label) | SectionKind::Rows(label) => {
                 schema.label(label).is_some()

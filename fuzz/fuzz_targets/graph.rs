@@ -89,7 +89,7 @@ async fn ask_one(work: Work, graph: &Graph, store: &Store) {
     }
 }
 
-/// What came, unless it is an error; a mistake of the engine is no answer to forged bytes.
+/// The answer, if there is one. An `Internal` error is a failure: forged bytes must not lead to it.
 fn judge<T>(outcome: Result<T, Error>) -> Option<T> {
     if let Err(error) = &outcome {
         assert_ne!(error.kind(), ErrorKind::Internal, "{error}");

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Announces a writer by its name, which nobody else has, and returns the manifest that has it, which the hint does not name
-/// yet. `known` is a version that may be the newest. Whoever breaks this off cannot know whether it happened, and has to
+/// yet. `known` is a version that may be the newest. A caller that breaks this off cannot know whether it happened, and has to
 /// [`withdraw`].
 ///
 /// # Errors

@@ -54,7 +54,7 @@ fn named(ended: Result<(), Status>) -> String {
     format!("{:?}{}", status.code(), reason.map(|it| format!(" {it}")).unwrap_or_default())
 }
 
-/// All walks of so many hops.
+/// All walks of `hops` hops.
 pub(super) async fn paths(target: Target, start: u64, hops: usize) -> Result<String> {
     let request = v1::PathsRequest { graph: graph(), traversal: walk(start, hops), limit: 0, keys: true };
     Ok(outcome(GraphsClient::new(connect(target).await?).paths(request).await).await)

@@ -104,9 +104,10 @@ fn failure(store: &Store, args: &Args, found: &Verification) -> Failure {
     let damaged = found.versions.iter().filter(|(_, whole)| !whole).count() as u64;
     let (state, hint) = match whole {
         None => ("no version is whole".into(), format!("restore {} from a copy", store.url())),
-        Some(_) if damaged == 0 => {
-            ("all versions are whole".into(), "the next commit writes the hint anew; readers do without it".into())
-        }
+        Some(_) if damaged == 0 => (
+            "all versions are whole".into(),
+            "the next commit writes the hint again, and readers do not need it".into(),
+        ),
         Some(whole) if Some(whole) == newest => (
             format!("the newest version, {whole}, is whole"),
             format!("hoplake vacuum {url} --keep-versions 1 lets the past go that is damaged"),

@@ -39,7 +39,7 @@ use crate::{
     publish::{self, Published},
 };
 
-/// How long a commit may take, in milliseconds, unless it is told otherwise: as long as a batch of a million changes takes
+/// How long a commit may take, in milliseconds, if no other time is set: as long as a batch of a million changes takes
 /// through a narrow network, and not as long as one waits for a store that is away.
 pub const COMMIT_TIMEOUT_MS: u64 = 120_000;
 

@@ -245,8 +245,13 @@ impl Run {
             }
             let mut newest = self.announce(snapshot.manifest(), context).await?;
             for group in groups(due, self.memory / 8) {
-                newest = self.one_group(&snapshot, newest, group, &mut sizes, context).await?;
+                let (met, published) = self.one_group(&snapshot, newest, group, &mut sizes, context).await?;
+                newest = met;
                 context.then(0);
+                if !published {
+                    // Its parts are gone, as after a restore: what is due is to be found anew.
+                    break;
+                }
             }
             if self.writer.is_none() {
                 return Ok(());
@@ -278,7 +283,8 @@ impl Run {
         }
     }
 
-    /// Does some merges, and publishes what they became. Returns the newest version that it knows then.
+    /// Does some merges, and publishes what they became, unless the newest version has none of their parts any more. Returns the
+    /// newest version that it knows then, and whether it published.
     async fn one_group(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -286,7 +292,7 @@ impl Run {
         group: Vec<Merge>,
         sizes: &mut Sizes,
         context: &QueryContext,
-    ) -> Result<Manifest, EngineError> {
+    ) -> Result<(Manifest, bool), EngineError> {
         let writer = self.writer.clone().unwrap_or_default();
         let base = snapshot.manifest().version;
         let part = PartWriter::new(self.reader.store(), &writer, base, self.number, self.memory);
@@ -298,8 +304,10 @@ impl Run {
         // With the last of it, its name goes.
         let last = sizes.due(&self.settings).is_empty();
         context.then(0);
-        let published = amend_on(&self.reader, Some(newest.clone()), context, |newest| {
+        let mut met = newest.clone();
+        let published = amend_on(&self.reader, Some(newest), context, |newest| {
             intent::check(newest, &writer)?;
+            met.clone_from(newest);
             let is_in = |merge: &Merge, merged: &Merged| merge.is_in(newest, &merged.inputs);
             let there = merges.iter().filter(|(merge, merged)| is_in(merge, merged) || planted(Bug::MergedTwice));
             let there: Vec<_> = there.map(|(merge, merged)| (merge, merged)).collect();
@@ -317,7 +325,7 @@ impl Run {
         let Some(manifest) = published.await? else {
             // What stays of it is garbage that a vacuum knows once this writer is done.
             self.reader.store().delete(&part.objects).await?;
-            return Ok(newest);
+            return Ok((met, false));
         };
         let done = |(merge, _): &&(Merge, Merged)| parts_of(&manifest, merge.owner).contains(&merge.versions());
         for (merge, _) in merges.iter().filter(done) {
@@ -331,7 +339,7 @@ impl Run {
             self.writer = None;
         }
         self.unhinted = Some(manifest.clone());
-        Ok(manifest)
+        Ok((manifest, true))
     }
 }
 

@@ -131,7 +131,7 @@ impl Asked {
         )]
     }
 
-    /// Asks again and again, for ever.
+    /// Asks until the run ends.
     pub(super) async fn ask_on(self, mut random: SplitMix64) {
         loop {
             let question = random.below(5);

@@ -41,7 +41,7 @@ impl Watch {
         self.memory.lock().expect("nobody panics with the memory")
     }
 
-    /// Notes the memory of all again and again, for ever.
+    /// Notes the memory of all every half second until the run ends.
     pub(super) async fn go_on(&self, begun: Instant) {
         loop {
             let process_ids = self.process_ids.lock().expect("nobody panics with the names").clone();

@@ -371,7 +371,7 @@ fn sorted_runs(graph: &Graph) -> usize {
     runs.into_values().max().unwrap_or(0)
 }
 
-/// Changes what breaks, again and again, for ever.
+/// Changes what breaks until the run ends.
 async fn change_faults(proxy: &TcpProxy, mut random: SplitMix64) {
     loop {
         proxy.set_faults(fault_schedule(&mut random));

@@ -88,3 +88,39 @@ async fn a_compaction_that_never_gets_its_turn_says_so() {
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     assert!(error.to_string().contains("1000 other writers were faster"), "{error}");
 }
+
+/// A store at which somebody restores version 1 before the second manifest is created: after a compaction has announced itself.
+#[derive(Debug)]
+struct RestoringStore {
+    inner: Arc<dyn ObjectStore>,
+    manifests: AtomicI64,
+}
+
+#[async_trait]
+impl Alteration for RestoringStore {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.inner
+    }
+
+    async fn put(&self, path: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        let is_manifest = opts.mode == PutMode::Create && path.as_ref().contains("manifest/");
+        if is_manifest && self.manifests.fetch_add(1, Ordering::SeqCst) == 1 {
+            let store = hoplake::Store::new(self.inner.clone(), "g".into(), "memory://g");
+            Graph::restore(&store, 1, "as it was").await.unwrap();
+        }
+        self.inner.put_opts(path, payload, opts).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compaction_that_a_restore_overtakes_ends_with_what_was_restored() {
+    let (inner, _) = overtaking(0).await;
+    let restoring = AlteredStore(RestoringStore { inner: inner.clone(), manifests: AtomicI64::new(0) });
+    let settings = CompactionSettings { timeout_ms: Some(60_000), ..CompactionSettings::default() };
+    let done = Graph::compact(&graph_at(restoring), &settings).await.unwrap();
+    assert_eq!((done.merges, done.bytes_written), (0, 0), "{done:?}");
+    let newest = Graph::open_with(graph_at(inner), &OpenSettings::default()).await.unwrap();
+    assert!(newest.manifest().intents.is_empty());
+    assert!(newest.query().vertex("vertex", 15).await.unwrap().is_none());
+    newest.verify(|_| ()).await.unwrap();
+}

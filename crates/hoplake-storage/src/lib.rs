@@ -31,6 +31,7 @@ mod fetch;
 mod flight;
 mod folder;
 mod hedge;
+mod location;
 mod meter;
 mod pace;
 mod plan;
@@ -45,6 +46,7 @@ mod source;
 mod store;
 mod tier;
 pub mod trace;
+mod upload;
 
 use disk::DiskCache;
 
@@ -64,5 +66,6 @@ pub use profile::{Latency, ProfileError, Profiles, StoreProfile};
 pub use reader::Reader;
 pub use settings::{DiskSettings, HedgeSettings, ReadSettings, RetrySettings};
 pub use source::{Fetched, Found, ObjectSource, Wanted};
-pub use store::{ObjectInfo, Store, Upload};
+pub use store::{ObjectInfo, Store};
 pub use tier::Tier;
+pub use upload::Upload;

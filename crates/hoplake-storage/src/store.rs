@@ -3,24 +3,21 @@
 use std::{
     collections::HashMap,
     ops::Range,
-    path::{Component, Path as FilePath, PathBuf, absolute},
+    path::Path as FilePath,
     sync::{Arc, LazyLock, Mutex},
-    time::Duration,
 };
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use hoplake_format::constants::is_elsewhere;
-use object_store::{
-    BackoffConfig, MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode, PutPayload, RetryConfig,
-    aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder, memory::InMemory, path::Path,
-};
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload, RetryConfig, memory::InMemory, path::Path};
 use url::Url;
 
 use crate::{
-    Clock, Files, FoundFile, PriceList, QueryContext, StorageError, StoreFault, StoreProfile, SystemClock, create,
-    fault,
+    Clock, Files, FoundFile, PriceList, QueryContext, StorageError, StoreFault, StoreProfile, SystemClock, Upload,
+    create, fault,
     folder::Folder,
+    location::{connect, environment, parse_location, write_retries},
     planted::{Bug, planted},
     proof::Proof,
 };
@@ -50,7 +47,7 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     /// Who pays for what is written.
     account: Option<QueryContext>,
-    part_bytes: usize,
+    pub(crate) part_bytes: usize,
 }
 
 /// An object in a listing.
@@ -238,7 +235,7 @@ impl Store {
         name.split('/').fold(from, |path, part| path.join(part))
     }
 
-    fn failed(&self, action: &'static str, name: &str) -> impl Fn(object_store::Error) -> StorageError {
+    pub(crate) fn failed(&self, action: &'static str, name: &str) -> impl Fn(object_store::Error) -> StorageError {
         let object = self.place(name);
         move |source| match source {
             // Some stores have the same status for a bucket that is not there, and for a user.
@@ -459,198 +456,8 @@ impl Store {
 
     /// Begins to write an object of any length. It is there when [`Upload::finish`] returns, and not before.
     pub fn upload(&self, name: &str) -> Upload {
-        Upload { store: self.clone(), name: name.to_owned(), buffer: Vec::new(), checksum: 0, parts: None, rounds: 0 }
+        Upload::new(self, name)
     }
-}
-
-/// An object that is being written in parts.
-#[derive(Debug)]
-pub struct Upload {
-    store: Store,
-    name: String,
-    buffer: Vec<u8>,
-    checksum: u32,
-    parts: Option<Box<dyn MultipartUpload>>,
-    rounds: u32,
-}
-
-impl Upload {
-    /// Appends bytes.
-    ///
-    /// # Errors
-    /// [`StorageError::Unavailable`] if the store fails.
-    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
-        self.checksum = crc32c::crc32c_append(self.checksum, bytes);
-        let part_bytes = self.store.part_bytes;
-        let mut left = bytes;
-        while !left.is_empty() {
-            let (head, rest) = left.split_at(left.len().min(part_bytes - self.buffer.len()));
-            let needed = self.buffer.len() + head.len();
-            if needed > self.buffer.capacity() {
-                // Doubled, but never beyond a part: several objects are written at a time.
-                let capacity = needed.max(2 * self.buffer.capacity()).min(part_bytes);
-                self.buffer.reserve_exact(capacity - self.buffer.len());
-            }
-            self.buffer.extend_from_slice(head);
-            if self.buffer.len() == part_bytes {
-                let part = std::mem::take(&mut self.buffer);
-                self.send(part).await?;
-            }
-            left = rest;
-        }
-        Ok(())
-    }
-
-    /// Round trips that it has waited for so far, one after the other.
-    pub fn rounds(&self) -> u32 {
-        self.rounds
-    }
-
-    /// Round trips that [`Self::finish`] will wait for.
-    pub fn rounds_left(&self) -> u32 {
-        1 + u32::from(self.parts.is_some() && !self.buffer.is_empty())
-    }
-
-    async fn send(&mut self, part: Vec<u8>) -> Result<(), StorageError> {
-        let failed = self.store.failed("write", &self.name);
-        let parts = match &mut self.parts {
-            Some(parts) => parts,
-            None => {
-                self.store.wrote(1, 0);
-                self.rounds += 1;
-                let path = self.store.path(&self.name);
-                let begin = async { self.store.inner.put_multipart(&path).await.map_err(&failed) };
-                let begun = self.store.in_time(begin).await?;
-                self.parts.insert(begun)
-            }
-        };
-        self.store.wrote(1, part.len());
-        self.rounds += 1;
-        let sent = parts.put_part(part.into());
-        self.store.in_time(async { sent.await.map_err(&failed) }).await
-    }
-
-    /// Ends the object and returns the CRC-32C of all its bytes.
-    ///
-    /// # Errors
-    /// [`StorageError::Unavailable`] if the store fails; then nothing is there, as far as the store can tell.
-    pub async fn finish(mut self) -> Result<u32, StorageError> {
-        let rest = std::mem::take(&mut self.buffer);
-        if self.parts.is_none() {
-            self.store.put(&self.name, rest.into()).await?;
-            return Ok(self.checksum);
-        }
-        if !rest.is_empty() {
-            self.send(rest).await?;
-        }
-        if let Some(mut parts) = self.parts.take() {
-            self.store.wrote(1, 0);
-            let complete = async { parts.complete().await.map_err(self.store.failed("write", &self.name)) };
-            let completed = self.store.in_time(complete).await;
-            if !planted(Bug::CompletedUnheard) {
-                completed?;
-            }
-        }
-        Ok(self.checksum)
-    }
-
-    /// Gives up: parts that were sent are removed.
-    ///
-    /// # Errors
-    /// [`StorageError::Unavailable`] if the store fails; then parts may remain until the store expires them.
-    pub async fn abort(mut self) -> Result<(), StorageError> {
-        match self.parts.take() {
-            Some(mut parts) => parts.abort().await.map_err(self.store.failed("abort", &self.name)),
-            None => Ok(()),
-        }
-    }
-}
-
-/// How writes are repeated by the client. Its own default goes on for three minutes, and who publishes tries four times: a
-/// commit that met a store which was away hung for as long. Whoever writes knows better when to give up.
-fn write_retries() -> RetryConfig {
-    let backoff = BackoffConfig { max_backoff: Duration::from_secs(2), ..BackoffConfig::default() };
-    RetryConfig { backoff, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() }
-}
-
-/// A client for a URL, with the provider's settings from the environment.
-fn connect(url: &Url, retry: RetryConfig) -> object_store::Result<(Arc<dyn ObjectStore>, Path)> {
-    let (scheme, path) = ObjectStoreScheme::parse(url)?;
-    /// Builders of all providers are alike, but have no trait in common.
-    macro_rules! client {
-        ($builder:ty) => {{
-            let builder = <$builder>::new().with_url(url.as_str()).with_retry(retry);
-            let with_option = |builder: $builder, (key, value): (String, String)| match key.parse() {
-                Ok(key) => builder.with_config(key, value),
-                // The environment has settings of other providers and tools.
-                Err(_) => builder,
-            };
-            Arc::new(environment().into_iter().fold(builder, with_option).build()?) as Arc<dyn ObjectStore>
-        }};
-    }
-    let store = match scheme {
-        ObjectStoreScheme::AmazonS3 => client!(AmazonS3Builder),
-        ObjectStoreScheme::GoogleCloudStorage => client!(GoogleCloudStorageBuilder),
-        ObjectStoreScheme::MicrosoftAzure => client!(MicrosoftAzureBuilder),
-        _ => return Err(object_store::Error::NotSupported { source: "it is no object store".into() }),
-    };
-    Ok((store, Path::parse(path)?))
-}
-
-fn parse_location(location: &str) -> Result<Url, String> {
-    if location.is_empty() {
-        return Err("it is empty; give a folder, or a URL such as s3://bucket/prefix".into());
-    }
-    match location.split_once("://") {
-        Some(("file" | "memory", _)) => Url::parse(location).map_err(|error| error.to_string()),
-        Some((scheme, _)) if BUCKETS.contains(&scheme) => {
-            let url = Url::parse(location).map_err(|error| error.to_string())?;
-            match url.host_str().is_some_and(|bucket| !bucket.is_empty()) {
-                true => Ok(url),
-                false => Err(format!("it has no bucket; write {scheme}://bucket/prefix")),
-            }
-        }
-        Some((scheme, _)) => Err(format!("unknown URL scheme `{scheme}`; known are file, s3, gs, az and memory")),
-        None => {
-            if let Some((scheme, _)) = location.split_once(":/").filter(|(scheme, _)| BUCKETS.contains(scheme)) {
-                return Err(format!("write {scheme}://, with two slashes"));
-            }
-            let path = without_parents(FilePath::new(location)).map_err(|error| error.to_string())?;
-            Url::from_file_path(&path).map_err(|()| format!("{} is not an absolute path", path.display()))
-        }
-    }
-}
-
-/// Schemes of stores that have buckets or containers.
-const BUCKETS: [&str; 7] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "azure"];
-
-/// An absolute path without `..`, which names of objects cannot have. Above a link is what the link leads to, as the system
-/// has it.
-fn without_parents(path: &FilePath) -> std::io::Result<PathBuf> {
-    let mut walked = PathBuf::new();
-    for component in absolute(path)?.components() {
-        if component != Component::ParentDir {
-            walked.push(component);
-            continue;
-        }
-        walked = walked.canonicalize().unwrap_or(walked);
-        walked.pop();
-    }
-    Ok(walked)
-}
-
-/// The provider's settings in the environment, in the lower case that the store library expects.
-fn environment() -> Vec<(String, String)> {
-    let mut options: Vec<_> = std::env::vars_os()
-        .filter_map(|(key, value)| Some((key.into_string().ok()?.to_lowercase(), value.into_string().ok()?)))
-        .filter(|(key, _)| ["aws_", "google_", "azure_"].iter().any(|prefix| key.starts_with(prefix)))
-        .collect();
-    // An endpoint that is spelt http:// was meant so.
-    let plain = |(key, value): &(String, String)| key.contains("endpoint") && value.starts_with("http://");
-    if options.iter().any(plain) {
-        options.push(("allow_http".into(), "true".into()));
-    }
-    options
 }
 
 #[cfg(test)]
@@ -718,32 +525,5 @@ mod tests {
         on_account.delete(&["small".into(), "large".into()]).await.unwrap();
         assert_eq!(on_account.list("").await.unwrap().len(), 3);
         assert_eq!(spent(), (2, 10, 18 + 2 * PART_BYTES as u64));
-    }
-
-    #[test]
-    fn a_path_may_go_up() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        std::fs::create_dir_all(root.join("a/b")).unwrap();
-        for (path, place) in
-            [("a/b/../graph", "a/graph"), ("missing/../graph", "graph"), ("a/./b/../../graph", "graph")]
-        {
-            let url = Store::open(root.join(path).to_str().unwrap()).unwrap().url().to_owned();
-            assert_eq!(url, format!("file://{}", root.join(place).display()));
-        }
-    }
-
-    #[test]
-    fn a_wrong_url_says_what_to_write() {
-        for (url, hint) in [
-            ("", "s3://bucket/prefix"),
-            ("ftp://x/y", "unknown URL scheme `ftp`"),
-            ("s3://", "it has no bucket"),
-            ("s3:///prefix", "it has no bucket"),
-            ("s3:/bucket/prefix", "s3://, with two slashes"),
-        ] {
-            let error = Store::open(url).unwrap_err().to_string();
-            assert!(error.contains(hint), "{error}");
-        }
     }
 }

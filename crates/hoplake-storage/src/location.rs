@@ -1,0 +1,133 @@
+//! From a folder or a URL to a client of the store that it names.
+
+use std::{
+    path::{Component, Path as FilePath, PathBuf, absolute},
+    sync::Arc,
+    time::Duration,
+};
+
+use object_store::{
+    BackoffConfig, ObjectStore, ObjectStoreScheme, RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder,
+    gcp::GoogleCloudStorageBuilder, path::Path,
+};
+use url::Url;
+
+/// How writes are repeated by the client. Its own default goes on for three minutes, and who publishes tries four times: a
+/// commit that met a store which was away hung for as long. Whoever writes knows better when to give up.
+pub(crate) fn write_retries() -> RetryConfig {
+    let backoff = BackoffConfig { max_backoff: Duration::from_secs(2), ..BackoffConfig::default() };
+    RetryConfig { backoff, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() }
+}
+
+/// A client for a URL, with the provider's settings from the environment.
+pub(crate) fn connect(url: &Url, retry: RetryConfig) -> object_store::Result<(Arc<dyn ObjectStore>, Path)> {
+    let (scheme, path) = ObjectStoreScheme::parse(url)?;
+    /// Builders of all providers are alike, but have no trait in common.
+    macro_rules! client {
+        ($builder:ty) => {{
+            let builder = <$builder>::new().with_url(url.as_str()).with_retry(retry);
+            let with_option = |builder: $builder, (key, value): (String, String)| match key.parse() {
+                Ok(key) => builder.with_config(key, value),
+                // The environment has settings of other providers and tools.
+                Err(_) => builder,
+            };
+            Arc::new(environment().into_iter().fold(builder, with_option).build()?) as Arc<dyn ObjectStore>
+        }};
+    }
+    let store = match scheme {
+        ObjectStoreScheme::AmazonS3 => client!(AmazonS3Builder),
+        ObjectStoreScheme::GoogleCloudStorage => client!(GoogleCloudStorageBuilder),
+        ObjectStoreScheme::MicrosoftAzure => client!(MicrosoftAzureBuilder),
+        _ => return Err(object_store::Error::NotSupported { source: "it is no object store".into() }),
+    };
+    Ok((store, Path::parse(path)?))
+}
+
+/// What a folder or a URL leads to; or what is wrong with it, and what to write.
+pub(crate) fn parse_location(location: &str) -> Result<Url, String> {
+    if location.is_empty() {
+        return Err("it is empty; give a folder, or a URL such as s3://bucket/prefix".into());
+    }
+    match location.split_once("://") {
+        Some(("file" | "memory", _)) => Url::parse(location).map_err(|error| error.to_string()),
+        Some((scheme, _)) if BUCKETS.contains(&scheme) => {
+            let url = Url::parse(location).map_err(|error| error.to_string())?;
+            match url.host_str().is_some_and(|bucket| !bucket.is_empty()) {
+                true => Ok(url),
+                false => Err(format!("it has no bucket; write {scheme}://bucket/prefix")),
+            }
+        }
+        Some((scheme, _)) => Err(format!("unknown URL scheme `{scheme}`; known are file, s3, gs, az and memory")),
+        None => {
+            if let Some((scheme, _)) = location.split_once(":/").filter(|(scheme, _)| BUCKETS.contains(scheme)) {
+                return Err(format!("write {scheme}://, with two slashes"));
+            }
+            let path = without_parents(FilePath::new(location)).map_err(|error| error.to_string())?;
+            Url::from_file_path(&path).map_err(|()| format!("{} is not an absolute path", path.display()))
+        }
+    }
+}
+
+/// Schemes of stores that have buckets or containers.
+const BUCKETS: [&str; 7] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "azure"];
+
+/// An absolute path without `..`, which names of objects cannot have. Above a link is what the link leads to, as the system
+/// has it.
+fn without_parents(path: &FilePath) -> std::io::Result<PathBuf> {
+    let mut walked = PathBuf::new();
+    for component in absolute(path)?.components() {
+        if component != Component::ParentDir {
+            walked.push(component);
+            continue;
+        }
+        walked = walked.canonicalize().unwrap_or(walked);
+        walked.pop();
+    }
+    Ok(walked)
+}
+
+/// The provider's settings in the environment, in the lower case that the store library expects.
+pub(crate) fn environment() -> Vec<(String, String)> {
+    let mut options: Vec<_> = std::env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?.to_lowercase(), value.into_string().ok()?)))
+        .filter(|(key, _)| ["aws_", "google_", "azure_"].iter().any(|prefix| key.starts_with(prefix)))
+        .collect();
+    // An endpoint that is spelt http:// was meant so.
+    let plain = |(key, value): &(String, String)| key.contains("endpoint") && value.starts_with("http://");
+    if options.iter().any(plain) {
+        options.push(("allow_http".into(), "true".into()));
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Store;
+
+    #[test]
+    fn a_path_may_go_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        for (path, place) in
+            [("a/b/../graph", "a/graph"), ("missing/../graph", "graph"), ("a/./b/../../graph", "graph")]
+        {
+            let url = Store::open(root.join(path).to_str().unwrap()).unwrap().url().to_owned();
+            assert_eq!(url, format!("file://{}", root.join(place).display()));
+        }
+    }
+
+    #[test]
+    fn a_wrong_url_says_what_to_write() {
+        for (url, hint) in [
+            ("", "s3://bucket/prefix"),
+            ("ftp://x/y", "unknown URL scheme `ftp`"),
+            ("s3://", "it has no bucket"),
+            ("s3:///prefix", "it has no bucket"),
+            ("s3:/bucket/prefix", "s3://, with two slashes"),
+        ] {
+            let error = Store::open(url).unwrap_err().to_string();
+            assert!(error.contains(hint), "{error}");
+        }
+    }
+}

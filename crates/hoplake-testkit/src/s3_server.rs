@@ -11,6 +11,9 @@
 //! whether a name is there, and writes later. A test of races that passes on it tests nothing, and Hoplake refuses it. It is
 //! named by `HOPLAKE_S3S_FS`, or is built by cargo in the same folder.
 //!
+//! **The second opinion.** [`S3Server::start_each`] also starts MinIO, for tests of races. It is named by `HOPLAKE_MINIO`, or is
+//! built by Go in the same folder.
+//!
 //! **How it ends.** By its process id when the [`S3Server`] is dropped, so also when a test panics. Keep
 //! it in a variable of the test and not in a `static`, which is never dropped.
 
@@ -27,6 +30,9 @@ use tempfile::TempDir;
 
 /// The version that is known to work; `./test` reads it from this line.
 const VERSITYGW_VERSION: &str = "v1.8.0";
+
+/// Another that is known to work; `./test` reads it from this line.
+const MINIO_VERSION: &str = "v0.0.0-20260212201848-7aac2a2c5b7c";
 
 /// The version whose conditional create is known to be broken; `./test` reads it from this line.
 const S3S_FS_VERSION: &str = "0.14.1";
@@ -69,6 +75,14 @@ impl S3Server {
     /// As [`Self::start`].
     pub fn start_negative_control() -> io::Result<Self> {
         Self::start_program(&S3S_FS)
+    }
+
+    /// Starts each kind of server of which one wins: Versity and MinIO.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_each() -> io::Result<[Self; 2]> {
+        Ok([Self::start_program(&VERSITYGW)?, Self::start_program(&MINIO)?])
     }
 
     fn start_program(server: &Server) -> io::Result<Self> {
@@ -181,12 +195,20 @@ const VERSITYGW: Server = Server {
         command.env("ROOT_ACCESS_KEY", ACCESS_KEY).env("ROOT_SECRET_KEY", SECRET_KEY).env("GOGC", "400");
     },
     ready: "HTTP/1.1 200",
-    build: |folder| {
-        let package = format!("github.com/versity/versitygw/cmd/versitygw@{VERSITYGW_VERSION}");
-        let mut command = Command::new("go");
-        command.args(["install", &package]).env("GOBIN", folder);
-        command
+    build: |folder| go_install(&format!("github.com/versity/versitygw/cmd/versitygw@{VERSITYGW_VERSION}"), folder),
+};
+
+const MINIO: Server = Server {
+    name: "minio",
+    version: MINIO_VERSION,
+    variable: "HOPLAKE_MINIO",
+    arguments: |command, port, _, folder| {
+        command.args(["server", "--quiet", "--address", &format!("127.0.0.1:{port}")]).arg(folder);
+        command.env("MINIO_ROOT_USER", ACCESS_KEY).env("MINIO_ROOT_PASSWORD", SECRET_KEY).env("MINIO_BROWSER", "off");
     },
+    // It refuses what nobody signed when it is ready, and answers 503 before.
+    ready: "HTTP/1.1 4",
+    build: |folder| go_install(&format!("github.com/minio/minio@{MINIO_VERSION}"), folder),
 };
 
 const S3S_FS: Server = Server {
@@ -206,6 +228,12 @@ const S3S_FS: Server = Server {
         command
     },
 };
+
+fn go_install(package: &str, folder: &Path) -> Command {
+    let mut command = Command::new("go");
+    command.args(["install", package]).env("GOBIN", folder);
+    command
+}
 
 impl Server {
     fn start_on(&self, program: &Path, port: u16, folder: &Path) -> io::Result<Process> {
@@ -349,9 +377,10 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn of_many_writers_that_create_a_key_one_wins() {
-        let server = S3Server::start().unwrap();
-        for (key, winners) in race(&server.store()).await.into_iter().enumerate() {
-            assert_eq!(winners.len(), 1, "key {key} was created by {winners:?}");
+        for server in S3Server::start_each().unwrap() {
+            for (key, winners) in race(&server.store()).await.into_iter().enumerate() {
+                assert_eq!(winners.len(), 1, "key {key} was created by {winners:?}");
+            }
         }
     }
 

@@ -95,10 +95,10 @@ async fn a_graph_is_only_replaced_on_request_and_its_old_version_stays() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_four_loads_at_once_one_wins_and_nothing_else_is_left() {
-    let server = S3Server::start().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    for round in 0..3 {
-        let store = at(&server, &format!("race/{round}"));
+    let servers = S3Server::start_each().unwrap();
+    for (round, server) in servers.iter().cycle().take(4).enumerate() {
+        let store = at(server, &format!("race/{round}"));
         let targets: [&[i64]; 4] = [&[2], &[2, 3], &[2, 3, 4], &[2, 3, 4, 5]];
         let barrier = Arc::new(tokio::sync::Barrier::new(targets.len()));
         let race = targets.map(|targets| {
@@ -125,6 +125,45 @@ async fn of_four_loads_at_once_one_wins_and_nothing_else_is_left() {
         let named = manifest.segments.len() + manifest.tables.len();
         assert_eq!(store.list("data").await.unwrap().len(), named);
         assert_eq!(store.list("").await.unwrap().len(), named + 2, "beside data there are a manifest and a hint");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_acknowledged_commit_is_lost_in_a_race() {
+    const WRITERS: i64 = 6;
+    const COMMITS: i64 = 20;
+    for server in S3Server::start_each().unwrap() {
+        let folder = tempfile::tempdir().unwrap();
+        load(&at(&server, "race"), star(&folder, &[2])).await.unwrap();
+        let writers = (0..WRITERS).map(|writer| {
+            // Each has a process of its own, as far as the store can tell.
+            let store = at(&server, "race");
+            tokio::spawn(async move {
+                let mut graph = Graph::open_with(store, &OpenSettings::default()).await.unwrap();
+                for commit in 0..COMMITS {
+                    let key = 1_000 * (writer + 1) + commit;
+                    loop {
+                        let mut batch = graph.begin();
+                        batch.upsert_vertex("vertex", key, [("writer", writer)]);
+                        batch.upsert_edge("edge", ("vertex", 1), ("vertex", key), [("number", commit)]);
+                        match batch.commit().await {
+                            Ok(_) => break,
+                            Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+                        }
+                        graph.refresh().await.unwrap();
+                    }
+                }
+            })
+        });
+        for writer in futures::future::join_all(writers).await {
+            writer.unwrap();
+        }
+        let written = (1..=WRITERS).flat_map(|writer| (0..COMMITS).map(move |commit| 1_000 * writer + commit));
+        let expected: Vec<i64> = [2].into_iter().chain(written).collect();
+        let mut found = neighbours_of_1(&at(&server, "race"), None).await;
+        found.sort();
+        assert_eq!(found, keys(&expected));
+        assert_eq!(Graph::versions(&at(&server, "race")).await.unwrap().len() as i64, 1 + WRITERS * COMMITS);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
 /// [`withdraw`].
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if there is no graph; the store's.
+/// [`EngineError::NotFound`] if there is no graph; errors of the store.
 pub async fn announce(
     reader: &Reader,
     kind: ChangeKind,

@@ -47,7 +47,7 @@ impl Log {
     /// Begins with the newest version.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] if there is no graph; the store's.
+    /// [`EngineError::NotFound`] if there is no graph; errors of the store.
     pub async fn open(reader: Reader) -> Result<Self, EngineError> {
         let context = QueryContext::new();
         let newest = newest(&reader, &context).await?;

@@ -78,6 +78,30 @@ pub(crate) async fn after(
     Ok(Some((newest, wave.next())))
 }
 
+/// Versions that may be missing in a listing of those that can be opened, because it lags behind or they are gone.
+const UNLISTED_MAX: u64 = 10_000;
+
+/// The past versions that a manifest says can be opened, oldest first. Without a request, unless they are very many: who
+/// forges two numbers may claim more versions than memory holds, and then a listing has to show them.
+///
+/// # Errors
+/// That there are far fewer; the store's.
+pub async fn past(reader: &Reader, newest: &Manifest) -> Result<Vec<u64>, EngineError> {
+    let claimed: u64 = newest.history.iter().map(|range| range.until - range.since + 1).sum();
+    if claimed > UNLISTED_MAX {
+        let listed = reader.store().list(MANIFEST_FOLDER).await?;
+        let listed = listed.iter().filter_map(|object| manifest_version(&object.name));
+        let past = |version: &u64| *version < newest.version && newest.has_version(*version);
+        let there = listed.filter(past).count() as u64;
+        if claimed - there.min(claimed) > UNLISTED_MAX {
+            let why = format!("it says that {claimed} past versions can be opened, and {there} are there");
+            let place = reader.store().place(&manifest_name(newest.version));
+            return Err(EngineError::format(place)(FormatError::corrupt("manifest", why)));
+        }
+    }
+    Ok(newest.history.iter().flat_map(|range| range.since..=range.until).collect())
+}
+
 /// The newest manifest that can be read, though newer ones are damaged, and the number of the newest of all.
 pub(crate) async fn last_readable(reader: &Reader, context: &QueryContext) -> Result<(Manifest, u64), EngineError> {
     let (listed, mut wave) = reader.list(MANIFEST_FOLDER, Wave(0), context).await?;

@@ -101,13 +101,13 @@ impl Graph {
     /// The versions at a store that can be opened, oldest first.
     ///
     /// # Errors
-    /// The store's.
+    /// The store's; [`Corrupt`](crate::ErrorKind::Corrupt) if the newest one claims thousands that are not there.
     pub async fn versions(store: &Store) -> Result<Vec<u64>, Error> {
-        let Some(newest) = versions::newest(&reader(store)?, &store.account()).await? else {
-            return Ok(Vec::new());
-        };
-        let past = newest.history.iter().flat_map(|range| range.since..=range.until);
-        Ok(past.chain([newest.version]).collect())
+        let reader = reader(store)?;
+        let Some(newest) = versions::newest(&reader, &store.account()).await? else { return Ok(Vec::new()) };
+        let mut versions = versions::past(&reader, &newest).await?;
+        versions.push(newest.version);
+        Ok(versions)
     }
 
     /// The version that is open.
@@ -170,7 +170,7 @@ impl Graph {
     /// once. Damage is listed, not an error. `progress` is told the bytes of objects read so far.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; the store's.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; errors of the store.
     pub async fn verify_all(store: &Store, progress: impl Fn(u64)) -> Result<Verification, Error> {
         Ok(verify_graph(&reader(store)?, progress, &QueryContext::new()).await?)
     }
@@ -187,7 +187,7 @@ impl Graph {
     /// What the newest version says of itself, without opening it.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; the store's.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; errors of the store.
     pub async fn newest(store: &Store) -> Result<Manifest, Error> {
         let newest = versions::newest(&reader(store)?, &store.account()).await?;
         newest.ok_or_else(|| Error::no_graph(store.url()))
@@ -196,7 +196,7 @@ impl Graph {
     /// The version that has a name.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; the store's.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; errors of the store.
     pub async fn tagged(store: &Store, name: &str) -> Result<Option<u64>, Error> {
         Ok(Self::newest(store).await?.tags.get(name).copied())
     }

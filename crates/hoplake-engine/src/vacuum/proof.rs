@@ -49,8 +49,8 @@ impl Past {
         newest: &Manifest,
         context: &QueryContext,
     ) -> Result<(), EngineError> {
-        let past = newest.history.iter().flat_map(|range| range.since..=range.until);
-        let unread: Vec<u64> = past.filter(|version| !self.0.contains_key(version)).collect();
+        let mut unread = versions::past(reader, newest).await?;
+        unread.retain(|version| !self.0.contains_key(version));
         let read = |version| {
             async move {
                 match versions::read(reader, version, Wave(0), context).await {

@@ -4,7 +4,7 @@
 //! The newest version is found from a listing and the slots themselves, not from the hint, and if its manifest cannot be
 //! read the next older one says which versions there are: what verification is for is that something does not read.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use futures::{StreamExt, stream};
 use hoplake_format::{
@@ -54,7 +54,7 @@ impl Verification {
 /// Reads everything. `progress` is told the bytes of objects read so far.
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if there is no graph; the store's, but not that something is damaged or missing: that is in what
+/// [`EngineError::NotFound`] if there is no graph; errors of the store, but not that something is damaged or missing: that is in what
 /// is returned.
 pub async fn verify_graph(
     reader: &Reader,
@@ -64,8 +64,13 @@ pub async fn verify_graph(
     let mut found = Findings::default();
     let (newest, lost) = newest_readable(reader, &mut found, context).await?;
     found.of_version(lost.iter().max().copied());
-    let past = newest.iter().flat_map(|newest| newest.history.iter().flat_map(|range| range.since..=range.until));
-    let past: BTreeSet<u64> = past.collect();
+    let past = match &newest {
+        Some(newest) => {
+            found.of_version(Some(newest.version));
+            found.note(versions::past(reader, newest).await)?.unwrap_or_default()
+        }
+        None => Vec::new(),
+    };
     let mut whole: Vec<(u64, bool)> = lost.iter().map(|version| (*version, false)).collect();
     let read = |version| async move { (version, versions::read(reader, version, Wave(0), context).await) };
     let mut manifests = stream::iter(past.into_iter().rev()).map(read).buffered(PARALLEL);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
-use hoplake::{ErrorKind, Graph, LoadOptions, OpenSettings, Store, VacuumSettings, Verification};
+use hoplake::{
+    ErrorKind, Graph, LoadOptions, Manifest, OpenSettings, Store, VacuumSettings, Verification, VersionRange,
+};
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 
 use crate::graphs::{graph_at, in_memory, load_into, open};
@@ -116,6 +118,30 @@ async fn a_vacuum_of_a_damaged_graph_does_nothing_and_says_why() {
         let version = if damage == "manifest" { "version 4:" } else { "version 6:" };
         assert!(error.to_string().contains(&named) && error.to_string().contains(version), "{error}");
         assert_eq!(names(&inner).await, before, "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_manifest_that_claims_more_versions_than_memory_holds_is_damaged() {
+    const CLAIMED: u64 = 1 << 40;
+    let (inner, store) = grown().await;
+    let newest = Manifest::decode(&get(&inner, &manifest(COMMITS + 1)).await).unwrap();
+    let history = vec![VersionRange { since: 1, until: CLAIMED }];
+    let forged = Manifest { version: CLAIMED + 1, history, ..newest }.encode();
+    put(&inner, &manifest(CLAIMED + 1), forged.clone()).await;
+    put(&inner, "hint", forged).await;
+    assert!(open(&store).await.manifest().has_version(2), "it can be opened all the same");
+    let expected = format!("it says that {CLAIMED} past versions can be opened, and {} are there", COMMITS + 1);
+    let found = verify(&store).await;
+    assert!(found.damages.iter().any(|damage| damage.what.contains(&expected)), "{found:#?}");
+    for error in [
+        Graph::versions(&store).await.unwrap_err(),
+        Graph::vacuum(&store, &VacuumSettings { keep_versions: Some(2), ..VacuumSettings::default() })
+            .await
+            .unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert!(error.to_string().contains(&expected), "{error}");
     }
 }
 

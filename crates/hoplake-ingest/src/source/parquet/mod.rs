@@ -48,6 +48,8 @@ pub(crate) struct ParquetRows {
     reader: ParquetRecordBatchReader,
     /// The types of its columns where the writer knows more than Parquet can say.
     restored: Vec<Option<DataType>>,
+    /// Rows that the footer says are still to come.
+    left: u64,
     failed: bool,
 }
 
@@ -58,7 +60,14 @@ impl Iterator for ParquetRows {
         if self.failed {
             return None;
         }
-        let batch = guarded(|| self.reader.next().transpose().map_err(ParquetError::from)).transpose()?;
+        let batch = guarded(|| self.reader.next().transpose().map_err(ParquetError::from)).transpose();
+        let Some(batch) = batch else {
+            // The decoder takes pages that end early for the end of the rows.
+            self.failed = self.left > 0;
+            let why = format!("{} rows that its footer promises are in none of its pages", self.left);
+            return self.failed.then(|| Err(IngestError::Damaged { path: self.file.path.clone(), why }));
+        };
+        self.left = self.left.saturating_sub(batch.as_ref().map_or(0, |batch| batch.num_rows() as u64));
         self.failed = batch.is_err();
         let restore = |batch| types::restore(&batch, &self.restored).map_err(ParquetError::from);
         Some(batch.and_then(restore).map_err(|error| damaged(&self.file, error)))
@@ -152,6 +161,7 @@ fn rows(
 ) -> Result<ParquetRows, IngestError> {
     let metadata: &Arc<ParquetMetaData> = of_arrow.metadata();
     let handle = Arc::new(File::open(&file.path).map_err(|source| file.failed(source))?);
+    let left = groups.iter().map(|group| unsigned(metadata.row_group(*group).num_rows())).fold(0, u64::saturating_add);
     let limits = PageLimits {
         page_bytes_max: file.limits.page().bytes,
         ratio_max: usize::try_from(file.limits.decompression_ratio_max).unwrap_or(usize::MAX),
@@ -180,7 +190,7 @@ fn rows(
         |root: &usize| of_arrow.schema().fields().get(*root).and_then(|field| types::restored(field.data_type()));
     let restored = roots.iter().map(of_root).collect();
     let reader = reader.map_err(|error| damaged(file, error))?;
-    Ok(ParquetRows { file: file.clone(), reader, restored, failed: false })
+    Ok(ParquetRows { file: file.clone(), reader, restored, left, failed: false })
 }
 
 fn unsigned(number: i64) -> u64 {

@@ -4,7 +4,7 @@
 //! `person likes comment` share an edge label and are two types; adjacency is kept per type, so
 //! that a target is a plain ordinal.
 
-use std::{fmt, sync::Arc};
+use std::{collections::HashSet, fmt, sync::Arc};
 
 use arrow_schema::{DataType, Field, TimeUnit};
 
@@ -121,26 +121,25 @@ impl Schema {
         if self.vertex_labels.len() > usize::from(u16::MAX) || self.edge_types.len() > usize::from(u16::MAX) {
             return invalid("a graph has at most 65,535 vertex labels and as many edge types".into());
         }
-        for (position, label) in self.vertex_labels.iter().enumerate() {
+        let mut labels = HashSet::new();
+        for label in &self.vertex_labels {
             if label.name.is_empty() {
                 return invalid("a vertex label has an empty name".into());
             }
-            if self.vertex_labels[..position].iter().any(|other| other.name == label.name) {
+            if !labels.insert(&label.name) {
                 return invalid(format!("vertex label {:?} is there twice", label.name));
             }
             validate_properties(&label.name, &label.properties)?;
         }
-        for (position, edge) in self.edge_types.iter().enumerate() {
+        let mut edge_types = HashSet::new();
+        for edge in &self.edge_types {
             if edge.label.is_empty() {
                 return invalid("an edge label has an empty name".into());
             }
             if self.label(edge.source).is_none() || self.label(edge.target).is_none() {
                 return invalid(format!("edge type {:?} names a vertex label that does not exist", edge.label));
             }
-            let same = |other: &EdgeType| {
-                (&other.label, other.source, other.target) == (&edge.label, edge.source, edge.target)
-            };
-            if self.edge_types[..position].iter().any(same) {
+            if !edge_types.insert((&edge.label, edge.source, edge.target)) {
                 return invalid(format!("edge type {:?} is there twice", edge.label));
             }
             validate_properties(&edge.label, &edge.properties)?;
@@ -150,14 +149,15 @@ impl Schema {
 }
 
 fn validate_properties(owner: &str, properties: &[Property]) -> Result<(), FormatError> {
-    for (position, property) in properties.iter().enumerate() {
+    let mut names = HashSet::new();
+    for property in properties {
         if property.name.is_empty() || property.name.starts_with('~') {
             return Err(FormatError::Invalid(format!(
                 "{owner:?} has a property named {:?}; a name is not empty and does not start with ~",
                 property.name
             )));
         }
-        if properties[..position].iter().any(|other| other.name == property.name) {
+        if !names.insert(&property.name) {
             return Err(FormatError::Invalid(format!("{owner:?} has property {:?} twice", property.name)));
         }
     }

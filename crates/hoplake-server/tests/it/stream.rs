@@ -1,9 +1,10 @@
 //! Many small queries on one stream.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures::stream;
-use hoplake_server::v1;
+use hoplake::{LoadOptions, Store, load_with};
+use hoplake_server::{LimitSettings, Settings, v1};
 use tonic::Code;
 
 use crate::{
@@ -67,4 +68,47 @@ async fn a_stream_has_a_deadline_and_begins_with_a_graph() {
     let first = answers.message().await.unwrap().unwrap();
     assert_eq!(first.failure.unwrap().message, "field graph is missing");
     assert_eq!(answers.message().await.unwrap_err().code(), Code::DeadlineExceeded);
+}
+
+/// A stream that has no memory for an answer says so: it never ends well with answers missing.
+#[tokio::test]
+async fn no_answer_is_left_out_for_want_of_memory() {
+    const QUERIES: u64 = 4;
+    const SIDE: u64 = 150;
+    let (folder, store) = (tempfile::tempdir().unwrap(), "memory://server-test-wide");
+    let file = folder.path().join("edges.csv");
+    let edges = (0..SIDE * SIDE).map(|edge| format!("{},{}\n", edge / SIDE, SIDE + edge % SIDE));
+    std::fs::write(&file, edges.collect::<String>()).unwrap();
+    let opened = Store::open(&format!("{store}/wide")).unwrap();
+    load_with(opened, LoadOptions::from_paths([file]), Arc::new(())).await.unwrap();
+    let (mut whole, mut ended) = (0, 0);
+    for step in 0..24 {
+        let memory_bytes_max = (1 << 20) + step * (256 << 10);
+        let limits = LimitSettings { memory_bytes_max, ..LimitSettings::default() };
+        let server = Running::start(Settings { memory_bytes_max, limits, ..settings(store) }).await;
+        let vertices: Vec<_> = (0..SIDE).map(|vertex| named(&format!("vertex:{vertex}"))).collect();
+        let query = |query| v1::QueryNeighborsRequest { query, vertices: vertices.clone(), ..Default::default() };
+        let mut queries: Vec<_> = (0..QUERIES).map(query).collect();
+        (queries[0].graph, queries[0].hop) = (graph("wide"), Some(hop("out:edge")));
+        let mut answers = server.query().await.neighbors(stream::iter(queries)).await.unwrap().into_inner();
+        let mut answered = 0;
+        let end = loop {
+            match answers.message().await {
+                Ok(Some(_)) => answered += 1,
+                Ok(None) => break None,
+                Err(status) => break Some(status),
+            }
+        };
+        match end {
+            None => {
+                assert_eq!(answered, QUERIES, "with {memory_bytes_max} bytes");
+                whole += 1;
+            }
+            Some(status) => {
+                assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+                ended += 1;
+            }
+        }
+    }
+    assert!(whole > 0 && ended > 0, "{whole} were whole, and {ended} ended");
 }

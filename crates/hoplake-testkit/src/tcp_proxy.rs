@@ -42,7 +42,7 @@ pub enum TcpFault {
     Refuse,
     /// Half of the piece is passed on, then both sides are reset.
     Reset,
-    /// The piece is passed on by half, then its receiver sees an orderly end.
+    /// The piece is passed on by half, then its receiver sees an orderly end; of a request, so does its sender.
     CutShort,
     /// Of an answer nothing is passed on, and the client is reset: it cannot know what the server did.
     LoseAnswer,
@@ -220,7 +220,9 @@ async fn pass_on(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, is_answer: bool,
             }
             Some(TcpFault::CutShort) => {
                 to.write_all(&piece[..count / 2]).await?;
-                return to.shutdown().await;
+                to.shutdown().await?;
+                // What a server says to half a request is for nobody: the client sees an orderly end as well.
+                return if is_answer { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
             }
             Some(TcpFault::LoseAnswer) => return broken(),
             Some(TcpFault::Drop) => {
@@ -327,7 +329,7 @@ mod tests {
                     assert!(later.got.len() <= 4 && !later.orderly);
                 }
                 TcpFault::CutShort => {
-                    assert_eq!((first.heard, &first.got[..]), (half.clone(), &b""[..]));
+                    assert_eq!((first.heard, &first.got[..], first.orderly), (half.clone(), &b""[..], true));
                     assert_eq!((&later.got[..], later.orderly), (&b"answ"[..], true));
                 }
                 TcpFault::LoseAnswer => {

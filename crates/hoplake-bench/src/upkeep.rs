@@ -106,20 +106,18 @@ impl Fields<'_> {
         self.text(at).split(';').filter(|text| !text.is_empty()).map(|text| Ok(text.parse()?)).collect()
     }
 
-    /// Properties by name and place, in the type that the load gives them.
-    fn properties<'n>(&self, texts: &[(&'n str, usize)]) -> Result<Vec<(&'n str, Value)>> {
-        texts
-            .iter()
-            .map(|(name, at)| {
-                let value = match *name {
-                    "creationDate" | "joinDate" => Value::Timestamp(self.number(*at)? * 1_000),
-                    "birthday" => Value::Date(i32::try_from(self.number(*at)? / 86_400_000)?),
-                    "length" => Value::Int64(self.number(*at)?),
-                    _ => Value::from(self.text(*at)),
-                };
-                Ok((*name, value))
-            })
-            .collect()
+    /// Properties of these names from a place on, in the types that the load gives them.
+    fn properties<'n>(&self, first: usize, names: &[&'n str]) -> Result<Vec<(&'n str, Value)>> {
+        let property = |(at, name): (usize, &&'n str)| {
+            let value = match *name {
+                "creationDate" | "joinDate" => Value::Timestamp(self.number(at)? * 1_000),
+                "birthday" => Value::Date(i32::try_from(self.number(at)? / 86_400_000)?),
+                "length" => Value::Int64(self.number(at)?),
+                _ => Value::from(self.text(at)),
+            };
+            Ok((*name, value))
+        };
+        (first..).zip(names).map(property).collect()
     }
 }
 
@@ -131,14 +129,14 @@ fn add(commit: &mut Commit, event: &[String]) -> Result<()> {
         "3" => like(commit, &fields, "Comment"),
         "4" => forum(commit, &fields),
         "5" => {
-            let joined = fields.properties(&[("joinDate", 2)])?;
+            let joined = fields.properties(2, &["joinDate"])?;
             commit.upsert_edge("hasMember", ("Forum", fields.number(0)?), ("Person", fields.number(1)?), joined);
             Ok(())
         }
         "6" => post(commit, &fields),
         "7" => comment(commit, &fields),
         _ => {
-            let since = fields.properties(&[("creationDate", 2)])?;
+            let since = fields.properties(2, &["creationDate"])?;
             commit.upsert_edge("knows", ("Person", fields.number(0)?), ("Person", fields.number(1)?), since);
             Ok(())
         }
@@ -148,8 +146,7 @@ fn add(commit: &mut Commit, event: &[String]) -> Result<()> {
 fn person(commit: &mut Commit, fields: &Fields<'_>) -> Result<()> {
     let key = fields.number(0)?;
     let names = ["firstName", "lastName", "gender", "birthday", "creationDate", "locationIP", "browserUsed"];
-    let places: Vec<_> = names.into_iter().zip(1..).collect();
-    commit.upsert_vertex("Person", key, fields.properties(&places)?);
+    commit.upsert_vertex("Person", key, fields.properties(1, &names)?);
     let end = ("Person", key);
     commit.upsert_edge("isLocatedIn", end, ("Place", fields.number(8)?), NONE);
     edges(commit, "hasInterest", end, "Tag", fields.numbers(11)?);
@@ -164,14 +161,14 @@ fn person(commit: &mut Commit, fields: &Fields<'_>) -> Result<()> {
 }
 
 fn like(commit: &mut Commit, fields: &Fields<'_>, of: &str) -> Result<()> {
-    let since = fields.properties(&[("creationDate", 2)])?;
+    let since = fields.properties(2, &["creationDate"])?;
     commit.upsert_edge("likes", ("Person", fields.number(0)?), (of, fields.number(1)?), since);
     Ok(())
 }
 
 fn forum(commit: &mut Commit, fields: &Fields<'_>) -> Result<()> {
     let key = fields.number(0)?;
-    commit.upsert_vertex("Forum", key, fields.properties(&[("title", 1), ("creationDate", 2)])?);
+    commit.upsert_vertex("Forum", key, fields.properties(1, &["title", "creationDate"])?);
     commit.upsert_edge("hasModerator", ("Forum", key), ("Person", fields.number(3)?), NONE);
     edges(commit, "hasTag", ("Forum", key), "Tag", fields.numbers(4)?);
     Ok(())
@@ -180,8 +177,7 @@ fn forum(commit: &mut Commit, fields: &Fields<'_>) -> Result<()> {
 fn post(commit: &mut Commit, fields: &Fields<'_>) -> Result<()> {
     let key = fields.number(0)?;
     let names = ["imageFile", "creationDate", "locationIP", "browserUsed", "language", "content", "length"];
-    let places: Vec<_> = names.into_iter().zip(1..).collect();
-    commit.upsert_vertex("Post", key, fields.properties(&places)?);
+    commit.upsert_vertex("Post", key, fields.properties(1, &names)?);
     commit.upsert_edge("hasCreator", ("Post", key), ("Person", fields.number(8)?), NONE);
     commit.upsert_edge("containerOf", ("Forum", fields.number(9)?), ("Post", key), NONE);
     commit.upsert_edge("isLocatedIn", ("Post", key), ("Place", fields.number(10)?), NONE);
@@ -192,8 +188,7 @@ fn post(commit: &mut Commit, fields: &Fields<'_>) -> Result<()> {
 fn comment(commit: &mut Commit, fields: &Fields<'_>) -> Result<()> {
     let key = fields.number(0)?;
     let names = ["creationDate", "locationIP", "browserUsed", "content", "length"];
-    let places: Vec<_> = names.into_iter().zip(1..).collect();
-    commit.upsert_vertex("Comment", key, fields.properties(&places)?);
+    commit.upsert_vertex("Comment", key, fields.properties(1, &names)?);
     commit.upsert_edge("hasCreator", ("Comment", key), ("Person", fields.number(6)?), NONE);
     commit.upsert_edge("isLocatedIn", ("Comment", key), ("Place", fields.number(7)?), NONE);
     for (label, at) in [("Post", 8), ("Comment", 9)] {

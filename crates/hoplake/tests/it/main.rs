@@ -19,6 +19,7 @@ mod loads;
 mod oracle;
 mod overtaken;
 mod past;
+mod removed_below;
 mod s3;
 mod simulated;
 mod snb;

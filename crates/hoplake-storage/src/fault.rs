@@ -57,11 +57,21 @@ const CODES: [(&str, StoreFault, &str); 15] = [
     ("SlowDown", StoreFault::Other, "it asks for fewer requests a second"),
 ];
 
+/// How clients say which half of the credentials is missing.
+const MISSING: [(&str, &str); 3] = [
+    ("Missing AccessKeyId", "there is a secret key without an access key"),
+    ("Missing SecretAccessKey", "there is an access key without its secret key"),
+    ("Account must be specified", "there is no storage account"),
+];
+
 /// What a failure means, and a sentence about the store.
 pub(crate) fn explain(client: &ClientError) -> (StoreFault, String) {
     let text = client.to_string();
     if METADATA_HOSTS.iter().any(|host| text.contains(host)) || text.contains("metadata endpoint") {
         return (StoreFault::Credentials, "there are no credentials for it".into());
+    }
+    if let Some((_, sentence)) = MISSING.iter().find(|(said, _)| text.contains(said)) {
+        return (StoreFault::Credentials, (*sentence).into());
     }
     if let Some(error) = cause::<io::Error>(client).filter(|_| is_local(client)) {
         let (fault, sentence) = of_file(error);

@@ -22,6 +22,7 @@ pub(crate) fn write_retries() -> RetryConfig {
 /// A client for a URL, with the provider's settings from the environment.
 pub(crate) fn connect(url: &Url, retry: RetryConfig) -> object_store::Result<(Arc<dyn ObjectStore>, Path)> {
     let (scheme, path) = ObjectStoreScheme::parse(url)?;
+    let settings = environment();
     /// Builders of all providers are alike, but have no trait in common.
     macro_rules! client {
         ($builder:ty) => {{
@@ -31,7 +32,7 @@ pub(crate) fn connect(url: &Url, retry: RetryConfig) -> object_store::Result<(Ar
                 // The environment has settings of other providers and tools.
                 Err(_) => builder,
             };
-            Arc::new(environment().into_iter().fold(builder, with_option).build()?) as Arc<dyn ObjectStore>
+            Arc::new(settings.into_iter().fold(builder, with_option).build()?) as Arc<dyn ObjectStore>
         }};
     }
     let store = match scheme {
@@ -41,6 +42,20 @@ pub(crate) fn connect(url: &Url, retry: RetryConfig) -> object_store::Result<(Ar
         _ => return Err(object_store::Error::NotSupported { source: "it is no object store".into() }),
     };
     Ok((store, Path::parse(path)?))
+}
+
+/// Settings that name the address of a store.
+const ENDPOINTS: [&str; 5] =
+    ["aws_endpoint", "aws_endpoint_url", "aws_endpoint_url_s3", "azure_endpoint", "azure_storage_endpoint"];
+
+/// Refuses an endpoint that is no URL, at which the client would panic. Says what to write.
+pub(crate) fn check_endpoints(settings: &[(String, String)]) -> Result<(), String> {
+    let is_url =
+        |value: &str| Url::parse(value).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
+    let wrong = settings.iter().find(|(key, value)| ENDPOINTS.contains(&key.as_str()) && !is_url(value));
+    wrong.map_or(Ok(()), |(key, value)| {
+        Err(format!("{} is {value:?}; write a URL, as in http://127.0.0.1:9000", key.to_uppercase()))
+    })
 }
 
 /// What a folder or a URL leads to; or what is wrong with it, and what to write.
@@ -90,6 +105,8 @@ fn without_parents(path: &FilePath) -> std::io::Result<PathBuf> {
 pub(crate) fn environment() -> Vec<(String, String)> {
     let mut options: Vec<_> = std::env::vars_os()
         .filter_map(|(key, value)| Some((key.into_string().ok()?.to_lowercase(), value.into_string().ok()?)))
+        // One that is set to nothing is not set.
+        .filter(|(_, value)| !value.is_empty())
         .filter(|(key, _)| ["aws_", "google_", "azure_"].iter().any(|prefix| key.starts_with(prefix)))
         .collect();
     // An endpoint that is spelt http:// was meant so.
@@ -102,7 +119,19 @@ pub(crate) fn environment() -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::Store;
+
+    #[test]
+    fn an_endpoint_is_a_url() {
+        let setting = |key: &str, value: &str| [(key.to_owned(), value.to_owned())];
+        for value in ["127.0.0.1:9", "localhost:9000", "nonsense", "ftp://x", "http://"] {
+            let why = check_endpoints(&setting("aws_endpoint_url", value)).unwrap_err();
+            assert!(why.starts_with(&format!("AWS_ENDPOINT_URL is {value:?}; write a URL")), "{why}");
+        }
+        check_endpoints(&setting("aws_endpoint_url", "http://localhost:9000")).unwrap();
+        check_endpoints(&setting("aws_sts_regional_endpoints", "regional")).unwrap();
+    }
 
     #[test]
     fn a_path_may_go_up() {

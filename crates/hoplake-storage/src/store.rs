@@ -17,7 +17,7 @@ use crate::{
     Clock, Files, FoundFile, PriceList, QueryContext, StorageError, StoreFault, StoreProfile, SystemClock, Upload,
     create, fault,
     folder::Folder,
-    location::{connect, environment, parse_location, write_retries},
+    location::{check_endpoints, connect, environment, parse_location, write_retries},
     planted::{Bug, planted},
     proof::Proof,
 };
@@ -66,7 +66,8 @@ impl Store {
     /// credentials and endpoint from the provider's usual environment variables.
     ///
     /// # Errors
-    /// [`StorageError::Url`] if it names no store or the environment does not suffice.
+    /// [`StorageError::Url`] if it names no store, [`StorageError::Settings`] or [`StorageError::Unavailable`] if the environment
+    /// does not suffice.
     pub fn open(url: &str) -> Result<Self, StorageError> {
         let wrong = |why: String| StorageError::Url { url: url.to_owned(), why };
         let parsed = parse_location(url).map_err(wrong)?;
@@ -83,7 +84,15 @@ impl Store {
         }
         // The TLS library wants its provider named once in a process; another may have named it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = |retry| connect(&parsed, retry).map_err(|error| wrong(fault::explain(&error).1));
+        check_endpoints(&environment()).map_err(StorageError::Settings)?;
+        let client = |retry| {
+            connect(&parsed, retry).map_err(|error| match fault::explain(&error) {
+                (StoreFault::Credentials, _) => {
+                    StorageError::Unavailable { action: "open", object: url.to_owned(), source: Arc::new(error) }
+                }
+                (_, why) => wrong(why),
+            })
+        };
         let (inner, prefix) = client(write_retries())?;
         let (reads, _) = client(RetryConfig { max_retries: 0, ..RetryConfig::default() })?;
         let endpoint =

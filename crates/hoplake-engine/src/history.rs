@@ -30,6 +30,10 @@ pub async fn tag(
     if name.trim().is_empty() {
         return Err(EngineError::Invalid("a tag needs a name".into()));
     }
+    if version.is_some() && (name.parse::<u64>().is_ok() || name.contains(char::is_control)) {
+        let why = format!("{name:?} cannot be a tag: a number names a version, and a tag is one line of text");
+        return Err(EngineError::Invalid(why));
+    }
     let url = reader.store().url();
     let tagged = amend(reader, context, |newest| {
         if newest.tags.get(name).copied() == version {

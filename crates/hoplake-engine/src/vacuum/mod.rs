@@ -360,6 +360,11 @@ async fn dead(
     settings: &VacuumSettings,
     context: &QueryContext,
 ) -> Result<HashSet<String>, EngineError> {
+    let at_work = |writer: &&String| newest.intents.iter().any(|intent| intent.writer == **writer);
+    if let Some(unknown) = settings.abort.iter().find(|writer| !at_work(writer)) {
+        let why = format!("no writer {unknown} is at work on {}", reader.store().url());
+        return Err(EngineError::NotFound(why));
+    }
     let mut dead: HashSet<String> = settings.abort.iter().cloned().collect();
     for intent in &newest.intents {
         let announced = match versions::slot(reader, intent.since, Wave(0), context).await? {

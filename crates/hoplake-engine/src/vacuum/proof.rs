@@ -55,7 +55,7 @@ impl Past {
             async move {
                 match versions::read(reader, version, Wave(0), context).await {
                     Ok((manifest, _)) => Ok((version, Ok(Version::of(&manifest)))),
-                    Err(error) if error.is_damage() || matches!(error, EngineError::NotFound(_)) => {
+                    Err(error) if error.is_damage() || matches!(error, EngineError::NoVersion(_)) => {
                         Ok((version, Err(error.to_string())))
                     }
                     Err(error) => Err(error),

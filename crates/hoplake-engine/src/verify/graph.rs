@@ -80,7 +80,7 @@ pub async fn verify_graph(
         found.of_version(Some(version));
         // A version that is not there though the newest says so is damage like another.
         let manifest = match manifest {
-            Err(EngineError::NotFound(why)) => found.note(Err(missing(reader, version, why)))?,
+            Err(EngineError::NoVersion(why)) => found.note(Err(missing(reader, version, why)))?,
             manifest => found.note(manifest)?,
         };
         let mut is_whole = false;
@@ -122,7 +122,16 @@ async fn newest_readable(
         next += 1;
     }
     let mut lost = Vec::new();
-    for version in slots.iter().rev() {
+    for (at, version) in slots.iter().enumerate().rev() {
+        // A slot never becomes empty again; but a listing may leave some out.
+        let gap = slots.get(at + 1).filter(|next| **next > version + 1);
+        if let Some(next) = gap
+            && matches!(versions::slot(reader, version + 1, Wave(0), context).await, Ok((None, _)))
+        {
+            let why = format!("versions {} to {} are not there, not even as removed", version + 1, next - 1);
+            found.of_version(Some(next - 1));
+            found.note::<()>(Err(EngineError::format(reader.store().url())(FormatError::corrupt("graph", why))))?;
+        }
         found.of_version(Some(*version));
         match found.note(versions::slot(reader, *version, Wave(0), context).await.map_err(EngineError::from))? {
             Some((Some(Slot::Version(manifest)), _)) => return Ok((Some(*manifest), lost)),
@@ -131,7 +140,7 @@ async fn newest_readable(
         }
     }
     match lost.is_empty() {
-        true => Err(EngineError::NotFound(format!("there is no graph at {}", reader.store().url()))),
+        true => Err(EngineError::no_graph(reader.store().url())),
         false => Ok((None, lost)),
     }
 }

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use crate::{EngineError, Snapshot};
 use hoplake_format::{
-    FormatError, Key, KeyType, LabelId, SegmentRef, TableRef,
+    Direction, EdgeType, EdgeTypeId, FormatError, Key, KeyType, LabelId, SegmentRef, TableRef,
     adjacency::{Block, Lists},
     checksum::{ObjectSeed, open_block},
     keys::decode_key_block,
@@ -145,7 +145,8 @@ impl Snapshot {
                 let sealed = &piece[(range.start - start) as usize..(range.end - start) as usize];
                 let payload = open_block(seed, range.start, sealed);
                 let count = payload.and_then(|payload| checker.check(number, items, payload));
-                let place = || format!("{}, {:?}, block {number}", store.place(&segment.name), section.kind);
+                let place =
+                    || format!("{}, {}, block {number}", store.place(&segment.name), self.section_text(section.kind));
                 match count {
                     Ok(count) => items = items.map(|items| items + count),
                     Err(source) => {
@@ -161,7 +162,7 @@ impl Snapshot {
         }
         if let Some(items) = items.filter(|items| *items != section.items) {
             let why = format!("it holds {items} items and says {}", section.items);
-            let place = format!("{}, {:?}", store.place(&segment.name), section.kind);
+            let place = format!("{}, {}", store.place(&segment.name), self.section_text(section.kind));
             found.note::<()>(Err(EngineError::format(place)(FormatError::corrupt("section", why))))?;
             return Ok(false);
         }
@@ -202,11 +203,33 @@ impl Snapshot {
                 SectionKind::Removed(..) | SectionKind::Rows(_) => continue,
             };
             if !expected.contains(&found) {
-                let why = format!("{kind:?} holds {found} items and the manifest says {expected:?}");
+                let (kind, least, most) = (self.section_text(kind), expected.start(), expected.end());
+                let why = format!("{kind} are {found}, and the manifest says {least} to {most}");
                 return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("manifest", why)));
             }
         }
         Ok(())
+    }
+}
+
+impl Snapshot {
+    /// What a section holds, by the names of the schema.
+    fn section_text(&self, kind: SectionKind) -> String {
+        let label = |label: LabelId| self.schema().label(label).map_or("a label", |label| &label.name).to_owned();
+        let edges = |edge_type: EdgeTypeId, direction: Direction| match self.schema().edge_type(edge_type) {
+            Some(EdgeType { label: edge, source, target, .. }) => {
+                let way = if direction == Direction::Out { "out" } else { "in" };
+                format!("edges {} -{edge}-> {}, {way}", label(*source), label(*target))
+            }
+            None => "edges of a type".to_owned(),
+        };
+        match kind {
+            SectionKind::Keys(of) => format!("keys of {}", label(of)),
+            SectionKind::Gone(of) => format!("removed vertices of {}", label(of)),
+            SectionKind::Rows(of) => format!("changed rows of {}", label(of)),
+            SectionKind::Adjacency(edge_type, direction) => edges(edge_type, direction),
+            SectionKind::Removed(edge_type, direction) => format!("removed {}", edges(edge_type, direction)),
+        }
     }
 }
 

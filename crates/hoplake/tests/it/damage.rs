@@ -12,8 +12,8 @@ use arrow_cast::display::array_value_to_string;
 use bytes::Bytes;
 use futures::{FutureExt, TryStreamExt};
 use hoplake::{
-    EdgeRows, Error, ErrorKind, Frontier, Graph, Hop, Key, LoadOptions, Neighbour, OpenSettings, ReadSettings,
-    RetrySettings, Rows, SectionKind, Store, Traversal, VertexId,
+    Direction, EdgeRows, Error, ErrorKind, Frontier, Graph, Hop, Key, LoadOptions, Neighbour, OpenSettings,
+    ReadSettings, RetrySettings, Rows, SectionKind, Store, Traversal, VertexId,
 };
 use hoplake_storage::QueryContext;
 use hoplake_testkit::generate::log_normal;
@@ -357,7 +357,12 @@ async fn verify_names_object_section_and_block() {
             for byte in [range.start, (range.start + range.end) / 2, range.end - 1] {
                 inner.put(&path, Damage::Flip(byte as usize).on(&whole).into()).await.unwrap();
                 let error = graph.verify(|_| ()).await.unwrap_err();
-                let place = format!("{}, {:?}, block {block}: ", store.place(&segment.name), index.kind);
+                let section = match index.kind {
+                    SectionKind::Adjacency(_, Direction::Out) => "edges vertex -edge-> vertex, out",
+                    SectionKind::Adjacency(_, Direction::In) => "edges vertex -edge-> vertex, in",
+                    _ => "keys of vertex",
+                };
+                let place = format!("{}, {section}, block {block}: ", store.place(&segment.name));
                 assert!(error.to_string().starts_with(&place), "{error} begins with {place}");
                 seen.insert(index.kind);
             }

@@ -122,6 +122,27 @@ async fn a_vacuum_of_a_damaged_graph_does_nothing_and_says_why() {
 }
 
 #[tokio::test]
+async fn a_missing_manifest_is_damage_like_another() {
+    let (inner, store) = grown().await;
+    let object = object_of(&store, 5).await;
+    inner.delete(&Path::from(format!("g/{}", manifest(3)))).await.unwrap();
+    inner.delete(&Path::from(format!("g/{object}"))).await.unwrap();
+    let found = verify(&store).await;
+    for expected in [&manifest(3), &object] {
+        assert!(found.damages.iter().any(|damage| damage.what.contains(expected)), "{expected}: {found:#?}");
+    }
+    let settings = VacuumSettings { keep_versions: Some(4), ..VacuumSettings::default() };
+    let error = Graph::vacuum(&store, &settings).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    // And if none that is newer can be read, the gap is found.
+    for version in 4..=COMMITS + 1 {
+        put(&inner, &manifest(version), Bytes::new()).await;
+    }
+    let found = verify(&store).await;
+    assert!(found.damages.iter().any(|damage| damage.what.contains("versions 3 to 3 are not there")), "{found:#?}");
+}
+
+#[tokio::test]
 async fn a_manifest_that_claims_more_versions_than_memory_holds_is_damaged() {
     const CLAIMED: u64 = 1 << 40;
     let (inner, store) = grown().await;
@@ -142,6 +163,18 @@ async fn a_manifest_that_claims_more_versions_than_memory_holds_is_damaged() {
     ] {
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         assert!(error.to_string().contains(&expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn writers_and_tags_that_cannot_be_are_refused() {
+    let (_, store) = grown().await;
+    let settings = VacuumSettings { abort: vec!["nobody".into()], ..VacuumSettings::default() };
+    let error = Graph::vacuum(&store, &settings).await.unwrap_err();
+    assert_eq!((error.kind(), error.to_string().contains("no writer nobody is at work")), (ErrorKind::NotFound, true));
+    for name in ["1", "two\nlines"] {
+        let error = Graph::tag(&store, name, Some(2)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     }
 }
 

@@ -372,7 +372,12 @@ async fn resolve_on(
     context: &QueryContext,
 ) -> Result<Resolved, EngineError> {
     let (mut resolved, wave) = Resolved::of(batch, newest, context).await?;
-    if let Some(base) = batch.base.filter(|base| *base < newest.manifest().version) {
+    let version = newest.manifest().version;
+    if let Some(base) = batch.base.filter(|base| *base > version) {
+        let why = format!("the batch is based on version {base}, and the newest is {version}");
+        return Err(EngineError::NoVersion(why));
+    }
+    if let Some(base) = batch.base.filter(|base| *base < version) {
         let base = base + u64::from(planted(Bug::ConflictSkipsSuccessor));
         check_conflicts(&resolved, base, newest, wave, context).await?;
     }

@@ -100,6 +100,17 @@ async fn writers_at_once_all_succeed_unless_they_change_the_same() {
 }
 
 #[tokio::test]
+async fn a_base_that_is_not_there_yet_is_refused() {
+    let graph = loaded("memory://commits-future/graph").await;
+    let batch = Batch { base: Some(99), ..Batch::default() };
+    for refused in [graph.check(&batch).await.map(drop), graph.apply(batch).await.map(drop)] {
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert!(error.to_string().contains("based on version 99, and the newest is 1"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn batches_at_once_that_want_one_new_property_to_be_of_two_types_do_not_fail_each_other() {
     let graph = loaded("memory://commits-widen/graph").await;
     let (mut first, mut second, mut third) = (graph.begin(), graph.begin(), graph.begin());

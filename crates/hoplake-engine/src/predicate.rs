@@ -83,11 +83,18 @@ impl fmt::Display for Predicate {
             false => quoting::write(&self.property, &['=', '<', '>', '!', ',', ']'], f)?,
         }
         f.write_str(sign)?;
-        match self.value.starts_with('=') {
+        match looks_like_more(&self.value) {
             true => quoting::write_quoted(&self.value, f),
             false => quoting::write(&self.value, &[',', ']'], f),
         }
     }
+}
+
+/// Whether a value without quotes may be an operator that there is not, as in `code==BOS`, or a second condition, as in
+/// `code=BOS and dist>5`.
+fn looks_like_more(value: &str) -> bool {
+    let signs = ['=', '<', '>'];
+    value.starts_with(signs) || value.contains(signs) && value.contains(char::is_whitespace)
 }
 
 impl Predicate {
@@ -105,7 +112,14 @@ impl Predicate {
                 "has a condition without a property and a comparison: {shown:?} is not a condition such as since>=2011-01-01"
             ));
         };
-        let (value, rest) = quoting::take(&rest[sign.len()..], ends)?;
+        let behind = rest[sign.len()..].trim_start();
+        let (value, rest) = quoting::take(behind, ends)?;
+        if !behind.starts_with(['"', '\'']) && looks_like_more(&value) {
+            return Err(format!(
+                "has a value that looks like more than one: {value:?}; write it in quotes if it is meant so, and one condition \
+                 with =, !=, <, <=, > or >= behind another with a comma"
+            ));
+        }
         Ok((Self { property: property.into_owned(), comparison, value: value.into_owned() }, rest))
     }
 
@@ -174,6 +188,16 @@ mod tests {
         ] {
             let expected = Predicate { property: property.into(), comparison, value: value.into() };
             assert_eq!(text.parse::<Predicate>().unwrap(), expected);
+        }
+        for text in ["code==BOS", "code=>BOS", "code<>BOS", "code= =BOS", "code=BOS and dist>5", "code=BOS or code=AUS"]
+        {
+            let why = text.parse::<Predicate>().unwrap_err().to_string();
+            assert!(why.contains("looks like more than one"), "{why}");
+        }
+        for (text, value) in
+            [("url=http://a/?b=c", "http://a/?b=c"), ("code='=BOS'", "=BOS"), ("name=a and b", "a and b")]
+        {
+            assert_eq!(text.parse::<Predicate>().unwrap().value, value);
         }
         assert!("=3".parse::<Predicate>().is_err());
         assert!("name".parse::<Predicate>().is_err());

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     fs::File,
+    io::Read,
     path::{Path, PathBuf},
     sync::{
         Mutex,
@@ -26,6 +27,9 @@ pub struct BadRow {
     /// What is wrong with it, as the end of a sentence: `is not an int64`.
     pub why: String,
 }
+
+/// The first line of a file of rejects.
+const HEADER: [&str; 5] = ["file", "line", "column", "value", "reason"];
 
 /// So much of a value is shown in a message; the file of rejects has all of it.
 const SHOWN_CHARS: usize = 200;
@@ -63,11 +67,17 @@ impl BadRows {
     /// Bad rows go to the CSV file `rejects` (file, line, column, value, reason) and the load goes on.
     ///
     /// # Errors
-    /// [`IngestError::Read`] if the file cannot be created.
+    /// [`IngestError::Invalid`] if there is a file that is no list of rejects; [`IngestError::Write`] if it cannot be written.
     pub fn skip(rejects: &Path) -> Result<Self, IngestError> {
-        let failed = |source| IngestError::Read { path: rejects.to_owned(), source };
+        if is_anothers(rejects) {
+            let shown = rejects.display();
+            return Err(IngestError::Invalid(format!(
+                "{shown} is there, and is no list of bad rows: it would be overwritten; name another file for them"
+            )));
+        }
+        let failed = |source| IngestError::Write { path: rejects.to_owned(), source };
         let mut writer = csv::Writer::from_writer(File::create(rejects).map_err(failed)?);
-        writer.write_record(["file", "line", "column", "value", "reason"]).map_err(|error| failed(error.into()))?;
+        writer.write_record(HEADER).map_err(|error| failed(error.into()))?;
         Ok(Self { rejects: Some((rejects.to_owned(), Mutex::new(writer))), skipped: AtomicU64::new(0) })
     }
 
@@ -88,7 +98,7 @@ impl BadRows {
                 row.value.as_deref().unwrap_or(""),
                 &row.why,
             ])
-            .map_err(|error| IngestError::Read { path: path.clone(), source: error.into() })
+            .map_err(|error| IngestError::Write { path: path.clone(), source: error.into() })
     }
 
     /// How many rows were put aside.
@@ -99,10 +109,41 @@ impl BadRows {
     /// Writes what is buffered.
     ///
     /// # Errors
-    /// [`IngestError::Read`] if the file cannot be written.
+    /// [`IngestError::Write`] if the file cannot be written.
     pub fn flush(&self) -> Result<(), IngestError> {
         let Some((path, writer)) = &self.rejects else { return Ok(()) };
         let mut writer = writer.lock().expect("no thread panics while it writes a reject");
-        writer.flush().map_err(|source| IngestError::Read { path: path.clone(), source })
+        writer.flush().map_err(|source| IngestError::Write { path: path.clone(), source })
+    }
+}
+
+/// Whether a file has something in it, and does not begin as a file of rejects does. One that cannot be read shows that when it is
+/// written.
+fn is_anothers(file: &Path) -> bool {
+    let expected = HEADER.join(",");
+    let mut begins = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(expected.len() as u64).read_to_end(&mut begins));
+    read.is_ok() && !begins.is_empty() && begins != expected.as_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn only_a_list_of_bad_rows_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rejects.csv");
+        for before in [None, Some(""), Some("file,line,column,value,reason\na.csv,1,,,is bad\n")] {
+            before.iter().for_each(|content| fs::write(&file, content).unwrap());
+            BadRows::skip(&file).unwrap().flush().unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), "file,line,column,value,reason\n");
+        }
+        fs::write(&file, "1,2\n").unwrap();
+        let refused = BadRows::skip(&file).unwrap_err().to_string();
+        assert!(refused.contains("it would be overwritten"), "{refused}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "1,2\n");
     }
 }

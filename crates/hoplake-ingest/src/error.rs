@@ -39,6 +39,14 @@ pub enum IngestError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The file of bad rows could not be written.
+    #[error("could not write {path}: {}", hoplake_storage::system_text(source))]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// A file of the source is not in the layout it was taken for.
     #[error("{path}: {why}")]
     Layout {

@@ -63,11 +63,17 @@ fn corrupt(why: impl Into<String>) -> ParquetError {
 
 /// What an error of Parquet says, without the names of its kinds.
 pub fn reason(error: &ParquetError) -> String {
-    match error {
-        ParquetError::General(why) | ParquetError::EOF(why) | ParquetError::ArrowError(why) => why.clone(),
-        other => other.to_string(),
+    let text = error.to_string();
+    let mut why = &text[..];
+    while let Some(rest) = KINDS.iter().find_map(|kind| why.strip_prefix(kind)) {
+        why = rest;
     }
+    why.to_owned()
 }
+
+/// How errors of Parquet and Arrow begin, one within the other.
+const KINDS: [&str; 6] =
+    ["Parquet error: ", "Parquet argument error: ", "External: ", "External error: ", "EOF: ", "Arrow: "];
 
 /// Runs a decoder, and turns a panic of it into an error: its input is at fault, and the process goes on.
 ///

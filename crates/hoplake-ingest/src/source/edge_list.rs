@@ -85,7 +85,7 @@ fn named_ends(names: &[String]) -> Option<(usize, usize)> {
     ENDS.into_iter().find_map(|(source, target)| Some((find(source)?, find(target)?)))
 }
 
-/// The column of weights: that of the name, or the third behind the two ends. Other places do not tell what a column is.
+/// The column of weights: that of the name, or the third if it has no name.
 fn weight_column(
     file: &SourceFile,
     names: &[String],
@@ -96,7 +96,7 @@ fn weight_column(
     if named.is_some() || width <= 2 {
         return Ok(named);
     }
-    if ends == (0, 1) {
+    if names.len() <= 2 {
         return Ok(Some(2));
     }
     let others: Vec<_> =

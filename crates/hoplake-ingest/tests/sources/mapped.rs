@@ -299,3 +299,19 @@ fn uuids_are_text_as_keys_too() {
     let uuid = "01234567-89ab-cdef-0123-456789abcdef";
     assert_eq!(rows(&dataset)["P"], [format!("1: {uuid}|{uuid}")]);
 }
+
+#[test]
+fn a_property_that_cannot_be_read_says_what_is_known() {
+    for (property, expected) in [
+        ("\"text\"", "unknown type \"text\"; bool, int64"),
+        ("\"list<strng>\"", "unknown type \"list<strng>\""),
+        ("{ colum = \"a\" }", "unknown field `colum`, expected `column` or `type`"),
+        ("7", "a type such as \"int64\", or { column"),
+    ] {
+        let mapping =
+            format!("[[vertices]]\nfile = \"p.csv\"\nlabel = \"P\"\nkey = \"id\"\nproperties = {{ a = {property} }}\n");
+        let folder = folder(&[("p.csv", "id,a\n1,2\n"), ("map.toml", &mapping)]);
+        let message = mapped(folder.path()).map(|_| ()).unwrap_err().to_string();
+        assert!(message.contains(expected) && message.contains("line 5"), "{message}");
+    }
+}

@@ -1,9 +1,12 @@
 //! The TOML of a mapping as data.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use hoplake_format::{KeyType, PropertyType, ScalarType};
-use serde::{Deserialize, Deserializer, de};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, IntoDeserializer, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 
 use crate::source::column::Parse;
 
@@ -111,13 +114,37 @@ pub struct EdgeSpec {
 }
 
 /// A property: its type, or its type and the column it comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PropertySpec {
     /// The type alone; the column has the name of the property.
     Type(TypeSpec),
     /// A column of another name.
     Column(ColumnSpec),
+}
+
+impl<'de> Deserialize<'de> for PropertySpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PropertyVisitor)
+    }
+}
+
+/// Knows which of the two is meant, and so what is wrong with it.
+struct PropertyVisitor;
+
+impl<'de> Visitor<'de> for PropertyVisitor {
+    type Value = PropertySpec;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a type such as \"int64\", or { column = \"…\", type = \"…\" }")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<PropertySpec, E> {
+        TypeSpec::deserialize(name.into_deserializer()).map(PropertySpec::Type)
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<PropertySpec, M::Error> {
+        ColumnSpec::deserialize(MapAccessDeserializer::new(map)).map(PropertySpec::Column)
+    }
 }
 
 /// A property that comes from a column of another name.

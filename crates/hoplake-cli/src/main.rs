@@ -3,6 +3,7 @@
 //! Data goes to standard output, everything else to standard error; an error ends with a hint and a
 //! status that says of which kind it is (see [`failure`]).
 
+mod arguments;
 mod failure;
 mod opening;
 mod output;

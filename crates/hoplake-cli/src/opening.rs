@@ -16,7 +16,7 @@ use hoplake::{
 };
 use tokio::time::timeout;
 
-use crate::failure::Failure;
+use crate::{arguments, failure::Failure};
 
 /// Which graph.
 #[derive(Debug, clap::Args)]
@@ -76,13 +76,13 @@ const DISK_CACHE: ByteSize = ByteSize::gib(8);
 #[command(next_help_heading = "Reading")]
 pub struct ReadingArgs {
     /// Memory for blocks of the graph
-    #[arg(long, value_name = "SIZE", default_value_t = CACHE)]
+    #[arg(long, value_name = "SIZE", default_value_t = CACHE, value_parser = arguments::size)]
     cache: ByteSize,
     /// Keep blocks in this folder too, for the next time
     #[arg(long, value_name = "FOLDER", env = "HOPLAKE_DISK_CACHE")]
     disk_cache: Option<PathBuf>,
     /// Disk space for them
-    #[arg(long, value_name = "SIZE", default_value_t = DISK_CACHE)]
+    #[arg(long, value_name = "SIZE", default_value_t = DISK_CACHE, value_parser = arguments::size)]
     disk_cache_size: ByteSize,
     /// Record every block that is read in this file, for `hoplake cache-sim`; compressed if it ends in .zst
     #[arg(long, value_name = "FILE")]

@@ -15,6 +15,7 @@ use hoplake::{
 use serde_json::{Value, json};
 
 use crate::{
+    arguments,
     failure::Failure,
     opening::GraphArgs,
     output::{numbers, print_line, spent},
@@ -49,7 +50,7 @@ pub struct Args {
     #[arg(long)]
     strict: bool,
     /// The longest line of JSON that is read
-    #[arg(long, value_name = "SIZE", default_value_t = ByteSize::mib(16))]
+    #[arg(long, value_name = "SIZE", default_value_t = ByteSize::mib(16), value_parser = arguments::size_from_1)]
     line_bytes_max: ByteSize,
     /// A message to keep with the version
     #[arg(long, value_name = "TEXT", default_value = "")]
@@ -61,7 +62,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=COMMIT_OPERATIONS_MAX as u64))]
     batch: Option<u64>,
     /// The version that the changes were decided on: if what they change was changed since, it is a conflict
-    #[arg(long, value_name = "VERSION", conflicts_with = "batch")]
+    #[arg(long, value_name = "VERSION", conflicts_with = "batch", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     base: Option<u64>,
     /// How long opening the graph and each commit may take; beyond that it ends, and says whether it is known that nothing
     /// was applied

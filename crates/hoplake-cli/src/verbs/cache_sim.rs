@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::limits::processors;
 use crate::{
+    arguments,
     failure::Failure,
     output::{numbers, print_line, tables::table},
 };
@@ -38,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     policies: Vec<Contender>,
     /// Replay also with read-ahead: a miss brings up to this many blocks that follow in the same object
-    #[arg(long, value_name = "BLOCKS", default_value_t = 0)]
+    #[arg(long, value_name = "BLOCKS", default_value_t = 0, value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     prefetch: usize,
     /// Draw the hit-ratio curves
     #[arg(long, value_name = "FILE.svg")]

@@ -7,6 +7,7 @@ use hoplake::{CompactionSettings, ErrorKind, Graph};
 use serde_json::json;
 
 use crate::{
+    arguments,
     failure::Failure,
     opening::open_store,
     output::{numbers, print_line, spent},
@@ -29,7 +30,7 @@ pub struct Args {
     #[arg(long)]
     all: bool,
     /// Memory for it, at least 64MiB
-    #[arg(long, value_name = "SIZE", default_value_t = ByteSize::mib(256))]
+    #[arg(long, value_name = "SIZE", default_value_t = ByteSize::mib(256), value_parser = arguments::size_from_1)]
     memory: ByteSize,
     /// End after so long; what was merged until then is published
     #[arg(long, value_name = "TIME", default_value = "1day", value_parser = humantime::parse_duration)]

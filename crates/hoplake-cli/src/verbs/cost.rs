@@ -9,7 +9,7 @@ use bytesize::ByteSize;
 use hoplake::{PriceList, Profiles};
 use hoplake_costs::{CostModel, InstanceTable, Workload};
 
-use crate::failure::Failure;
+use crate::{arguments, failure::Failure};
 
 /// Print what a graph costs in an object store, beside instances whose disks hold it
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ Examples:
   hoplake cost --size 5TiB --accesses-per-second 100000 --prices study")]
 pub struct Args {
     /// What the graph takes, as in 5TB or 800GiB
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     size: ByteSize,
     /// Look-ups of a vertex's neighbours, a second
     #[arg(long, value_name = "N", value_parser = from_0)]
@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = from_1)]
     accesses_per_request: f64,
     /// What a request brings; counts where reading is paid by the byte
-    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = arguments::size)]
     bytes_per_request: ByteSize,
     /// Accesses a second that one instance serves from the object store, if you measured it
     #[arg(long, value_name = "N", value_parser = from_1)]

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: the edge types of a graph and how many edges each has
-  hoplake info s3://bucket/social --json | jq '.edge_types[] | {label, count}'")]
+  hoplake info s3://bucket/social --json | jq '.edge_types[] | {label: .label, count}'")]
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,

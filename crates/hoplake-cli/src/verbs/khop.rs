@@ -12,6 +12,7 @@ use super::{
     traverse::print_count,
 };
 use crate::{
+    arguments,
     opening::GraphArgs,
     output::{
         Format, OutputArgs, formats, print_line,
@@ -34,7 +35,7 @@ pub struct Args {
     #[arg(value_name = "LABEL:KEY")]
     vertex: StartKey,
     /// How many hops
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = arguments::hops, allow_negative_numbers = true)]
     depth: usize,
     /// What a hop may follow: a direction, edge labels and conditions
     #[arg(long, value_name = "HOP", default_value = "both")]
@@ -46,7 +47,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "limit")]
     count: bool,
     /// Print at most this many rows, nearest first
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     limit: Option<usize>,
     #[command(flatten)]
     output: OutputArgs,

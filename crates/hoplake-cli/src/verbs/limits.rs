@@ -5,6 +5,8 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use hoplake::Limits;
 
+use crate::arguments;
+
 /// What ends a query before it is done.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
@@ -13,19 +15,19 @@ pub struct LimitArgs {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
     /// End the query when it has visited more vertices, over all depths
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     max_vertices: Option<u64>,
     /// End the query when it has sent more requests to the store
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     max_requests: Option<u64>,
     /// End the query when it has read more bytes from the store, as in 64MiB
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     max_bytes: Option<ByteSize>,
     /// End the query when it has cost more US dollars
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = arguments::dollars, allow_negative_numbers = true)]
     max_usd: Option<f64>,
     /// End the query when it holds more memory for sets, edges, paths and rows, as in 256MiB; caches do not count
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     max_memory: Option<ByteSize>,
 }
 

@@ -9,6 +9,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
+    arguments,
     failure::Failure,
     opening::open_store,
     output::{numbers, print_line, progress::LoadBars, spent},
@@ -34,22 +35,22 @@ pub struct Args {
     #[arg(long, value_name = "FILE.toml")]
     mapping: Option<PathBuf>,
     /// Budget of memory; what does not fit is sorted in temporary files
-    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = arguments::size_from_1)]
     memory: ByteSize,
     /// The longest field of a text file
-    #[arg(long, value_name = "SIZE", default_value = "16MiB")]
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = arguments::size_from_1)]
     field_bytes_max: ByteSize,
     /// The longest row of a text file, with all its lines
-    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = arguments::size_from_1)]
     row_bytes_max: ByteSize,
     /// The largest page of a Parquet file, decompressed
-    #[arg(long, value_name = "SIZE", default_value = "128MiB")]
+    #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = arguments::size_from_1)]
     page_bytes_max: ByteSize,
     /// How many times as large .gz and .zst files may become when they are decompressed
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     decompression_ratio_max: u64,
     /// Threads; all processors by default
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     threads: Option<usize>,
     /// Where temporary files go; the system's folder by default
     #[arg(long, value_name = "FOLDER")]
@@ -58,7 +59,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "keys")]
     order: OrderName,
     /// Size of a block of adjacency
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size_from_1)]
     block_size: Option<ByteSize>,
     /// What to do with rows that cannot be loaded
     #[arg(long, value_enum, default_value = "stop")]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::apply::{counts_json, counts_text};
 use crate::{
+    arguments,
     opening::open_store,
     output::{Pipe, print_line},
 };
@@ -22,7 +23,7 @@ pub struct Args {
     /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
     pub url: String,
     /// Print at most so many versions
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     limit: u64,
     /// Print one JSON object a line: the versions, and before them writers that are not done
     #[arg(long)]

@@ -12,6 +12,7 @@ use hoplake::{
 
 use super::traverse::print_count;
 use crate::{
+    arguments,
     failure::Failure,
     opening::{GraphArgs, check_hop},
     output::{
@@ -44,7 +45,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "limit")]
     count: bool,
     /// Print at most this many rows
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     limit: Option<usize>,
     #[command(flatten)]
     output: OutputArgs,

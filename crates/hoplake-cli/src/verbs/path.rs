@@ -4,6 +4,7 @@ use hoplake::{ErrorKind, Hop, PathQuery, StartKey};
 
 use super::{limits::LimitArgs, paths::PathWriter};
 use crate::{
+    arguments,
     failure::Failure,
     opening::GraphArgs,
     output::{
@@ -35,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "HOP", default_value = "both")]
     hop: Hop,
     /// The longest path that counts, in edges
-    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = arguments::hops, allow_negative_numbers = true)]
     max_depth: usize,
     #[command(flatten)]
     output: OutputArgs,

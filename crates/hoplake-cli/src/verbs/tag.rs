@@ -6,6 +6,7 @@ use hoplake::Graph;
 use serde_json::json;
 
 use crate::{
+    arguments,
     opening::open_store,
     output::print_line,
     stopping::{in_time, within},
@@ -24,7 +25,7 @@ pub struct Args {
     /// The name; one that is there moves
     name: Option<String>,
     /// The version instead of the newest
-    #[arg(long, value_name = "N", requires = "name")]
+    #[arg(long, value_name = "N", requires = "name", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     version: Option<u64>,
     /// Remove the name
     #[arg(long, requires = "name", conflicts_with = "version")]

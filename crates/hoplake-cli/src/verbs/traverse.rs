@@ -9,6 +9,7 @@ use super::{
     paths::{PATHS_MAX, PathWriter},
 };
 use crate::{
+    arguments,
     failure::Failure,
     opening::{GraphArgs, Opened},
     output::{
@@ -43,13 +44,13 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "per-depth")]
     visit: VisitName,
     /// Threads or, depth-first, vertices at a time; by default all processors, and 1 depth-first
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     parallelism: Option<usize>,
     /// Properties to print beside label and key
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["count", "paths"])]
     select: Vec<String>,
     /// Print at most this many rows or walks; walks 1000 by default, rows all
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     limit: Option<usize>,
     /// Print only how many vertices were reached or, with --paths, how many walks there are
     #[arg(long, conflicts_with = "limit")]

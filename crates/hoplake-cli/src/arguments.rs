@@ -1,0 +1,61 @@
+//! How numbers, sizes and amounts on the command line are read, and what is said of those that are none.
+
+use std::{ops::RangeInclusive, str::FromStr};
+
+use bytesize::ByteSize;
+
+/// A whole number, 0 or more.
+pub fn count<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "write a whole number, 0 or more".into())
+}
+
+/// A size, as in 512MiB.
+pub fn size(text: &str) -> Result<ByteSize, String> {
+    text.parse().map_err(|_| "write a size such as 64KiB, 512MiB or 4GiB".into())
+}
+
+/// A size of at least a byte.
+pub fn size_from_1(text: &str) -> Result<ByteSize, String> {
+    size(text).and_then(|size| match size.as_u64() {
+        0 => Err("it must be at least one byte".into()),
+        _ => Ok(size),
+    })
+}
+
+/// US dollars.
+pub fn dollars(text: &str) -> Result<f64, String> {
+    let amount = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount >= 0.0);
+    amount.ok_or_else(|| "write an amount of US dollars, 0 or more, as in 0.05".into())
+}
+
+/// How far a query may go.
+const HOPS: RangeInclusive<usize> = 1..=100_000;
+
+/// A number of hops.
+pub fn hops(text: &str) -> Result<usize, String> {
+    let hops = text.parse().ok().filter(|hops| HOPS.contains(hops));
+    hops.ok_or_else(|| "write a number of hops from 1 to 100000".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_none_is_told_what_to_write() {
+        for text in ["-1", "abc", "1.5", "", "99999999999999999999999"] {
+            assert_eq!(count::<u64>(text).unwrap_err(), "write a whole number, 0 or more");
+        }
+        for text in ["12XB", "lots", ""] {
+            assert_eq!(size(text).unwrap_err(), "write a size such as 64KiB, 512MiB or 4GiB");
+        }
+        assert!(
+            size_from_1("0").is_err() && dollars("NaN").is_err() && dollars("-1").is_err() && dollars("inf").is_err()
+        );
+        assert!(hops("0").is_err() && hops("99999999999").is_err() && hops("1000").is_ok());
+        assert_eq!(
+            (count::<u64>("7").unwrap(), size("1KiB").unwrap(), dollars("0.5").unwrap()),
+            (7, ByteSize::kib(1), 0.5)
+        );
+    }
+}

@@ -69,6 +69,10 @@ const ABSENT_FOR: Duration = Duration::from_secs(5);
 /// Names of which that is known, at most.
 const ABSENT_MAX: usize = 1_024;
 
+/// What may break off, for messages.
+const OPENING: &str = "opening the graph";
+const LOOK: &str = "the look for a newer version";
+
 /// A look for a newer version that is under way.
 type Look = Shared<BoxFuture<'static, Result<(), Failure>>>;
 
@@ -321,7 +325,10 @@ impl Catalog {
     fn begin_opening(self: Arc<Self>, key: SlotKey) -> Opening {
         let opening = tokio::spawn(async move {
             let turn = self.turns.acquire().await;
-            let opened = self.open(&key).await;
+            // If this panics the opening still ends, and the next request begins another.
+            let (catalog, wanted) = (self.clone(), key.clone());
+            let opened = tokio::spawn(async move { catalog.open(&wanted).await }).await;
+            let opened = opened.unwrap_or_else(|error| Err(Failure::broken_off(OPENING, &error)));
             drop(turn);
             let mut slots = self.slots();
             slots.openings.remove(&key);
@@ -335,8 +342,7 @@ impl Catalog {
                 }
             }
         });
-        let failed = |error| Failure::new(Reason::Internal, format!("opening a graph broke off: {error}"));
-        opening.map(move |joined| joined.unwrap_or_else(|error| Err(failed(error)))).boxed().shared()
+        opening.map(|joined| joined.unwrap_or_else(|error| Err(Failure::broken_off(OPENING, &error)))).boxed().shared()
     }
 
     /// Gives a graph that was opened a slot.
@@ -413,8 +419,8 @@ impl Catalog {
         }
         let (catalog, key, open) = (self.clone(), key.clone(), slot.graph.clone());
         let look = tokio::spawn(async move { catalog.look(&key, open, thorough).await });
-        let failed = |error| Failure::new(Reason::Internal, format!("a look for a newer version broke off: {error}"));
-        let look = look.map(move |joined| joined.unwrap_or_else(|error| Err(failed(error)))).boxed().shared();
+        let look =
+            look.map(|joined| joined.unwrap_or_else(|error| Err(Failure::broken_off(LOOK, &error)))).boxed().shared();
         slot.look = Some(look.clone());
         look
     }
@@ -448,7 +454,10 @@ impl Catalog {
     }
 
     async fn look(self: Arc<Self>, key: &SlotKey, open: Arc<OpenGraph>, thorough: bool) -> Result<(), Failure> {
-        let found = self.newer(key, &open, thorough).await;
+        // If this panics the look still ends, and the next one may begin.
+        let (catalog, wanted) = (self.clone(), key.clone());
+        let found = tokio::spawn(async move { catalog.newer(&wanted, &open, thorough).await }).await;
+        let found = found.unwrap_or_else(|error| Err(Failure::broken_off(LOOK, &error)));
         let mut slots = self.slots();
         if let Some(slot) = slots.open.get_mut(key) {
             slot.look = None;

@@ -4,6 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use axum::http::StatusCode;
 use hoplake::{Error, ErrorKind, MemoryFull};
+use tokio::task::JoinError;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -130,6 +131,12 @@ impl Failure {
     /// The server is about to end.
     pub(crate) fn shutting_down() -> Self {
         Self::new(Reason::ShuttingDown, "the server is shutting down; ask another, or try again")
+    }
+
+    /// A task of the server's own panicked, or was ended from outside. Why is for the log: it may name places and secrets.
+    pub(crate) fn broken_off(what: &str, error: &JoinError) -> Self {
+        tracing::error!(%error, "{what} broke off");
+        Self::new(Reason::Internal, format!("{what} broke off by a mistake in Hoplake; the log of the server has more"))
     }
 
     /// For gRPC, with details that any client library can read.

@@ -5,7 +5,7 @@ use std::{convert::Infallible, io, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::Body,
-    http::{Request, Response, StatusCode},
+    http::{Request, Response},
 };
 use futures::{FutureExt, future::BoxFuture};
 use hyper::{body::Incoming, service::Service as HyperService};
@@ -29,7 +29,8 @@ use super::{
 use crate::{
     Settings,
     calls::{Protocol, Service, is_trusted},
-    grpc,
+    failure::Failure,
+    grpc, http,
     server::ServerError,
 };
 
@@ -215,10 +216,11 @@ impl Door {
         match self.service.workers.begin(async move { answered(router.call(request).await) }).await {
             Ok(response) => response,
             Err(error) => {
-                tracing::error!(%error, "a request broke off");
-                let mut response = Response::new(Body::empty());
-                *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-                response
+                let failure = Failure::broken_off("the request", &error);
+                match self.protocol {
+                    Protocol::Grpc => failure.status().into_http(),
+                    Protocol::Http => http::refuse(&failure),
+                }
             }
         }
     }

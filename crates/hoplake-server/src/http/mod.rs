@@ -55,6 +55,11 @@ fn calls() -> Router<Arc<Service>> {
         .route("/v1/traversals/{traversal}", delete(traversals::close))
 }
 
+/// The answer to a request that no handler answered.
+pub(crate) fn refuse(failure: &Failure) -> Response {
+    problem::response(failure, None)
+}
+
 async fn no_such_place() -> Response {
     let message = "there is nothing here; /openapi.json lists what there is";
     problem::response(&Failure::new(Reason::NotFound, message), None)

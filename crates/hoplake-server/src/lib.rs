@@ -9,6 +9,7 @@
 //! * `access`: the two roles: blocks for other nodes, and blocks from other nodes.
 //! * `catalog`, `admission`, `lifecycle`: which graphs are open, who may run, and when it ends.
 //! * `compaction`: merges parts of the graphs that are served, if it is to.
+//! * `shape`: JSON and TOML that are not what is asked for, in plain words.
 //! * `grpc`, `http`: from the wire to calls and back.
 //! * [`telemetry`]: logs, counters, traces.
 //!
@@ -38,6 +39,7 @@ mod lifecycle;
 mod names;
 mod server;
 mod settings;
+mod shape;
 pub mod telemetry;
 mod workers;
 

@@ -15,6 +15,7 @@ use crate::{
     calls::{Call, Protocol, REQUEST_ID, Service},
     doors::{Visit, no_memory},
     failure::{Failure, Reason},
+    shape,
 };
 
 /// The server and the headers of a request.
@@ -61,10 +62,28 @@ impl JsonBody {
         call.check_token()?;
         let bytes = call.bounded(collect(self.0)).await?;
         call.visit.hold_decoded(&call.service.memory, bytes.len()).map_err(no_memory)?;
-        let json: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        serde_json::from_slice(json)
-            .map_err(|error| Failure::invalid(format!("the body is not what is asked here: {error}")))
+        parse(if bytes.is_empty() { b"{}" } else { &bytes })
     }
+}
+
+/// Reads a body; what is wrong is said with its place.
+fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Failure> {
+    let mut from = serde_json::Deserializer::from_slice(json);
+    let body = shape::read(&mut from).map_err(|(place, error)| unfit(&place, &error))?;
+    from.end().map_err(|error| unfit("", &error))?;
+    Ok(body)
+}
+
+/// That a body is not what is asked.
+fn unfit(place: &str, error: &serde_json::Error) -> Failure {
+    let mut why = error.to_string();
+    if error.is_data() {
+        // A place by name says more than one by line and column.
+        let position = format!(" at line {} column {}", error.line(), error.column());
+        why.truncate(why.strip_suffix(&position).map_or(why.len(), str::len));
+    }
+    let place = if place.is_empty() { String::new() } else { format!(", at {place}") };
+    Failure::invalid(format!("the body is not what is asked here{place}: {why}"))
 }
 
 /// All of a body, which its door bounds in size and time.

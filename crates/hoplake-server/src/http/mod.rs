@@ -8,6 +8,7 @@ mod openapi;
 mod probes;
 mod problem;
 mod requests;
+mod shapes;
 mod traversals;
 mod values;
 mod writer;

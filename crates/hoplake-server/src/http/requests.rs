@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A key: a number or text, as its label has it.
-#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum KeyBody {
     Number(i64),
@@ -21,15 +21,28 @@ pub(crate) enum KeyBody {
 }
 
 /// A vertex, by what is at hand.
-#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum VertexBody {
     /// As on the command line: `Person:933`. The key is read as its label's type.
     Text(String),
-    /// The id that another answer had; valid within one version.
-    Id { id: String },
-    /// Label and key apart.
-    Key { label: String, key: KeyBody },
+    Id(IdBody),
+    Key(LabelKeyBody),
+}
+
+/// A vertex by the id that another answer had; valid within one version.
+#[derive(Debug, Clone, PartialEq, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct IdBody {
+    pub(super) id: String,
+}
+
+/// A vertex by label and key apart.
+#[derive(Debug, Clone, PartialEq, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LabelKeyBody {
+    pub(super) label: String,
+    pub(super) key: KeyBody,
 }
 
 /// Along edges, against them, or both ways; a self-loop counts twice then.
@@ -69,18 +82,23 @@ pub(crate) struct ConditionBody {
 }
 
 /// One hop: text as on the command line, `out:knows,likes[since>=2011-01-01]`, or its parts.
-#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum HopBody {
     Text(String),
-    Parts {
-        direction: DirectionBody,
-        /// None means any.
-        #[serde(default)]
-        labels: Vec<String>,
-        #[serde(default)]
-        conditions: Vec<ConditionBody>,
-    },
+    Parts(HopPartsBody),
+}
+
+/// The parts of a hop.
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HopPartsBody {
+    direction: DirectionBody,
+    /// None means any.
+    #[serde(default)]
+    labels: Vec<String>,
+    #[serde(default)]
+    conditions: Vec<ConditionBody>,
 }
 
 /// What ends a query before it is done. The server's own limits always hold; these can only be less.
@@ -297,9 +315,9 @@ impl TryFrom<VertexBody> for VertexName {
     fn try_from(vertex: VertexBody) -> Result<Self, Failure> {
         match vertex {
             VertexBody::Text(text) => Ok(Self::Text(text)),
-            VertexBody::Key { label, key: KeyBody::Number(key) } => Ok(Self::Key(label, Key::Int64(key))),
-            VertexBody::Key { label, key: KeyBody::Text(key) } => Ok(Self::Key(label, Key::String(key))),
-            VertexBody::Id { id } => {
+            VertexBody::Key(LabelKeyBody { label, key: KeyBody::Number(key) }) => Ok(Self::Key(label, Key::Int64(key))),
+            VertexBody::Key(LabelKeyBody { label, key: KeyBody::Text(key) }) => Ok(Self::Key(label, Key::String(key))),
+            VertexBody::Id(IdBody { id }) => {
                 let wrong = || Failure::invalid(format!("{id:?} is no id of a vertex; ids look like 3:17"));
                 parse_id(&id).map(Self::Id).ok_or_else(wrong)
             }
@@ -313,7 +331,7 @@ impl TryFrom<HopBody> for Hop {
     fn try_from(hop: HopBody) -> Result<Self, Failure> {
         let (direction, labels, conditions) = match hop {
             HopBody::Text(text) => return Ok(text.parse::<Self>().map_err(hoplake::Error::from)?),
-            HopBody::Parts { direction, labels, conditions } => (direction, labels, conditions),
+            HopBody::Parts(HopPartsBody { direction, labels, conditions }) => (direction, labels, conditions),
         };
         let direction = match direction {
             DirectionBody::Out => HopDirection::Out,

@@ -13,6 +13,7 @@ mod operations;
 mod roles;
 mod running;
 mod sample;
+mod shapes;
 mod shutdown;
 mod steered;
 mod stream;

@@ -58,4 +58,4 @@ pub use cost::{Spent, Step};
 pub use failure::{Failure, Reason};
 pub use names::Source;
 pub use server::{Server, ServerBuilder, ServerError};
-pub use settings::{InvalidSetting, LimitSettings, Role, Settings};
+pub use settings::{InvalidSetting, LimitSettings, Role, Settings, UnreadableSettings, parse_address};

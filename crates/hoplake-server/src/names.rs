@@ -1,8 +1,10 @@
 //! Names of graphs, and where a name leads.
 
-use std::str::FromStr;
+use std::{fs, io, str::FromStr};
 
-use crate::failure::Failure;
+use hoplake::{Error, Store};
+
+use crate::failure::{Failure, Reason};
 
 /// The longest name of a graph, in bytes.
 const NAME_BYTES_MAX: usize = 128;
@@ -51,9 +53,50 @@ impl Source {
         self.name.as_deref()
     }
 
+    /// Refuses a place where no graph can ever be: of no store, or below a folder that is not there. Whether a bucket has
+    /// graphs is not asked, since they may come.
+    ///
+    /// # Errors
+    /// [`Reason::Invalid`], or [`Reason::NotFound`], with what to write.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let store = Store::open(&self.url).map_err(Error::from)?;
+        let encoded = store.url().strip_prefix("file://");
+        // A path with other characters in a URL is left to who asks for a graph there.
+        let folder = match self.url.contains("://") {
+            true => encoded.filter(|path| !path.contains('%')),
+            false => encoded.map(|_| self.url.as_str()),
+        };
+        match folder.map(|folder| (folder, fs::metadata(folder))) {
+            Some((folder, Err(error))) if error.kind() == io::ErrorKind::NotFound => {
+                let message = format!("there is no folder {folder}; check its name, or load a graph there first");
+                Err(Failure::new(Reason::NotFound, message))
+            }
+            Some((folder, Ok(found))) if !found.is_dir() => {
+                Err(Failure::invalid(format!("{folder} is a file; name the folder of a graph, or one of graphs")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn last_part(&self) -> Option<&str> {
         self.url.trim_end_matches('/').rsplit('/').next()
     }
+}
+
+/// Refuses two places of one name: only the first would ever be asked.
+///
+/// # Errors
+/// [`Reason::Invalid`] with the name and both places.
+pub(crate) fn check_names(sources: &[Source]) -> Result<(), Failure> {
+    for (position, later) in sources.iter().enumerate().filter(|(_, source)| source.name.is_some()) {
+        if let Some(first) = sources[..position].iter().find(|first| first.name == later.name) {
+            let name = later.name().unwrap_or_default();
+            let message =
+                format!("{name} is the name of {} and of {}; give each a name of its own", first.url, later.url);
+            return Err(Failure::invalid(message));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a name that is not one part of a path, or could leave it.
@@ -96,5 +139,36 @@ mod tests {
         assert_eq!(places("s3://b/x=y", "a"), ["s3://b/x=y/a"]);
         assert!("../x=s3://b".parse::<Source>().is_ok_and(|source| source.name().is_none()));
         assert!("a b=s3://b".parse::<Source>().is_err() && "a=".parse::<Source>().is_err());
+    }
+
+    #[test]
+    fn a_folder_must_be_there_and_a_store_must_be_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |below: &str| folder.path().join(below).to_str().unwrap().to_owned();
+        fs::create_dir(at("a b")).unwrap();
+        fs::write(at("file"), "x").unwrap();
+        let check = |url: &str| url.parse::<Source>().unwrap().check();
+        let (missing, file) = (at("missing"), at("file"));
+        for url in [&at(""), &at("a b"), &format!("x={}", at("a b")), &format!("file://{}", at("")), "memory://x/y"] {
+            check(url).unwrap();
+        }
+        for (url, reason, words) in [
+            ("s4://x/y", Reason::Invalid, "unknown URL scheme `s4`"),
+            ("s3://", Reason::Invalid, "it has no bucket"),
+            (&missing, Reason::NotFound, "there is no folder"),
+            (&format!("x=file://{missing}"), Reason::NotFound, "there is no folder"),
+            (&file, Reason::Invalid, "is a file"),
+        ] {
+            let failure = check(url).unwrap_err();
+            assert!(failure.reason == reason && failure.message.contains(words), "{url}: {failure}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_of_one_place() {
+        let names = |urls: &[&str]| check_names(&urls.iter().map(|url| url.parse().unwrap()).collect::<Vec<_>>());
+        names(&["x=a", "y=a", "a", "b/a"]).unwrap();
+        let failure = names(&["x=a", "b", "x=c"]).unwrap_err();
+        assert_eq!(failure.message, "x is the name of a and of c; give each a name of its own");
     }
 }

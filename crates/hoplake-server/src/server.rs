@@ -3,7 +3,7 @@
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use hoplake::{MemoryBudget, ReadPool, Store};
+use hoplake::{MemoryBudget, ReadPool, Store, system_text};
 use tokio::{
     net::{TcpListener, TcpSocket},
     task::{AbortHandle, JoinHandle},
@@ -21,6 +21,7 @@ use crate::{
     doors::{Door, joined},
     grpc, http,
     lifecycle::Lifecycle,
+    names::check_names,
     telemetry::metrics::Metrics,
     workers::Workers,
 };
@@ -38,7 +39,7 @@ pub enum ServerError {
     #[error(transparent)]
     Source(#[from] Failure),
     /// A port is taken, or not ours.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {}", cannot_listen(source))]
     Listen {
         /// Where.
         address: SocketAddr,
@@ -60,10 +61,20 @@ pub enum ServerError {
     BrokenOff(#[source] io::Error),
 }
 
+/// Why a port cannot be had, in plain words.
+fn cannot_listen(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "another program listens there".into(),
+        io::ErrorKind::AddrNotAvailable => "this machine does not have that address".into(),
+        _ => system_text(error),
+    }
+}
+
 /// A server to be: settings, and the live parts it is to use.
 pub struct ServerBuilder {
     settings: Settings,
-    opener: StoreOpener,
+    /// By URL if there is none.
+    opener: Option<StoreOpener>,
     resolver: Resolver,
 }
 
@@ -74,13 +85,13 @@ impl ServerBuilder {
             let host = host.to_owned();
             async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) }.boxed()
         });
-        Self { settings, opener: Arc::new(|url| Ok(Store::open(url)?)), resolver }
+        Self { settings, opener: None, resolver }
     }
 
-    /// Opens stores in another way, such as one that is already at hand.
+    /// Opens stores in another way, such as one that is already at hand. Then any URL will do.
     #[must_use]
     pub fn open_stores_with(self, opener: StoreOpener) -> Self {
-        Self { opener, ..self }
+        Self { opener: Some(opener), ..self }
     }
 
     /// Finds the addresses of access nodes in another way.
@@ -92,13 +103,18 @@ impl ServerBuilder {
     /// Checks the settings and listens; nothing is answered before [`Server::run`]. No graph is opened.
     ///
     /// # Errors
-    /// A setting that cannot be; a port that is taken.
+    /// A setting that cannot be; a place of which no store is known, or a folder that is not there; a port that is taken.
     pub async fn bind(self) -> Result<Server, ServerError> {
         let Self { settings, opener, resolver } = self;
         settings.validate()?;
         let metrics = Arc::new(Metrics::new());
         let pool = ReadPool::new(settings.read.clone()).map_err(|error| Failure::from(hoplake::Error::from(error)))?;
         let sources = settings.graphs.iter().map(|source| source.parse()).collect::<Result<Vec<Source>, _>>()?;
+        check_names(&sources)?;
+        if opener.is_none() {
+            sources.iter().try_for_each(Source::check)?;
+        }
+        let opener = opener.unwrap_or_else(|| Arc::new(|url| Ok(Store::open(url)?)));
         let origin = if settings.role.has_stores() {
             Origin::Stores { sources: sources.clone(), opener: opener.clone() }
         } else {

@@ -3,12 +3,15 @@
 //! Plain data: the command line fills it from a TOML file and its flags. Live components (stores, listeners) are
 //! handed to the [`ServerBuilder`](crate::ServerBuilder).
 
-use std::{net::SocketAddr, time::Duration};
+use std::{fmt, net::SocketAddr, time::Duration};
 
 use hoplake::{COMPACTION_MEMORY_BYTES_MIN, ReadSettings};
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, Visitor},
+};
 
-use crate::{access::parse_target, failure::Failure};
+use crate::{access::parse_target, failure::Failure, shape};
 
 /// Headers that any client may send, in bytes.
 const HEADER_BYTES_MIN: usize = 8 << 10;
@@ -18,7 +21,7 @@ const MEMORY_BYTES_MIN: u64 = 1 << 20;
 /// Settings of a server. A TOML file has the same names; what it leaves out keeps its default.
 ///
 /// ```
-/// let settings: hoplake_server::Settings = toml::from_str("graphs = ['s3://b/g']\n[limits]\ntime_ms = 500").unwrap();
+/// let settings = hoplake_server::Settings::from_toml("graphs = ['s3://b/g']\n[limits]\ntime_ms = 500").unwrap();
 /// assert_eq!((settings.limits.time_ms, settings.queries_max), (500, 64));
 /// settings.validate().unwrap();
 /// ```
@@ -26,8 +29,10 @@ const MEMORY_BYTES_MIN: u64 = 1 << 20;
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Where gRPC listens; port 0 takes a free one. Default `127.0.0.1:7480`.
+    #[serde(deserialize_with = "address")]
     pub grpc: SocketAddr,
     /// Where HTTP listens; port 0 takes a free one. Default `127.0.0.1:7481`.
+    #[serde(deserialize_with = "address")]
     pub http: SocketAddr,
     /// What is served. See [`Source`](crate::Source) for how an entry is read. None for an algorithm node.
     pub graphs: Vec<String>,
@@ -204,6 +209,47 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Reads an address to listen on: `127.0.0.1:7481`, `[::1]:7481` or `localhost:7481`.
+///
+/// # Errors
+/// [`Reason::Invalid`](crate::Reason::Invalid) with what to write.
+pub fn parse_address(text: &str) -> Result<SocketAddr, Failure> {
+    let wrong =
+        || Failure::invalid(format!("{text:?} is not an address to listen on; write IP:PORT, as in 127.0.0.1:7481"));
+    match text.strip_prefix("localhost:") {
+        Some(port) => port.parse().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port))).map_err(|_| wrong()),
+        None => text.parse().map_err(|_| wrong()),
+    }
+}
+
+fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+    from.deserialize_any(AddressVisitor)
+}
+
+struct AddressVisitor;
+
+impl Visitor<'_> for AddressVisitor {
+    type Value = SocketAddr;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"IP:PORT\", as in \"127.0.0.1:7481\"")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<SocketAddr, E> {
+        parse_address(text).map_err(E::custom)
+    }
+}
+
+/// Settings in TOML that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct UnreadableSettings {
+    /// The line it is about, from 1 on, where one is known.
+    pub line: Option<usize>,
+    /// The key, what is wrong, and what to write instead.
+    pub why: String,
+}
+
 /// A setting that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("setting {name} {why}")]
@@ -215,6 +261,23 @@ pub struct InvalidSetting {
 }
 
 impl Settings {
+    /// Reads settings in TOML; what is left out keeps its default. They are not [validated](Self::validate).
+    ///
+    /// # Errors
+    /// The first line that cannot be read, with what to write there.
+    pub fn from_toml(text: &str) -> Result<Self, UnreadableSettings> {
+        let at = |error: &toml::de::Error, why: String| {
+            let line = error.span().map(|span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
+            UnreadableSettings { line, why }
+        };
+        let from = toml::Deserializer::parse(text)
+            .map_err(|error| at(&error, format!("it is not TOML: {}; write KEY = VALUE", error.message())))?;
+        shape::read(from).map_err(|(key, error)| {
+            let key = if key.is_empty() { key } else { format!("{key}: ") };
+            at(&error, format!("{key}{}", error.message()))
+        })
+    }
+
     /// Checks that a server can run with them.
     ///
     /// # Errors
@@ -359,6 +422,33 @@ mod tests {
         for (name, settings) in cases {
             assert_eq!(settings.validate().unwrap_err().name, name);
         }
-        assert!(toml::from_str::<Settings>("queriesmax = 3").is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_with_its_line() {
+        let cases = [
+            ("queriesmax = 3", 1, "unknown field `queriesmax`, expected one of"),
+            (
+                "queries_max = 3\n\n[limits]\ntime_ms = 'abc'",
+                4,
+                "limits.time_ms: write a whole number, 0 or more, not \"abc\"",
+            ),
+            ("[limits]\ntime_ms = -1", 2, "limits.time_ms: write a whole number, 0 or more, not -1"),
+            ("\n[limits]\nhops_max = 3\ntime = 1", 4, "limits: unknown field `time`"),
+            ("graphs = 's3://b/g'", 1, "graphs: write a list, in [ ], not \"s3://b/g\""),
+            ("compact = 'yes'", 1, "compact: write true or false, not \"yes\""),
+            ("role = 'any'", 1, "role: write all, access or algorithm, not \"any\""),
+            ("http = '7481'", 1, "http: \"7481\" is not an address to listen on; write IP:PORT, as in 127.0.0.1:7481"),
+            ("http = 7481", 1, "http: write \"IP:PORT\", as in \"127.0.0.1:7481\", not 7481"),
+            ("[read]\ndisk = { folder = '/x' }", 2, "read.disk: missing field `bytes_max`"),
+            ("limits = 3", 1, "limits: write an object with time_ms"),
+            ("[limits]\ntime_ms", 2, "it is not TOML: key with no value, expected `=`; write KEY = VALUE"),
+        ];
+        for (text, line, words) in cases {
+            let wrong = Settings::from_toml(text).unwrap_err();
+            assert!(wrong.line == Some(line) && wrong.why.contains(words), "{text}: {wrong:?}");
+        }
+        let settings = Settings::from_toml("http = 'localhost:1'\n[read.hedge]\nquantile = 0.5").unwrap();
+        assert_eq!((settings.http.to_string(), settings.read.hedge.quantile), ("127.0.0.1:1".into(), 0.5));
     }
 }

@@ -1,15 +1,15 @@
 //! `hoplake serve`: graphs as a service, until SIGTERM or SIGINT.
 
-use std::{fs, io::ErrorKind, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{fs, io, net::SocketAddr, path::PathBuf, time::Duration};
 
-use anyhow::Context;
 use bytesize::ByteSize;
 use clap::ValueEnum;
-use hoplake_server::{ServerBuilder, ServerError, Settings, telemetry};
+use hoplake::ErrorKind;
+use hoplake_server::{Reason, ServerBuilder, ServerError, Settings, UnreadableSettings, parse_address, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 use toml::{Table, Value};
 
-use crate::{failure::Failure, output::print_line};
+use crate::{arguments, failure::Failure, output::print_line};
 
 /// Serve graphs over gRPC and HTTP
 #[derive(Debug, clap::Args)]
@@ -39,10 +39,10 @@ pub struct Args {
     #[arg(long, value_name = "http://HOST:PORT", value_delimiter = ',')]
     access_nodes: Vec<String>,
     /// Where gRPC listens; port 0 takes a free one [default: 127.0.0.1:7480]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "IP:PORT", value_parser = parse_address)]
     grpc: Option<SocketAddr>,
     /// Where HTTP listens; port 0 takes a free one [default: 127.0.0.1:7481]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "IP:PORT", value_parser = parse_address)]
     http: Option<SocketAddr>,
     /// The token that every query must bring; without, none is needed
     #[arg(long, env = "HOPLAKE_TOKEN", hide_env_values = true)]
@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long)]
     compact: bool,
     /// Memory for that, at least 64MiB [default: 256MiB]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     compact_memory: Option<ByteSize>,
     /// One setting, as in limits.time_ms=500; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -99,18 +99,14 @@ enum LogFormat {
 
 impl Args {
     fn settings(&self) -> anyhow::Result<Settings> {
-        let hint = "docs/serving.md has the settings, with an example";
-        // Its message alone: the whole error is many lines.
-        let wrong = |error: toml::de::Error| Failure::usage(format!("settings: {}", error.message()), hint);
-        let mut table = Table::new();
-        if let Some(file) = &self.config {
-            let text = fs::read_to_string(file).with_context(|| format!("could not read {}", file.display()))?;
-            table = text.parse().map_err(wrong)?;
-        }
+        let mut table = self.file()?;
         for setting in &self.set {
-            merge(&mut table, read(setting).map_err(wrong)?);
+            let text = toml_of(setting);
+            // By itself: of all together, nothing says where a mistake is from.
+            Settings::from_toml(&text).map_err(|error| wrong(&format!("--set {setting}"), &error))?;
+            merge(&mut table, parsed(&text));
         }
-        let mut settings: Settings = table.try_into().map_err(wrong)?;
+        let mut settings = Settings::from_toml(&table.to_string()).map_err(|error| wrong("settings", &error))?;
         if !self.urls.is_empty() {
             settings.graphs.clone_from(&self.urls);
         }
@@ -125,17 +121,46 @@ impl Args {
         settings.compact_memory_bytes =
             self.compact_memory.map_or(settings.compact_memory_bytes, |memory| memory.as_u64());
         settings.token = self.token.clone().or(settings.token);
-        settings.validate().map_err(|error| Failure::usage(error.to_string(), hint))?;
+        settings.validate().map_err(|error| Failure::usage(error.to_string(), HINT))?;
         Ok(settings)
+    }
+
+    /// What the file of settings has, if there is one.
+    fn file(&self) -> Result<Table, Failure> {
+        let Some(file) = &self.config else { return Ok(Table::new()) };
+        let name = file.display();
+        let unreadable = |error: io::Error| {
+            let message = format!("could not read {name}: {}", hoplake::system_text(&error));
+            Failure::usage(message, "check that it is there and that you may read it")
+        };
+        let text = fs::read_to_string(file).map_err(unreadable)?;
+        let wrong_at = |error: UnreadableSettings| {
+            let line = error.line.map(|line| format!(", line {line}"));
+            wrong(&format!("{name}{}", line.unwrap_or_default()), &error)
+        };
+        Settings::from_toml(&text).map_err(wrong_at)?;
+        Ok(parsed(&text))
     }
 }
 
-/// Reads `limits.time_ms=500`; what is no value of TOML is text.
-fn read(setting: &str) -> Result<Table, toml::de::Error> {
-    setting.parse::<Table>().or_else(|error| {
-        let (key, value) = setting.split_once('=').ok_or(error)?;
-        format!("{key} = {}", Value::from(value)).parse()
-    })
+const HINT: &str = "docs/serving.md has the settings, with an example";
+
+/// That settings from somewhere cannot be read.
+fn wrong(place: &str, error: &UnreadableSettings) -> Failure {
+    Failure::usage(format!("{place}: {error}"), HINT)
+}
+
+/// `limits.time_ms=500` as TOML; what is no value of TOML is text.
+fn toml_of(setting: &str) -> String {
+    match setting.split_once('=') {
+        Some((key, value)) if setting.parse::<Table>().is_err() => format!("{key} = {}", Value::from(value)),
+        _ => setting.to_owned(),
+    }
+}
+
+/// Settings that could be read.
+fn parsed(text: &str) -> Table {
+    text.parse().expect("settings were read from the same text")
 }
 
 /// Puts settings over those that are there.
@@ -177,8 +202,12 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
 /// Why it does not begin, with what to change.
 fn refusal(error: &ServerError) -> Failure {
     match error {
-        ServerError::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse => {
-            Failure::usage(error.to_string(), "choose others with --grpc and --http; port 0 takes a free one")
+        ServerError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+            let hint = "choose others with --grpc and --http; port 0 takes a free one";
+            Failure::new(ErrorKind::Conflict, error.to_string(), hint)
+        }
+        ServerError::Source(failure) if failure.reason == Reason::NotFound => {
+            Failure::new(ErrorKind::NotFound, error.to_string(), "hoplake serve --help has an example")
         }
         _ => Failure::usage(error.to_string(), "hoplake serve --help has an example"),
     }
@@ -192,11 +221,45 @@ mod tests {
     fn settings_are_put_over_those_of_a_file() {
         let mut table: Table = "queue_max = 3\n[limits]\ntime_ms = 1\nusd_max = 2.0".parse().unwrap();
         for setting in ["limits.time_ms=500", "http=127.0.0.1:0", "queue_max = 4"] {
-            merge(&mut table, read(setting).unwrap());
+            merge(&mut table, parsed(&toml_of(setting)));
         }
-        let settings: Settings = table.try_into().unwrap();
+        let settings = Settings::from_toml(&table.to_string()).unwrap();
         assert_eq!((settings.limits.time_ms, settings.limits.usd_max, settings.queue_max), (500, 2.0, 4));
         assert_eq!(settings.http.port(), 0);
-        assert!(read("limits").is_err());
+    }
+
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn settings_of(args: &[&str]) -> Result<Settings, String> {
+        let command = <Command as clap::Parser>::try_parse_from([&["serve", "memory://x"], args].concat());
+        command.map_err(|error| error.to_string())?.args.settings().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn wrong_settings_are_said_with_their_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("serve.toml");
+        let (file, missing) = (file.to_str().unwrap(), "/nowhere/serve.toml");
+        fs::write(file, "queries_max = 3\n[limits]\ntime_ms = 'abc'\n").unwrap();
+        let cases = [
+            (
+                &["--set", "limits.time_ms=abc"][..],
+                "--set limits.time_ms=abc: limits.time_ms: write a whole number, 0 or more",
+            ),
+            (&["--set", "limits"], "--set limits: it is not TOML: key with no value, expected `=`; write KEY = VALUE"),
+            (&["--set", "graphs=a"], "--set graphs=a: graphs: write a list, in [ ], not \"a\""),
+            (&["--config", file], "serve.toml, line 3: limits.time_ms: write a whole number, 0 or more, not \"abc\""),
+            (&["--config", missing], "could not read /nowhere/serve.toml: no such file or directory"),
+            (&["--http", "7481"], "write IP:PORT, as in 127.0.0.1:7481"),
+        ];
+        for (args, words) in cases {
+            let message = settings_of(args).unwrap_err();
+            assert!(message.contains(words), "{args:?}: {message}");
+        }
+        assert_eq!(settings_of(&["--http", "localhost:7"]).unwrap().http, SocketAddr::from(([127, 0, 0, 1], 7)));
     }
 }

@@ -34,7 +34,7 @@ pub struct Telemetry(Option<SdkTracerProvider>);
 /// logs already.
 pub fn start(format: LogFormat, filter: &str) -> Result<Telemetry, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::invalid(format!("cannot log: {error}"));
-    let targets: Targets = filter.parse().map_err(|error| wrong(&error))?;
+    let targets = targets(filter)?;
     // Spans are for traces; on every line of log they would repeat it.
     let targets = targets.with_target(traces::TARGET, tracing::level_filters::LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
@@ -48,11 +48,48 @@ pub fn start(format: LogFormat, filter: &str) -> Result<Telemetry, Failure> {
     Ok(Telemetry(provider))
 }
 
+/// Reads levels. What is not one is refused, which would be taken for a module of all levels, so that nothing else is logged.
+fn targets(filter: &str) -> Result<Targets, Failure> {
+    let wrong = |level: &str| {
+        Failure::invalid(format!(
+            "{level:?} is not a level of logs; write off, error, warn, info, debug or trace, or levels by module, as in \
+             warn,hoplake=debug"
+        ))
+    };
+    for part in filter.split(',') {
+        let level = part.rsplit_once('=').map_or(part, |(_, level)| level);
+        let known = LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level));
+        known.then_some(()).ok_or_else(|| wrong(level))?;
+    }
+    filter.parse().map_err(|_| wrong(filter))
+}
+
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
 impl Telemetry {
     /// Sends the spans that are still here; waits for the collector, so not to be called where others wait.
     pub fn finish(self) {
         if let Some(Err(error)) = self.0.map(|provider| provider.shutdown()) {
             tracing::warn!(%error, "could not send the last spans");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_those_there_are() {
+        for filter in ["info", "off", "WARN", "warn,hoplake=debug", "info,hoplake::requests=debug"] {
+            targets(filter).unwrap();
+        }
+        for (filter, level) in
+            [("lod", "lod"), ("", ""), ("info,", ""), ("warn,hoplake=debgu", "debgu"), ("hoplake", "hoplake")]
+        {
+            let failure = targets(filter).unwrap_err();
+            assert!(failure.message.starts_with(&format!("{level:?} is not a level")), "{failure}");
+            assert!(failure.message.contains("error, warn, info, debug or trace"), "{failure}");
         }
     }
 }

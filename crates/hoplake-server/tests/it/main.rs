@@ -15,5 +15,6 @@ mod running;
 mod sample;
 mod shapes;
 mod shutdown;
+mod starting;
 mod steered;
 mod stream;

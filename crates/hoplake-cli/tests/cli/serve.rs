@@ -216,5 +216,5 @@ fn settings_come_from_a_file_and_wrong_ones_are_refused() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     let run = shell.run(&["serve", "graph", "--grpc", "127.0.0.1:0", "--http", &taken]);
-    run.fails(2, &format!("cannot listen on {taken}"), "--http");
+    run.fails(4, &format!("cannot listen on {taken}"), "--http");
 }

@@ -83,6 +83,10 @@ fn covering(blocks: &[Wanted]) -> Range<u64> {
     start..end
 }
 
+/// An answer that comes in one piece is itself a slice of what the connection read, which is at most so long. Longer ones were put
+/// together from pieces.
+const CONNECTION_BUFFER_BYTES: usize = 1 << 20;
+
 impl ObjectSource for Store {
     fn is_store(&self) -> bool {
         true
@@ -109,7 +113,8 @@ impl ObjectSource for Store {
                 let start = (block.range.start - all.start) as usize;
                 let cut = answer.slice(start..start + (block.range.end - block.range.start) as usize);
                 // A slice would keep the whole answer alive for as long as a cache keeps the block.
-                if blocks.len() > 1 { Bytes::copy_from_slice(&cut) } else { cut }
+                let is_slice = blocks.len() > 1 || answer.len() <= CONNECTION_BUFFER_BYTES;
+                if is_slice { Bytes::copy_from_slice(&cut) } else { cut }
             };
             Ok(Fetched { blocks: blocks.iter().map(cut).collect(), requests: 1, bytes: answer.len() as u64 })
         })

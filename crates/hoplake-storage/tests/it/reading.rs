@@ -1,11 +1,21 @@
 //! Waves, single flight, hedges, repetitions, deadlines and limits.
 
-use std::{sync::atomic::Ordering::SeqCst, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering::SeqCst},
+    time::Duration,
+};
 
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
 use hoplake_storage::{
-    Check, HedgeSettings, ObjectSource, QueryContext, ReadLimits, ReadPool, ReadSettings, Reader, RetrySettings,
-    StorageError, Tier, Wanted, Wave,
+    BlockRequest, Check, HedgeSettings, ObjectSource, QueryContext, ReadLimits, ReadPool, ReadSettings, Reader,
+    RetrySettings, StorageError, Store, Tier, Wanted, Wave,
     trace::{Recording, Trace},
+};
+use hoplake_testkit::{Alteration, AlteredStore};
+use object_store::{
+    GetOptions, GetResult, GetResultPayload, ObjectStore, ObjectStoreExt, memory::InMemory, path::Path,
 };
 use tokio::time::{Instant, timeout};
 
@@ -280,4 +290,61 @@ async fn a_trace_says_where_each_block_was_found() {
         ]
     );
     assert!(recording.accesses.iter().all(|access| access.bytes == 100));
+}
+
+/// What a connection read: the bytes of an answer are a part of it.
+struct Buffer {
+    bytes: Vec<u8>,
+    alive: Arc<()>,
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        // A buffer that lives as long as this counter.
+        let _ = &self.alive;
+        &self.bytes
+    }
+}
+
+/// A store whose answers are slices of long buffers.
+#[derive(Debug)]
+struct Buffered {
+    inner: InMemory,
+    alive: Arc<()>,
+}
+
+#[async_trait]
+impl Alteration for Buffered {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.inner
+    }
+
+    async fn get(&self, path: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+        let found = self.inner.get_opts(path, options).await?;
+        let (meta, range, attributes) = (found.meta.clone(), found.range.clone(), found.attributes.clone());
+        let mut bytes = found.bytes().await?.to_vec();
+        let length = bytes.len();
+        bytes.resize(64 << 10, 0);
+        let answer = Bytes::from_owner(Buffer { bytes, alive: self.alive.clone() }).slice(..length);
+        let payload = GetResultPayload::Stream(stream::once(async { Ok(answer) }).boxed());
+        Ok(GetResult { payload, meta, range, attributes, extensions: Default::default() })
+    }
+}
+
+#[tokio::test]
+async fn a_block_that_is_kept_keeps_no_buffer_of_a_connection() {
+    let alive = Arc::new(());
+    let inner = InMemory::new();
+    inner.put(&Path::from(format!("g/{NAME}")), vec![7; 1_000].into()).await.unwrap();
+    let store = AlteredStore(Buffered { inner, alive: alive.clone() });
+    let pool = ReadPool::new(calm()).unwrap();
+    let reader = Reader::new(Store::new(Arc::new(store), "g".into(), "s3://bucket/g"), pool.clone());
+    let object = reader.object(NAME);
+    let check = Check::Known(crc32c::crc32c(&[7; 100]));
+    let block = BlockRequest { object: &object, range: 100..200, check };
+    let (payloads, _) = reader.read(Wave(0), &[block], &QueryContext::new()).await.unwrap();
+    assert_eq!(payloads[0].len(), 100);
+    drop(payloads);
+    // The test's own, and the store's.
+    assert_eq!(Arc::strong_count(&alive), 2, "the buffer is there as long as the block is in the cache");
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use hoplake_format::{
     Change, ChangeKind, Manifest, Slot,
-    constants::{DATA_FOLDER, HINT_NAME, MANIFEST_FOLDER, data_name, manifest_name},
+    constants::{DATA_FOLDER, HINT_NAME, MANIFEST_FOLDER, PROBE_ENDING, data_name, manifest_name},
 };
 use hoplake_storage::{
     QueryContext, Reader, StorageError, Store, Wave,
@@ -101,7 +101,7 @@ pub async fn publish(reader: &Reader, manifest: &Manifest, context: &QueryContex
 /// # Errors
 /// [`StorageError::Unfit`] if it does not work.
 pub async fn prove(store: &Store, base: u64, writer: &str) -> Result<Option<BoxFuture<'static, ()>>, StorageError> {
-    store.prove(&data_name(base, writer, 0, "probe")).await
+    store.prove(&data_name(base, writer, 0, PROBE_ENDING)).await
 }
 
 /// Looks whether a manifest that the store says it created is there, since nobody knows yet what that is worth.

@@ -43,6 +43,14 @@ pub fn data_name(base: u64, writer: &str, number: u32, ending: &str) -> String {
     format!("{DATA_FOLDER}/{base:020}-{writer}-{number:06}.{ending}")
 }
 
+/// The ending of an object with which a writer tries whether the store decides who creates.
+pub const PROBE_ENDING: &str = "probe";
+
+/// Whether an object is one that a store is tried with.
+pub fn is_probe(name: &str) -> bool {
+    name.rsplit('.').next().is_some_and(|ending| ending.starts_with(PROBE_ENDING))
+}
+
 /// The ULID of the writer of a data object.
 pub fn data_writer(name: &str) -> Option<&str> {
     name.strip_prefix(DATA_FOLDER)?.get(22..48)

@@ -33,8 +33,8 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use hoplake_format::{
     ChangeKind, FormatError, Intent, Manifest, Slot, VersionRange,
     constants::{
-        DATA_FOLDER, HINT_NAME, MANIFEST_FOLDER, REMOVED_BYTES_MAX, data_base_version, data_writer, manifest_name,
-        manifest_version,
+        DATA_FOLDER, HINT_NAME, MANIFEST_FOLDER, REMOVED_BYTES_MAX, data_base_version, data_writer, is_probe,
+        manifest_name, manifest_version,
     },
 };
 use hoplake_storage::{
@@ -56,6 +56,10 @@ const PARALLEL: usize = 32;
 
 /// Damaged or missing things that an error names.
 const DAMAGES_TOLD: usize = 8;
+
+/// What a writer tries the store with is spared for so long, whatever version its name has: if it went between two creates, both
+/// would succeed, and the writer would refuse the store.
+const PROBE_AGE_MS: i64 = 10_000;
 
 /// What a vacuum lets go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -269,6 +273,7 @@ impl Vacuum<'_> {
         let named = newest.objects();
         self.listed.iter().any(|object| {
             data_base_version(&object.name).is_some_and(|base| base >= newest.version)
+                && !is_probe(&object.name)
                 && !named.contains_key(object.name.as_str())
                 && object.modified_unix_ms < self.settings.written_before_unix_ms
         })
@@ -278,7 +283,12 @@ impl Vacuum<'_> {
     async fn remove_garbage(&mut self, newest: &Manifest, vacuumed: &mut Vacuumed) -> Result<(), EngineError> {
         let named = self.past.named(newest);
         let spared: HashSet<_> = newest.intents.iter().map(|intent| intent.writer.as_str()).collect();
+        let now = i64::try_from(self.reader.store().clock().unix_ms()).unwrap_or(i64::MAX);
+        let untried = self.settings.written_before_unix_ms.min(now.saturating_sub(PROBE_AGE_MS));
         let is_garbage = |object: &ObjectInfo| {
+            if is_probe(&object.name) {
+                return object.modified_unix_ms < untried;
+            }
             let fence = newest.version + u64::from(planted(Bug::FenceForgotten));
             let past = data_base_version(&object.name).is_some_and(|base| base < fence);
             let at_work = data_writer(&object.name).is_some_and(|writer| spared.contains(writer));

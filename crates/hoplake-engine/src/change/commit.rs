@@ -9,6 +9,7 @@
 
 use std::{
     collections::VecDeque,
+    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -16,7 +17,7 @@ use std::{
 };
 
 use futures::{
-    future::{OptionFuture, join, join_all, try_join, try_join_all},
+    future::{BoxFuture, Either, join, join_all, select, try_join, try_join_all},
     poll,
 };
 use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, Slot};
@@ -276,8 +277,7 @@ impl Committer {
         }
         let counts = assembled.counts;
         let manifest = next_manifest(base, assembled, &level, names.writer, carried, store.clock().unix_ms());
-        let removal = OptionFuture::from(removal);
-        let (published, _) = join(publish::publish(&reader, &manifest, context), removal).await;
+        let published = alongside(publish::publish(&reader, &manifest, context), removal).await;
         if planted(Bug::ManifestFirst) {
             put().await?;
         }
@@ -322,6 +322,20 @@ impl Committer {
                 Ok(Written::Overtaken(snapshot?))
             }
         }
+    }
+}
+
+/// Waits for work, while a removal goes on beside it. One that takes longer goes on by itself: nobody waits for it.
+async fn alongside<T>(work: impl Future<Output = T>, removal: Option<BoxFuture<'static, ()>>) -> T {
+    let Some(mut removal) = removal else { return work.await };
+    match select(pin!(work), &mut removal).await {
+        Either::Left((done, _)) => {
+            if poll!(&mut removal).is_pending() {
+                tokio::spawn(removal);
+            }
+            done
+        }
+        Either::Right(((), work)) => work.await,
     }
 }
 

@@ -1,11 +1,21 @@
 //! What is said of a write is what became of it: refused, done, or not known; on stores that fail in the one place that
 //! decides, and on stores that only pretend to decide.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
-use futures::{StreamExt, stream::BoxStream};
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
 use hoplake::{Committed, Error, ErrorKind, Graph, LoadOptions, OpenSettings, Store, VacuumSettings, Vacuumed};
+use hoplake_storage::{Clock, SystemClock};
 use hoplake_testkit::{Alteration, AlteredStore, WaveStore};
 use object_store::{
     GetOptions, ObjectStore, PutMode, PutOptions, PutPayload, PutResult, Result, memory::InMemory, path::Path,
@@ -133,26 +143,105 @@ async fn a_store_that_does_not_decide_is_refused() {
     }
 }
 
-/// A store from which a vacuum removes what the first trial of it creates, so that both creates succeed.
+/// A clock by which each create of the first trial takes its time.
+#[derive(Debug, Default)]
+struct SlowClock(AtomicU64);
+
+impl Clock for SlowClock {
+    fn unix_ms(&self) -> u64 {
+        SystemClock.unix_ms()
+    }
+
+    fn running(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::SeqCst))
+    }
+
+    fn ulid(&self) -> String {
+        SystemClock.ulid()
+    }
+}
+
+/// A store from which somebody removes what the first trial of it creates, so that both creates succeed.
 #[derive(Debug)]
-struct Removed(Arc<dyn ObjectStore>);
+struct Removed {
+    inner: Arc<dyn ObjectStore>,
+    clock: Arc<SlowClock>,
+    create_ms: u64,
+}
 
 #[async_trait]
 impl Alteration for Removed {
     fn below(&self) -> &dyn ObjectStore {
-        &self.0
+        &self.inner
     }
 
     async fn put(&self, path: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        self.clock.0.fetch_add(self.create_ms, Ordering::SeqCst);
         let options = if path.as_ref().ends_with(".probe") { PutOptions::default() } else { options };
-        self.0.put_opts(path, payload, options).await
+        self.inner.put_opts(path, payload, options).await
     }
 }
 
 #[tokio::test]
-async fn what_two_creates_say_may_be_a_vacuums_doing() {
-    let store = on_s3(Arc::new(AlteredStore(Removed(loaded().await))));
-    assert_eq!((commit(store.clone()).await.unwrap().version, store.is_proven()), (2, true));
+async fn what_two_slow_creates_say_may_be_a_vacuums_doing() {
+    for (create_ms, refused) in [(0, true), (5_000, false)] {
+        let (inner, clock) = (loaded().await, Arc::new(SlowClock::default()));
+        let removed = AlteredStore(Removed { inner, clock: clock.clone(), create_ms });
+        let committed = commit(on_s3(Arc::new(removed)).with_clock(clock)).await;
+        assert_eq!(committed.is_err(), refused, "{create_ms}: {committed:?}");
+    }
+}
+
+/// A clock that is ahead.
+#[derive(Debug)]
+struct Ahead(u64);
+
+impl Clock for Ahead {
+    fn unix_ms(&self) -> u64 {
+        SystemClock.unix_ms() + self.0
+    }
+
+    fn running(&self) -> Duration {
+        SystemClock.running()
+    }
+
+    fn ulid(&self) -> String {
+        SystemClock.ulid()
+    }
+}
+
+#[tokio::test]
+async fn a_vacuum_spares_for_a_while_what_a_store_is_tried_with() {
+    let inner = loaded().await;
+    let probe = "data/00000000000000000000-01JDXAAAAAAAAAAAAAAAAAAAAA-000000.probe-again";
+    on_s3(inner.clone()).put(probe, vec![0; 100].into()).await.unwrap();
+    for (ahead_ms, removed) in [(0, 0), (9_000, 0), (11_000, 1)] {
+        let store = on_s3(inner.clone()).with_clock(Arc::new(Ahead(ahead_ms)));
+        assert_eq!(Graph::vacuum(&store, &vacuum_of(i64::MAX)).await.unwrap().objects, removed, "{ahead_ms}");
+    }
+}
+
+/// A store that never answers a deletion.
+#[derive(Debug)]
+struct NeverDeletes(Arc<dyn ObjectStore>);
+
+#[async_trait]
+impl Alteration for NeverDeletes {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.0
+    }
+
+    fn delete(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        stream::pending().boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_commit_waits_for_the_removal_of_what_a_trial_made() {
+    let store = on_s3(Arc::new(AlteredStore(NeverDeletes(loaded().await))));
+    let committed =
+        tokio::time::timeout(Duration::from_secs(1), commit(store)).await.expect("nothing is waited for").unwrap();
+    assert_eq!(committed.version, 2);
 }
 
 #[tokio::test]

@@ -45,6 +45,9 @@ const TRIES: Duration = Duration::from_secs(90);
 /// After the last fault all go on for so long, or for half of the run if that is less, before they are killed.
 const CALM: Duration = Duration::from_secs(15);
 
+/// So many compactions are waited for before it is judged what they left, but not longer than one may take to end.
+const COMPACTIONS_IN_CALM: u64 = 3;
+
 /// A server answers, and from the newest version, when its store has been there for so long.
 const RECOVERY: Duration = Duration::from_secs(20);
 
@@ -176,7 +179,13 @@ impl Run {
         proxy.set_faults([]);
         killed?;
         // The writers go on: a compaction has to get on beside them.
+        let before = self.orders.ledger().compactions;
         tokio::time::sleep(CALM.min(self.torment.time / 2)).await;
+        // One that hung when the last fault ended first has to learn of it.
+        let more = Instant::now();
+        while self.orders.ledger().compactions < before + COMPACTIONS_IN_CALM && more.elapsed() < WITHDRAWAL {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
         self.recover(&crew).await?;
         self.check_steps()?;
         crew.workers.iter_mut().try_for_each(Worker::kill)?;

@@ -19,7 +19,7 @@ use crate::{
 /// [`withdraw`].
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if there is no graph; errors of the store.
+/// [`EngineError::NotFound`] if the place has no graph, or whatever error the store has.
 pub async fn announce(
     reader: &Reader,
     kind: ChangeKind,

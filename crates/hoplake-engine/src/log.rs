@@ -47,7 +47,7 @@ impl Log {
     /// Begins with the newest version.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] if there is no graph; errors of the store.
+    /// [`EngineError::NotFound`] if the place has no graph, or whatever error the store has.
     pub async fn open(reader: Reader) -> Result<Self, EngineError> {
         let context = QueryContext::new();
         let newest = newest(&reader, &context).await?;

@@ -72,7 +72,7 @@ impl BadRows {
         if is_anothers(rejects) {
             let shown = rejects.display();
             return Err(IngestError::Invalid(format!(
-                "{shown} is there, and is no list of bad rows: it would be overwritten; name another file for them"
+                "{shown} exists and is not a list of bad rows: it would be overwritten; name another file for them"
             )));
         }
         let failed = |source| IngestError::Write { path: rejects.to_owned(), source };

@@ -170,7 +170,7 @@ impl Graph {
     /// once. Damage is listed, not an error. `progress` is told the bytes of objects read so far.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; errors of the store.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the place has no graph, or whatever error the store has.
     pub async fn verify_all(store: &Store, progress: impl Fn(u64)) -> Result<Verification, Error> {
         Ok(verify_graph(&reader(store)?, progress, &QueryContext::new()).await?)
     }
@@ -187,7 +187,7 @@ impl Graph {
     /// What the newest version says of itself, without opening it.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; errors of the store.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the place has no graph, or whatever error the store has.
     pub async fn newest(store: &Store) -> Result<Manifest, Error> {
         let newest = versions::newest(&reader(store)?, &store.account()).await?;
         newest.ok_or_else(|| Error::no_graph(store.url()))
@@ -196,7 +196,7 @@ impl Graph {
     /// The version that has a name.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; errors of the store.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the place has no graph, or whatever error the store has.
     pub async fn tagged(store: &Store, name: &str) -> Result<Option<u64>, Error> {
         Ok(Self::newest(store).await?.tags.get(name).copied())
     }

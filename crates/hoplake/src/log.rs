@@ -58,7 +58,7 @@ impl Graph {
     /// Begins to tell the versions of the graph at a store.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) if there is no graph; errors of the store.
+    /// [`NotFound`](ErrorKind::NotFound) if the place has no graph, or whatever error the store has.
     pub async fn log(store: &Store) -> Result<Log, Error> {
         Ok(Log(log::Log::open(reader(store)?).await?))
     }

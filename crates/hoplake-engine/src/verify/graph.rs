@@ -54,8 +54,8 @@ impl Verification {
 /// Reads everything. `progress` is told the bytes of objects read so far.
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if there is no graph; errors of the store, but not that something is damaged or missing: that is in what
-/// is returned.
+/// [`EngineError::NoGraph`] if the place has no graph, and whatever error the store has. That something is damaged or missing
+/// is not an error: it is in what is returned.
 pub async fn verify_graph(
     reader: &Reader,
     progress: impl Fn(u64),

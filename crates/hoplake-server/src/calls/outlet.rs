@@ -55,7 +55,7 @@ pub(crate) fn outlet<T>(memory: &MemoryBudget) -> (Outlet<T>, mpsc::Receiver<Sen
 }
 
 impl<T: Send> Outlet<T> {
-    /// Memory for a piece of so many bytes.
+    /// Reserves memory for a piece of the answer.
     ///
     /// # Errors
     /// [`Reason::Limit`] if there is none.

@@ -57,7 +57,7 @@ pub async fn publish(reader: &Reader, manifest: &Manifest, context: &QueryContex
     context.check(store.prices())?;
     let bytes = Bytes::from(manifest.encode());
     let name = manifest_name(manifest.version);
-    if let Some(removal) = prove(store, manifest.version - 1, &manifest.change.writer).await? {
+    if let Some(removal) = prove(store, manifest.version - 1).await? {
         removal.await;
         context.then(2);
     }
@@ -100,8 +100,9 @@ pub async fn publish(reader: &Reader, manifest: &Manifest, context: &QueryContex
 ///
 /// # Errors
 /// [`StorageError::Unfit`] if it does not work.
-pub async fn prove(store: &Store, base: u64, writer: &str) -> Result<Option<BoxFuture<'static, ()>>, StorageError> {
-    store.prove(&data_name(base, writer, 0, PROBE_ENDING)).await
+pub async fn prove(store: &Store, base: u64) -> Result<Option<BoxFuture<'static, ()>>, StorageError> {
+    // Each trial has a name of its own: the removal of one that found nothing out may arrive in the middle of the next.
+    store.prove(&data_name(base, &store.clock().ulid(), 0, PROBE_ENDING)).await
 }
 
 /// Looks whether a manifest that the store says it created is there, since nobody knows yet what that is worth.

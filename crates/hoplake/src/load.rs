@@ -181,7 +181,7 @@ pub async fn load_until(
     };
     let base_version = base.version;
     // A store that would lose it is refused before hours of loading.
-    let tried = publish::prove(&store, base_version, &writer).await?;
+    let tried = publish::prove(&store, base_version).await?;
     if tried.is_some() {
         context.then(1);
     }

@@ -82,12 +82,7 @@ fn names_and_words() {
             ("get graph Person:x", 2, "\"x\" is not a valid key of Person, whose keys are int64", "hoplake get --help"),
             ("get graph Person:1 --select size", 3, "property \"size\"", "hoplake info graph lists"),
             ("neighbors graph Person:1 --hop out:hates", 3, "no edge label \"hates\"", "knows, livesIn"),
-            (
-                "traverse graph --start Person:1 --hop out:knows[size>3]",
-                2,
-                "property \"size\"",
-                "hoplake traverse --help",
-            ),
+            ("traverse graph --start Person:1 --hop out:knows[size>3]", 3, "property \"size\"", "hoplake info graph"),
             (
                 "traverse graph --start Person:1 --hop out:knows[since>soon]",
                 2,

@@ -57,6 +57,9 @@ impl Snapshot {
     }
 
     /// Refuses conditions that nothing along the hop could ever fulfil for want of the property.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] if nothing has the property; [`EngineError::Invalid`] if a value is none of its type.
     pub(crate) fn check_predicates(&self, hop: &Hop) -> Result<(), EngineError> {
         for predicate in &hop.predicates {
             let mut known = false;
@@ -76,7 +79,7 @@ impl Snapshot {
                     "neither the edges of {hop} nor the vertices they reach have a property {:?}",
                     predicate.property
                 );
-                return Err(EngineError::Invalid(message));
+                return Err(EngineError::NotFound(message));
             }
         }
         Ok(())

@@ -272,7 +272,7 @@ impl Committer {
         let mut removal = None;
         if !planted(Bug::ManifestFirst) {
             // The first commit of a process tries the store, in the same wave, and removes what it tried alongside the next.
-            (_, removal) = try_join(put(), publish::prove(store, base.version, &names.writer)).await?;
+            (_, removal) = try_join(put(), publish::prove(store, base.version)).await?;
             context.then(1);
         }
         let counts = assembled.counts;

@@ -7,7 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     Asked, Bounds, Call, GraphRef, NeighborsQuery, Part, Parts, Service, VertexName,
-    vertices::{check_conditions, find, find_all, labels_of, resolve},
+    vertices::{find, find_all, labels_of, resolve},
 };
 use crate::{
     cost::Spent,
@@ -122,7 +122,6 @@ pub(super) async fn edges_of(
     limits: &Limits,
 ) -> Result<Edges, Failure> {
     service.check_batch(names)?;
-    check_conditions(graph, hop)?;
     let named = resolve(graph, names)?;
     if keys {
         // What the keys need to know comes with the look-up.

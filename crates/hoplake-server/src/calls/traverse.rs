@@ -9,7 +9,7 @@ use hoplake::{
 use super::{
     Call, GraphRef, Output, Part, Parts, TraversalSpec, TraverseQuery,
     properties::{ROWS_FIRST, RowReader},
-    vertices::{Named, check_conditions, resolve},
+    vertices::{Named, resolve},
 };
 use crate::{
     cost::{Spent, Step},
@@ -51,7 +51,6 @@ impl TraversalSpec {
             let message = format!("{} hops are more than the {} of this server", self.hops.len(), bounds.hops_max);
             return Err(Failure::invalid(message));
         }
-        self.hops.iter().try_for_each(|hop| check_conditions(graph, hop))?;
         let named = resolve(graph, &self.starts)?;
         let known = |named: &Named| if let Named::Vertex(vertex) = named { Some(*vertex) } else { None };
         let depth_first = self.strategy == hoplake::Strategy::Dfs;

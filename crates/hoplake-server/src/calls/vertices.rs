@@ -1,6 +1,6 @@
 //! From the names of vertices to vertices.
 
-use hoplake::{EdgeType, Graph, Hop, HopDirection, Key, LabelId, Predicate, Property, Query, StartKey, VertexId};
+use hoplake::{Graph, Key, LabelId, Query, StartKey, VertexId};
 
 use super::{Service, VertexName};
 use crate::failure::{Failure, Reason};
@@ -88,36 +88,6 @@ fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
             Ok(Named::Key(label.clone(), Key::parse(&key, known.key_type).ok_or_else(wrong)?))
         }
     }
-}
-
-/// Refuses conditions on a property that nothing along the hop has, as a selected property that is not there.
-///
-/// # Errors
-/// [`Reason::NotFound`]. Labels that are not there are for the engine to find.
-pub(super) fn check_conditions(graph: &Graph, hop: &Hop) -> Result<(), Failure> {
-    let schema = graph.schema();
-    let is_along = |edge: &EdgeType| hop.labels.is_empty() || hop.labels.contains(&edge.label);
-    if !hop.labels.iter().all(|label| schema.edge_types.iter().any(|edge| edge.label == *label)) {
-        return Ok(());
-    }
-    let reached = |edge: &EdgeType| {
-        let ends = match hop.direction {
-            HopDirection::Out => [Some(edge.target), None],
-            HopDirection::In => [None, Some(edge.source)],
-            HopDirection::Both => [Some(edge.target), Some(edge.source)],
-        };
-        ends.into_iter().flatten().filter_map(|end| schema.label(end))
-    };
-    for Predicate { property, .. } in &hop.predicates {
-        let has = |properties: &[Property]| properties.iter().any(|known| known.name == *property);
-        let mut along = schema.edge_types.iter().filter(|edge| is_along(edge));
-        if !along.any(|edge| has(&edge.properties) || reached(edge).any(|label| has(&label.properties))) {
-            let message =
-                format!("neither the edges of {hop} nor the vertices they reach have a property {property:?}");
-            return Err(Failure::new(Reason::NotFound, message));
-        }
-    }
-    Ok(())
 }
 
 /// The labels that these are of, as far as the graph has them.

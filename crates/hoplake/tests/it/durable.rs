@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -11,14 +11,15 @@ use std::{
 
 use async_trait::async_trait;
 use futures::{
-    StreamExt,
+    FutureExt, StreamExt,
     stream::{self, BoxStream},
 };
 use hoplake::{Committed, Error, ErrorKind, Graph, LoadOptions, OpenSettings, Store, VacuumSettings, Vacuumed};
 use hoplake_storage::{Clock, SystemClock};
 use hoplake_testkit::{Alteration, AlteredStore, WaveStore};
 use object_store::{
-    GetOptions, ObjectStore, PutMode, PutOptions, PutPayload, PutResult, Result, memory::InMemory, path::Path,
+    GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult, Result, memory::InMemory,
+    path::Path,
 };
 
 use crate::graphs::{edge_list, in_memory, load_into};
@@ -251,6 +252,52 @@ async fn a_load_into_a_store_that_does_not_decide_is_refused_before_it_begins() 
     let refused = load_into(&store, edges().1).await.unwrap_err();
     assert!(refused.to_string().contains("conditional create (If-None-Match: *)"), "{refused}");
     assert_eq!(store.list("").await.unwrap(), []);
+}
+
+/// A store that fails one create of the first trial, and removes what was to be removed in the middle of the second.
+#[derive(Debug)]
+struct RemovesLate {
+    inner: Arc<dyn ObjectStore>,
+    probes: AtomicU64,
+    removed: Mutex<Vec<Path>>,
+}
+
+#[async_trait]
+impl Alteration for RemovesLate {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.inner
+    }
+
+    async fn put(&self, path: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        if path.as_ref().ends_with(".probe") {
+            match self.probes.fetch_add(1, Ordering::SeqCst) {
+                1 => return Err(timeout()),
+                3 => {
+                    let removed = self.removed.lock().unwrap().clone();
+                    for path in removed {
+                        self.inner.delete(&path).await?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.inner.put_opts(path, payload, options).await
+    }
+
+    fn delete(&self, paths: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let paths: Vec<_> = paths.collect().now_or_never().expect("names are at hand");
+        self.removed.lock().unwrap().extend(paths.into_iter().flatten());
+        stream::pending().boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_removal_of_one_trial_does_not_spoil_the_next() {
+    let inner = loaded().await;
+    let late = RemovesLate { inner, probes: AtomicU64::new(0), removed: Mutex::default() };
+    let store = on_s3(Arc::new(AlteredStore(late)));
+    assert_eq!(commit(store.clone()).await.unwrap().version, 2);
+    assert!(store.is_proven());
 }
 
 #[tokio::test(start_paused = true)]

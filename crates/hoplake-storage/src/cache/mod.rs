@@ -8,7 +8,7 @@
 //!
 //! # Why this way
 //! The policy is what the project studies ([`simulate`] replays traces of accesses through the same code), so it is
-//! ours, one file each. A library's cache has its one policy inside its tables; `hoplake-bench cache` holds this
+//! ours, one file each. A library's cache has its one policy inside its tables; `hoplake-compare cache` holds this
 //! one against such a library.
 //!
 //! - *A lock for each shard rather than a reader's lock*: a hit changes the policy's books. With a shard for every 8 MiB,

@@ -67,7 +67,7 @@ impl Page<'_> {
     }
 
     fn command(&mut self, arguments: &str) {
-        self.say(&format!("`cargo run --release -p hoplake-bench -- evaluate {arguments}`"));
+        self.say(&format!("`cargo run --release --manifest-path compare/Cargo.toml -- evaluate {arguments}`"));
     }
 }
 

@@ -1,0 +1,46 @@
+//! Hoplake beside others, one file a verb: what was measured before its codec, its order of vertices and its caches were
+//! chosen, and the study whose goals it set itself.
+//!
+//! Everything is seeded, so that a table can be had again; times depend on the machine.
+
+mod cache;
+mod candidates;
+mod codecs;
+mod evaluate;
+mod graphs;
+mod orders;
+mod rival_orders;
+mod timing;
+
+use clap::{Parser, Subcommand};
+
+/// Measures Hoplake beside others and prints markdown tables.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Size and speed of the adjacency codec and of those that were not chosen (RFC 0002).
+    Codecs(codecs::Arguments),
+    /// Size and blocks touched by the order of the vertices (RFC 0002).
+    Orders(orders::Arguments),
+    /// Nanoseconds of a hit and of an insert in the memory cache, by policy and beside a library.
+    Cache(cache::Arguments),
+    /// A published study of traversals over object storage repeated, and the goals of Hoplake; writes a report.
+    Evaluate(evaluate::Arguments),
+}
+
+fn main() -> anyhow::Result<()> {
+    // As the command does.
+    hoplake_allocator::give_back_large();
+    match Arguments::parse().verb {
+        Verb::Codecs(arguments) => codecs::run(&arguments),
+        Verb::Orders(arguments) => orders::run(&arguments),
+        Verb::Cache(arguments) => cache::run(&arguments),
+        Verb::Evaluate(arguments) => evaluate::run(&arguments),
+    }
+}

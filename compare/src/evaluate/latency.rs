@@ -8,11 +8,13 @@ use std::collections::HashMap;
 
 use anyhow::{Context, Result};
 use hoplake::{Graph, Hop, HopDirection, LabelId, StartKey, Strategy, Traversal, TraversalRequest, VertexId};
-use hoplake_testkit::generate::SplitMix64;
+use hoplake_testkit::{
+    clock::{Quantiles, Stopwatch},
+    generate::SplitMix64,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    clock::{Quantiles, Stopwatch},
     queries::drawn_hops,
     subject::{Setup, Subject},
 };

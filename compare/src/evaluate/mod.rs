@@ -5,14 +5,13 @@
 //! time; the report is written from whatever parts there are.
 //!
 //! * `subject`, `queries`: the graphs and the seven queries. `baseline`: the study's own way, rebuilt.
-//! * `clock`, `recorder`, `run`: virtual time and processor time, what the store was asked, one run of the workload.
+//! * `recorder`, `run`: what the store was asked, one run of the workload.
 //! * `workload`, `latency`, `waves`, `hindsight`, `caches`, `tradeoff`, `warm`, `nodes`: the parts.
 //! * `report`, `charts`: the document and its plots.
 
 mod baseline;
 mod caches;
 mod charts;
-pub mod clock;
 mod hindsight;
 mod latency;
 mod nodes;
@@ -35,7 +34,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use serde::{Serialize, de::DeserializeOwned};
 
-use clock::in_virtual_time;
+use hoplake_testkit::clock::in_virtual_time;
 use subject::{Facts, Size, Subject};
 
 /// What is measured.

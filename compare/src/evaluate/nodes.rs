@@ -24,7 +24,10 @@ use hoplake_server::{
         self, graphs_client::GraphsClient, traverse_request::Output, traverse_response::Kind, vertex_ref::Kind as Name,
     },
 };
-use hoplake_testkit::Sim;
+use hoplake_testkit::{
+    Sim,
+    clock::{Quantiles, in_virtual_time},
+};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -35,7 +38,6 @@ use tokio::{
 use tonic::transport::{Channel, Endpoint};
 
 use super::{
-    clock::{Quantiles, in_virtual_time},
     queries::{self, Case},
     run::{self, Answers, Manner},
     subject::{Setup, Subject},
@@ -121,7 +123,7 @@ pub fn measure(subject: &Subject) -> Result<Figures> {
         let cases = queries::workload(subject, &graph, 1).await?;
         let embedded = subject.open(&Setup::standard(256 << 20)).await?;
         let (_, expected) = run::hoplake(&embedded, &cases, Manner::sequential(Strategy::Bfs)).await?;
-        Ok((graph, cases, expected))
+        Ok::<_, anyhow::Error>((graph, cases, expected))
     })?;
     let workload = Workload { subject, graph, cases, expected };
     let mut rounds = Vec::new();

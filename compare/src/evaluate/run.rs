@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use hoplake::{Cost, Graph, Prefetch, StoreProfile, Strategy, VertexId};
-use hoplake_testkit::{Sim, snb};
+use hoplake_testkit::{
+    Sim, SimStore,
+    clock::{Quantiles, Stopwatch, Took},
+    snb,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use super::{
     baseline::{Adjacency, Files, Partitions, search},
-    clock::{Quantiles, Stopwatch, Took},
     queries::Case,
-    subject::{Opened, simulated},
+    subject::Opened,
 };
 
 /// How the workload is run.
@@ -203,7 +206,7 @@ pub struct Rival<'a> {
 
 /// Runs all cases on the baseline, from an empty cache.
 pub async fn baseline(rival: &Rival<'_>, cases: &[Case], strategy: Strategy, at_once: usize) -> Result<(Run, Answers)> {
-    let (sim, store) = simulated(rival.partitions.objects.clone(), rival.profile.clone(), 1);
+    let (sim, store) = SimStore::before(rival.partitions.objects.clone(), rival.profile.clone(), 1, "s3://evaluation");
     let files = &Files::new(rival.partitions, store, rival.cache_bytes_max);
     let watch = Stopwatch::start();
     let one = |case: &'_ Case| {

@@ -152,7 +152,7 @@ impl Subject {
 
     /// A simulated store that holds it.
     pub fn store(&self, profile: Arc<StoreProfile>, seed: u64) -> (Sim, Store) {
-        simulated(self.objects.clone(), profile, seed)
+        SimStore::before(self.objects.clone(), profile, seed, "s3://evaluation")
     }
 
     /// Opens it before a simulated store, with caches of its own, and forgets what that took.
@@ -167,12 +167,4 @@ impl Subject {
         sim.reset_counts();
         Ok(Opened { graph, sim, recorder, pool })
     }
-}
-
-/// A simulated store before objects in memory.
-pub fn simulated(objects: Arc<InMemory>, profile: Arc<StoreProfile>, seed: u64) -> (Sim, Store) {
-    let sim = SimStore::new(objects, profile.clone(), seed);
-    let service = sim.sim().clone();
-    let store = Store::new(Arc::new(sim), Path::default(), "s3://evaluation").with_profile(profile);
-    (service, store)
 }

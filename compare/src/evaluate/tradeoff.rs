@@ -4,8 +4,9 @@ use anyhow::Result;
 use hoplake::Strategy;
 use serde::{Deserialize, Serialize};
 
+use hoplake_testkit::clock::Quantiles;
+
 use super::{
-    clock::Quantiles,
     hindsight::{self, Account},
     latency, queries,
     subject::{Setup, Subject},

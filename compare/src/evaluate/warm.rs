@@ -4,10 +4,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use hoplake::{Graph, Hop, HopDirection, StartKey, Traversal, VertexId};
-use hoplake_testkit::generate::SplitMix64;
+use hoplake_testkit::{
+    clock::{Quantiles, processor_time},
+    generate::SplitMix64,
+};
 use serde::{Deserialize, Serialize};
 
-use super::{clock::Quantiles, subject::Subject};
+use super::subject::Subject;
 
 /// What the part measures.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -65,7 +68,7 @@ async fn starts(graph: &Graph, count: usize) -> Result<Vec<StartKey>> {
 fn run(graph: &Graph, starts: &[StartKey]) -> Result<(Vec<f64>, f64)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let hops = vec![Hop::along(HopDirection::Out, "knows")];
-    let processor = super::clock::processor_time();
+    let processor = processor_time();
     let micros = runtime.block_on(async {
         let mut micros = Vec::with_capacity(starts.len());
         for start in starts {
@@ -78,5 +81,5 @@ fn run(graph: &Graph, starts: &[StartKey]) -> Result<(Vec<f64>, f64)> {
         }
         Ok::<_, anyhow::Error>(micros)
     })?;
-    Ok((micros, (super::clock::processor_time() - processor).as_secs_f64()))
+    Ok((micros, (processor_time() - processor).as_secs_f64()))
 }

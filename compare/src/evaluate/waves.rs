@@ -4,15 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
 use hoplake::{HedgeSettings, ReadPool, ReadSettings, Reader, Store, StoreProfile, Strategy};
-use hoplake_storage::{BlockRequest, Check, QueryContext, Wave};
-use hoplake_testkit::Sim;
+use hoplake_storage::{BlockRequest, Check, QueryContext};
+use hoplake_testkit::{Sim, SimStore, clock::Quantiles};
 use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    clock::Quantiles,
     queries,
-    subject::{Setup, Subject, simulated},
+    subject::{Setup, Subject},
 };
 
 const RANGES: u64 = 64;
@@ -82,7 +81,7 @@ async fn reader(hedge: HedgeSettings) -> Result<(Sim, Reader)> {
     let objects = Arc::new(InMemory::new());
     let content = vec![7; (RANGES * RANGE_BYTES) as usize];
     objects.put(&Path::from("ranges"), content.into()).await?;
-    let (sim, store): (Sim, Store) = simulated(objects, StoreProfile::s3_standard(), 5);
+    let (sim, store): (Sim, Store) = SimStore::before(objects, StoreProfile::s3_standard(), 5, "s3://evaluation");
     let mut read = ReadSettings { request_bytes_max: 0, hedge, ..ReadSettings::default() };
     read.retry.seed = Some(1);
     Ok((sim, Reader::new(store, ReadPool::new(read)?)))
@@ -98,7 +97,7 @@ async fn repeat(name: &str, reader: &Reader, waves: usize) -> Result<Repeated> {
     for _ in 0..waves {
         let context = QueryContext::new();
         let begun = tokio::time::Instant::now();
-        reader.read(Wave(0), &requests, &context).await?;
+        reader.read(&requests, &mut context.branch()).await?;
         took.push(begun.elapsed().as_secs_f64() * 1e3);
         sent += context.cost().requests;
         retries += context.cost().retries;

@@ -21,15 +21,14 @@ use hoplake::{
     StoreProfile,
 };
 use hoplake_testkit::{
-    Sim,
+    Sim, SimStore,
+    clock::{Quantiles, Stopwatch, in_virtual_time},
     generate::{SplitMix64, kronecker},
 };
 use object_store::{memory::InMemory, path::Path};
 
-use crate::evaluate::{
-    clock::{Quantiles, Stopwatch, in_virtual_time},
-    subject::simulated,
-};
+/// Where the simulated store says that it is.
+const URL: &str = "s3://bench";
 
 /// What to commit.
 #[derive(Debug, Clone, Args)]
@@ -132,7 +131,7 @@ impl Base {
 
     /// Before a simulated store, with caches of its own.
     async fn open(&self, profile: Arc<StoreProfile>, seed: u64) -> Result<(Sim, Graph)> {
-        let (sim, store) = simulated(self.objects.clone(), profile, seed);
+        let (sim, store) = SimStore::before(self.objects.clone(), profile, seed, URL);
         let mut read = ReadSettings::default();
         read.retry.seed = Some(seed);
         let reader = Reader::new(store, ReadPool::new(read)?);

@@ -24,7 +24,7 @@ use hoplake_format::{
     filter::KeyFilter,
     segment::FilterEntry,
 };
-use hoplake_storage::{BlockRequest, Check, QueryContext, Wave};
+use hoplake_storage::{BlockRequest, Branch, Check, QueryContext};
 
 use crate::{
     EngineError, Snapshot,
@@ -70,9 +70,8 @@ impl Snapshot {
     pub(crate) async fn read_filters_that_pay(
         &self,
         wanted: impl IntoIterator<Item = (SectionPlace, usize)>,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<Wave, EngineError> {
+        branch: &mut Branch,
+    ) -> Result<(), EngineError> {
         let mut below: BTreeMap<FilterPlace, BTreeSet<usize>> = BTreeMap::new();
         for (place, block) in wanted {
             let section = self.section(place)?;
@@ -90,20 +89,20 @@ impl Snapshot {
             }
         }
         if due.is_empty() {
-            return Ok(after);
+            return Ok(());
         }
         let segments: Vec<_> = due.iter().map(|(place, _)| self.segment_of(*place).0).collect();
         let ranges = due.iter().map(|(place, filter)| Ok(self.section(*place)?.index.filters[*filter].range()));
         let ranges = ranges.collect::<Result<Vec<_>, EngineError>>()?;
         let segments = segments.iter().map(|segment| segment.as_ref());
         let requests: Vec<_> = segments.zip(ranges).map(|(segment, range)| filter_request(segment, range)).collect();
-        let (sealed, wave) = self.reader().read(after, &requests, context).await?;
+        let sealed = self.reader().read(&requests, branch).await?;
         for (((place, filter), request), sealed) in due.iter().zip(&requests).zip(sealed) {
             let failed = EngineError::format(self.reader().store().place(&request.object.name));
             let seed = ObjectSeed::of(&request.object.name);
             self.section(*place)?.filters[*filter].set(seed, request.range.start, &sealed).map_err(failed)?;
         }
-        Ok(wave)
+        Ok(())
     }
 
     /// Notes blocks that were read in vain, and begins to read filters that would have paid.

@@ -58,7 +58,7 @@ impl Frontier {
     }
 
     /// Takes out the vertices of `other`.
-    pub(crate) async fn subtract(&mut self, other: &Self, pace: &mut Pace<'_>) -> Result<(), StorageError> {
+    pub(crate) async fn subtract(&mut self, other: &Self, pace: &mut Pace) -> Result<(), StorageError> {
         for (label, ordinals) in &mut self.0 {
             let others = other.ordinals(*label);
             let (mut kept, mut at) = (0, 0);
@@ -84,7 +84,7 @@ impl Frontier {
     ///
     /// # Errors
     /// [`StorageError::Limit`] if the query's time is over.
-    pub async fn unite(&mut self, other: &Self, pace: &mut Pace<'_>) -> Result<(), StorageError> {
+    pub async fn unite(&mut self, other: &Self, pace: &mut Pace) -> Result<(), StorageError> {
         for (label, ordinals) in &other.0 {
             let mine = self.0.entry(*label).or_default();
             let mut both = Vec::with_capacity(mine.len() + ordinals.len());
@@ -96,7 +96,7 @@ impl Frontier {
     }
 
     /// The set of sorted vertices, which may repeat.
-    pub(crate) async fn of_sorted(vertices: &[VertexId], pace: &mut Pace<'_>) -> Result<Self, StorageError> {
+    pub(crate) async fn of_sorted(vertices: &[VertexId], pace: &mut Pace) -> Result<Self, StorageError> {
         let mut frontier = Self::default();
         for step in vertices.chunks(STEP) {
             for vertex in step {
@@ -196,7 +196,7 @@ impl OrdinalCollector {
     }
 
     /// The ordinals, ascending, and the memory that they take.
-    pub(crate) async fn finish(mut self, pace: &mut Pace<'_>) -> Result<(Vec<u64>, MemoryHold), SinkError> {
+    pub(crate) async fn finish(mut self, pace: &mut Pace) -> Result<(Vec<u64>, MemoryHold), SinkError> {
         if self.many.is_empty() {
             sort_by_key(&mut self.few, |ordinal| *ordinal, &self.context).await?;
             self.few.dedup();
@@ -220,7 +220,7 @@ impl OrdinalCollector {
     }
 
     /// Adds all of another set of the same universe.
-    pub(crate) async fn merge(&mut self, mut other: Self, pace: &mut Pace<'_>) -> Result<(), SinkError> {
+    pub(crate) async fn merge(&mut self, mut other: Self, pace: &mut Pace) -> Result<(), SinkError> {
         if self.many.is_empty() {
             std::mem::swap(self, &mut other);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use hoplake_format::{ChangeKind, Manifest, Slot, VertexCount, constants::manifest_name};
 use hoplake_storage::{
-    QueryContext, Reader, Store, Wave,
+    Branch, Reader, Store,
     planted::{Bug, planted},
 };
 
@@ -25,7 +25,7 @@ pub async fn tag(
     reader: &Reader,
     name: &str,
     version: Option<u64>,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<Option<u64>, EngineError> {
     if name.trim().is_empty() {
         return Err(EngineError::Invalid("a tag needs a name".into()));
@@ -35,7 +35,7 @@ pub async fn tag(
         return Err(EngineError::Invalid(why));
     }
     let url = reader.store().url();
-    let tagged = amend(reader, context, |newest| {
+    let tagged = amend(reader, branch, |newest| {
         if newest.tags.get(name).copied() == version {
             return match version {
                 Some(_) => Ok(None),
@@ -63,17 +63,17 @@ pub async fn tag(
 ///
 /// # Errors
 /// [`EngineError::NotFound`] if there is no such version; the store's.
-pub async fn restore(reader: &Reader, version: u64, message: &str, context: &QueryContext) -> Result<u64, EngineError> {
-    let (old, _) = versions::read(reader, version, Wave(0), context).await?;
-    let (known, lost) = match newest_itself(reader, context).await {
+pub async fn restore(reader: &Reader, version: u64, message: &str, branch: &mut Branch) -> Result<u64, EngineError> {
+    let old = versions::read(reader, version, branch).await?;
+    let (known, lost) = match newest_itself(reader, branch).await {
         Ok(newest) => (newest, None),
         Err(error) if error.is_damage() => {
-            let (readable, last) = versions::last_readable(reader, context).await?;
+            let (readable, last) = versions::last_readable(reader, branch).await?;
             (Some(readable), Some(last))
         }
         Err(error) => return Err(error),
     };
-    let restored = amend_on(reader, known, context, |newest| {
+    let restored = amend_on(reader, known, branch, |newest| {
         check_version(newest, version, reader.store().url())?;
         let message = match message {
             "" => format!("version {version}"),
@@ -91,10 +91,10 @@ pub async fn restore(reader: &Reader, version: u64, message: &str, context: &Que
 }
 
 /// The newest version from its own slot: the hint may have a copy of what is damaged there.
-async fn newest_itself(reader: &Reader, context: &QueryContext) -> Result<Option<Manifest>, EngineError> {
-    let Some(newest) = versions::newest(reader, context).await? else { return Ok(None) };
-    match versions::slot(reader, newest.version, Wave(0), context).await? {
-        (Some(Slot::Version(manifest)), _) => Ok(Some(*manifest)),
+async fn newest_itself(reader: &Reader, branch: &mut Branch) -> Result<Option<Manifest>, EngineError> {
+    let Some(newest) = versions::newest(reader, branch).await? else { return Ok(None) };
+    match versions::slot(reader, newest.version, branch).await? {
+        Some(Slot::Version(manifest)) => Ok(Some(*manifest)),
         // Gone since: whoever publishes on it finds the newer one.
         _ => Ok(Some(newest)),
     }
@@ -127,12 +127,7 @@ fn as_it_was(old: &Manifest, next: Manifest) -> Manifest {
 /// # Errors
 /// [`EngineError::NotFound`] if there is no such version; [`EngineError::Conflict`] if there is something at `target`;
 /// [`EngineError::Invalid`] if it is in another bucket; the stores'.
-pub async fn clone(
-    source: &Reader,
-    version: u64,
-    target: &Reader,
-    context: &QueryContext,
-) -> Result<String, EngineError> {
+pub async fn clone(source: &Reader, version: u64, target: &Reader, branch: &mut Branch) -> Result<String, EngineError> {
     let (from, to) = (source.store(), target.store());
     if !from.is_beside(to) || from.url() == to.url() {
         let why =
@@ -140,27 +135,26 @@ pub async fn clone(
         return Err(EngineError::Invalid(why));
     }
     let taken = || EngineError::Conflict(format!("there is something at {} already", to.url()));
-    if versions::slot(target, 1, Wave(0), context).await?.0.is_some()
-        || versions::newest(target, context).await?.is_some()
-    {
+    if versions::slot(target, 1, branch).await?.is_some() || versions::newest(target, branch).await?.is_some() {
         return Err(taken());
     }
     // Two who clone to one place, of whom one succeeds, do not move each other's.
     let tag_name = format!("clone at {} of version {version}", to.url());
     if !planted(Bug::CloneUntagged) {
-        tag(source, &tag_name, Some(version), context).await?;
+        tag(source, &tag_name, Some(version), branch).await?;
     }
-    let (original, _) = versions::read(source, version, Wave(0), context).await?;
+    let original = versions::read(source, version, branch).await?;
     let manifest = as_elsewhere(original, from, to);
     // Whoever has the first slot has the place; the version itself goes where its parts' versions are not ahead of it.
     if version > 1 {
         let mark = Bytes::from(Slot::encode_removed(&manifest.change.writer));
         let won = to.create(&manifest_name(1), mark.clone()).await?;
+        branch.then(1);
         if !won && to.get(&manifest_name(1)).await? != Some(mark) {
             return Err(taken());
         }
     }
-    match publish(target, &manifest, context).await? {
+    match publish(target, &manifest, branch).await? {
         Published::Visible => hint(to, &manifest).await,
         Published::Taken(_) => return Err(taken()),
     }

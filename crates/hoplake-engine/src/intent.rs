@@ -7,7 +7,7 @@
 
 use hoplake_format::{ChangeKind, Intent, Manifest};
 use hoplake_storage::planted::{Bug, planted};
-use hoplake_storage::{QueryContext, Reader};
+use hoplake_storage::{Branch, Reader};
 
 use crate::{
     EngineError,
@@ -25,9 +25,9 @@ pub async fn announce(
     kind: ChangeKind,
     writer: &str,
     known: Option<Manifest>,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<Manifest, EngineError> {
-    let announced = amend_on(reader, known, context, |newest| {
+    let announced = amend_on(reader, known, branch, |newest| {
         let change = change(reader.store(), ChangeKind::Fence, format!("{} begins", kind.name()));
         let mut next = newest.next(change, reader.store().clock().unix_ms());
         next.intents.push(Intent { writer: writer.to_owned(), kind, since: next.version });
@@ -40,8 +40,8 @@ pub async fn announce(
 ///
 /// # Errors
 /// The store's.
-pub async fn withdraw(reader: &Reader, writer: &str, context: &QueryContext) -> Result<Option<u64>, EngineError> {
-    let withdrawn = amend(reader, context, |newest| {
+pub async fn withdraw(reader: &Reader, writer: &str, branch: &mut Branch) -> Result<Option<u64>, EngineError> {
+    let withdrawn = amend(reader, branch, |newest| {
         let Some(intent) = newest.intents.iter().find(|intent| intent.writer == writer) else { return Ok(None) };
         let change = change(reader.store(), ChangeKind::Fence, format!("{} ends", intent.kind.name()));
         let mut next = newest.next(change, reader.store().clock().unix_ms());

@@ -6,9 +6,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use futures::future::try_join_all;
 use hoplake_format::{Change, Intent, Manifest, Slot};
-use hoplake_storage::{Cost, QueryContext, Reader, Wave};
+use hoplake_storage::{Branch, Cost, QueryContext, Reader, StorageError};
 
 use crate::{EngineError, versions};
 
@@ -39,8 +38,7 @@ pub struct Log {
     read: VecDeque<Manifest>,
     /// The newest version that was not read; 0 if there is none.
     next: u64,
-    wave: Wave,
-    context: QueryContext,
+    branch: Branch,
 }
 
 impl Log {
@@ -49,11 +47,11 @@ impl Log {
     /// # Errors
     /// [`EngineError::NotFound`] if the place has no graph, or whatever error the store has.
     pub async fn open(reader: Reader) -> Result<Self, EngineError> {
-        let context = QueryContext::new();
-        let newest = newest(&reader, &context).await?;
+        let mut branch = QueryContext::new().branch();
+        let newest = newest(&reader, &mut branch).await?;
         let read = [newest.clone()].into();
         let next = newest.version - 1;
-        Ok(Self { reader, newest, read, next, wave: Wave(0), context })
+        Ok(Self { reader, newest, read, next, branch })
     }
 
     /// Writers that take long and are not done.
@@ -85,15 +83,17 @@ impl Log {
 
     /// What it took so far.
     pub fn cost(&self) -> Cost {
-        self.context.cost()
+        self.branch.context().cost()
     }
 
     async fn read_on(&mut self) -> Result<(), EngineError> {
         let older: Vec<u64> = self.newest.versions_before(self.next + 1).take(AHEAD).collect();
         self.next = older.last().map_or(0, |last| last - 1);
-        let slots = older.iter().map(|version| versions::slot(&self.reader, *version, self.wave, &self.context));
-        for (slot, wave) in try_join_all(slots).await? {
-            self.wave = self.wave.max(wave);
+        let reader = &self.reader;
+        let slots = self.branch.each(older, |version, mut line| async move {
+            Ok::<_, StorageError>((versions::slot(reader, version, &mut line).await?, line))
+        });
+        for slot in slots.await? {
             // A vacuum may have removed some since.
             if let Some(Slot::Version(manifest)) = slot {
                 self.read.push_back(*manifest);
@@ -107,20 +107,18 @@ impl Log {
 ///
 /// # Errors
 /// [`EngineError::NotFound`] if there is no graph, or the oldest version is younger; the store's.
-pub async fn version_as_of(reader: &Reader, unix_ms: u64, context: &QueryContext) -> Result<u64, EngineError> {
-    let newest = newest(reader, context).await?;
+pub async fn version_as_of(reader: &Reader, unix_ms: u64, branch: &mut Branch) -> Result<u64, EngineError> {
+    let newest = newest(reader, branch).await?;
     if newest.created_unix_ms <= unix_ms {
         return Ok(newest.version);
     }
     // Ascending; the newest is too young. All before `low` are old enough, all from `high` on are not.
     let mut versions: Vec<u64> = newest.versions_before(newest.version).collect();
     versions.reverse();
-    let (mut low, mut high, mut wave) = (0, versions.len(), Wave(0));
+    let (mut low, mut high) = (0, versions.len());
     while low < high {
         let middle = low + (high - low) / 2;
-        let (slot, came) = versions::slot(reader, versions[middle], wave, context).await?;
-        wave = came;
-        match slot {
+        match versions::slot(reader, versions[middle], branch).await? {
             Some(Slot::Version(manifest)) if manifest.created_unix_ms <= unix_ms => low = middle + 1,
             Some(Slot::Version(_)) => high = middle,
             // A vacuum removed it since: any other says as much.
@@ -137,7 +135,7 @@ pub async fn version_as_of(reader: &Reader, unix_ms: u64, context: &QueryContext
     low.checked_sub(1).and_then(|at| versions.get(at)).copied().ok_or_else(too_young)
 }
 
-async fn newest(reader: &Reader, context: &QueryContext) -> Result<Manifest, EngineError> {
+async fn newest(reader: &Reader, branch: &mut Branch) -> Result<Manifest, EngineError> {
     let missing = || EngineError::no_graph(reader.store().url());
-    versions::newest(reader, context).await?.ok_or_else(missing)
+    versions::newest(reader, branch).await?.ok_or_else(missing)
 }

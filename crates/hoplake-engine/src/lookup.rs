@@ -6,7 +6,6 @@ use std::{
 };
 
 use arrow_array::{ArrayRef, cast::AsArray, types::Int64Type};
-use futures::future::try_join_all;
 use hoplake_format::{
     FormatError, Key, KeyType, LabelId, VertexId,
     constants::KEY_COLUMN,
@@ -14,7 +13,7 @@ use hoplake_format::{
     segment::SectionKind,
 };
 use hoplake_storage::{
-    QueryContext, Wave,
+    Branch,
     planted::{Bug, planted},
 };
 
@@ -54,17 +53,16 @@ impl Snapshot {
     pub async fn look_up(
         &self,
         keys: &[(LabelId, Key)],
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<Option<VertexId>>, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Vec<Option<VertexId>>, EngineError> {
         for (label, key) in keys {
             self.check_key_type(*label, key)?;
         }
-        let (mentions, wave) = self.key_mentions(keys, 0, after, context).await?;
+        let mentions = self.key_mentions(keys, 0, branch).await?;
         let vertex = |((label, _), mention): (&(LabelId, Key), Option<KeyMention>)| {
             mention.filter(|mention| !mention.gone).and_then(|mention| VertexId::new(*label, mention.ordinal))
         };
-        Ok((keys.iter().zip(mentions).map(vertex).collect(), wave))
+        Ok(keys.iter().zip(mentions).map(vertex).collect())
     }
 
     /// What the newest part that mentions each key says of it, among the parts that have changes of later versions than
@@ -73,23 +71,23 @@ impl Snapshot {
         &self,
         keys: &[(LabelId, Key)],
         newer_than: u64,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<Option<KeyMention>>, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Vec<Option<KeyMention>>, EngineError> {
         let labels: BTreeSet<_> = keys.iter().map(|(label, _)| *label).collect();
         let parts: BTreeMap<_, _> =
             labels.into_iter().map(|label| (label, self.key_parts(label, newer_than))).collect();
-        let wave = self.make_resident(parts.values().flatten().map(|(place, _)| *place), after, context).await?;
+        self.make_resident(parts.values().flatten().map(|(place, _)| *place), branch).await?;
+        let resident = branch.wave();
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by(|a, b| keys[*a].cmp(&keys[*b]));
         let asked = self.blocks_to_ask(keys, &order, &parts)?;
-        let filtered = self.read_filters_that_pay(asked.iter().map(|it| (it.place, it.block)), wave, context).await?;
-        let asked = if filtered > wave { self.blocks_to_ask(keys, &order, &parts)? } else { asked };
-        let wave = filtered;
+        self.read_filters_that_pay(asked.iter().map(|it| (it.place, it.block)), branch).await?;
+        let filtered = branch.wave();
+        let asked = if filtered > resident { self.blocks_to_ask(keys, &order, &parts)? } else { asked };
         let requests: Vec<_> = asked.iter().map(|asked| asked.section.request(asked.block)).collect();
-        let (blocks, came) = self.reader().read(wave, &requests, context).await?;
-        if came > wave {
-            self.read_whole(asked.iter().map(|asked| asked.place), context);
+        let blocks = self.reader().read(&requests, branch).await?;
+        if branch.wave() > filtered {
+            self.read_whole(asked.iter().map(|asked| asked.place), branch.context());
         }
         let mut mentions: Vec<Option<KeyMention>> = vec![None; keys.len()];
         let mut in_vain = Vec::new();
@@ -107,8 +105,8 @@ impl Snapshot {
                 mentions[number] = Some(KeyMention { ordinal, gone: asked.gone });
             }
         }
-        self.read_in_vain(&in_vain, context);
-        Ok((mentions, came))
+        self.read_in_vain(&in_vain, branch.context());
+        Ok(mentions)
     }
 
     /// The blocks that may hold some keys, by label and part, the newest first. `order` sorts the keys.
@@ -160,30 +158,26 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's; [`EngineError::Format`] if a table lacks a vertex.
-    pub async fn keys(
-        &self,
-        vertices: &[VertexId],
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<Key>, Wave), EngineError> {
+    pub async fn keys(&self, vertices: &[VertexId], branch: &mut Branch) -> Result<Vec<Key>, EngineError> {
         let mut by_label: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
         for vertex in vertices {
             by_label.entry(vertex.label()).or_default().push(vertex.ordinal());
         }
         let column = [KEY_COLUMN.to_owned()];
-        let reads =
-            by_label.iter().map(|(label, ordinals)| self.vertex_rows(*label, ordinals, &column, after, context));
-        let read = try_join_all(reads).await?;
-        let wave = read.iter().map(|(_, wave)| *wave).max().unwrap_or(after);
+        let column = &column;
+        let reads = branch.each(&by_label, |(label, ordinals), mut line| async move {
+            Ok::<_, EngineError>((self.vertex_rows(*label, ordinals, column, &mut line).await?, line))
+        });
+        let read = reads.await?;
         let mut columns = BTreeMap::new();
-        for (label, (batch, _)) in by_label.keys().zip(read) {
+        for (label, batch) in by_label.keys().zip(read) {
             let keys =
                 key_column(self.schema().label(*label).map(|label| label.key_type), batch.column_by_name(KEY_COLUMN));
             let keys = keys.map_err(EngineError::format(self.reader().store().url()))?;
             columns.insert(*label, keys.into_iter());
         }
         let take = |vertex: &VertexId| columns.get_mut(&vertex.label()).and_then(Iterator::next);
-        Ok((vertices.iter().filter_map(take).collect(), wave))
+        Ok(vertices.iter().filter_map(take).collect())
     }
 }
 

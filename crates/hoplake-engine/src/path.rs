@@ -9,7 +9,7 @@ use std::{
 };
 
 use hoplake_format::VertexId;
-use hoplake_storage::{MemoryHold, QueryContext, StorageError, Wave};
+use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 
 use crate::{
     EngineError, Frontier, Neighbour, Snapshot,
@@ -30,8 +30,6 @@ pub struct PathQuery {
     pub depth_max: usize,
     /// What ends the search early.
     pub limits: Limits,
-    /// The wave in which both ends were known.
-    pub after: Wave,
 }
 
 /// One side of the search.
@@ -83,16 +81,17 @@ impl Side {
 }
 
 impl Snapshot {
-    /// The vertices of a shortest path, both ends included; `None` if there is none within the length. Also the wave in
-    /// which that was known. Of several shortest paths the answer is always the same one.
+    /// The vertices of a shortest path, both ends included; `None` if there is none within the length. Of several shortest
+    /// paths the answer is always the same one.
     ///
     /// # Errors
     /// As [`Snapshot::traverse`].
     pub async fn shortest_path(
         self: &Arc<Self>,
         query: &PathQuery,
-        context: &QueryContext,
-    ) -> Result<(Option<Vec<VertexId>>, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Option<Vec<VertexId>>, EngineError> {
+        let context = &branch.context().clone();
         self.check_hop(&query.hop)?;
         if !query.hop.predicates.is_empty() {
             let message = "conditions on the hop of a path are not supported: they would differ seen from its two ends";
@@ -101,15 +100,13 @@ impl Snapshot {
         let mut watch = Watch::new(&query.limits, self, context);
         let mut sides =
             [Side::new(query.from, query.hop.clone(), context)?, Side::new(query.to, query.hop.reversed(), context)?];
-        let mut wave = query.after;
         if query.from == query.to {
-            return Ok((Some(vec![query.from]), wave));
+            return Ok(Some(vec![query.from]));
         }
         while sides[0].depth + sides[1].depth < query.depth_max && sides.iter().all(|side| !side.frontier.is_empty()) {
             let smaller = usize::from(sides[1].frontier.len() < sides[0].frontier.len());
             let side = &mut sides[smaller];
-            let (edges, after) = self.neighbours(&side.frontier, &side.hop, wave, context).await?;
-            wave = after;
+            let edges = self.neighbours(&side.frontier, &side.hop, branch).await?;
             side.advance(&edges, context).await?;
             drop(edges);
             watch.visited(side.frontier.len())?;
@@ -119,9 +116,9 @@ impl Snapshot {
                 let mut path = sides[0].trail(vertex);
                 path.reverse();
                 path.extend(sides[1].trail(vertex).into_iter().skip(1));
-                return Ok((Some(path), wave));
+                return Ok(Some(path));
             }
         }
-        Ok((None, wave))
+        Ok(None)
     }
 }

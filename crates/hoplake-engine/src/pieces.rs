@@ -49,7 +49,7 @@ pub(crate) async fn sort_by_key<T: Copy, K: Ord>(
     Ok(())
 }
 
-async fn is_sorted<T, K: Ord>(items: &[T], key: &impl Fn(&T) -> K, pace: &mut Pace<'_>) -> Result<bool, StorageError> {
+async fn is_sorted<T, K: Ord>(items: &[T], key: &impl Fn(&T) -> K, pace: &mut Pace) -> Result<bool, StorageError> {
     for start in (0..items.len()).step_by(STEP) {
         let end = (start + STEP + 1).min(items.len());
         if !items[start..end].is_sorted_by_key(key) {
@@ -66,7 +66,7 @@ pub(crate) async fn merge<T: Copy, K: Ord>(
     right: &[T],
     to: &mut Vec<T>,
     key: &impl Fn(&T) -> K,
-    pace: &mut Pace<'_>,
+    pace: &mut Pace,
 ) -> Result<(), StorageError> {
     let (mut left, mut right) = (left, right);
     if left.last().zip(right.first()).is_none_or(|(last, first)| key(last) <= key(first)) {
@@ -87,7 +87,7 @@ pub(crate) async fn merge<T: Copy, K: Ord>(
     copy(right, to, pace).await
 }
 
-async fn copy<T: Copy>(items: &[T], to: &mut Vec<T>, pace: &mut Pace<'_>) -> Result<(), StorageError> {
+async fn copy<T: Copy>(items: &[T], to: &mut Vec<T>, pace: &mut Pace) -> Result<(), StorageError> {
     for step in items.chunks(STEP) {
         to.extend_from_slice(step);
         pace.rest(step.len() as u64).await?;

@@ -4,9 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, Schema as ArrowSchema};
-use futures::future::try_join_all;
 use hoplake_format::{Direction, EdgeTypeId, LabelId, TableOwner, VertexId, constants::KEY_COLUMN};
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::Branch;
 
 use crate::{EngineError, Frontier, Neighbour, Snapshot, rows::RowsOf, traversal::Hop};
 
@@ -22,13 +21,12 @@ impl Snapshot {
         label: LabelId,
         ordinals: &[u64],
         names: &[String],
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(RecordBatch, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<RecordBatch, EngineError> {
         let fields = self.property_fields(names)?;
         let mut columns = vec![KEY_COLUMN.to_owned()];
         columns.extend_from_slice(names);
-        let (batch, wave) = self.vertex_rows(label, ordinals, &columns, after, context).await?;
+        let batch = self.vertex_rows(label, ordinals, &columns, branch).await?;
         let key = batch.column_by_name(KEY_COLUMN).cloned();
         let key_field = self.schema().label(label).map(|label| Field::new(KEY_COLUMN, label.key_type.arrow(), false));
         let mut out_fields: Vec<_> = key_field.into_iter().collect();
@@ -41,7 +39,7 @@ impl Snapshot {
         }
         let options = RecordBatchOptions::new().with_row_count(Some(ordinals.len()));
         let schema = Arc::new(ArrowSchema::new(out_fields));
-        Ok((RecordBatch::try_new_with_options(schema, out_columns, &options)?, wave))
+        Ok(RecordBatch::try_new_with_options(schema, out_columns, &options)?)
     }
 
     /// The fields of these properties, as the first label that has them declares them.
@@ -63,15 +61,12 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's.
-    pub async fn touch_properties(
-        &self,
-        labels: &[LabelId],
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<Wave, EngineError> {
-        let touches = labels.iter().map(|label| self.touch_vertices(*label, after, context));
-        let waves = try_join_all(touches).await?;
-        Ok(waves.into_iter().max().unwrap_or(after))
+    pub async fn touch_properties(&self, labels: &[LabelId], branch: &mut Branch) -> Result<(), EngineError> {
+        let touches = branch.each(labels, |label, mut line| async move {
+            self.touch_vertices(*label, &mut line).await?;
+            Ok::<_, EngineError>(((), line))
+        });
+        touches.await.map(drop)
     }
 
     /// The edge types and directions that a hop follows from vertices of these labels and that have properties.
@@ -93,12 +88,13 @@ impl Snapshot {
     pub async fn touch_edge_properties(
         &self,
         tables: &[(EdgeTypeId, Direction)],
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<Wave, EngineError> {
-        let owner = |(edge_type, direction): &(EdgeTypeId, Direction)| TableOwner::Edges(*edge_type, *direction);
-        let touches = tables.iter().map(|table| self.touch_tables(owner(table), after, context));
-        Ok(try_join_all(touches).await?.into_iter().max().unwrap_or(after))
+        branch: &mut Branch,
+    ) -> Result<(), EngineError> {
+        let touches = branch.each(tables, |(edge_type, direction), mut line| async move {
+            self.touch_tables(TableOwner::Edges(*edge_type, *direction), &mut line).await?;
+            Ok::<_, EngineError>(((), line))
+        });
+        touches.await.map(drop)
     }
 
     /// The properties of a set, one batch for each label, in the order of the set.
@@ -109,15 +105,13 @@ impl Snapshot {
         &self,
         frontier: &Frontier,
         names: &[String],
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<(LabelId, RecordBatch)>, Wave), EngineError> {
-        let reads = frontier.by_label().map(|(label, ordinals)| async move {
-            let (batch, wave) = self.vertex_properties(label, ordinals, names, after, context).await?;
-            Ok::<_, EngineError>(((label, batch), wave))
+        branch: &mut Branch,
+    ) -> Result<Vec<(LabelId, RecordBatch)>, EngineError> {
+        let reads = branch.each(frontier.by_label(), |(label, ordinals), mut line| async move {
+            let batch = self.vertex_properties(label, ordinals, names, &mut line).await?;
+            Ok::<_, EngineError>(((label, batch), line))
         });
-        let (batches, waves): (Vec<_>, Vec<_>) = try_join_all(reads).await?.into_iter().unzip();
-        Ok((batches, waves.into_iter().max().unwrap_or(after)))
+        reads.await
     }
 
     /// Properties called `names` of edges: one batch for each edge type, direction and part, with the positions
@@ -130,9 +124,8 @@ impl Snapshot {
         &self,
         edges: &[Neighbour],
         names: &[String],
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<(Vec<usize>, RecordBatch)>, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Vec<(Vec<usize>, RecordBatch)>, EngineError> {
         let mut groups: BTreeMap<RowsOf, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
         for (index, edge) in edges.iter().enumerate() {
             let known = self.schema().edge_type(edge.edge_type).is_some_and(|edge| !edge.properties.is_empty());
@@ -142,10 +135,12 @@ impl Snapshot {
                 group.1.push(edge.position);
             }
         }
-        let reads = groups.iter().map(|(of, (_, rows))| self.rows(*of, rows, names, after, context));
-        let (batches, waves): (Vec<_>, Vec<_>) = try_join_all(reads).await?.into_iter().unzip();
+        let reads = branch.each(&groups, |(of, (_, rows)), mut line| async move {
+            Ok::<_, EngineError>((self.rows(*of, rows, names, &mut line).await?, line))
+        });
+        let batches = reads.await?;
         let positions = groups.into_values().map(|(positions, _)| positions);
-        Ok((positions.zip(batches).collect(), waves.into_iter().max().unwrap_or(after)))
+        Ok(positions.zip(batches).collect())
     }
 
     /// Whether a vertex exists, or did before it was deleted.

@@ -13,7 +13,7 @@ use hoplake_format::{
     constants::{DATA_FOLDER, HINT_NAME, MANIFEST_FOLDER, PROBE_ENDING, data_name, manifest_name},
 };
 use hoplake_storage::{
-    QueryContext, Reader, StorageError, Store, Wave,
+    Branch, Reader, StorageError, Store,
     planted::{Bug, planted},
 };
 
@@ -50,23 +50,25 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`EngineError::Unknown`] if the store does not even say that; [`EngineError::Storage`] if it refuses, and then nothing
 /// was published.
-pub async fn publish(reader: &Reader, manifest: &Manifest, context: &QueryContext) -> Result<Published, EngineError> {
+pub async fn publish(reader: &Reader, manifest: &Manifest, branch: &mut Branch) -> Result<Published, EngineError> {
     let store = reader.store();
     manifest.schema.validate().map_err(EngineError::format(store.url()))?;
     // What was not sent was not published.
-    context.check(store.prices())?;
+    branch.context().check(store.prices())?;
     let bytes = Bytes::from(manifest.encode());
     let name = manifest_name(manifest.version);
     if let Some(removal) = prove(store, manifest.version - 1).await? {
         removal.await;
-        context.then(2);
+        branch.then(2);
     }
     // Why it may be there, or come to be there, though nobody has said so.
     let mut unknown = None;
     for attempt in 0..ATTEMPTS_MAX {
-        match store.create(&name, bytes.clone()).await {
+        let created = store.create(&name, bytes.clone()).await;
+        branch.then(1);
+        match created {
             Ok(true) if store.is_proven() => return Ok(Published::Visible),
-            Ok(true) => return read_back(reader, manifest, context).await,
+            Ok(true) => return read_back(reader, manifest, branch).await,
             Ok(false) if attempt > 0 && planted(Bug::TakenForOwn) => return Ok(Published::Visible),
             // A repetition after a lost answer meets its own manifest, too.
             Ok(false) => unknown = unknown.or(Some("the store says that it exists, and does not show it".to_owned())),
@@ -76,15 +78,15 @@ pub async fn publish(reader: &Reader, manifest: &Manifest, context: &QueryContex
             Err(error) if unknown.is_none() => return Err(error.into()),
             Err(_) => {}
         }
-        match versions::slot(reader, manifest.version, Wave(0), context).await {
+        match versions::slot(reader, manifest.version, branch).await {
             // It is there, but perhaps not on the disk yet.
-            Ok((Some(found), _)) if is(&found, manifest) => match store.flush(MANIFEST_FOLDER).await {
+            Ok(Some(found)) if is(&found, manifest) => match store.flush(MANIFEST_FOLDER).await {
                 Ok(()) => return Ok(Published::Visible),
                 Err(error) => unknown = Some(error.to_string()),
             },
-            Ok((Some(found), _)) => return Ok(Published::Taken(found)),
+            Ok(Some(found)) => return Ok(Published::Taken(found)),
             // The create did not happen, or may yet: it is sent again, since only the first can succeed.
-            Ok((None, _)) => {}
+            Ok(None) => {}
             Err(error) => unknown = Some(error.to_string()),
         }
     }
@@ -106,10 +108,10 @@ pub async fn prove(store: &Store, base: u64) -> Result<Option<BoxFuture<'static,
 }
 
 /// Looks whether a manifest that the store says it created is there, since nobody knows yet what that is worth.
-async fn read_back(reader: &Reader, manifest: &Manifest, context: &QueryContext) -> Result<Published, EngineError> {
+async fn read_back(reader: &Reader, manifest: &Manifest, branch: &mut Branch) -> Result<Published, EngineError> {
     let store = reader.store();
-    match versions::slot(reader, manifest.version, Wave(0), context).await {
-        Ok((Some(found), _)) if !is(&found, manifest) => {
+    match versions::slot(reader, manifest.version, branch).await {
+        Ok(Some(found)) if !is(&found, manifest) => {
             let why = format!("it took two manifests of version {}", manifest.version);
             Err(StorageError::Unfit { store: store.url().to_owned(), why }.into())
         }
@@ -133,10 +135,10 @@ fn is(found: &Slot, manifest: &Manifest) -> bool {
 /// always faster; as [`publish`].
 pub(crate) async fn amend(
     reader: &Reader,
-    context: &QueryContext,
+    branch: &mut Branch,
     next: impl FnMut(&Manifest) -> Result<Option<Manifest>, EngineError>,
 ) -> Result<Option<Manifest>, EngineError> {
-    let published = amend_on(reader, None, context, next).await?;
+    let published = amend_on(reader, None, branch, next).await?;
     if let Some(manifest) = &published {
         hint(reader.store(), manifest).await;
     }
@@ -154,22 +156,21 @@ pub(crate) async fn amend(
 pub(crate) async fn amend_on(
     reader: &Reader,
     mut known: Option<Manifest>,
-    context: &QueryContext,
+    branch: &mut Branch,
     mut next: impl FnMut(&Manifest) -> Result<Option<Manifest>, EngineError>,
 ) -> Result<Option<Manifest>, EngineError> {
     let missing = || EngineError::no_graph(reader.store().url());
     for attempt in 0..AMENDMENTS_MAX {
         let newest = match known.take() {
             Some(known) => known,
-            None => versions::newest(reader, context).await?.ok_or_else(missing)?,
+            None => versions::newest(reader, branch).await?.ok_or_else(missing)?,
         };
         let Some(manifest) = next(&newest)? else { return Ok(None) };
-        match publish(reader, &manifest, context).await? {
+        match publish(reader, &manifest, branch).await? {
             Published::Visible => return Ok(Some(manifest)),
             Published::Taken(Slot::Version(by)) if attempt % 2 == 0 => known = Some(*by),
             Published::Taken(_) => sleep(pause(&manifest.change.writer, attempt)).await,
         }
-        context.then(0);
     }
     Err(always_later(AMENDMENTS_MAX))
 }
@@ -220,7 +221,7 @@ mod tests {
         segment::{SectionKind, SegmentEnd},
     };
 
-    use hoplake_storage::{ReadPool, ReadSettings};
+    use hoplake_storage::{QueryContext, ReadPool, ReadSettings};
 
     use super::*;
 
@@ -232,18 +233,18 @@ mod tests {
         Manifest { version, reset: version, change, segments: vec![segment], ..Manifest::default() }
     }
 
-    fn open(url: &str) -> (Reader, QueryContext) {
+    fn open(url: &str) -> (Reader, Branch) {
         let pool = ReadPool::new(ReadSettings::default()).unwrap();
-        (Reader::new(Store::open(url).unwrap(), pool), QueryContext::new())
+        (Reader::new(Store::open(url).unwrap(), pool), QueryContext::new().branch())
     }
 
     async fn newest(reader: &Reader) -> Option<u64> {
-        versions::newest(reader, &QueryContext::new()).await.unwrap().map(|newest| newest.version)
+        versions::newest(reader, &mut QueryContext::new().branch()).await.unwrap().map(|newest| newest.version)
     }
 
     #[tokio::test]
     async fn a_version_is_published_once_and_whole() {
-        let (reader, context) = open("memory://publish/graph");
+        let (reader, mut branch) = open("memory://publish/graph");
         let store = reader.store();
         let gone = check_objects(store, &naming(1, "data/a")).await.unwrap_err();
         assert!(gone.to_string().contains("data/a of 9 bytes was removed before its version was published"), "{gone}");
@@ -251,20 +252,20 @@ mod tests {
         store.put("data/a", Bytes::from_static(b"123456789")).await.unwrap();
         store.put("data/b", Bytes::from_static(b"123456789")).await.unwrap();
         check_objects(store, &naming(1, "data/a")).await.unwrap();
-        assert!(matches!(publish(&reader, &naming(1, "data/a"), &context).await, Ok(Published::Visible)));
+        assert!(matches!(publish(&reader, &naming(1, "data/a"), &mut branch).await, Ok(Published::Visible)));
         // Sent again, as after a lost answer.
-        assert!(matches!(publish(&reader, &naming(1, "data/a"), &context).await, Ok(Published::Visible)));
-        let late = publish(&reader, &naming(1, "data/b"), &context).await.unwrap();
+        assert!(matches!(publish(&reader, &naming(1, "data/a"), &mut branch).await, Ok(Published::Visible)));
+        let late = publish(&reader, &naming(1, "data/b"), &mut branch).await.unwrap();
         assert!(matches!(late, Published::Taken(Slot::Version(other)) if *other == naming(1, "data/a")));
         assert_eq!(newest(&reader).await, Some(1));
     }
 
     #[tokio::test]
     async fn the_place_of_a_version_that_is_gone_stays_taken() {
-        let (reader, context) = open("memory://publish/removed");
+        let (reader, mut branch) = open("memory://publish/removed");
         let store = reader.store();
         for version in 1..=5 {
-            publish(&reader, &naming(version, "data/a"), &context).await.unwrap();
+            publish(&reader, &naming(version, "data/a"), &mut branch).await.unwrap();
         }
         for version in 1..=4 {
             let mark = Slot::encode_removed(&format!("writer {version}"));
@@ -273,13 +274,13 @@ mod tests {
         // A hint from long ago leads to the newest all the same.
         hint(store, &naming(2, "data/a")).await;
         assert_eq!(newest(&reader).await, Some(5));
-        let late = publish(&reader, &naming(3, "data/a"), &context).await.unwrap();
+        let late = publish(&reader, &naming(3, "data/a"), &mut branch).await.unwrap();
         assert!(matches!(late, Published::Taken(Slot::Removed { writer }) if writer == "writer 3"));
         // Whoever wrote what was there, and sends it again, has succeeded.
         let own = Change { writer: "writer 3".into(), ..Change::default() };
         let again = Manifest { change: own, ..naming(3, "data/a") };
-        assert!(matches!(publish(&reader, &again, &context).await, Ok(Published::Visible)));
-        let error = versions::read(&reader, 3, Wave(0), &context).await.unwrap_err();
+        assert!(matches!(publish(&reader, &again, &mut branch).await, Ok(Published::Visible)));
+        let error = versions::read(&reader, 3, &mut branch).await.unwrap_err();
         assert!(
             error.to_string().ends_with("version 3 of memory://publish/removed was removed by a vacuum"),
             "{error}"
@@ -298,8 +299,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_damaged_hint_is_no_hint() {
-        let (reader, context) = open("memory://publish/damaged");
-        publish(&reader, &naming(1, "data/a"), &context).await.unwrap();
+        let (reader, mut branch) = open("memory://publish/damaged");
+        publish(&reader, &naming(1, "data/a"), &mut branch).await.unwrap();
         reader.store().put(HINT_NAME, Bytes::from_static(b"half of a manif")).await.unwrap();
         assert_eq!(newest(&reader).await, Some(1));
     }

@@ -9,13 +9,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema as ArrowSchema};
 use arrow_select::interleave::interleave_record_batch;
-use futures::future::{try_join, try_join_all};
 use hoplake_format::{
     Direction, EdgeTypeId, Key, LabelId, TableOwner, constants::KEY_COLUMN, keys::find_in_key_block,
     segment::SectionKind,
 };
 use hoplake_storage::{
-    QueryContext, Wave,
+    Branch,
     planted::{Bug, planted},
 };
 
@@ -39,19 +38,18 @@ impl Snapshot {
         of: RowsOf,
         rows: &[u64],
         columns: &[String],
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(RecordBatch, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<RecordBatch, EngineError> {
         match of {
-            RowsOf::Vertices(label) => self.vertex_rows(label, rows, columns, after, context).await,
+            RowsOf::Vertices(label) => self.vertex_rows(label, rows, columns, branch).await,
             RowsOf::Edges(edge_type, direction, part) => {
                 let fields = self.fields(TableOwner::Edges(edge_type, direction), columns);
                 let tables = self.tables_of(TableOwner::Edges(edge_type, direction), Some(part));
                 if tables.is_empty() {
                     // The type had no properties then.
-                    return Ok((nulls(&fields, rows.len())?, after));
+                    return nulls(&fields, rows.len());
                 }
-                self.cells(&tables, rows, &fields, after, context).await
+                self.cells(&tables, rows, &fields, branch).await
             }
         }
     }
@@ -62,11 +60,10 @@ impl Snapshot {
         label: LabelId,
         ordinals: &[u64],
         columns: &[String],
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(RecordBatch, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<RecordBatch, EngineError> {
         let fields = self.fields(TableOwner::Vertices(label), columns);
-        let (places, ready) = self.changed_rows(label, ordinals, 0, after, context).await?;
+        let places = self.changed_rows(label, ordinals, 0, branch).await?;
         let mut groups: BTreeMap<Option<u64>, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
         for (at, (place, ordinal)) in places.iter().zip(ordinals).enumerate() {
             let (part, row) = place.map_or((None, *ordinal), |(part, row)| (Some(part), row));
@@ -75,24 +72,23 @@ impl Snapshot {
             group.1.push(row);
         }
         let fields = &fields;
-        let reads = groups.iter().map(|(part, (_, rows))| async move {
+        let reads = branch.each(&groups, |(part, (_, rows)), mut line| async move {
             let owner = part.map_or(TableOwner::Vertices(label), |_| TableOwner::Changed(label));
-            self.cells(&self.tables_of(owner, *part), rows, fields, ready, context).await
+            let batch = self.cells(&self.tables_of(owner, *part), rows, fields, &mut line).await?;
+            Ok::<_, EngineError>((batch, line))
         });
-        let (batches, waves): (Vec<_>, Vec<_>) = try_join_all(reads).await?.into_iter().unzip();
-        let wave = waves.into_iter().max().unwrap_or(ready);
+        let batches = reads.await?;
         if let [only] = &batches[..] {
-            return Ok((only.clone(), wave));
+            return Ok(only.clone());
         }
         let mut order = vec![(0, 0); ordinals.len()];
         for (group, (positions, _)) in groups.values().enumerate() {
             positions.iter().enumerate().for_each(|(row, at)| order[*at] = (group, row));
         }
-        let batch = match batches.len() {
-            0 => nulls(fields, 0)?,
-            _ => interleave_record_batch(&batches.iter().collect::<Vec<_>>(), &order)?,
-        };
-        Ok((batch, wave))
+        match batches.len() {
+            0 => nulls(fields, 0),
+            _ => Ok(interleave_record_batch(&batches.iter().collect::<Vec<_>>(), &order)?),
+        }
     }
 
     /// For each ordinal the newest part that changed its row, and which row of that part's table it is, among the parts
@@ -102,12 +98,12 @@ impl Snapshot {
         label: LabelId,
         ordinals: &[u64],
         newer_than: u64,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<Changed>, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Vec<Changed>, EngineError> {
         let mut changed = vec![None; ordinals.len()];
         let places = || self.places(SectionKind::Rows(label)).iter().filter(|it| it.versions.until > newer_than);
-        let ready = self.make_resident(places().copied(), after, context).await?;
+        self.make_resident(places().copied(), branch).await?;
+        let ready = branch.wave();
         let mut asked = Vec::new();
         for place in places() {
             let section = self.section(*place)?;
@@ -118,9 +114,9 @@ impl Snapshot {
             }
         }
         let requests: Vec<_> = asked.iter().map(|(_, _, section, block)| section.request(*block)).collect();
-        let (blocks, wave) = self.reader().read(ready, &requests, context).await?;
-        if wave > ready {
-            self.read_whole(asked.iter().map(|(_, place, ..)| *place), context);
+        let blocks = self.reader().read(&requests, branch).await?;
+        if branch.wave() > ready {
+            self.read_whole(asked.iter().map(|(_, place, ..)| *place), branch.context());
         }
         // Newest parts come first.
         for ((at, place, section, _), block) in asked.iter().zip(blocks) {
@@ -130,20 +126,17 @@ impl Snapshot {
                 changed[*at] = find_in_key_block(&block, &key).map_err(failed)?.map(|row| (place.versions.until, row));
             }
         }
-        Ok((changed, wave))
+        Ok(changed)
     }
 
     /// Starts to read what a later look at the properties of a label's vertices needs to know.
-    pub(crate) async fn touch_vertices(
-        &self,
-        label: LabelId,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<Wave, EngineError> {
-        let added = self.touch_tables(TableOwner::Vertices(label), after, context);
-        let changed = self.touch_tables(TableOwner::Changed(label), after, context);
-        let (added, changed) = try_join(added, changed).await?;
-        Ok(added.max(changed))
+    pub(crate) async fn touch_vertices(&self, label: LabelId, branch: &mut Branch) -> Result<(), EngineError> {
+        let owners = [TableOwner::Vertices(label), TableOwner::Changed(label)];
+        let touches = branch.each(owners, |owner, mut line| async move {
+            self.touch_tables(owner, &mut line).await?;
+            Ok::<_, EngineError>(((), line))
+        });
+        touches.await.map(drop)
     }
 
     /// The tables of an owner, of one part or of all.

@@ -11,13 +11,14 @@
 //! A piece is checked block by block. A block that fails is read again by itself, as queries read it, with repetitions: an
 //! answer may have been damaged on its way, and only what fails then is damage.
 //!
-//! **Waves.** Whoever merges several scans passes them one [`Wave`]: the last that it waited for. A piece that is asked for
-//! after that wave comes in the next one, whichever of the scans it belongs to.
+//! **Waves.** Several scans that are merged are one line of work, and are passed one [`Branch`]. A piece that is asked for comes
+//! in the wave after the last that the line waited for, whichever of the scans it belongs to.
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use hoplake_storage::{BlockRequest, Check, Object, QueryContext, StorageError, Wave};
+use hoplake_format::FormatError;
+use hoplake_storage::{BlockRequest, Branch, Check, Object, StorageError};
 use tokio::task::JoinHandle;
 
 use crate::{EngineError, Snapshot, snapshot::SectionPlace};
@@ -66,7 +67,7 @@ enum Piece {
 }
 
 /// A piece that is being read. Dropping it ends the request.
-struct Fetch(JoinHandle<Result<(VecDeque<Bytes>, Wave), EngineError>>);
+struct Fetch(JoinHandle<Result<(VecDeque<Bytes>, Branch), EngineError>>);
 
 impl Drop for Fetch {
     fn drop(&mut self) {
@@ -86,20 +87,25 @@ impl Scan {
         self.place
     }
 
-    /// The payload of the next block; `None` behind the last. `wave` is the last that the caller waited for, and moves on if
-    /// this waits.
-    pub(crate) async fn next(&mut self, wave: &mut Wave, context: &QueryContext) -> Result<Option<Bytes>, EngineError> {
+    /// That a block it gave is damaged.
+    pub(crate) fn damaged(&self, error: FormatError) -> EngineError {
+        let (store, segment) = (self.snapshot.reader().store(), self.snapshot.segment_of(self.place).0);
+        EngineError::format(store.place(segment.name()))(error)
+    }
+
+    /// The payload of the next block; `None` behind the last.
+    pub(crate) async fn next(&mut self, branch: &mut Branch) -> Result<Option<Bytes>, EngineError> {
         loop {
             if let Some(block) = self.here.pop_front() {
                 return Ok(Some(block));
             }
-            self.ask(wave, context).await?;
+            self.ask(branch).await?;
             self.here = match self.coming.pop_front() {
                 None => return Ok(None),
                 Some(Piece::InMemory(blocks)) => blocks,
                 Some(Piece::OnItsWay(mut fetch)) => {
                     let (blocks, came) = (&mut fetch.0).await.map_err(stopped)??;
-                    *wave = came.max(*wave);
+                    branch.join([&came]);
                     blocks
                 }
             };
@@ -107,18 +113,18 @@ impl Scan {
     }
 
     /// Asks for as many pieces as may be on their way. Scans that are merged all ask before the first is waited for.
-    pub(crate) async fn ask(&mut self, wave: &mut Wave, context: &QueryContext) -> Result<(), EngineError> {
+    pub(crate) async fn ask(&mut self, branch: &mut Branch) -> Result<(), EngineError> {
         let left = match &mut self.left {
             Some(left) => left,
             None => {
-                *wave = self.snapshot.make_resident([self.place], *wave, context).await?;
+                self.snapshot.make_resident([self.place], branch).await?;
                 let count = self.snapshot.section(self.place)?.index.block_count();
                 self.left.insert(0..count)
             }
         };
         // One more than come while a piece is decoded: the caller takes the first.
         while left.start < left.end && (self.coming.len() as u64) <= self.ahead.pieces {
-            let (blocks, piece) = next_piece(&self.snapshot, self.place, left.clone(), self.ahead, *wave, context)?;
+            let (blocks, piece) = next_piece(&self.snapshot, self.place, left.clone(), self.ahead, branch)?;
             left.start = blocks.end;
             self.coming.push_back(piece);
         }
@@ -127,7 +133,7 @@ impl Scan {
 }
 
 fn stopped(error: tokio::task::JoinError) -> EngineError {
-    EngineError::Invalid(format!("a scan stopped: {error}"))
+    EngineError::Internal(format!("a scan stopped: {error}"))
 }
 
 /// The piece that the first of some blocks begins: those that are in memory, or those that are not, up to the longest piece.
@@ -136,8 +142,7 @@ fn next_piece(
     place: SectionPlace,
     left: Range<usize>,
     ahead: Ahead,
-    wave: Wave,
-    context: &QueryContext,
+    branch: &Branch,
 ) -> Result<(Range<usize>, Piece), EngineError> {
     let (section, reader) = (snapshot.section(place)?, snapshot.reader());
     let end = section.index.positions[left.start] + ahead.piece_bytes;
@@ -147,7 +152,7 @@ fn next_piece(
     let count = left.clone().take_while(|block| fits(*block) && near(*block) == begins_near).count();
     let blocks = left.start..left.start + count;
     if begins_near {
-        let here = blocks.clone().map(|block| reader.in_memory(&section.request(block), context));
+        let here = blocks.clone().map(|block| reader.in_memory(&section.request(block), branch.context()));
         // Unless another has pushed one of them out since.
         if let Some(here) = here.collect() {
             return Ok((blocks, Piece::InMemory(here)));
@@ -155,7 +160,7 @@ fn next_piece(
     }
     // Numbered apart from the section's object: what it asks for are pieces, and nobody who wants a block may join in.
     let object = reader.object(&section.object.name);
-    let fetch = fetch(snapshot.clone(), place, object, blocks.clone(), wave, context.clone());
+    let fetch = fetch(snapshot.clone(), place, object, blocks.clone(), branch.clone());
     Ok((blocks, Piece::OnItsWay(Fetch(tokio::spawn(fetch)))))
 }
 
@@ -165,28 +170,23 @@ async fn fetch(
     place: SectionPlace,
     object: Object,
     blocks: Range<usize>,
-    after: Wave,
-    context: QueryContext,
-) -> Result<(VecDeque<Bytes>, Wave), EngineError> {
+    mut branch: Branch,
+) -> Result<(VecDeque<Bytes>, Branch), EngineError> {
     let (section, reader) = (snapshot.section(place)?, snapshot.reader());
     let positions = &section.index.positions;
     let range = positions[blocks.start]..positions[blocks.end];
     let piece = BlockRequest { object: &object, range: range.clone(), check: Check::Later };
-    let (pieces, mut wave) = reader.read(after, &[piece], &context).await?;
+    let pieces = reader.read(&[piece], &mut branch).await?;
     let mut payloads = VecDeque::with_capacity(blocks.len());
     for block in blocks {
         let request = section.request(block);
         let within = (request.range.start - range.start) as usize..(request.range.end - range.start) as usize;
         let payload = match reader.open(&request, &pieces[0].slice(within)) {
             Ok(payload) => payload,
-            Err(StorageError::Corrupt { .. }) => {
-                let (mut again, came) = reader.read(wave, &[request], &context).await?;
-                wave = came;
-                again.swap_remove(0)
-            }
+            Err(StorageError::Corrupt { .. }) => reader.read(&[request], &mut branch).await?.swap_remove(0),
             Err(error) => return Err(error.into()),
         };
         payloads.push_back(payload);
     }
-    Ok((payloads, wave))
+    Ok((payloads, branch))
 }

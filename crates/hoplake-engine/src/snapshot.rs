@@ -11,13 +11,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::future::{join, try_join_all};
+use futures::future::join;
 use hoplake_format::{
     Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SectionRef, SegmentRef, Slot, VersionRange,
     segment::{SectionIndex, SectionKind, SegmentEnd, decode_segment_index, hash_of_source},
 };
 use hoplake_storage::{
-    BlockRequest, Check, Cost, Object, QueryContext, ReadSettings, Reader, Wave,
+    BlockRequest, Branch, Check, Cost, Object, QueryContext, ReadSettings, Reader,
     planted::{Bug, planted},
 };
 use tokio::sync::OnceCell;
@@ -146,22 +146,22 @@ impl Snapshot {
     /// [`EngineError::NotFound`] if there is no graph or no such version; the store's; [`EngineError::Format`] if
     /// a manifest or an index is damaged.
     pub async fn open(reader: Reader, settings: &OpenSettings) -> Result<Self, EngineError> {
-        let context = QueryContext::new();
+        let mut branch = QueryContext::new().branch();
         let (manifest, tails) = match settings.version {
             Some(version) => {
-                let (manifest, wave) = versions::read(&reader, version, Wave(0), &context).await?;
-                let tails = read_tails(&reader, &manifest, settings, wave, &context).await?;
+                let manifest = versions::read(&reader, version, &mut branch).await?;
+                let tails = read_tails(&reader, &manifest, settings, &mut branch).await?;
                 (manifest, tails)
             }
             None => {
-                let mut opened = open_newest(&reader, settings, &context).await;
+                let mut opened = open_newest(&reader, settings, &mut branch).await;
                 let mut tried = 0;
                 // A vacuum may remove what was the newest version when this began, after others were published.
                 while opened.as_ref().is_err_and(EngineError::is_missing_object) {
-                    let newest = versions::newest(&reader, &context).await?;
+                    let newest = versions::newest(&reader, &mut branch).await?;
                     let Some(newest) = newest.filter(|newest| newest.version > tried) else { break };
                     tried = newest.version;
-                    opened = read_tails(&reader, &newest, settings, Wave(0), &context).await.map(|it| (newest, it));
+                    opened = read_tails(&reader, &newest, settings, &mut branch).await.map(|it| (newest, it));
                 }
                 opened?
             }
@@ -173,7 +173,7 @@ impl Snapshot {
                 let _ = segment.index.set(decode_tail(&segment.reference, &tail, snapshot.reader.store().url())?);
             }
         }
-        snapshot.open_cost = context.cost();
+        snapshot.open_cost = branch.context().cost();
         Ok(snapshot)
     }
 
@@ -181,15 +181,15 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub async fn newest(self: &Arc<Self>, context: &QueryContext) -> Result<Arc<Self>, EngineError> {
-        let later = versions::after(&self.reader, self.manifest.version, Wave(0), context).await?;
-        let Some((mut manifest, mut wave)) = later else { return Ok(self.clone()) };
+    pub async fn newest(self: &Arc<Self>, branch: &mut Branch) -> Result<Arc<Self>, EngineError> {
+        let later = versions::after(&self.reader, self.manifest.version, branch).await?;
+        let Some(mut manifest) = later else { return Ok(self.clone()) };
         loop {
             let version = manifest.version;
-            match self.at(manifest, wave, context).await {
+            match self.at(manifest, branch).await {
                 // A vacuum may remove it while it is read, after others were published.
                 Err(error) if error.is_missing_object() => {
-                    (manifest, wave) = versions::after(&self.reader, version, wave, context).await?.ok_or(error)?;
+                    manifest = versions::after(&self.reader, version, branch).await?.ok_or(error)?;
                 }
                 snapshot => return snapshot,
             }
@@ -200,25 +200,20 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's.
-    pub(crate) async fn at(
-        &self,
-        mut manifest: Manifest,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<Arc<Self>, EngineError> {
+    pub(crate) async fn at(&self, mut manifest: Manifest, branch: &mut Branch) -> Result<Arc<Self>, EngineError> {
         if planted(Bug::OrdinalsKept) {
             let counts = manifest.vertex_counts.iter_mut().zip(&self.manifest.vertex_counts);
             counts.for_each(|(count, kept)| *count = *kept);
         }
-        Ok(Arc::new(self.advance(manifest, &BTreeMap::new(), after, context).await?))
+        Ok(Arc::new(self.advance(manifest, &BTreeMap::new(), branch).await?))
     }
 
     /// Whether its manifest is still where it was read. One request.
     ///
     /// # Errors
     /// The store's.
-    pub async fn is_there(&self, context: &QueryContext) -> Result<bool, EngineError> {
-        let (slot, _) = versions::slot(&self.reader, self.manifest.version, Wave(0), context).await?;
+    pub async fn is_there(&self, branch: &mut Branch) -> Result<bool, EngineError> {
+        let slot = versions::slot(&self.reader, self.manifest.version, branch).await?;
         let same = |found: &Slot| matches!(found, Slot::Version(found) if found.change == self.manifest.change);
         Ok(slot.as_ref().is_some_and(same))
     }
@@ -229,8 +224,7 @@ impl Snapshot {
         &self,
         manifest: Manifest,
         at_hand: &BTreeMap<String, Bytes>,
-        after: Wave,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> Result<Self, EngineError> {
         let next = Self::assemble(manifest, self.reader.clone(), self.settings.clone(), Some(self))?;
         for segment in &next.segments {
@@ -240,8 +234,8 @@ impl Snapshot {
         }
         let begins = resident_from(&next.manifest, &self.settings);
         let come = next.segments.iter().zip(begins).filter(|(segment, _)| !segment.index.initialized());
-        let reads = come.filter_map(|(segment, from)| Some(next.read_index(segment, from?, after, context)));
-        try_join_all(reads).await?;
+        let come = come.filter_map(|(segment, from)| Some((segment, from?)));
+        next.read_indexes(come, branch).await?;
         Ok(next)
     }
 
@@ -365,40 +359,40 @@ impl Snapshot {
         Ok(segment.index.get().ok_or_else(missing)?.section(place.section, &segment.object))
     }
 
-    /// Reads those indexes of sections that did not come with the open, all in one wave, and returns it.
+    /// Reads those indexes of sections that did not come with the open, all in one wave.
     /// Usually all did, and nothing waits.
     pub(crate) async fn make_resident(
         &self,
         places: impl IntoIterator<Item = SectionPlace>,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<Wave, EngineError> {
+        branch: &mut Branch,
+    ) -> Result<(), EngineError> {
         let absent = |place: SectionPlace| !self.segments[place.segment].index.initialized();
         let absent: BTreeSet<_> = places.into_iter().filter(|it| absent(*it)).map(|place| place.segment).collect();
         let begin = |segment: &Segment| segment.reference.end.index_position;
         let absent = absent.into_iter().map(|segment| &self.segments[segment]);
-        let reads = absent.map(|segment| self.read_index(segment, begin(segment), after, context));
-        Ok(try_join_all(reads).await?.into_iter().max().unwrap_or(after))
+        self.read_indexes(absent.map(|segment| (segment, begin(segment))), branch).await
     }
 
-    /// Reads the end of a segment from where its index begins, or its filters.
-    async fn read_index(
+    /// Reads the ends of segments, each from where its index begins, or its filters.
+    async fn read_indexes<'a>(
         &self,
-        segment: &Segment,
-        from: u64,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<Wave, EngineError> {
-        let mut wave = after.next();
-        let read = async {
-            let range = from..segment.reference.end.length;
-            let tail = BlockRequest { object: &segment.object, range, check: Check::Later };
-            let (tail, came) = self.reader.read(after, &[tail], context).await?;
-            wave = came;
-            decode_tail(&segment.reference, &tail[0], self.reader.store().url())
-        };
-        segment.index.get_or_try_init(|| read).await?;
-        Ok(wave)
+        segments: impl Iterator<Item = (&'a Arc<Segment>, u64)>,
+        branch: &mut Branch,
+    ) -> Result<(), EngineError> {
+        let reads = branch.each(segments, |(segment, from), mut line| async move {
+            // Another may be reading it: then its answer is waited for.
+            let waited = line.wave().next();
+            let read = async {
+                let range = from..segment.reference.end.length;
+                let tail = BlockRequest { object: &segment.object, range, check: Check::Later };
+                let tail = self.reader.read(&[tail], &mut line).await?;
+                decode_tail(&segment.reference, &tail[0], self.reader.store().url())
+            };
+            segment.index.get_or_try_init(|| read).await?;
+            line.reached(waited);
+            Ok::<_, EngineError>(((), line))
+        });
+        reads.await.map(drop)
     }
 
     /// All sections and their indexes, with the versions whose changes they hold.
@@ -407,9 +401,9 @@ impl Snapshot {
     /// The store's, if some indexes did not come with the open.
     pub async fn section_indexes(
         &self,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> Result<Vec<(VersionRange, &SectionIndex)>, EngineError> {
-        self.make_resident(self.all_places(), Wave(0), context).await?;
+        self.make_resident(self.all_places(), branch).await?;
         self.all_places().map(|place| Ok((place.versions, self.section(place)?.index))).collect()
     }
 
@@ -450,22 +444,26 @@ type Tails = Vec<Option<Bytes>>;
 async fn open_newest(
     reader: &Reader,
     settings: &OpenSettings,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<(Manifest, Tails), EngineError> {
     let missing = || EngineError::no_graph(reader.store().url());
-    let (mut newest, mut wave) = versions::nearly_newest(reader, context).await?.ok_or_else(missing)?;
+    let mut newest = versions::nearly_newest(reader, branch).await?.ok_or_else(missing)?;
     loop {
         if planted(Bug::HintBelieved) {
-            let tails = read_tails(reader, &newest, settings, wave, context).await?;
+            let tails = read_tails(reader, &newest, settings, branch).await?;
             return Ok((newest, tails));
         }
-        let probe = versions::later(reader, newest.version, wave, context);
+        let mut opening = branch.clone();
+        let probe = versions::later(reader, newest.version, branch);
         // If it is the newest, as it usually is, its segments are open by the time that this is known.
-        let tails = read_tails(reader, &newest, settings, wave, context);
+        let tails = read_tails(reader, &newest, settings, &mut opening);
         let (newer, tails) = join(probe, tails).await;
         match newer? {
-            Some(newer) => (newest, wave) = newer,
-            None => return Ok((newest, tails?)),
+            Some(newer) => newest = newer,
+            None => {
+                branch.join([&opening]);
+                return Ok((newest, tails?));
+            }
         }
     }
 }
@@ -497,8 +495,7 @@ async fn read_tails(
     reader: &Reader,
     manifest: &Manifest,
     settings: &OpenSettings,
-    after: Wave,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<Tails, EngineError> {
     let from = resident_from(manifest, settings);
     let come = || manifest.segments.iter().zip(&from).filter_map(|(segment, from)| Some((segment, (*from)?)));
@@ -509,8 +506,7 @@ async fn read_tails(
         check: Check::Later,
     };
     let tails: Vec<_> = objects.iter().zip(come()).map(tail).collect();
-    let (tails, _) = reader.read(after, &tails, context).await?;
-    let mut tails = tails.into_iter();
+    let mut tails = reader.read(&tails, branch).await?.into_iter();
     Ok(from.iter().map(|from| from.and_then(|_| tails.next())).collect())
 }
 

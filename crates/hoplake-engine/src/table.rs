@@ -15,13 +15,12 @@ use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
 use arrow_select::{concat::concat_batches, take::take_record_batch};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use futures::future::try_join_all;
 use hoplake_format::{
     FormatError, TableOwner, TableRef,
     constants::PAGE_CHECKSUMS_ENTRY,
     pages::{check_thrift, guarded, parse_footer},
 };
-use hoplake_storage::{BlockRequest, Check, Object, QueryContext, Reader, Wave};
+use hoplake_storage::{BlockRequest, Branch, Check, Object, Reader};
 use parquet::{
     errors::ParquetError,
     file::{
@@ -105,23 +104,19 @@ impl Table {
         self.reference.first_row..self.reference.first_row + self.reference.rows
     }
 
-    async fn layout(
-        &self,
-        snapshot: &Snapshot,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(&Layout, Wave), EngineError> {
-        let mut wave = if self.layout.initialized() { after } else { after.next() };
+    async fn layout(&self, snapshot: &Snapshot, branch: &mut Branch) -> Result<&Layout, EngineError> {
+        // Another may be reading it: then its answer is waited for.
+        let waited = if self.layout.initialized() { branch.wave() } else { branch.wave().next() };
         let read = async {
             let TableRef { name, tail_position, length, tail_checksum, .. } = &self.reference;
             let check = Check::Known(*tail_checksum);
             let tail = BlockRequest { object: &self.object, range: self.range(*tail_position..*length), check };
-            let (tail, came) = snapshot.reader().read(after, &[tail], context).await?;
-            wave = came;
+            let tail = snapshot.reader().read(&[tail], branch).await?;
             Layout::parse(&tail[0], &self.reference, &snapshot.reader().store().place(name))
         };
         let layout = self.layout.get_or_try_init(|| read).await?;
-        Ok((layout, wave))
+        branch.reached(waited);
+        Ok(layout)
     }
 }
 
@@ -220,15 +215,21 @@ fn pages(metadata: &ParquetMetaData, data_end: u64) -> Option<Vec<Vec<Vec<Page>>
 
 impl Snapshot {
     /// Starts to read the ends of the tables of `owner`, in all parts, so that a later read of cells takes one wave.
-    pub(crate) async fn touch_tables(
-        &self,
-        owner: TableOwner,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<Wave, EngineError> {
+    pub(crate) async fn touch_tables(&self, owner: TableOwner, branch: &mut Branch) -> Result<(), EngineError> {
         let tables = self.tables.iter().filter(|table| table.reference.owner == owner);
-        let layouts = try_join_all(tables.map(|table| table.layout(self, after, context))).await?;
-        Ok(layouts.into_iter().map(|(_, wave)| wave).max().unwrap_or(after))
+        self.layouts(tables.map(Arc::as_ref), branch).await.map(drop)
+    }
+
+    /// The ends of some tables, read side by side.
+    async fn layouts<'a>(
+        &self,
+        tables: impl Iterator<Item = &'a Table>,
+        branch: &mut Branch,
+    ) -> Result<Vec<&'a Layout>, EngineError> {
+        let layouts = branch.each(tables, |table, mut line| async move {
+            Ok::<_, EngineError>((table.layout(self, &mut line).await?, line))
+        });
+        layouts.await
     }
 
     /// A range that has all integers of a property in the tables of `owner`, items of lists included; `None` if there are
@@ -237,12 +238,11 @@ impl Snapshot {
         &self,
         owner: TableOwner,
         property: &str,
-        after: Wave,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> Result<Option<(i64, i64)>, EngineError> {
         let tables = self.tables.iter().filter(|table| table.reference.owner == owner);
-        let layouts = try_join_all(tables.map(|table| table.layout(self, after, context))).await?;
-        let ranges = layouts.iter().flat_map(|(layout, _)| layout.int64_ranges(property));
+        let layouts = self.layouts(tables.map(Arc::as_ref), branch).await?;
+        let ranges = layouts.iter().flat_map(|layout| layout.int64_ranges(property));
         Ok(ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))))
     }
 
@@ -254,18 +254,17 @@ impl Snapshot {
         chosen: &[&Table],
         rows: &[u64],
         fields: &[Field],
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(RecordBatch, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<RecordBatch, EngineError> {
+        let context = branch.context().clone();
         // The rows in order, and which pages they are in.
         let mut memory = context.hold(bytes_of::<u64>(rows.len() * 3))?;
         let mut sorted = rows.to_vec();
-        sort_by_key(&mut sorted, |row| *row, context).await?;
+        sort_by_key(&mut sorted, |row| *row, &context).await?;
         sorted.dedup();
         let mut reads = Vec::new();
-        let layouts = try_join_all(chosen.iter().map(|table| table.layout(self, after, context))).await?;
-        let ready = layouts.iter().map(|(_, wave)| *wave).max().unwrap_or(after);
-        for (table, (layout, _)) in chosen.iter().zip(&layouts) {
+        let layouts = self.layouts(chosen.iter().copied(), branch).await?;
+        for (table, layout) in chosen.iter().zip(layouts) {
             let bounds = table.rows();
             let from = sorted.partition_point(|row| *row < bounds.start);
             let to = sorted.partition_point(|row| *row < bounds.end);
@@ -280,9 +279,8 @@ impl Snapshot {
         let stored: u64 = requests.iter().map(|request| request.range.end - request.range.start).sum();
         let held = memory.bytes() + stored;
         context.resize(&mut memory, held)?;
-        let (pages, wave) = self.reader().read(ready, &requests, context).await?;
-        let mut pages = pages.into_iter();
-        let mut decoding = Decoding::new(context)?;
+        let mut pages = self.reader().read(&requests, branch).await?.into_iter();
+        let mut decoding = Decoding::new(&context)?;
         let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
         let mut batches = Vec::new();
         for (table, read) in &reads {
@@ -297,7 +295,7 @@ impl Snapshot {
             let why = format!("{missing} of {} rows are in no table of {:?}", sorted.len(), chosen.first());
             return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("manifest", why)));
         }
-        Ok((arrange(batch, &sorted, rows)?, wave))
+        Ok(arrange(batch, &sorted, rows)?)
     }
 }
 

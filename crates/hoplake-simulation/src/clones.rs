@@ -51,7 +51,8 @@ async fn clone(world: &Arc<World>, machine: &Arc<Machine>, version: u64, place: 
     let source = reader_of(world, machine);
     let target = Reader::new(store_at(place, world, machine), source.pool().clone());
     world.log(|| format!("{} clones version {version} to {}", machine.name, place.url()));
-    let cloned = history::clone(&source, version, &target, &QueryContext::new()).await.map_err(Error::from);
+    let cloned =
+        history::clone(&source, version, &target, &mut QueryContext::new().branch()).await.map_err(Error::from);
     world.log(|| format!("{}: {}", place.url(), cloned.as_ref().map_or_else(ToString::to_string, |tag| tag.clone())));
     let found = world.history_of(place).newest();
     match cloned {
@@ -74,7 +75,7 @@ async fn clone_over(world: &Arc<World>, machine: &Arc<Machine>, version: u64) {
     let Some(place) = begun else { return };
     let source = reader_of(world, machine);
     let target = Reader::new(store_at(place, world, machine), source.pool().clone());
-    match history::clone(&source, version, &target, &QueryContext::new()).await.map_err(Error::from) {
+    match history::clone(&source, version, &target, &mut QueryContext::new().branch()).await.map_err(Error::from) {
         Ok(_) => world.violated(format!("version {version} was cloned over {}", place.url())),
         Err(error) if error.kind() == ErrorKind::Conflict => {}
         Err(error) if error.kind() == ErrorKind::Unknown && !world.weather.is_fair() => {}

@@ -199,7 +199,7 @@ pub async fn vacuum_once(world: Arc<World>, machine: Arc<Machine>) {
         },
         ..VacuumSettings::default()
     };
-    let vacuumed = vacuum::vacuum(&reader, &settings, &QueryContext::new()).await;
+    let vacuumed = vacuum::vacuum(&reader, &settings, &mut QueryContext::new().branch()).await;
     world.log(|| format!("vacuum {:?}: {}", settings.keep_versions, summary(vacuumed)));
 }
 
@@ -217,13 +217,13 @@ pub async fn compact_once(world: Arc<World>, machine: Arc<Machine>) {
 
 /// Names versions and restores some.
 async fn operate_once(world: Arc<World>, machine: Arc<Machine>) {
-    let (reader, context) = (reader_of(&world, &machine), QueryContext::new());
+    let (reader, mut branch) = (reader_of(&world, &machine), QueryContext::new().branch());
     let versions: Vec<u64> = world.history().versions().collect();
     let version = versions[world.below(versions.len() as u64) as usize];
     let done = match world.below(5) {
-        0 => history::restore(&reader, version, "", &context).await.map(Some),
-        1 => history::tag(&reader, "a tag", None, &context).await,
-        _ => history::tag(&reader, "a tag", Some(version), &context).await,
+        0 => history::restore(&reader, version, "", &mut branch).await.map(Some),
+        1 => history::tag(&reader, "a tag", None, &mut branch).await,
+        _ => history::tag(&reader, "a tag", Some(version), &mut branch).await,
     };
     world.log(|| format!("operator on version {version}: {}", summary(done)));
 }
@@ -261,7 +261,9 @@ async fn reckon(world: &Arc<World>, workload: &Arc<Workload>, place: Place) {
     if let Err(error) = compaction::compact(&store_of(world, &machine), &settings, &QueryContext::new()).await {
         world.violated(format!("the last compaction failed: {error}"));
     }
-    let vacuumed = vacuum::vacuum(&reader_of(world, &machine), &VacuumSettings::default(), &QueryContext::new()).await;
+    let vacuumed =
+        vacuum::vacuum(&reader_of(world, &machine), &VacuumSettings::default(), &mut QueryContext::new().branch())
+            .await;
     if let Err(error) = vacuumed {
         world.violated(format!("the last vacuum failed: {error}"));
     }

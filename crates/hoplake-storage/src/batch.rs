@@ -11,7 +11,7 @@ use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered}
 use tokio::sync::Semaphore;
 
 use crate::{
-    Background, DiskCache, QueryContext, ReadPool, Reader, StorageError, Tier, Wave,
+    Background, Branch, DiskCache, QueryContext, ReadPool, Reader, StorageError, Tier, Wave,
     ahead::Ahead,
     block::{BlockRequest, Check, open_from_disk},
     cache::BlockKey,
@@ -27,8 +27,8 @@ use crate::{
 pub(crate) struct Batch<'a> {
     reader: &'a Reader,
     requests: &'a [BlockRequest<'a>],
-    after: Wave,
-    context: &'a QueryContext,
+    /// Of the query, as far as it had come when this began.
+    branch: &'a Branch,
     /// Its number among the query's reads, for traces.
     number: u32,
 }
@@ -57,14 +57,13 @@ fn key(request: &BlockRequest<'_>) -> BlockKey {
 }
 
 impl<'a> Batch<'a> {
-    pub(crate) fn new(
-        reader: &'a Reader,
-        requests: &'a [BlockRequest<'a>],
-        after: Wave,
-        context: &'a QueryContext,
-    ) -> Self {
-        let number = if reader.pool().trace.is_on() { context.next_batch() } else { 0 };
-        Self { reader, requests, after, context, number }
+    pub(crate) fn new(reader: &'a Reader, requests: &'a [BlockRequest<'a>], branch: &'a Branch) -> Self {
+        let number = if reader.pool().trace.is_on() { branch.context().next_batch() } else { 0 };
+        Self { reader, requests, branch, number }
+    }
+
+    fn context(&self) -> &'a QueryContext {
+        self.branch.context()
     }
 
     fn pool(&self) -> &'a ReadPool {
@@ -73,7 +72,7 @@ impl<'a> Batch<'a> {
 
     /// Notes that a tier served some blocks.
     fn served(&self, tier: Tier, blocks: u64, bytes: u64) {
-        self.context.meter().served(tier, blocks, bytes);
+        self.context().meter().served(tier, blocks, bytes);
     }
 
     /// Records an access, if accesses are recorded.
@@ -82,7 +81,7 @@ impl<'a> Batch<'a> {
         let BlockRequest { object, range, check } = &self.requests[index];
         // What is not cached tells nothing of caches.
         if trace.is_on() && *check != Check::Later {
-            let (query, bytes) = (self.context.number(), payload.len() as u64);
+            let (query, bytes) = (self.context().number(), payload.len() as u64);
             trace.record(&Access {
                 query,
                 wave: self.number,
@@ -101,7 +100,7 @@ impl<'a> Batch<'a> {
     ) -> Result<Vec<usize>, E> {
         let mut missing = Vec::new();
         let (mut blocks, mut bytes) = (0, 0);
-        let mut pace = self.context.pace();
+        let mut pace = self.context().pace();
         for (index, request) in self.requests.iter().enumerate() {
             match self.pool().memory.get(key(request)) {
                 Some(payload) => {
@@ -125,16 +124,16 @@ impl<'a> Batch<'a> {
         missing: Vec<usize>,
         each: &mut impl FnMut(usize, Bytes) -> Result<(), E>,
     ) -> Result<(Vec<usize>, Wave), E> {
-        let Some(ahead) = self.context.ahead() else { return Ok((missing, self.after)) };
-        let (mut absent, mut wave) = (Vec::new(), self.after);
+        let Some(ahead) = self.context().ahead() else { return Ok((missing, self.branch.wave())) };
+        let (mut absent, mut wave) = (Vec::new(), self.branch.wave());
         for index in missing {
             let key = key(&self.requests[index]);
             let Some(payload) = ahead.take(key) else {
                 absent.push(index);
                 continue;
             };
-            wave = self.after.next();
-            self.context.meter().reached(wave);
+            wave = self.branch.wave().next();
+            self.context().meter().reached(wave);
             self.served(Tier::Prefetch, 1, payload.len() as u64);
             self.record(index, &payload, Tier::Prefetch);
             self.pool().memory.insert(key, payload.clone());
@@ -152,10 +151,10 @@ impl<'a> Batch<'a> {
         let mut arriving = FuturesUnordered::new();
         let missing = self.start_from_disk(missing, &mut arriving);
         self.start_flights(missing, &mut arriving)?;
-        let (mut wave, mut pace) = (self.after, self.context.pace());
+        let (mut wave, mut pace) = (self.branch.wave(), self.context().pace());
         while let Some(arrived) = arriving.next().await {
             let Arrived { here, rounds, lost } = arrived?;
-            wave = wave.max(self.after.later(rounds));
+            wave = wave.max(self.branch.wave().later(rounds));
             for (index, payload) in here {
                 let bytes = payload.len() as u64;
                 each(index, payload)?;
@@ -209,7 +208,7 @@ impl<'a> Batch<'a> {
     /// Joins requests in flight, and sends new ones for the rest.
     fn start_flights<'b>(&'b self, missing: Vec<usize>, arriving: &mut Arriving<'b>) -> Result<(), StorageError> {
         let Launched { joined, new, planned } = self.launch(missing, None)?;
-        self.context.meter().went_in_rounds(self.after.next(), self.rounds(planned));
+        self.context().meter().went_in_rounds(self.branch.wave().next(), self.rounds(planned));
         arriving.extend(new.into_iter().map(|(flight, indices)| self.landed(flight, indices, Tier::Store).boxed()));
         arriving
             .extend(joined.into_iter().map(|(flight, index)| self.landed(flight, vec![index], Tier::Shared).boxed()));
@@ -220,7 +219,7 @@ impl<'a> Batch<'a> {
     async fn landed(&self, flight: Flight, indices: Vec<usize>, served: Tier) -> Result<Arrived, StorageError> {
         let (blocks, rounds) = flight.await?;
         let mut arrived = Arrived { rounds, ..Arrived::default() };
-        self.context.meter().reached(self.after.later(rounds));
+        self.context().meter().reached(self.branch.wave().later(rounds));
         for index in indices {
             let key = key(&self.requests[index]);
             let at = match served == Tier::Shared && planted(Bug::OtherFlight) {
@@ -280,7 +279,7 @@ impl<'a> Batch<'a> {
         let fetches = self.reader.fetcher.planner.plan(self.requests, absent, settings);
         let bytes = fetches.iter().map(|fetch| fetch.range.end - fetch.range.start).sum();
         let planned = Background { requests: fetches.len() as u64, bytes };
-        let admitted = self.context.admit(planned.requests, bytes, self.reader.store().prices());
+        let admitted = self.context().admit(planned.requests, bytes, self.reader.store().prices());
         if admitted.is_ok() {
             let lanes = Arc::new(Semaphore::new(settings.parallel_requests_max));
             for fetch in fetches {
@@ -308,15 +307,15 @@ impl<'a> Batch<'a> {
         let key = move |position| BlockKey { object: number, position };
         let keys: Vec<_> = wanted.iter().map(|block| key(block.range.start)).collect();
         let landing = self.reader.flights.landing(keys.clone());
-        let (fetcher, object, after) = (self.reader.fetcher.clone(), fetch.object.clone(), self.after);
-        let (context, ahead, lanes) = (self.context.clone(), ahead.cloned(), lanes.clone());
+        let (fetcher, object, branch) = (self.reader.fetcher.clone(), fetch.object.clone(), self.branch.clone());
+        let (ahead, lanes) = (ahead.cloned(), lanes.clone());
         let request = async move {
             let _landing = landing;
             let _lane = lanes.acquire().await.expect("the semaphore is never closed");
             if ahead.is_some() {
-                context.meter().read_ahead();
+                branch.context().meter().read_ahead();
             }
-            let landed = fetcher.blocks(&object, &wanted, after, &context).await?;
+            let landed = fetcher.blocks(&object, &wanted, &branch).await?;
             let mut payloads = Vec::with_capacity(wanted.len());
             for (block, (stored, payload)) in wanted.iter().zip(landed.blocks) {
                 match &ahead {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    Cost, MemoryBudget, MemoryHold, Pace, PriceList, StorageError, Wave, ahead::Ahead, budget::MemoryFull, meter::Meter,
+    Branch, Cost, MemoryBudget, MemoryHold, Pace, PriceList, StorageError, ahead::Ahead, budget::MemoryFull,
+    meter::Meter,
 };
 
 /// What ends a query's reads. `None` sets no limit.
@@ -105,17 +106,6 @@ impl QueryContext {
         self.0.meter.cost()
     }
 
-    /// Notes round trips that depend on all that was done on this account before, as all that comes depends on them. With 0 of
-    /// them, that what comes depends on what was.
-    pub fn then(&self, rounds: u32) {
-        self.0.meter.then(rounds);
-    }
-
-    /// Notes that a wave was reached by something that is not read: a part of an upload that was waited for.
-    pub fn reached(&self, wave: Wave) {
-        self.0.meter.reached(wave);
-    }
-
     /// Notes round trips that were waited for although nothing depends on them, as an order in which vertices are expanded
     /// brings about ([`Cost::waits`]).
     pub fn waited(&self, waits: u32) {
@@ -182,8 +172,13 @@ impl QueryContext {
         }
     }
 
+    /// A line of its work that has waited for nothing yet.
+    pub fn branch(&self) -> Branch {
+        Branch::new(self)
+    }
+
     /// The pace of a task that works for it.
-    pub fn pace(&self) -> Pace<'_> {
+    pub fn pace(&self) -> Pace {
         Pace::new(self)
     }
 

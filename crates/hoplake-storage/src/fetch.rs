@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    Object, ObjectSource, QueryContext, ReadPool, StorageError, Store, Wave,
+    Branch, Object, ObjectSource, QueryContext, ReadPool, StorageError, Store,
     block::open,
     plan::Planner,
     planted::{Bug, planted},
@@ -55,8 +55,7 @@ impl Fetcher {
         &self,
         object: &Object,
         wanted: &[Wanted],
-        after: Wave,
-        context: &QueryContext,
+        branch: &Branch,
     ) -> Result<Landed, StorageError> {
         let span = wanted.iter().map(|block| block.range.end).max().unwrap_or(0)
             - wanted.iter().map(|block| block.range.start).min().unwrap_or(0);
@@ -65,7 +64,7 @@ impl Fetcher {
             let fetch = self.source.fetch(name, wanted, attempt);
             Box::pin(async move {
                 let fetched = fetch.await?;
-                self.took(fetched.requests, fetched.bytes, context);
+                self.took(fetched.requests, fetched.bytes, branch.context());
                 Ok(fetched.blocks)
             })
         };
@@ -83,25 +82,25 @@ impl Fetcher {
             opened.collect::<Result<Vec<_>, _>>()
         };
         let pause_seed = wanted.first().map_or(0, |block| block.range.start);
-        match self.repeated(span, pause_seed, after, context, attempt, check).await {
+        match self.repeated(span, pause_seed, branch, attempt, check).await {
             Ok((blocks, rounds)) => Ok(Landed { blocks, rounds }),
             Err(error) => Err(self.source.diagnose(name, wanted, error).await),
         }
     }
 
-    /// A whole object, decoded; `None` if it is not there. Also the wave in which it came.
+    /// A whole object, decoded; `None` if it is not there.
     pub(crate) async fn object<T>(
         &self,
         name: &str,
-        after: Wave,
-        context: &QueryContext,
+        branch: &mut Branch,
         decode: impl Fn(Bytes) -> Result<T, FormatError>,
-    ) -> Result<(Option<T>, Wave), StorageError> {
+    ) -> Result<Option<T>, StorageError> {
+        let at: &Branch = branch;
         let attempt = |attempt| -> BoxFuture<'_, _> {
             let get = self.source.get(name, attempt);
             Box::pin(async move {
                 let found = get.await?;
-                self.took(found.requests, found.bytes, context);
+                self.took(found.requests, found.bytes, at.context());
                 Ok(found.object)
             })
         };
@@ -111,8 +110,9 @@ impl Fetcher {
             let corrupt = |source| StorageError::Corrupt { object: self.store.place(name), start: 0, end, source };
             decode(bytes).map(Some).map_err(corrupt)
         };
-        let (found, rounds) = self.repeated(OBJECT_BYTES, 0, after, context, attempt, check).await?;
-        Ok((found, after.later(rounds)))
+        let (found, rounds) = self.repeated(OBJECT_BYTES, 0, at, attempt, check).await?;
+        branch.reached(branch.wave().later(rounds));
+        Ok(found)
     }
 
     /// Enters what an attempt took. Requests to a store count when they are sent, whatever comes of them.
@@ -128,18 +128,17 @@ impl Fetcher {
         &'a self,
         bytes: u64,
         pause_seed: u64,
-        after: Wave,
-        context: &QueryContext,
+        branch: &Branch,
         attempt: impl Fn(u32) -> BoxFuture<'a, Result<T, StorageError>>,
         check: impl Fn(T) -> Result<U, StorageError>,
     ) -> Result<(U, u32), StorageError> {
-        let retry = &self.pool.settings.retry;
+        let (retry, context) = (&self.pool.settings.retry, branch.context());
         let mut rounds = 1;
         // Hedges and repetitions count on, so that a source of several nodes asks another each time.
         let sent = AtomicU32::new(0);
         let attempt = || attempt(sent.fetch_add(1, Relaxed));
         loop {
-            context.meter().reached(after.later(rounds));
+            context.meter().reached(branch.wave().later(rounds));
             let answer = self.hedged(bytes, context, &attempt).await;
             let error = match answer.and_then(&check) {
                 Ok(value) => return Ok((value, rounds)),

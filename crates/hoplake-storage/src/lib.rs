@@ -19,6 +19,7 @@
 mod ahead;
 mod batch;
 mod block;
+mod branch;
 mod budget;
 pub mod cache;
 mod clock;
@@ -51,6 +52,7 @@ mod upload;
 use disk::DiskCache;
 
 pub use block::{BlockRequest, Check, Object};
+pub use branch::Branch;
 pub use budget::{MemoryBudget, MemoryFull, MemoryHold};
 pub use clock::{Clock, SystemClock};
 pub use context::{QueryContext, ReadLimits};

@@ -1,15 +1,15 @@
 //! What a query cost.
 //!
-//! A [`Wave`] travels with every answer: how many dependent round trips lie behind it. A read that
-//! needs the store returns the wave after the one it depends on; a read from memory returns it
-//! unchanged. The waves of a query are the longest such chain, whatever ran in parallel.
+//! A [`Wave`] is how many dependent round trips lie behind an answer. A [`Branch`](crate::Branch) carries it along a line of
+//! work: a read that needs the store moves it on to the next, a read from memory does not. The waves of a query are the
+//! longest such chain, whatever ran in parallel.
 //!
 //! A wave says what depends on what. What was *waited for* can be more: a depth-first traversal expands one vertex after
 //! the other although none depends on the one before, and more requests than may be in flight at once go in several
 //! rounds. Such waits beyond the waves are noted where they arise ([`QueryContext::waited`](crate::QueryContext::waited)).
 //!
-//! Writes pass through a [`Store`](crate::Store) that is on the account, and carry no wave: a writer does one thing after
-//! the other, and says when all waited for something ([`QueryContext::then`](crate::QueryContext::then)).
+//! Writes pass through a [`Store`](crate::Store) that is on the account, which counts them; a writer that waits for one says so
+//! ([`Branch::then`](crate::Branch::then)).
 
 use std::{
     collections::BTreeMap,
@@ -118,9 +118,7 @@ pub struct Meter {
     /// Waits beyond the waves, of schedules.
     waited: AtomicU64,
     /// By wave, the rounds beyond the first in which its requests went.
-    rounds: Mutex<BTreeMap<u64, u64>>,
-    /// The waves behind all that is yet to come.
-    behind: AtomicU64,
+    rounds: Mutex<BTreeMap<u32, u64>>,
     requests: AtomicU64,
     hedges: AtomicU64,
     retries: AtomicU64,
@@ -138,13 +136,7 @@ pub struct Meter {
 impl Meter {
     /// Notes that `wave` was reached.
     pub(crate) fn reached(&self, wave: Wave) {
-        self.waves.fetch_max(self.behind.load(Relaxed) + u64::from(wave.0), Relaxed);
-    }
-
-    /// Notes round trips that depend on all before, as all that comes depends on them.
-    pub(crate) fn then(&self, rounds: u32) {
-        let behind = self.waves.fetch_add(rounds.into(), Relaxed) + u64::from(rounds);
-        self.behind.store(behind, Relaxed);
+        self.waves.fetch_max(wave.0.into(), Relaxed);
     }
 
     /// Notes waits that no wave accounts for.
@@ -155,9 +147,8 @@ impl Meter {
     /// Notes that the requests of a wave go in so many rounds.
     pub(crate) fn went_in_rounds(&self, wave: Wave, rounds: u64) {
         if rounds > 1 {
-            let wave = self.behind.load(Relaxed) + u64::from(wave.0);
             let mut all = self.rounds.lock().expect("no thread panics with the rounds");
-            let most = all.entry(wave).or_default();
+            let most = all.entry(wave.0).or_default();
             *most = (*most).max(rounds - 1);
         }
     }

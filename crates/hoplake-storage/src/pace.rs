@@ -15,15 +15,15 @@ pub const PIECE_UNITS: u64 = 1 << 15;
 
 /// The pace of one task of a query.
 #[derive(Debug)]
-pub struct Pace<'a> {
-    context: &'a QueryContext,
+pub struct Pace {
+    context: QueryContext,
     /// Since the last rest.
     worked: u64,
 }
 
-impl<'a> Pace<'a> {
-    pub(crate) fn new(context: &'a QueryContext) -> Self {
-        Self { context, worked: 0 }
+impl Pace {
+    pub(crate) fn new(context: &QueryContext) -> Self {
+        Self { context: context.clone(), worked: 0 }
     }
 
     /// Notes work that was done; at the end of a piece, looks at the deadline and lets other tasks run.

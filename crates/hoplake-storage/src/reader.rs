@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Background, Cost, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Tier, Wave,
+    Background, Branch, Cost, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Tier,
     batch::{Batch, land_all},
     block::{BlockRequest, close, open},
     fetch::Fetcher,
@@ -60,80 +60,71 @@ impl Reader {
     }
 
     /// What `decode` makes of a whole object, which is not cached; `None` if it is not there. An answer that it refuses is
-    /// asked for again. Also the wave in which it came.
+    /// asked for again.
     ///
     /// # Errors
     /// The store's, that a limit of the query was reached, or [`StorageError::Corrupt`] if no answer was accepted.
     pub async fn read_object<T>(
         &self,
         name: &str,
-        after: Wave,
-        context: &QueryContext,
+        branch: &mut Branch,
         decode: impl Fn(Bytes) -> Result<T, FormatError>,
-    ) -> Result<(Option<T>, Wave), StorageError> {
+    ) -> Result<Option<T>, StorageError> {
+        let context = branch.context().clone();
         context.admit(1, 0, self.store().prices())?;
-        context.in_time(self.fetcher.object(name, after, context, decode)).await
+        context.in_time(self.fetcher.object(name, branch, decode)).await
     }
 
-    /// All objects whose name begins with `folder/`, and the wave in which they came.
+    /// All objects whose name begins with `folder/`. One wave.
     ///
     /// # Errors
     /// The store's.
-    pub async fn list(
-        &self,
-        folder: &str,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<ObjectInfo>, Wave), StorageError> {
-        context.meter().reached(after.next());
-        context.meter().requested(1);
-        Ok((context.in_time(self.fetcher.source.list(folder)).await?, after.next()))
+    pub async fn list(&self, folder: &str, branch: &mut Branch) -> Result<Vec<ObjectInfo>, StorageError> {
+        branch.reached(branch.wave().next());
+        branch.context().meter().reached(branch.wave());
+        branch.context().meter().requested(1);
+        branch.context().in_time(self.fetcher.source.list(folder)).await
     }
 
-    /// Reads all blocks asked, in one wave at most, and returns their payloads in the same order and
-    /// the wave in which the last came.
+    /// Reads all blocks asked, in one wave at most, and returns their payloads in the same order.
     ///
     /// # Errors
     /// The store's, [`StorageError::Corrupt`] if a block fails its check each time, or
     /// [`StorageError::Limit`].
-    pub async fn read(
-        &self,
-        after: Wave,
-        requests: &[BlockRequest<'_>],
-        context: &QueryContext,
-    ) -> Result<(Vec<Bytes>, Wave), StorageError> {
+    pub async fn read(&self, requests: &[BlockRequest<'_>], branch: &mut Branch) -> Result<Vec<Bytes>, StorageError> {
         let mut payloads = vec![Bytes::new(); requests.len()];
         let keep = |index, payload| {
             payloads[index] = payload;
             Ok::<_, StorageError>(())
         };
-        let wave = self.read_each(after, requests, context, keep).await?;
-        Ok((payloads, wave))
+        self.read_each(requests, branch, keep).await?;
+        Ok(payloads)
     }
 
     /// Reads all blocks asked, in one wave at most, and hands each payload over with its position
-    /// among them as soon as it is here: first those in memory, then as they arrive. Returns the wave in
-    /// which the last came; a repeated request makes it later.
+    /// among them as soon as it is here: first those in memory, then as they arrive. A repeated request makes the wave
+    /// later.
     ///
     /// # Errors
     /// As [`Self::read`], or what `each` returns.
     pub async fn read_each<E: From<StorageError>>(
         &self,
-        after: Wave,
         requests: &[BlockRequest<'_>],
-        context: &QueryContext,
+        branch: &mut Branch,
         mut each: impl FnMut(usize, Bytes) -> Result<(), E>,
-    ) -> Result<Wave, E> {
-        let batch = Batch::new(self, requests, after, context);
+    ) -> Result<(), E> {
+        let begun = branch.clone();
+        let batch = Batch::new(self, requests, &begun);
         let missing = batch.take_from_memory(&mut each).await?;
         if missing.is_empty() {
-            return Ok(after);
+            return Ok(());
         }
         let (missing, wave) = batch.take_ahead(missing, &mut each)?;
-        if missing.is_empty() {
-            return Ok(wave);
+        branch.reached(wave);
+        if !missing.is_empty() {
+            branch.reached(begun.context().in_time(batch.read_missing(missing, each)).await?);
         }
-        Ok(wave.max(context.in_time(batch.read_missing(missing, each)).await?))
+        Ok(())
     }
 
     /// Reads blocks that the query may ask for later, and keeps them for it (see
@@ -141,14 +132,9 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub async fn read_ahead(
-        &self,
-        after: Wave,
-        requests: &[BlockRequest<'_>],
-        context: &QueryContext,
-    ) -> Result<(), StorageError> {
-        match context.ahead() {
-            Some(ahead) => Batch::new(self, requests, after, context).read_ahead(ahead).await,
+    pub async fn read_ahead(&self, requests: &[BlockRequest<'_>], branch: &Branch) -> Result<(), StorageError> {
+        match branch.context().ahead() {
+            Some(ahead) => Batch::new(self, requests, branch).read_ahead(ahead).await,
             None => Ok(()),
         }
     }
@@ -163,8 +149,8 @@ impl Reader {
         context: &QueryContext,
         take: impl FnOnce(Vec<(u64, Bytes)>) + Send + 'static,
     ) {
-        let own = QueryContext::new();
-        let Ok((flights, planned)) = Batch::new(self, requests, Wave(0), &own).launch_absent(None) else { return };
+        let own = Branch::new(&QueryContext::new());
+        let Ok((flights, planned)) = Batch::new(self, requests, &own).launch_absent(None) else { return };
         // What requests to nodes take of the store behind them is known when they are answered.
         let planned = if self.fetcher.source.is_store() { planned } else { Background::default() };
         context.meter().in_background(planned);
@@ -172,7 +158,7 @@ impl Reader {
         tokio::spawn(async move {
             // What fails here is asked for again when it is needed, and the error is told then.
             let _ = land_all(flights).await.map(take);
-            let Cost { requests, store_bytes: bytes, .. } = own.cost();
+            let Cost { requests, store_bytes: bytes, .. } = own.context().cost();
             pool.background.in_background(Background { requests, bytes });
             let (requests, bytes) = (requests.saturating_sub(planned.requests), bytes.saturating_sub(planned.bytes));
             context.meter().in_background(Background { requests, bytes });
@@ -245,7 +231,7 @@ impl Reader {
     ) -> Result<Vec<Bytes>, StorageError> {
         let request = |block: &Wanted| BlockRequest { object, range: block.range.clone(), check: block.check };
         let requests: Vec<_> = wanted.iter().map(request).collect();
-        let (payloads, _) = self.read(Wave(0), &requests, context).await?;
+        let payloads = self.read(&requests, &mut Branch::new(context)).await?;
         Ok(payloads.into_iter().zip(&requests).map(|(payload, request)| close(request, payload)).collect())
     }
 }

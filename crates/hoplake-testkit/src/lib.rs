@@ -7,11 +7,13 @@
 //!   [`SimProxy`]: the same before a real S3 server.
 //! - [`S3Server`]: a real S3 server on a loopback port, with conditional writes that hold; [`TcpProxy`]: a network before it
 //!   that breaks.
+//! - [`clock`]: virtual time for the store and processor time for the rest, kept apart.
 //! - [`oracle`]: a naive property graph with reference functions to hold the engine's answers against.
 //! - [`generate`]: seeded graphs: Kronecker, log-normal, social networks, and small ones with labels.
 //! - [`snb`]: the real social networks and the answers that queries on them must give.
 
 mod altered_store;
+pub mod clock;
 pub mod generate;
 pub mod oracle;
 mod requests;

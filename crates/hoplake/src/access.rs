@@ -50,5 +50,5 @@
 
 pub use hoplake_format::constants::{is_elsewhere, own_name};
 pub use hoplake_storage::{
-    Check, Fetched, Found, NodeFault, Object, ObjectInfo, ObjectSource, QueryContext, StorageError, Wanted, Wave,
+    Branch, Check, Fetched, Found, NodeFault, Object, ObjectInfo, ObjectSource, QueryContext, StorageError, Wanted,
 };

@@ -65,7 +65,7 @@ impl Graph {
     /// # Errors
     /// As [`Self::apply`].
     pub async fn check(&self, batch: &Batch) -> Result<ChangeCounts, Error> {
-        Ok(self.committer().check(batch.clone(), &QueryContext::new()).await?)
+        Ok(self.committer().check(batch.clone(), &mut QueryContext::new().branch()).await?)
     }
 }
 

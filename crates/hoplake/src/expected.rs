@@ -4,12 +4,12 @@
 //! asked for, that is a wave of its own. But which tables those will be follows from the schema as soon as labels and hops
 //! are known, so their ends come with the look-up of the start vertices, or with the first hop.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures::future::try_join3;
 use hoplake_engine::{EngineError, Snapshot};
 use hoplake_format::{Direction, EdgeTypeId, LabelId};
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::Branch;
 
 /// Tables of which cells will be asked for.
 #[derive(Debug, Default)]
@@ -21,19 +21,21 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Runs a step, and reads what was expected alongside. Returns the wave after which both are known.
+    /// Runs a step, and reads what was expected alongside: what follows depends on both.
     pub(crate) async fn alongside<T>(
         self,
-        snapshot: &Snapshot,
-        after: Wave,
-        context: &QueryContext,
-        step: impl Future<Output = Result<(T, Wave), EngineError>>,
-    ) -> Result<(T, Wave), EngineError> {
-        let (vertices, edges): (Vec<_>, Vec<_>) =
-            (self.vertices.into_iter().collect(), self.edges.into_iter().collect());
-        let of_vertices = snapshot.touch_properties(&vertices, after, context);
-        let of_edges = snapshot.touch_edge_properties(&edges, after, context);
-        let ((found, wave), of_vertices, of_edges) = try_join3(step, of_vertices, of_edges).await?;
-        Ok((found, wave.max(of_vertices).max(of_edges)))
+        snapshot: &Arc<Snapshot>,
+        branch: &mut Branch,
+        step: impl AsyncFnOnce(&Arc<Snapshot>, &mut Branch) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let vertices: Vec<_> = self.vertices.into_iter().collect();
+        let edges: Vec<_> = self.edges.into_iter().collect();
+        let mut lines = [branch.clone(), branch.clone()];
+        let [for_vertices, for_edges] = &mut lines;
+        let of_vertices = snapshot.touch_properties(&vertices, for_vertices);
+        let of_edges = snapshot.touch_edge_properties(&edges, for_edges);
+        let (found, (), ()) = try_join3(step(snapshot, branch), of_vertices, of_edges).await?;
+        branch.join(&lines);
+        Ok(found)
     }
 }

@@ -63,7 +63,7 @@ impl Graph {
         if newest.manifest().version < self.version() {
             newest = self.snapshot.clone();
         }
-        newest = newest.newest(&context).await?;
+        newest = newest.newest(&mut context.branch()).await?;
         let moved = newest.manifest().version > self.version();
         self.committer.move_on(&newest).await;
         self.snapshot = newest;
@@ -75,7 +75,7 @@ impl Graph {
     /// # Errors
     /// The store's.
     pub async fn is_there(&self) -> Result<bool, Error> {
-        Ok(self.snapshot.is_there(&QueryContext::new()).await?)
+        Ok(self.snapshot.is_there(&mut QueryContext::new().branch()).await?)
     }
 
     /// Waits until nothing of it is under way any more that nobody waited for: reads in the background through its caches, and
@@ -104,7 +104,9 @@ impl Graph {
     /// The store's; [`Corrupt`](crate::ErrorKind::Corrupt) if the newest one claims thousands that are not there.
     pub async fn versions(store: &Store) -> Result<Vec<u64>, Error> {
         let reader = reader(store)?;
-        let Some(newest) = versions::newest(&reader, &store.account()).await? else { return Ok(Vec::new()) };
+        let Some(newest) = versions::newest(&reader, &mut store.account().branch()).await? else {
+            return Ok(Vec::new());
+        };
         let mut versions = versions::past(&reader, &newest).await?;
         versions.push(newest.version);
         Ok(versions)
@@ -172,7 +174,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if the place has no graph, or whatever error the store has.
     pub async fn verify_all(store: &Store, progress: impl Fn(u64)) -> Result<Verification, Error> {
-        Ok(verify_graph(&reader(store)?, progress, &QueryContext::new()).await?)
+        Ok(verify_graph(&reader(store)?, progress, &mut QueryContext::new().branch()).await?)
     }
 
     /// Names a version, which no vacuum removes from then on; without a version the name is removed. Returns the version
@@ -181,7 +183,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version or name; the store's.
     pub async fn tag(store: &Store, name: &str, version: Option<u64>) -> Result<Option<u64>, Error> {
-        Ok(history::tag(&reader(store)?, name, version, &store.account()).await?)
+        Ok(history::tag(&reader(store)?, name, version, &mut store.account().branch()).await?)
     }
 
     /// What the newest version says of itself, without opening it.
@@ -189,7 +191,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if the place has no graph, or whatever error the store has.
     pub async fn newest(store: &Store) -> Result<Manifest, Error> {
-        let newest = versions::newest(&reader(store)?, &store.account()).await?;
+        let newest = versions::newest(&reader(store)?, &mut store.account().branch()).await?;
         newest.ok_or_else(|| Error::no_graph(store.url()))
     }
 
@@ -206,7 +208,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version; the store's.
     pub async fn restore(store: &Store, version: u64, message: &str) -> Result<u64, Error> {
-        Ok(history::restore(&reader(store)?, version, message, &store.account()).await?)
+        Ok(history::restore(&reader(store)?, version, message, &mut store.account().branch()).await?)
     }
 
     /// Makes a graph in another place of the same bucket that is what a version of this one is (the newest without a
@@ -217,11 +219,11 @@ impl Graph {
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version, [`Conflict`](crate::ErrorKind::Conflict) if
     /// there is something at `target`, [`Invalid`](crate::ErrorKind::Invalid) if that is in another bucket; the store's.
     pub async fn clone_to(store: &Store, version: Option<u64>, target: &Store) -> Result<String, Error> {
-        let (source, context) = (reader(store)?, store.account());
-        let newest = versions::newest(&source, &context).await?;
+        let (source, mut branch) = (reader(store)?, store.account().branch());
+        let newest = versions::newest(&source, &mut branch).await?;
         let missing = || Error::no_graph(store.url());
         let version = version.unwrap_or(newest.ok_or_else(missing)?.version);
-        Ok(history::clone(&source, version, &reader(target)?, &context).await?)
+        Ok(history::clone(&source, version, &reader(target)?, &mut branch).await?)
     }
 
     /// Makes one part of several, where they are due; no answer changes. What is interrupted is continued by the next.
@@ -251,7 +253,7 @@ impl Graph {
     /// # Errors
     /// The store's.
     pub async fn compaction_is_due(&self, settings: &CompactionSettings) -> Result<bool, Error> {
-        Ok(compaction::is_due(&self.snapshot, settings, &QueryContext::new()).await?)
+        Ok(compaction::is_due(&self.snapshot, settings, &mut QueryContext::new().branch()).await?)
     }
 
     /// Lets versions go that are not to stay, and removes what no version names.
@@ -261,7 +263,7 @@ impl Graph {
     pub async fn vacuum(store: &Store, settings: &VacuumSettings) -> Result<Vacuumed, Error> {
         let context = store.account();
         context.give_time(settings.timeout_ms);
-        Ok(vacuum::vacuum(&reader(&store.on_account(&context))?, settings, &context).await?)
+        Ok(vacuum::vacuum(&reader(&store.on_account(&context))?, settings, &mut context.branch()).await?)
     }
 }
 

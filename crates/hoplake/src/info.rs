@@ -46,7 +46,7 @@ impl GraphInfo {
     pub(crate) async fn of(snapshot: &Arc<Snapshot>) -> Result<Self, Error> {
         let manifest = snapshot.manifest();
         let mut sections: Vec<_> = snapshot
-            .section_indexes(&QueryContext::new())
+            .section_indexes(&mut QueryContext::new().branch())
             .await?
             .into_iter()
             .map(|(versions, index)| SectionSize {

@@ -20,7 +20,7 @@ use hoplake_ingest::{
     build::{self, BuildSettings, Level},
     source::{self, SourceOptions},
 };
-use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, Store};
+use hoplake_storage::{Branch, Cost, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
 pub use hoplake_ingest::{
     build::{Progress as LoadProgress, Step as LoadPhase, VertexOrder},
@@ -148,10 +148,10 @@ pub async fn load_until(
     let begun = Instant::now();
     options.from.iter().try_for_each(|path| check_local(path))?;
     let context = QueryContext::new();
-    let mut stop = pin!(stop);
+    let (mut stop, mut branch) = (pin!(stop), context.branch());
     let store = store.on_account(&context);
     let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
-    let current = versions::newest(&reader, &context).await?;
+    let current = versions::newest(&reader, &mut branch).await?;
     // One without anything is what a vacuum made of a load that was never done.
     let in_the_way = current.as_ref().filter(|current| !options.replace && current.schema != Schema::default());
     if let Some(current) = in_the_way {
@@ -166,11 +166,11 @@ pub async fn load_until(
     let writer = store.clock().ulid();
     let base = match current {
         Some(current) => {
-            let announced = intent::announce(&reader, ChangeKind::Load, &writer, Some(current), &context);
+            let announced = intent::announce(&reader, ChangeKind::Load, &writer, Some(current), &mut branch);
             let announced = tokio::select! {
                 announced = announced => announced?,
                 () = &mut stop => {
-                    give_up(&reader, &writer, &context).await;
+                    give_up(&reader, &writer, &mut branch).await;
                     return Ok(None);
                 }
             };
@@ -183,7 +183,7 @@ pub async fn load_until(
     // A store that would lose it is refused before hours of loading.
     let tried = publish::prove(&store, base_version).await?;
     if tried.is_some() {
-        context.then(1);
+        branch.then(1);
     }
     let target = store.clone();
     let message = options.message.clone();
@@ -214,7 +214,7 @@ pub async fn load_until(
     let built = tokio::select! {
         built = building => built,
         () = &mut stop => {
-            give_up(&reader, &writer, &context).await;
+            give_up(&reader, &writer, &mut branch).await;
             return Ok(None);
         }
     };
@@ -223,26 +223,26 @@ pub async fn load_until(
         // Not before there are other objects in its folder: a server that keeps objects as files removes a folder that
         // becomes empty, and fails a load that is about to write there.
         removal.await;
-        context.then(1);
+        branch.then(1);
     }
     let (level, bad_rows) = match built {
         Ok(built) => built,
         Err(error) => {
-            give_up(&reader, &writer, &context).await;
+            give_up(&reader, &writer, &mut branch).await;
             return Err(error);
         }
     };
     let adjacency_bytes = level.adjacency_bytes;
     let change = Change { kind: ChangeKind::Load, writer: writer.clone(), message, ..Change::default() };
     context.give_time(Some(publish_timeout_ms));
-    let visible = make_visible(&reader, &base, level, change, &context).await;
+    let visible = make_visible(&reader, &base, level, change, &mut branch).await;
     context.give_time(None);
     let manifest = match visible {
         Ok(manifest) => manifest,
         Err(error) => {
             // What was in time to be refused for its time was not sent.
             if error.kind() == ErrorKind::Limit {
-                give_up(&reader, &writer, &context).await;
+                give_up(&reader, &writer, &mut branch).await;
                 let message = format!(
                     "{} did not answer within {publish_timeout_ms} ms when the load was to be published; nothing of it is \
                      visible",
@@ -252,13 +252,13 @@ pub async fn load_until(
             }
             // If that is not known, the version may yet be visible.
             if error.kind() != ErrorKind::Unknown {
-                give_up(&reader, &writer, &context).await;
+                give_up(&reader, &writer, &mut branch).await;
             }
             return Err(error);
         }
     };
     // Loads that started from an older version can no longer publish: their leftovers are garbage.
-    let _ = vacuum::vacuum(&reader, &VacuumSettings::default(), &context).await;
+    let _ = vacuum::vacuum(&reader, &VacuumSettings::default(), &mut branch).await;
     let edges: u64 = manifest.edge_counts.iter().sum();
     Ok(Some(LoadReport {
         version: manifest.version,
@@ -292,7 +292,7 @@ async fn make_visible(
     base: &Manifest,
     level: Level,
     change: Change,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<Manifest, Error> {
     let store = reader.store();
     let faster = |version: u64| {
@@ -312,16 +312,16 @@ async fn make_visible(
         let manifest = loaded(&newest, &level, change.clone(), store.clock().unix_ms());
         if let Err(error) = publish::check_objects(store, &manifest).await {
             // Of two first loads, the one that is done removes what the other has written, which can no longer publish.
-            return Err(match versions::newest(reader, context).await? {
+            return Err(match versions::newest(reader, branch).await? {
                 Some(newest) if newest.version > base.version => faster(newest.version),
                 _ => error.into(),
             });
         }
-        if let Published::Visible = publish::publish(reader, &manifest, context).await? {
+        if let Published::Visible = publish::publish(reader, &manifest, branch).await? {
             publish::hint(store, &manifest).await;
             return Ok(manifest);
         }
-        newest = versions::newest(reader, context).await?.ok_or_else(|| faster(newest.version + 1))?;
+        newest = versions::newest(reader, branch).await?.ok_or_else(|| faster(newest.version + 1))?;
     }
 }
 
@@ -355,10 +355,10 @@ fn loaded(newest: &Manifest, level: &Level, change: Change, now_unix_ms: u64) ->
 const GIVEN_UP_TIMEOUT_MS: u64 = 30_000;
 
 /// Removes what a load that failed has written. What it cannot remove, the next load or a vacuum will.
-async fn give_up(reader: &Reader, writer: &str, context: &QueryContext) {
+async fn give_up(reader: &Reader, writer: &str, branch: &mut Branch) {
     // The store may be what failed.
-    context.give_time(Some(GIVEN_UP_TIMEOUT_MS));
-    let _ = intent::withdraw(reader, writer, context).await;
+    branch.context().give_time(Some(GIVEN_UP_TIMEOUT_MS));
+    let _ = intent::withdraw(reader, writer, branch).await;
     let Ok(listed) = reader.store().list(hoplake_format::constants::DATA_FOLDER).await else { return };
     let mine = listed.into_iter().map(|object| object.name).filter(|name| name.contains(writer));
     let _ = reader.store().delete(&mine.collect::<Vec<_>>()).await;

@@ -4,14 +4,14 @@ use std::{mem::take, sync::Arc, time::Instant};
 
 use arrow_array::RecordBatch;
 use hoplake_engine::{
-    Degree, Frontier, Held, Neighbour, Snapshot,
+    Degree, EngineError, Frontier, Held, Neighbour, Snapshot,
     path::PathQuery,
     split_vertex,
     traversal::{Hop, Limits, Paths, Reached, Traversal, WalkCount},
     vertex_text,
 };
 use hoplake_format::{Key, LabelId, VertexId};
-use hoplake_storage::{Cost, MemoryBudget, QueryContext, Wave};
+use hoplake_storage::{Branch, Cost, MemoryBudget, QueryContext};
 
 use crate::{Error, ErrorKind, expected::Expected};
 
@@ -100,31 +100,31 @@ pub struct TraversalAnswer {
 #[derive(Debug)]
 pub struct Query {
     pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) context: QueryContext,
-    pub(crate) wave: Wave,
+    /// What the next step depends on.
+    pub(crate) branch: Branch,
     /// What the next step reads alongside, for later ones.
     pub(crate) expected: Expected,
 }
 
 impl Query {
     pub(crate) fn new(snapshot: Arc<Snapshot>, context: QueryContext) -> Self {
-        Self { snapshot, context, wave: Wave::default(), expected: Expected::default() }
+        Self { snapshot, branch: context.branch(), expected: Expected::default() }
     }
 
     /// The memory that it holds and may hold. What is made of its answers is counted there, too.
     pub fn memory(&self) -> &MemoryBudget {
-        self.context.memory()
+        self.branch.context().memory()
     }
 
     /// Ends the query at these limits from now on; what it took before counts. Traversals and shortest paths bring limits of
     /// their own, which then hold.
     pub fn limit(&mut self, limits: &Limits) {
-        limits.apply(&self.context);
+        limits.apply(self.branch.context());
     }
 
     /// What the query took so far.
     pub fn cost(&self) -> Cost {
-        self.context.cost()
+        self.branch.context().cost()
     }
 
     /// The same in US dollars, for requests and bytes.
@@ -163,11 +163,16 @@ impl Query {
     }
 
     async fn look_up(&mut self, keys: &[(LabelId, Key)]) -> Result<Vec<Option<VertexId>>, Error> {
-        let (expected, context) = (take(&mut self.expected), &self.context);
-        let step = self.snapshot.look_up(keys, self.wave, context);
-        let (found, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
-        self.wave = wave;
-        Ok(found)
+        self.step(async |snapshot, branch| snapshot.look_up(keys, branch).await).await
+    }
+
+    /// Runs a step, and alongside reads what later ones were said to need.
+    async fn step<T>(
+        &mut self,
+        step: impl AsyncFnOnce(&Arc<Snapshot>, &mut Branch) -> Result<T, EngineError>,
+    ) -> Result<T, Error> {
+        let expected = take(&mut self.expected);
+        Ok(expected.alongside(&self.snapshot, &mut self.branch, step).await?)
     }
 
     /// Reads keys that are given as text, each as its label's type.
@@ -202,11 +207,7 @@ impl Query {
     /// [`Invalid`](ErrorKind::Invalid) if a condition of the hop cannot be; the store's.
     pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Neighbour>>, Error> {
         let frontier = vertices.iter().copied().collect();
-        let (expected, context) = (take(&mut self.expected), &self.context);
-        let step = self.snapshot.neighbours(&frontier, hop, self.wave, context);
-        let (edges, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
-        self.wave = wave;
-        Ok(edges)
+        self.step(async |snapshot, branch| snapshot.neighbours(&frontier, hop, branch).await).await
     }
 
     /// How many edges of a hop each of these vertices has, in the order of vertices. One wave.
@@ -215,9 +216,7 @@ impl Query {
     /// As [`Self::neighbors`].
     pub async fn degrees(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Degree>, Error> {
         let frontier = vertices.iter().copied().collect();
-        let (degrees, wave) = self.snapshot.degrees(&frontier, hop, self.wave, &self.context).await?;
-        self.wave = wave;
-        Ok(degrees)
+        Ok(self.snapshot.degrees(&frontier, hop, &mut self.branch).await?)
     }
 
     /// The keys of a set, in its order. One wave, after one that each label's first use takes unless it was expected
@@ -235,10 +234,9 @@ impl Query {
     /// # Errors
     /// The store's.
     pub async fn keys_of(&mut self, vertices: &[VertexId]) -> Result<Held<Vec<Key>>, Error> {
-        let (keys, wave) = self.snapshot.keys(vertices, self.wave, &self.context).await?;
-        self.wave = wave;
+        let keys = self.snapshot.keys(vertices, &mut self.branch).await?;
         let bytes = keys.iter().map(key_bytes).sum();
-        Ok(Held::counted(keys, bytes, &self.context)?)
+        Ok(Held::counted(keys, bytes, self.branch.context())?)
     }
 
     /// Keys and properties of a set, a batch for each label. One wave, after one that each label's first
@@ -247,11 +245,10 @@ impl Query {
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if no label has a property of that name; the store's.
     pub async fn properties(&mut self, vertices: &Frontier, names: &[String]) -> Result<Held<Vec<Rows>>, Error> {
-        let (batches, wave) = self.snapshot.frontier_properties(vertices, names, self.wave, &self.context).await?;
-        self.wave = wave;
+        let batches = self.snapshot.frontier_properties(vertices, names, &mut self.branch).await?;
         let bytes = batches.iter().map(|(_, batch)| batch.get_array_memory_size() as u64).sum();
         let rows = batches.into_iter().map(|(label, batch)| Rows { label: self.label_name(label), batch }).collect();
-        Ok(Held::counted(rows, bytes, &self.context)?)
+        Ok(Held::counted(rows, bytes, self.branch.context())?)
     }
 
     /// Properties of edges: one batch for each edge type and direction in which they were followed.
@@ -263,13 +260,12 @@ impl Query {
         edges: &[Neighbour],
         names: &[String],
     ) -> Result<Held<Vec<EdgeRows>>, Error> {
-        let (batches, wave) = self.snapshot.edge_properties(edges, names, self.wave, &self.context).await?;
-        self.wave = wave;
+        let batches = self.snapshot.edge_properties(edges, names, &mut self.branch).await?;
         let bytes =
             |(positions, batch): &(Vec<usize>, RecordBatch)| positions.len() * 8 + batch.get_array_memory_size();
         let bytes = batches.iter().map(|rows| bytes(rows) as u64).sum();
         let rows = batches.into_iter().map(|(positions, batch)| EdgeRows { positions, batch }).collect();
-        Ok(Held::counted(rows, bytes, &self.context)?)
+        Ok(Held::counted(rows, bytes, self.branch.context())?)
     }
 
     pub(crate) fn label_name(&self, label: LabelId) -> String {
@@ -287,16 +283,7 @@ impl Query {
     /// [`Limit`](ErrorKind::Limit) if it reached one; [`Invalid`](ErrorKind::Invalid) if its parts contradict each
     /// other; the store's.
     pub async fn traverse(&mut self, traversal: Traversal) -> Result<Held<Reached>, Error> {
-        let traversal = Traversal { after: self.wave, ..traversal };
-        let (expected, context) = (take(&mut self.expected), &self.context);
-        let step = async {
-            let reached = self.snapshot.traverse(&traversal, context).await?;
-            let wave = reached.wave;
-            Ok((reached, wave))
-        };
-        let (reached, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
-        self.wave = wave;
-        Ok(reached)
+        self.step(async |snapshot, branch| snapshot.traverse(&traversal, branch).await).await
     }
 
     /// The walks of a traversal, one by one, read as they are asked for: `wanted` of them, if that is known. Nothing is
@@ -305,8 +292,7 @@ impl Query {
     /// # Errors
     /// As [`Self::traverse`].
     pub async fn paths(&mut self, traversal: Traversal, wanted: Option<usize>) -> Result<Paths, Error> {
-        let traversal = Traversal { after: self.wave, ..traversal };
-        Ok(self.snapshot.paths(&traversal, wanted, &self.context).await?)
+        Ok(self.snapshot.paths(&traversal, wanted, &mut self.branch).await?)
     }
 
     /// The next walks, `most` of them or those that are left.
@@ -314,8 +300,8 @@ impl Query {
     /// # Errors
     /// As [`Self::traverse`].
     pub async fn next_walks(&mut self, paths: &mut Paths, most: usize) -> Result<Held<Vec<Vec<VertexId>>>, Error> {
-        let (expected, context) = (take(&mut self.expected), &self.context);
-        let step = async {
+        self.step(async |_, branch| {
+            let context = branch.context();
             let mut walks: Vec<Vec<VertexId>> = Vec::new();
             let mut memory = context.hold(0)?;
             while walks.len() < most
@@ -329,11 +315,10 @@ impl Query {
                 }
                 walks.push(walk);
             }
-            Ok((Held::new(walks, memory), paths.wave()))
-        };
-        let (walks, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
-        self.wave = self.wave.max(wave);
-        Ok(walks)
+            branch.join([paths.branch()]);
+            Ok(Held::new(walks, memory))
+        })
+        .await
     }
 
     /// How many walks a traversal has, without keeping one. Takes the waves of the traversal.
@@ -341,10 +326,7 @@ impl Query {
     /// # Errors
     /// As [`Self::traverse`].
     pub async fn count_walks(&mut self, traversal: Traversal) -> Result<WalkCount, Error> {
-        let traversal = Traversal { after: self.wave, ..traversal };
-        let count = self.snapshot.count_walks(&traversal, &self.context).await?;
-        self.wave = count.wave;
-        Ok(count)
+        Ok(self.snapshot.count_walks(&traversal, &mut self.branch).await?)
     }
 
     /// Runs a traversal from keys to properties: the key look-up, the hops, and one wave for the
@@ -356,7 +338,7 @@ impl Query {
         let keys = self.parse_starts(&request.starts)?;
         let select = request.select.as_deref();
         let (begun, before) = (Instant::now(), self.cost());
-        request.traversal.limits.apply(&self.context);
+        request.traversal.limits.apply(self.branch.context());
         self.snapshot.property_fields(select.unwrap_or_default())?;
         if select.is_some() {
             let ids = request.traversal.starts.iter().map(|vertex| vertex.label());
@@ -390,12 +372,7 @@ impl Query {
     /// # Errors
     /// As [`Self::traverse`].
     pub async fn shortest_path(&mut self, query: PathQuery) -> Result<Option<Vec<VertexId>>, Error> {
-        let query = PathQuery { after: self.wave, ..query };
-        let (expected, context) = (take(&mut self.expected), &self.context);
-        let step = self.snapshot.shortest_path(&query, context);
-        let (path, wave) = expected.alongside(&self.snapshot, self.wave, context, step).await?;
-        self.wave = wave;
-        Ok(path)
+        self.step(async |snapshot, branch| snapshot.shortest_path(&query, branch).await).await
     }
 
     /// The vertices within some hops of others: the sets by distance, each vertex once.
@@ -403,9 +380,7 @@ impl Query {
     /// # Errors
     /// As [`Self::traverse`].
     pub async fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Held<Reached>, Error> {
-        let reached = self.snapshot.neighbourhood(starts, hop, depth, 1, self.wave, &self.context).await?;
-        self.wave = reached.wave;
-        Ok(reached)
+        Ok(self.snapshot.neighbourhood(starts, hop, depth, 1, &mut self.branch).await?)
     }
 
     /// Labels and keys of the vertices of many paths, in one wave.

@@ -78,22 +78,23 @@ impl Query {
         let ends: Vec<_> = edges.iter().map(|edge| edge.to).collect();
         let each_once: Frontier =
             if of_vertices.is_empty() { Frontier::default() } else { ends.iter().copied().collect() };
-        let (after, context) = (self.wave, &self.context);
-        let keys = self.snapshot.keys(&ends, after, context);
-        let rows = self.snapshot.frontier_properties(&each_once, of_vertices, after, context);
+        let mut lines = [self.branch.clone(), self.branch.clone(), self.branch.clone()];
+        let [for_keys, for_rows, for_edges] = &mut lines;
+        let keys = self.snapshot.keys(&ends, for_keys);
+        let rows = self.snapshot.frontier_properties(&each_once, of_vertices, for_rows);
         let edge_rows = async {
-            if of_edges.is_empty() {
-                return Ok::<_, EngineError>((Vec::new(), after));
+            match of_edges.is_empty() {
+                true => Ok::<_, EngineError>(Vec::new()),
+                false => self.snapshot.edge_properties(edges, of_edges, for_edges).await,
             }
-            self.snapshot.edge_properties(edges, of_edges, after, context).await
         };
-        let ((keys, keys_wave), (rows, rows_wave), (edge_rows, edges_wave)) = try_join3(keys, rows, edge_rows).await?;
-        self.wave = keys_wave.max(rows_wave).max(edges_wave);
+        let (keys, rows, edge_rows) = try_join3(keys, rows, edge_rows).await?;
+        self.branch.join(&lines);
         let vertices = rows.into_iter().map(|(label, batch)| Rows { label: self.label_name(label), batch });
         let edges = edge_rows.into_iter().map(|(positions, batch)| EdgeRows { positions, batch });
         let described = Described { keys, edges: edges.collect(), vertices: vertices.collect() };
         let bytes = described.bytes();
-        Ok(Held::counted(described, bytes, &self.context)?)
+        Ok(Held::counted(described, bytes, self.branch.context())?)
     }
 
     /// Keys and properties of several sets, as [`Self::properties`] has them of one. One wave for all of them.
@@ -107,7 +108,7 @@ impl Query {
     ) -> Result<Held<Vec<Vec<Rows>>>, Error> {
         let mut all = Frontier::default();
         for set in sets {
-            all.unite(set, &mut self.context.pace()).await?;
+            all.unite(set, &mut self.branch.context().pace()).await?;
         }
         let rows = self.properties(&all, names).await?;
         let of_set = |set: &Frontier| -> Result<Vec<Rows>, Error> {
@@ -126,6 +127,6 @@ impl Query {
         };
         let each = sets.iter().map(of_set).collect::<Result<Vec<_>, _>>()?;
         let bytes = each.iter().flatten().map(|rows| rows.batch.get_array_memory_size() as u64).sum();
-        Ok(Held::counted(each, bytes, &self.context)?)
+        Ok(Held::counted(each, bytes, self.branch.context())?)
     }
 }

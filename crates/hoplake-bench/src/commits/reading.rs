@@ -11,10 +11,9 @@ use hoplake::{
     Batch, CompactionSettings, End, Graph, Hop, HopDirection, OpenSettings, Operation, Properties, ReadPool,
     ReadSettings, Reader, StoreProfile, Traversal,
 };
-use hoplake_testkit::generate::SplitMix64;
+use hoplake_testkit::{SimStore, clock::Quantiles, generate::SplitMix64};
 
 use super::{Arguments, Base};
-use crate::evaluate::{clock::Quantiles, subject::simulated};
 
 /// Hops before it is counted, and counted.
 const WARM_HOPS: usize = 300;
@@ -81,7 +80,8 @@ struct Case<'a> {
 
 impl Case<'_> {
     async fn row(&self, name: &str, changed: &[i64]) -> Result<()> {
-        let (_, store) = simulated(self.base.objects.clone(), StoreProfile::s3_standard(), self.arguments.seed);
+        let (_, store) =
+            SimStore::before(self.base.objects.clone(), StoreProfile::s3_standard(), self.arguments.seed, super::URL);
         let mut read = ReadSettings { cache_bytes_max: self.cache_mib << 20, ..ReadSettings::default() };
         read.retry.seed = Some(self.arguments.seed);
         let pool = ReadPool::new(read)?;

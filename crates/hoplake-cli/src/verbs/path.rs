@@ -63,7 +63,6 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         hop: args.hop.clone(),
         depth_max: args.max_depth,
         limits: args.limits.limits(),
-        after: Default::default(),
     };
     let found = query.shortest_path(path).await?;
     let profile = profile.search(stopwatch.stop(&query));

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::try_join_all;
 use hoplake_format::{Direction, EdgeTypeId, LabelId, PropertyType, TableOwner};
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::Branch;
 
 use super::Neighbour;
 use crate::{
@@ -12,27 +11,25 @@ use crate::{
 };
 
 impl Snapshot {
-    /// The edges that fulfil all conditions of a hop. The properties of all conditions are one wave
-    /// after `ready`; without conditions, the wave is that of the edges.
+    /// The edges that fulfil all conditions of a hop. The properties of all conditions are one wave.
     pub(super) async fn keep_fulfilling(
         &self,
         edges: Held<Vec<Neighbour>>,
         hop: &Hop,
-        read: Wave,
-        ready: Wave,
-        context: &QueryContext,
-    ) -> Result<(Held<Vec<Neighbour>>, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Held<Vec<Neighbour>>, EngineError> {
         if hop.predicates.is_empty() {
-            return Ok((edges, read));
+            return Ok(edges);
         }
         let mut of_property: BTreeMap<&str, Vec<&Predicate>> = BTreeMap::new();
         hop.predicates.iter().for_each(|it| of_property.entry(&it.property).or_default().push(it));
-        let checks =
-            of_property.iter().map(|(name, conditions)| self.fulfilling(&edges, name, conditions, ready, context));
-        let (masks, waves): (Vec<_>, Vec<_>) = try_join_all(checks).await?.into_iter().unzip();
-        let wave = waves.into_iter().max().unwrap_or(ready);
+        let of = &edges;
+        let checks = branch.each(&of_property, |(name, conditions), mut line| async move {
+            Ok::<_, EngineError>((self.fulfilling(of, name, conditions, &mut line).await?, line))
+        });
+        let masks = checks.await?;
         let mut edges = edges;
-        let (mut kept, mut pace) = (0, context.pace());
+        let (mut kept, mut pace) = (0, branch.context().pace());
         for start in (0..edges.len()).step_by(STEP) {
             let end = (start + STEP).min(edges.len());
             for row in start..end {
@@ -42,7 +39,7 @@ impl Snapshot {
             pace.rest((end - start) as u64).await?;
         }
         edges.truncate(kept);
-        Ok((edges, wave))
+        Ok(edges)
     }
 
     /// Where a condition of a hop along an edge type finds its property.
@@ -89,9 +86,8 @@ impl Snapshot {
         &self,
         frontier: &Frontier,
         hop: &Hop,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<Wave, EngineError> {
+        branch: &mut Branch,
+    ) -> Result<(), EngineError> {
         let mut touches = Vec::new();
         for predicate in &hop.predicates {
             for (near, _) in frontier.by_label() {
@@ -103,13 +99,14 @@ impl Snapshot {
                 }
             }
         }
-        let touches = touches.into_iter().map(|(place, edges)| async move {
+        let touches = branch.each(touches, |(place, edges), mut line| async move {
             match place.of_edge {
-                true => self.touch_tables(edges, after, context).await,
-                false => self.touch_vertices(place.far, after, context).await,
+                true => self.touch_tables(edges, &mut line).await?,
+                false => self.touch_vertices(place.far, &mut line).await?,
             }
+            Ok::<_, EngineError>(((), line))
         });
-        Ok(try_join_all(touches).await?.into_iter().max().unwrap_or(after))
+        touches.await.map(drop)
     }
 
     /// Which edges fulfil all `conditions`, which are on one property.
@@ -118,9 +115,9 @@ impl Snapshot {
         edges: &[Neighbour],
         property: &str,
         conditions: &[&Predicate],
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<bool>, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Vec<bool>, EngineError> {
+        let context = branch.context().clone();
         let mut rows: BTreeMap<RowsOf, (PropertyPlace, Vec<u64>)> = BTreeMap::new();
         // Its row's number, twice as vectors grow, its owner, and its place in the mask.
         let _memory = context.hold(bytes_of::<(u64, u64, Option<RowsOf>, bool)>(edges.len()))?;
@@ -139,11 +136,13 @@ impl Snapshot {
             pace.rest(8).await?;
         }
         let column = [property.to_owned()];
-        let reads = rows.iter().map(|(of, (_, rows))| self.rows(*of, rows, &column, after, context));
-        let read = try_join_all(reads).await?;
-        let wave = read.iter().map(|(_, wave)| *wave).max().unwrap_or(after);
+        let column = &column;
+        let reads = branch.each(&rows, |(of, (_, rows)), mut line| async move {
+            Ok::<_, EngineError>((self.rows(*of, rows, column, &mut line).await?, line))
+        });
+        let read = reads.await?;
         let mut masks = BTreeMap::new();
-        for ((of, (place, _)), (batch, _)) in rows.iter().zip(read) {
+        for ((of, (place, _)), batch) in rows.iter().zip(read) {
             let mut mask = vec![true; batch.num_rows()];
             for condition in conditions {
                 let fulfilled = condition.evaluate(batch.column(0), &condition.literal(place.kind)?)?;
@@ -158,7 +157,7 @@ impl Snapshot {
             all.extend(step.iter().map(|of| fulfils(*of)));
             pace.rest(step.len() as u64 * 2).await?;
         }
-        Ok((all, wave))
+        Ok(all)
     }
 }
 

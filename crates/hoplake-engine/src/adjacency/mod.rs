@@ -19,7 +19,7 @@ use hoplake_format::{
     Direction, EdgeTypeId, FormatError, LabelId, VertexId,
     adjacency::{Block, Lists},
 };
-use hoplake_storage::{QueryContext, StorageError, Wave};
+use hoplake_storage::{Branch, QueryContext, StorageError};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -74,30 +74,29 @@ impl Snapshot {
         frontier: &Arc<Frontier>,
         plan: Plan,
         mut sinks: Vec<S>,
-        context: &QueryContext,
-    ) -> Result<(Vec<S>, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Vec<S>, EngineError> {
         // Handing work over costs some microseconds; a few blocks are decoded in that time.
         let parts = sinks.len().min(plan.all_tasks().count() / 16).max(1);
         if parts == 1 {
-            let wave = self.run_part(frontier, &plan, &mut sinks[0], context).await?;
-            return Ok((sinks, wave));
+            self.run_part(frontier, &plan, &mut sinks[0], branch).await?;
+            return Ok(sinks);
         }
-        let ready = plan.ready;
         // A set of tasks, so that whoever drops the query ends them all.
         let mut running = JoinSet::new();
         for (plan, mut sink) in plan.cut(parts).into_iter().zip(sinks) {
-            let (snapshot, frontier, context) = (self.clone(), frontier.clone(), context.clone());
+            let (snapshot, frontier, mut line) = (self.clone(), frontier.clone(), branch.clone());
             running.spawn(async move {
-                let wave = snapshot.run_part(&frontier, &plan, &mut sink, &context).await?;
-                Ok::<_, EngineError>((sink, wave))
+                snapshot.run_part(&frontier, &plan, &mut sink, &mut line).await?;
+                Ok::<_, EngineError>((sink, line))
             });
         }
         let mut results = Vec::new();
         while let Some(result) = running.join_next().await {
             results.push(result.map_err(|error| EngineError::Internal(format!("a task stopped: {error}")))??);
         }
-        let wave = results.iter().map(|(_, wave)| *wave).max().unwrap_or(ready);
-        Ok((results.into_iter().map(|(sink, _)| sink).collect(), wave))
+        branch.join(results.iter().map(|(_, line)| line));
+        Ok(results.into_iter().map(|(sink, _)| sink).collect())
     }
 
     pub(crate) async fn run_part<S: Sink>(
@@ -105,11 +104,12 @@ impl Snapshot {
         frontier: &Frontier,
         plan: &Plan,
         sink: &mut S,
-        context: &QueryContext,
-    ) -> Result<Wave, EngineError> {
+        branch: &mut Branch,
+    ) -> Result<(), EngineError> {
+        let context = branch.context().clone();
         let tasks: Vec<&ListTask> = plan.all_tasks().collect();
         let requests = self.requests(tasks.iter().copied())?;
-        let merger = |_| Merger::new(context);
+        let merger = |_| Merger::new(&context);
         let mut mergers = plan.merges.iter().map(merger).collect::<Result<Vec<_>, _>>()?;
         // Tasks of merges follow the single ones; where each merge's end.
         let mut end = plan.tasks.len();
@@ -139,9 +139,10 @@ impl Snapshot {
                 error.at(format!("{place}, {:?}, block {}", task.of, task.block))
             })
         };
-        let wave = self.reader().read_each(plan.ready, &requests, context, take).await?;
-        if wave > plan.ready {
-            self.read_whole(tasks.iter().map(|task| task.place), context);
+        let before = branch.wave();
+        self.reader().read_each(&requests, branch, take).await?;
+        if branch.wave() > before {
+            self.read_whole(tasks.iter().map(|task| task.place), &context);
         }
         let mut pace = context.pace();
         for merger in mergers {
@@ -149,7 +150,7 @@ impl Snapshot {
             merger.finish(sink).map_err(|error| error.at(self.reader().store().url()))?;
             pace.rest(units).await?;
         }
-        Ok(wave)
+        Ok(())
     }
 
     /// The set that a hop from `frontier` reaches, and how many edges led there. Whom each block reaches is
@@ -160,10 +161,10 @@ impl Snapshot {
         hop: &Hop,
         parallelism: usize,
         next: Option<(Arc<Queue>, usize)>,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Held<Frontier>, u64, Wave), EngineError> {
-        let plan = self.plan_hop(frontier, hop, after, context).await?;
+        branch: &mut Branch,
+    ) -> Result<(Held<Frontier>, u64), EngineError> {
+        let plan = self.plan_hop(frontier, hop, branch).await?;
+        let context = branch.context().clone();
         let sink = |_| SetSink {
             snapshot: self.clone(),
             sets: BTreeMap::new(),
@@ -172,11 +173,11 @@ impl Snapshot {
             context: context.clone(),
         };
         let sinks = (0..parallelism.max(1)).map(sink);
-        let (sinks, wave) = self.run_plan(frontier, plan, sinks.collect(), context).await?;
+        let sinks = self.run_plan(frontier, plan, sinks.collect(), branch).await?;
         let edges = sinks.iter().map(|sink| sink.edges).sum();
         let sets = sinks.into_iter().map(|sink| sink.sets);
-        let reached = union(sets, context).await.map_err(|error| error.at(self.reader().store().url()))?;
-        Ok((reached, edges, wave))
+        let reached = union(sets, &context).await.map_err(|error| error.at(self.reader().store().url()))?;
+        Ok((reached, edges))
     }
 
     /// The vertices that edges reach.
@@ -212,18 +213,22 @@ impl Snapshot {
         &self,
         frontier: &Frontier,
         hop: &Hop,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Held<Vec<Neighbour>>, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Held<Vec<Neighbour>>, EngineError> {
         self.check_hop(hop)?;
-        let plan = self.plan_hop(frontier, hop, after, context).await?;
-        let mut sink = EdgeSink::new(context)?;
-        let touched = self.touch_predicates(frontier, hop, after, context);
-        let read = self.run_part(frontier, &plan, &mut sink, context);
-        let (wave, touched) = futures::future::try_join(read, touched).await?;
-        let mut edges = sink.edges;
+        let mut touching = branch.clone();
+        let touched = self.touch_predicates(frontier, hop, &mut touching);
+        let read = async {
+            let plan = self.plan_hop(frontier, hop, branch).await?;
+            let mut sink = EdgeSink::new(branch.context())?;
+            self.run_part(frontier, &plan, &mut sink, branch).await?;
+            Ok(sink.edges)
+        };
+        let (mut edges, ()) = futures::future::try_join(read, touched).await?;
+        branch.join([&touching]);
+        let context = branch.context().clone();
         let order = |edge: &Neighbour| (edge.from, edge.edge_type, edge.direction, edge.to, edge.position);
-        sort_by_key(edges.items(), order, context).await?;
+        sort_by_key(edges.items(), order, &context).await?;
         let mut pace = context.pace();
         for step in edges.chunks(STEP) {
             if step.iter().any(|edge| !self.has_vertex(edge.to)) {
@@ -232,7 +237,7 @@ impl Snapshot {
             pace.rest(step.len() as u64).await?;
         }
         let edges = edges.finish();
-        self.keep_fulfilling(edges, hop, wave, wave.max(touched), context).await
+        self.keep_fulfilling(edges, hop, branch).await
     }
 
     /// All pairs of an edge type with one of these sources that some part mentions which has changes of later versions
@@ -242,16 +247,15 @@ impl Snapshot {
         edge_type: EdgeTypeId,
         sources: &Frontier,
         newer_than: u64,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(BTreeSet<(VertexId, VertexId)>, Wave), EngineError> {
-        let Some(described) = self.schema().edge_type(edge_type) else { return Ok((BTreeSet::new(), after)) };
+        branch: &mut Branch,
+    ) -> Result<BTreeSet<(VertexId, VertexId)>, EngineError> {
+        let Some(described) = self.schema().edge_type(edge_type) else { return Ok(BTreeSet::new()) };
         let (near, far) = (described.source, described.target);
         let of = EdgesOf { edge_type, direction: Direction::Out, near, far };
-        let plan = self.plan_mentions(of, sources.ordinals(near), newer_than, after, context).await?;
-        let mut sink = EdgeSink::new(context)?;
-        let wave = self.run_part(sources, &plan, &mut sink, context).await?;
-        Ok((sink.edges.iter().map(|edge| (edge.from, edge.to)).collect(), wave))
+        let plan = self.plan_mentions(of, sources.ordinals(near), newer_than, branch).await?;
+        let mut sink = EdgeSink::new(branch.context())?;
+        self.run_part(sources, &plan, &mut sink, branch).await?;
+        Ok(sink.edges.iter().map(|edge| (edge.from, edge.to)).collect())
     }
 
     /// The degrees of vertices along a hop, in the order of the set. One wave.
@@ -262,12 +266,11 @@ impl Snapshot {
         &self,
         frontier: &Frontier,
         hop: &Hop,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<Degree>, Wave), EngineError> {
-        let (edges, wave) = self.neighbours(frontier, hop, after, context).await?;
+        branch: &mut Branch,
+    ) -> Result<Vec<Degree>, EngineError> {
+        let edges = self.neighbours(frontier, hop, branch).await?;
         let mut at = 0;
-        let mut pace = context.pace();
+        let mut pace = branch.context().pace();
         let mut degrees = Vec::with_capacity(frontier.len());
         for vertex in frontier.vertices() {
             let count = edges[at..].partition_point(|edge| edge.from == vertex);
@@ -275,7 +278,7 @@ impl Snapshot {
             degrees.push(Degree { vertex, edges: count as u64 });
             pace.rest(32).await?;
         }
-        Ok((degrees, wave))
+        Ok(degrees)
     }
 }
 

@@ -10,7 +10,7 @@ use hoplake_format::{
     Direction, EdgeTypeId, LabelId,
     segment::{BlockFirsts, SectionIndex, SectionKind},
 };
-use hoplake_storage::{BlockRequest, MemoryHold, Pace, QueryContext, StorageError, Wave};
+use hoplake_storage::{BlockRequest, Branch, MemoryHold, Pace, QueryContext, StorageError};
 
 use crate::{
     EngineError, Frontier, Snapshot,
@@ -55,12 +55,11 @@ pub(crate) struct Merge {
     pub(crate) tasks: Vec<ListTask>,
 }
 
-/// What one hop reads, and the wave in which the indexes it needs were there.
+/// What one hop reads.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) tasks: Vec<ListTask>,
     pub(crate) merges: Vec<Merge>,
-    pub(crate) ready: Wave,
     /// What it and its requests take, until the last of its parts is read.
     memory: Option<Arc<MemoryHold>>,
 }
@@ -89,8 +88,8 @@ impl Plan {
 
     /// Its parts that can be read one without the other.
     pub(crate) fn pieces(self) -> impl Iterator<Item = Self> {
-        let Self { tasks, merges, ready, memory } = self;
-        let part = move |tasks, merges| Self { tasks, merges, ready, memory: memory.clone() };
+        let Self { tasks, merges, memory } = self;
+        let part = move |tasks, merges| Self { tasks, merges, memory: memory.clone() };
         let single = part.clone();
         let tasks = tasks.into_iter().map(move |task| single(vec![task], Vec::new()));
         tasks.chain(merges.into_iter().map(move |merge| part(Vec::new(), vec![merge])))
@@ -100,8 +99,7 @@ impl Plan {
     pub(crate) fn cut(self, parts: usize) -> Vec<Self> {
         let size = |whole: usize| whole.div_ceil(parts).max(1);
         let (tasks, merges) = (size(self.tasks.len()), size(self.merges.len()));
-        let Self { ready, memory, .. } = self;
-        let mut cuts = vec![Self { tasks: Vec::new(), merges: Vec::new(), ready, memory }; parts];
+        let mut cuts = vec![Self { tasks: Vec::new(), merges: Vec::new(), memory: self.memory }; parts];
         for (number, task) in self.tasks.into_iter().enumerate() {
             cuts[number / tasks].tasks.push(task);
         }
@@ -113,13 +111,12 @@ impl Plan {
 }
 
 impl Snapshot {
-    /// Which blocks a hop from `frontier` reads.
+    /// Which blocks a hop from `frontier` reads. One wave, if indexes that it needs are not resident.
     pub(crate) async fn plan_hop(
         &self,
         frontier: &Frontier,
         hop: &Hop,
-        after: Wave,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> Result<Plan, EngineError> {
         let mut wanted = Vec::new();
         for (near, ordinals) in frontier.by_label() {
@@ -130,13 +127,13 @@ impl Snapshot {
             }
         }
         let places = wanted.iter().flat_map(|(of, _)| self.list_places(*of).map(|(place, _)| place));
-        let ready = self.make_resident(places, after, context).await?;
-        let mut plan = Plan { tasks: Vec::new(), merges: Vec::new(), ready, memory: None };
-        let mut pace = context.pace();
+        self.make_resident(places, branch).await?;
+        let mut plan = Plan { tasks: Vec::new(), merges: Vec::new(), memory: None };
+        let mut pace = branch.context().pace();
         for (of, ordinals) in wanted {
             self.plan_edges(of, ordinals, &mut plan, &mut pace).await?;
         }
-        plan.count(context)?;
+        plan.count(branch.context())?;
         Ok(plan)
     }
 
@@ -153,7 +150,7 @@ impl Snapshot {
         of: EdgesOf,
         ordinals: &[u64],
         plan: &mut Plan,
-        pace: &mut Pace<'_>,
+        pace: &mut Pace,
     ) -> Result<(), EngineError> {
         let layer = |(place, removed)| Ok(Layer { place, removed, section: self.section(place)? });
         let mut layers = self.list_places(of).map(layer).collect::<Result<Vec<_>, EngineError>>()?;
@@ -174,19 +171,18 @@ impl Snapshot {
         of: EdgesOf,
         sources: &[u64],
         newer_than: u64,
-        after: Wave,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> Result<Plan, EngineError> {
         let places = || self.list_places(of).filter(|(place, _)| place.versions.until > newer_than);
-        let ready = self.make_resident(places().map(|(place, _)| place), after, context).await?;
+        self.make_resident(places().map(|(place, _)| place), branch).await?;
         let mut tasks = Vec::new();
-        let mut pace = context.pace();
+        let mut pace = branch.context().pace();
         for (place, removed) in places() {
             let layer = Layer { place, removed, section: self.section(place)? };
             plan_section(&layer, of, sources, 0, &mut tasks, &mut pace).await?;
         }
-        let mut plan = Plan { tasks, merges: Vec::new(), ready, memory: None };
-        plan.count(context)?;
+        let mut plan = Plan { tasks, merges: Vec::new(), memory: None };
+        plan.count(branch.context())?;
         Ok(plan)
     }
 
@@ -205,7 +201,7 @@ async fn plan_layers(
     of: EdgesOf,
     ordinals: &[u64],
     plan: &mut Plan,
-    pace: &mut Pace<'_>,
+    pace: &mut Pace,
 ) -> Result<(), StorageError> {
     let Some((oldest, newer)) = layers.split_last() else { return Ok(()) };
     let in_newer = |source: &u64| newer.iter().any(|layer| layer.section.may_have_source(*source));
@@ -248,7 +244,7 @@ async fn plan_section(
     ordinals: &[u64],
     offset: usize,
     tasks: &mut Vec<ListTask>,
-    pace: &mut Pace<'_>,
+    pace: &mut Pace,
 ) -> Result<(), StorageError> {
     let index: &SectionIndex = layer.section.index;
     let BlockFirsts::Sources(firsts) = &index.firsts else { return Ok(()) };

@@ -10,7 +10,7 @@ use std::{
 
 use hoplake_format::{Direction, EdgeType, LabelId, VertexId};
 use hoplake_storage::{
-    QueryContext, Wave,
+    Branch,
     planted::{Bug, planted},
 };
 
@@ -79,9 +79,8 @@ impl Resolved {
     pub(super) async fn complete_rows(
         &self,
         snapshot: &Snapshot,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<(VertexId, Properties)>, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Vec<(VertexId, Properties)>, EngineError> {
         let mut by_label: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
         for (operation, named) in self.batch.operations.iter().zip(&self.names.operations) {
             let Operation::UpsertVertex { properties, whole: false, .. } = operation else { continue };
@@ -91,21 +90,20 @@ impl Resolved {
                 by_label.entry(known.label()).or_default().push(known.ordinal());
             }
         }
-        let (mut rows, mut wave) = (Vec::new(), after);
-        let read = |(label, ordinals): (LabelId, Vec<u64>)| async move {
+        let mut rows = Vec::new();
+        let reads = branch.each(by_label, |(label, ordinals), mut line| async move {
             let label_of = snapshot.schema().label(label);
             let columns = label_of.into_iter().flat_map(|label| &label.properties).map(|it| it.name.clone());
             let columns: Vec<_> = columns.collect();
-            let (batch, wave) = snapshot.vertex_rows(label, &ordinals, &columns, after, context).await?;
-            Ok::<_, EngineError>((label, ordinals, batch, wave))
-        };
-        for (label, ordinals, batch, came) in futures::future::try_join_all(by_label.into_iter().map(read)).await? {
-            wave = wave.max(came);
+            let batch = snapshot.vertex_rows(label, &ordinals, &columns, &mut line).await?;
+            Ok::<_, EngineError>(((label, ordinals, batch), line))
+        });
+        for (label, ordinals, batch) in reads.await? {
             for (row, ordinal) in ordinals.iter().enumerate() {
                 rows.extend(VertexId::new(label, *ordinal).map(|vertex| (vertex, Properties::at(&batch, row))));
             }
         }
-        Ok((rows, wave))
+        Ok(rows)
     }
 
     /// The groups of which something stays, as they are now.
@@ -114,9 +112,8 @@ impl Resolved {
         edits: &[(Pair, u32)],
         changes: &[Change],
         snapshot: &Arc<Snapshot>,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Groups, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Groups, EngineError> {
         let mut wanted: BTreeMap<u32, BTreeMap<VertexId, BTreeSet<VertexId>>> = BTreeMap::new();
         let edited = edits.chunk_by(|a, b| a.0 == b.0).zip(changes).filter(|(_, change)| **change == Change::Edited);
         for (edits, _) in edited {
@@ -126,7 +123,7 @@ impl Resolved {
                 wanted.entry(pair.label).or_default().entry(source).or_default().insert(target);
             }
         }
-        let (mut groups, mut wave) = (Groups::new(), after);
+        let (mut groups, from) = (Groups::new(), branch.clone());
         for (number, sources) in wanted {
             let label = self.edge_label(number);
             let types = || snapshot.schema().edge_types.iter().filter(|it| it.label == label);
@@ -135,12 +132,13 @@ impl Resolved {
             }
             let frontier: Frontier = sources.keys().copied().collect();
             let hop = Hop::along(HopDirection::Out, label);
-            let (edges, came) = snapshot.neighbours(&frontier, &hop, after, context).await?;
+            let mut line = from.clone();
+            let edges = snapshot.neighbours(&frontier, &hop, &mut line).await?;
             let edges: Vec<_> = edges.into_iter().filter(|edge| sources[&edge.from].contains(&edge.to)).collect();
             let names: BTreeSet<_> = types().flat_map(|it| &it.properties).map(|it| it.name.clone()).collect();
             let names: Vec<_> = names.into_iter().collect();
-            let (batches, came) = snapshot.edge_properties(&edges, &names, came, context).await?;
-            wave = wave.max(came);
+            let batches = snapshot.edge_properties(&edges, &names, &mut line).await?;
+            branch.join([&line]);
             let mut rows = vec![Properties::new(); edges.len()];
             for (positions, batch) in batches {
                 positions.into_iter().enumerate().for_each(|(row, at)| rows[at] = Properties::at(&batch, row));
@@ -150,24 +148,23 @@ impl Resolved {
                 groups.entry(Pair { label: number, source, target }).or_default().push(row);
             }
         }
-        Ok((groups, wave))
+        Ok(groups)
     }
 
     /// The pairs that lose their edges because one of the two goes, and the edge labels with theirs.
     pub(super) async fn edges_of_gone(
         &self,
         snapshot: &Arc<Snapshot>,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<((BTreeSet<Pair>, Vec<Name>), Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<(BTreeSet<Pair>, Vec<Name>), EngineError> {
         let (mut pairs, mut labels) = (BTreeSet::new(), self.names.edge_labels.clone());
         if self.gone.is_empty() {
-            return Ok(((pairs, labels), after));
+            return Ok((pairs, labels));
         }
         let frontier: Frontier = self.gone.keys().copied().collect();
         let direction = if planted(Bug::IncomingForgotten) { HopDirection::Out } else { HopDirection::Both };
         let hop = Hop { direction, ..Hop::default() };
-        let (edges, wave) = snapshot.neighbours(&frontier, &hop, after, context).await?;
+        let edges = snapshot.neighbours(&frontier, &hop, branch).await?;
         for edge in edges.iter() {
             let (source, target) = match edge.direction {
                 Direction::Out => (edge.from, edge.to),
@@ -177,6 +174,6 @@ impl Resolved {
             let label = number_of(&mut labels, &Name::new(&edge_type.label));
             pairs.insert(Pair { label, source: Vertex::Known(source), target: Vertex::Known(target) });
         }
-        Ok(((pairs, labels), wave))
+        Ok((pairs, labels))
     }
 }

@@ -22,7 +22,7 @@ use futures::{
 };
 use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, Slot};
 use hoplake_storage::{
-    Cost, QueryContext, StorageError, Wave,
+    Branch, Cost, QueryContext, StorageError,
     planted::{Bug, planted},
 };
 use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
@@ -142,9 +142,9 @@ impl Committer {
     ///
     /// # Errors
     /// As [`Self::commit`], but for what a publication may end with.
-    pub async fn check(&self, batch: Batch, context: &QueryContext) -> Result<ChangeCounts, EngineError> {
-        let newest = self.newest().await.newest(context).await?;
-        let resolved = resolve_on(&Arc::new(batch), &newest, context).await?;
+    pub async fn check(&self, batch: Batch, branch: &mut Branch) -> Result<ChangeCounts, EngineError> {
+        let newest = self.newest().await.newest(branch).await?;
+        let resolved = resolve_on(&Arc::new(batch), &newest, branch).await?;
         Ok(Assembled::of(newest.manifest(), &[resolved])?.counts)
     }
 
@@ -158,16 +158,17 @@ impl Committer {
         let context = QueryContext::new();
         let timeout_ms = self.timeout_ms.load(Relaxed);
         context.give_time(Some(timeout_ms));
+        let mut branch = context.branch();
         let mut kept = None;
         for attempt in 0..publish::REBUILDS_MAX {
             let (carried, resolved) = match kept.take() {
                 Some(kept) => kept,
-                None => self.resolve(std::mem::take(&mut group), newest, &context).await,
+                None => self.resolve(std::mem::take(&mut group), newest, &mut branch).await,
             };
             if carried.is_empty() {
                 return resolved;
             }
-            match self.write(&carried, &resolved, newest, attempt, &context).await {
+            match self.write(&carried, &resolved, newest, attempt, &mut branch).await {
                 Ok(Written::Published { version, snapshot, counts }) => {
                     // Without it the next level meets this one, as it would another writer's.
                     if let Some(snapshot) = snapshot {
@@ -178,7 +179,6 @@ impl Committer {
                     return resolved;
                 }
                 Ok(Written::Overtaken(snapshot)) => {
-                    context.then(0);
                     *newest = snapshot;
                     match planted(Bug::ResolvedKept) {
                         true => kept = Some((carried, resolved)),
@@ -216,20 +216,19 @@ impl Committer {
         &self,
         group: Vec<Waiting>,
         newest: &mut Arc<Snapshot>,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> (Vec<Waiting>, Vec<Resolved>) {
-        let mut results = resolve_all(&group, newest, context).await;
+        let mut results = resolve_all(&group, newest, branch).await;
         let mut looked = false;
         // What is refused may be allowed by now, so that is looked at once; a vacuum may have let the version go that was the
         // newest when this began.
         while results.iter().any(|result| matches!(result, Err(error) if !looked || error.is_missing_object())) {
             looked = true;
-            context.then(0);
-            match newest.newest(context).await {
+            match newest.newest(branch).await {
                 Ok(later) if later.manifest().version > newest.manifest().version => *newest = later,
                 _ => break,
             }
-            results = resolve_all(&group, newest, context).await;
+            results = resolve_all(&group, newest, branch).await;
         }
         let (mut carried, mut resolved, mut items, mut later) =
             (Vec::new(), Vec::new(), Items::on(newest.manifest()), VecDeque::new());
@@ -260,10 +259,10 @@ impl Committer {
         resolved: &[Resolved],
         newest: &Arc<Snapshot>,
         attempt: u32,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> Result<Written, EngineError> {
         // The snapshot, and with it the reader, outlives the commit and its account.
-        let reader = newest.reader().on_account(context);
+        let reader = newest.reader().on_account(branch.context());
         let (base, store) = (newest.manifest(), reader.store());
         let assembled = Assembled::of(base, resolved)?;
         let names = Names { writer: store.clock().ulid(), version: base.version + 1 };
@@ -273,11 +272,11 @@ impl Committer {
         if !planted(Bug::ManifestFirst) {
             // The first commit of a process tries the store, in the same wave, and removes what it tried alongside the next.
             (_, removal) = try_join(put(), publish::prove(store, base.version)).await?;
-            context.then(1);
+            branch.then(1);
         }
         let counts = assembled.counts;
         let manifest = next_manifest(base, assembled, &level, names.writer, carried, store.clock().unix_ms());
-        let published = alongside(publish::publish(&reader, &manifest, context), removal).await;
+        let published = alongside(publish::publish(&reader, &manifest, branch), removal).await;
         if planted(Bug::ManifestFirst) {
             put().await?;
         }
@@ -300,22 +299,21 @@ impl Committer {
                 let own = level.objects.into_iter().collect();
                 let version = manifest.version;
                 // It is published and acknowledged, whether this process can read it in what is left of its time or not.
-                let snapshot = newest.advance(manifest, &own, Wave(0), context).await.map(Arc::new).ok();
+                let snapshot = newest.advance(manifest, &own, branch).await.map(Arc::new).ok();
                 Ok(Written::Published { version, snapshot, counts })
             }
             Published::Taken(by) => {
-                context.then(0);
                 let names: Vec<_> = level.objects.into_iter().map(|(name, _)| name).collect();
                 let overtaken_by = async {
                     // Mostly there is no later one, and nothing was asked in vain. Who meets another again is far behind.
                     if let (Slot::Version(manifest), 0) = (by, attempt) {
-                        match newest.at(*manifest, Wave(0), context).await {
+                        match newest.at(*manifest, branch).await {
                             // A vacuum has let that one go since.
                             Err(error) if error.is_missing_object() => {}
                             snapshot => return snapshot,
                         }
                     }
-                    newest.newest(context).await
+                    newest.newest(branch).await
                 };
                 // What stays is garbage that a vacuum knows by its name.
                 let (_, snapshot) = join(store.delete(&names), overtaken_by).await;
@@ -343,15 +341,20 @@ async fn alongside<T>(work: impl Future<Output = T>, removal: Option<BoxFuture<'
 async fn resolve_all(
     group: &[Waiting],
     newest: &Arc<Snapshot>,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Vec<Result<Resolved, EngineError>> {
     let results = group.iter().map(|waiting| {
-        let (batch, newest, context) = (waiting.batch.clone(), newest.clone(), context.clone());
-        tokio::spawn(async move { resolve_on(&batch, &newest, &context).await })
+        let (batch, newest, mut line) = (waiting.batch.clone(), newest.clone(), branch.clone());
+        tokio::spawn(async move { (resolve_on(&batch, &newest, &mut line).await, line) })
     });
     let stopped = |error| EngineError::Internal(format!("a commit stopped: {error}"));
     let results = join_all(results.collect::<Vec<_>>()).await;
-    results.into_iter().map(|result| result.map_err(stopped).flatten()).collect()
+    let joined = |result: Result<(Result<Resolved, EngineError>, Branch), _>| {
+        let (resolved, line) = result.map_err(stopped)?;
+        branch.join([&line]);
+        resolved
+    };
+    results.into_iter().map(joined).collect()
 }
 
 enum Written {
@@ -380,24 +383,23 @@ fn lost() -> EngineError {
     EngineError::Internal("the commit that had this batch was given up".into())
 }
 
-async fn resolve_on(
-    batch: &Arc<Batch>,
-    newest: &Arc<Snapshot>,
-    context: &QueryContext,
-) -> Result<Resolved, EngineError> {
-    let (mut resolved, wave) = Resolved::of(batch, newest, context).await?;
+async fn resolve_on(batch: &Arc<Batch>, newest: &Arc<Snapshot>, branch: &mut Branch) -> Result<Resolved, EngineError> {
+    let mut resolved = Resolved::of(batch, newest, branch).await?;
     let version = newest.manifest().version;
     if let Some(base) = batch.base.filter(|base| *base > version) {
         let why = format!("the batch is based on version {base}, and the newest is {version}");
         return Err(EngineError::NoVersion(why));
     }
+    // Neither look depends on the other.
+    let mut conflicts = branch.clone();
     if let Some(base) = batch.base.filter(|base| *base < version) {
         let base = base + u64::from(planted(Bug::ConflictSkipsSuccessor));
-        check_conflicts(&resolved, base, newest, wave, context).await?;
+        check_conflicts(&resolved, base, newest, &mut conflicts).await?;
     }
     // What is wrong with one batch is its own error, not that of the level.
     let (widening, converted) = Assembled::widens(newest.manifest(), &resolved)?;
-    widen::check_exact(&resolved, &converted, newest, wave, context).await?;
+    widen::check_exact(&resolved, &converted, newest, branch).await?;
+    branch.join([&conflicts]);
     resolved.widens = widening;
     Ok(resolved)
 }

@@ -7,10 +7,9 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use futures::future::try_join_all;
 use hoplake_format::{Manifest, VertexId};
 use hoplake_storage::{
-    QueryContext, Wave,
+    Branch,
     planted::{Bug, planted},
 };
 
@@ -95,8 +94,7 @@ pub(super) async fn check_conflicts(
     resolved: &Resolved,
     base: u64,
     newest: &Arc<Snapshot>,
-    after: Wave,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<(), EngineError> {
     let (version, reset) = (newest.manifest().version, newest.manifest().reset);
     if base < reset {
@@ -117,7 +115,9 @@ pub(super) async fn check_conflicts(
     let written: Vec<&End> = resolved.written().filter(|end| labelled(end).is_some()).collect();
     let keys: Vec<_> = written.iter().filter_map(|end| labelled(end)).collect();
     keys.iter().zip(&written).try_for_each(|((label, _), end)| compacted(Owner::Label(*label), &end.label))?;
-    let (mentions, _) = newest.key_mentions(&keys, base, after, context).await?;
+    // What is looked at does not depend on what was found: all of it is one wave.
+    let from = branch.clone();
+    let mentions = newest.key_mentions(&keys, base, branch).await?;
     if let Some((end, _)) = written.iter().zip(mentions).find(|(_, mention)| mention.is_some()) {
         return conflict(format!("vertex {end}"));
     }
@@ -127,11 +127,15 @@ pub(super) async fn check_conflicts(
         ordinals.push(vertex.ordinal());
         ends.push(end);
     }
-    let changed = by_label.iter().map(|(label, (ordinals, ends))| async move {
-        let (changed, _) = newest.changed_rows(*label, ordinals, base, after, context).await?;
-        Ok::<_, EngineError>(ends.iter().zip(changed).find(|(_, changed)| changed.is_some()).map(|(end, _)| *end))
+    let mut line = from.clone();
+    let changed = line.each(&by_label, |(label, (ordinals, ends)), mut line| async move {
+        let changed = newest.changed_rows(*label, ordinals, base, &mut line).await?;
+        let first = ends.iter().zip(changed).find(|(_, changed)| changed.is_some()).map(|(end, _)| *end);
+        Ok::<_, EngineError>((first, line))
     });
-    if let Some(end) = try_join_all(changed).await?.into_iter().flatten().next() {
+    let changed = changed.await?;
+    branch.join([&line]);
+    if let Some(end) = changed.into_iter().flatten().next() {
         return conflict(format!("vertex {end}"));
     }
     let mut by_type: BTreeMap<_, BTreeSet<(VertexId, VertexId)>> = BTreeMap::new();
@@ -149,7 +153,9 @@ pub(super) async fn check_conflicts(
     }
     for (edge_type, pairs) in by_type {
         let sources: Frontier = pairs.iter().map(|(source, _)| *source).collect();
-        let (mentioned, _) = newest.mentioned_pairs(edge_type, &sources, base, after, context).await?;
+        let mut line = from.clone();
+        let mentioned = newest.mentioned_pairs(edge_type, &sources, base, &mut line).await?;
+        branch.join([&line]);
         if let Some((source, target)) = pairs.iter().find(|pair| mentioned.contains(pair)) {
             let label = newest.schema().edge_type(edge_type).map_or("?", |edge_type| &edge_type.label);
             let name = |vertex: &VertexId| resolved.name_of(*vertex).map_or("?".into(), End::to_string);

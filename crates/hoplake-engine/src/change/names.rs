@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use hoplake_format::VertexId;
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::Branch;
 
 use super::{
     Batch, EdgeKey, End, Name, Operation,
@@ -138,8 +138,8 @@ impl Names {
         &self,
         batch: &Batch,
         snapshot: &Snapshot,
-        context: &QueryContext,
-    ) -> Result<(Vec<Option<VertexId>>, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Vec<Option<VertexId>>, EngineError> {
         let schema = snapshot.schema();
         let labels = self.vertex_labels.iter().map(|name| {
             let id = schema.label_id(name)?;
@@ -159,9 +159,9 @@ impl Names {
             numbers.push(number);
             keys.push((id, end.key.clone()));
         }
-        let (found, wave) = snapshot.look_up(&keys, Wave(0), context).await?;
+        let found = snapshot.look_up(&keys, branch).await?;
         let mut known = vec![None; self.ends.len()];
         numbers.into_iter().zip(found).for_each(|(number, found)| known[number] = found);
-        Ok((known, wave))
+        Ok(known)
     }
 }

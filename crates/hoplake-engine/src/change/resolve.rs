@@ -15,7 +15,7 @@ use std::{
 use futures::future::try_join3;
 use hoplake_format::{LabelId, VertexId};
 use hoplake_storage::{
-    QueryContext, Wave,
+    Branch,
     planted::{Bug, planted},
 };
 
@@ -89,11 +89,11 @@ impl Resolved {
     pub(crate) async fn of(
         batch: &Arc<Batch>,
         snapshot: &Arc<Snapshot>,
-        context: &QueryContext,
-    ) -> Result<(Self, Wave), EngineError> {
+        branch: &mut Branch,
+    ) -> Result<Self, EngineError> {
         check_declared(batch, snapshot.schema())?;
         let names = Names::of(batch)?;
-        let (known, wave) = names.look_up(batch, snapshot, context).await?;
+        let known = names.look_up(batch, snapshot, branch).await?;
         let (added, changed, gone) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut resolved = Self {
             batch: batch.clone(),
@@ -111,10 +111,13 @@ impl Resolved {
         }
         let edits = resolved.edits(snapshot)?;
         let changes = resolved.changes(&edits, snapshot);
-        let partial_rows = resolved.complete_rows(snapshot, wave, context);
-        let groups = resolved.groups_to_change(&edits, &changes, snapshot, wave, context);
-        let deleted = resolved.edges_of_gone(snapshot, wave, context);
-        let ((rows, a), (mut groups, b), ((removed, labels), c)) = try_join3(partial_rows, groups, deleted).await?;
+        let mut lines = [branch.clone(), branch.clone(), branch.clone()];
+        let [of_rows, of_groups, of_gone] = &mut lines;
+        let partial_rows = resolved.complete_rows(snapshot, of_rows);
+        let groups = resolved.groups_to_change(&edits, &changes, snapshot, of_groups);
+        let deleted = resolved.edges_of_gone(snapshot, of_gone);
+        let (rows, mut groups, (removed, labels)) = try_join3(partial_rows, groups, deleted).await?;
+        branch.join(&lines);
         for (vertex, mut properties) in rows {
             if planted(Bug::PartialLoses) {
                 break;
@@ -144,7 +147,7 @@ impl Resolved {
             pairs.sort_unstable_by_key(|(pair, _)| *pair);
         }
         resolved.pairs = pairs;
-        Ok((resolved, a.max(b).max(c)))
+        Ok(resolved)
     }
 
     /// Vertices that it adds, changes or deletes.

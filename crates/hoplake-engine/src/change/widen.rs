@@ -5,9 +5,8 @@
 //! before, whatever their size. All integers up to 2^53 either way are exact; a column that reaches beyond might still be, but
 //! only reading all of it could tell.
 
-use futures::future::try_join_all;
 use hoplake_format::{Direction, EdgeTypeId, LabelId, PropertyType, ScalarType, Schema, TableOwner};
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::Branch;
 
 use super::{
     Operation, Value,
@@ -58,14 +57,16 @@ pub(super) async fn check_exact(
     resolved: &Resolved,
     converted: &[Conversion],
     snapshot: &Snapshot,
-    after: Wave,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<(), EngineError> {
-    let looks = converted.iter().map(|it| async move {
-        let ranges = it.tables.iter().map(|owner| snapshot.int64_range(*owner, &it.property, after, context));
-        Ok::<_, EngineError>((it, try_join_all(ranges).await?))
+    let looks = branch.each(converted, |it, mut line| async move {
+        let ranges = line.each(&it.tables, |owner, mut line| async move {
+            Ok::<_, EngineError>((snapshot.int64_range(*owner, &it.property, &mut line).await?, line))
+        });
+        let ranges = ranges.await?;
+        Ok::<_, EngineError>(((it, ranges), line))
     });
-    for (conversion, ranges) in try_join_all(looks).await? {
+    for (conversion, ranges) in looks.await? {
         let beyond = |value: &i64| !(-EXACT_MAX..=EXACT_MAX).contains(value);
         let bounds = ranges.iter().flatten().flat_map(|range| [range.0, range.1]);
         let Some(value) = bounds.clone().find(beyond) else { continue };

@@ -19,7 +19,7 @@ use std::{
 use bytes::Bytes;
 use futures::future::try_join;
 use hoplake_format::TableRef;
-use hoplake_storage::{BlockRequest, Check, Object, QueryContext, Wave};
+use hoplake_storage::{BlockRequest, Branch, Check, Object};
 
 use super::Merging;
 use crate::{
@@ -40,7 +40,7 @@ const SMALL_OBJECT_BYTES: u64 = 256 << 10;
 pub(super) async fn take_small(
     snapshot: &Arc<Snapshot>,
     bytes_max: u64,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<(), EngineError> {
     let reader = snapshot.reader();
     let lengths = snapshot.manifest().objects();
@@ -67,8 +67,10 @@ pub(super) async fn take_small(
     };
     let names: BTreeSet<&str> = small.iter().map(|(segment, ..)| segment.name()).collect();
     let others = snapshot.all_places().filter(|place| !names.contains(snapshot.segment_of(*place).0.name()));
-    let others = snapshot.make_resident(others, Wave(0), context);
-    try_join(reader.read_each(Wave(0), &requests, context, take), others).await?;
+    let mut line = branch.clone();
+    let others = snapshot.make_resident(others, &mut line);
+    try_join(reader.read_each(&requests, branch, take), others).await?;
+    branch.join([&line]);
     for table in &snapshot.tables {
         let TableRef { name, position, length, .. } = &table.reference;
         if let Some(bytes) = taken.get(name.as_str()) {
@@ -100,7 +102,7 @@ struct Piece<'a> {
 /// Reads what the parts of a merge, or of several, have, as far as `bytes_max` holds it, the smallest first.
 pub(super) async fn fetch(merging: &mut Merging<'_>, bytes_max: u64) -> Result<(), EngineError> {
     let parts = merging.parts.clone();
-    merging.wave = parts.make_resident(parts.all_places(), merging.wave, merging.context).await?;
+    parts.make_resident(parts.all_places(), merging.branch).await?;
     let mut inputs = Vec::new();
     for place in parts.all_places() {
         let section = parts.section(place)?;
@@ -185,6 +187,5 @@ async fn read(merging: &mut Merging<'_>, pieces: &[Piece<'_>]) -> Result<(), Eng
         }
         Ok::<_, EngineError>(())
     };
-    merging.wave = reader.read_each(merging.wave, &requests, merging.context, keep).await?;
-    Ok(())
+    reader.read_each(&requests, merging.branch, keep).await
 }

@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_select::interleave::interleave_record_batch;
-use futures::future::try_join_all;
 use hoplake_format::{
     DegreeSummary, Direction, EdgeTypeId, FormatError, TableOwner,
     adjacency::{Block, Lists},
@@ -37,7 +36,7 @@ impl ListStream {
     /// Makes sure that the next list is here, if there is one.
     async fn fill(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
         while self.at == self.lists.len() {
-            let Some(block) = self.scan.next(&mut merging.wave, merging.context).await? else { return Ok(()) };
+            let Some(block) = self.scan.next(merging.branch).await? else { return Ok(()) };
             self.lists.clear();
             self.at = 0;
             let decoded = Block::parse(&block).and_then(|block| block.decode_all(&mut self.lists));
@@ -225,13 +224,11 @@ impl RowSource {
             order.push((*until, rows.len()));
             rows.push(*position);
         }
-        let (after, context) = (merging.wave, merging.context);
-        let reads = by_part.iter().map(|(until, rows)| {
+        let reads = merging.branch.each(&by_part, |(until, rows), mut line| async move {
             let of = RowsOf::Edges(self.edge_type, self.direction, *until);
-            self.parts.rows(of, rows, &self.columns, after, context)
+            Ok::<_, EngineError>((self.parts.rows(of, rows, &self.columns, &mut line).await?, line))
         });
-        let (mut batches, waves): (Vec<_>, Vec<_>) = try_join_all(reads).await?.into_iter().unzip();
-        merging.wave = waves.into_iter().max().unwrap_or(after);
+        let mut batches = reads.await?;
         if batches.len() == 1 {
             return Ok(batches.swap_remove(0));
         }

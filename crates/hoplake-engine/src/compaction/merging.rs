@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use hoplake_format::{LabelId, TableOwner, segment::SectionKind};
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::Branch;
 
 use crate::{
     EngineError, Snapshot,
@@ -22,9 +22,8 @@ pub(super) struct Merging<'a> {
     /// A version that has nothing but the parts it merges.
     pub(super) parts: Arc<Snapshot>,
     pub(super) memory: u64,
-    pub(super) context: &'a QueryContext,
-    /// The last wave that it waited for: what it asks for or sends next depends on that.
-    pub(super) wave: Wave,
+    /// What it asks for or sends next depends on what it waited for before.
+    pub(super) branch: &'a mut Branch,
 }
 
 impl Merging<'_> {
@@ -33,12 +32,12 @@ impl Merging<'_> {
         let places = kinds.iter().flat_map(|kind| self.parts.places(*kind).iter().map(|place| (*kind, *place)));
         let places: Vec<_> = places.collect();
         let all = places.iter().map(|(_, place)| *place);
-        self.wave = self.parts.make_resident(all, self.wave, self.context).await?;
+        self.parts.make_resident(all, self.branch).await?;
         let ahead = Ahead::of(self.memory / 8, places.len());
         let mut scans: Vec<_> =
             places.into_iter().map(|(kind, place)| (kind, Scan::new(&self.parts, place, ahead))).collect();
         for (_, scan) in &mut scans {
-            scan.ask(&mut self.wave, self.context).await?;
+            scan.ask(self.branch).await?;
         }
         Ok(scans)
     }
@@ -59,16 +58,12 @@ impl Merging<'_> {
         ordinals: &[u64],
         columns: &[String],
     ) -> Result<RecordBatch, EngineError> {
-        let read = self.parts.vertex_rows(label, ordinals, columns, self.wave, self.context);
-        let (batch, wave) = read.await?;
-        self.wave = wave;
-        Ok(batch)
+        self.parts.vertex_rows(label, ordinals, columns, self.branch).await
     }
 
     /// Notes round trips of writes that it waited for.
     pub(super) fn waited(&mut self, rounds: u32) {
-        self.wave = self.wave.later(rounds);
-        self.context.reached(self.wave);
+        self.branch.then(rounds);
     }
 
     /// Where it reads, for messages.

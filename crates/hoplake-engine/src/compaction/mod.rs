@@ -33,7 +33,9 @@ use hoplake_format::{
     segment::SectionKind,
 };
 use hoplake_storage::planted::{Bug, planted};
-use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Store, Wave, cache::Policy};
+use hoplake_storage::{
+    Branch, Cost, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Store, cache::Policy,
+};
 
 use crate::{
     EngineError, OpenSettings, Snapshot, intent,
@@ -162,14 +164,15 @@ pub async fn compact_until(
         compacted: Compacted::default(),
     };
     context.give_time(settings.timeout_ms);
+    let mut branch = context.branch();
     let outcome = tokio::select! {
         biased;
-        outcome = run.all(context) => outcome,
+        outcome = run.all(&mut branch) => outcome,
         () = stop => Ok(()),
     };
     context.give_time(settings.timeout_ms.map(|_| WITHDRAWAL_TIMEOUT_MS));
     if let Some(writer) = &run.writer {
-        let withdrawn = intent::withdraw(&run.reader, writer, context).await;
+        let withdrawn = intent::withdraw(&run.reader, writer, &mut branch).await;
         // What failed first is what is to be told.
         outcome?;
         run.compacted.version = withdrawn?.unwrap_or(run.compacted.version);
@@ -178,7 +181,7 @@ pub async fn compact_until(
     }
     if run.unhinted.is_some() {
         run.hint_newest().await;
-        context.then(1);
+        branch.then(1);
     }
     Ok(Compacted { cost: run.compacted.cost + context.cost(), ..run.compacted })
 }
@@ -209,9 +212,9 @@ fn read_settings(memory: u64) -> ReadSettings {
 pub async fn is_due(
     snapshot: &Snapshot,
     settings: &CompactionSettings,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<bool, EngineError> {
-    Ok(!Sizes::of(snapshot, context).await?.due(settings).is_empty())
+    Ok(!Sizes::of(snapshot, branch).await?.due(settings).is_empty())
 }
 
 /// A compaction under way.
@@ -229,7 +232,7 @@ struct Run {
 }
 
 impl Run {
-    async fn all(&mut self, context: &QueryContext) -> Result<(), EngineError> {
+    async fn all(&mut self, branch: &mut Branch) -> Result<(), EngineError> {
         // Indexes come with what else is read of small objects.
         let settings = OpenSettings { index_bytes_max: 0, filter_bytes_max: 0, ..OpenSettings::default() };
         let opened = Snapshot::open(self.reader.clone(), &settings).await?;
@@ -237,17 +240,16 @@ impl Run {
         let mut snapshot = Arc::new(opened);
         loop {
             self.compacted.version = snapshot.manifest().version;
-            inputs::take_small(&snapshot, self.memory / 8, context).await?;
-            let mut sizes = Sizes::of(&snapshot, context).await?;
+            inputs::take_small(&snapshot, self.memory / 8, branch).await?;
+            let mut sizes = Sizes::of(&snapshot, branch).await?;
             let due = sizes.due(&self.settings);
             if due.is_empty() {
                 return Ok(());
             }
-            let mut newest = self.announce(snapshot.manifest(), context).await?;
+            let mut newest = self.announce(snapshot.manifest(), branch).await?;
             for group in groups(due, self.memory / 8) {
-                let (met, published) = self.one_group(&snapshot, newest, group, &mut sizes, context).await?;
+                let (met, published) = self.one_group(&snapshot, newest, group, &mut sizes, branch).await?;
                 newest = met;
-                context.then(0);
                 if !published {
                     // Its parts are gone, as after a restore: what is due is to be found anew.
                     break;
@@ -257,21 +259,20 @@ impl Run {
                 return Ok(());
             }
             let advanced = snapshot.clone();
-            let advanced = advanced.at(newest, Wave(0), context);
+            let advanced = advanced.at(newest, branch);
             snapshot = join(self.hint_newest(), advanced).await.1?;
-            context.then(0);
         }
     }
 
     /// Announces itself, once. Returns the newest version that it knows.
-    async fn announce(&mut self, newest: &Manifest, context: &QueryContext) -> Result<Manifest, EngineError> {
+    async fn announce(&mut self, newest: &Manifest, branch: &mut Branch) -> Result<Manifest, EngineError> {
         if self.writer.is_some() {
             return Ok(newest.clone());
         }
         // From now on it may have been announced, and is taken out if this breaks off.
         let writer = self.writer.insert(self.reader.store().clock().ulid());
         let known = Some(newest.clone());
-        let announced = intent::announce(&self.reader, ChangeKind::Compaction, writer, known, context).await?;
+        let announced = intent::announce(&self.reader, ChangeKind::Compaction, writer, known, branch).await?;
         self.unhinted = Some(announced.clone());
         Ok(announced)
     }
@@ -291,21 +292,20 @@ impl Run {
         newest: Manifest,
         group: Vec<Merge>,
         sizes: &mut Sizes,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> Result<(Manifest, bool), EngineError> {
         let writer = self.writer.clone().unwrap_or_default();
         let base = snapshot.manifest().version;
         let part = PartWriter::new(self.reader.store(), &writer, base, self.number, self.memory);
         let memory = self.memory;
-        let merged = join(self.hint_newest(), merge_group(snapshot, group, part, memory, context)).await.1;
+        let merged = join(self.hint_newest(), merge_group(snapshot, group, part, memory, branch)).await.1;
         let (part, merges) = merged?;
         self.number += part.objects.len() as u32;
         merges.iter().for_each(|(merge, merged)| sizes.replace(merge, merged.size));
         // With the last of it, its name goes.
         let last = sizes.due(&self.settings).is_empty();
-        context.then(0);
         let mut met = newest.clone();
-        let published = amend_on(&self.reader, Some(newest), context, |newest| {
+        let published = amend_on(&self.reader, Some(newest), branch, |newest| {
             intent::check(newest, &writer)?;
             met.clone_from(newest);
             let is_in = |merge: &Merge, merged: &Merged| merge.is_in(newest, &merged.inputs);
@@ -349,13 +349,13 @@ async fn merge_group(
     group: Vec<Merge>,
     mut part: PartWriter,
     memory: u64,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<(Part, Vec<(Merge, Merged)>), EngineError> {
     let within =
         |merge: &Merge, owner: Owner, versions: VersionRange| owner == merge.owner && merge.parts.contains(&versions);
     let any = |owner, versions| group.iter().any(|merge| within(merge, owner, versions));
     let all = Arc::new(snapshot.only(any)?);
-    let mut merging = Merging { parts: all.clone(), memory, context, wave: Wave(0) };
+    let mut merging = Merging { parts: all.clone(), memory, branch };
     inputs::fetch(&mut merging, memory / 8).await?;
     let mut done = Vec::with_capacity(group.len());
     for merge in group {

@@ -11,7 +11,7 @@ use hoplake_format::{
     Direction, Manifest, VersionRange,
     segment::{SectionIndex, SectionKind},
 };
-use hoplake_storage::QueryContext;
+use hoplake_storage::Branch;
 
 use super::{CompactionSettings, Owner};
 use crate::{EngineError, Snapshot};
@@ -134,9 +134,9 @@ pub(crate) struct Sizes(BTreeMap<Owner, BTreeMap<VersionRange, Size>>);
 
 impl Sizes {
     /// Those of a version. No request, if its indexes are in memory.
-    pub(crate) async fn of(snapshot: &Snapshot, context: &QueryContext) -> Result<Self, EngineError> {
+    pub(crate) async fn of(snapshot: &Snapshot, branch: &mut Branch) -> Result<Self, EngineError> {
         let mut owners: BTreeMap<Owner, BTreeMap<VersionRange, Size>> = BTreeMap::new();
-        for (versions, index) in snapshot.section_indexes(context).await? {
+        for (versions, index) in snapshot.section_indexes(branch).await? {
             owners.entry(Owner::of_section(index.kind)).or_default().entry(versions).or_default().add_section(index);
         }
         for table in &snapshot.manifest().tables {

@@ -1,4 +1,4 @@
-//! Sections read from their beginning to their end, some blocks at a time, and many of them merged in order.
+//! Sections read from their beginning to their end, and many of them merged in order.
 
 use std::{
     cmp::Reverse,
@@ -7,58 +7,58 @@ use std::{
     sync::Arc,
 };
 
-use futures::future::try_join_all;
 use hoplake_format::FormatError;
-use hoplake_storage::{BlockRequest, QueryContext, Wave};
+use hoplake_storage::Branch;
 
-use crate::{EngineError, Snapshot, snapshot::SectionPlace};
+use crate::{
+    EngineError, Snapshot,
+    scan::{Ahead, Scan},
+    snapshot::SectionPlace,
+};
 
-/// Blocks of a section that are read at a time.
-const BLOCKS: usize = 16;
+/// Bytes that all sections of one kind read ahead together.
+const AHEAD_BYTES: u64 = 32 << 20;
 
 /// The items of a block, in order.
 pub(super) type Decode<T> = Arc<dyn Fn(&[u8]) -> Result<Vec<T>, FormatError> + Send + Sync>;
 
+/// A section of a version, and what its blocks have.
+pub(super) struct Source<T> {
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) place: SectionPlace,
+    pub(super) decode: Decode<T>,
+}
+
+impl<T> Source<T> {
+    pub(super) fn new(snapshot: &Arc<Snapshot>, place: SectionPlace, decode: &Decode<T>) -> Self {
+        Self { snapshot: snapshot.clone(), place, decode: decode.clone() }
+    }
+}
+
 /// A section, as far as it was read.
 pub(super) struct Cursor<T> {
-    snapshot: Arc<Snapshot>,
-    place: SectionPlace,
+    scan: Scan,
     decode: Decode<T>,
-    next_block: usize,
     ended: bool,
     items: VecDeque<T>,
 }
 
 impl<T> fmt::Debug for Cursor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cursor({:?}, block {})", self.place, self.next_block)
+        write!(f, "Cursor({:?})", self.scan.place())
     }
 }
 
 impl<T> Cursor<T> {
-    pub(super) fn new(snapshot: &Arc<Snapshot>, place: SectionPlace, decode: &Decode<T>) -> Self {
-        let (snapshot, decode) = (snapshot.clone(), decode.clone());
-        Self { snapshot, place, decode, next_block: 0, ended: false, items: VecDeque::new() }
-    }
-
     /// Reads on if nothing is left and there is more.
-    async fn fill(&mut self, after: Wave, context: &QueryContext) -> Result<Wave, EngineError> {
-        let mut wave = after;
+    async fn fill(&mut self, branch: &mut Branch) -> Result<(), EngineError> {
         while self.items.is_empty() && !self.ended {
-            wave = self.snapshot.make_resident([self.place], wave, context).await?;
-            let section = self.snapshot.section(self.place)?;
-            let blocks = self.next_block..section.index.block_count().min(self.next_block + BLOCKS);
-            let requests: Vec<BlockRequest<'_>> = blocks.clone().map(|block| section.request(block)).collect();
-            let (payloads, came) = self.snapshot.reader().read(wave, &requests, context).await?;
-            for payload in payloads {
-                let place = || self.snapshot.reader().store().place(&section.object.name);
-                self.items.extend((self.decode)(&payload).map_err(|error| EngineError::format(place())(error))?);
+            match self.scan.next(branch).await? {
+                None => self.ended = true,
+                Some(block) => self.items.extend((self.decode)(&block).map_err(|error| self.scan.damaged(error))?),
             }
-            wave = came;
-            self.next_block = blocks.end;
-            self.ended = blocks.end == section.index.block_count();
         }
-        Ok(wave)
+        Ok(())
     }
 }
 
@@ -67,8 +67,13 @@ impl<T> Cursor<T> {
 pub(super) struct Merged<T>(Vec<Cursor<T>>);
 
 impl<T: Ord> Merged<T> {
-    pub(super) fn new(cursors: Vec<Cursor<T>>) -> Self {
-        Self(cursors)
+    pub(super) fn new(sources: Vec<Source<T>>) -> Self {
+        let ahead = Ahead::of(AHEAD_BYTES, sources.len());
+        let cursor = |Source { snapshot, place, decode }: Source<T>| {
+            let scan = Scan::new(&snapshot, place, ahead);
+            Cursor { scan, decode, ended: false, items: VecDeque::new() }
+        };
+        Self(sources.into_iter().map(cursor).collect())
     }
 
     /// Whether there are no sections.
@@ -82,11 +87,15 @@ impl<T: Ord> Merged<T> {
         &mut self,
         limit: usize,
         together: impl Fn(&T, &T) -> bool,
-        after: Wave,
-        context: &QueryContext,
-    ) -> Result<(Vec<T>, Wave), EngineError> {
-        let waves = try_join_all(self.0.iter_mut().map(|cursor| cursor.fill(after, context))).await?;
-        let mut wave = waves.into_iter().max().unwrap_or(after);
+        branch: &mut Branch,
+    ) -> Result<Vec<T>, EngineError> {
+        // All are asked before the first is waited for.
+        for cursor in &mut self.0 {
+            cursor.scan.ask(branch).await?;
+        }
+        for cursor in &mut self.0 {
+            cursor.fill(branch).await?;
+        }
         let heads = self.0.iter_mut().enumerate();
         let mut heads: BinaryHeap<_> =
             heads.filter_map(|(at, cursor)| Some(Reverse((cursor.items.pop_front()?, at)))).collect();
@@ -101,11 +110,11 @@ impl<T: Ord> Merged<T> {
                 page.push(item);
             }
             let cursor = &mut self.0[at];
-            wave = cursor.fill(wave, context).await?;
+            cursor.fill(branch).await?;
             heads.extend(cursor.items.pop_front().map(|item| Reverse((item, at))));
         }
         heads.into_iter().for_each(|Reverse((item, at))| self.0[at].items.push_front(item));
         self.0.retain(|cursor| !cursor.ended || !cursor.items.is_empty());
-        Ok((page, wave))
+        Ok(page)
     }
 }

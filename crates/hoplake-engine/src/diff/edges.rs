@@ -13,9 +13,9 @@ use hoplake_format::{
 
 use super::{
     Both, Difference, PAGE, Replaced,
-    cursor::{Cursor, Decode, Merged},
+    cursor::{Decode, Merged, Source},
     same, triples,
-    vertices::{key_cursors, ordinals, properties_at},
+    vertices::{key_sources, ordinals, properties_at},
 };
 use crate::{
     EngineError, Frontier, Neighbour,
@@ -44,9 +44,9 @@ type Pairs = BTreeSet<(u64, u64)>;
 impl EdgeWork {
     pub(super) fn new(names: [String; 3], both: &Both) -> Self {
         let candidates = if both.same_ids {
-            Candidates::Pairs(Merged::new(pair_cursors(&names, both)), 0)
+            Candidates::Pairs(Merged::new(pair_sources(&names, both)), 0)
         } else {
-            Candidates::Keys(Merged::new(key_cursors(&names[1], both)))
+            Candidates::Keys(Merged::new(key_sources(&names[1], both)))
         };
         Self { names, candidates }
     }
@@ -61,8 +61,7 @@ impl EdgeWork {
         let (sources, pairs) = match &mut self.candidates {
             Candidates::Keys(keys) if keys.is_empty() => return Ok(None),
             Candidates::Keys(keys) => {
-                let (keys, wave) = keys.page(PAGE, |_, _| false, both.wave, &both.context).await?;
-                both.wave = wave;
+                let keys = keys.page(PAGE, |_, _| false, &mut both.branch).await?;
                 let before = ordinals(&self.names[1], &keys, 0, both).await?.into_iter().flatten().collect();
                 let after = ordinals(&self.names[1], &keys, 1, both).await?.into_iter().flatten().collect();
                 ([before, after], None)
@@ -74,8 +73,7 @@ impl EdgeWork {
             }
             Candidates::Pairs(pairs, _) if pairs.is_empty() => return Ok(None),
             Candidates::Pairs(pairs, _) => {
-                let (pairs, wave) = pairs.page(PAGE, |a, b| a.0 == b.0, both.wave, &both.context).await?;
-                both.wave = wave;
+                let pairs = pairs.page(PAGE, |a, b| a.0 == b.0, &mut both.branch).await?;
                 let sources = [0, 1].map(|side| {
                     let compared: HashSet<u64> = replaced.iter().map(|ordinals| ordinals[side]).collect();
                     let sources = pairs.iter().map(|(source, _)| *source);
@@ -113,7 +111,7 @@ impl EdgeWork {
         let near: LabelId = described.source;
         let frontier: Frontier = sources.into_iter().filter_map(|source| VertexId::new(near, source)).collect();
         let hop = Hop::along(HopDirection::Out, &self.names[0]);
-        let (edges, wave) = snapshot.neighbours(&frontier, &hop, both.wave, &both.context).await?;
+        let edges = snapshot.neighbours(&frontier, &hop, &mut both.branch).await?;
         let wanted = |edge: &Neighbour| {
             let pair = (edge.from.ordinal(), edge.to.ordinal());
             edge.edge_type == id && pairs.is_none_or(|pairs| pairs.contains(&pair))
@@ -122,10 +120,11 @@ impl EdgeWork {
         let ends: BTreeSet<VertexId> = edges.iter().flat_map(|edge| [edge.from, edge.to]).collect();
         let ends: Vec<VertexId> = ends.into_iter().collect();
         let names: Vec<_> = described.properties.iter().map(|property| property.name.clone()).collect();
-        let keys = snapshot.keys(&ends, wave, &both.context);
-        let rows = snapshot.edge_properties(&edges, &names, wave, &both.context);
-        let ((keys, came), (rows, wave)) = futures::future::try_join(keys, rows).await?;
-        both.wave = wave.max(came);
+        let mut line = both.branch.clone();
+        let keys = snapshot.keys(&ends, &mut line);
+        let rows = snapshot.edge_properties(&edges, &names, &mut both.branch);
+        let (keys, rows) = futures::future::try_join(keys, rows).await?;
+        both.branch.join([&line]);
         let keys: BTreeMap<VertexId, Key> = ends.into_iter().zip(keys).collect();
         let mut properties = vec![Properties::new(); edges.len()];
         for (positions, batch) in rows {
@@ -168,20 +167,20 @@ fn id_of(names: &[String; 3], side: usize, both: &Both) -> Option<EdgeTypeId> {
     both.schemas()[side].edge_types().nth(at).map(|(id, _)| id)
 }
 
-/// Cursors over the pairs that own parts of either version mention.
-fn pair_cursors(names: &[String; 3], both: &Both) -> Vec<Cursor<(u64, u64)>> {
+/// Sections with the pairs that own parts of either version mention.
+fn pair_sources(names: &[String; 3], both: &Both) -> Vec<Source<(u64, u64)>> {
     let decode: Decode<(u64, u64)> = Arc::new(|block: &[u8]| {
         let mut lists = Lists::default();
         Block::parse(block)?.decode_all(&mut lists)?;
         let pairs = lists.iter().flat_map(|(source, _, targets)| targets.iter().map(move |target| (source, *target)));
         Ok(pairs.collect())
     });
-    let mut cursors = Vec::new();
+    let mut sources = Vec::new();
     for (side, snapshot) in both.snapshots.iter().enumerate() {
         let Some(id) = id_of(names, side, both) else { continue };
         let kinds = [SectionKind::Adjacency(id, Direction::Out), SectionKind::Removed(id, Direction::Out)];
         let places = kinds.into_iter().flat_map(|kind| both.own(side, kind));
-        cursors.extend(places.map(|place| Cursor::new(snapshot, place, &decode)));
+        sources.extend(places.map(|place| Source::new(snapshot, place, &decode)));
     }
-    cursors
+    sources
 }

@@ -26,7 +26,7 @@ use std::{
 };
 
 use hoplake_format::{Manifest, Schema, segment::SectionKind};
-use hoplake_storage::{Cost, QueryContext, Wave};
+use hoplake_storage::{Branch, Cost, QueryContext};
 
 use crate::{
     EngineError, Snapshot,
@@ -94,8 +94,7 @@ struct Both {
     sections: [HashSet<(String, usize)>; 2],
     /// Whether ordinals mean the same in both.
     same_ids: bool,
-    wave: Wave,
-    context: QueryContext,
+    branch: Branch,
 }
 
 impl Diff {
@@ -149,7 +148,7 @@ impl Diff {
 
     /// What it took so far.
     pub fn cost(&self) -> Cost {
-        self.both.context.cost()
+        self.both.branch.context().cost()
     }
 }
 
@@ -168,7 +167,7 @@ impl Both {
             tables.map(|table| (table.name.clone(), table.position)).collect::<HashSet<_>>()
         });
         let same_ids = !sections[0].is_disjoint(&sections[1]) || !tables[0].is_disjoint(&tables[1]);
-        Self { snapshots, sections, same_ids, wave: Wave(0), context: QueryContext::new() }
+        Self { snapshots, sections, same_ids, branch: QueryContext::new().branch() }
     }
 
     fn schemas(&self) -> [&Schema; 2] {

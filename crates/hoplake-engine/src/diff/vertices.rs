@@ -11,7 +11,7 @@ use hoplake_format::{
 
 use super::{
     Both, Difference, PAGE, Replaced,
-    cursor::{Cursor, Decode, Merged},
+    cursor::{Decode, Merged, Source},
     same,
 };
 use crate::{
@@ -31,7 +31,7 @@ pub(super) struct VertexWork {
 
 impl VertexWork {
     pub(super) fn new(label: String, both: &Both) -> Self {
-        let keys = key_cursors(&label, both);
+        let keys = key_sources(&label, both);
         let mut rows = Vec::new();
         // If they share nothing, own parts mention all keys.
         for side in (0..2).filter(|_| both.same_ids) {
@@ -42,7 +42,7 @@ impl VertexWork {
                 Ok(entries.into_iter().map(|entry| (ordinal(entry), side)).collect())
             });
             let places = both.own(side, SectionKind::Rows(id));
-            rows.extend(places.into_iter().map(|place| Cursor::new(&both.snapshots[side], place, &decode)));
+            rows.extend(places.into_iter().map(|place| Source::new(&both.snapshots[side], place, &decode)));
         }
         Self { label, keys: Merged::new(keys), rows: Merged::new(rows) }
     }
@@ -54,13 +54,11 @@ impl VertexWork {
         replaced: &mut Replaced,
     ) -> Result<Option<Vec<Difference>>, EngineError> {
         if !self.keys.is_empty() {
-            let (keys, wave) = self.keys.page(PAGE, |_, _| false, both.wave, &both.context).await?;
-            both.wave = wave;
+            let keys = self.keys.page(PAGE, |_, _| false, &mut both.branch).await?;
             return self.compare(keys, both, replaced).await.map(Some);
         }
         if !self.rows.is_empty() {
-            let (rows, wave) = self.rows.page(PAGE, |a, b| a.0 == b.0, both.wave, &both.context).await?;
-            both.wave = wave;
+            let rows = self.rows.page(PAGE, |a, b| a.0 == b.0, &mut both.branch).await?;
             let keys = self.keys_of(rows, both).await?;
             return self.compare(keys, both, replaced).await.map(Some);
         }
@@ -75,8 +73,7 @@ impl VertexWork {
             let Some(id) = both.schemas()[side].label_id(&self.label) else { continue };
             let ordinals = rows.iter().filter(|(_, of)| *of == side);
             let vertices: Vec<_> = ordinals.filter_map(|(ordinal, _)| VertexId::new(id, *ordinal)).collect();
-            let (found, wave) = both.snapshots[side].keys(&vertices, both.wave, &both.context).await?;
-            both.wave = wave;
+            let found = both.snapshots[side].keys(&vertices, &mut both.branch).await?;
             keys.extend(found);
         }
         keys.sort_unstable();
@@ -91,7 +88,7 @@ impl VertexWork {
         let snapshot = both.snapshots[side].clone();
         let Some(id) = snapshot.schema().label_id(&self.label) else { return Ok(keys) };
         let places = own_keys(both, side, id);
-        let mut wave = snapshot.make_resident(places.iter().copied(), both.wave, &both.context).await?;
+        snapshot.make_resident(places.iter().copied(), &mut both.branch).await?;
         let mut asked = Vec::new();
         for place in places {
             let section = snapshot.section(place)?;
@@ -99,14 +96,12 @@ impl VertexWork {
             asked.extend(blocks.filter_map(|(at, key)| Some((at, section, section.block_that_may_hold(key)?))));
         }
         let requests: Vec<_> = asked.iter().map(|(_, section, block)| section.request(*block)).collect();
-        let (blocks, came) = snapshot.reader().read(wave, &requests, &both.context).await?;
-        wave = wave.max(came);
+        let blocks = snapshot.reader().read(&requests, &mut both.branch).await?;
         let mut mentioned = vec![false; keys.len()];
         for ((at, section, _), block) in asked.iter().zip(blocks) {
             let failed = EngineError::format(snapshot.reader().store().place(&section.object.name));
             mentioned[*at] |= find_in_key_block(&block, &keys[*at]).map_err(failed)?.is_some();
         }
-        both.wave = wave;
         Ok(keys.into_iter().zip(mentioned).filter(|(_, mentioned)| !mentioned).map(|(key, _)| key).collect())
     }
 
@@ -152,8 +147,7 @@ impl VertexWork {
         let label = snapshot.schema().label(id).into_iter();
         let names: Vec<_> = label.flat_map(|label| &label.properties).map(|property| property.name.clone()).collect();
         let there: Vec<u64> = ordinals.iter().flatten().copied().collect();
-        let (batch, wave) = snapshot.vertex_rows(id, &there, &names, both.wave, &both.context).await?;
-        both.wave = wave;
+        let batch = snapshot.vertex_rows(id, &there, &names, &mut both.branch).await?;
         let mut rows = (0..there.len()).map(|row| properties_at(&batch, row));
         Ok(ordinals.into_iter().map(|ordinal| Some((ordinal?, rows.next()?))).collect())
     }
@@ -179,8 +173,7 @@ pub(super) async fn ordinals(
     // After a load, keys may be of another type.
     let fits = |key: &&Key| key.key_type() == described.key_type;
     let asked: Vec<_> = keys.iter().filter(fits).map(|key| (id, key.clone())).collect();
-    let (found, wave) = snapshot.look_up(&asked, both.wave, &both.context).await?;
-    both.wave = wave;
+    let found = snapshot.look_up(&asked, &mut both.branch).await?;
     let mut found = found.into_iter();
     Ok(keys.iter().map(|key| found.by_ref().take(usize::from(fits(&key))).next()?.map(VertexId::ordinal)).collect())
 }
@@ -192,9 +185,9 @@ fn own_keys(both: &Both, side: usize, label: LabelId) -> Vec<SectionPlace> {
     places
 }
 
-/// Cursors over the keys of a label that own parts of either version mention.
-pub(super) fn key_cursors(label: &str, both: &Both) -> Vec<Cursor<Key>> {
-    let mut cursors = Vec::new();
+/// Sections with the keys of a label that own parts of either version mention.
+pub(super) fn key_sources(label: &str, both: &Both) -> Vec<Source<Key>> {
+    let mut sources = Vec::new();
     for (side, snapshot) in both.snapshots.iter().enumerate() {
         let schema = snapshot.schema();
         let Some((id, described)) = schema.label_id(label).and_then(|id| Some((id, schema.label(id)?))) else {
@@ -205,7 +198,7 @@ pub(super) fn key_cursors(label: &str, both: &Both) -> Vec<Cursor<Key>> {
             Ok(decode_key_block(block, key_type)?.into_iter().map(|(key, _)| key).collect())
         });
         let places = own_keys(both, side, id);
-        cursors.extend(places.into_iter().map(|place| Cursor::new(snapshot, place, &decode)));
+        sources.extend(places.into_iter().map(|place| Source::new(snapshot, place, &decode)));
     }
-    cursors
+    sources
 }

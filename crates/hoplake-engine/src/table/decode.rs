@@ -30,7 +30,7 @@ const BATCH_ROWS: usize = 8192;
 /// The memory and the pace of a query that decodes.
 pub(super) struct Decoding<'a> {
     context: &'a QueryContext,
-    pace: Pace<'a>,
+    pace: Pace,
     memory: MemoryHold,
 }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use hoplake_format::VertexId;
-use hoplake_storage::{Cost, QueryContext, Wave};
+use hoplake_storage::{Branch, Cost};
 
 use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch, prefetch::Prefetcher};
 use crate::{EngineError, Frontier, Held, Snapshot};
@@ -12,14 +12,15 @@ use crate::{EngineError, Frontier, Held, Snapshot};
 pub(super) async fn run(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<Held<Reached>, EngineError> {
+    let context = &branch.context().clone();
     let mut watch = Watch::new(&traversal.limits, snapshot, context);
     let mut frontier: Arc<Frontier> = Arc::new(traversal.starts.iter().copied().collect());
     let mut seen =
         if traversal.visit == VisitPolicy::Global { Frontier::clone(&frontier) } else { Frontier::default() };
     let starting = context.hold(frontier.bytes())?;
-    let mut reached = Held::new(Reached { wave: traversal.after, ..Reached::default() }, starting);
+    let mut reached = Held::new(Reached::default(), starting);
     let mut seen_memory = context.hold(seen.bytes())?;
     let mut pace = context.pace();
     let mut before: Cost = context.cost();
@@ -29,11 +30,11 @@ pub(super) async fn run(
         let next = prefetcher.as_ref().filter(|_| number + 1 < traversal.hops.len());
         let next = next.map(|prefetcher| (prefetcher.queue().clone(), number + 1));
         let begun = Instant::now();
-        let (mut set, edges, wave) = if hop.predicates.is_empty() {
-            snapshot.neighbour_set(&frontier, hop, traversal.parallelism, next, reached.wave, context).await?
+        let (mut set, edges) = if hop.predicates.is_empty() {
+            snapshot.neighbour_set(&frontier, hop, traversal.parallelism, next, branch).await?
         } else {
-            let (edges, wave) = snapshot.neighbours(&frontier, hop, reached.wave, context).await?;
-            (snapshot.targets(&edges, context).await?, edges.len() as u64, wave)
+            let edges = snapshot.neighbours(&frontier, hop, branch).await?;
+            (snapshot.targets(&edges, context).await?, edges.len() as u64)
         };
         if traversal.visit == VisitPolicy::Global {
             set.subtract(&seen, &mut pace).await?;
@@ -51,7 +52,7 @@ pub(super) async fn run(
             cost: cost.since(&before),
             time_us: begun.elapsed().as_micros() as u64,
         });
-        (before, reached.wave) = (cost, wave);
+        before = cost;
         reached.depths.push(Arc::unwrap_or_clone(std::mem::replace(&mut frontier, Arc::new(next))));
     }
     reached.depths.push(Arc::unwrap_or_clone(frontier));
@@ -69,17 +70,15 @@ impl Snapshot {
         hop: &super::Hop,
         depth: usize,
         parallelism: usize,
-        after: Wave,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> Result<Held<Reached>, EngineError> {
         let traversal = Traversal {
             starts: starts.to_vec(),
             hops: vec![hop.clone(); depth],
             visit: VisitPolicy::Global,
             parallelism,
-            after,
             ..Traversal::default()
         };
-        self.traverse(&traversal, context).await
+        self.traverse(&traversal, branch).await
     }
 }

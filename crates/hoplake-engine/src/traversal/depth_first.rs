@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use hoplake_format::VertexId;
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::{Branch, Wave};
 
 use super::{
     Reached, Traversal, Watch,
@@ -21,12 +21,13 @@ use crate::{EngineError, Frontier, Held, Snapshot, memory::bytes_of};
 pub(super) async fn run(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<Held<Reached>, EngineError> {
+    let context = &branch.context().clone();
     let mut watch = Watch::new(&traversal.limits, snapshot, context);
-    let mut visits = Visits::new(traversal, context)?;
+    let mut visits = Visits::new(traversal, branch)?;
     let starts: Frontier = traversal.starts.iter().copied().collect();
-    let mut stack: Vec<_> = starts.vertices().map(|vertex| (vertex, 0, traversal.after, 0)).collect();
+    let mut stack: Vec<_> = starts.vertices().map(|vertex| (vertex, 0, branch.wave(), 0)).collect();
     stack.reverse();
     let mut stack_memory = context.hold(0)?;
     let prefetcher = Prefetcher::start(snapshot, traversal, context);
@@ -36,7 +37,7 @@ pub(super) async fn run(
             let Some((vertex, depth, wave, known)) = stack.pop() else { break };
             if depth < traversal.hops.len() {
                 let waited = visits.begins_after(known);
-                running.push(expand(snapshot, traversal, vertex, depth, wave, waited, context));
+                running.push(expand(snapshot, traversal, vertex, depth, branch.at(wave), waited));
             }
         }
         let Some(expanded) = running.next().await else { break };
@@ -46,10 +47,11 @@ pub(super) async fn run(
         if let Some(prefetcher) = prefetcher.as_ref().filter(|_| expanded.depth + 1 < traversal.hops.len()) {
             prefetcher.queue().offer(expanded.depth + 1, new.iter().copied());
         }
-        stack.extend(new.into_iter().map(|vertex| (vertex, expanded.depth + 1, expanded.wave, expanded.wait)));
+        let (depth, wave, wait) = (expanded.depth + 1, expanded.branch.wave(), expanded.wait);
+        stack.extend(new.into_iter().map(|vertex| (vertex, depth, wave, wait)));
         context.resize(&mut stack_memory, bytes_of::<(VertexId, usize, Wave, u32)>(stack.capacity()))?;
     }
-    visits.finish().await
+    visits.finish(branch).await
 }
 
 async fn expand(
@@ -57,13 +59,12 @@ async fn expand(
     traversal: &Traversal,
     vertex: VertexId,
     depth: usize,
-    after: Wave,
+    mut branch: Branch,
     waited: u32,
-    context: &QueryContext,
 ) -> Result<Expanded, EngineError> {
-    let frontier = std::iter::once(vertex).collect();
-    let (edges, wave) = snapshot.neighbours(&frontier, &traversal.hops[depth], after, context).await?;
-    let reached = snapshot.targets(&edges, context).await?;
-    let wait = waited + (wave.0 - after.0);
-    Ok(Expanded { depth, reached, edges: edges.len() as u64, wave, wait })
+    let (frontier, before) = (std::iter::once(vertex).collect(), branch.wave());
+    let edges = snapshot.neighbours(&frontier, &traversal.hops[depth], &mut branch).await?;
+    let reached = snapshot.targets(&edges, branch.context()).await?;
+    let wait = waited + (branch.wave().0 - before.0);
+    Ok(Expanded { depth, reached, edges: edges.len() as u64, branch, wait })
 }

@@ -21,7 +21,7 @@ mod visits;
 use std::{sync::Arc, time::Duration};
 
 use hoplake_format::VertexId;
-use hoplake_storage::{Cost, QueryContext, ReadLimits, Wave};
+use hoplake_storage::{Branch, Cost, QueryContext, ReadLimits};
 use tokio::time::Instant;
 
 pub use hop::{Hop, HopDirection};
@@ -87,8 +87,6 @@ pub struct Traversal {
     pub prefetch: Option<Prefetch>,
     /// What ends it early.
     pub limits: Limits,
-    /// The wave in which the start vertices were known.
-    pub after: Wave,
 }
 
 /// What one depth took.
@@ -111,8 +109,6 @@ pub struct Reached {
     pub depths: Vec<Frontier>,
     /// What each hop took.
     pub profile: Vec<DepthProfile>,
-    /// The wave in which the last block came.
-    pub wave: Wave,
 }
 
 impl Reached {
@@ -131,13 +127,13 @@ impl Snapshot {
     pub async fn traverse(
         self: &Arc<Self>,
         traversal: &Traversal,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> Result<Held<Reached>, EngineError> {
         self.check_traversal(traversal)?;
         match traversal.strategy {
-            Strategy::Bfs => breadth_first::run(self, traversal, context).await,
-            Strategy::BfsPipelined => pipelined::run(self, traversal, context).await,
-            Strategy::Dfs => depth_first::run(self, traversal, context).await,
+            Strategy::Bfs => breadth_first::run(self, traversal, branch).await,
+            Strategy::BfsPipelined => pipelined::run(self, traversal, branch).await,
+            Strategy::Dfs => depth_first::run(self, traversal, branch).await,
         }
     }
 

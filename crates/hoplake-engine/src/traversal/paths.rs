@@ -22,7 +22,7 @@ use std::{
 };
 
 use hoplake_format::VertexId;
-use hoplake_storage::{MemoryHold, QueryContext, StorageError, Wave};
+use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 
 use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch};
 use crate::{EngineError, Frontier, Held, Neighbour, Snapshot, memory::bytes_of};
@@ -43,7 +43,7 @@ const PASSED_BYTES: u64 = 40;
 #[derive(Debug)]
 pub struct Paths {
     snapshot: Arc<Snapshot>,
-    context: QueryContext,
+    branch: Branch,
     traversal: Traversal,
     /// Under *global*: the sets that walks keep to.
     allowed: Option<Held<Reached>>,
@@ -60,7 +60,6 @@ pub struct Paths {
     /// Whether the number of walks wanted is known.
     counted: bool,
     vertices: u64,
-    wave: Wave,
     profile: Vec<DepthProfile>,
 }
 
@@ -71,8 +70,6 @@ pub struct WalkCount {
     pub walks: Option<u128>,
     /// What each hop took.
     pub profile: Vec<DepthProfile>,
-    /// The wave in which the last block came.
-    pub wave: Wave,
 }
 
 /// What is known of the vertices of a depth.
@@ -125,25 +122,26 @@ impl Snapshot {
         self: &Arc<Self>,
         traversal: &Traversal,
         wanted: Option<usize>,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> Result<Paths, EngineError> {
         self.check_traversal(traversal)?;
-        let (mut wave, mut profile) = (traversal.after, vec![DepthProfile::default(); traversal.hops.len()]);
+        let mut profile = vec![DepthProfile::default(); traversal.hops.len()];
         let allowed = match traversal.visit {
             VisitPolicy::PerDepth => None,
             VisitPolicy::Global => {
-                let reached = self.traverse(traversal, context).await?;
-                (wave, profile) = (reached.wave, reached.profile.clone());
+                let reached = self.traverse(traversal, branch).await?;
+                profile.clone_from(&reached.profile);
                 Some(reached)
             }
         };
+        let context = branch.context();
         traversal.limits.apply(context);
         let starts: Frontier = traversal.starts.iter().copied().collect();
         let starts: Arc<[VertexId]> = starts.vertices().collect();
         let layers = traversal.hops.iter().map(|_| Layer::new(context)).collect::<Result<_, _>>()?;
         Ok(Paths {
             snapshot: self.clone(),
-            context: context.clone(),
+            branch: branch.clone(),
             traversal: traversal.clone(),
             allowed,
             trail: vec![(starts, 0)],
@@ -154,7 +152,6 @@ impl Snapshot {
             tried: vec![false; traversal.hops.len()],
             counted: wanted.is_some(),
             vertices: 0,
-            wave,
             profile,
         })
     }
@@ -167,27 +164,29 @@ impl Snapshot {
     pub async fn count_walks(
         self: &Arc<Self>,
         traversal: &Traversal,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> Result<WalkCount, EngineError> {
+        let context = &branch.context().clone();
         self.check_traversal(traversal)?;
         let mut watch = Watch::new(&traversal.limits, self, context);
         let starts: Frontier = traversal.starts.iter().copied().collect();
         let mut counts: HashMap<VertexId, u128> = starts.vertices().map(|vertex| (vertex, 1)).collect();
         let mut memory = context.hold(counts.len() as u64 * COUNT_BYTES)?;
         let mut seen: HashSet<VertexId> = counts.keys().copied().collect();
-        let (mut wave, mut pace, mut overflown) = (traversal.after, context.pace(), false);
+        let (mut pace, mut overflown) = (context.pace(), false);
         let mut profile = Vec::with_capacity(traversal.hops.len());
         for hop in &traversal.hops {
             let (begun, before, mut edges_read) = (Instant::now(), context.cost(), 0);
             let mut next: HashMap<VertexId, u128> = HashMap::new();
             let mut sources: Vec<VertexId> = counts.keys().copied().collect();
             crate::pieces::sort_by_key(&mut sources, |vertex| *vertex, context).await?;
-            let (from, mut latest) = (wave, wave);
+            let from = branch.clone();
             // A frontier's lists can be many times its vertices: some sources at a time, which all wait for the same.
             for sources in sources.chunks(COUNTED) {
                 let frontier = Frontier::of_sorted(sources, &mut pace).await?;
-                let (edges, came) = self.neighbours(&frontier, hop, from, context).await?;
-                latest = latest.max(came);
+                let mut line = from.clone();
+                let edges = self.neighbours(&frontier, hop, &mut line).await?;
+                branch.join([&line]);
                 edges_read += edges.len() as u64;
                 for step in edges.chunks(crate::pieces::STEP) {
                     let known = counts.len() + next.len() + seen.len() + step.len();
@@ -214,10 +213,10 @@ impl Snapshot {
                 cost: context.cost().since(&before),
                 time_us: begun.elapsed().as_micros() as u64,
             });
-            (counts, wave) = (next, latest);
+            counts = next;
         }
         let sum = counts.values().try_fold(0u128, |sum, count| sum.checked_add(*count));
-        Ok(WalkCount { walks: sum.filter(|_| !overflown), profile, wave })
+        Ok(WalkCount { walks: sum.filter(|_| !overflown), profile })
     }
 }
 
@@ -233,7 +232,7 @@ impl Paths {
     /// As [`Snapshot::traverse`].
     pub async fn next(&mut self) -> Result<Option<Vec<VertexId>>, EngineError> {
         let hops = self.traversal.hops.len();
-        let context = self.context.clone();
+        let context = self.branch.context().clone();
         let mut pace = context.pace();
         while let Some(depth) = self.trail.len().checked_sub(1) {
             pace.rest(16).await?;
@@ -270,9 +269,9 @@ impl Paths {
         &self.profile
     }
 
-    /// The wave in which the last list came.
-    pub fn wave(&self) -> Wave {
-        self.wave
+    /// Its line of work: what follows depends on it.
+    pub fn branch(&self) -> &Branch {
+        &self.branch
     }
 
     fn is_allowed(&self, depth: usize, vertex: VertexId) -> bool {
@@ -287,7 +286,7 @@ impl Paths {
             && !fruitful
         {
             let vertex = self.walk[before];
-            self.layers[before].bury(vertex, &self.context)?;
+            self.layers[before].bury(vertex, self.branch.context())?;
         }
         Ok(())
     }
@@ -297,7 +296,7 @@ impl Paths {
         if std::mem::replace(&mut self.tried[depth], true) {
             self.lists = (self.lists * 2).min(LISTS_MAX);
         }
-        let (begun, before) = (Instant::now(), self.context.cost());
+        let (begun, before) = (Instant::now(), self.branch.context().cost());
         loop {
             match self.read_upcoming(depth, vertex).await {
                 // What was read in advance makes room; then less comes at a time.
@@ -307,7 +306,7 @@ impl Paths {
             }
         }
         let read = &mut self.profile[depth];
-        read.cost = read.cost + self.context.cost().since(&before);
+        read.cost = read.cost + self.branch.context().cost().since(&before);
         read.time_us += begun.elapsed().as_micros() as u64;
         Ok(self.layers[depth].lists.get(&vertex).cloned().unwrap_or_else(|| Arc::new([])))
     }
@@ -315,7 +314,7 @@ impl Paths {
     async fn read_upcoming(&mut self, depth: usize, vertex: VertexId) -> Result<(), EngineError> {
         self.lists = self.lists.max(1);
         let bytes = self.lists as u64 * WANTED_BYTES + self.steps_max() as u64 * PASSED_BYTES;
-        let _memory = self.context.hold(bytes)?;
+        let _memory = self.branch.context().hold(bytes)?;
         let wanted = self.upcoming(depth, vertex);
         self.load(depth, &wanted).await
     }
@@ -331,8 +330,8 @@ impl Paths {
         let layer = &mut self.layers[depth];
         let more = bytes_of::<VertexId>(edges.len()) + wanted.len() as u64 * list_bytes(0);
         let bytes = layer.lists_memory.bytes() + more;
-        self.context.resize(&mut layer.lists_memory, bytes)?;
-        let mut pace = self.context.pace();
+        self.branch.context().resize(&mut layer.lists_memory, bytes)?;
+        let mut pace = self.branch.context().pace();
         for list in edges.chunk_by(|a, b| a.from == b.from) {
             layer.lists.insert(list[0].from, list.iter().map(|edge| edge.to).collect());
             pace.rest(list.len() as u64 + 32).await?;
@@ -350,11 +349,10 @@ impl Paths {
 
     async fn edges(&mut self, depth: usize, wanted: &Frontier) -> Result<Held<Vec<Neighbour>>, EngineError> {
         let hop = &self.traversal.hops[depth];
-        let (edges, wave) = self.snapshot.neighbours(wanted, hop, self.wave, &self.context).await?;
-        self.wave = wave;
+        let edges = self.snapshot.neighbours(wanted, hop, &mut self.branch).await?;
         self.vertices += wanted.len() as u64;
         if let Some(limit) = self.traversal.limits.vertices_max.filter(|limit| self.vertices > *limit) {
-            let cost = Box::new(self.context.cost());
+            let cost = Box::new(self.branch.context().cost());
             return Err(EngineError::Limit { limit: format!("{limit} vertices"), cost });
         }
         Ok(edges)

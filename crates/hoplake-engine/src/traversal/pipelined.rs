@@ -8,7 +8,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use futures::{StreamExt, stream::FuturesUnordered};
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::Branch;
 
 use super::{
     Reached, Traversal, VisitPolicy, Watch, breadth_first,
@@ -25,8 +25,8 @@ struct Step {
     depth: usize,
     frontier: Arc<Frontier>,
     plan: Plan,
-    /// The wave and the wait after which its vertices were known.
-    after: Wave,
+    /// The line of work on which its vertices were known, and after which wait.
+    branch: Branch,
     known: u32,
 }
 
@@ -34,35 +34,36 @@ struct Step {
 pub(super) async fn run(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<Held<Reached>, EngineError> {
-    let reached = run_per_depth(snapshot, traversal, context).await?;
+    let reached = run_per_depth(snapshot, traversal, branch).await?;
     match traversal.visit {
         VisitPolicy::PerDepth => Ok(reached),
-        VisitPolicy::Global => breadth_first::run(snapshot, traversal, context).await,
+        VisitPolicy::Global => breadth_first::run(snapshot, traversal, branch).await,
     }
 }
 
 async fn run_per_depth(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<Held<Reached>, EngineError> {
+    let context = &branch.context().clone();
     let mut watch = Watch::new(&traversal.limits, snapshot, context);
-    let mut visits = Visits::new(traversal, context)?;
+    let mut visits = Visits::new(traversal, branch)?;
     let hops = traversal.hops.len();
     let (mut waiting, mut running) = (VecDeque::new(), FuturesUnordered::new());
     let mut waiting_memory = context.hold(0)?;
     if hops > 0 {
         let starts = Arc::new(traversal.starts.iter().copied().collect());
-        steps(snapshot, traversal, 0, starts, (traversal.after, 0), context, &mut waiting).await?;
+        steps(snapshot, traversal, 0, starts, (branch.clone(), 0), &mut waiting).await?;
     }
     let in_flight = traversal.parallelism.max(1) * 64;
     loop {
         while running.len() < in_flight {
             let Some(step) = waiting.pop_front() else { break };
             let waited = visits.begins_after(step.known);
-            running.push(expand(snapshot, traversal, step, waited, context));
+            running.push(expand(snapshot, traversal, step, waited));
         }
         let Some(expanded) = running.next().await else { break };
         let expanded = expanded?;
@@ -70,12 +71,12 @@ async fn run_per_depth(
         watch.visited(new.len())?;
         let depth = expanded.depth + 1;
         if depth < hops && !new.is_empty() {
-            steps(snapshot, traversal, depth, Arc::new(new), (expanded.wave, expanded.wait), context, &mut waiting)
-                .await?;
+            let known = (expanded.branch, expanded.wait);
+            steps(snapshot, traversal, depth, Arc::new(new), known, &mut waiting).await?;
             context.resize(&mut waiting_memory, bytes_of::<(Step, ListTask)>(waiting.capacity()))?;
         }
     }
-    visits.finish().await
+    visits.finish(branch).await
 }
 
 /// One step for each block, so that each is expanded when it arrives; a hop with conditions is one step.
@@ -84,36 +85,31 @@ async fn steps(
     traversal: &Traversal,
     depth: usize,
     frontier: Arc<Frontier>,
-    (after, known): (Wave, u32),
-    context: &QueryContext,
+    (mut branch, known): (Branch, u32),
     waiting: &mut VecDeque<Step>,
 ) -> Result<(), EngineError> {
     let hop = &traversal.hops[depth];
-    let plan = snapshot.plan_hop(&frontier, hop, after, context).await?;
+    let plan = snapshot.plan_hop(&frontier, hop, &mut branch).await?;
     if !hop.predicates.is_empty() {
-        waiting.push_back(Step { depth, frontier, plan, after, known });
+        waiting.push_back(Step { depth, frontier, plan, branch, known });
         return Ok(());
     }
-    waiting.extend(plan.pieces().map(|plan| Step { depth, frontier: frontier.clone(), plan, after, known }));
+    let step = |plan| Step { depth, frontier: frontier.clone(), plan, branch: branch.clone(), known };
+    waiting.extend(plan.pieces().map(step));
     Ok(())
 }
 
-async fn expand(
-    snapshot: &Snapshot,
-    traversal: &Traversal,
-    step: Step,
-    waited: u32,
-    context: &QueryContext,
-) -> Result<Expanded, EngineError> {
-    let hop = &traversal.hops[step.depth];
-    let (edges, wave) = if hop.predicates.is_empty() {
-        let mut sink = EdgeSink::new(context)?;
-        let wave = snapshot.run_part(&step.frontier, &step.plan, &mut sink, context).await?;
-        (sink.edges.finish(), wave)
+async fn expand(snapshot: &Snapshot, traversal: &Traversal, step: Step, waited: u32) -> Result<Expanded, EngineError> {
+    let Step { depth, frontier, plan, mut branch, .. } = step;
+    let (hop, before) = (&traversal.hops[depth], branch.wave());
+    let edges = if hop.predicates.is_empty() {
+        let mut sink = EdgeSink::new(branch.context())?;
+        snapshot.run_part(&frontier, &plan, &mut sink, &mut branch).await?;
+        sink.edges.finish()
     } else {
-        snapshot.neighbours(&step.frontier, hop, step.plan.ready, context).await?
+        snapshot.neighbours(&frontier, hop, &mut branch).await?
     };
-    let reached = snapshot.targets(&edges, context).await?;
-    let wait = waited + (wave.0 - step.after.0);
-    Ok(Expanded { depth: step.depth, reached, edges: edges.len() as u64, wave, wait })
+    let reached = snapshot.targets(&edges, branch.context()).await?;
+    let wait = waited + (branch.wave().0 - before.0);
+    Ok(Expanded { depth, reached, edges: edges.len() as u64, branch, wait })
 }

@@ -17,7 +17,7 @@ use std::{
 };
 
 use hoplake_format::VertexId;
-use hoplake_storage::{QueryContext, Wave};
+use hoplake_storage::QueryContext;
 use tokio::{sync::Notify, task::JoinSet};
 
 use super::{Strategy, Traversal};
@@ -140,9 +140,11 @@ async fn read_ahead(
     context: &QueryContext,
 ) -> Result<(), EngineError> {
     let frontier: Frontier = vertices.into_iter().collect();
-    let plan = snapshot.plan_hop(&frontier, &traversal.hops[hop], Wave(0), context).await?;
+    // Nobody waits for it: it is no part of the query's waves.
+    let mut branch = context.branch();
+    let plan = snapshot.plan_hop(&frontier, &traversal.hops[hop], &mut branch).await?;
     let requests = snapshot.requests(plan.all_tasks())?;
-    Ok(snapshot.reader().read_ahead(Wave(0), &requests, context).await?)
+    Ok(snapshot.reader().read_ahead(&requests, &branch).await?)
 }
 
 #[cfg(test)]

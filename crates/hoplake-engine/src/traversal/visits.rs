@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Instant};
 
 use hoplake_format::VertexId;
-use hoplake_storage::{Cost, MemoryHold, Pace, QueryContext, StorageError, Wave};
+use hoplake_storage::{Branch, Cost, MemoryHold, Pace, QueryContext, StorageError, Wave};
 
 use super::{DepthProfile, Reached, Traversal};
 use crate::{
@@ -11,18 +11,18 @@ use crate::{
     pieces::{STEP, sort_by_key},
 };
 
-/// The answer of one expansion: the depth it left, which vertices it reached, over how many edges, in which wave.
+/// The answer of one expansion: the depth it left, which vertices it reached, over how many edges, on which line of work.
 pub(super) struct Expanded {
     pub(super) depth: usize,
     pub(super) reached: Held<Frontier>,
     pub(super) edges: u64,
-    pub(super) wave: Wave,
+    pub(super) branch: Branch,
     /// The wait in which it came.
     pub(super) wait: u32,
 }
 
 /// The vertices seen at each depth, and the account of the whole.
-pub(super) struct Visits<'a> {
+pub(super) struct Visits {
     seen: Vec<HashSet<VertexId>>,
     profile: Vec<DepthProfile>,
     after: Wave,
@@ -33,15 +33,16 @@ pub(super) struct Visits<'a> {
     begun: Instant,
     before: Cost,
     memory: MemoryHold,
-    pace: Pace<'a>,
-    context: &'a QueryContext,
+    pace: Pace,
+    context: QueryContext,
 }
 
 /// What a vertex in a set takes: 8 bytes and a byte of control, in a table of which at least 7/16 are used.
 const SEEN_BYTES: u64 = 20;
 
-impl<'a> Visits<'a> {
-    pub(super) fn new(traversal: &Traversal, context: &'a QueryContext) -> Result<Self, StorageError> {
+impl Visits {
+    pub(super) fn new(traversal: &Traversal, branch: &Branch) -> Result<Self, StorageError> {
+        let context = branch.context().clone();
         let hops = traversal.hops.len();
         let mut seen = vec![HashSet::new(); hops + 1];
         seen[0].extend(&traversal.starts);
@@ -49,8 +50,8 @@ impl<'a> Visits<'a> {
             memory: context.hold(seen[0].len() as u64 * SEEN_BYTES)?,
             seen,
             profile: vec![DepthProfile::default(); hops],
-            after: traversal.after,
-            wave: traversal.after,
+            after: branch.wave(),
+            wave: branch.wave(),
             wait: 0,
             waits: 0,
             begun: Instant::now(),
@@ -68,7 +69,7 @@ impl<'a> Visits<'a> {
 
     /// Takes an answer and returns those that were not seen at their depth before.
     pub(super) async fn arrived(&mut self, expanded: &Expanded) -> Result<Vec<VertexId>, StorageError> {
-        self.wave = self.wave.max(expanded.wave);
+        self.wave = self.wave.max(expanded.branch.wave());
         self.wait = expanded.wait;
         self.waits = self.waits.max(expanded.wait);
         self.profile[expanded.depth].edges += expanded.edges;
@@ -91,7 +92,8 @@ impl<'a> Visits<'a> {
     }
 
     /// The sets by depth. Depths overlap in time: cost and time are put on the last.
-    pub(super) async fn finish(mut self) -> Result<Held<Reached>, EngineError> {
+    pub(super) async fn finish(mut self, branch: &mut Branch) -> Result<Held<Reached>, EngineError> {
+        branch.reached(self.wave);
         self.context.waited(self.waits.saturating_sub(self.wave.0 - self.after.0));
         for (profile, seen) in self.profile.iter_mut().zip(&self.seen[1..]) {
             profile.vertices = seen.len() as u64;
@@ -102,7 +104,7 @@ impl<'a> Visits<'a> {
             // As a list, and as a set of ordinals.
             let mut sorting = self.context.hold(seen.len() as u64 * 16)?;
             let mut vertices: Vec<_> = seen.into_iter().collect();
-            sort_by_key(&mut vertices, |vertex| *vertex, self.context).await?;
+            sort_by_key(&mut vertices, |vertex| *vertex, &self.context).await?;
             let frontier = Frontier::of_sorted(&vertices, &mut self.pace).await?;
             self.context.resize(&mut sorting, frontier.bytes())?;
             memory.join(sorting);
@@ -112,6 +114,6 @@ impl<'a> Visits<'a> {
             last.cost = self.context.cost().since(&self.before);
             last.time_us = self.begun.elapsed().as_micros() as u64;
         }
-        Ok(Held::new(Reached { depths, profile: self.profile, wave: self.wave }, memory))
+        Ok(Held::new(Reached { depths, profile: self.profile }, memory))
     }
 }

@@ -38,7 +38,7 @@ use hoplake_format::{
     },
 };
 use hoplake_storage::{
-    ObjectInfo, QueryContext, Reader, Store, Wave,
+    Branch, ObjectInfo, Reader, Store,
     planted::{Bug, planted},
 };
 
@@ -116,17 +116,13 @@ pub struct Vacuumed {
 /// # Errors
 /// [`EngineError::NotFound`] if there is neither a graph nor what a first load left; [`EngineError::Format`] that lists what is
 /// damaged or missing of what is to stay, and then nothing is done; the store's.
-pub async fn vacuum(
-    reader: &Reader,
-    settings: &VacuumSettings,
-    context: &QueryContext,
-) -> Result<Vacuumed, EngineError> {
+pub async fn vacuum(reader: &Reader, settings: &VacuumSettings, branch: &mut Branch) -> Result<Vacuumed, EngineError> {
     let store = reader.store();
     let (mut staged, mut before) = (Vacuumed::default(), None);
     loop {
         // In this order: what was written after the newest version was read is not in the listing.
         let listed = store.list(DATA_FOLDER).await?;
-        let newest = match versions::newest(reader, context).await? {
+        let newest = match versions::newest(reader, branch).await? {
             Some(newest) => newest,
             None => {
                 remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
@@ -135,11 +131,11 @@ pub async fn vacuum(
                 match () {
                     () if listed.is_empty() && staged.objects == 0 => return Err(EngineError::no_graph(store.url())),
                     () if listed.is_empty() || listed.iter().any(is_at_work) => return Ok(staged),
-                    () => close_first(reader, context).await?,
+                    () => close_first(reader, branch).await?,
                 }
             }
         };
-        let past = Past::read(reader, &newest, context).await?;
+        let past = Past::read(reader, &newest, branch).await?;
         let since = settings.keep_since_unix_ms.map(|since| past.newest_at(&newest, since));
         let stays = kept(&newest, &newest.history, settings.keep_versions, since);
         let damages = past.damages(store, &newest, &stays, &listed).await?;
@@ -151,7 +147,7 @@ pub async fn vacuum(
         // It is not known of them which version they were for, and they hold room that is wanted now.
         remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
         let unmarked = unmarked(store).await?;
-        return Vacuum { reader, settings, context, listed, unmarked, past, since }.run(newest, staged).await;
+        return Vacuum { reader, settings, branch, listed, unmarked, past, since }.run(newest, staged).await;
     }
 }
 
@@ -173,7 +169,7 @@ fn refuse(store: &Store, damages: &[String]) -> Result<(), EngineError> {
 struct Vacuum<'a> {
     reader: &'a Reader,
     settings: &'a VacuumSettings,
-    context: &'a QueryContext,
+    branch: &'a mut Branch,
     /// Data objects.
     listed: Vec<ObjectInfo>,
     /// Versions whose slots have no mark yet.
@@ -205,7 +201,7 @@ impl Vacuum<'_> {
         }
         // What it says goes for ever, so it must not be lost, also if another vacuum published it a moment ago.
         self.reader.store().flush(MANIFEST_FOLDER).await?;
-        self.past.read_more(self.reader, &decided, self.context).await?;
+        self.past.read_more(self.reader, &decided, self.branch).await?;
         self.clear(&decided, &mut vacuumed).await?;
         Ok(Vacuumed { aborted, spared: decided.intents, ..vacuumed })
     }
@@ -228,24 +224,27 @@ impl Vacuum<'_> {
 
     /// Overwrites the slots of versions that cannot be opened any more, and says how many there were.
     async fn mark_removed(&mut self, decided: &Manifest) -> Result<u64, EngineError> {
-        let (reader, past, context) = (self.reader, &self.past, self.context);
+        let (reader, past) = (self.reader, &self.past);
         let goes = |version: u64| version < decided.version && !decided.has_version(version);
         let gone: Vec<_> = self.unmarked.iter().copied().filter(|version| goes(*version)).collect();
-        let marks: Vec<_> = gone.iter().map(|version| mark(reader, *version, past, context).boxed()).collect();
-        stream::iter(marks).buffer_unordered(PARALLEL).try_collect::<Vec<()>>().await?;
+        let branch = &*self.branch;
+        let marks = gone.iter().map(|version| mark(reader, *version, past, branch.clone()).boxed());
+        let marks: Vec<_> = marks.collect();
+        let marked: Vec<Branch> = stream::iter(marks).buffer_unordered(PARALLEL).try_collect().await?;
+        self.branch.join(&marked);
         self.unmarked.retain(|version| !goes(*version));
         Ok(gone.len() as u64)
     }
 
     /// Publishes which versions and writers go, if any do, or if the newest version is to be closed to those at work on it.
     /// Returns the manifest that says so.
-    async fn decide(&self, newest: Manifest) -> Result<(Manifest, Vec<Intent>), EngineError> {
-        let Self { reader, settings, context, since, .. } = *self;
+    async fn decide(&mut self, newest: Manifest) -> Result<(Manifest, Vec<Intent>), EngineError> {
+        let (reader, settings, since) = (self.reader, self.settings, self.since);
         let stale = self.is_stale(&newest);
-        let dead = dead(reader, &newest, settings, context).await?;
+        let dead = dead(reader, &newest, settings, self.branch).await?;
         let kept = |newest: &Manifest, past: &[VersionRange]| kept(newest, past, settings.keep_versions, since);
         let mut aborted = Vec::new();
-        let amended = amend(reader, context, |newest| {
+        let amended = amend(reader, self.branch, |newest| {
             let intents: (Vec<_>, Vec<_>) =
                 newest.intents.iter().cloned().partition(|intent| !dead.contains(&intent.writer));
             aborted = intents.1;
@@ -317,11 +316,11 @@ async fn remove_staged(store: &Store, before_unix_ms: i64, removed: &mut Vacuume
 
 /// Publishes a first version with nothing in it, for a load that never came to its end: should it wake up, it cannot publish
 /// what is removed now.
-async fn close_first(reader: &Reader, context: &QueryContext) -> Result<Manifest, EngineError> {
+async fn close_first(reader: &Reader, branch: &mut Branch) -> Result<Manifest, EngineError> {
     let change = change(reader.store(), ChangeKind::Fence, "vacuum of a load that was not done");
     let created_unix_ms = reader.store().clock().unix_ms();
     let first = Manifest { version: 1, reset: 1, created_unix_ms, change, ..Manifest::default() };
-    match publish(reader, &first, context).await? {
+    match publish(reader, &first, branch).await? {
         Published::Visible => {
             hint(reader.store(), &first).await;
             Ok(first)
@@ -368,7 +367,7 @@ async fn dead(
     reader: &Reader,
     newest: &Manifest,
     settings: &VacuumSettings,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<HashSet<String>, EngineError> {
     let at_work = |writer: &&String| newest.intents.iter().any(|intent| intent.writer == **writer);
     if let Some(unknown) = settings.abort.iter().find(|writer| !at_work(writer)) {
@@ -377,8 +376,8 @@ async fn dead(
     }
     let mut dead: HashSet<String> = settings.abort.iter().cloned().collect();
     for intent in &newest.intents {
-        let announced = match versions::slot(reader, intent.since, Wave(0), context).await? {
-            (Some(Slot::Version(manifest)), _) => manifest.created_unix_ms,
+        let announced = match versions::slot(reader, intent.since, branch).await? {
+            Some(Slot::Version(manifest)) => manifest.created_unix_ms,
             // That version is gone, which says nothing of its age: many commits may have followed in a moment.
             _ => Ulid::from_string(&intent.writer).map_or(0, |name| name.timestamp_ms()),
         };
@@ -396,21 +395,25 @@ async fn unmarked(store: &Store) -> Result<Vec<u64>, EngineError> {
     Ok(whole.filter_map(|object| manifest_version(&object.name)).collect())
 }
 
-async fn mark(reader: &Reader, version: u64, past: &Past, context: &QueryContext) -> Result<(), EngineError> {
+/// Marks a version that is gone, and returns its line of work.
+async fn mark(reader: &Reader, version: u64, past: &Past, mut branch: Branch) -> Result<Branch, EngineError> {
     let writer = match past.writer(version) {
         Some(writer) => writer.to_owned(),
-        None => match versions::slot(reader, version, Wave(0), context).await.map_err(EngineError::from) {
-            Ok((Some(Slot::Version(manifest)), _)) => manifest.change.writer,
-            Ok(_) => return Ok(()),
+        None => match versions::slot(reader, version, &mut branch).await.map_err(EngineError::from) {
+            Ok(Some(Slot::Version(manifest))) => manifest.change.writer,
+            Ok(_) => return Ok(branch),
             // Nobody can tell any more whose it was; nobody can open it either.
-            Err(error) if error.is_damage() => return Ok(()),
+            Err(error) if error.is_damage() => return Ok(branch),
             Err(error) => return Err(error),
         },
     };
     if planted(Bug::SlotFreed) {
-        return Ok(reader.store().delete(&[manifest_name(version)]).await?);
+        reader.store().delete(&[manifest_name(version)]).await?;
+        return Ok(branch);
     }
-    Ok(reader.store().put(&manifest_name(version), Slot::encode_removed(&writer).into()).await?)
+    reader.store().put(&manifest_name(version), Slot::encode_removed(&writer).into()).await?;
+    branch.then(1);
+    Ok(branch)
 }
 
 #[cfg(test)]

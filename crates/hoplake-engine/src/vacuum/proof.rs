@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use hoplake_format::{Change, ChangeKind, Manifest, VersionRange};
 use hoplake_storage::{
-    ObjectInfo, QueryContext, Reader, Store, Wave,
+    Branch, ObjectInfo, Reader, Store,
     planted::{Bug, planted},
 };
 
@@ -36,9 +36,9 @@ pub(super) struct Past(BTreeMap<u64, Result<Version, String>>);
 
 impl Past {
     /// The versions that the newest one says can be opened.
-    pub(super) async fn read(reader: &Reader, newest: &Manifest, context: &QueryContext) -> Result<Self, EngineError> {
+    pub(super) async fn read(reader: &Reader, newest: &Manifest, branch: &mut Branch) -> Result<Self, EngineError> {
         let mut past = Self::default();
-        past.read_more(reader, newest, context).await?;
+        past.read_more(reader, newest, branch).await?;
         Ok(past)
     }
 
@@ -47,25 +47,26 @@ impl Past {
         &mut self,
         reader: &Reader,
         newest: &Manifest,
-        context: &QueryContext,
+        branch: &mut Branch,
     ) -> Result<(), EngineError> {
         let mut unread = versions::past(reader, newest).await?;
         unread.retain(|version| !self.0.contains_key(version));
-        let read = |version| {
+        let read = |(version, mut fork)| {
             async move {
-                match versions::read(reader, version, Wave(0), context).await {
-                    Ok((manifest, _)) => Ok((version, Ok(Version::of(&manifest)))),
+                match versions::read(reader, version, &mut fork).await {
+                    Ok(manifest) => Ok((version, Ok(Version::of(&manifest)), fork)),
                     Err(error) if error.is_damage() || matches!(error, EngineError::NoVersion(_)) => {
-                        Ok((version, Err(error.to_string())))
+                        Ok((version, Err(error.to_string()), fork))
                     }
                     Err(error) => Err(error),
                 }
             }
             .boxed()
         };
-        let reads: Vec<_> = unread.into_iter().map(read).collect();
+        let reads: Vec<_> = unread.into_iter().map(|version| read((version, branch.clone()))).collect();
         let mut reads = stream::iter(reads).buffer_unordered(PARALLEL);
-        while let Some((version, manifest)) = reads.try_next().await? {
+        while let Some((version, manifest, fork)) = reads.try_next().await? {
+            branch.join([&fork]);
             self.0.insert(version, manifest);
         }
         Ok(())

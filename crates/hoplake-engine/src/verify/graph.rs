@@ -11,7 +11,7 @@ use hoplake_format::{
     FormatError, Manifest, Slot,
     constants::{HINT_NAME, MANIFEST_FOLDER, manifest_name, manifest_version},
 };
-use hoplake_storage::{QueryContext, Reader, Wave};
+use hoplake_storage::{Branch, Reader};
 
 use super::{Findings, Verified};
 use crate::{EngineError, OpenSettings, Snapshot, versions};
@@ -59,10 +59,10 @@ impl Verification {
 pub async fn verify_graph(
     reader: &Reader,
     progress: impl Fn(u64),
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<Verification, EngineError> {
     let mut found = Findings::default();
-    let (newest, lost) = newest_readable(reader, &mut found, context).await?;
+    let (newest, lost) = newest_readable(reader, &mut found, branch).await?;
     found.of_version(lost.iter().max().copied());
     let past = match &newest {
         Some(newest) => {
@@ -72,10 +72,11 @@ pub async fn verify_graph(
         None => Vec::new(),
     };
     let mut whole: Vec<(u64, bool)> = lost.iter().map(|version| (*version, false)).collect();
-    let read = |version| async move { (version, versions::read(reader, version, Wave(0), context).await) };
+    let from = &*branch;
+    let read = |version| async move { (version, versions::read(reader, version, &mut from.clone()).await) };
     let mut manifests = stream::iter(past.into_iter().rev()).map(read).buffered(PARALLEL);
     let mut before: Option<Arc<Snapshot>> = None;
-    let mut next = newest.clone().map(|newest| (newest.version, Ok((newest, Wave(0)))));
+    let mut next = newest.clone().map(|newest| (newest.version, Ok(newest)));
     while let Some((version, manifest)) = next {
         found.of_version(Some(version));
         // A version that is not there though the newest says so is damage like another.
@@ -84,7 +85,7 @@ pub async fn verify_graph(
             manifest => found.note(manifest)?,
         };
         let mut is_whole = false;
-        if let Some((manifest, _)) = manifest {
+        if let Some(manifest) = manifest {
             let opened = Snapshot::of_manifest(manifest, reader.clone(), before.as_deref());
             if let Some(snapshot) = found.note(opened)? {
                 let snapshot = Arc::new(snapshot);
@@ -110,14 +111,14 @@ fn missing(reader: &Reader, version: u64, why: String) -> EngineError {
 async fn newest_readable(
     reader: &Reader,
     found: &mut Findings,
-    context: &QueryContext,
+    branch: &mut Branch,
 ) -> Result<(Option<Manifest>, Vec<u64>), EngineError> {
     let listed = reader.store().list(MANIFEST_FOLDER).await?;
     let mut slots: Vec<u64> = listed.iter().filter_map(|object| manifest_version(&object.name)).collect();
     slots.sort_unstable();
     // A listing may lag behind; slots do not.
     let mut next = slots.last().map_or(1, |last| last + 1);
-    while !matches!(versions::slot(reader, next, Wave(0), context).await, Ok((None, _))) {
+    while !matches!(versions::slot(reader, next, branch).await, Ok(None)) {
         slots.push(next);
         next += 1;
     }
@@ -126,15 +127,15 @@ async fn newest_readable(
         // A slot never becomes empty again; but a listing may leave some out.
         let gap = slots.get(at + 1).filter(|next| **next > version + 1);
         if let Some(next) = gap
-            && matches!(versions::slot(reader, version + 1, Wave(0), context).await, Ok((None, _)))
+            && matches!(versions::slot(reader, version + 1, branch).await, Ok(None))
         {
             let why = format!("versions {} to {} are not there, not even as removed", version + 1, next - 1);
             found.of_version(Some(next - 1));
             found.note::<()>(Err(EngineError::format(reader.store().url())(FormatError::corrupt("graph", why))))?;
         }
         found.of_version(Some(*version));
-        match found.note(versions::slot(reader, *version, Wave(0), context).await.map_err(EngineError::from))? {
-            Some((Some(Slot::Version(manifest)), _)) => return Ok((Some(*manifest), lost)),
+        match found.note(versions::slot(reader, *version, branch).await.map_err(EngineError::from))? {
+            Some(Some(Slot::Version(manifest))) => return Ok((Some(*manifest), lost)),
             Some(_) => {}
             None => lost.push(*version),
         }

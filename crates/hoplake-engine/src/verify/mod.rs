@@ -183,7 +183,7 @@ impl Snapshot {
     async fn verify_counts(&self) -> Result<(), EngineError> {
         let manifest = self.manifest();
         let mut items: BTreeMap<SectionKind, u64> = BTreeMap::new();
-        for (_, index) in self.section_indexes(&QueryContext::new()).await? {
+        for (_, index) in self.section_indexes(&mut QueryContext::new().branch()).await? {
             *items.entry(index.kind).or_default() += index.items;
         }
         let vertices = |label: LabelId| manifest.vertex_counts.get(usize::from(label.0)).copied().unwrap_or_default();

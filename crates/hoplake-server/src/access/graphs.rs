@@ -13,7 +13,7 @@ use std::{
 
 use hoplake::{
     ReadPool, Reader, Store,
-    access::{Object, QueryContext, StorageError, Wave},
+    access::{Object, QueryContext, StorageError},
 };
 
 use crate::{
@@ -69,11 +69,11 @@ impl ServedGraph {
 
     /// Whether there is a graph: a hint, or a manifest.
     async fn exists(&self) -> Result<bool, StorageError> {
-        let context = QueryContext::new();
-        if self.reader.read_object("hint", Wave(0), &context, Ok).await?.0.is_some() {
+        let mut branch = QueryContext::new().branch();
+        if self.reader.read_object("hint", &mut branch, Ok).await?.is_some() {
             return Ok(true);
         }
-        Ok(!self.reader.list("manifest", Wave(1), &context).await?.0.is_empty())
+        Ok(!self.reader.list("manifest", &mut branch).await?.is_empty())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Blocks for algorithm nodes: what an access node is asked.
 
 use bytes::Bytes;
-use hoplake::access::{ObjectInfo, QueryContext, StorageError, Wanted, Wave};
+use hoplake::access::{ObjectInfo, QueryContext, StorageError, Wanted};
 
 use super::Call;
 use crate::{
@@ -18,7 +18,8 @@ pub(crate) async fn describe(call: &mut Call, graph: &str) -> Result<String, Fai
 /// A whole object; `None` if it is not there.
 pub(crate) async fn get(call: &mut Call, graph: &str, name: &str) -> Result<Option<Bytes>, Failure> {
     check_object(name)?;
-    read(call, graph, async |served, context| Ok(served.reader.read_object(name, Wave(0), context, Ok).await?.0)).await
+    read(call, graph, async |served, context| Ok(served.reader.read_object(name, &mut context.branch(), Ok).await?))
+        .await
 }
 
 /// Blocks of an object as they are stored.
@@ -40,7 +41,7 @@ pub(crate) async fn fetch(
 /// The objects in a folder.
 pub(crate) async fn list(call: &mut Call, graph: &str, folder: &str) -> Result<Vec<ObjectInfo>, Failure> {
     check_folder(folder)?;
-    read(call, graph, async |served, context| Ok(served.reader.list(folder, Wave(0), context).await?.0)).await
+    read(call, graph, async |served, context| Ok(served.reader.list(folder, &mut context.branch()).await?)).await
 }
 
 /// Lets the call in and reads, within its bounds; a caller that hangs up drops the read.

@@ -141,8 +141,7 @@ pub(crate) async fn shortest_path(
     let work = async {
         let ends = find_all(&mut query, &named).await?;
         let (from, to, hop) = (ends[0], ends[1], asked.hop.clone());
-        let path =
-            query.shortest_path(PathQuery { from, to, hop, depth_max, limits, after: Default::default() }).await?;
+        let path = query.shortest_path(PathQuery { from, to, hop, depth_max, limits }).await?;
         Ok(name(&mut query, path.into_iter().collect(), asked.keys).await?.pop())
     };
     let outcome = call.bounded(work).await;

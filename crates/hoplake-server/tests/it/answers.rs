@@ -328,7 +328,6 @@ async fn walks_and_shortest_paths() {
             hop: "out:knows".parse().unwrap(),
             depth_max: 16,
             limits: Default::default(),
-            after: Default::default(),
         };
         let expected = query.shortest_path(path).await.unwrap();
         assert_eq!(answer.path.map(|path| path.ids), expected.map(|path| path.into_iter().map(raw).collect()));

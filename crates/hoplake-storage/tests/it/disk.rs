@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use hoplake_storage::{Disk, DiskFile, DiskSettings, QueryContext, ReadPool, ReadSettings, Reader, Store, Wave};
+use hoplake_storage::{Disk, DiskFile, DiskSettings, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
 use crate::scripted::{NAME, Scripted, request};
 
@@ -25,7 +25,7 @@ async fn read_all(folder: &Path) -> (u64, u64) {
     let reader = source.reader(settings(folder));
     let (object, context) = (reader.object(NAME), QueryContext::new());
     let requests: Vec<_> = (0..16).map(|block| request(&object, block)).collect();
-    let (payloads, _) = reader.read(Wave(0), &requests, &context).await.unwrap();
+    let payloads = reader.read(&requests, &mut context.branch()).await.unwrap();
     assert!(payloads.iter().zip(0..).all(|(payload, block)| **payload == [block; 100]));
     assert_eq!(context.cost().requests, source.requests() as u64);
     (context.cost().disk.blocks, context.cost().requests)
@@ -83,7 +83,7 @@ async fn a_folder_that_vanishes_under_a_running_process_harms_nobody() {
         if block == 8 {
             fs::remove_dir_all(folder.path()).unwrap();
         }
-        let (payloads, _) = reader.read(Wave(0), &[request(&object, block)], &context).await.unwrap();
+        let payloads = reader.read(&[request(&object, block)], &mut context.branch()).await.unwrap();
         assert_eq!(*payloads[0], [block as u8; 100]);
     }
 }
@@ -101,7 +101,7 @@ async fn the_budget_is_kept() {
             let reader = hoplake_storage::Reader::from_source(store, source.clone(), reader.pool().clone());
             let object = reader.object(NAME);
             let requests: Vec<_> = (0..16).map(|block| request(&object, block)).collect();
-            reader.read(Wave(0), &requests, &QueryContext::new()).await.unwrap();
+            reader.read(&requests, &mut QueryContext::new().branch()).await.unwrap();
         }
         drop(reader);
         let bytes: u64 = logs(folder.path()).iter().map(|log| fs::metadata(log).unwrap().len()).sum();
@@ -198,7 +198,7 @@ async fn a_full_disk_has_no_file_for_what_it_cannot_take() {
         let reader = Reader::from_source(Store::open("memory://full").unwrap(), source.clone(), pool);
         let (object, context) = (reader.object(NAME), QueryContext::new());
         for block in 0..16 {
-            let (payloads, _) = reader.read(Wave(0), &[request(&object, block)], &context).await.unwrap();
+            let payloads = reader.read(&[request(&object, block)], &mut context.branch()).await.unwrap();
             assert_eq!(*payloads[0], [block as u8; 100]);
         }
         assert_eq!((context.cost().disk.blocks, context.cost().requests), (from_disk, requests));

@@ -37,7 +37,7 @@ async fn read_of(
     context: &QueryContext,
 ) -> Result<Vec<u8>, StorageError> {
     let requests: Vec<_> = blocks.iter().map(|block| request(object, *block)).collect();
-    let (payloads, _) = reader.read(Wave(0), &requests, context).await?;
+    let payloads = reader.read(&requests, &mut context.branch()).await?;
     assert!(payloads.iter().all(|payload| payload.len() == 100));
     Ok(payloads.iter().map(|payload| payload[0]).collect())
 }
@@ -48,13 +48,16 @@ async fn near_blocks_are_joined_and_read_once() {
     let reader = source.reader(calm());
     let (object, context) = (reader.object(NAME), QueryContext::new());
     let requests: Vec<_> = [9, 1, 3, 1].map(|block| request(&object, block)).into();
-    let (payloads, wave) = reader.read(Wave(4), &requests, &context).await.unwrap();
+    let mut branch = context.branch();
+    branch.reached(Wave(4));
+    let payloads = reader.read(&requests, &mut branch).await.unwrap();
     assert_eq!(payloads.iter().map(|payload| payload[0]).collect::<Vec<_>>(), [9, 1, 3, 1]);
     let cost = context.cost();
-    assert_eq!((wave, cost.waves, cost.requests, cost.store_bytes), (Wave(5), 5, 1, 3 * 104));
+    assert_eq!((branch.wave(), cost.waves, cost.requests, cost.store_bytes), (Wave(5), 5, 1, 3 * 104));
     assert_eq!(source.asked.lock().unwrap()[0], (vec![range(1), range(3), range(9)], 0));
-    let (_, wave) = reader.read(Wave(0), &requests[..3], &context).await.unwrap();
-    assert_eq!((wave, context.cost().requests, context.cost().memory.blocks), (Wave(0), 1, 3));
+    let mut branch = context.branch();
+    reader.read(&requests[..3], &mut branch).await.unwrap();
+    assert_eq!((branch.wave(), context.cost().requests, context.cost().memory.blocks), (Wave(0), 1, 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -268,7 +271,7 @@ async fn a_trace_says_where_each_block_was_found() {
     both.1.unwrap();
     read_of(&reader, &object, &[1], &first).await.unwrap();
     first.keep_ahead(1 << 20);
-    reader.read_ahead(Wave(0), &[request(&object, 9)], &first).await.unwrap();
+    reader.read_ahead(&[request(&object, 9)], &first.branch()).await.unwrap();
     read_of(&reader, &object, &[9], &first).await.unwrap();
     drop(reader);
     let recording = Recording::read(&path).unwrap();
@@ -342,7 +345,7 @@ async fn a_block_that_is_kept_keeps_no_buffer_of_a_connection() {
     let object = reader.object(NAME);
     let check = Check::Known(crc32c::crc32c(&[7; 100]));
     let block = BlockRequest { object: &object, range: 100..200, check };
-    let (payloads, _) = reader.read(Wave(0), &[block], &QueryContext::new()).await.unwrap();
+    let payloads = reader.read(&[block], &mut QueryContext::new().branch()).await.unwrap();
     assert_eq!(payloads[0].len(), 100);
     drop(payloads);
     // The test's own, and the store's.

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::FutureExt;
 use futures::stream::BoxStream;
-use hoplake_storage::StoreProfile;
-use object_store::path::Path;
+use hoplake_storage::{Store, StoreProfile};
 use object_store::{
     CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
+use object_store::{memory::InMemory, path::Path};
 
 use super::service::Sim;
 use crate::RequestKind;
@@ -52,6 +52,14 @@ impl SimStore {
     /// Wraps `inner`, which should be in memory for virtual time.
     pub fn new(inner: impl ObjectStore, profile: impl Into<Arc<StoreProfile>>, seed: u64) -> Self {
         Self { inner: Arc::new(inner), sim: Sim::new(profile, seed) }
+    }
+
+    /// A store at `url` that simulates a service before objects in memory, and the service.
+    pub fn before(objects: Arc<InMemory>, profile: Arc<StoreProfile>, seed: u64, url: &str) -> (Sim, Store) {
+        let simulated = Self::new(objects, profile.clone(), seed);
+        let sim = simulated.sim.clone();
+        let store = Store::new(Arc::new(simulated), Path::default(), url);
+        (sim, store.with_profile(profile))
     }
 
     /// The service: its settings and its counts.

@@ -7,7 +7,7 @@ use hoplake::{
     Frontier, Graph, OpenSettings, PathQuery, Query, ReadPool, ReadSettings, Reader, StartKey, Store, StoreProfile,
     Strategy, Traversal, VertexId,
 };
-use hoplake_storage::{BlockRequest, Check, Latency, QueryContext, Wave};
+use hoplake_storage::{BlockRequest, Check, Latency, QueryContext};
 use hoplake_testkit::{SimStore, WaveStore};
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
 use tokio::time::Instant;
@@ -90,7 +90,7 @@ async fn a_path_and_its_keys_take_a_wave_an_edge_and_two() {
     query.expect_rows_on_the_way(&labels, &[hop.clone(), hop.clone()]);
     let ends = query.named(&[start()[0].clone(), "P:2000".parse().unwrap()]).await.unwrap();
     let (from, to) = (ends[0], ends[1]);
-    let asked = PathQuery { from, to, hop, depth_max: 9, limits: Default::default(), after: Default::default() };
+    let asked = PathQuery { from, to, hop, depth_max: 9, limits: Default::default() };
     let path = query.shortest_path(asked).await.unwrap().unwrap();
     query.name_paths(std::slice::from_ref(&path)).await.unwrap();
     let edges = path.len() as u64 - 1;
@@ -214,7 +214,7 @@ async fn a_wave_of_64_ranges_is_hedged_within_its_budget() {
     let (mut took, mut sent) = (Vec::new(), 0);
     for _ in 0..600 {
         let (context, begun) = (QueryContext::new(), Instant::now());
-        reader.read(Wave(0), &requests, &context).await.unwrap();
+        reader.read(&requests, &mut context.branch()).await.unwrap();
         took.push(begun.elapsed());
         sent += context.cost().requests;
     }

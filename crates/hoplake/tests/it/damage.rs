@@ -341,7 +341,7 @@ async fn verify_names_object_section_and_block() {
         .unwrap(),
     );
     let mut seen = BTreeSet::new();
-    for (_, index) in snapshot.section_indexes(&QueryContext::new()).await.unwrap() {
+    for (_, index) in snapshot.section_indexes(&mut QueryContext::new().branch()).await.unwrap() {
         let segment = graph
             .manifest()
             .segments

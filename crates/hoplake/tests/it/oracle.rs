@@ -483,14 +483,7 @@ impl Pair {
             let depth_max = random.below(7) as usize;
             let length = self.oracle.shortest_path_length(ends[0], ends[1], &oracle).filter(|it| *it <= depth_max);
             let (from, to) = (self.ids[ends[0]], self.ids[ends[1]]);
-            let asked = PathQuery {
-                from,
-                to,
-                hop: hop.clone(),
-                depth_max,
-                limits: Default::default(),
-                after: Default::default(),
-            };
+            let asked = PathQuery { from, to, hop: hop.clone(), depth_max, limits: Default::default() };
             let path = self.query().shortest_path(asked).await.unwrap();
             let path: Option<Vec<_>> = path.map(|path| path.iter().map(|id| self.vertices[id]).collect());
             prop_assert_eq!(path.as_ref().map(|path| path.len() - 1), length, "{:?} {} {}", &ends, hop, depth_max);

@@ -268,7 +268,7 @@ async fn strategies_paths_and_neighbourhoods_take_one_wave_a_hop() {
     let ends = query.vertices(&[("P", 5.into()), ("P", 2_000.into())]).await.unwrap();
     let (from, to) = (ends[0].unwrap(), ends[1].unwrap());
     let hop = hops[0].clone();
-    let asked = PathQuery { from, to, hop, depth_max: 9, limits: Default::default(), after: Default::default() };
+    let asked = PathQuery { from, to, hop, depth_max: 9, limits: Default::default() };
     let path = query.shortest_path(asked).await.unwrap().unwrap();
     assert!(store.waves() <= path.len() as u64, "a key look-up, and a wave for each edge at most");
     let cost = query.cost();

@@ -7,14 +7,14 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-/// Runs `work` on a thread whose tokio clock is virtual.
-pub fn in_virtual_time<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?.block_on(work)
+/// Runs `work` on this thread, with a tokio clock that is virtual.
+pub fn in_virtual_time<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.expect("a runtime without threads of its own").block_on(work)
 }
 
 /// What something took.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use hoplake_format::{ChangeKind, Manifest, Slot, VertexCount, constants::manifest_name};
 use hoplake_storage::{
     Branch, Reader, Store,
@@ -21,41 +22,43 @@ use crate::{
 /// # Errors
 /// [`EngineError::NotFound`] if there is no such version or name; [`EngineError::Invalid`] if the name is empty; the
 /// store's.
-pub async fn tag(
-    reader: &Reader,
-    name: &str,
+pub fn tag<'a>(
+    reader: &'a Reader,
+    name: &'a str,
     version: Option<u64>,
-    branch: &mut Branch,
-) -> Result<Option<u64>, EngineError> {
-    if name.trim().is_empty() {
-        return Err(EngineError::Invalid("a tag needs a name".into()));
-    }
-    if version.is_some() && (name.parse::<u64>().is_ok() || name.contains(char::is_control)) {
-        let why = format!("{name:?} cannot be a tag: a number names a version, and a tag is one line of text");
-        return Err(EngineError::Invalid(why));
-    }
-    let url = reader.store().url();
-    let tagged = amend(reader, branch, |newest| {
-        if newest.tags.get(name).copied() == version {
-            return match version {
-                Some(_) => Ok(None),
-                None => Err(EngineError::NoVersion(format!("{url} has no tag {name}"))),
+    branch: &'a mut Branch,
+) -> BoxFuture<'a, Result<Option<u64>, EngineError>> {
+    Box::pin(async move {
+        if name.trim().is_empty() {
+            return Err(EngineError::Invalid("a tag needs a name".into()));
+        }
+        if version.is_some() && (name.parse::<u64>().is_ok() || name.contains(char::is_control)) {
+            let why = format!("{name:?} cannot be a tag: a number names a version, and a tag is one line of text");
+            return Err(EngineError::Invalid(why));
+        }
+        let url = reader.store().url();
+        let tagged = amend(reader, branch, |newest| {
+            if newest.tags.get(name).copied() == version {
+                return match version {
+                    Some(_) => Ok(None),
+                    None => Err(EngineError::NoVersion(format!("{url} has no tag {name}"))),
+                };
+            }
+            check_version(newest, version.unwrap_or(newest.version), url)?;
+            let message = match version {
+                Some(version) => format!("{name} is version {version}"),
+                None => format!("{name} is no tag any more"),
             };
-        }
-        check_version(newest, version.unwrap_or(newest.version), url)?;
-        let message = match version {
-            Some(version) => format!("{name} is version {version}"),
-            None => format!("{name} is no tag any more"),
-        };
-        let change = change(reader.store(), ChangeKind::Tag, message);
-        let mut next = newest.next(change, reader.store().clock().unix_ms());
-        match version {
-            Some(version) => drop(next.tags.insert(name.to_owned(), version)),
-            None => drop(next.tags.remove(name)),
-        }
-        Ok(Some(next))
-    });
-    Ok(tagged.await?.map(|manifest| manifest.version))
+            let change = change(reader.store(), ChangeKind::Tag, message);
+            let mut next = newest.next(change, reader.store().clock().unix_ms());
+            match version {
+                Some(version) => drop(next.tags.insert(name.to_owned(), version)),
+                None => drop(next.tags.remove(name)),
+            }
+            Ok(Some(next))
+        });
+        Ok(tagged.await?.map(|manifest| manifest.version))
+    })
 }
 
 /// Makes what an older version says the newest version, also if the manifest of the newest cannot be read any more. Returns
@@ -63,31 +66,38 @@ pub async fn tag(
 ///
 /// # Errors
 /// [`EngineError::NotFound`] if there is no such version; the store's.
-pub async fn restore(reader: &Reader, version: u64, message: &str, branch: &mut Branch) -> Result<u64, EngineError> {
-    let old = versions::read(reader, version, branch).await?;
-    let (known, lost) = match newest_itself(reader, branch).await {
-        Ok(newest) => (newest, None),
-        Err(error) if error.is_damage() => {
-            let (readable, last) = versions::last_readable(reader, branch).await?;
-            (Some(readable), Some(last))
-        }
-        Err(error) => return Err(error),
-    };
-    let restored = amend_on(reader, known, branch, |newest| {
-        check_version(newest, version, reader.store().url())?;
-        let message = match message {
-            "" => format!("version {version}"),
-            message => format!("version {version}: {message}"),
+pub fn restore<'a>(
+    reader: &'a Reader,
+    version: u64,
+    message: &'a str,
+    branch: &'a mut Branch,
+) -> BoxFuture<'a, Result<u64, EngineError>> {
+    Box::pin(async move {
+        let old = versions::read(reader, version, branch).await?;
+        let (known, lost) = match newest_itself(reader, branch).await {
+            Ok(newest) => (newest, None),
+            Err(error) if error.is_damage() => {
+                let (readable, last) = versions::last_readable(reader, branch).await?;
+                (Some(readable), Some(last))
+            }
+            Err(error) => return Err(error),
         };
-        let change = change(reader.store(), ChangeKind::Restore, message);
-        let mut next = newest.next(change, reader.store().clock().unix_ms());
-        // The slots of versions that cannot be read are taken all the same.
-        next.version = next.version.max(lost.map_or(0, |lost| lost + 1));
-        Ok(Some(as_it_was(&old, next)))
-    });
-    let Some(manifest) = restored.await? else { return Ok(version) };
-    hint(reader.store(), &manifest).await;
-    Ok(manifest.version)
+        let restored = amend_on(reader, known, branch, |newest| {
+            check_version(newest, version, reader.store().url())?;
+            let message = match message {
+                "" => format!("version {version}"),
+                message => format!("version {version}: {message}"),
+            };
+            let change = change(reader.store(), ChangeKind::Restore, message);
+            let mut next = newest.next(change, reader.store().clock().unix_ms());
+            // The slots of versions that cannot be read are taken all the same.
+            next.version = next.version.max(lost.map_or(0, |lost| lost + 1));
+            Ok(Some(as_it_was(&old, next)))
+        });
+        let Some(manifest) = restored.await? else { return Ok(version) };
+        hint(reader.store(), &manifest).await;
+        Ok(manifest.version)
+    })
 }
 
 /// The newest version from its own slot: the hint may have a copy of what is damaged there.
@@ -127,38 +137,48 @@ fn as_it_was(old: &Manifest, next: Manifest) -> Manifest {
 /// # Errors
 /// [`EngineError::NotFound`] if there is no such version; [`EngineError::Conflict`] if there is something at `target`;
 /// [`EngineError::Invalid`] if it is in another bucket; the stores'.
-pub async fn clone(source: &Reader, version: u64, target: &Reader, branch: &mut Branch) -> Result<String, EngineError> {
-    let (from, to) = (source.store(), target.store());
-    if !from.is_beside(to) || from.url() == to.url() {
-        let why =
-            format!("a clone shares its objects: {} is not another place in the bucket of {}", to.url(), from.url());
-        return Err(EngineError::Invalid(why));
-    }
-    let taken = || EngineError::Conflict(format!("there is something at {} already", to.url()));
-    if versions::slot(target, 1, branch).await?.is_some() || versions::newest(target, branch).await?.is_some() {
-        return Err(taken());
-    }
-    // Two who clone to one place, of whom one succeeds, do not move each other's.
-    let tag_name = format!("clone at {} of version {version}", to.url());
-    if !planted(Bug::CloneUntagged) {
-        tag(source, &tag_name, Some(version), branch).await?;
-    }
-    let original = versions::read(source, version, branch).await?;
-    let manifest = as_elsewhere(original, from, to);
-    // Whoever has the first slot has the place; the version itself goes where its parts' versions are not ahead of it.
-    if version > 1 {
-        let mark = Bytes::from(Slot::encode_removed(&manifest.change.writer));
-        let won = to.create(&manifest_name(1), mark.clone()).await?;
-        branch.then(1);
-        if !won && to.get(&manifest_name(1)).await? != Some(mark) {
+pub fn clone<'a>(
+    source: &'a Reader,
+    version: u64,
+    target: &'a Reader,
+    branch: &'a mut Branch,
+) -> BoxFuture<'a, Result<String, EngineError>> {
+    Box::pin(async move {
+        let (from, to) = (source.store(), target.store());
+        if !from.is_beside(to) || from.url() == to.url() {
+            let why = format!(
+                "a clone shares its objects: {} is not another place in the bucket of {}",
+                to.url(),
+                from.url()
+            );
+            return Err(EngineError::Invalid(why));
+        }
+        let taken = || EngineError::Conflict(format!("there is something at {} already", to.url()));
+        if versions::slot(target, 1, branch).await?.is_some() || versions::newest(target, branch).await?.is_some() {
             return Err(taken());
         }
-    }
-    match publish(target, &manifest, branch).await? {
-        Published::Visible => hint(to, &manifest).await,
-        Published::Taken(_) => return Err(taken()),
-    }
-    Ok(tag_name)
+        // Two who clone to one place, of whom one succeeds, do not move each other's.
+        let tag_name = format!("clone at {} of version {version}", to.url());
+        if !planted(Bug::CloneUntagged) {
+            tag(source, &tag_name, Some(version), branch).await?;
+        }
+        let original = versions::read(source, version, branch).await?;
+        let manifest = as_elsewhere(original, from, to);
+        // Whoever has the first slot has the place; the version itself goes where its parts' versions are not ahead of it.
+        if version > 1 {
+            let mark = Bytes::from(Slot::encode_removed(&manifest.change.writer));
+            let won = to.create(&manifest_name(1), mark.clone()).await?;
+            branch.then(1);
+            if !won && to.get(&manifest_name(1)).await? != Some(mark) {
+                return Err(taken());
+            }
+        }
+        match publish(target, &manifest, branch).await? {
+            Published::Visible => hint(to, &manifest).await,
+            Published::Taken(_) => return Err(taken()),
+        }
+        Ok(tag_name)
+    })
 }
 
 /// A version of one graph as the first of another.

@@ -5,6 +5,7 @@
 //! manifests until it is done. It publishes on whatever is the newest version then, if its name is still there:
 //! whoever takes the name out has stopped it for ever.
 
+use futures::future::BoxFuture;
 use hoplake_format::{ChangeKind, Intent, Manifest};
 use hoplake_storage::planted::{Bug, planted};
 use hoplake_storage::{Branch, Reader};
@@ -20,35 +21,43 @@ use crate::{
 ///
 /// # Errors
 /// [`EngineError::NotFound`] if the place has no graph, or whatever error the store has.
-pub async fn announce(
-    reader: &Reader,
+pub fn announce<'a>(
+    reader: &'a Reader,
     kind: ChangeKind,
-    writer: &str,
+    writer: &'a str,
     known: Option<Manifest>,
-    branch: &mut Branch,
-) -> Result<Manifest, EngineError> {
-    let announced = amend_on(reader, known, branch, |newest| {
-        let change = change(reader.store(), ChangeKind::Fence, format!("{} begins", kind.name()));
-        let mut next = newest.next(change, reader.store().clock().unix_ms());
-        next.intents.push(Intent { writer: writer.to_owned(), kind, since: next.version });
-        Ok(Some(next))
-    });
-    announced.await?.ok_or_else(|| EngineError::no_graph(reader.store().url()))
+    branch: &'a mut Branch,
+) -> BoxFuture<'a, Result<Manifest, EngineError>> {
+    Box::pin(async move {
+        let announced = amend_on(reader, known, branch, |newest| {
+            let change = change(reader.store(), ChangeKind::Fence, format!("{} begins", kind.name()));
+            let mut next = newest.next(change, reader.store().clock().unix_ms());
+            next.intents.push(Intent { writer: writer.to_owned(), kind, since: next.version });
+            Ok(Some(next))
+        });
+        announced.await?.ok_or_else(|| EngineError::no_graph(reader.store().url()))
+    })
 }
 
 /// Takes a writer's name out, if it is there, and returns the version that has it no more.
 ///
 /// # Errors
 /// The store's.
-pub async fn withdraw(reader: &Reader, writer: &str, branch: &mut Branch) -> Result<Option<u64>, EngineError> {
-    let withdrawn = amend(reader, branch, |newest| {
-        let Some(intent) = newest.intents.iter().find(|intent| intent.writer == writer) else { return Ok(None) };
-        let change = change(reader.store(), ChangeKind::Fence, format!("{} ends", intent.kind.name()));
-        let mut next = newest.next(change, reader.store().clock().unix_ms());
-        next.intents.retain(|intent| intent.writer != writer);
-        Ok(Some(next))
-    });
-    Ok(withdrawn.await?.map(|manifest| manifest.version))
+pub fn withdraw<'a>(
+    reader: &'a Reader,
+    writer: &'a str,
+    branch: &'a mut Branch,
+) -> BoxFuture<'a, Result<Option<u64>, EngineError>> {
+    Box::pin(async move {
+        let withdrawn = amend(reader, branch, |newest| {
+            let Some(intent) = newest.intents.iter().find(|intent| intent.writer == writer) else { return Ok(None) };
+            let change = change(reader.store(), ChangeKind::Fence, format!("{} ends", intent.kind.name()));
+            let mut next = newest.next(change, reader.store().clock().unix_ms());
+            next.intents.retain(|intent| intent.writer != writer);
+            Ok(Some(next))
+        });
+        Ok(withdrawn.await?.map(|manifest| manifest.version))
+    })
 }
 
 /// Refuses to go on if a writer's name was taken out.

@@ -9,6 +9,9 @@
 //! * [`float`]: the order and the text of floating-point numbers.
 //! * [`publish`], [`versions`], [`vacuum`], [`verify`]: how a version appears and is found, how leftovers go, and whether
 //!   all is whole.
+//!
+//! What reads or writes and is public returns a boxed future. An `async fn` is compiled by the crate that polls it, with all that it
+//! awaits: the facade, the server, the command line and the simulation would each compile the whole engine again.
 
 mod adjacency;
 pub mod change;
@@ -45,5 +48,6 @@ pub use error::{EngineError, Refusal};
 pub use frontier::Frontier;
 pub use memory::{Held, HeldIter};
 pub use predicate::{Comparison, Predicate};
+pub use properties::RowsOfEdges;
 pub use quoting::{split_vertex, vertex_text};
 pub use snapshot::{OpenSettings, Snapshot};

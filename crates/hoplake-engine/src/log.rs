@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use futures::future::BoxFuture;
 use hoplake_format::{Change, Intent, Manifest, Slot};
 use hoplake_storage::{Branch, Cost, QueryContext, Reader, StorageError};
 
@@ -46,12 +47,14 @@ impl Log {
     ///
     /// # Errors
     /// [`EngineError::NotFound`] if the place has no graph, or whatever error the store has.
-    pub async fn open(reader: Reader) -> Result<Self, EngineError> {
-        let mut branch = QueryContext::new().branch();
-        let newest = newest(&reader, &mut branch).await?;
-        let read = [newest.clone()].into();
-        let next = newest.version - 1;
-        Ok(Self { reader, newest, read, next, branch })
+    pub fn open(reader: Reader) -> BoxFuture<'static, Result<Self, EngineError>> {
+        Box::pin(async move {
+            let mut branch = QueryContext::new().branch();
+            let newest = newest(&reader, &mut branch).await?;
+            let read = [newest.clone()].into();
+            let next = newest.version - 1;
+            Ok(Self { reader, newest, read, next, branch })
+        })
     }
 
     /// Writers that take long and are not done.
@@ -63,22 +66,24 @@ impl Log {
     ///
     /// # Errors
     /// The store's; [`EngineError::Storage`] if a manifest is damaged.
-    pub async fn next(&mut self) -> Result<Option<LogEntry>, EngineError> {
-        while self.read.len() < 2 && self.next > 0 {
-            self.read_on().await?;
-        }
-        let Some(manifest) = self.read.pop_front() else { return Ok(None) };
-        let before = self.read.front().map(|before| &before.source_positions);
-        let mut source_positions = manifest.source_positions;
-        source_positions.retain(|name, position| before.and_then(|before| before.get(name)) != Some(position));
-        let tags = self.newest.tags.iter().filter(|(_, version)| **version == manifest.version);
-        Ok(Some(LogEntry {
-            version: manifest.version,
-            created_unix_ms: manifest.created_unix_ms,
-            change: manifest.change,
-            source_positions,
-            tags: tags.map(|(name, _)| name.clone()).collect(),
-        }))
+    pub fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<LogEntry>, EngineError>> {
+        Box::pin(async move {
+            while self.read.len() < 2 && self.next > 0 {
+                self.read_on().await?;
+            }
+            let Some(manifest) = self.read.pop_front() else { return Ok(None) };
+            let before = self.read.front().map(|before| &before.source_positions);
+            let mut source_positions = manifest.source_positions;
+            source_positions.retain(|name, position| before.and_then(|before| before.get(name)) != Some(position));
+            let tags = self.newest.tags.iter().filter(|(_, version)| **version == manifest.version);
+            Ok(Some(LogEntry {
+                version: manifest.version,
+                created_unix_ms: manifest.created_unix_ms,
+                change: manifest.change,
+                source_positions,
+                tags: tags.map(|(name, _)| name.clone()).collect(),
+            }))
+        })
     }
 
     /// What it took so far.
@@ -107,32 +112,40 @@ impl Log {
 ///
 /// # Errors
 /// [`EngineError::NotFound`] if there is no graph, or the oldest version is younger; the store's.
-pub async fn version_as_of(reader: &Reader, unix_ms: u64, branch: &mut Branch) -> Result<u64, EngineError> {
-    let newest = newest(reader, branch).await?;
-    if newest.created_unix_ms <= unix_ms {
-        return Ok(newest.version);
-    }
-    // Ascending; the newest is too young. All before `low` are old enough, all from `high` on are not.
-    let mut versions: Vec<u64> = newest.versions_before(newest.version).collect();
-    versions.reverse();
-    let (mut low, mut high) = (0, versions.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match versions::slot(reader, versions[middle], branch).await? {
-            Some(Slot::Version(manifest)) if manifest.created_unix_ms <= unix_ms => low = middle + 1,
-            Some(Slot::Version(_)) => high = middle,
-            // A vacuum removed it since: any other says as much.
-            _ => {
-                versions.remove(middle);
-                high -= 1;
+pub fn version_as_of<'a>(
+    reader: &'a Reader,
+    unix_ms: u64,
+    branch: &'a mut Branch,
+) -> BoxFuture<'a, Result<u64, EngineError>> {
+    Box::pin(async move {
+        let newest = newest(reader, branch).await?;
+        if newest.created_unix_ms <= unix_ms {
+            return Ok(newest.version);
+        }
+        // Ascending; the newest is too young. All before `low` are old enough, all from `high` on are not.
+        let mut versions: Vec<u64> = newest.versions_before(newest.version).collect();
+        versions.reverse();
+        let (mut low, mut high) = (0, versions.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match versions::slot(reader, versions[middle], branch).await? {
+                Some(Slot::Version(manifest)) if manifest.created_unix_ms <= unix_ms => low = middle + 1,
+                Some(Slot::Version(_)) => high = middle,
+                // A vacuum removed it since: any other says as much.
+                _ => {
+                    versions.remove(middle);
+                    high -= 1;
+                }
             }
         }
-    }
-    let too_young = || {
-        let url = reader.store().url();
-        EngineError::NoVersion(format!("{url} has no version of that time: the oldest that can be opened is younger"))
-    };
-    low.checked_sub(1).and_then(|at| versions.get(at)).copied().ok_or_else(too_young)
+        let too_young = || {
+            let url = reader.store().url();
+            EngineError::NoVersion(format!(
+                "{url} has no version of that time: the oldest that can be opened is younger"
+            ))
+        };
+        low.checked_sub(1).and_then(|at| versions.get(at)).copied().ok_or_else(too_young)
+    })
 }
 
 async fn newest(reader: &Reader, branch: &mut Branch) -> Result<Manifest, EngineError> {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use arrow_array::{ArrayRef, cast::AsArray, types::Int64Type};
+use futures::future::BoxFuture;
 use hoplake_format::{
     FormatError, Key, KeyType, LabelId, VertexId,
     constants::KEY_COLUMN,
@@ -50,19 +51,21 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`EngineError::Invalid`] if a key is not of its label's type; the store's.
-    pub async fn look_up(
-        &self,
-        keys: &[(LabelId, Key)],
-        branch: &mut Branch,
-    ) -> Result<Vec<Option<VertexId>>, EngineError> {
-        for (label, key) in keys {
-            self.check_key_type(*label, key)?;
-        }
-        let mentions = self.key_mentions(keys, 0, branch).await?;
-        let vertex = |((label, _), mention): (&(LabelId, Key), Option<KeyMention>)| {
-            mention.filter(|mention| !mention.gone).and_then(|mention| VertexId::new(*label, mention.ordinal))
-        };
-        Ok(keys.iter().zip(mentions).map(vertex).collect())
+    pub fn look_up<'a>(
+        &'a self,
+        keys: &'a [(LabelId, Key)],
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Vec<Option<VertexId>>, EngineError>> {
+        Box::pin(async move {
+            for (label, key) in keys {
+                self.check_key_type(*label, key)?;
+            }
+            let mentions = self.key_mentions(keys, 0, branch).await?;
+            let vertex = |((label, _), mention): (&(LabelId, Key), Option<KeyMention>)| {
+                mention.filter(|mention| !mention.gone).and_then(|mention| VertexId::new(*label, mention.ordinal))
+            };
+            Ok(keys.iter().zip(mentions).map(vertex).collect())
+        })
     }
 
     /// What the newest part that mentions each key says of it, among the parts that have changes of later versions than
@@ -158,26 +161,34 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's; [`EngineError::Format`] if a table lacks a vertex.
-    pub async fn keys(&self, vertices: &[VertexId], branch: &mut Branch) -> Result<Vec<Key>, EngineError> {
-        let mut by_label: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
-        for vertex in vertices {
-            by_label.entry(vertex.label()).or_default().push(vertex.ordinal());
-        }
-        let column = [KEY_COLUMN.to_owned()];
-        let column = &column;
-        let reads = branch.each(&by_label, |(label, ordinals), mut line| async move {
-            Ok::<_, EngineError>((self.vertex_rows(*label, ordinals, column, &mut line).await?, line))
-        });
-        let read = reads.await?;
-        let mut columns = BTreeMap::new();
-        for (label, batch) in by_label.keys().zip(read) {
-            let keys =
-                key_column(self.schema().label(*label).map(|label| label.key_type), batch.column_by_name(KEY_COLUMN));
-            let keys = keys.map_err(EngineError::format(self.reader().store().url()))?;
-            columns.insert(*label, keys.into_iter());
-        }
-        let take = |vertex: &VertexId| columns.get_mut(&vertex.label()).and_then(Iterator::next);
-        Ok(vertices.iter().filter_map(take).collect())
+    pub fn keys<'a>(
+        &'a self,
+        vertices: &'a [VertexId],
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Vec<Key>, EngineError>> {
+        Box::pin(async move {
+            let mut by_label: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
+            for vertex in vertices {
+                by_label.entry(vertex.label()).or_default().push(vertex.ordinal());
+            }
+            let column = [KEY_COLUMN.to_owned()];
+            let column = &column;
+            let reads = branch.each(&by_label, |(label, ordinals), mut line| async move {
+                Ok::<_, EngineError>((self.vertex_rows(*label, ordinals, column, &mut line).await?, line))
+            });
+            let read = reads.await?;
+            let mut columns = BTreeMap::new();
+            for (label, batch) in by_label.keys().zip(read) {
+                let keys = key_column(
+                    self.schema().label(*label).map(|label| label.key_type),
+                    batch.column_by_name(KEY_COLUMN),
+                );
+                let keys = keys.map_err(EngineError::format(self.reader().store().url()))?;
+                columns.insert(*label, keys.into_iter());
+            }
+            let take = |vertex: &VertexId| columns.get_mut(&vertex.label()).and_then(Iterator::next);
+            Ok(vertices.iter().filter_map(take).collect())
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use futures::future::BoxFuture;
 use hoplake_format::VertexId;
 use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 
@@ -86,39 +87,46 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Snapshot::traverse`].
-    pub async fn shortest_path(
-        self: &Arc<Self>,
-        query: &PathQuery,
-        branch: &mut Branch,
-    ) -> Result<Option<Vec<VertexId>>, EngineError> {
-        let context = &branch.context().clone();
-        self.check_hop(&query.hop)?;
-        if !query.hop.predicates.is_empty() {
-            let message = "conditions on the hop of a path are not supported: they would differ seen from its two ends";
-            return Err(EngineError::Invalid(message.into()));
-        }
-        let mut watch = Watch::new(&query.limits, self, context);
-        let mut sides =
-            [Side::new(query.from, query.hop.clone(), context)?, Side::new(query.to, query.hop.reversed(), context)?];
-        if query.from == query.to {
-            return Ok(Some(vec![query.from]));
-        }
-        while sides[0].depth + sides[1].depth < query.depth_max && sides.iter().all(|side| !side.frontier.is_empty()) {
-            let smaller = usize::from(sides[1].frontier.len() < sides[0].frontier.len());
-            let side = &mut sides[smaller];
-            let edges = self.neighbours(&side.frontier, &side.hop, branch).await?;
-            side.advance(&edges, context).await?;
-            drop(edges);
-            watch.visited(side.frontier.len())?;
-            let other = &sides[1 - smaller];
-            let meeting = sides[smaller].frontier.vertices().find(|vertex| other.parents.contains_key(vertex));
-            if let Some(vertex) = meeting {
-                let mut path = sides[0].trail(vertex);
-                path.reverse();
-                path.extend(sides[1].trail(vertex).into_iter().skip(1));
-                return Ok(Some(path));
+    pub fn shortest_path<'a>(
+        self: &'a Arc<Self>,
+        query: &'a PathQuery,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Option<Vec<VertexId>>, EngineError>> {
+        Box::pin(async move {
+            let context = &branch.context().clone();
+            self.check_hop(&query.hop)?;
+            if !query.hop.predicates.is_empty() {
+                let message =
+                    "conditions on the hop of a path are not supported: they would differ seen from its two ends";
+                return Err(EngineError::Invalid(message.into()));
             }
-        }
-        Ok(None)
+            let mut watch = Watch::new(&query.limits, self, context);
+            let mut sides = [
+                Side::new(query.from, query.hop.clone(), context)?,
+                Side::new(query.to, query.hop.reversed(), context)?,
+            ];
+            if query.from == query.to {
+                return Ok(Some(vec![query.from]));
+            }
+            while sides[0].depth + sides[1].depth < query.depth_max
+                && sides.iter().all(|side| !side.frontier.is_empty())
+            {
+                let smaller = usize::from(sides[1].frontier.len() < sides[0].frontier.len());
+                let side = &mut sides[smaller];
+                let edges = self.neighbours(&side.frontier, &side.hop, branch).await?;
+                side.advance(&edges, context).await?;
+                drop(edges);
+                watch.visited(side.frontier.len())?;
+                let other = &sides[1 - smaller];
+                let meeting = sides[smaller].frontier.vertices().find(|vertex| other.parents.contains_key(vertex));
+                if let Some(vertex) = meeting {
+                    let mut path = sides[0].trail(vertex);
+                    path.reverse();
+                    path.extend(sides[1].trail(vertex).into_iter().skip(1));
+                    return Ok(Some(path));
+                }
+            }
+            Ok(None)
+        })
     }
 }

@@ -4,10 +4,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, Schema as ArrowSchema};
+use futures::future::BoxFuture;
 use hoplake_format::{Direction, EdgeTypeId, LabelId, TableOwner, VertexId, constants::KEY_COLUMN};
 use hoplake_storage::Branch;
 
 use crate::{EngineError, Frontier, Neighbour, Snapshot, rows::RowsOf, traversal::Hop};
+
+/// Which of the edges asked for have their rows in a batch, and the batch.
+pub type RowsOfEdges = (Vec<usize>, RecordBatch);
 
 impl Snapshot {
     /// The keys (column `~key`) and properties called `names` of vertices of one label, in the order
@@ -16,30 +20,33 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`EngineError::NotFound`] if no label has a property of that name; the store's.
-    pub async fn vertex_properties(
-        &self,
+    pub fn vertex_properties<'a>(
+        &'a self,
         label: LabelId,
-        ordinals: &[u64],
-        names: &[String],
-        branch: &mut Branch,
-    ) -> Result<RecordBatch, EngineError> {
-        let fields = self.property_fields(names)?;
-        let mut columns = vec![KEY_COLUMN.to_owned()];
-        columns.extend_from_slice(names);
-        let batch = self.vertex_rows(label, ordinals, &columns, branch).await?;
-        let key = batch.column_by_name(KEY_COLUMN).cloned();
-        let key_field = self.schema().label(label).map(|label| Field::new(KEY_COLUMN, label.key_type.arrow(), false));
-        let mut out_fields: Vec<_> = key_field.into_iter().collect();
-        let mut out_columns: Vec<ArrayRef> = key.into_iter().collect();
-        for field in fields {
-            let found = batch.column_by_name(field.name()).cloned();
-            let column = found.unwrap_or_else(|| new_null_array(field.data_type(), ordinals.len()));
-            out_fields.push(Field::new(field.name(), column.data_type().clone(), true));
-            out_columns.push(column);
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(ordinals.len()));
-        let schema = Arc::new(ArrowSchema::new(out_fields));
-        Ok(RecordBatch::try_new_with_options(schema, out_columns, &options)?)
+        ordinals: &'a [u64],
+        names: &'a [String],
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<RecordBatch, EngineError>> {
+        Box::pin(async move {
+            let fields = self.property_fields(names)?;
+            let mut columns = vec![KEY_COLUMN.to_owned()];
+            columns.extend_from_slice(names);
+            let batch = self.vertex_rows(label, ordinals, &columns, branch).await?;
+            let key = batch.column_by_name(KEY_COLUMN).cloned();
+            let key_field =
+                self.schema().label(label).map(|label| Field::new(KEY_COLUMN, label.key_type.arrow(), false));
+            let mut out_fields: Vec<_> = key_field.into_iter().collect();
+            let mut out_columns: Vec<ArrayRef> = key.into_iter().collect();
+            for field in fields {
+                let found = batch.column_by_name(field.name()).cloned();
+                let column = found.unwrap_or_else(|| new_null_array(field.data_type(), ordinals.len()));
+                out_fields.push(Field::new(field.name(), column.data_type().clone(), true));
+                out_columns.push(column);
+            }
+            let options = RecordBatchOptions::new().with_row_count(Some(ordinals.len()));
+            let schema = Arc::new(ArrowSchema::new(out_fields));
+            Ok(RecordBatch::try_new_with_options(schema, out_columns, &options)?)
+        })
     }
 
     /// The fields of these properties, as the first label that has them declares them.
@@ -61,12 +68,18 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's.
-    pub async fn touch_properties(&self, labels: &[LabelId], branch: &mut Branch) -> Result<(), EngineError> {
-        let touches = branch.each(labels, |label, mut line| async move {
-            self.touch_vertices(*label, &mut line).await?;
-            Ok::<_, EngineError>(((), line))
-        });
-        touches.await.map(drop)
+    pub fn touch_properties<'a>(
+        &'a self,
+        labels: &'a [LabelId],
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(async move {
+            let touches = branch.each(labels, |label, mut line| async move {
+                self.touch_vertices(*label, &mut line).await?;
+                Ok::<_, EngineError>(((), line))
+            });
+            touches.await.map(drop)
+        })
     }
 
     /// The edge types and directions that a hop follows from vertices of these labels and that have properties.
@@ -85,33 +98,37 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's.
-    pub async fn touch_edge_properties(
-        &self,
-        tables: &[(EdgeTypeId, Direction)],
-        branch: &mut Branch,
-    ) -> Result<(), EngineError> {
-        let touches = branch.each(tables, |(edge_type, direction), mut line| async move {
-            self.touch_tables(TableOwner::Edges(*edge_type, *direction), &mut line).await?;
-            Ok::<_, EngineError>(((), line))
-        });
-        touches.await.map(drop)
+    pub fn touch_edge_properties<'a>(
+        &'a self,
+        tables: &'a [(EdgeTypeId, Direction)],
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(async move {
+            let touches = branch.each(tables, |(edge_type, direction), mut line| async move {
+                self.touch_tables(TableOwner::Edges(*edge_type, *direction), &mut line).await?;
+                Ok::<_, EngineError>(((), line))
+            });
+            touches.await.map(drop)
+        })
     }
 
     /// The properties of a set, one batch for each label, in the order of the set.
     ///
     /// # Errors
     /// As [`Self::vertex_properties`].
-    pub async fn frontier_properties(
-        &self,
-        frontier: &Frontier,
-        names: &[String],
-        branch: &mut Branch,
-    ) -> Result<Vec<(LabelId, RecordBatch)>, EngineError> {
-        let reads = branch.each(frontier.by_label(), |(label, ordinals), mut line| async move {
-            let batch = self.vertex_properties(label, ordinals, names, &mut line).await?;
-            Ok::<_, EngineError>(((label, batch), line))
-        });
-        reads.await
+    pub fn frontier_properties<'a>(
+        &'a self,
+        frontier: &'a Frontier,
+        names: &'a [String],
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Vec<(LabelId, RecordBatch)>, EngineError>> {
+        Box::pin(async move {
+            let reads = branch.each(frontier.by_label(), |(label, ordinals), mut line| async move {
+                let batch = self.vertex_properties(label, ordinals, names, &mut line).await?;
+                Ok::<_, EngineError>(((label, batch), line))
+            });
+            reads.await
+        })
     }
 
     /// Properties called `names` of edges: one batch for each edge type, direction and part, with the positions
@@ -120,27 +137,29 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's.
-    pub async fn edge_properties(
-        &self,
-        edges: &[Neighbour],
-        names: &[String],
-        branch: &mut Branch,
-    ) -> Result<Vec<(Vec<usize>, RecordBatch)>, EngineError> {
-        let mut groups: BTreeMap<RowsOf, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
-        for (index, edge) in edges.iter().enumerate() {
-            let known = self.schema().edge_type(edge.edge_type).is_some_and(|edge| !edge.properties.is_empty());
-            if known {
-                let group = groups.entry(RowsOf::Edges(edge.edge_type, edge.direction, edge.part)).or_default();
-                group.0.push(index);
-                group.1.push(edge.position);
+    pub fn edge_properties<'a>(
+        &'a self,
+        edges: &'a [Neighbour],
+        names: &'a [String],
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Vec<RowsOfEdges>, EngineError>> {
+        Box::pin(async move {
+            let mut groups: BTreeMap<RowsOf, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
+            for (index, edge) in edges.iter().enumerate() {
+                let known = self.schema().edge_type(edge.edge_type).is_some_and(|edge| !edge.properties.is_empty());
+                if known {
+                    let group = groups.entry(RowsOf::Edges(edge.edge_type, edge.direction, edge.part)).or_default();
+                    group.0.push(index);
+                    group.1.push(edge.position);
+                }
             }
-        }
-        let reads = branch.each(&groups, |(of, (_, rows)), mut line| async move {
-            Ok::<_, EngineError>((self.rows(*of, rows, names, &mut line).await?, line))
-        });
-        let batches = reads.await?;
-        let positions = groups.into_values().map(|(positions, _)| positions);
-        Ok(positions.zip(batches).collect())
+            let reads = branch.each(&groups, |(of, (_, rows)), mut line| async move {
+                Ok::<_, EngineError>((self.rows(*of, rows, names, &mut line).await?, line))
+            });
+            let batches = reads.await?;
+            let positions = groups.into_values().map(|(positions, _)| positions);
+            Ok(positions.zip(batches).collect())
+        })
     }
 
     /// Whether a vertex exists, or did before it was deleted.

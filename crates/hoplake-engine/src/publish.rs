@@ -50,51 +50,59 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`EngineError::Unknown`] if the store does not even say that; [`EngineError::Storage`] if it refuses, and then nothing
 /// was published.
-pub async fn publish(reader: &Reader, manifest: &Manifest, branch: &mut Branch) -> Result<Published, EngineError> {
-    let store = reader.store();
-    manifest.schema.validate().map_err(EngineError::format(store.url()))?;
-    // What was not sent was not published.
-    branch.context().check(store.prices())?;
-    let bytes = Bytes::from(manifest.encode());
-    let name = manifest_name(manifest.version);
-    if let Some(removal) = prove(store, manifest.version - 1).await? {
-        removal.await;
-        branch.then(2);
-    }
-    // Why it may be there, or come to be there, though nobody has said so.
-    let mut unknown = None;
-    for attempt in 0..ATTEMPTS_MAX {
-        let created = store.create(&name, bytes.clone()).await;
-        branch.then(1);
-        match created {
-            Ok(true) if store.is_proven() => return Ok(Published::Visible),
-            Ok(true) => return read_back(reader, manifest, branch).await,
-            Ok(false) if attempt > 0 && planted(Bug::TakenForOwn) => return Ok(Published::Visible),
-            // A repetition after a lost answer meets its own manifest, too.
-            Ok(false) => unknown = unknown.or(Some("the store says that it exists, and does not show it".to_owned())),
-            Err(error) if planted(Bug::LostIsFailure) => return Err(error.into()),
-            Err(error @ StorageError::Unanswered { .. }) => unknown = Some(error.to_string()),
-            // Nothing that was sent before may arrive yet.
-            Err(error) if unknown.is_none() => return Err(error.into()),
-            Err(_) => {}
+pub fn publish<'a>(
+    reader: &'a Reader,
+    manifest: &'a Manifest,
+    branch: &'a mut Branch,
+) -> BoxFuture<'a, Result<Published, EngineError>> {
+    Box::pin(async move {
+        let store = reader.store();
+        manifest.schema.validate().map_err(EngineError::format(store.url()))?;
+        // What was not sent was not published.
+        branch.context().check(store.prices())?;
+        let bytes = Bytes::from(manifest.encode());
+        let name = manifest_name(manifest.version);
+        if let Some(removal) = prove(store, manifest.version - 1).await? {
+            removal.await;
+            branch.then(2);
         }
-        match versions::slot(reader, manifest.version, branch).await {
-            // It is there, but perhaps not on the disk yet.
-            Ok(Some(found)) if is(&found, manifest) => match store.flush(MANIFEST_FOLDER).await {
-                Ok(()) => return Ok(Published::Visible),
+        // Why it may be there, or come to be there, though nobody has said so.
+        let mut unknown = None;
+        for attempt in 0..ATTEMPTS_MAX {
+            let created = store.create(&name, bytes.clone()).await;
+            branch.then(1);
+            match created {
+                Ok(true) if store.is_proven() => return Ok(Published::Visible),
+                Ok(true) => return read_back(reader, manifest, branch).await,
+                Ok(false) if attempt > 0 && planted(Bug::TakenForOwn) => return Ok(Published::Visible),
+                // A repetition after a lost answer meets its own manifest, too.
+                Ok(false) => {
+                    unknown = unknown.or(Some("the store says that it exists, and does not show it".to_owned()))
+                }
+                Err(error) if planted(Bug::LostIsFailure) => return Err(error.into()),
+                Err(error @ StorageError::Unanswered { .. }) => unknown = Some(error.to_string()),
+                // Nothing that was sent before may arrive yet.
+                Err(error) if unknown.is_none() => return Err(error.into()),
+                Err(_) => {}
+            }
+            match versions::slot(reader, manifest.version, branch).await {
+                // It is there, but perhaps not on the disk yet.
+                Ok(Some(found)) if is(&found, manifest) => match store.flush(MANIFEST_FOLDER).await {
+                    Ok(()) => return Ok(Published::Visible),
+                    Err(error) => unknown = Some(error.to_string()),
+                },
+                Ok(Some(found)) => return Ok(Published::Taken(found)),
+                // The create did not happen, or may yet: it is sent again, since only the first can succeed.
+                Ok(None) => {}
                 Err(error) => unknown = Some(error.to_string()),
-            },
-            Ok(Some(found)) => return Ok(Published::Taken(found)),
-            // The create did not happen, or may yet: it is sent again, since only the first can succeed.
-            Ok(None) => {}
-            Err(error) => unknown = Some(error.to_string()),
+            }
         }
-    }
-    if planted(Bug::UnknownIsSuccess) {
-        return Ok(Published::Visible);
-    }
-    let why = unknown.unwrap_or_default();
-    Err(EngineError::Unknown { place: store.place(&name), writer: manifest.change.writer.clone(), why })
+        if planted(Bug::UnknownIsSuccess) {
+            return Ok(Published::Visible);
+        }
+        let why = unknown.unwrap_or_default();
+        Err(EngineError::Unknown { place: store.place(&name), writer: manifest.change.writer.clone(), why })
+    })
 }
 
 /// Tries whether the store's conditional create works, if this process does not know that, with an object that is garbage by
@@ -102,9 +110,11 @@ pub async fn publish(reader: &Reader, manifest: &Manifest, branch: &mut Branch) 
 ///
 /// # Errors
 /// [`StorageError::Unfit`] if it does not work.
-pub async fn prove(store: &Store, base: u64) -> Result<Option<BoxFuture<'static, ()>>, StorageError> {
-    // Each trial has a name of its own: the removal of one that found nothing out may arrive in the middle of the next.
-    store.prove(&data_name(base, &store.clock().ulid(), 0, PROBE_ENDING)).await
+pub fn prove<'a>(store: &'a Store, base: u64) -> BoxFuture<'a, Result<Option<BoxFuture<'static, ()>>, StorageError>> {
+    Box::pin(async move {
+        // Each trial has a name of its own: the removal of one that found nothing out may arrive in the middle of the next.
+        store.prove(&data_name(base, &store.clock().ulid(), 0, PROBE_ENDING)).await
+    })
 }
 
 /// Looks whether a manifest that the store says it created is there, since nobody knows yet what that is worth.
@@ -194,24 +204,28 @@ pub(crate) fn change(store: &Store, kind: ChangeKind, message: impl Into<String>
 
 /// Copies a manifest to where readers look first. That is advice: without it the next opening takes a wave more
 /// for each version since the last.
-pub async fn hint(store: &Store, manifest: &Manifest) {
-    let _ = store.advise(HINT_NAME, manifest.encode().into()).await;
+pub fn hint<'a>(store: &'a Store, manifest: &'a Manifest) -> BoxFuture<'a, ()> {
+    Box::pin(async move {
+        let _ = store.advise(HINT_NAME, manifest.encode().into()).await;
+    })
 }
 
 /// Refuses a manifest whose objects are not all there: a vacuum by age may have met a load that took longer.
 ///
 /// # Errors
 /// [`EngineError::Conflict`] that names the first; the store's.
-pub async fn check_objects(store: &Store, manifest: &Manifest) -> Result<(), EngineError> {
-    let listed: BTreeMap<_, _> =
-        store.list(DATA_FOLDER).await?.into_iter().map(|object| (object.name, object.bytes)).collect();
-    match manifest.objects().into_iter().find(|(name, length)| listed.get(*name) != Some(length)) {
-        None => Ok(()),
-        Some((name, length)) => Err(EngineError::Conflict(format!(
-            "{} of {length} bytes was removed before its version was published; nothing of it is visible",
-            store.place(name)
-        ))),
-    }
+pub fn check_objects<'a>(store: &'a Store, manifest: &'a Manifest) -> BoxFuture<'a, Result<(), EngineError>> {
+    Box::pin(async move {
+        let listed: BTreeMap<_, _> =
+            store.list(DATA_FOLDER).await?.into_iter().map(|object| (object.name, object.bytes)).collect();
+        match manifest.objects().into_iter().find(|(name, length)| listed.get(*name) != Some(length)) {
+            None => Ok(()),
+            Some((name, length)) => Err(EngineError::Conflict(format!(
+                "{} of {length} bytes was removed before its version was published; nothing of it is visible",
+                store.place(name)
+            ))),
+        }
+    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::future::join;
+use futures::future::{BoxFuture, join};
 use hoplake_format::{
     Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SectionRef, SegmentRef, Slot, VersionRange,
     segment::{SectionIndex, SectionKind, SegmentEnd, decode_segment_index, hash_of_source},
@@ -145,55 +145,59 @@ impl Snapshot {
     /// # Errors
     /// [`EngineError::NotFound`] if there is no graph or no such version; the store's; [`EngineError::Format`] if
     /// a manifest or an index is damaged.
-    pub async fn open(reader: Reader, settings: &OpenSettings) -> Result<Self, EngineError> {
-        let mut branch = QueryContext::new().branch();
-        let (manifest, tails) = match settings.version {
-            Some(version) => {
-                let manifest = versions::read(&reader, version, &mut branch).await?;
-                let tails = read_tails(&reader, &manifest, settings, &mut branch).await?;
-                (manifest, tails)
-            }
-            None => {
-                let mut opened = open_newest(&reader, settings, &mut branch).await;
-                let mut tried = 0;
-                // A vacuum may remove what was the newest version when this began, after others were published.
-                while opened.as_ref().is_err_and(EngineError::is_missing_object) {
-                    let newest = versions::newest(&reader, &mut branch).await?;
-                    let Some(newest) = newest.filter(|newest| newest.version > tried) else { break };
-                    tried = newest.version;
-                    opened = read_tails(&reader, &newest, settings, &mut branch).await.map(|it| (newest, it));
+    pub fn open<'a>(reader: Reader, settings: &'a OpenSettings) -> BoxFuture<'a, Result<Self, EngineError>> {
+        Box::pin(async move {
+            let mut branch = QueryContext::new().branch();
+            let (manifest, tails) = match settings.version {
+                Some(version) => {
+                    let manifest = versions::read(&reader, version, &mut branch).await?;
+                    let tails = read_tails(&reader, &manifest, settings, &mut branch).await?;
+                    (manifest, tails)
                 }
-                opened?
+                None => {
+                    let mut opened = open_newest(&reader, settings, &mut branch).await;
+                    let mut tried = 0;
+                    // A vacuum may remove what was the newest version when this began, after others were published.
+                    while opened.as_ref().is_err_and(EngineError::is_missing_object) {
+                        let newest = versions::newest(&reader, &mut branch).await?;
+                        let Some(newest) = newest.filter(|newest| newest.version > tried) else { break };
+                        tried = newest.version;
+                        opened = read_tails(&reader, &newest, settings, &mut branch).await.map(|it| (newest, it));
+                    }
+                    opened?
+                }
+            };
+            let mut snapshot = Self::assemble(manifest, reader, settings.clone(), None)?;
+            for (segment, tail) in snapshot.segments.iter().zip(tails) {
+                if let Some(tail) = tail {
+                    // Nobody else has the segment yet.
+                    let _ = segment.index.set(decode_tail(&segment.reference, &tail, snapshot.reader.store().url())?);
+                }
             }
-        };
-        let mut snapshot = Self::assemble(manifest, reader, settings.clone(), None)?;
-        for (segment, tail) in snapshot.segments.iter().zip(tails) {
-            if let Some(tail) = tail {
-                // Nobody else has the segment yet.
-                let _ = segment.index.set(decode_tail(&segment.reference, &tail, snapshot.reader.store().url())?);
-            }
-        }
-        snapshot.open_cost = branch.context().cost();
-        Ok(snapshot)
+            snapshot.open_cost = branch.context().cost();
+            Ok(snapshot)
+        })
     }
 
     /// The newest version: itself, for one request, or a later one.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub async fn newest(self: &Arc<Self>, branch: &mut Branch) -> Result<Arc<Self>, EngineError> {
-        let later = versions::after(&self.reader, self.manifest.version, branch).await?;
-        let Some(mut manifest) = later else { return Ok(self.clone()) };
-        loop {
-            let version = manifest.version;
-            match self.at(manifest, branch).await {
-                // A vacuum may remove it while it is read, after others were published.
-                Err(error) if error.is_missing_object() => {
-                    manifest = versions::after(&self.reader, version, branch).await?.ok_or(error)?;
+    pub fn newest<'a>(self: &'a Arc<Self>, branch: &'a mut Branch) -> BoxFuture<'a, Result<Arc<Self>, EngineError>> {
+        Box::pin(async move {
+            let later = versions::after(&self.reader, self.manifest.version, branch).await?;
+            let Some(mut manifest) = later else { return Ok(self.clone()) };
+            loop {
+                let version = manifest.version;
+                match self.at(manifest, branch).await {
+                    // A vacuum may remove it while it is read, after others were published.
+                    Err(error) if error.is_missing_object() => {
+                        manifest = versions::after(&self.reader, version, branch).await?.ok_or(error)?;
+                    }
+                    snapshot => return snapshot,
                 }
-                snapshot => return snapshot,
             }
-        }
+        })
     }
 
     /// The snapshot of a later version, which another writer published.
@@ -212,10 +216,12 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's.
-    pub async fn is_there(&self, branch: &mut Branch) -> Result<bool, EngineError> {
-        let slot = versions::slot(&self.reader, self.manifest.version, branch).await?;
-        let same = |found: &Slot| matches!(found, Slot::Version(found) if found.change == self.manifest.change);
-        Ok(slot.as_ref().is_some_and(same))
+    pub fn is_there<'a>(&'a self, branch: &'a mut Branch) -> BoxFuture<'a, Result<bool, EngineError>> {
+        Box::pin(async move {
+            let slot = versions::slot(&self.reader, self.manifest.version, branch).await?;
+            let same = |found: &Slot| matches!(found, Slot::Version(found) if found.change == self.manifest.change);
+            Ok(slot.as_ref().is_some_and(same))
+        })
     }
 
     /// A later version: what it shares with this one stays in memory, indexes and blocks alike. Objects that are at
@@ -399,12 +405,14 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's, if some indexes did not come with the open.
-    pub async fn section_indexes(
-        &self,
-        branch: &mut Branch,
-    ) -> Result<Vec<(VersionRange, &SectionIndex)>, EngineError> {
-        self.make_resident(self.all_places(), branch).await?;
-        self.all_places().map(|place| Ok((place.versions, self.section(place)?.index))).collect()
+    pub fn section_indexes<'a>(
+        &'a self,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Vec<(VersionRange, &'a SectionIndex)>, EngineError>> {
+        Box::pin(async move {
+            self.make_resident(self.all_places(), branch).await?;
+            self.all_places().map(|place| Ok((place.versions, self.section(place)?.index))).collect()
+        })
     }
 
     /// The labels that a hop can reach from vertices of these labels.

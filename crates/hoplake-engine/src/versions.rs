@@ -19,26 +19,34 @@ use crate::EngineError;
 /// # Errors
 /// [`EngineError::NoGraph`] if there is no graph, [`EngineError::NoVersion`] if there is no such version, or no more; [`EngineError::Storage`] if it cannot be
 /// read, or is damaged.
-pub async fn read(reader: &Reader, version: u64, branch: &mut Branch) -> Result<Manifest, EngineError> {
-    let url = reader.store().url();
-    match slot(reader, version, branch).await? {
-        Some(Slot::Version(manifest)) => Ok(*manifest),
-        Some(Slot::Removed { .. }) => {
-            Err(EngineError::NoVersion(format!("version {version} of {url} was removed by a vacuum")))
+pub fn read<'a>(
+    reader: &'a Reader,
+    version: u64,
+    branch: &'a mut Branch,
+) -> BoxFuture<'a, Result<Manifest, EngineError>> {
+    Box::pin(async move {
+        let url = reader.store().url();
+        match slot(reader, version, branch).await? {
+            Some(Slot::Version(manifest)) => Ok(*manifest),
+            Some(Slot::Removed { .. }) => {
+                Err(EngineError::NoVersion(format!("version {version} of {url} was removed by a vacuum")))
+            }
+            // Whoever names a version of no graph has the wrong address.
+            None if nearly_newest(reader, branch).await?.is_none() => Err(EngineError::no_graph(url)),
+            None => Err(EngineError::NoVersion(format!("{url} has no version {version}"))),
         }
-        // Whoever names a version of no graph has the wrong address.
-        None if nearly_newest(reader, branch).await?.is_none() => Err(EngineError::no_graph(url)),
-        None => Err(EngineError::NoVersion(format!("{url} has no version {version}"))),
-    }
+    })
 }
 
 /// The manifest of the newest version; `None` if there is no graph.
 ///
 /// # Errors
 /// The store's; or that a manifest is damaged.
-pub async fn newest(reader: &Reader, branch: &mut Branch) -> Result<Option<Manifest>, EngineError> {
-    let Some(start) = nearly_newest(reader, branch).await? else { return Ok(None) };
-    Ok(Some(after(reader, start.version, branch).await?.unwrap_or(start)))
+pub fn newest<'a>(reader: &'a Reader, branch: &'a mut Branch) -> BoxFuture<'a, Result<Option<Manifest>, EngineError>> {
+    Box::pin(async move {
+        let Some(start) = nearly_newest(reader, branch).await? else { return Ok(None) };
+        Ok(Some(after(reader, start.version, branch).await?.unwrap_or(start)))
+    })
 }
 
 /// The manifest of a version that is probably the newest: the hint's, or without a readable hint the last that a listing
@@ -70,20 +78,22 @@ const UNLISTED_MAX: u64 = 10_000;
 ///
 /// # Errors
 /// That there are far fewer; the store's.
-pub async fn past(reader: &Reader, newest: &Manifest) -> Result<Vec<u64>, EngineError> {
-    let claimed: u64 = newest.history.iter().map(|range| range.until - range.since + 1).sum();
-    if claimed > UNLISTED_MAX {
-        let listed = reader.store().list(MANIFEST_FOLDER).await?;
-        let listed = listed.iter().filter_map(|object| manifest_version(&object.name));
-        let past = |version: &u64| *version < newest.version && newest.has_version(*version);
-        let there = listed.filter(past).count() as u64;
-        if claimed - there.min(claimed) > UNLISTED_MAX {
-            let why = format!("it says that {claimed} past versions can be opened, and {there} are there");
-            let place = reader.store().place(&manifest_name(newest.version));
-            return Err(EngineError::format(place)(FormatError::corrupt("manifest", why)));
+pub fn past<'a>(reader: &'a Reader, newest: &'a Manifest) -> BoxFuture<'a, Result<Vec<u64>, EngineError>> {
+    Box::pin(async move {
+        let claimed: u64 = newest.history.iter().map(|range| range.until - range.since + 1).sum();
+        if claimed > UNLISTED_MAX {
+            let listed = reader.store().list(MANIFEST_FOLDER).await?;
+            let listed = listed.iter().filter_map(|object| manifest_version(&object.name));
+            let past = |version: &u64| *version < newest.version && newest.has_version(*version);
+            let there = listed.filter(past).count() as u64;
+            if claimed - there.min(claimed) > UNLISTED_MAX {
+                let why = format!("it says that {claimed} past versions can be opened, and {there} are there");
+                let place = reader.store().place(&manifest_name(newest.version));
+                return Err(EngineError::format(place)(FormatError::corrupt("manifest", why)));
+            }
         }
-    }
-    Ok(newest.history.iter().flat_map(|range| range.since..=range.until).collect())
+        Ok(newest.history.iter().flat_map(|range| range.since..=range.until).collect())
+    })
 }
 
 /// The newest manifest that can be read, though newer ones are damaged, and the number of the newest of all.

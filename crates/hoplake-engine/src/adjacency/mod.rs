@@ -15,6 +15,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use hoplake_format::{
     Direction, EdgeTypeId, FormatError, LabelId, VertexId,
     adjacency::{Block, Lists},
@@ -209,35 +210,37 @@ impl Snapshot {
     /// [`EngineError::NotFound`] if the graph has no edge label of that name; [`EngineError::Invalid`] if a
     /// condition names no property or compares it with a wrong value; the store's; [`EngineError::Format`] if
     /// a block is damaged.
-    pub async fn neighbours(
-        &self,
-        frontier: &Frontier,
-        hop: &Hop,
-        branch: &mut Branch,
-    ) -> Result<Held<Vec<Neighbour>>, EngineError> {
-        self.check_hop(hop)?;
-        let mut touching = branch.clone();
-        let touched = self.touch_predicates(frontier, hop, &mut touching);
-        let read = async {
-            let plan = self.plan_hop(frontier, hop, branch).await?;
-            let mut sink = EdgeSink::new(branch.context())?;
-            self.run_part(frontier, &plan, &mut sink, branch).await?;
-            Ok(sink.edges)
-        };
-        let (mut edges, ()) = futures::future::try_join(read, touched).await?;
-        branch.join([&touching]);
-        let context = branch.context().clone();
-        let order = |edge: &Neighbour| (edge.from, edge.edge_type, edge.direction, edge.to, edge.position);
-        sort_by_key(edges.items(), order, &context).await?;
-        let mut pace = context.pace();
-        for step in edges.chunks(STEP) {
-            if step.iter().any(|edge| !self.has_vertex(edge.to)) {
-                return Err(EngineError::format(self.reader().store().url())(outside()));
+    pub fn neighbours<'a>(
+        &'a self,
+        frontier: &'a Frontier,
+        hop: &'a Hop,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Held<Vec<Neighbour>>, EngineError>> {
+        Box::pin(async move {
+            self.check_hop(hop)?;
+            let mut touching = branch.clone();
+            let touched = self.touch_predicates(frontier, hop, &mut touching);
+            let read = async {
+                let plan = self.plan_hop(frontier, hop, branch).await?;
+                let mut sink = EdgeSink::new(branch.context())?;
+                self.run_part(frontier, &plan, &mut sink, branch).await?;
+                Ok(sink.edges)
+            };
+            let (mut edges, ()) = futures::future::try_join(read, touched).await?;
+            branch.join([&touching]);
+            let context = branch.context().clone();
+            let order = |edge: &Neighbour| (edge.from, edge.edge_type, edge.direction, edge.to, edge.position);
+            sort_by_key(edges.items(), order, &context).await?;
+            let mut pace = context.pace();
+            for step in edges.chunks(STEP) {
+                if step.iter().any(|edge| !self.has_vertex(edge.to)) {
+                    return Err(EngineError::format(self.reader().store().url())(outside()));
+                }
+                pace.rest(step.len() as u64).await?;
             }
-            pace.rest(step.len() as u64).await?;
-        }
-        let edges = edges.finish();
-        self.keep_fulfilling(edges, hop, branch).await
+            let edges = edges.finish();
+            self.keep_fulfilling(edges, hop, branch).await
+        })
     }
 
     /// All pairs of an edge type with one of these sources that some part mentions which has changes of later versions
@@ -262,23 +265,25 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Self::neighbours`].
-    pub async fn degrees(
-        &self,
-        frontier: &Frontier,
-        hop: &Hop,
-        branch: &mut Branch,
-    ) -> Result<Vec<Degree>, EngineError> {
-        let edges = self.neighbours(frontier, hop, branch).await?;
-        let mut at = 0;
-        let mut pace = branch.context().pace();
-        let mut degrees = Vec::with_capacity(frontier.len());
-        for vertex in frontier.vertices() {
-            let count = edges[at..].partition_point(|edge| edge.from == vertex);
-            at += count;
-            degrees.push(Degree { vertex, edges: count as u64 });
-            pace.rest(32).await?;
-        }
-        Ok(degrees)
+    pub fn degrees<'a>(
+        &'a self,
+        frontier: &'a Frontier,
+        hop: &'a Hop,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Vec<Degree>, EngineError>> {
+        Box::pin(async move {
+            let edges = self.neighbours(frontier, hop, branch).await?;
+            let mut at = 0;
+            let mut pace = branch.context().pace();
+            let mut degrees = Vec::with_capacity(frontier.len());
+            for vertex in frontier.vertices() {
+                let count = edges[at..].partition_point(|edge| edge.from == vertex);
+                at += count;
+                degrees.push(Degree { vertex, edges: count as u64 });
+                pace.rest(32).await?;
+            }
+            Ok(degrees)
+        })
     }
 }
 

@@ -92,21 +92,25 @@ impl Committer {
 
     /// Waits until the hints of its commits are written. A commit does not wait for its own: a process that ends without
     /// leaves the next opening a round trip more.
-    pub async fn settled(&self) {
-        self.hinting.closed().await;
+    pub fn settled<'a>(&'a self) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.hinting.closed().await;
+        })
     }
 
     /// The newest version that it has seen.
-    pub async fn newest(&self) -> Arc<Snapshot> {
-        self.newest.lock().await.clone()
+    pub fn newest<'a>(&'a self) -> BoxFuture<'a, Arc<Snapshot>> {
+        Box::pin(async move { self.newest.lock().await.clone() })
     }
 
     /// Lets it know of a version, if that is newer: who has seen it may build on what is in it.
-    pub async fn move_on(&self, snapshot: &Arc<Snapshot>) {
-        let mut newest = self.newest.lock().await;
-        if newest.manifest().version < snapshot.manifest().version {
-            *newest = snapshot.clone();
-        }
+    pub fn move_on<'a>(&'a self, snapshot: &'a Arc<Snapshot>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let mut newest = self.newest.lock().await;
+            if newest.manifest().version < snapshot.manifest().version {
+                *newest = snapshot.clone();
+            }
+        })
     }
 
     /// Applies a batch, all of it or nothing.
@@ -115,37 +119,45 @@ impl Committer {
     /// [`EngineError::Invalid`] that names the operation which is not allowed; [`EngineError::Conflict`] that names an
     /// item which another writer changed since the batch's base; [`EngineError::Unknown`] if the store does not say
     /// whether it was published; the store's, and then nothing was.
-    pub async fn commit(self: &Arc<Self>, batch: Batch) -> Result<Committed, EngineError> {
-        let (done, mut result) = oneshot::channel();
-        self.waiting().push_back(Waiting { batch: Arc::new(batch), done });
-        loop {
-            let mut newest = tokio::select! {
-                biased;
-                done = &mut result => return done.map_err(|_| lost())?,
-                newest = self.newest.clone().lock_owned() => newest,
-            };
-            if let Ok(done) = result.try_recv() {
-                return done;
+    pub fn commit<'a>(self: &'a Arc<Self>, batch: Batch) -> BoxFuture<'a, Result<Committed, EngineError>> {
+        Box::pin(async move {
+            let (done, mut result) = oneshot::channel();
+            self.waiting().push_back(Waiting { batch: Arc::new(batch), done });
+            loop {
+                let mut newest = tokio::select! {
+                    biased;
+                    done = &mut result => return done.map_err(|_| lost())?,
+                    newest = self.newest.clone().lock_owned() => newest,
+                };
+                if let Ok(done) = result.try_recv() {
+                    return done;
+                }
+                let committer = self.clone();
+                let carried = tokio::spawn(async move {
+                    let done_with = committer.carry(&mut newest).await;
+                    // The next level need not wait until the memory of this one is free.
+                    drop(newest);
+                    drop(done_with);
+                });
+                carried.await.map_err(|error| EngineError::Internal(format!("a commit stopped: {error}")))?;
             }
-            let committer = self.clone();
-            let carried = tokio::spawn(async move {
-                let done_with = committer.carry(&mut newest).await;
-                // The next level need not wait until the memory of this one is free.
-                drop(newest);
-                drop(done_with);
-            });
-            carried.await.map_err(|error| EngineError::Internal(format!("a commit stopped: {error}")))?;
-        }
+        })
     }
 
     /// What a batch would come to on the newest version, if it were committed now. Nothing is written.
     ///
     /// # Errors
     /// As [`Self::commit`], but for what a publication may end with.
-    pub async fn check(&self, batch: Batch, branch: &mut Branch) -> Result<ChangeCounts, EngineError> {
-        let newest = self.newest().await.newest(branch).await?;
-        let resolved = resolve_on(&Arc::new(batch), &newest, branch).await?;
-        Ok(Assembled::of(newest.manifest(), &[resolved])?.counts)
+    pub fn check<'a>(
+        &'a self,
+        batch: Batch,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<ChangeCounts, EngineError>> {
+        Box::pin(async move {
+            let newest = self.newest().await.newest(branch).await?;
+            let resolved = resolve_on(&Arc::new(batch), &newest, branch).await?;
+            Ok(Assembled::of(newest.manifest(), &[resolved])?.counts)
+        })
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Waiting>> {

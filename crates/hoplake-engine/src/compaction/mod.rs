@@ -27,7 +27,7 @@ mod rows;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use futures::future::join;
+use futures::future::{BoxFuture, join};
 use hoplake_format::{
     Change, ChangeKind, DegreeSummary, Direction, EdgeTypeId, LabelId, Manifest, TableOwner, VersionRange,
     segment::SectionKind,
@@ -129,12 +129,12 @@ struct Merged {
 /// # Errors
 /// [`EngineError::Invalid`] if the budget is too small; [`EngineError::Conflict`] if a vacuum took it for dead; the
 /// store's. What was published until then stays.
-pub async fn compact(
-    store: &Store,
-    settings: &CompactionSettings,
-    context: &QueryContext,
-) -> Result<Compacted, EngineError> {
-    compact_until(store, settings, std::future::pending(), context).await
+pub fn compact<'a>(
+    store: &'a Store,
+    settings: &'a CompactionSettings,
+    context: &'a QueryContext,
+) -> BoxFuture<'a, Result<Compacted, EngineError>> {
+    Box::pin(async move { compact_until(store, settings, std::future::pending(), context).await })
 }
 
 /// As [`compact`], but breaks off when `stop` is ready: then it takes its name out, and what it was writing is garbage
@@ -209,12 +209,12 @@ fn read_settings(memory: u64) -> ReadSettings {
 ///
 /// # Errors
 /// The store's.
-pub async fn is_due(
-    snapshot: &Snapshot,
-    settings: &CompactionSettings,
-    branch: &mut Branch,
-) -> Result<bool, EngineError> {
-    Ok(!Sizes::of(snapshot, branch).await?.due(settings).is_empty())
+pub fn is_due<'a>(
+    snapshot: &'a Snapshot,
+    settings: &'a CompactionSettings,
+    branch: &'a mut Branch,
+) -> BoxFuture<'a, Result<bool, EngineError>> {
+    Box::pin(async move { Ok(!Sizes::of(snapshot, branch).await?.due(settings).is_empty()) })
 }
 
 /// A compaction under way.

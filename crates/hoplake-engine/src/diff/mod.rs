@@ -25,6 +25,7 @@ use std::{
     sync::Arc,
 };
 
+use futures::future::BoxFuture;
 use hoplake_format::{Manifest, Schema, segment::SectionKind};
 use hoplake_storage::{Branch, Cost, QueryContext};
 
@@ -131,19 +132,21 @@ impl Diff {
     ///
     /// # Errors
     /// The store's; [`EngineError::Format`] if a block is damaged.
-    pub async fn next_page(&mut self) -> Result<Option<Vec<Difference>>, EngineError> {
-        let Some(work) = self.work.front_mut() else { return Ok(None) };
-        let page = match work {
-            Work::Vertices(work, shown) => {
-                let page = work.page(&mut self.both, &mut self.replaced).await?;
-                page.map(|page| if *shown { page } else { Vec::new() })
+    pub fn next_page<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<Difference>>, EngineError>> {
+        Box::pin(async move {
+            let Some(work) = self.work.front_mut() else { return Ok(None) };
+            let page = match work {
+                Work::Vertices(work, shown) => {
+                    let page = work.page(&mut self.both, &mut self.replaced).await?;
+                    page.map(|page| if *shown { page } else { Vec::new() })
+                }
+                Work::Edges(work) => work.page(&mut self.both, &self.replaced).await?,
+            };
+            if page.is_none() {
+                self.work.pop_front();
             }
-            Work::Edges(work) => work.page(&mut self.both, &self.replaced).await?,
-        };
-        if page.is_none() {
-            self.work.pop_front();
-        }
-        Ok(Some(page.unwrap_or_default()))
+            Ok(Some(page.unwrap_or_default()))
+        })
     }
 
     /// What it took so far.

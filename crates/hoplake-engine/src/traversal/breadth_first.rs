@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use futures::future::BoxFuture;
 use hoplake_format::VertexId;
 use hoplake_storage::{Branch, Cost};
 
@@ -64,21 +65,23 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Self::traverse`].
-    pub async fn neighbourhood(
-        self: &Arc<Self>,
-        starts: &[VertexId],
-        hop: &super::Hop,
+    pub fn neighbourhood<'a>(
+        self: &'a Arc<Self>,
+        starts: &'a [VertexId],
+        hop: &'a super::Hop,
         depth: usize,
         parallelism: usize,
-        branch: &mut Branch,
-    ) -> Result<Held<Reached>, EngineError> {
-        let traversal = Traversal {
-            starts: starts.to_vec(),
-            hops: vec![hop.clone(); depth],
-            visit: VisitPolicy::Global,
-            parallelism,
-            ..Traversal::default()
-        };
-        self.traverse(&traversal, branch).await
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Held<Reached>, EngineError>> {
+        Box::pin(async move {
+            let traversal = Traversal {
+                starts: starts.to_vec(),
+                hops: vec![hop.clone(); depth],
+                visit: VisitPolicy::Global,
+                parallelism,
+                ..Traversal::default()
+            };
+            self.traverse(&traversal, branch).await
+        })
     }
 }

@@ -20,6 +20,7 @@ mod visits;
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
 use hoplake_format::VertexId;
 use hoplake_storage::{Branch, Cost, QueryContext, ReadLimits};
 use tokio::time::Instant;
@@ -124,17 +125,19 @@ impl Snapshot {
     /// # Errors
     /// [`EngineError::Invalid`] if depth-first is to visit globally, a label does not exist or a condition
     /// cannot be read; [`EngineError::Limit`] with the cost so far; the store's.
-    pub async fn traverse(
-        self: &Arc<Self>,
-        traversal: &Traversal,
-        branch: &mut Branch,
-    ) -> Result<Held<Reached>, EngineError> {
-        self.check_traversal(traversal)?;
-        match traversal.strategy {
-            Strategy::Bfs => breadth_first::run(self, traversal, branch).await,
-            Strategy::BfsPipelined => pipelined::run(self, traversal, branch).await,
-            Strategy::Dfs => depth_first::run(self, traversal, branch).await,
-        }
+    pub fn traverse<'a>(
+        self: &'a Arc<Self>,
+        traversal: &'a Traversal,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Held<Reached>, EngineError>> {
+        Box::pin(async move {
+            self.check_traversal(traversal)?;
+            match traversal.strategy {
+                Strategy::Bfs => breadth_first::run(self, traversal, branch).await,
+                Strategy::BfsPipelined => pipelined::run(self, traversal, branch).await,
+                Strategy::Dfs => depth_first::run(self, traversal, branch).await,
+            }
+        })
     }
 
     fn check_traversal(&self, traversal: &Traversal) -> Result<(), EngineError> {

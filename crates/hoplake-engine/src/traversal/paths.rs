@@ -21,6 +21,7 @@ use std::{
     time::Instant,
 };
 
+use futures::future::BoxFuture;
 use hoplake_format::VertexId;
 use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 
@@ -118,41 +119,43 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Self::traverse`].
-    pub async fn paths(
-        self: &Arc<Self>,
-        traversal: &Traversal,
+    pub fn paths<'a>(
+        self: &'a Arc<Self>,
+        traversal: &'a Traversal,
         wanted: Option<usize>,
-        branch: &mut Branch,
-    ) -> Result<Paths, EngineError> {
-        self.check_traversal(traversal)?;
-        let mut profile = vec![DepthProfile::default(); traversal.hops.len()];
-        let allowed = match traversal.visit {
-            VisitPolicy::PerDepth => None,
-            VisitPolicy::Global => {
-                let reached = self.traverse(traversal, branch).await?;
-                profile.clone_from(&reached.profile);
-                Some(reached)
-            }
-        };
-        let context = branch.context();
-        traversal.limits.apply(context);
-        let starts: Frontier = traversal.starts.iter().copied().collect();
-        let starts: Arc<[VertexId]> = starts.vertices().collect();
-        let layers = traversal.hops.iter().map(|_| Layer::new(context)).collect::<Result<_, _>>()?;
-        Ok(Paths {
-            snapshot: self.clone(),
-            branch: branch.clone(),
-            traversal: traversal.clone(),
-            allowed,
-            trail: vec![(starts, 0)],
-            layers,
-            walk: Vec::new(),
-            fruitful: vec![false],
-            lists: wanted.unwrap_or(WANTED).clamp(1, LISTS_MAX),
-            tried: vec![false; traversal.hops.len()],
-            counted: wanted.is_some(),
-            vertices: 0,
-            profile,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Paths, EngineError>> {
+        Box::pin(async move {
+            self.check_traversal(traversal)?;
+            let mut profile = vec![DepthProfile::default(); traversal.hops.len()];
+            let allowed = match traversal.visit {
+                VisitPolicy::PerDepth => None,
+                VisitPolicy::Global => {
+                    let reached = self.traverse(traversal, branch).await?;
+                    profile.clone_from(&reached.profile);
+                    Some(reached)
+                }
+            };
+            let context = branch.context();
+            traversal.limits.apply(context);
+            let starts: Frontier = traversal.starts.iter().copied().collect();
+            let starts: Arc<[VertexId]> = starts.vertices().collect();
+            let layers = traversal.hops.iter().map(|_| Layer::new(context)).collect::<Result<_, _>>()?;
+            Ok(Paths {
+                snapshot: self.clone(),
+                branch: branch.clone(),
+                traversal: traversal.clone(),
+                allowed,
+                trail: vec![(starts, 0)],
+                layers,
+                walk: Vec::new(),
+                fruitful: vec![false],
+                lists: wanted.unwrap_or(WANTED).clamp(1, LISTS_MAX),
+                tried: vec![false; traversal.hops.len()],
+                counted: wanted.is_some(),
+                vertices: 0,
+                profile,
+            })
         })
     }
 
@@ -161,62 +164,64 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Self::traverse`].
-    pub async fn count_walks(
-        self: &Arc<Self>,
-        traversal: &Traversal,
-        branch: &mut Branch,
-    ) -> Result<WalkCount, EngineError> {
-        let context = &branch.context().clone();
-        self.check_traversal(traversal)?;
-        let mut watch = Watch::new(&traversal.limits, self, context);
-        let starts: Frontier = traversal.starts.iter().copied().collect();
-        let mut counts: HashMap<VertexId, u128> = starts.vertices().map(|vertex| (vertex, 1)).collect();
-        let mut memory = context.hold(counts.len() as u64 * COUNT_BYTES)?;
-        let mut seen: HashSet<VertexId> = counts.keys().copied().collect();
-        let (mut pace, mut overflown) = (context.pace(), false);
-        let mut profile = Vec::with_capacity(traversal.hops.len());
-        for hop in &traversal.hops {
-            let (begun, before, mut edges_read) = (Instant::now(), context.cost(), 0);
-            let mut next: HashMap<VertexId, u128> = HashMap::new();
-            let mut sources: Vec<VertexId> = counts.keys().copied().collect();
-            crate::pieces::sort_by_key(&mut sources, |vertex| *vertex, context).await?;
-            let from = branch.clone();
-            // A frontier's lists can be many times its vertices: some sources at a time, which all wait for the same.
-            for sources in sources.chunks(COUNTED) {
-                let frontier = Frontier::of_sorted(sources, &mut pace).await?;
-                let mut line = from.clone();
-                let edges = self.neighbours(&frontier, hop, &mut line).await?;
-                branch.join([&line]);
-                edges_read += edges.len() as u64;
-                for step in edges.chunks(crate::pieces::STEP) {
-                    let known = counts.len() + next.len() + seen.len() + step.len();
-                    context.resize(&mut memory, known as u64 * COUNT_BYTES)?;
-                    for edge in step {
-                        if traversal.visit == VisitPolicy::Global && seen.contains(&edge.to) {
-                            continue;
+    pub fn count_walks<'a>(
+        self: &'a Arc<Self>,
+        traversal: &'a Traversal,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<WalkCount, EngineError>> {
+        Box::pin(async move {
+            let context = &branch.context().clone();
+            self.check_traversal(traversal)?;
+            let mut watch = Watch::new(&traversal.limits, self, context);
+            let starts: Frontier = traversal.starts.iter().copied().collect();
+            let mut counts: HashMap<VertexId, u128> = starts.vertices().map(|vertex| (vertex, 1)).collect();
+            let mut memory = context.hold(counts.len() as u64 * COUNT_BYTES)?;
+            let mut seen: HashSet<VertexId> = counts.keys().copied().collect();
+            let (mut pace, mut overflown) = (context.pace(), false);
+            let mut profile = Vec::with_capacity(traversal.hops.len());
+            for hop in &traversal.hops {
+                let (begun, before, mut edges_read) = (Instant::now(), context.cost(), 0);
+                let mut next: HashMap<VertexId, u128> = HashMap::new();
+                let mut sources: Vec<VertexId> = counts.keys().copied().collect();
+                crate::pieces::sort_by_key(&mut sources, |vertex| *vertex, context).await?;
+                let from = branch.clone();
+                // A frontier's lists can be many times its vertices: some sources at a time, which all wait for the same.
+                for sources in sources.chunks(COUNTED) {
+                    let frontier = Frontier::of_sorted(sources, &mut pace).await?;
+                    let mut line = from.clone();
+                    let edges = self.neighbours(&frontier, hop, &mut line).await?;
+                    branch.join([&line]);
+                    edges_read += edges.len() as u64;
+                    for step in edges.chunks(crate::pieces::STEP) {
+                        let known = counts.len() + next.len() + seen.len() + step.len();
+                        context.resize(&mut memory, known as u64 * COUNT_BYTES)?;
+                        for edge in step {
+                            if traversal.visit == VisitPolicy::Global && seen.contains(&edge.to) {
+                                continue;
+                            }
+                            let count = next.entry(edge.to).or_default();
+                            let sum = count.checked_add(counts[&edge.from]);
+                            overflown |= sum.is_none();
+                            *count = sum.unwrap_or(u128::MAX);
                         }
-                        let count = next.entry(edge.to).or_default();
-                        let sum = count.checked_add(counts[&edge.from]);
-                        overflown |= sum.is_none();
-                        *count = sum.unwrap_or(u128::MAX);
+                        pace.rest(step.len() as u64 * 8).await?;
                     }
-                    pace.rest(step.len() as u64 * 8).await?;
                 }
+                if traversal.visit == VisitPolicy::Global {
+                    seen.extend(next.keys());
+                }
+                watch.visited(next.len())?;
+                profile.push(DepthProfile {
+                    edges: edges_read,
+                    vertices: next.len() as u64,
+                    cost: context.cost().since(&before),
+                    time_us: begun.elapsed().as_micros() as u64,
+                });
+                counts = next;
             }
-            if traversal.visit == VisitPolicy::Global {
-                seen.extend(next.keys());
-            }
-            watch.visited(next.len())?;
-            profile.push(DepthProfile {
-                edges: edges_read,
-                vertices: next.len() as u64,
-                cost: context.cost().since(&before),
-                time_us: begun.elapsed().as_micros() as u64,
-            });
-            counts = next;
-        }
-        let sum = counts.values().try_fold(0u128, |sum, count| sum.checked_add(*count));
-        Ok(WalkCount { walks: sum.filter(|_| !overflown), profile })
+            let sum = counts.values().try_fold(0u128, |sum, count| sum.checked_add(*count));
+            Ok(WalkCount { walks: sum.filter(|_| !overflown), profile })
+        })
     }
 }
 
@@ -230,38 +235,41 @@ impl Paths {
     ///
     /// # Errors
     /// As [`Snapshot::traverse`].
-    pub async fn next(&mut self) -> Result<Option<Vec<VertexId>>, EngineError> {
-        let hops = self.traversal.hops.len();
-        let context = self.branch.context().clone();
-        let mut pace = context.pace();
-        while let Some(depth) = self.trail.len().checked_sub(1) {
-            pace.rest(16).await?;
-            self.walk.truncate(depth);
-            let (alternatives, position) = &mut self.trail[depth];
-            let Some(vertex) = alternatives.get(*position).copied() else {
-                self.leave(depth)?;
-                continue;
-            };
-            *position += 1;
-            if !self.is_allowed(depth, vertex) || self.layers.get(depth).is_some_and(|it| it.dead.contains(&vertex)) {
-                continue;
-            }
-            self.walk.push(vertex);
-            if depth == hops {
-                self.fruitful.iter_mut().for_each(|fruitful| *fruitful = true);
-                if self.counted {
-                    self.tried.fill(false);
+    pub fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<VertexId>>, EngineError>> {
+        Box::pin(async move {
+            let hops = self.traversal.hops.len();
+            let context = self.branch.context().clone();
+            let mut pace = context.pace();
+            while let Some(depth) = self.trail.len().checked_sub(1) {
+                pace.rest(16).await?;
+                self.walk.truncate(depth);
+                let (alternatives, position) = &mut self.trail[depth];
+                let Some(vertex) = alternatives.get(*position).copied() else {
+                    self.leave(depth)?;
+                    continue;
+                };
+                *position += 1;
+                if !self.is_allowed(depth, vertex) || self.layers.get(depth).is_some_and(|it| it.dead.contains(&vertex))
+                {
+                    continue;
                 }
-                return Ok(Some(self.walk.clone()));
+                self.walk.push(vertex);
+                if depth == hops {
+                    self.fruitful.iter_mut().for_each(|fruitful| *fruitful = true);
+                    if self.counted {
+                        self.tried.fill(false);
+                    }
+                    return Ok(Some(self.walk.clone()));
+                }
+                let targets = match self.layers[depth].lists.get(&vertex) {
+                    Some(targets) => targets.clone(),
+                    None => self.read(depth, vertex).await?,
+                };
+                self.trail.push((targets, 0));
+                self.fruitful.push(false);
             }
-            let targets = match self.layers[depth].lists.get(&vertex) {
-                Some(targets) => targets.clone(),
-                None => self.read(depth, vertex).await?,
-            };
-            self.trail.push((targets, 0));
-            self.fruitful.push(false);
-        }
-        Ok(None)
+            Ok(None)
+        })
     }
 
     /// What each hop took so far. Without sets found first, `vertices` are those whose edges were read.

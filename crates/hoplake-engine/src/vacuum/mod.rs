@@ -29,6 +29,7 @@ mod proof;
 
 use std::collections::{HashMap, HashSet};
 
+use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use hoplake_format::{
     ChangeKind, FormatError, Intent, Manifest, Slot, VersionRange,
@@ -116,39 +117,47 @@ pub struct Vacuumed {
 /// # Errors
 /// [`EngineError::NotFound`] if there is neither a graph nor what a first load left; [`EngineError::Format`] that lists what is
 /// damaged or missing of what is to stay, and then nothing is done; the store's.
-pub async fn vacuum(reader: &Reader, settings: &VacuumSettings, branch: &mut Branch) -> Result<Vacuumed, EngineError> {
-    let store = reader.store();
-    let (mut staged, mut before) = (Vacuumed::default(), None);
-    loop {
-        // In this order: what was written after the newest version was read is not in the listing.
-        let listed = store.list(DATA_FOLDER).await?;
-        let newest = match versions::newest(reader, branch).await? {
-            Some(newest) => newest,
-            None => {
-                remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
-                // A first load may be at work on it.
-                let is_at_work = |object: &ObjectInfo| object.modified_unix_ms >= settings.written_before_unix_ms;
-                match () {
-                    () if listed.is_empty() && staged.objects == 0 => return Err(EngineError::no_graph(store.url())),
-                    () if listed.is_empty() || listed.iter().any(is_at_work) => return Ok(staged),
-                    () => close_first(reader, branch).await?,
+pub fn vacuum<'a>(
+    reader: &'a Reader,
+    settings: &'a VacuumSettings,
+    branch: &'a mut Branch,
+) -> BoxFuture<'a, Result<Vacuumed, EngineError>> {
+    Box::pin(async move {
+        let store = reader.store();
+        let (mut staged, mut before) = (Vacuumed::default(), None);
+        loop {
+            // In this order: what was written after the newest version was read is not in the listing.
+            let listed = store.list(DATA_FOLDER).await?;
+            let newest = match versions::newest(reader, branch).await? {
+                Some(newest) => newest,
+                None => {
+                    remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
+                    // A first load may be at work on it.
+                    let is_at_work = |object: &ObjectInfo| object.modified_unix_ms >= settings.written_before_unix_ms;
+                    match () {
+                        () if listed.is_empty() && staged.objects == 0 => {
+                            return Err(EngineError::no_graph(store.url()));
+                        }
+                        () if listed.is_empty() || listed.iter().any(is_at_work) => return Ok(staged),
+                        () => close_first(reader, branch).await?,
+                    }
                 }
+            };
+            let past = Past::read(reader, &newest, branch).await?;
+            let since = settings.keep_since_unix_ms.map(|since| past.newest_at(&newest, since));
+            let stays = kept(&newest, &newest.history, settings.keep_versions, since);
+            let damages = past.damages(store, &newest, &stays, &listed).await?;
+            // Another vacuum may have let go what this one takes for damaged: then there is a newer version.
+            if !damages.is_empty() && before.replace(newest.version) != Some(newest.version) {
+                continue;
             }
-        };
-        let past = Past::read(reader, &newest, branch).await?;
-        let since = settings.keep_since_unix_ms.map(|since| past.newest_at(&newest, since));
-        let stays = kept(&newest, &newest.history, settings.keep_versions, since);
-        let damages = past.damages(store, &newest, &stays, &listed).await?;
-        // Another vacuum may have let go what this one takes for damaged: then there is a newer version.
-        if !damages.is_empty() && before.replace(newest.version) != Some(newest.version) {
-            continue;
+            refuse(store, &damages)?;
+            // It is not known of them which version they were for, and they hold room that is wanted now.
+            remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
+            let unmarked = unmarked(store).await?;
+            return Vacuum { reader, settings, branch, listed, unmarked, past, since }.run(newest, staged).await;
         }
-        refuse(store, &damages)?;
-        // It is not known of them which version they were for, and they hold room that is wanted now.
-        remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
-        let unmarked = unmarked(store).await?;
-        return Vacuum { reader, settings, branch, listed, unmarked, past, since }.run(newest, staged).await;
-    }
+    })
 }
 
 /// Nothing is done if something of what is to stay is damaged.

@@ -1,4 +1,4 @@
-//! Nanoseconds of a hit and of an insert that evicts, by policy, beside a well-kept library.
+//! Nanoseconds of a hit and of an insert that evicts, by policy, and those of a well-kept library.
 //!
 //! The keys are those of blocks in four segments, drawn by Zipf's law. Nothing looks at the blocks' bytes: what is
 //! measured is the cache, not the machine's memory. `--write-trace` writes the synthetic accesses of the tests

@@ -1,4 +1,4 @@
-//! Hoplake beside others, one file a verb: what was measured before its codec, its order of vertices and its caches were
+//! Hoplake compared with others, one file a verb: what was measured before its codec, its order of vertices and its caches were
 //! chosen, and the study whose goals it set itself.
 //!
 //! Everything is seeded, so that a table can be had again; times depend on the machine.
@@ -14,7 +14,7 @@ mod timing;
 
 use clap::{Parser, Subcommand};
 
-/// Measures Hoplake beside others and prints markdown tables.
+/// Compares Hoplake with others and prints markdown tables.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -28,7 +28,7 @@ enum Verb {
     Codecs(codecs::Arguments),
     /// Size and blocks touched by the order of the vertices (RFC 0002).
     Orders(orders::Arguments),
-    /// Nanoseconds of a hit and of an insert in the memory cache, by policy and beside a library.
+    /// Nanoseconds of a hit and of an insert in the memory cache, by policy, and of a library's.
     Cache(cache::Arguments),
     /// A published study of traversals over object storage repeated, and the goals of Hoplake; writes a report.
     Evaluate(evaluate::Arguments),

@@ -356,7 +356,8 @@ impl Caller {
         // Where every flush takes seconds, others may be faster again and again until its time is over.
         let had_its_time = self.world.now() - begun >= Duration::from_millis(COMMIT_TIMEOUT_MS);
         let overtaken = had_its_time && history.newest() >= before + OVERTAKEN_MIN;
-        let excuse = !self.world.weather.is_fair() || overtaken;
+        let late = overtaken && answer == Answer::Refused(ErrorKind::Unavailable);
+        let excuse = !self.world.weather.is_fair() || late;
         let answered = history.answered(number, answer, excuse);
         drop(history);
         self.world.check(answered);

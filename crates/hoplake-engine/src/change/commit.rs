@@ -300,7 +300,7 @@ impl Committer {
             Published::Visible => {
                 let (store, hinted) = (store.clone(), manifest.clone());
                 let mut hinting = Box::pin(async move { publish::hint(&store, &hinted).await });
-                // It goes beside, but is on the account when that is told.
+                // Nobody waits for it, but its PUT is on the account that the commit returns.
                 if poll!(hinting.as_mut()).is_pending() {
                     let under_way = self.hinting.subscribe();
                     tokio::spawn(async move {

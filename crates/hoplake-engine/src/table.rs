@@ -18,7 +18,7 @@ use bytes::Bytes;
 use hoplake_format::{
     FormatError, TableOwner, TableRef,
     constants::PAGE_CHECKSUMS_ENTRY,
-    pages::{check_thrift, guarded, parse_footer},
+    pages::{check_offset_index, guarded, parse_footer},
 };
 use hoplake_storage::{BlockRequest, Branch, Check, Object, Reader};
 use parquet::{
@@ -170,7 +170,7 @@ fn checked(tail: &Bytes, reference: &TableRef) -> Result<ParquetMetaData, Parque
         let until =
             from.zip(length.and_then(|length| usize::try_from(length).ok())).and_then(|(at, it)| at.checked_add(it));
         let index = from.zip(until).and_then(|(from, until)| tail.get(from..until.min(footer_at)));
-        check_thrift(index.ok_or_else(|| damaged("the index of its pages is not where its footer says"))?)?;
+        check_offset_index(index.ok_or_else(|| damaged("the index of its pages is not where its footer says"))?)?;
     }
     guarded(|| {
         let mut reader = ParquetMetaDataReader::new()

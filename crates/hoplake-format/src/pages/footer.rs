@@ -11,7 +11,9 @@ use parquet::{
 };
 
 use super::{
-    corrupt, guarded,
+    corrupt,
+    definition::{self, Fields},
+    guarded,
     thrift::{Thrift, kind},
 };
 
@@ -53,7 +55,7 @@ pub fn read_footer<R: ChunkReader>(file: &R) -> Result<ParquetMetaData, ParquetE
 /// # Errors
 /// What is wrong with it, as the end of a sentence.
 pub fn parse_footer(bytes: &[u8], data_end: u64) -> Result<ParquetMetaData, ParquetError> {
-    check_thrift(bytes)?;
+    check_structure(bytes, definition::FILE)?;
     check_schema(bytes)?;
     let metadata = guarded(|| ParquetMetaDataReader::decode_metadata(bytes))?;
     let mut rows = 0u64;
@@ -74,24 +76,31 @@ pub fn parse_footer(bytes: &[u8], data_end: u64) -> Result<ParquetMetaData, Parq
     Ok(metadata)
 }
 
-/// Checks a structure of Thrift: lists, texts and nesting are within its bytes, and what they become is within reason.
+/// Checks the index of the pages of a column: lists are within its bytes, and what they become is within reason.
 ///
 /// # Errors
 /// What is wrong with it, as the end of a sentence.
-pub fn check_thrift(bytes: &[u8]) -> Result<(), ParquetError> {
+pub fn check_offset_index(bytes: &[u8]) -> Result<(), ParquetError> {
+    check_structure(bytes, definition::OFFSET_INDEX)
+}
+
+/// Checks a structure: its fields have the types of its definition, lists, texts and nesting are within its bytes, and what they
+/// become is within reason.
+fn check_structure(bytes: &[u8], fields: &Fields) -> Result<(), ParquetError> {
     let mut thrift = Thrift::new(bytes);
-    thrift.skip(kind::STRUCT, 0).map_err(|error| corrupt(format!("its footer is damaged: {error}")))?;
+    definition::check(&mut thrift, fields).map_err(|error| corrupt(format!("its footer is damaged: {error}")))?;
     if thrift.decoded_bytes() > DECODED_FREE_BYTES + bytes.len().saturating_mul(DECODED_RATIO_MAX) {
         return Err(corrupt(format!("its footer of {} bytes has lists of empty things", bytes.len())));
     }
     Ok(())
 }
 
-/// Checks how deep the groups of the schema are nested, before a decoder that calls itself for each of them.
+/// Checks the groups of the schema before a decoder that calls itself for each of them, and reserves as much as they claim:
+/// together they have as many children as there are elements after the root, and they are not nested too deep.
 fn check_schema(bytes: &[u8]) -> Result<(), ParquetError> {
     const SCHEMA: i64 = 2;
     const CHILDREN: i64 = 5;
-    let mut children = Vec::new();
+    let mut children: Vec<i32> = Vec::new();
     Thrift::new(bytes).fields(|thrift, number, of| {
         if (number, of) != (SCHEMA, kind::LIST) {
             return thrift.skip(of, 0);
@@ -103,15 +112,22 @@ fn check_schema(bytes: &[u8]) -> Result<(), ParquetError> {
         for _ in 0..count {
             let mut of_element = 0;
             thrift.fields(|thrift, number, of| match (number, of) {
-                (CHILDREN, kind::I32) => thrift.integer().map(|count| of_element = count),
+                (CHILDREN, kind::I32) => thrift.number::<i32>().map(|count| of_element = count),
                 _ => thrift.skip(of, 0),
             })?;
             children.push(of_element);
         }
         Ok(())
     })?;
+    let claimed: i64 = children.iter().map(|count| i64::from(*count).max(0)).sum();
+    if claimed >= children.len().max(1) as i64 {
+        return Err(corrupt(format!(
+            "the groups of its schema claim {claimed} children, and it has {}",
+            children.len()
+        )));
+    }
     // The elements come depth first: of each open group, how many of its children are still to come.
-    let mut open: Vec<i64> = Vec::new();
+    let mut open: Vec<i32> = Vec::new();
     for count in children {
         if let Some(left) = open.last_mut() {
             *left -= 1;
@@ -145,4 +161,44 @@ fn check_chunk(column: &ColumnChunkMetaData, rows: u64, data_end: u64) -> Result
         return Err(format!("has {values} values in {rows} rows"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A footer without rows, of a schema whose root says that it has so many children, and has one.
+    fn footer(children: &[u8]) -> Vec<u8> {
+        let root = [&[0x48, 1, b's'], children, &[0]].concat();
+        let column = [0x15, 2, 0x25, 0, 0x18, 1, b'c', 0];
+        [&[0x15, 2, 0x19, 0x2c][..], &root, &column, &[0x16, 0, 0x19, 0x0c, 0]].concat()
+    }
+
+    fn refused(bytes: &[u8]) -> String {
+        parse_footer(bytes, 0).expect_err("the footer is forged").to_string()
+    }
+
+    #[test]
+    fn groups_have_the_columns_they_claim() {
+        assert_eq!(parse_footer(&footer(&[0x15, 2]), 0).unwrap().file_metadata().schema_descr().num_columns(), 1);
+        for claimed in [&[0x15, 4][..], &[0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f]] {
+            assert!(refused(&footer(claimed)).contains("groups of its schema claim"));
+        }
+        // In a number of more than 32 bits, what the reader keeps of it.
+        assert!(refused(&footer(&[0x15, 0xfe, 0xff, 0xff, 0xff, 0x2f])).contains("more bits than its type"));
+    }
+
+    #[test]
+    fn fields_that_a_reader_takes_for_others_are_refused() {
+        // The count of children as 64 bits, which are read all the same; and a second time.
+        assert!(refused(&footer(&[0x16, 0xfe, 0xff, 0xff, 0xff, 0x0f])).contains("has type 6 in place of 5"));
+        assert!(refused(&footer(&[0x15, 2, 0x05, 10, 2])).contains("field 5 of a structure is there twice"));
+        // Field 65541, of whose number a reader keeps 16 bits: 5.
+        assert!(refused(&footer(&[0x05, 0x8a, 0x80, 8, 0x15])).contains("more bits than its type"));
+        // Row groups as a text that holds a list of many.
+        let mut groups = footer(&[0x15, 2]);
+        groups.truncate(groups.len() - 3);
+        groups.extend([0x18, 5, 0xfc, 0xff, 0xff, 0xff, 0x07, 0]);
+        assert!(refused(&groups).contains("field 4 of a structure has type 8 in place of 9"));
+    }
 }

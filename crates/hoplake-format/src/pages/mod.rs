@@ -5,17 +5,19 @@
 //! Parquet's decoders get only pages that passed:
 //!
 //! ```text
-//! thrift   lists and texts of a footer fit into it; nesting is bounded
-//! footer   column chunks lie within the file; rows and values agree
-//! header   a page lies within its chunk; what it becomes is within the limits
-//! values   lengths within a page fit into it, as do the values of a dictionary
-//! chunk    pages, decompressed here: a `PageReader`
-//! groups   row groups made of such pages
+//! thrift      lists and texts of a footer fit into it; nesting is bounded
+//! definition  its fields have the types that Parquet's reader takes them for
+//! footer      groups have the columns they claim; column chunks lie within the file; rows and values agree
+//! header      a page lies within its chunk; what it becomes is within the limits
+//! values      lengths within a page fit into it, as do the values of a dictionary
+//! chunk       pages, decompressed here: a `PageReader`
+//! groups      row groups made of such pages
 //! ```
 //! What is left, a panic of a decoder, [`guarded`] turns into an error. A checksum is no protection here: a forged object can
 //! have the right one.
 
 mod chunk;
+mod definition;
 mod footer;
 mod groups;
 mod header;
@@ -27,7 +29,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use parquet::errors::ParquetError;
 
 pub use self::{
-    footer::{check_thrift, parse_footer, read_footer},
+    footer::{check_offset_index, parse_footer, read_footer},
     groups::{PageGroups, Window, longest_of_dictionary},
 };
 

@@ -85,22 +85,27 @@ impl<'a> Thrift<'a> {
         Ok((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64))
     }
 
+    /// A number within the bits of its type: readers cut off the others.
+    pub(super) fn number<N: TryFrom<i64>>(&mut self) -> Result<N, ParquetError> {
+        N::try_from(self.integer()?).map_err(|_| corrupt("a number has more bits than its type"))
+    }
+
     /// Goes over the fields of a structure. `field` gets the number and the type of each, and goes over its value.
     pub(super) fn fields(
         &mut self,
         mut field: impl FnMut(&mut Self, i64, u8) -> Result<(), ParquetError>,
     ) -> Result<(), ParquetError> {
-        let mut number = 0i64;
+        let mut number = 0i16;
         loop {
             let head = self.byte()?;
             if head == 0 {
                 return Ok(());
             }
             number = match head >> 4 {
-                0 => self.integer()?,
-                delta => number.saturating_add(delta.into()),
+                0 => self.number::<i16>()?,
+                delta => number.checked_add(delta.into()).ok_or_else(|| corrupt("a field has an impossible number"))?,
             };
-            field(self, number, head & 0x0f)?;
+            field(self, number.into(), head & 0x0f)?;
         }
     }
 

@@ -195,6 +195,9 @@ mod tests {
         assert!(refused(&footer(&[0x15, 2, 0x05, 10, 2])).contains("field 5 of a structure is there twice"));
         // Field 65541, of whose number a reader keeps 16 bits: 5.
         assert!(refused(&footer(&[0x05, 0x8a, 0x80, 8, 0x15])).contains("more bits than its type"));
+        // A field that nobody knows, whose list of truth values a reader takes for one without bytes.
+        let unknown = [&footer(&[0x15, 2])[..18], &[0xf9, 0x22, 1, 1, 0]].concat();
+        assert!(refused(&unknown).contains("a list holds truth values"));
         // Row groups as a text that holds a list of many.
         let mut groups = footer(&[0x15, 2]);
         groups.truncate(groups.len() - 3);

@@ -165,8 +165,8 @@ impl<'a> Thrift<'a> {
 
     fn element(&mut self, of: u8, depth: u32) -> Result<(), ParquetError> {
         match of {
-            // In lists, these have a byte of their own.
-            kind::TRUE | kind::FALSE => self.advance(1),
+            // They have a byte each, and Parquet's reader goes over them as if they had none.
+            kind::TRUE | kind::FALSE => Err(corrupt("a list holds truth values")),
             other => self.skip(other, depth + 1),
         }
     }

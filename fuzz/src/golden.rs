@@ -1,6 +1,6 @@
 //! The graph of the golden files: as it is, as seeds, and forged.
 //!
-//! A forged graph has other bytes in blocks, indexes, pages and manifests, and all its checksums are right: what lies behind
+//! A forged graph has other bytes in blocks, index blocks, roots, pages and manifests, and all its checksums are right: what lies behind
 //! a checksum must not trust it.
 
 use std::{collections::BTreeMap, fs, ops::Range, path::Path, sync::Arc};
@@ -13,12 +13,12 @@ use hoplake_format::{
     Manifest, SegmentRef, TableRef,
     checksum::{ObjectSeed, block_checksum},
     constants::{HINT_NAME, MANIFEST_FOLDER, MANIFEST_MAGIC, manifest_name, manifest_version},
-    segment::{SegmentEnd, decode_segment_index},
+    segment::{SegmentEnd, decode_root},
 };
 use object_store::{ObjectStoreExt, memory::InMemory, path::Path as ObjectPath};
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
 
-/// Bytes behind a block, and behind the message of an index.
+/// Bytes behind a block, and behind the message of a root.
 const CHECKSUM: u64 = 4;
 const TRAILER: u64 = 16;
 /// Bytes before the message of a manifest, and behind it.
@@ -29,7 +29,7 @@ type Objects = BTreeMap<String, Vec<u8>>;
 
 /// All objects, by name below the prefix of the graph.
 pub fn objects() -> Objects {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/hoplake/tests/golden/v2/graph");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/hoplake/tests/golden/v3/graph");
     let mut objects = Objects::new();
     for folder in ["", "data/", "manifest/"] {
         for entry in fs::read_dir(root.join(folder)).expect("golden files are there") {
@@ -49,7 +49,7 @@ pub fn manifests() -> Vec<Vec<u8>> {
     manifests.map(|(_, bytes)| bytes[MANIFEST_HEAD..bytes.len() - MANIFEST_END].to_vec()).collect()
 }
 
-/// The ends of all segments, from their index on.
+/// The ends of all segments, from their index blocks on.
 pub fn segment_ends() -> Vec<(SegmentEnd, Vec<u8>)> {
     let (objects, manifest) = newest();
     let tail = |segment: &SegmentRef| {
@@ -57,6 +57,21 @@ pub fn segment_ends() -> Vec<(SegmentEnd, Vec<u8>)> {
         (segment.end, objects[&segment.name][from..until].to_vec())
     };
     manifest.segments.iter().map(tail).collect()
+}
+
+/// The payloads of all index blocks, each with where its blocks are.
+pub fn index_blocks() -> Vec<(Range<u64>, Vec<u8>)> {
+    let (objects, manifest) = newest();
+    let mut blocks = Vec::new();
+    for segment in &manifest.segments {
+        let object = &objects[&segment.name][..segment.end.length as usize];
+        let root = decode_root(object, &segment.end).expect("golden files are whole");
+        blocks.extend(root.sections.iter().flat_map(|section| &section.index).map(|entry| {
+            let payload = &object[entry.range.start as usize..(entry.range.end - CHECKSUM) as usize];
+            (entry.blocks.clone(), payload.to_vec())
+        }));
+    }
+    blocks
 }
 
 /// All objects, and the newest manifest.
@@ -86,7 +101,7 @@ pub fn settings() -> OpenSettings {
 /// One byte, or a few, to be other than they are.
 #[derive(Debug, Clone, Copy, Arbitrary)]
 pub struct Edit {
-    region: u8,
+    region: u16,
     at: u16,
     change: Change,
 }
@@ -128,7 +143,7 @@ pub struct Forge {
     objects: Objects,
     manifest: Manifest,
     regions: Vec<Region>,
-    /// By segment: the ranges of sealed blocks and filters.
+    /// By segment: the ranges of sealed blocks, index blocks and filters.
     sealed: Vec<Vec<Range<u64>>>,
     /// By table: the ranges of its pages, within it.
     pages: Vec<Vec<Range<usize>>>,
@@ -145,7 +160,7 @@ impl Default for Forge {
             for range in sealed {
                 add(&segment.name, range.start as usize..(range.end - CHECKSUM) as usize);
             }
-            add(&segment.name, segment.end.index_position as usize..(segment.end.length - TRAILER) as usize);
+            add(&segment.name, segment.end.root_position as usize..(segment.end.length - TRAILER) as usize);
         }
         for (table, pages) in manifest.tables.iter().zip(&pages) {
             let at = table.position as usize;
@@ -190,11 +205,13 @@ impl Forge {
 }
 
 fn sealed_ranges(segment: &SegmentRef, object: &[u8]) -> Vec<Range<u64>> {
-    let tail = &object[segment.end.index_position as usize..segment.end.length as usize];
-    let sections = decode_segment_index(tail, &segment.end).expect("golden files are whole");
-    let ranges = sections.iter().flat_map(|section| {
-        let blocks = (0..section.block_count()).map(|block| section.block_range(block));
-        blocks.chain(section.filters.iter().map(|filter| filter.range())).collect::<Vec<_>>()
+    let object = Bytes::copy_from_slice(&object[..segment.end.length as usize]);
+    let root = decode_root(&object, &segment.end).expect("golden files are whole");
+    let ranges = root.sections.iter().flat_map(|section| {
+        let index = section.index_blocks(&segment.name, &segment.end, &object).expect("golden files are whole");
+        let blocks = index.iter().flat_map(|index| (0..index.len()).map(|block| index.range(block)));
+        let entries = section.index.iter().flat_map(|entry| [Some(entry.range.clone()), entry.filter.clone()]);
+        blocks.chain(entries.flatten()).collect::<Vec<_>>()
     });
     ranges.collect()
 }
@@ -224,7 +241,7 @@ fn seal_segment(segment: &mut SegmentRef, sealed: &[Range<u64>], object: &mut [u
         let checksum = block_checksum(seed, range.start, &object[from..at]).to_le_bytes();
         object[at..range.end as usize].copy_from_slice(&checksum);
     }
-    let (from, length) = (segment.end.index_position as usize, segment.end.length as usize);
+    let (from, length) = (segment.end.root_position as usize, segment.end.length as usize);
     let at = length - TRAILER as usize;
     let checksum = crc32c::crc32c(&object[from..at]).to_le_bytes();
     object[at + 4..at + 8].copy_from_slice(&checksum);

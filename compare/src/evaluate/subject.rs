@@ -4,7 +4,7 @@ use std::{fs, path::Path as FilePath, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use hoplake::{Graph, LoadOptions, OpenSettings, ReadPool, ReadSettings, Reader, Store, StoreProfile};
+use hoplake::{Graph, LoadOptions, OpenSettings, ReadPool, ReadSettings, Reader, SegmentSettings, Store, StoreProfile};
 use hoplake_testkit::{Sim, SimStore, snb};
 use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
 use serde::{Deserialize, Serialize};
@@ -112,7 +112,7 @@ pub async fn load_small(folder: &FilePath, block_bytes: Option<usize>) -> Result
     if !target.exists() {
         fs::create_dir_all(folder)?;
         let mut options = LoadOptions::from_paths([snb::extract(SMALL_DATA)]);
-        options.block_bytes = block_bytes.unwrap_or(options.block_bytes);
+        options.segments = block_bytes.map_or(options.segments, SegmentSettings::with_list_blocks);
         hoplake::load(target.to_str().context("the folder is not UTF-8")?, options).await?;
     }
     Ok(target)

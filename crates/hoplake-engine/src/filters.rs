@@ -11,6 +11,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
     sync::{
         OnceLock,
         atomic::{AtomicU32, Ordering::Relaxed},
@@ -22,13 +23,12 @@ use hoplake_format::{
     FormatError,
     checksum::{ObjectSeed, open_block},
     filter::KeyFilter,
-    segment::FilterEntry,
 };
 use hoplake_storage::{BlockRequest, Branch, Check, QueryContext};
 
 use crate::{
     EngineError, Snapshot,
-    snapshot::{SectionPlace, Segment},
+    index::{IndexPlace, Section},
 };
 
 /// A request costs about as much as so many bytes.
@@ -56,82 +56,75 @@ impl LazyFilter {
     }
 
     /// Notes that a block was read in vain, and says whether the filter is due now: exactly once.
-    fn is_due(&self, entry: &FilterEntry) -> bool {
+    fn is_due(&self, range: &Range<u64>) -> bool {
         let before = u64::from(self.in_vain.fetch_add(1, Relaxed));
-        self.filter.get().is_none() && before == 1 + entry.length / REQUEST_BYTES
+        self.filter.get().is_none() && before == 1 + (range.end - range.start) / REQUEST_BYTES
     }
 }
 
-/// Which filter of which section.
-type FilterPlace = (SectionPlace, usize);
-
 impl Snapshot {
     /// Reads those filters first that are shorter than the blocks wanted below them. One wave, if there are any.
-    pub(crate) async fn read_filters_that_pay(
+    pub(crate) async fn read_filters_that_pay<'a>(
         &self,
-        wanted: impl IntoIterator<Item = (SectionPlace, usize)>,
+        wanted: impl IntoIterator<Item = (IndexPlace, &'a Range<u64>)>,
         branch: &mut Branch,
     ) -> Result<(), EngineError> {
-        let mut below: BTreeMap<FilterPlace, BTreeSet<usize>> = BTreeMap::new();
+        let mut below: BTreeMap<IndexPlace, BTreeSet<(u64, u64)>> = BTreeMap::new();
         for (place, block) in wanted {
-            let section = self.section(place)?;
-            if let Some(filter) = section.index.filter_of_block(block).filter(|it| section.filters[*it].get().is_none())
-            {
-                below.entry((place, filter)).or_default().insert(block);
-            }
+            below.entry(place).or_default().insert((block.start, block.end));
         }
         let mut due = Vec::new();
-        for ((place, filter), blocks) in below {
-            let section = self.section(place)?;
-            let bytes = |block: usize| section.index.positions[block + 1] - section.index.positions[block];
-            if blocks.into_iter().map(bytes).sum::<u64>() > section.index.filters[filter].length {
-                due.push((place, filter));
+        for (place, blocks) in below {
+            let section = self.section(place.section)?;
+            let Some(filter) = absent_filter(&section, place.number) else { continue };
+            if blocks.into_iter().map(|(start, end)| end - start).sum::<u64>() > filter.end - filter.start {
+                due.push((section, place.number, filter));
             }
         }
         if due.is_empty() {
             return Ok(());
         }
-        let segments: Vec<_> = due.iter().map(|(place, _)| self.segment_of(*place).0).collect();
-        let ranges = due.iter().map(|(place, filter)| Ok(self.section(*place)?.index.filters[*filter].range()));
-        let ranges = ranges.collect::<Result<Vec<_>, EngineError>>()?;
-        let segments = segments.iter().map(|segment| segment.as_ref());
-        let requests: Vec<_> = segments.zip(ranges).map(|(segment, range)| filter_request(segment, range)).collect();
+        let requests: Vec<_> = due.iter().map(|(section, _, filter)| request(section, filter)).collect();
         let sealed = self.reader().read(&requests, branch).await?;
-        for (((place, filter), request), sealed) in due.iter().zip(&requests).zip(sealed) {
-            let failed = EngineError::format(self.reader().store().place(&request.object.name));
-            let seed = ObjectSeed::of(&request.object.name);
-            self.section(*place)?.filters[*filter].set(seed, request.range.start, &sealed).map_err(failed)?;
+        for ((section, number, filter), sealed) in due.iter().zip(sealed) {
+            let failed = EngineError::format(self.reader().store().place(&section.object.name));
+            let seed = ObjectSeed::of(&section.object.name);
+            section.filter(*number).set(seed, filter.start, &sealed).map_err(failed)?;
         }
         Ok(())
     }
 
-    /// Notes blocks that were read in vain, and begins to read filters that would have paid.
-    pub(crate) fn read_in_vain(&self, blocks: &[(SectionPlace, usize)], context: &QueryContext) {
+    /// Notes blocks that were read in vain, by the index blocks that named them, and begins to read filters that would have
+    /// paid.
+    pub(crate) fn read_in_vain(&self, places: &[IndexPlace], context: &QueryContext) {
         if self.reader().whole_bytes_max(context) == 0 {
             return;
         }
-        for (place, block) in blocks {
-            let Ok(section) = self.section(*place) else { continue };
-            let Some(filter) = section.index.filter_of_block(*block) else { continue };
-            let entry = &section.index.filters[filter];
-            if section.filters[filter].is_due(entry) {
-                let (segment, number) = self.segment_of(*place);
-                let (segment, request) = (segment.clone(), filter_request(segment, entry.range()));
-                let (seed, position) = (ObjectSeed::of(segment.name()), entry.position);
+        for place in places {
+            let Ok(section) = self.section(place.section) else { continue };
+            let Some(range) = &section.entry(place.number).filter else { continue };
+            if section.filter(place.number).is_due(range) {
+                let segment = self.segment_of(place.section).clone();
+                let (place, seed, position) = (*place, ObjectSeed::of(segment.name()), range.start);
                 let take = move |landed: Vec<(u64, Bytes)>| {
-                    let known = segment.filters(number).and_then(|filters| filters.get(filter));
-                    if let (Some(filter), Some((_, sealed))) = (known, landed.first()) {
+                    if let (Some(section), Some((_, sealed))) = (segment.section(place.section.section), landed.first())
+                    {
                         // A damaged filter stays away: it decides nothing.
-                        let _ = filter.set(seed, position, sealed);
+                        let _ = section.filter(place.number).set(seed, position, sealed);
                     }
                 };
-                self.reader().read_in_background(&[request], context, take);
+                self.reader().read_in_background(&[request(&section, range)], context, take);
             }
         }
     }
 }
 
+/// The filter of an index block that has one which is not in memory.
+fn absent_filter<'a>(section: &Section<'a>, number: usize) -> Option<&'a Range<u64>> {
+    section.entry(number).filter.as_ref().filter(|_| section.filter(number).get().is_none())
+}
+
 /// A filter is kept by its segment, not by a cache.
-fn filter_request(segment: &Segment, range: std::ops::Range<u64>) -> BlockRequest<'_> {
-    BlockRequest { object: &segment.object, range, check: Check::Later }
+fn request<'a>(section: &Section<'a>, range: &Range<u64>) -> BlockRequest<'a> {
+    BlockRequest { object: section.object, range: range.clone(), check: Check::Later }
 }

@@ -1,9 +1,6 @@
 //! From user keys to vertices and back.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{cmp::Reverse, collections::BTreeMap, ops::Range};
 
 use arrow_array::{ArrayRef, cast::AsArray, types::Int64Type};
 use futures::future::BoxFuture;
@@ -11,7 +8,7 @@ use hoplake_format::{
     FormatError, Key, KeyType, LabelId, VertexId,
     constants::KEY_COLUMN,
     keys::{decode_key_block, find_in_key_block},
-    segment::SectionKind,
+    segment::{IndexBlock, SectionKind},
 };
 use hoplake_storage::{
     Branch,
@@ -20,27 +17,42 @@ use hoplake_storage::{
 
 use crate::{
     EngineError, Snapshot,
-    snapshot::{Section, SectionPlace},
+    index::{IndexPlace, Run, Section, SectionPlace},
 };
 
-/// What a part says of a key.
+/// What a run says of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KeyMention {
-    /// The vertex's ordinal.
-    pub(crate) ordinal: u64,
+pub(crate) struct Mention {
+    /// What the key stands for: the vertex's ordinal, or the row of a changed vertex.
+    pub(crate) number: u64,
     /// Whether it is gone.
     pub(crate) gone: bool,
+    /// The newest version of the run.
+    pub(crate) until: u64,
 }
 
-/// A block that may hold keys.
-struct Asked<'a> {
-    place: SectionPlace,
+/// Keys that are sought in some runs.
+pub(crate) struct Sought<'a> {
+    /// Newest first, each with whether the keys it mentions are gone.
+    pub(crate) runs: Vec<(&'a Run, bool)>,
+    /// Ascending, each with its position in the answer.
+    pub(crate) keys: Vec<(&'a Key, usize)>,
+}
+
+/// Keys that one index block leads to.
+struct Asked<'a, 'k> {
+    index: IndexPlace,
     section: Section<'a>,
-    block: usize,
-    /// Whether a key in it is gone.
-    gone: bool,
-    /// Which of the keys asked for, in their order.
-    numbers: Vec<usize>,
+    run: (&'a Run, bool),
+    keys: Vec<(&'k Key, usize)>,
+}
+
+/// A block that may hold keys, and which.
+struct AskedBlock<'a, 'k> {
+    /// Who asks.
+    asked: &'a Asked<'a, 'k>,
+    range: Range<u64>,
+    keys: Vec<(&'k Key, usize)>,
 }
 
 /// So many keys of one block are looked for one by one, and more of them by decoding it.
@@ -61,90 +73,125 @@ impl Snapshot {
                 self.check_key_type(*label, key)?;
             }
             let mentions = self.key_mentions(keys, 0, branch).await?;
-            let vertex = |((label, _), mention): (&(LabelId, Key), Option<KeyMention>)| {
-                mention.filter(|mention| !mention.gone).and_then(|mention| VertexId::new(*label, mention.ordinal))
+            let vertex = |((label, _), mention): (&(LabelId, Key), Option<Mention>)| {
+                mention.filter(|mention| !mention.gone).and_then(|mention| VertexId::new(*label, mention.number))
             };
             Ok(keys.iter().zip(mentions).map(vertex).collect())
         })
     }
 
-    /// What the newest part that mentions each key says of it, among the parts that have changes of later versions than
+    /// What the newest run that mentions each key says of it, among those that have changes of later versions than
     /// `newer_than`. One wave.
     pub(crate) async fn key_mentions(
         &self,
         keys: &[(LabelId, Key)],
         newer_than: u64,
         branch: &mut Branch,
-    ) -> Result<Vec<Option<KeyMention>>, EngineError> {
-        let labels: BTreeSet<_> = keys.iter().map(|(label, _)| *label).collect();
-        let parts: BTreeMap<_, _> =
-            labels.into_iter().map(|label| (label, self.key_parts(label, newer_than))).collect();
-        self.make_resident(parts.values().flatten().map(|(place, _)| *place), branch).await?;
-        let resident = branch.wave();
+    ) -> Result<Vec<Option<Mention>>, EngineError> {
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by(|a, b| keys[*a].cmp(&keys[*b]));
-        let asked = self.blocks_to_ask(keys, &order, &parts)?;
-        self.read_filters_that_pay(asked.iter().map(|it| (it.place, it.block)), branch).await?;
-        let filtered = branch.wave();
-        let asked = if filtered > resident { self.blocks_to_ask(keys, &order, &parts)? } else { asked };
-        let requests: Vec<_> = asked.iter().map(|asked| asked.section.request(asked.block)).collect();
-        let blocks = self.reader().read(&requests, branch).await?;
-        if branch.wave() > filtered {
-            self.read_whole(asked.iter().map(|asked| asked.place), branch.context());
+        let of_label = |order: &[usize]| Sought {
+            runs: self.key_runs(keys[order[0]].0, newer_than),
+            keys: order.iter().map(|number| (&keys[*number].1, *number)).collect(),
+        };
+        let sought: Vec<_> = order.chunk_by(|a, b| keys[*a].0 == keys[*b].0).map(of_label).collect();
+        self.mentions(&sought, keys.len(), branch).await
+    }
+
+    /// The runs that mention keys of a label, newest first, and whether those they mention are gone. A key that went
+    /// and came back in one run is in both of its sections: that it is there counts.
+    fn key_runs(&self, label: LabelId, newer_than: u64) -> Vec<(&Run, bool)> {
+        let of = |kind, gone| self.runs(kind).iter().map(move |run| (run, gone));
+        let mut runs: Vec<_> = of(SectionKind::Keys(label), false).chain(of(SectionKind::Gone(label), true)).collect();
+        runs.retain(|(run, _)| run.versions.until > newer_than);
+        runs.sort_by_key(|(run, _)| Reverse(run.versions.until));
+        if planted(Bug::OldestKeyWins) {
+            runs.reverse();
         }
-        let mut mentions: Vec<Option<KeyMention>> = vec![None; keys.len()];
-        let mut in_vain = Vec::new();
-        for (asked, block) in asked.iter().zip(blocks) {
-            // The newest part that mentions the key decides.
-            let open = |number: &&usize| mentions[**number].is_none() || planted(Bug::OldestKeyWins);
-            let numbers: Vec<usize> = asked.numbers.iter().filter(open).copied().collect();
-            let found = numbers_in_block(&block, keys, &numbers);
-            let failed = EngineError::format(self.reader().store().place(&asked.section.object.name));
-            let found = found.map_err(failed)?;
-            if found.is_empty() && !numbers.is_empty() {
-                in_vain.push((asked.place, asked.block));
+        runs
+    }
+
+    /// What the first run that mentions each key says of it; `count` answers. One wave; one before it for roots of segments
+    /// that are not in memory, one for index blocks, and one for filters, if those pay.
+    pub(crate) async fn mentions(
+        &self,
+        sought: &[Sought<'_>],
+        count: usize,
+        branch: &mut Branch,
+    ) -> Result<Vec<Option<Mention>>, EngineError> {
+        let mut places: Vec<SectionPlace> = Vec::new();
+        for Sought { runs, keys } in sought {
+            for (run, _) in runs {
+                places.extend(keys.iter().filter_map(|(key, _)| run.place_of_key(key)));
+                places.dedup();
             }
-            for (number, ordinal) in found {
-                mentions[number] = Some(KeyMention { ordinal, gone: asked.gone });
+        }
+        self.make_resident(places, branch).await?;
+        let asked = self.index_blocks_to_ask(sought)?;
+        let indexes: Vec<_> = asked.iter().map(|asked| asked.index).collect();
+        let mut blocks: Vec<Vec<AskedBlock<'_, '_>>> = indexes.iter().map(|_| Vec::new()).collect();
+        let answer = |number: usize, index: &IndexBlock| {
+            blocks[number] = asked[number].blocks(index);
+            Ok(())
+        };
+        self.each_index_block(&indexes, branch, answer).await?;
+        let mut blocks: Vec<_> = blocks.into_iter().flatten().collect();
+        let indexed = branch.wave();
+        self.read_filters_that_pay(blocks.iter().map(|block| (block.asked.index, &block.range)), branch).await?;
+        let filtered = branch.wave();
+        if filtered > indexed {
+            for AskedBlock { asked, keys, .. } in &mut blocks {
+                keys.retain(|(key, _)| asked.section.may_hold(asked.index.number, key));
+            }
+            blocks.retain(|block| !block.keys.is_empty());
+        }
+        let requests: Vec<_> = blocks.iter().map(|block| block.asked.section.request(block.range.clone())).collect();
+        let payloads = self.reader().read(&requests, branch).await?;
+        if branch.wave() > filtered {
+            self.read_whole(blocks.iter().map(|block| block.asked.index.section), branch.context());
+        }
+        let mut mentions: Vec<Option<Mention>> = vec![None; count];
+        let mut in_vain = Vec::new();
+        for (AskedBlock { asked, keys, .. }, payload) in blocks.iter().zip(payloads) {
+            // The first run that mentions the key decides.
+            let open = |(_, number): &&(&Key, usize)| mentions[*number].is_none();
+            let keys: Vec<_> = keys.iter().filter(open).copied().collect();
+            let failed = EngineError::format(self.reader().store().place(&asked.section.object.name));
+            let found = find_in_block(&payload, &keys).map_err(failed)?;
+            if found.is_empty() && !keys.is_empty() {
+                in_vain.push(asked.index);
+            }
+            let (run, gone) = asked.run;
+            for (at, number) in found {
+                mentions[at] = Some(Mention { number, gone, until: run.versions.until });
             }
         }
         self.read_in_vain(&in_vain, branch.context());
         Ok(mentions)
     }
 
-    /// The blocks that may hold some keys, by label and part, the newest first. `order` sorts the keys.
-    fn blocks_to_ask<'a>(
-        &'a self,
-        keys: &[(LabelId, Key)],
-        order: &[usize],
-        parts: &BTreeMap<LabelId, Vec<(SectionPlace, bool)>>,
-    ) -> Result<Vec<Asked<'a>>, EngineError> {
-        let mut asked: Vec<Asked<'a>> = Vec::new();
-        for of_label in order.chunk_by(|a, b| keys[*a].0 == keys[*b].0) {
-            for (place, gone) in &parts[&keys[of_label[0]].0] {
-                let section = self.section(*place)?;
-                for number in of_label {
-                    let Some(block) = section.block_that_may_hold(&keys[*number].1) else { continue };
-                    match asked.last_mut().filter(|asked| asked.place == *place && asked.block == block) {
-                        Some(asked) => asked.numbers.push(*number),
-                        None => {
-                            asked.push(Asked { place: *place, section, block, gone: *gone, numbers: vec![*number] });
-                        }
+    /// The index blocks that lead to some keys, run by run, and in each in the order of the keys.
+    fn index_blocks_to_ask<'a, 'k>(&'a self, sought: &[Sought<'k>]) -> Result<Vec<Asked<'a, 'k>>, EngineError>
+    where
+        'k: 'a,
+    {
+        let mut asked: Vec<Asked<'a, 'k>> = Vec::new();
+        for Sought { runs, keys } in sought {
+            for run in runs {
+                let begin = asked.len();
+                for (key, number) in keys {
+                    let Some(place) = run.0.place_of_key(key) else { continue };
+                    let section = self.section(place)?;
+                    let Some(index) = section.index_of_key(key) else { continue };
+                    let index = IndexPlace { section: place, number: index };
+                    match asked[begin..].last_mut().filter(|asked| asked.index == index) {
+                        Some(asked) => asked.keys.push((*key, *number)),
+                        None => asked.push(Asked { index, section, run: *run, keys: vec![(*key, *number)] }),
                     }
                 }
             }
         }
         Ok(asked)
-    }
-
-    /// The sections that mention keys of a label, newest first, and whether those they mention are gone. A key that went
-    /// and came back in one part is in both of its sections: that it is there counts.
-    fn key_parts(&self, label: LabelId, newer_than: u64) -> Vec<(SectionPlace, bool)> {
-        let of = |kind, gone| self.places(kind).iter().map(move |place| (*place, gone));
-        let mut parts: Vec<_> = of(SectionKind::Keys(label), false).chain(of(SectionKind::Gone(label), true)).collect();
-        parts.retain(|(place, _)| place.versions.until > newer_than);
-        parts.sort_by_key(|(place, _)| Reverse(place.versions.until));
-        parts
     }
 
     fn check_key_type(&self, label: LabelId, key: &Key) -> Result<(), EngineError> {
@@ -192,27 +239,40 @@ impl Snapshot {
     }
 }
 
-/// Which of some keys, by their numbers and in their order, a block has, and what they stand for there.
-fn numbers_in_block(
-    block: &[u8],
-    keys: &[(LabelId, Key)],
-    numbers: &[usize],
-) -> Result<Vec<(usize, u64)>, FormatError> {
-    let mut found = Vec::with_capacity(numbers.len());
-    if numbers.len() <= SEARCHED_MAX {
-        for number in numbers {
-            found.extend(find_in_key_block(block, &keys[*number].1)?.map(|ordinal| (*number, ordinal)));
+impl<'k> Asked<'_, 'k> {
+    /// The blocks that may hold its keys.
+    fn blocks<'a>(&'a self, index: &IndexBlock) -> Vec<AskedBlock<'a, 'k>> {
+        let mut blocks: Vec<(usize, AskedBlock<'a, 'k>)> = Vec::new();
+        for (key, number) in &self.keys {
+            let Some(block) = index.through(key).checked_sub(1) else { continue };
+            match blocks.last_mut().filter(|(last, _)| *last == block) {
+                Some((_, asked)) => asked.keys.push((*key, *number)),
+                None => {
+                    let keys = vec![(*key, *number)];
+                    blocks.push((block, AskedBlock { asked: self, range: index.range(block), keys }));
+                }
+            }
+        }
+        blocks.into_iter().map(|(_, asked)| asked).collect()
+    }
+}
+
+/// Which of some keys, which ascend, a block has, by their positions in the answer, and what they stand for there.
+fn find_in_block(block: &[u8], keys: &[(&Key, usize)]) -> Result<Vec<(usize, u64)>, FormatError> {
+    let mut found = Vec::with_capacity(keys.len());
+    if keys.len() <= SEARCHED_MAX {
+        for (key, at) in keys {
+            found.extend(find_in_key_block(block, key)?.map(|number| (*at, number)));
         }
         return Ok(found);
     }
-    let entries = decode_key_block(block, keys[numbers[0]].1.key_type())?;
-    let mut at = 0;
-    for number in numbers {
-        let key = &keys[*number].1;
-        while entries.get(at).is_some_and(|(entry, _)| entry < key) {
-            at += 1;
+    let entries = decode_key_block(block, keys[0].0.key_type())?;
+    let mut entry = 0;
+    for (key, at) in keys {
+        while entries.get(entry).is_some_and(|(found, _)| found < *key) {
+            entry += 1;
         }
-        found.extend(entries.get(at).filter(|(entry, _)| entry == key).map(|(_, ordinal)| (*number, *ordinal)));
+        found.extend(entries.get(entry).filter(|(found, _)| found == *key).map(|(_, number)| (*at, *number)));
     }
     Ok(found)
 }

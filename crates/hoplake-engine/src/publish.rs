@@ -241,7 +241,7 @@ mod tests {
 
     /// A manifest of an empty schema that names one segment of 9 bytes.
     fn naming(version: u64, name: &str) -> Manifest {
-        let end = SegmentEnd { length: 9, filters_position: 8, index_position: 8 };
+        let end = SegmentEnd { length: 9, filters_position: 8, index_position: 8, root_position: 8 };
         let segment = SegmentRef { name: name.into(), end, sections: Vec::new(), checksum: 0 };
         let change = Change { writer: format!("writer of {name}"), ..Change::default() };
         Manifest { version, reset: version, change, segments: vec![segment], ..Manifest::default() }
@@ -323,7 +323,7 @@ mod tests {
     fn sections_outside_the_schema_are_damage() {
         let mut manifest = naming(1, "data/a");
         let kind = SectionKind::Adjacency(EdgeTypeId(0), Direction::Out);
-        manifest.segments[0].sections = vec![SectionRef { kind, versions: Some(VersionRange::of(1)) }];
+        manifest.segments[0].sections = vec![SectionRef { kind, versions: Some(VersionRange::of(1)), continues: None }];
         assert!(Manifest::decode(&manifest.encode()).is_err());
     }
 }

@@ -9,16 +9,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema as ArrowSchema};
 use arrow_select::interleave::interleave_record_batch;
-use hoplake_format::{
-    Direction, EdgeTypeId, Key, LabelId, TableOwner, constants::KEY_COLUMN, keys::find_in_key_block,
-    segment::SectionKind,
-};
+use hoplake_format::{Direction, EdgeTypeId, Key, LabelId, TableOwner, constants::KEY_COLUMN, segment::SectionKind};
 use hoplake_storage::{
     Branch,
     planted::{Bug, planted},
 };
 
-use crate::{EngineError, Snapshot, table::Table};
+use crate::{EngineError, Snapshot, lookup::Sought, table::Table};
 
 /// Whose rows: vertices of a label, by ordinal, or edges of a type, direction and part, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -100,33 +97,19 @@ impl Snapshot {
         newer_than: u64,
         branch: &mut Branch,
     ) -> Result<Vec<Changed>, EngineError> {
-        let mut changed = vec![None; ordinals.len()];
-        let places = || self.places(SectionKind::Rows(label)).iter().filter(|it| it.versions.until > newer_than);
-        self.make_resident(places().copied(), branch).await?;
-        let ready = branch.wave();
-        let mut asked = Vec::new();
-        for place in places() {
-            let section = self.section(*place)?;
-            for (at, ordinal) in ordinals.iter().enumerate() {
-                if let Some(block) = section.block_that_may_hold(&Key::Int64(*ordinal as i64)) {
-                    asked.push((at, *place, section, block));
-                }
-            }
+        let mut runs: Vec<_> = self.runs(SectionKind::Rows(label)).iter().map(|run| (run, false)).collect();
+        runs.retain(|(run, _)| run.versions.until > newer_than);
+        if runs.is_empty() {
+            return Ok(vec![None; ordinals.len()]);
         }
-        let requests: Vec<_> = asked.iter().map(|(_, _, section, block)| section.request(*block)).collect();
-        let blocks = self.reader().read(&requests, branch).await?;
-        if branch.wave() > ready {
-            self.read_whole(asked.iter().map(|(_, place, ..)| *place), branch.context());
+        if planted(Bug::OldestRowWins) {
+            runs.reverse();
         }
-        // Newest parts come first.
-        for ((at, place, section, _), block) in asked.iter().zip(blocks) {
-            let failed = EngineError::format(self.reader().store().place(&section.object.name));
-            let key = Key::Int64(ordinals[*at] as i64);
-            if changed[*at].is_none() || planted(Bug::OldestRowWins) {
-                changed[*at] = find_in_key_block(&block, &key).map_err(failed)?.map(|row| (place.versions.until, row));
-            }
-        }
-        Ok(changed)
+        let keys: Vec<_> = ordinals.iter().map(|ordinal| Key::Int64(*ordinal as i64)).collect();
+        let mut sought: Vec<_> = keys.iter().zip(0..).collect();
+        sought.sort_unstable();
+        let mentions = self.mentions(&[Sought { runs, keys: sought }], ordinals.len(), branch).await?;
+        Ok(mentions.into_iter().map(|mention| mention.map(|mention| (mention.until, mention.number))).collect())
     }
 
     /// Starts to read what a later look at the properties of a label's vertices needs to know.

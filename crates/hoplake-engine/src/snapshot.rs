@@ -5,34 +5,43 @@
 //! hint names. Only if the hint is stale or lost does it take more.
 
 use std::{
-    cmp::Reverse,
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, atomic::AtomicBool},
+    sync::Arc,
 };
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, join};
 use hoplake_format::{
-    Direction, EdgeTypeId, FormatError, Key, LabelId, Manifest, Schema, SectionRef, SegmentRef, Slot, VersionRange,
-    segment::{SectionIndex, SectionKind, SegmentEnd, decode_segment_index, hash_of_source},
+    Direction, EdgeTypeId, LabelId, Manifest, Schema, Slot, VersionRange,
+    segment::{SectionKind, SectionRoot},
 };
 use hoplake_storage::{
-    BlockRequest, Branch, Check, Cost, Object, QueryContext, ReadSettings, Reader,
+    Branch, Cost, QueryContext, ReadSettings, Reader,
     planted::{Bug, planted},
 };
-use tokio::sync::OnceCell;
 
-use crate::{EngineError, compaction::Owner, filters::LazyFilter, table::Table, traversal::Hop, versions};
+use crate::{
+    EngineError,
+    compaction::Owner,
+    index::{Run, Section, SectionPlace, Segment, SegmentIndex, Tails, begins_of_tails, read_tails, runs},
+    table::Table,
+    traversal::Hop,
+    versions,
+};
 
 /// How a graph is opened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenSettings {
     /// The version to open; `None` opens the newest.
     pub version: Option<u64>,
-    /// Indexes of blocks come with the open, the shortest first, while they are together at most this many bytes. The index
-    /// of another segment is read when it is first touched, which takes a wave, once. Default 8 MiB.
+    /// The ends of segments, with their index blocks, come with the open, the shortest first, while they are together at most
+    /// this many bytes. The root of another segment is read when it is first used, which takes a wave, once; its index
+    /// blocks come through the caches. Default 8 MiB.
     pub index_bytes_max: u64,
-    /// Likewise filters over keys, of the segments whose indexes come. Another filter is read when it pays, which takes no
+    /// Index blocks come with the root of their segment when it is first used, if they have at most so many bytes. Default
+    /// 64 KiB: a request for them later would cost as much.
+    pub index_with_root_bytes_max: u64,
+    /// Filters come with the open likewise, of the segments whose ends come. Another filter is read when it pays, which takes no
     /// wave unless one look-up wants more bytes of blocks than it has. Default 1 MiB.
     pub filter_bytes_max: u64,
     /// How blocks are read, by a graph that has caches of its own.
@@ -41,7 +50,13 @@ pub struct OpenSettings {
 
 impl Default for OpenSettings {
     fn default() -> Self {
-        Self { version: None, index_bytes_max: 8 << 20, filter_bytes_max: 1 << 20, read: ReadSettings::default() }
+        Self {
+            version: None,
+            index_bytes_max: 8 << 20,
+            index_with_root_bytes_max: 64 << 10,
+            filter_bytes_max: 1 << 20,
+            read: ReadSettings::default(),
+        }
     }
 }
 
@@ -51,92 +66,11 @@ pub struct Snapshot {
     manifest: Manifest,
     reader: Reader,
     pub(crate) segments: Vec<Arc<Segment>>,
-    /// The sections of each kind, the newest part's first.
-    sections: HashMap<SectionKind, Vec<SectionPlace>>,
+    /// The runs of each kind, the newest first.
+    runs: HashMap<SectionKind, Vec<Run>>,
     pub(crate) tables: Vec<Arc<Table>>,
-    settings: OpenSettings,
+    pub(crate) settings: OpenSettings,
     open_cost: Cost,
-}
-
-/// An object of sections.
-#[derive(Debug)]
-pub(crate) struct Segment {
-    reference: SegmentRef,
-    pub(crate) object: Object,
-    index: OnceCell<SegmentIndexes>,
-    /// For each section, whether all of it is read, or being read, for its being small.
-    pub(crate) whole: Vec<AtomicBool>,
-}
-
-impl Segment {
-    fn new(reference: &SegmentRef, reader: &Reader) -> Self {
-        Self {
-            reference: reference.clone(),
-            object: reader.object(&reference.name),
-            index: OnceCell::new(),
-            whole: reference.sections.iter().map(|_| AtomicBool::new(false)).collect(),
-        }
-    }
-
-    /// The name that the manifest gives it.
-    pub(crate) fn name(&self) -> &str {
-        &self.reference.name
-    }
-
-    /// The indexes of its sections, if they are resident.
-    pub(crate) fn sections(&self) -> Option<&[SectionIndex]> {
-        Some(&self.index.get()?.sections)
-    }
-
-    /// The filters of one of its sections, if its index is resident.
-    pub(crate) fn filters(&self, section: usize) -> Option<&[LazyFilter]> {
-        Some(self.index.get()?.filters.get(section)?.as_slice())
-    }
-}
-
-#[derive(Debug)]
-struct SegmentIndexes {
-    sections: Vec<SectionIndex>,
-    /// Of each section.
-    filters: Vec<Vec<LazyFilter>>,
-}
-
-/// Where a section is: which segment, and which of its sections; and whose changes it holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SectionPlace {
-    segment: usize,
-    section: usize,
-    pub(crate) versions: VersionRange,
-}
-
-/// A section whose index is resident.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Section<'a> {
-    pub(crate) object: &'a Object,
-    pub(crate) index: &'a SectionIndex,
-    pub(crate) filters: &'a [LazyFilter],
-}
-
-impl<'a> Section<'a> {
-    /// The request for one of its blocks.
-    pub(crate) fn request(&self, block: usize) -> BlockRequest<'a> {
-        BlockRequest { object: self.object, range: self.index.block_range(block), check: Check::Sealed }
-    }
-
-    /// The key block that may hold `key`; `None` is certain.
-    pub(crate) fn block_that_may_hold(&self, key: &Key) -> Option<usize> {
-        let block = self.index.block_of_key(key)?;
-        let filter = self.index.filter_of_block(block).and_then(|filter| self.filters.get(filter)?.get());
-        let hash = if planted(Bug::FilterLies) { !key.hash() } else { key.hash() };
-        filter.is_none_or(|filter| filter.may_contain(hash)).then_some(block)
-    }
-
-    /// Whether the section may have a list of `source`; `false` is certain.
-    pub(crate) fn may_have_source(&self, source: u64) -> bool {
-        let blocks = self.index.blocks_of_source(source);
-        let filter = self.index.filter_of_block(blocks.start).and_then(|filter| self.filters.get(filter)?.get());
-        !blocks.is_empty() && filter.is_none_or(|filter| filter.may_contain(hash_of_source(source)))
-    }
 }
 
 impl Snapshot {
@@ -170,8 +104,7 @@ impl Snapshot {
             let mut snapshot = Self::assemble(manifest, reader, settings.clone(), None)?;
             for (segment, tail) in snapshot.segments.iter().zip(tails) {
                 if let Some(tail) = tail {
-                    // Nobody else has the segment yet.
-                    let _ = segment.index.set(decode_tail(&segment.reference, &tail, snapshot.reader.store().url())?);
+                    segment.set(SegmentIndex::decode(&segment.reference, &tail, snapshot.reader.store().url())?);
                 }
             }
             snapshot.open_cost = branch.context().cost();
@@ -238,10 +171,10 @@ impl Snapshot {
                 next.take_at_hand(segment, bytes)?;
             }
         }
-        let begins = resident_from(&next.manifest, &self.settings);
-        let come = next.segments.iter().zip(begins).filter(|(segment, _)| !segment.index.initialized());
+        let begins = begins_of_tails(&next.manifest, &self.settings);
+        let come = next.segments.iter().zip(begins).filter(|(segment, _)| !segment.is_resident());
         let come = come.filter_map(|(segment, from)| Some((segment, from?)));
-        next.read_indexes(come, branch).await?;
+        next.read_roots(come, branch).await?;
         Ok(next)
     }
 
@@ -259,17 +192,15 @@ impl Snapshot {
 
     /// Takes the index of a segment, and its blocks, from the object's bytes.
     pub(crate) fn take_at_hand(&self, segment: &Segment, bytes: &Bytes) -> Result<(), EngineError> {
-        let end = &segment.reference.end;
-        let indexes = decode_tail(&segment.reference, &bytes.slice(..end.length as usize), self.reader.store().url())?;
-        for section in &indexes.sections {
-            for block in 0..section.block_count() {
-                let range = section.block_range(block);
-                let stored = bytes.slice(range.start as usize..range.end as usize);
-                self.reader.keep(&BlockRequest { object: &segment.object, range, check: Check::Sealed }, &stored)?;
+        let whole = bytes.slice(..segment.reference.end.length as usize);
+        segment.set(SegmentIndex::decode(&segment.reference, &whole, self.reader.store().url())?);
+        for section in segment.sections().into_iter().flatten() {
+            // All index blocks are in the object; another may have read its root alone.
+            for range in section.blocks().into_iter().flatten() {
+                let stored = whole.slice(range.start as usize..range.end as usize);
+                self.reader.keep(&section.request(range), &stored)?;
             }
         }
-        // If somebody was faster, theirs is the same.
-        let _ = segment.index.set(indexes);
         Ok(())
     }
 
@@ -279,21 +210,7 @@ impl Snapshot {
         settings: OpenSettings,
         before: Option<&Self>,
     ) -> Result<Self, EngineError> {
-        let mut sections: HashMap<SectionKind, Vec<SectionPlace>> = HashMap::new();
-        for (segment, reference) in manifest.segments.iter().enumerate() {
-            for (section, SectionRef { kind, versions }) in reference.sections.iter().enumerate() {
-                let Some(versions) = *versions else { continue };
-                sections.entry(*kind).or_default().push(SectionPlace { segment, section, versions });
-            }
-        }
-        for (kind, places) in &mut sections {
-            places.sort_unstable_by_key(|place| Reverse(place.versions.until));
-            if let Some(pair) = places.windows(2).find(|pair| pair[1].versions.until >= pair[0].versions.since) {
-                let why = format!("{kind:?} is there twice, of {:?} and {:?}", pair[1].versions, pair[0].versions);
-                let source = FormatError::corrupt("manifest", why);
-                return Err(EngineError::Format { place: reader.store().url().to_owned(), source });
-            }
-        }
+        let runs = runs(&manifest).map_err(EngineError::format(reader.store().url()))?;
         let segments_before: HashMap<&str, &Arc<Segment>> =
             before.iter().flat_map(|before| &before.segments).map(|it| (&*it.reference.name, it)).collect();
         let segments = manifest.segments.iter().map(|reference| {
@@ -315,7 +232,7 @@ impl Snapshot {
             known.cloned().unwrap_or_else(|| Arc::new(Table::new(reference.clone(), reader.object(&reference.name))))
         });
         let tables = tables.collect();
-        Ok(Self { manifest, reader, segments, sections, tables, settings, open_cost: Cost::default() })
+        Ok(Self { manifest, reader, segments, runs, tables, settings, open_cost: Cost::default() })
     }
 
     /// The manifest.
@@ -343,75 +260,41 @@ impl Snapshot {
         self.manifest.vertex_counts.get(usize::from(label.0)).map_or(0, |count| count.ordinals)
     }
 
-    /// The sections of a kind, the newest part's first.
-    pub(crate) fn places(&self, kind: SectionKind) -> &[SectionPlace] {
-        self.sections.get(&kind).map_or(&[], Vec::as_slice)
+    /// The runs of a kind, the newest first.
+    pub(crate) fn runs(&self, kind: SectionKind) -> &[Run] {
+        self.runs.get(&kind).map_or(&[], Vec::as_slice)
     }
 
     /// All sections, of all kinds.
     pub(crate) fn all_places(&self) -> impl Iterator<Item = SectionPlace> {
-        self.sections.values().flatten().copied()
+        self.runs.values().flatten().flat_map(Run::places)
     }
 
-    /// The segment of a section, and which of its sections it is.
-    pub(crate) fn segment_of(&self, place: SectionPlace) -> (&Arc<Segment>, usize) {
-        (&self.segments[place.segment], place.section)
+    /// The segment of a section.
+    pub(crate) fn segment_of(&self, place: SectionPlace) -> &Arc<Segment> {
+        &self.segments[place.segment]
     }
 
-    /// A section whose index is resident; see [`Self::make_resident`].
+    /// A section of a segment whose root is in memory; see [`Self::make_resident`].
     pub(crate) fn section(&self, place: SectionPlace) -> Result<Section<'_>, EngineError> {
         let segment = &self.segments[place.segment];
-        let missing = || EngineError::Internal(format!("the index of {} is not resident", segment.reference.name));
-        Ok(segment.index.get().ok_or_else(missing)?.section(place.section, &segment.object))
+        let missing = || EngineError::Internal(format!("the root of {} is not resident", segment.name()));
+        segment.section(place.section).ok_or_else(missing)
     }
 
-    /// Reads those indexes of sections that did not come with the open, all in one wave.
-    /// Usually all did, and nothing waits.
-    pub(crate) async fn make_resident(
-        &self,
-        places: impl IntoIterator<Item = SectionPlace>,
-        branch: &mut Branch,
-    ) -> Result<(), EngineError> {
-        let absent = |place: SectionPlace| !self.segments[place.segment].index.initialized();
-        let absent: BTreeSet<_> = places.into_iter().filter(|it| absent(*it)).map(|place| place.segment).collect();
-        let begin = |segment: &Segment| segment.reference.end.index_position;
-        let absent = absent.into_iter().map(|segment| &self.segments[segment]);
-        self.read_indexes(absent.map(|segment| (segment, begin(segment))), branch).await
-    }
-
-    /// Reads the ends of segments, each from where its index begins, or its filters.
-    async fn read_indexes<'a>(
-        &self,
-        segments: impl Iterator<Item = (&'a Arc<Segment>, u64)>,
-        branch: &mut Branch,
-    ) -> Result<(), EngineError> {
-        let reads = branch.each(segments, |(segment, from), mut line| async move {
-            // Another may be reading it: then its answer is waited for.
-            let waited = line.wave().next();
-            let read = async {
-                let range = from..segment.reference.end.length;
-                let tail = BlockRequest { object: &segment.object, range, check: Check::Later };
-                let tail = self.reader.read(&[tail], &mut line).await?;
-                decode_tail(&segment.reference, &tail[0], self.reader.store().url())
-            };
-            segment.index.get_or_try_init(|| read).await?;
-            line.reached(waited);
-            Ok::<_, EngineError>(((), line))
-        });
-        reads.await.map(drop)
-    }
-
-    /// All sections and their indexes, with the versions whose changes they hold.
+    /// What the segments say of all sections, or pieces of them, with the versions whose changes they hold.
     ///
     /// # Errors
-    /// The store's, if some indexes did not come with the open.
-    pub fn section_indexes<'a>(
+    /// The store's, if some roots are not in memory.
+    pub fn section_roots<'a>(
         &'a self,
         branch: &'a mut Branch,
-    ) -> BoxFuture<'a, Result<Vec<(VersionRange, &'a SectionIndex)>, EngineError>> {
+    ) -> BoxFuture<'a, Result<Vec<(VersionRange, &'a SectionRoot)>, EngineError>> {
         Box::pin(async move {
             self.make_resident(self.all_places(), branch).await?;
-            self.all_places().map(|place| Ok((place.versions, self.section(place)?.index))).collect()
+            let runs = self.runs.values().flatten();
+            let places = runs.flat_map(|run| run.places().map(|place| (run.versions, place)));
+            places.map(|(versions, place)| Ok((versions, self.section(place)?.root()))).collect()
         })
     }
 
@@ -441,14 +324,6 @@ impl Snapshot {
     }
 }
 
-impl SegmentIndexes {
-    fn section<'a>(&'a self, section: usize, object: &'a Object) -> Section<'a> {
-        Section { object, index: &self.sections[section], filters: &self.filters[section] }
-    }
-}
-
-type Tails = Vec<Option<Bytes>>;
-
 async fn open_newest(
     reader: &Reader,
     settings: &OpenSettings,
@@ -474,71 +349,4 @@ async fn open_newest(
             }
         }
     }
-}
-
-/// Where what is kept of the end of each segment begins, if anything is: the shortest indexes first, then of those segments
-/// the shortest filters. So what changes wrote is known, whose filters spare a large graph most of its requests.
-fn resident_from(manifest: &Manifest, settings: &OpenSettings) -> Vec<Option<u64>> {
-    let ends: Vec<&SegmentEnd> = manifest.segments.iter().map(|segment| &segment.end).collect();
-    let mut from = vec![None; ends.len()];
-    let mut take = |bytes_max: u64, bytes: fn(&SegmentEnd) -> u64, begin: fn(&SegmentEnd) -> u64, also: bool| {
-        let mut order: Vec<usize> = (0..ends.len()).filter(|segment| !also || from[*segment].is_some()).collect();
-        order.sort_by_key(|segment| bytes(ends[*segment]));
-        let mut sum = 0;
-        for segment in order {
-            sum += bytes(ends[segment]);
-            if sum > bytes_max {
-                break;
-            }
-            from[segment] = Some(begin(ends[segment]));
-        }
-    };
-    take(settings.index_bytes_max, |end| end.length - end.index_position, |end| end.index_position, false);
-    take(settings.filter_bytes_max, |end| end.index_position - end.filters_position, |end| end.filters_position, true);
-    from
-}
-
-/// The ends of those segments that are kept.
-async fn read_tails(
-    reader: &Reader,
-    manifest: &Manifest,
-    settings: &OpenSettings,
-    branch: &mut Branch,
-) -> Result<Tails, EngineError> {
-    let from = resident_from(manifest, settings);
-    let come = || manifest.segments.iter().zip(&from).filter_map(|(segment, from)| Some((segment, (*from)?)));
-    let objects: Vec<_> = come().map(|(segment, _)| reader.object(&segment.name)).collect();
-    let tail = |(object, (segment, from)): (_, (&SegmentRef, u64))| BlockRequest {
-        object,
-        range: from..segment.end.length,
-        check: Check::Later,
-    };
-    let tails: Vec<_> = objects.iter().zip(come()).map(tail).collect();
-    let mut tails = reader.read(&tails, branch).await?.into_iter();
-    Ok(from.iter().map(|from| from.and_then(|_| tails.next())).collect())
-}
-
-/// Reads the index of a segment and, if they are in `tail`, the filters.
-fn decode_tail(reference: &SegmentRef, tail: &Bytes, url: &str) -> Result<SegmentIndexes, EngineError> {
-    let place = || format!("{url}/{}", reference.name);
-    let sections = decode_segment_index(tail, &reference.end).map_err(EngineError::format(place()))?;
-    let named = reference.sections.iter().map(|section| section.kind);
-    if !sections.iter().map(|section| section.kind).eq(named) {
-        let why = "its sections are not those that the manifest names";
-        return Err(EngineError::format(place())(FormatError::corrupt("segment index", why)));
-    }
-    let tail_position = reference.end.length - tail.len() as u64;
-    let seed = hoplake_format::checksum::ObjectSeed::of(&reference.name);
-    let mut filters = Vec::with_capacity(sections.len());
-    for section in &sections {
-        let of_section: Vec<_> = section.filters.iter().map(|_| LazyFilter::default()).collect();
-        let known = section.filters.iter().zip(&of_section).filter(|(entry, _)| entry.position >= tail_position);
-        for (entry, filter) in known {
-            let start = (entry.position - tail_position) as usize;
-            let sealed = tail.get(start..start + entry.length as usize).unwrap_or_default();
-            filter.set(seed, entry.position, sealed).map_err(EngineError::format(place()))?;
-        }
-        filters.push(of_section);
-    }
-    Ok(SegmentIndexes { sections, filters })
 }

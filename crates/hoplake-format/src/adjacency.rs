@@ -41,7 +41,7 @@ pub use lists::Lists;
 pub const BLOCK_BYTES_DEFAULT: usize = 16 << 10;
 
 /// The block sizes there may be, in bytes.
-pub const BLOCK_BYTES: Range<usize> = 512..(64 << 10) + 1;
+pub const BLOCK_BYTES: Range<usize> = 64..(64 << 10) + 1;
 
 /// What a section's index says of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,15 +1,15 @@
 //! Numbers and names that can never change, pinned by one test.
 
 /// First and last bytes of a segment.
-pub const SEGMENT_MAGIC: [u8; 8] = *b"HOPSEG01";
+pub const SEGMENT_MAGIC: [u8; 8] = *b"HOPSEG02";
 /// First and last bytes of a manifest.
 pub const MANIFEST_MAGIC: [u8; 8] = *b"HOPMAN01";
 /// First and last bytes of what stands in the place of a manifest that was removed.
 pub const REMOVED_MAGIC: [u8; 8] = *b"HOPGONE2";
 /// A mark in the place of a manifest is at most this long, and a manifest longer.
 pub const REMOVED_BYTES_MAX: u64 = 48;
-/// The version of the format that this build writes, and the newest it reads.
-pub const FORMAT_VERSION: u32 = 2;
+/// The version of the format that this build writes and reads. Those before it were never released.
+pub const FORMAT_VERSION: u32 = 3;
 /// Bytes of the CRC-32C behind every block.
 pub const CHECKSUM_BYTES: usize = 4;
 /// Bytes behind a segment's index: its length, its checksum, the magic.
@@ -79,10 +79,10 @@ mod tests {
 
     #[test]
     fn constants_never_change() {
-        assert_eq!(SEGMENT_MAGIC, [72, 79, 80, 83, 69, 71, 48, 49]);
+        assert_eq!(SEGMENT_MAGIC, [72, 79, 80, 83, 69, 71, 48, 50]);
         assert_eq!(MANIFEST_MAGIC, [72, 79, 80, 77, 65, 78, 48, 49]);
         assert_eq!(REMOVED_MAGIC, [72, 79, 80, 71, 79, 78, 69, 50]);
-        assert_eq!((FORMAT_VERSION, CHECKSUM_BYTES, SEGMENT_TRAILER_BYTES), (2, 4, 16));
+        assert_eq!((FORMAT_VERSION, CHECKSUM_BYTES, SEGMENT_TRAILER_BYTES), (3, 4, 16));
         assert_eq!((KEY_COLUMN, PAGE_CHECKSUMS_ENTRY, HINT_NAME), ("~key", "hoplake.page_crc32c", "hint"));
         assert_eq!(manifest_name(7), "manifest/00000000000000000007.hlm");
         assert_eq!(manifest_version("manifest/00000000000000000007.hlm"), Some(7));

@@ -19,6 +19,7 @@ pub mod filter;
 pub mod ids;
 pub mod keys;
 pub mod manifest;
+mod names;
 pub mod pages;
 pub mod schema;
 pub mod segment;
@@ -28,7 +29,8 @@ pub use error::FormatError;
 pub use ids::{Direction, EdgeTypeId, LabelId, VertexId};
 pub use keys::Key;
 pub use manifest::{
-    Change, ChangeCounts, ChangeKind, DegreeSummary, Intent, Manifest, SectionRef, SegmentRef, Slot, TableOwner,
+    Change, ChangeCounts, ChangeKind, DegreeSummary, First, Intent, Manifest, SectionRef, SegmentRef, Slot, TableOwner,
     TableRef, VersionRange, VertexCount,
 };
+pub use names::DataNames;
 pub use schema::{EdgeType, KeyType, Property, PropertyType, ScalarType, Schema, TIMESTAMP_ZONE, VertexLabel};

@@ -2,8 +2,8 @@
 //!
 //! Most begin empty. Some begin with one heavy commit: its part outweighs what follows, so that a compaction merges
 //! newer parts among themselves, and what they remember as removed still counts. Some small ones follow it at once, so
-//! that there is something to merge from the first compaction on. Some graphs begin with files that an older
-//! version of Hoplake wrote; what these say is read once without faults, which is the model of that version.
+//! that there is something to merge from the first compaction on. Some graphs begin with a load, whose sections go on over many
+//! segments: the golden files of its first version. What these say is read once without faults, which is the model of that version.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,8 +35,8 @@ pub enum Beginning {
     Empty,
     /// All vertices, and edges between all of them, with long texts.
     Heavy,
-    /// Files of format version 1.
-    Old,
+    /// Files of a load.
+    Loaded,
 }
 
 impl Beginning {
@@ -44,7 +44,7 @@ impl Beginning {
     pub fn draw(world: &World) -> Self {
         match world.random(Concern::Beginning).below(8) {
             0 => Self::Heavy,
-            1 => Self::Old,
+            1 => Self::Loaded,
             _ => Self::Empty,
         }
     }
@@ -53,7 +53,7 @@ impl Beginning {
     pub fn vocabulary(self, keys: i64) -> Vocabulary {
         match self {
             Self::Empty | Self::Heavy => Vocabulary::of_keys(keys),
-            Self::Old => old_vocabulary(),
+            Self::Loaded => loaded_vocabulary(),
         }
     }
 
@@ -65,7 +65,7 @@ impl Beginning {
                 begin_empty(world);
                 load_heavy(world, vocabulary).await;
             }
-            Self::Old => begin_old(world, vocabulary).await,
+            Self::Loaded => begin_loaded(world, vocabulary).await,
         }
     }
 }
@@ -139,28 +139,30 @@ fn heavy_batch(vocabulary: &Vocabulary, random: &mut SplitMix64) -> Batch {
     Batch { operations, ..Batch::default() }
 }
 
-/// An object of the graph that is kept as format version 1 wrote it: its name, and what is in it.
-macro_rules! of_old {
+/// An object of the golden graph: its name, and what is in it.
+macro_rules! golden {
     ($name:literal) => {
-        ($name, include_bytes!(concat!("../../hoplake/tests/golden/v1/graph/", $name)).as_slice())
+        ($name, include_bytes!(concat!("../../hoplake/tests/golden/v3/graph/", $name)).as_slice())
     };
 }
 
-/// All of its objects.
-const OLD: [(&str, &[u8]); 9] = [
-    of_old!("hint"),
-    of_old!("manifest/00000000000000000001.hlm"),
-    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000000.hls"),
-    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000001.parquet"),
-    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000002.parquet"),
-    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000003.hls"),
-    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000004.hls"),
-    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000005.parquet"),
-    of_old!("data/00000000000000000000-01M7Y6WD1K5VY22D53X8G5SD6E-000006.parquet"),
+/// All that its first version has.
+const LOADED: [(&str, &[u8]); 11] = [
+    golden!("manifest/00000000000000000001.hlm"),
+    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000000.hls"),
+    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000001.parquet"),
+    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000002.hls"),
+    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000003.parquet"),
+    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000004.hls"),
+    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000005.parquet"),
+    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000006.hls"),
+    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000007.parquet"),
+    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000008.hls"),
+    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000009.hls"),
 ];
 
-/// What the old graph has, and some that it has not.
-fn old_vocabulary() -> Vocabulary {
+/// What the loaded graph has, and some that it has not.
+fn loaded_vocabulary() -> Vocabulary {
     let people = [-4, 1, 2, 30, 5, 1_000].map(|key| End::new("P", key));
     let places = ["here", "there", "where else", "nowhere"].map(|key| End::new("C", key));
     Vocabulary {
@@ -172,15 +174,18 @@ fn old_vocabulary() -> Vocabulary {
     }
 }
 
-async fn begin_old(world: &Arc<World>, vocabulary: &Vocabulary) {
-    for (name, bytes) in OLD {
+async fn begin_loaded(world: &Arc<World>, vocabulary: &Vocabulary) {
+    for (name, bytes) in LOADED {
+        if name == manifest_name(1) {
+            put(world, HINT_NAME.to_owned(), Bytes::from_static(bytes));
+        }
         put(world, name.to_owned(), Bytes::from_static(bytes));
     }
     let machine = Machine::new("founder", true);
     let Some(graph) = open(world, &machine, None).await else { return };
     match read(&graph, vocabulary, 3).await {
         Ok(model) => world.history().begin(Manifest::clone(graph.manifest()), model),
-        Err(failure) => world.violated(format!("the files of format version 1 cannot be read: {failure:?}")),
+        Err(failure) => world.violated(format!("the files of the load cannot be read: {failure:?}")),
     }
 }
 
@@ -189,9 +194,9 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_old_graph_is_known_whole() {
+    async fn the_loaded_graph_is_known_whole() {
         let world = World::new(1, false);
-        begin_old(&world, &old_vocabulary()).await;
+        begin_loaded(&world, &loaded_vocabulary()).await;
         assert_eq!(world.outcome().0, None);
         let model = world.history().model(1).unwrap();
         assert_eq!((model.vertices.len(), model.edge_count()), (4 + 3, 30));

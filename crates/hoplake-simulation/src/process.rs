@@ -64,8 +64,10 @@ fn settings(world: &World, version: Option<u64>) -> OpenSettings {
         read.request_bytes_max = 0;
     }
     let index_bytes_max = if random.below(4) == 0 { 1 << 10 } else { 8 << 20 };
+    // Then index blocks of what does not come with the open come through the caches.
+    let index_with_root_bytes_max = if random.below(2) == 0 { 0 } else { 64 << 10 };
     let filter_bytes_max = if random.below(4) == 0 { 1 << 8 } else { 1 << 20 };
-    OpenSettings { version, index_bytes_max, filter_bytes_max, read }
+    OpenSettings { version, index_bytes_max, index_with_root_bytes_max, filter_bytes_max, read }
 }
 
 /// What all callers of all processes share.

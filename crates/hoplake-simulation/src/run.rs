@@ -11,6 +11,7 @@ use hoplake_engine::{
     compaction::{self, CompactionSettings, MEMORY_BYTES_MIN},
     history, vacuum,
 };
+use hoplake_format::segment::SegmentSettings;
 use hoplake_storage::{
     QueryContext,
     planted::{Bug, plant},
@@ -208,8 +209,23 @@ pub async fn compact_once(world: Arc<World>, machine: Arc<Machine>) {
     let everything = world.below(3) == 0;
     // Low tiers, so that small graphs have several.
     let lowest_tier_bytes = [64, 1 << 10, 64 << 10][world.below(3) as usize];
-    let settings =
-        CompactionSettings { memory_bytes: MEMORY_BYTES_MIN, everything, lowest_tier_bytes, timeout_ms: None };
+    // In half of the runs sections go on over several segments, and have many index blocks.
+    let tiny = SegmentSettings {
+        list_block_bytes: 64,
+        key_block_bytes: 30,
+        index_entries: 2,
+        filter_items: 8,
+        tail_bytes: 100,
+        data_bytes: 1 << 10,
+    };
+    let segments = [SegmentSettings::default(), tiny][world.below(2) as usize];
+    let settings = CompactionSettings {
+        memory_bytes: MEMORY_BYTES_MIN,
+        everything,
+        lowest_tier_bytes,
+        timeout_ms: None,
+        segments,
+    };
     let compacted = compaction::compact(&store, &settings, &QueryContext::new()).await;
     let compacted = compacted.map(|it| (it.merges, it.version));
     world.log(|| format!("compaction: {}", summary(compacted)));

@@ -46,15 +46,15 @@ impl GraphInfo {
     pub(crate) async fn of(snapshot: &Arc<Snapshot>) -> Result<Self, Error> {
         let manifest = snapshot.manifest();
         let mut sections: Vec<_> = snapshot
-            .section_indexes(&mut QueryContext::new().branch())
+            .section_roots(&mut QueryContext::new().branch())
             .await?
             .into_iter()
-            .map(|(versions, index)| SectionSize {
-                kind: index.kind,
+            .map(|(versions, section)| SectionSize {
+                kind: section.kind,
                 versions,
-                items: index.items,
-                blocks: index.block_count() as u64,
-                bytes: index.positions[index.block_count()] - index.positions[0],
+                items: section.items,
+                blocks: section.block_count,
+                bytes: section.blocks().end - section.blocks().start,
             })
             .collect();
         sections.sort_unstable_by_key(|section| (section.kind, section.versions));

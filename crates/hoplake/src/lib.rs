@@ -63,7 +63,7 @@ pub use hoplake_engine::{
 pub use hoplake_format::{
     Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeType, EdgeTypeId, Intent, Key, KeyType, LabelId,
     Manifest, Property, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel,
-    segment::SectionKind,
+    segment::{SectionKind, SegmentSettings},
 };
 pub use hoplake_storage::{
     Background, Cost, DiskSettings, HedgeSettings, MemoryBudget, MemoryFull, MemoryHold, PriceList, ProfileError,

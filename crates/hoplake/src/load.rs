@@ -14,7 +14,7 @@ use hoplake_engine::{
     vacuum::{self, VacuumSettings},
     versions,
 };
-use hoplake_format::{Change, ChangeKind, Manifest, Schema, VersionRange, VertexCount};
+use hoplake_format::{Change, ChangeKind, Manifest, Schema, VersionRange, VertexCount, segment::SegmentSettings};
 use hoplake_ingest::{
     BadRows,
     build::{self, BuildSettings, Level},
@@ -57,8 +57,8 @@ pub struct LoadOptions {
     pub threads: usize,
     /// The order in which vertices get their ordinals.
     pub order: VertexOrder,
-    /// Bytes of an adjacency block.
-    pub block_bytes: usize,
+    /// How segments are written.
+    pub segments: SegmentSettings,
     /// What to do with rows that cannot be loaded.
     pub bad_rows: BadRowPolicy,
     /// Whether a graph that is there may be replaced; its versions stay readable.
@@ -80,7 +80,7 @@ impl LoadOptions {
             temp_dir: None,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             order: VertexOrder::Keys,
-            block_bytes: hoplake_format::adjacency::BLOCK_BYTES_DEFAULT,
+            segments: SegmentSettings::default(),
             bad_rows: BadRowPolicy::Stop,
             replace: false,
             message: String::new(),
@@ -203,7 +203,7 @@ pub async fn load_until(
             temp_dir: options.temp_dir,
             threads: options.threads,
             order: options.order,
-            block_bytes: options.block_bytes,
+            segments: options.segments,
             base_version,
             writer: settings_writer,
         };

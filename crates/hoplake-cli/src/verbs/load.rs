@@ -4,7 +4,9 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use bytesize::ByteSize;
 use clap::ValueEnum;
-use hoplake::{BadRowPolicy, Error, LoadOptions, LoadReport, PriceList, ReadLimits, VertexOrder, load_until};
+use hoplake::{
+    BadRowPolicy, Error, LoadOptions, LoadReport, PriceList, ReadLimits, SegmentSettings, VertexOrder, load_until,
+};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -118,7 +120,9 @@ impl Args {
                 OrderName::Keys => VertexOrder::Keys,
                 OrderName::Locality => VertexOrder::Locality,
             },
-            block_bytes: self.block_size.map_or(defaults.block_bytes, |size| size.as_u64() as usize),
+            segments: self
+                .block_size
+                .map_or(defaults.segments, |size| SegmentSettings::with_list_blocks(size.as_u64() as usize)),
             bad_rows: match self.bad_rows {
                 BadRowsName::Stop => BadRowPolicy::Stop,
                 BadRowsName::Skip => BadRowPolicy::Skip(self.rejects.clone()),

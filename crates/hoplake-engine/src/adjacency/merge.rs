@@ -62,7 +62,7 @@ impl Merger {
             let mention = |(position, target): (u64, &u64)| Mention {
                 source,
                 target: *target,
-                until: task.place.versions.until,
+                until: task.until,
                 removed: task.removed,
                 position,
             };

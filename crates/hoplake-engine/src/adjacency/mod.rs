@@ -6,8 +6,10 @@
 //! ([`merge`]).
 
 mod conditions;
+mod layer;
 pub(crate) mod merge;
 mod plan;
+mod planner;
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -133,11 +135,11 @@ impl Snapshot {
             let read = read_lists(&payload, sources, &mut lists).map_err(SinkError::from);
             let taken = read.and_then(|()| match merge {
                 Some(merge) => Ok(mergers[merge].take(task, &lists)?),
-                None => sink.take(task.of, task.place.versions.until, &lists),
+                None => sink.take(task.of, task.until, &lists),
             });
             taken.map_err(|error| {
                 let place = self.reader().store().place(&requests[index].object.name);
-                error.at(format!("{place}, {:?}, block {}", task.of, task.block))
+                error.at(format!("{place}, {:?}, block at byte {}", task.of, task.block.start))
             })
         };
         let before = branch.wave();

@@ -31,7 +31,7 @@ use super::{
     Batch,
     assemble::Assembled,
     conflict::{Items, check_conflicts},
-    level::{self, Level, Names},
+    level::{self, Level},
     resolve::Resolved,
     widen,
 };
@@ -277,8 +277,8 @@ impl Committer {
         let reader = newest.reader().on_account(branch.context());
         let (base, store) = (newest.manifest(), reader.store());
         let assembled = Assembled::of(base, resolved)?;
-        let names = Names { writer: store.clock().ulid(), version: base.version + 1 };
-        let level = level::build(&assembled.changes, &assembled.schema, &names)?;
+        let writer = store.clock().ulid();
+        let level = level::build(&assembled.changes, &assembled.schema, &writer, base.version + 1)?;
         let put = || try_join_all(level.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));
         let mut removal = None;
         if !planted(Bug::ManifestFirst) {
@@ -287,7 +287,7 @@ impl Committer {
             branch.then(1);
         }
         let counts = assembled.counts;
-        let manifest = next_manifest(base, assembled, &level, names.writer, carried, store.clock().unix_ms());
+        let manifest = next_manifest(base, assembled, &level, writer, carried, store.clock().unix_ms());
         let published = alongside(publish::publish(&reader, &manifest, branch), removal).await;
         if planted(Bug::ManifestFirst) {
             put().await?;

@@ -7,10 +7,10 @@ use arrow_schema::{ArrowError, Field};
 use arrow_select::take::take_record_batch;
 use bytes::Bytes;
 use hoplake_format::{
-    Direction, EdgeTypeId, FormatError, Key, KeyType, LabelId, Property, Schema, SectionRef, SegmentRef, TableOwner,
+    DataNames, Direction, EdgeTypeId, FormatError, Key, KeyType, LabelId, Property, Schema, SegmentRef, TableOwner,
     TableRef, VersionRange, VertexLabel,
-    constants::{KEY_COLUMN, data_name},
-    segment::{SectionKind, SegmentBuilder},
+    constants::KEY_COLUMN,
+    segment::{KeyWriter, ListWriter, SectionKind, SegmentBytes, SegmentSettings, SegmentWriter},
     table::{TableEnd, TableSettings, encode_table, table_schema},
 };
 
@@ -18,10 +18,7 @@ use super::{
     Properties,
     value::{Value, column},
 };
-use crate::{
-    EngineError,
-    sections::{KeyWriter, ListWriter},
-};
+use crate::EngineError;
 
 /// Tables of at most this many bytes stand behind the segment, in its object.
 pub(crate) const SMALL_TABLE_BYTES: usize = 1 << 20;
@@ -77,27 +74,15 @@ pub(crate) struct Level {
     pub(crate) tables: Vec<TableRef>,
 }
 
-/// Whose objects, and which version they become part of.
-#[derive(Debug, Clone)]
-pub(crate) struct Names {
-    pub(crate) writer: String,
-    pub(crate) version: u64,
-}
-
-impl Names {
-    fn name(&self, number: usize, ending: &str) -> String {
-        data_name(self.version - 1, &self.writer, number as u32, ending)
-    }
-}
-
 /// Encodes changes.
-pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, names: &Names) -> Result<Level, EngineError> {
-    let versions = VersionRange::of(names.version);
-    let mut segment = SegmentBuilder::new(&names.name(0, "hls"));
+pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, version: u64) -> Result<Level, EngineError> {
+    let (names, versions) = (DataNames::new(version - 1, writer, 0), VersionRange::of(version));
+    let mut segments = SegmentWriter::new(&names, versions, SegmentSettings::default());
     let mut tables = Vec::new();
     for (label, of_label) in &changes.labels {
         let Some(described) = schema.label(*label) else { continue };
-        write_keys(&mut segment, *label, described.key_type, of_label).map_err(EngineError::format("a new segment"))?;
+        write_keys(&mut segments, *label, described.key_type, of_label)
+            .map_err(EngineError::format("a new segment"))?;
         let added = vertex_rows(of_label.added.iter().map(|(key, row)| (*key, *row)), described)?;
         tables.extend(Table::encode(TableOwner::Vertices(*label), of_label.first_ordinal, &added)?);
         let changed = vertex_rows(of_label.changed.values().copied(), described)?;
@@ -106,13 +91,14 @@ pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, names: &Names) -> Re
     for (edge_type, edges) in &changes.groups {
         let Some(described) = schema.edge_type(*edge_type) else { continue };
         for side in sides(edges, *edge_type, &described.properties)? {
-            write_lists(&mut segment, *edge_type, &side).map_err(EngineError::format("a new segment"))?;
+            write_lists(&mut segments, *edge_type, &side).map_err(EngineError::format("a new segment"))?;
             tables.extend(side.table);
         }
     }
     let mut level = Level::default();
-    finish_segment(segment, names, versions, &mut level)?;
-    tables.into_iter().for_each(|table| table.add(names, versions, &mut level));
+    finish_segments(segments, &names, &mut level)?;
+    let shared = level.objects.len() - 1;
+    tables.into_iter().for_each(|table| table.add(shared, &names, versions, &mut level));
     level.objects.retain(|(_, bytes)| !bytes.is_empty());
     Ok(level)
 }
@@ -167,53 +153,53 @@ impl Side {
 }
 
 fn write_keys(
-    segment: &mut SegmentBuilder,
+    segments: &mut SegmentWriter,
     label: LabelId,
     key_type: KeyType,
     changes: &LabelChanges<'_>,
 ) -> Result<(), FormatError> {
     let added = changes.added.keys().map(|key| (*key).clone()).zip(changes.first_ordinal..);
-    write_key_section(segment, SectionKind::Keys(label), key_type, added)?;
+    write_key_section(segments, SectionKind::Keys(label), key_type, added)?;
     let gone = changes.gone.iter().map(|(key, ordinal)| ((*key).clone(), *ordinal));
-    write_key_section(segment, SectionKind::Gone(label), key_type, gone)?;
+    write_key_section(segments, SectionKind::Gone(label), key_type, gone)?;
     let rows = changes.changed.keys().map(|ordinal| Key::Int64(*ordinal as i64)).zip(0..);
-    write_key_section(segment, SectionKind::Rows(label), KeyType::Int64, rows)
+    write_key_section(segments, SectionKind::Rows(label), KeyType::Int64, rows)
 }
 
 fn write_key_section(
-    segment: &mut SegmentBuilder,
+    segments: &mut SegmentWriter,
     kind: SectionKind,
     key_type: KeyType,
     entries: impl Iterator<Item = (Key, u64)>,
 ) -> Result<(), FormatError> {
     let mut writer = KeyWriter::new(kind, key_type);
     for (key, number) in entries {
-        writer.push(key, number, segment)?;
+        writer.push(key, number, segments)?;
     }
-    writer.finish(segment)
+    writer.finish(segments)
 }
 
 /// The lists of pairs that have edges, and of those that have none.
-fn write_lists(segment: &mut SegmentBuilder, edge_type: EdgeTypeId, side: &Side) -> Result<(), FormatError> {
+fn write_lists(segments: &mut SegmentWriter, edge_type: EdgeTypeId, side: &Side) -> Result<(), FormatError> {
     let Side { direction, sorted, .. } = side;
     let there = sorted.iter().flat_map(|pair| (0..pair.rows).map(|_| pair.ends));
-    write_list_section(segment, SectionKind::Adjacency(edge_type, *direction), there.collect())?;
+    write_list_section(segments, SectionKind::Adjacency(edge_type, *direction), there.collect())?;
     let removed = sorted.iter().filter(|pair| pair.rows == 0).map(|pair| pair.ends);
-    write_list_section(segment, SectionKind::Removed(edge_type, *direction), removed.collect())
+    write_list_section(segments, SectionKind::Removed(edge_type, *direction), removed.collect())
 }
 
 fn write_list_section(
-    segment: &mut SegmentBuilder,
+    segments: &mut SegmentWriter,
     kind: SectionKind,
     pairs: Vec<(u64, u64)>,
 ) -> Result<(), FormatError> {
-    let (mut writer, mut targets) = (ListWriter::new(kind, true)?, Vec::new());
+    let (mut writer, mut targets) = (ListWriter::new(kind, true, segments)?, Vec::new());
     for list in pairs.chunk_by(|a, b| a.0 == b.0) {
         targets.clear();
         targets.extend(list.iter().map(|(_, target)| *target));
-        writer.push(list[0].0, &targets, segment)?;
+        writer.push(list[0].0, &targets, segments)?;
     }
-    writer.finish(segment)
+    writer.finish(segments)
 }
 
 fn vertex_rows<'a>(
@@ -256,24 +242,17 @@ fn batch(
     Ok(RecordBatch::try_new_with_options(table_schema(field, properties), columns, &options)?)
 }
 
-fn finish_segment(
-    mut segment: SegmentBuilder,
-    names: &Names,
-    versions: VersionRange,
-    level: &mut Level,
-) -> Result<(), EngineError> {
-    if segment.sections().is_empty() {
-        // Nothing but rows: tables still share an object.
-        level.objects.push((names.name(0, "hls"), Bytes::new()));
-        return Ok(());
+/// Adds the segments to a level, and an object for small tables if there are none.
+fn finish_segments(mut segments: SegmentWriter, names: &DataNames, level: &mut Level) -> Result<(), EngineError> {
+    segments.finish().map_err(EngineError::format("a new segment"))?;
+    // Nothing was taken before: each comes whole.
+    while let Some(SegmentBytes { name, bytes, ended }) = segments.take(1) {
+        level.objects.push((name, bytes.into()));
+        level.segments.extend(ended);
     }
-    let end = segment.finish().map_err(EngineError::format("a new segment"))?;
-    let bytes = segment.drain();
-    let of = |kind| SectionRef { kind, versions: Some(versions) };
-    let sections = segment.sections().iter().map(|section| of(section.kind)).collect();
-    let checksum = crc32c::crc32c(&bytes);
-    level.segments.push(SegmentRef { name: names.name(0, "hls"), end, sections, checksum });
-    level.objects.push((names.name(0, "hls"), bytes.into()));
+    if level.objects.is_empty() {
+        level.objects.push((names.next("hls"), Bytes::new()));
+    }
     Ok(())
 }
 
@@ -297,16 +276,16 @@ impl Table {
         Ok(Some(Self { owner, first_row, rows: rows.num_rows() as u64, bytes, end }))
     }
 
-    /// Adds it to a level: behind the segment, or if it is large as an object of its own.
-    fn add(self, names: &Names, versions: VersionRange, level: &mut Level) {
+    /// Adds it to a level: at the end of the shared object, or if it is large as an object of its own.
+    fn add(self, shared: usize, names: &DataNames, versions: VersionRange, level: &mut Level) {
         let Self { owner, first_row, rows, bytes, end } = self;
         let (name, position) = if bytes.len() <= SMALL_TABLE_BYTES {
-            let first = &mut level.objects[0];
-            let position = first.1.len() as u64;
-            first.1 = [&first.1[..], &bytes].concat().into();
-            (first.0.clone(), position)
+            let shared = &mut level.objects[shared];
+            let position = shared.1.len() as u64;
+            shared.1 = [&shared.1[..], &bytes].concat().into();
+            (shared.0.clone(), position)
         } else {
-            let name = names.name(level.objects.len(), "parquet");
+            let name = names.next("parquet");
             level.objects.push((name.clone(), bytes.into()));
             (name, 0)
         };

@@ -24,8 +24,8 @@ use hoplake_storage::{BlockRequest, Branch, Check, Object};
 use super::Merging;
 use crate::{
     EngineError, Snapshot,
-    scan::PIECE_BYTES,
-    snapshot::{SectionPlace, Segment},
+    index::{SectionPlace, Segment},
+    scan::EXTENT_BYTES,
     table::Table,
 };
 
@@ -46,7 +46,7 @@ pub(super) async fn take_small(
     let lengths = snapshot.manifest().objects();
     let mut left = bytes_max;
     let mut small: Vec<(&Segment, Object, u64)> = Vec::new();
-    for segment in snapshot.segments.iter().filter(|segment| segment.sections().is_none()) {
+    for segment in snapshot.segments.iter().filter(|segment| !segment.is_resident()) {
         let bytes = lengths.get(segment.name()).copied().unwrap_or(u64::MAX);
         if bytes <= SMALL_OBJECT_BYTES.min(left) {
             left -= bytes;
@@ -66,7 +66,7 @@ pub(super) async fn take_small(
         Ok::<_, EngineError>(())
     };
     let names: BTreeSet<&str> = small.iter().map(|(segment, ..)| segment.name()).collect();
-    let others = snapshot.all_places().filter(|place| !names.contains(snapshot.segment_of(*place).0.name()));
+    let others = snapshot.all_places().filter(|place| !names.contains(snapshot.segment_of(*place).name()));
     let mut line = branch.clone();
     let others = snapshot.make_resident(others, &mut line);
     try_join(reader.read_each(&requests, branch, take), others).await?;
@@ -88,7 +88,7 @@ enum Input {
 
 /// What a piece is cut into.
 enum Cut<'a> {
-    Block(SectionPlace, usize),
+    Block(SectionPlace),
     Table(&'a Table),
 }
 
@@ -106,14 +106,13 @@ pub(super) async fn fetch(merging: &mut Merging<'_>, bytes_max: u64) -> Result<(
     let mut inputs = Vec::new();
     for place in parts.all_places() {
         let section = parts.section(place)?;
-        if (0..section.index.block_count()).all(|block| parts.reader().is_in_memory(&section.request(block))) {
-            continue;
+        // What is so large that its index blocks are not in memory is left to scans.
+        let Some(mut blocks) = section.blocks() else { continue };
+        if !blocks.all(|block| parts.reader().is_in_memory(&section.request(block))) {
+            inputs.push((section.bytes(), Input::Section(place)));
         }
-        let positions = &section.index.positions;
-        let bytes = positions.last().unwrap_or(&0) - positions.first().unwrap_or(&0);
-        inputs.push((bytes, Input::Section(place)));
     }
-    let tables = parts.tables.iter().filter(|table| table.reference.length <= PIECE_BYTES && !table.is_known());
+    let tables = parts.tables.iter().filter(|table| table.reference.length <= EXTENT_BYTES && !table.is_known());
     inputs.extend(tables.map(|table| (table.reference.length, Input::Table(table.clone()))));
     inputs.sort_by_key(|(bytes, _)| *bytes);
     let mut left = bytes_max;
@@ -133,10 +132,9 @@ fn pieces<'a>(merging: &Merging<'_>, inputs: &'a [(u64, Input)]) -> Result<Vec<P
     for (_, input) in inputs {
         match input {
             Input::Section(place) => {
-                let index = merging.parts.section(*place)?.index;
-                let of_object = cuts.entry(merging.parts.segment_of(*place).0.name()).or_default();
-                let blocks = 0..index.block_count();
-                of_object.extend(blocks.map(|block| (index.block_range(block), Cut::Block(*place, block))));
+                let blocks = merging.parts.section(*place)?.blocks().into_iter().flatten();
+                let of_object = cuts.entry(merging.parts.segment_of(*place).name()).or_default();
+                of_object.extend(blocks.map(|block| (block, Cut::Block(*place))));
             }
             Input::Table(table) => {
                 let reference = &table.reference;
@@ -152,7 +150,7 @@ fn pieces<'a>(merging: &Merging<'_>, inputs: &'a [(u64, Input)]) -> Result<Vec<P
             let joins = |last: &&mut Piece<'a>| {
                 last.name == name
                     && range.start <= last.range.end + GAP_BYTES
-                    && range.end - last.range.start <= PIECE_BYTES
+                    && range.end - last.range.start <= EXTENT_BYTES
             };
             match pieces.last_mut().filter(joins) {
                 Some(last) => {
@@ -181,7 +179,7 @@ async fn read(merging: &mut Merging<'_>, pieces: &[Piece<'_>]) -> Result<(), Eng
             let stored = bytes.slice((range.start - within.start) as usize..(range.end - within.start) as usize);
             match cut {
                 // What is damaged is read again when it is asked for.
-                Cut::Block(place, block) => drop(reader.keep(&parts.section(*place)?.request(*block), &stored)),
+                Cut::Block(place) => drop(reader.keep(&parts.section(*place)?.request(range.clone()), &stored)),
                 Cut::Table(table) => table.keep(&reader, &stored),
             }
         }

@@ -2,10 +2,14 @@
 
 use std::cmp::Reverse;
 
-use hoplake_format::{FormatError, Key, KeyType, LabelId, keys::decode_key_block, segment::SectionKind};
+use hoplake_format::{
+    FormatError, Key, KeyType, LabelId,
+    keys::decode_key_block,
+    segment::{KeyWriter, SectionKind},
+};
 
 use super::{Merging, part::PartWriter};
-use crate::{EngineError, scan::Scan, sections::KeyWriter};
+use crate::{EngineError, scan::Scan};
 
 /// The keys of a section, in their order.
 pub(super) struct KeyStream {
@@ -54,7 +58,7 @@ pub(super) async fn next(
     let Some(key) = streams.iter().filter_map(KeyStream::key).min().cloned() else { return Ok(None) };
     let mentions = streams.iter_mut().filter(|stream| stream.key() == Some(&key));
     // A key that went and came back in one part is in both of its sections: that it is there counts.
-    let rank = |stream: &KeyStream| Reverse((stream.scan.place().versions.until, !stream.gone));
+    let rank = |stream: &KeyStream| Reverse((stream.scan.versions().until, !stream.gone));
     let mentions = mentions.map(|stream| (rank(stream), stream.gone, stream.entries.next()));
     let newest = mentions.min_by_key(|(rank, ..)| *rank);
     Ok(newest.and_then(|(_, gone, entry)| entry.map(|(key, number)| (key, number, gone))))
@@ -75,9 +79,9 @@ pub(super) async fn write_keys(
     let mut streams = KeyStream::all(merging, &kinds, key_type).await?;
     while let Some((key, number, is_gone)) = next(&mut streams, merging).await? {
         if is_gone == gone {
-            writer.push(key, number, &mut part.segment).map_err(failed)?;
+            writer.push(key, number, &mut part.segments).map_err(failed)?;
             part.send(merging).await?;
         }
     }
-    writer.finish(&mut part.segment).map_err(failed)
+    writer.finish(&mut part.segments).map_err(failed)
 }

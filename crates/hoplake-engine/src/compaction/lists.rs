@@ -7,7 +7,7 @@ use arrow_select::interleave::interleave_record_batch;
 use hoplake_format::{
     DegreeSummary, Direction, EdgeTypeId, FormatError, TableOwner,
     adjacency::{Block, Lists},
-    segment::SectionKind,
+    segment::{ListWriter, SectionKind},
 };
 use hoplake_storage::planted::{Bug, planted};
 
@@ -21,7 +21,6 @@ use crate::{
     adjacency::merge::{Mention, decided},
     rows::RowsOf,
     scan::Scan,
-    sections::ListWriter,
 };
 
 /// The lists of a section, in the order of their sources. A long one may come in pieces.
@@ -51,7 +50,7 @@ impl ListStream {
 
     /// Takes the list that is next.
     fn take(&mut self, mentions: &mut Vec<Mention>) {
-        let (at, until, removed) = (self.at, self.scan.place().versions.until, self.removed);
+        let (at, until, removed) = (self.at, self.scan.versions().until, self.removed);
         let (source, first) = (self.lists.sources[at], self.lists.first_edges[at]);
         let targets = &self.lists.targets[self.lists.offsets[at]..self.lists.offsets[at + 1]];
         let mention = |(position, target): (u64, &u64)| Mention { source, target: *target, until, removed, position };
@@ -115,7 +114,7 @@ pub(super) async fn merge_edges(
         let gone = SectionKind::Removed(edge_type, direction);
         // Without edges, what was removed is all that tells later batches that something changed since their base.
         let remembered = !merge.oldest || edges == 0;
-        if remembered && !parts.places(gone).is_empty() && !planted(Bug::GoneForgotten) {
+        if remembered && !parts.runs(gone).is_empty() && !planted(Bug::GoneForgotten) {
             write_lists(merging, gone, false, part, None).await?;
         }
     }
@@ -138,7 +137,7 @@ async fn write_lists(
     };
     let failed = |error: FormatError| EngineError::format("a new segment")(error);
     // The oldest part has lists of most vertices: a filter would say nothing.
-    let mut writer = ListWriter::new(kind, !oldest).map_err(failed)?;
+    let mut writer = ListWriter::new(kind, !oldest, &part.segments).map_err(failed)?;
     let mut streams = Streams::new(merging, edge_type, direction).await?;
     let (mut mentions, mut targets, mut edges) = (Vec::new(), Vec::new(), 0);
     let mut degrees = DegreeSummary::default();
@@ -151,7 +150,7 @@ async fn write_lists(
                 rows.origins.push((edge.until, edge.position));
             }
         }
-        writer.push(source, &targets, &mut part.segment).map_err(failed)?;
+        writer.push(source, &targets, &mut part.segments).map_err(failed)?;
         part.send(merging).await?;
         if let Some(rows) = &mut rows {
             rows.write_full(part, merging).await?;
@@ -159,7 +158,7 @@ async fn write_lists(
         edges += targets.len() as u64;
         degrees.add(targets.len() as u64);
     }
-    writer.finish(&mut part.segment).map_err(failed)?;
+    writer.finish(&mut part.segments).map_err(failed)?;
     Ok((edges, degrees))
 }
 

@@ -8,7 +8,7 @@ use hoplake_storage::Branch;
 
 use crate::{
     EngineError, Snapshot,
-    scan::{Ahead, PIECE_BYTES, Scan},
+    scan::{Ahead, EXTENT_BYTES, Scan},
 };
 
 /// Rows that are read and written together, at least.
@@ -27,15 +27,15 @@ pub(super) struct Merging<'a> {
 }
 
 impl Merging<'_> {
-    /// Scans of all sections of some kinds, of which the first pieces are on their way.
+    /// Scans of all runs of some kinds, of which the first extents are on their way.
     pub(super) async fn scans(&mut self, kinds: &[SectionKind]) -> Result<Vec<(SectionKind, Scan)>, EngineError> {
-        let places = kinds.iter().flat_map(|kind| self.parts.places(*kind).iter().map(|place| (*kind, *place)));
-        let places: Vec<_> = places.collect();
-        let all = places.iter().map(|(_, place)| *place);
-        self.parts.make_resident(all, self.branch).await?;
-        let ahead = Ahead::of(self.memory / 8, places.len());
-        let mut scans: Vec<_> =
-            places.into_iter().map(|(kind, place)| (kind, Scan::new(&self.parts, place, ahead))).collect();
+        let parts = self.parts.clone();
+        let runs: Vec<_> =
+            kinds.iter().flat_map(|kind| parts.runs(*kind).iter().map(move |run| (*kind, run))).collect();
+        // The first piece of each; scans make the others resident as they reach them.
+        parts.make_resident(runs.iter().filter_map(|(_, run)| run.place(0)), self.branch).await?;
+        let ahead = Ahead::of(self.memory / 8, runs.len());
+        let mut scans: Vec<_> = runs.into_iter().map(|(kind, run)| (kind, Scan::new(&parts, run, ahead))).collect();
         for (_, scan) in &mut scans {
             scan.ask(self.branch).await?;
         }
@@ -46,7 +46,7 @@ impl Merging<'_> {
     pub(super) fn rows_at_once(&self, owners: &[TableOwner]) -> usize {
         let tables = self.parts.manifest().tables.iter().filter(|table| owners.contains(&table.owner));
         let (bytes, rows) = tables.fold((0, 0), |(bytes, rows), table| (bytes + table.length, rows + table.rows));
-        let piece = PIECE_BYTES.min(self.memory / 64);
+        let piece = EXTENT_BYTES.min(self.memory / 64);
         let at_once = piece.saturating_mul(rows) / bytes.max(1);
         at_once.min(ROWS_MAX).min(self.memory >> 10).max(ROWS_MIN as u64) as usize
     }

@@ -30,7 +30,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use futures::future::{BoxFuture, join};
 use hoplake_format::{
     Change, ChangeKind, DegreeSummary, Direction, EdgeTypeId, LabelId, Manifest, TableOwner, VersionRange,
-    segment::SectionKind,
+    segment::{SectionKind, SegmentSettings},
 };
 use hoplake_storage::planted::{Bug, planted};
 use hoplake_storage::{
@@ -66,11 +66,19 @@ pub struct CompactionSettings {
     /// How long it may take, in milliseconds; it then takes its name out, and what it published stays. Without one, the
     /// default, as long as it takes.
     pub timeout_ms: Option<u64>,
+    /// How segments are written.
+    pub segments: SegmentSettings,
 }
 
 impl Default for CompactionSettings {
     fn default() -> Self {
-        Self { memory_bytes: 256 << 20, everything: false, lowest_tier_bytes: 64 << 10, timeout_ms: None }
+        Self {
+            memory_bytes: 256 << 20,
+            everything: false,
+            lowest_tier_bytes: 64 << 10,
+            timeout_ms: None,
+            segments: SegmentSettings::default(),
+        }
     }
 }
 
@@ -296,7 +304,8 @@ impl Run {
     ) -> Result<(Manifest, bool), EngineError> {
         let writer = self.writer.clone().unwrap_or_default();
         let base = snapshot.manifest().version;
-        let part = PartWriter::new(self.reader.store(), &writer, base, self.number, self.memory);
+        let segments = self.settings.segments;
+        let part = PartWriter::new(self.reader.store(), &writer, base, self.number, self.memory, segments);
         let memory = self.memory;
         let merged = join(self.hint_newest(), merge_group(snapshot, group, part, memory, branch)).await.1;
         let (part, merges) = merged?;
@@ -393,7 +402,7 @@ fn replaced(
     next.tables.retain(|table| !goes(Owner::of_table(table.owner), table.versions));
     // Of merges that came too late the part has sections and tables that nobody names.
     let comes = |owner: Owner| merges.iter().any(|(merge, _)| owner == merge.owner);
-    next.segments.extend(part.segment.iter().cloned().map(|mut segment| {
+    next.segments.extend(part.segments.iter().cloned().map(|mut segment| {
         for section in &mut segment.sections {
             section.versions = section.versions.filter(|_| comes(Owner::of_section(section.kind)));
         }

@@ -5,9 +5,8 @@ use std::io::{Read, Seek, SeekFrom};
 
 use arrow_array::RecordBatch;
 use hoplake_format::{
-    SectionRef, SegmentRef, TableOwner, TableRef, VersionRange,
-    constants::data_name,
-    segment::{SectionIndex, SegmentBuilder},
+    DataNames, SegmentRef, TableOwner, TableRef, VersionRange,
+    segment::{SegmentBytes, SegmentSettings, SegmentWriter},
     table::{TableEnd, TableSettings, begin_table, finish_table},
 };
 use hoplake_storage::{Store, Upload};
@@ -27,76 +26,113 @@ const TABLE_ROWS_MAX: u64 = 4 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub(super) objects: Vec<String>,
-    pub(super) segment: Option<SegmentRef>,
+    pub(super) segments: Vec<SegmentRef>,
     pub(super) tables: Vec<TableRef>,
     pub(super) bytes: u64,
+}
+
+/// An object under way.
+struct Open {
+    name: String,
+    upload: Upload,
+    length: u64,
+    /// The segment, once all of it was sent: small tables may follow.
+    ended: Option<SegmentRef>,
 }
 
 /// Writes a part.
 pub(super) struct PartWriter {
     store: Store,
-    writer: String,
-    base: u64,
-    number: u32,
+    names: DataNames,
     memory: u64,
     /// Into which sections are written.
-    pub(super) segment: SegmentBuilder,
-    upload: Upload,
-    checksum: u32,
-    /// Of the sections of merges that are done.
-    section_versions: Vec<VersionRange>,
+    pub(super) segments: SegmentWriter,
+    open: Option<Open>,
     small: Vec<(TableRef, Vec<u8>)>,
-    /// Of the merge under way: the versions that it stands for, and the bytes of its tables.
+    /// Of the merge under way: the versions that it stands for, the sections written before it, and the bytes of its tables.
     versions: VersionRange,
+    sections_before: usize,
     table_bytes: u64,
     part: Part,
 }
 
 impl PartWriter {
     /// Writes objects that are named by the version they began from, their writer, and numbers from `number` on.
-    pub(super) fn new(store: &Store, writer: &str, base: u64, number: u32, memory: u64) -> Self {
-        let name = data_name(base, writer, number, "hls");
+    pub(super) fn new(
+        store: &Store,
+        writer: &str,
+        base: u64,
+        number: u32,
+        memory: u64,
+        segments: SegmentSettings,
+    ) -> Self {
+        let names = DataNames::new(base, writer, number);
+        let versions = VersionRange::of(base);
         Self {
             store: store.clone(),
-            writer: writer.to_owned(),
-            base,
-            number,
             memory,
-            segment: SegmentBuilder::new(&name),
-            upload: store.upload(&name),
-            checksum: 0,
-            section_versions: Vec::new(),
+            segments: SegmentWriter::new(&names, versions, segments),
+            names,
+            open: None,
             small: Vec::new(),
-            versions: VersionRange::of(base),
+            versions,
+            sections_before: 0,
             table_bytes: 0,
-            part: Part { objects: vec![name], ..Part::default() },
+            part: Part::default(),
         }
     }
 
     /// Begins a merge: what is written from now on stands for these versions.
     pub(super) fn begin(&mut self, versions: VersionRange) {
         self.versions = versions;
+        self.segments.set_versions(versions);
         self.table_bytes = 0;
     }
 
     /// Ends the merge, and says how large what it wrote is.
     pub(super) fn end(&mut self) -> Size {
         let mut size = Size { bytes: self.table_bytes, edges: 0 };
-        let sections = self.segment.sections();
-        sections[self.section_versions.len()..].iter().for_each(|section| size.add_section(section));
-        self.section_versions.resize(sections.len(), self.versions);
+        let sections = self.segments.sizes();
+        let own = &sections[self.sections_before..];
+        own.iter().for_each(|section| size.add_section(section.kind, section.items, section.bytes));
+        self.sections_before = sections.len();
         size
     }
 
     /// Sends what sections have written, if it is worth a request.
     pub(super) async fn send(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
-        if self.segment.buffered_bytes() >= PIECE_BYTES { self.send_all(merging).await } else { Ok(()) }
+        if self.segments.buffered_bytes() >= PIECE_BYTES { self.send_all(PIECE_BYTES, merging).await } else { Ok(()) }
     }
 
-    async fn send_all(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
-        let bytes = self.segment.drain();
-        self.checksum = crc32c::crc32c_append(self.checksum, &bytes);
-        write(&mut self.upload, &bytes, merging).await
+    async fn send_all(&mut self, bytes_min: usize, merging: &mut Merging<'_>) -> Result<(), EngineError> {
+        while let Some(SegmentBytes { name, bytes, ended }) = self.segments.take(bytes_min) {
+            if self.open.as_ref().is_some_and(|open| open.ended.is_some()) {
+                self.end_object(merging).await?;
+            }
+            let open = self.open_object(|_| name);
+            write(&mut open.upload, &bytes, merging).await?;
+            open.length += bytes.len() as u64;
+            open.ended = ended;
+        }
+        Ok(())
+    }
+
+    /// The object under way; if there is none, it begins.
+    fn open_object(&mut self, name: impl FnOnce(&DataNames) -> String) -> &mut Open {
+        let Self { store, names, open, part, .. } = self;
+        open.get_or_insert_with(|| {
+            let name = name(names);
+            part.objects.push(name.clone());
+            Open { upload: store.upload(&name), name, length: 0, ended: None }
+        })
+    }
+
+    async fn end_object(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        finish(open.upload, merging).await?;
+        self.part.bytes += open.length;
+        self.part.segments.extend(open.ended);
+        Ok(())
     }
 
     /// Begins a table whose rows follow each other from `first_row` on.
@@ -134,9 +170,8 @@ impl PartWriter {
         let TableEnd { length, tail_position, tail_checksum, checksum } = end;
         self.table_bytes += length;
         let small = length <= SMALL_TABLE_BYTES as u64;
-        let number = self.number + self.part.objects.len() as u32;
-        let name =
-            if small { self.part.objects[0].clone() } else { data_name(self.base, &self.writer, number, "parquet") };
+        // A small one stands behind a segment that is not known yet.
+        let name = if small { String::new() } else { self.names.next("parquet") };
         let (first_row, rows) = (table.first_row, table.rows);
         let reference = TableRef {
             name: name.clone(),
@@ -174,31 +209,16 @@ impl PartWriter {
 
     /// Ends the part.
     pub(super) async fn finish(mut self, merging: &mut Merging<'_>) -> Result<Part, EngineError> {
-        let name = self.part.objects[0].clone();
-        let mut position = 0;
-        if !self.segment.sections().is_empty() {
-            let end = self.segment.finish().map_err(EngineError::format("a new segment"))?;
-            self.send_all(merging).await?;
-            let of = |(section, versions): (&SectionIndex, &VersionRange)| SectionRef {
-                kind: section.kind,
-                versions: Some(*versions),
-            };
-            let sections = self.segment.sections().iter().zip(&self.section_versions).map(of).collect();
-            self.part.segment = Some(SegmentRef { name: name.clone(), end, sections, checksum: self.checksum });
-            position = end.length;
-        }
-        for (mut reference, bytes) in self.small {
-            reference.position = position;
-            position += reference.length;
-            write(&mut self.upload, &bytes, merging).await?;
+        self.segments.finish().map_err(EngineError::format("a new segment"))?;
+        self.send_all(1, merging).await?;
+        for (mut reference, bytes) in std::mem::take(&mut self.small) {
+            let open = self.open_object(|names| names.next("hls"));
+            (reference.name, reference.position) = (open.name.clone(), open.length);
+            write(&mut open.upload, &bytes, merging).await?;
+            open.length += reference.length;
             self.part.tables.push(reference);
         }
-        if position > 0 {
-            finish(self.upload, merging).await?;
-        } else {
-            self.part.objects.remove(0);
-        }
-        self.part.bytes += position;
+        self.end_object(merging).await?;
         Ok(self.part)
     }
 }

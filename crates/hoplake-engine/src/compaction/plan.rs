@@ -7,10 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hoplake_format::{
-    Direction, Manifest, VersionRange,
-    segment::{SectionIndex, SectionKind},
-};
+use hoplake_format::{Direction, Manifest, VersionRange, segment::SectionKind};
 use hoplake_storage::Branch;
 
 use super::{CompactionSettings, Owner};
@@ -44,10 +41,10 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    pub(crate) fn add_section(&mut self, index: &SectionIndex) {
-        self.bytes += index.positions.last().unwrap_or(&0) - index.positions.first().unwrap_or(&0);
-        if let SectionKind::Adjacency(_, Direction::Out) = index.kind {
-            self.edges += index.items;
+    pub(crate) fn add_section(&mut self, kind: SectionKind, items: u64, bytes: u64) {
+        self.bytes += bytes;
+        if let SectionKind::Adjacency(_, Direction::Out) = kind {
+            self.edges += items;
         }
     }
 }
@@ -136,8 +133,10 @@ impl Sizes {
     /// Those of a version. No request, if its indexes are in memory.
     pub(crate) async fn of(snapshot: &Snapshot, branch: &mut Branch) -> Result<Self, EngineError> {
         let mut owners: BTreeMap<Owner, BTreeMap<VersionRange, Size>> = BTreeMap::new();
-        for (versions, index) in snapshot.section_indexes(branch).await? {
-            owners.entry(Owner::of_section(index.kind)).or_default().entry(versions).or_default().add_section(index);
+        for (versions, section) in snapshot.section_roots(branch).await? {
+            let size = owners.entry(Owner::of_section(section.kind)).or_default().entry(versions).or_default();
+            let blocks = section.blocks();
+            size.add_section(section.kind, section.items, blocks.end - blocks.start);
         }
         for table in &snapshot.manifest().tables {
             let size = owners.entry(Owner::of_table(table.owner)).or_default().entry(table.versions).or_default();

@@ -2,7 +2,11 @@
 
 use std::ops::Range;
 
-use hoplake_format::{FormatError, Key, KeyType, LabelId, TableOwner, constants::KEY_COLUMN, segment::SectionKind};
+use hoplake_format::{
+    FormatError, Key, KeyType, LabelId, TableOwner,
+    constants::KEY_COLUMN,
+    segment::{KeyWriter, SectionKind},
+};
 use hoplake_storage::planted::{Bug, planted};
 
 use super::{
@@ -11,7 +15,7 @@ use super::{
     part::PartWriter,
     plan::Merge,
 };
-use crate::{EngineError, Snapshot, sections::KeyWriter};
+use crate::{EngineError, Snapshot};
 
 /// Merges all parts of a label that a version has.
 pub(super) async fn merge_label(
@@ -22,7 +26,7 @@ pub(super) async fn merge_label(
 ) -> Result<Merged, EngineError> {
     let parts = merging.parts.clone();
     write_keys(merging, label, false, part).await?;
-    let gone = !parts.places(SectionKind::Gone(label)).is_empty() && !planted(Bug::GoneForgotten);
+    let gone = !parts.runs(SectionKind::Gone(label)).is_empty() && !planted(Bug::GoneForgotten);
     if !merge.oldest && gone {
         write_keys(merging, label, true, part).await?;
     }
@@ -98,11 +102,11 @@ async fn write_changed(
         if added.iter().any(|range| range.contains(&ordinal)) {
             continue;
         }
-        writer.push(Key::Int64(ordinal as i64), rows, &mut part.segment).map_err(failed)?;
+        writer.push(Key::Int64(ordinal as i64), rows, &mut part.segments).map_err(failed)?;
         part.send(merging).await?;
         rows += 1;
         ordinals.push(ordinal);
     }
-    writer.finish(&mut part.segment).map_err(failed)?;
+    writer.finish(&mut part.segments).map_err(failed)?;
     part.end_table(&mut table, merging).await
 }

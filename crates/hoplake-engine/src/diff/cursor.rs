@@ -1,4 +1,4 @@
-//! Sections read from their beginning to their end, and many of them merged in order.
+//! Runs read from their beginning to their end, and many of them merged in order.
 
 use std::{
     cmp::Reverse,
@@ -12,30 +12,30 @@ use hoplake_storage::Branch;
 
 use crate::{
     EngineError, Snapshot,
+    index::Run,
     scan::{Ahead, Scan},
-    snapshot::SectionPlace,
 };
 
-/// Bytes that all sections of one kind read ahead together.
+/// Bytes that all runs of one kind read ahead together.
 const AHEAD_BYTES: u64 = 32 << 20;
 
 /// The items of a block, in order.
 pub(super) type Decode<T> = Arc<dyn Fn(&[u8]) -> Result<Vec<T>, FormatError> + Send + Sync>;
 
-/// A section of a version, and what its blocks have.
+/// A run of a version, and what its blocks have.
 pub(super) struct Source<T> {
     pub(super) snapshot: Arc<Snapshot>,
-    pub(super) place: SectionPlace,
+    pub(super) run: Run,
     pub(super) decode: Decode<T>,
 }
 
 impl<T> Source<T> {
-    pub(super) fn new(snapshot: &Arc<Snapshot>, place: SectionPlace, decode: &Decode<T>) -> Self {
-        Self { snapshot: snapshot.clone(), place, decode: decode.clone() }
+    pub(super) fn new(snapshot: &Arc<Snapshot>, run: &Run, decode: &Decode<T>) -> Self {
+        Self { snapshot: snapshot.clone(), run: run.clone(), decode: decode.clone() }
     }
 }
 
-/// A section, as far as it was read.
+/// A run, as far as it was read.
 pub(super) struct Cursor<T> {
     scan: Scan,
     decode: Decode<T>,
@@ -45,7 +45,7 @@ pub(super) struct Cursor<T> {
 
 impl<T> fmt::Debug for Cursor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cursor({:?})", self.scan.place())
+        write!(f, "Cursor({:?})", self.scan.versions())
     }
 }
 
@@ -62,21 +62,21 @@ impl<T> Cursor<T> {
     }
 }
 
-/// Several sections as one, in order.
+/// Several runs as one, in order.
 #[derive(Debug)]
 pub(super) struct Merged<T>(Vec<Cursor<T>>);
 
 impl<T: Ord> Merged<T> {
     pub(super) fn new(sources: Vec<Source<T>>) -> Self {
         let ahead = Ahead::of(AHEAD_BYTES, sources.len());
-        let cursor = |Source { snapshot, place, decode }: Source<T>| {
-            let scan = Scan::new(&snapshot, place, ahead);
+        let cursor = |Source { snapshot, run, decode }: Source<T>| {
+            let scan = Scan::new(&snapshot, &run, ahead);
             Cursor { scan, decode, ended: false, items: VecDeque::new() }
         };
         Self(sources.into_iter().map(cursor).collect())
     }
 
-    /// Whether there are no sections.
+    /// Whether there are no runs.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -101,7 +101,7 @@ impl<T: Ord> Merged<T> {
             heads.filter_map(|(at, cursor)| Some(Reverse((cursor.items.pop_front()?, at)))).collect();
         let mut page: Vec<T> = Vec::new();
         while let Some(Reverse((head, _))) = heads.peek() {
-            // What several sections mention ends in the page in which it began, or the next page would have it again.
+            // What several runs mention ends in the page in which it began, or the next page would have it again.
             if page.len() >= limit && !page.last().is_some_and(|last| last == head || together(last, head)) {
                 break;
             }

@@ -179,8 +179,8 @@ fn pair_sources(names: &[String; 3], both: &Both) -> Vec<Source<(u64, u64)>> {
     for (side, snapshot) in both.snapshots.iter().enumerate() {
         let Some(id) = id_of(names, side, both) else { continue };
         let kinds = [SectionKind::Adjacency(id, Direction::Out), SectionKind::Removed(id, Direction::Out)];
-        let places = kinds.into_iter().flat_map(|kind| both.own(side, kind));
-        sources.extend(places.map(|place| Source::new(snapshot, place, &decode)));
+        let runs = kinds.into_iter().flat_map(|kind| both.own(side, kind));
+        sources.extend(runs.map(|run| Source::new(snapshot, run, &decode)));
     }
     sources
 }

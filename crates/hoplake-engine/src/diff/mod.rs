@@ -33,7 +33,7 @@ use crate::{
     EngineError, Snapshot,
     change::{End, Name, Properties, Value},
     float,
-    snapshot::SectionPlace,
+    index::Run,
 };
 use edges::EdgeWork;
 use vertices::VertexWork;
@@ -177,14 +177,14 @@ impl Both {
         self.snapshots.each_ref().map(|snapshot| snapshot.schema())
     }
 
-    /// The sections of a kind that one version has and the other has not.
-    fn own(&self, side: usize, kind: SectionKind) -> Vec<SectionPlace> {
+    /// The runs of a kind that one version has and the other has not.
+    fn own(&self, side: usize, kind: SectionKind) -> Vec<&Run> {
         let snapshot = &self.snapshots[side];
-        let is_own = |place: &SectionPlace| {
-            let (segment, section) = snapshot.segment_of(*place);
-            !self.sections[1 - side].contains(&(segment.name().to_owned(), section))
+        let is_own = |run: &&Run| {
+            let mut places = run.places();
+            places.any(|it| !self.sections[1 - side].contains(&(snapshot.segment_of(it).name().to_owned(), it.section)))
         };
-        snapshot.places(kind).iter().copied().filter(is_own).collect()
+        snapshot.runs(kind).iter().filter(is_own).collect()
     }
 }
 

@@ -3,11 +3,7 @@
 
 use std::sync::Arc;
 
-use hoplake_format::{
-    Key, KeyType, LabelId, VertexId,
-    keys::{decode_key_block, find_in_key_block},
-    segment::SectionKind,
-};
+use hoplake_format::{Key, KeyType, LabelId, VertexId, keys::decode_key_block, segment::SectionKind};
 
 use super::{
     Both, Difference, PAGE, Replaced,
@@ -17,7 +13,8 @@ use super::{
 use crate::{
     EngineError,
     change::{End, Properties, Value},
-    snapshot::SectionPlace,
+    index::Run,
+    lookup::Sought,
 };
 
 /// A label to compare.
@@ -41,8 +38,8 @@ impl VertexWork {
                 let entries = decode_key_block(block, KeyType::Int64)?;
                 Ok(entries.into_iter().map(|entry| (ordinal(entry), side)).collect())
             });
-            let places = both.own(side, SectionKind::Rows(id));
-            rows.extend(places.into_iter().map(|place| Source::new(&both.snapshots[side], place, &decode)));
+            let runs = both.own(side, SectionKind::Rows(id));
+            rows.extend(runs.into_iter().map(|run| Source::new(&both.snapshots[side], run, &decode)));
         }
         Self { label, keys: Merged::new(keys), rows: Merged::new(rows) }
     }
@@ -87,22 +84,12 @@ impl VertexWork {
     async fn not_mentioned(&self, keys: Vec<Key>, side: usize, both: &mut Both) -> Result<Vec<Key>, EngineError> {
         let snapshot = both.snapshots[side].clone();
         let Some(id) = snapshot.schema().label_id(&self.label) else { return Ok(keys) };
-        let places = own_keys(both, side, id);
-        snapshot.make_resident(places.iter().copied(), &mut both.branch).await?;
-        let mut asked = Vec::new();
-        for place in places {
-            let section = snapshot.section(place)?;
-            let blocks = keys.iter().enumerate();
-            asked.extend(blocks.filter_map(|(at, key)| Some((at, section, section.block_that_may_hold(key)?))));
-        }
-        let requests: Vec<_> = asked.iter().map(|(_, section, block)| section.request(*block)).collect();
-        let blocks = snapshot.reader().read(&requests, &mut both.branch).await?;
-        let mut mentioned = vec![false; keys.len()];
-        for ((at, section, _), block) in asked.iter().zip(blocks) {
-            let failed = EngineError::format(snapshot.reader().store().place(&section.object.name));
-            mentioned[*at] |= find_in_key_block(&block, &keys[*at]).map_err(failed)?.is_some();
-        }
-        Ok(keys.into_iter().zip(mentioned).filter(|(_, mentioned)| !mentioned).map(|(key, _)| key).collect())
+        let runs = own_keys(both, side, id).into_iter().map(|run| (run, false)).collect();
+        let sought = Sought { runs, keys: keys.iter().zip(0..).collect() };
+        let mut branch = both.branch.clone();
+        let mentioned = snapshot.mentions(&[sought], keys.len(), &mut branch).await?;
+        both.branch.join([&branch]);
+        Ok(keys.into_iter().zip(mentioned).filter(|(_, mentioned)| mentioned.is_none()).map(|(key, _)| key).collect())
     }
 
     /// Compares the vertices of these keys.
@@ -178,11 +165,11 @@ pub(super) async fn ordinals(
     Ok(keys.iter().map(|key| found.by_ref().take(usize::from(fits(&key))).next()?.map(VertexId::ordinal)).collect())
 }
 
-/// The own sections that mention keys of a label.
-fn own_keys(both: &Both, side: usize, label: LabelId) -> Vec<SectionPlace> {
-    let mut places = both.own(side, SectionKind::Keys(label));
-    places.extend(both.own(side, SectionKind::Gone(label)));
-    places
+/// The own runs that mention keys of a label.
+fn own_keys(both: &Both, side: usize, label: LabelId) -> Vec<&Run> {
+    let mut runs = both.own(side, SectionKind::Keys(label));
+    runs.extend(both.own(side, SectionKind::Gone(label)));
+    runs
 }
 
 /// Sections with the keys of a label that own parts of either version mention.
@@ -197,8 +184,8 @@ pub(super) fn key_sources(label: &str, both: &Both) -> Vec<Source<Key>> {
         let decode: Decode<Key> = Arc::new(move |block: &[u8]| {
             Ok(decode_key_block(block, key_type)?.into_iter().map(|(key, _)| key).collect())
         });
-        let places = own_keys(both, side, id);
-        sources.extend(places.into_iter().map(|place| Source::new(snapshot, place, &decode)));
+        let runs = own_keys(both, side, id);
+        sources.extend(runs.into_iter().map(|run| Source::new(snapshot, run, &decode)));
     }
     sources
 }

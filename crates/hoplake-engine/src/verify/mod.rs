@@ -9,15 +9,16 @@ mod graph;
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use crate::{EngineError, Snapshot};
 use hoplake_format::{
     Direction, EdgeType, EdgeTypeId, FormatError, Key, KeyType, LabelId, SegmentRef, TableRef,
     adjacency::{Block, Lists},
     checksum::{ObjectSeed, open_block},
     keys::decode_key_block,
-    segment::{BlockFirsts, SectionIndex, SectionKind, decode_segment_index},
+    segment::{Firsts, IndexBlock, SectionKind, SectionRoot, decode_root},
 };
 use hoplake_storage::QueryContext;
+
+use crate::{EngineError, Snapshot};
 
 use findings::{BLOCKS_MAX, Findings};
 pub use graph::{Damage, Verification, verify_graph};
@@ -104,11 +105,14 @@ impl Snapshot {
         let checksum = self.checksum_of(&segment.name, 0..segment.end.length).await;
         let Some(checksum) = found.note(checksum)? else { return Ok(false) };
         let tail = store.get_range(&segment.name, segment.end.filters_position..segment.end.length).await?;
-        let sections = decode_segment_index(&tail, &segment.end).map_err(EngineError::format(&place));
-        let Some(sections) = found.note(sections)? else { return Ok(false) };
+        let root = decode_root(&tail, &segment.end).map_err(EngineError::format(&place));
+        let Some(root) = found.note(root)? else { return Ok(false) };
         let mut whole = true;
-        for section in &sections {
-            whole &= self.verify_section(segment, section, found).await?;
+        for (section, named) in root.sections.iter().zip(&segment.sections) {
+            let index = section.index_blocks(&segment.name, &segment.end, &tail).map_err(EngineError::format(&place));
+            let Some(index) = found.note(index)? else { return Ok(false) };
+            let checker = SectionChecker::new(self, section, named.continues.is_some());
+            whole &= self.verify_section(segment, checker, &index, found).await?;
         }
         if whole && checksum != segment.checksum {
             let why = format!(
@@ -127,38 +131,49 @@ impl Snapshot {
     async fn verify_section(
         &self,
         segment: &SegmentRef,
-        section: &SectionIndex,
+        mut checker: SectionChecker<'_>,
+        index: &[IndexBlock],
         found: &mut Findings,
     ) -> Result<bool, EngineError> {
-        let store = self.reader().store();
+        let (section, store) = (checker.section, self.reader().store());
         let seed = ObjectSeed::of(&segment.name);
-        let (mut items, mut block, mut damaged) = (Some(0), 0, 0);
-        let mut checker = SectionChecker::new(self, section);
-        while block < section.block_count() {
-            let start = section.positions[block];
-            let until = section.positions.partition_point(|position| *position <= start + PIECE_BYTES);
-            let end_block = (until - 1).max(block + 1);
-            let piece = store.get_range(&segment.name, start..section.positions[end_block]).await;
-            let Some(piece) = found.note(piece.map_err(EngineError::from))? else { return Ok(false) };
-            for number in block..end_block {
-                let range = section.block_range(number);
-                let sealed = &piece[(range.start - start) as usize..(range.end - start) as usize];
-                let payload = open_block(seed, range.start, sealed);
-                let count = payload.and_then(|payload| checker.check(number, items, payload));
-                let place =
-                    || format!("{}, {}, block {number}", store.place(&segment.name), self.section_text(section.kind));
-                match count {
-                    Ok(count) => items = items.map(|items| items + count),
-                    Err(source) => {
-                        (items, damaged) = (None, damaged + 1);
-                        if damaged <= BLOCKS_MAX {
-                            found.note::<()>(Err(EngineError::Format { place: place(), source }))?;
+        let (mut items, mut number, mut damaged) = (Some(0), 0, 0);
+        for index in index {
+            let mut block = 0;
+            while block < index.len() {
+                let start = index.range(block).start;
+                let until = index.partition_point(|block| index.range(block).end <= start + PIECE_BYTES);
+                let blocks = block..until.max(block + 1);
+                let end = index.range(blocks.end - 1).end;
+                let piece = store.get_range(&segment.name, start..end).await;
+                let Some(piece) = found.note(piece.map_err(EngineError::from))? else { return Ok(false) };
+                for block in blocks.clone() {
+                    let range = index.range(block);
+                    let sealed = &piece[(range.start - start) as usize..(range.end - start) as usize];
+                    let payload = open_block(seed, range.start, sealed);
+                    let count = payload.and_then(|payload| checker.check(index.number(block), items, payload));
+                    match count {
+                        Ok(count) => items = items.map(|items| items + count),
+                        Err(source) => {
+                            (items, damaged) = (None, damaged + 1);
+                            if damaged <= BLOCKS_MAX {
+                                let (object, section) = (store.place(&segment.name), self.section_text(section.kind));
+                                let place = format!("{object}, {section}, block {number}");
+                                found.note::<()>(Err(EngineError::Format { place, source }))?;
+                            }
                         }
                     }
+                    found.verified.blocks += 1;
+                    number += 1;
                 }
-                found.verified.blocks += 1;
+                block = blocks.end;
             }
-            block = end_block;
+        }
+        if number != section.block_count {
+            let why = format!("it has {number} blocks and says {}", section.block_count);
+            let place = format!("{}, {}", store.place(&segment.name), self.section_text(section.kind));
+            found.note::<()>(Err(EngineError::format(place)(FormatError::corrupt("section", why))))?;
+            return Ok(false);
         }
         if let Some(items) = items.filter(|items| *items != section.items) {
             let why = format!("it holds {items} items and says {}", section.items);
@@ -183,16 +198,16 @@ impl Snapshot {
     async fn verify_counts(&self) -> Result<(), EngineError> {
         let manifest = self.manifest();
         let mut items: BTreeMap<SectionKind, u64> = BTreeMap::new();
-        for (_, index) in self.section_indexes(&mut QueryContext::new().branch()).await? {
-            *items.entry(index.kind).or_default() += index.items;
+        for (_, section) in self.section_roots(&mut QueryContext::new().branch()).await? {
+            *items.entry(section.kind).or_default() += section.items;
         }
         let vertices = |label: LabelId| manifest.vertex_counts.get(usize::from(label.0)).copied().unwrap_or_default();
         for (kind, found) in items {
             let expected = match kind {
                 // Where nothing was changed, a key for each vertex; else a key may be there again, or no more.
-                SectionKind::Keys(label) if self.places(SectionKind::Gone(label)).is_empty() => {
+                SectionKind::Keys(label) if self.runs(SectionKind::Gone(label)).is_empty() => {
                     let live = vertices(label).live();
-                    if self.places(kind).len() == 1 { live..=live } else { live..=vertices(label).ordinals }
+                    if self.runs(kind).len() == 1 { live..=live } else { live..=vertices(label).ordinals }
                 }
                 SectionKind::Keys(label) => vertices(label).live()..=vertices(label).ordinals,
                 SectionKind::Gone(label) => 0..=vertices(label).gone,
@@ -236,23 +251,23 @@ impl Snapshot {
 /// Holds what a block says against its section, the schema and the blocks before it.
 struct SectionChecker<'a> {
     snapshot: &'a Snapshot,
-    section: &'a SectionIndex,
+    section: &'a SectionRoot,
+    /// The edges of the section in pieces before this one; unknown before the first block of one that goes on.
+    edges_before: Option<u64>,
     lists: Lists,
 }
 
 impl<'a> SectionChecker<'a> {
-    fn new(snapshot: &'a Snapshot, section: &'a SectionIndex) -> Self {
-        Self { snapshot, section, lists: Lists::default() }
+    fn new(snapshot: &'a Snapshot, section: &'a SectionRoot, goes_on: bool) -> Self {
+        Self { snapshot, section, edges_before: (!goes_on).then_some(0), lists: Lists::default() }
     }
 
-    /// Checks a block that begins at item `first_item`, if that is known, and returns how many items it has.
-    fn check(&mut self, number: usize, first_item: Option<u64>, payload: &[u8]) -> Result<u64, FormatError> {
+    /// Checks a block that begins with `first_source` and at item `first_item` of the piece, if that is known, and returns how
+    /// many items it has.
+    fn check(&mut self, first_source: u64, first_item: Option<u64>, payload: &[u8]) -> Result<u64, FormatError> {
         let wrong = |why: String| Err(FormatError::corrupt("block", why));
         match (self.section.kind, &self.section.firsts) {
-            (
-                SectionKind::Keys(label) | SectionKind::Gone(label),
-                BlockFirsts::Int64Keys(_) | BlockFirsts::StringKeys(_),
-            ) => {
+            (SectionKind::Keys(label) | SectionKind::Gone(label), Firsts::Numbers(_) | Firsts::Texts(_)) => {
                 let key_type = self.snapshot.schema().label(label).map_or(KeyType::Int64, |label| label.key_type);
                 let entries = decode_key_block(payload, key_type)?;
                 let count = self.snapshot.ordinal_count(label);
@@ -261,7 +276,7 @@ impl<'a> SectionChecker<'a> {
                     None => Ok(entries.len() as u64),
                 }
             }
-            (SectionKind::Rows(label), BlockFirsts::Int64Keys(_)) => {
+            (SectionKind::Rows(label), Firsts::Numbers(_)) => {
                 let entries = decode_key_block(payload, KeyType::Int64)?;
                 let count = self.snapshot.ordinal_count(label);
                 let outside = |key: &Key| !matches!(key, Key::Int64(ordinal) if (0..count as i64).contains(ordinal));
@@ -272,11 +287,12 @@ impl<'a> SectionChecker<'a> {
             }
             (
                 SectionKind::Adjacency(edge_type, direction) | SectionKind::Removed(edge_type, direction),
-                BlockFirsts::Sources(firsts),
+                Firsts::Numbers(_),
             ) => {
                 let block = Block::parse(payload)?;
-                let first_item = first_item.unwrap_or(block.first_edge());
-                if (block.first_source(), block.first_edge()) != (firsts[number], first_item) {
+                let edges_before = *self.edges_before.get_or_insert(block.first_edge());
+                let first_item = first_item.map_or(block.first_edge(), |item| edges_before + item);
+                if (block.first_source(), block.first_edge()) != (first_source, first_item) {
                     return wrong(format!("it begins at source {}, edge {}", block.first_source(), block.first_edge()));
                 }
                 block.decode_all(&mut self.lists)?;

@@ -59,7 +59,7 @@ impl BlockEncoder {
                 finished.push(self.close(false));
                 continue;
             }
-            assert!(fitting > 0, "an empty block of at least 512 bytes has room for an edge");
+            assert!(fitting > 0, "an empty block of at least 64 bytes has room for an edge");
             self.open.continued |= continued;
             self.open.add(source, &rest[..fitting], size);
             rest = &rest[fitting..];

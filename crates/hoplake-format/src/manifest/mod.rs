@@ -244,13 +244,24 @@ pub struct SegmentRef {
     pub checksum: u32,
 }
 
-/// A section, as a manifest names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A section, or a piece of one, as a manifest names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectionRef {
     /// What it holds.
     pub kind: SectionKind,
     /// Whose changes; `None` if it is in the object but no part of this version, as another took its place.
     pub versions: Option<VersionRange>,
+    /// What it begins with, if it goes on with a section that began in another segment.
+    pub continues: Option<First>,
+}
+
+/// What a piece of a section begins with.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum First {
+    /// A source, or an integer key as [`ordered`](crate::segment::index_block::ordered) number.
+    Number(u64),
+    /// A text key, or a separator before it.
+    Text(String),
 }
 
 /// What the rows of a table belong to.
@@ -375,6 +386,6 @@ fn corrupt(why: String) -> FormatError {
 }
 
 fn unsupported(found: String) -> FormatError {
-    let supported = format!("format versions 1 to {FORMAT_VERSION}");
+    let supported = format!("format version {FORMAT_VERSION}");
     FormatError::Unsupported { what: "manifest", found, supported }
 }

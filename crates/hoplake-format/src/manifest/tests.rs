@@ -40,12 +40,14 @@ fn sample() -> Manifest {
         degrees: vec![degrees],
         segments: vec![SegmentRef {
             name: "data/a.hls".into(),
-            end: SegmentEnd { length: 90, filters_position: 50, index_position: 60 },
+            end: SegmentEnd { length: 90, filters_position: 50, index_position: 60, root_position: 70 },
             sections: vec![
-                SectionRef { kind: SectionKind::Keys(LabelId(0)), versions: Some(VersionRange::of(3)) },
-                SectionRef { kind: SectionKind::Gone(LabelId(0)), versions: None },
-                SectionRef { kind: SectionKind::Removed(EdgeTypeId(0), Direction::Out), versions: both },
-                SectionRef { kind: SectionKind::Adjacency(EdgeTypeId(0), Direction::In), versions: both },
+                section(SectionKind::Keys(LabelId(0)), Some(VersionRange::of(3)), None),
+                section(SectionKind::Gone(LabelId(0)), None, Some(First::Text("m".into()))),
+                section(SectionKind::Removed(EdgeTypeId(0), Direction::Out), both, None),
+                section(SectionKind::Adjacency(EdgeTypeId(0), Direction::In), both, None),
+                section(SectionKind::Adjacency(EdgeTypeId(0), Direction::In), both, Some(First::Number(7))),
+                section(SectionKind::Adjacency(EdgeTypeId(0), Direction::In), both, Some(First::Number(7))),
             ],
             checksum: 7,
         }],
@@ -62,6 +64,32 @@ fn sample() -> Manifest {
             checksum: 9,
         }],
     }
+}
+
+fn section(kind: SectionKind, versions: Option<VersionRange>, continues: Option<First>) -> SectionRef {
+    SectionRef { kind, versions, continues }
+}
+
+#[test]
+fn pieces_of_a_section_follow_each_other() {
+    let kind = SectionKind::Keys(LabelId(0));
+    let [text, number] = [|first: &str| First::Text(first.into()), |first: &str| First::Number(first.len() as u64)];
+    let both = Some(VersionRange { since: 1, until: 2 });
+    for pieces in [
+        vec![Some(text("m"))],
+        vec![None, None],
+        vec![None, Some(text("m")), Some(text("b"))],
+        vec![None, Some(text("m")), Some(text("m"))],
+        vec![None, Some(text("m")), Some(number("mm"))],
+    ] {
+        let mut manifest = sample();
+        manifest.segments[0].sections = pieces.iter().map(|first| section(kind, both, first.clone())).collect();
+        assert!(Manifest::decode(&manifest.encode()).is_err(), "{pieces:?}");
+    }
+    let mut manifest = sample();
+    let whole = [None, Some(text("b")), Some(text("m"))];
+    manifest.segments[0].sections = whole.map(|first| section(kind, both, first)).to_vec();
+    assert_eq!(Manifest::decode(&manifest.encode()).unwrap(), manifest);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use prost::Message;
 
 use super::{
-    Change, ChangeCounts, ChangeKind, DegreeSummary, Intent, Manifest, SectionRef, SegmentRef, TableOwner, TableRef,
-    VersionRange, VertexCount, corrupt, unsupported,
+    Change, ChangeCounts, ChangeKind, DegreeSummary, First, Intent, Manifest, SectionRef, SegmentRef, TableOwner,
+    TableRef, VersionRange, VertexCount, corrupt, unsupported,
 };
 use crate::{
     Direction, EdgeType, EdgeTypeId, FormatError, KeyType, LabelId, Property, PropertyType, ScalarType, Schema,
@@ -35,7 +35,7 @@ pub(super) struct ManifestMessage {
     segments: Vec<SegmentMessage>,
     #[prost(message, repeated, tag = "9")]
     tables: Vec<TableMessage>,
-    /// See [`change_number`]; 0 in format version 1, which has loads alone.
+    /// See [`change_number`].
     #[prost(uint32, tag = "10")]
     change: u32,
     #[prost(message, optional, tag = "11")]
@@ -44,7 +44,7 @@ pub(super) struct ManifestMessage {
     source_positions: BTreeMap<String, String>,
     #[prost(message, repeated, tag = "13")]
     intents: Vec<IntentMessage>,
-    /// First and last version of each range; none in format version 1, where all can be opened.
+    /// First and last version of each range.
     #[prost(uint64, repeated, tag = "14")]
     history: Vec<u64>,
     #[prost(btree_map = "string, uint64", tag = "15")]
@@ -140,15 +140,27 @@ struct SegmentMessage {
     index_position: u64,
     #[prost(fixed32, tag = "5")]
     checksum: u32,
-    /// The kind of each section (as in a segment's index) times 65,536, plus its owner.
-    #[prost(uint32, repeated, tag = "6")]
-    sections: Vec<u32>,
-    /// For each section the first and the last version whose changes it holds, both 0 if it is no part of this one. In
-    /// format version 1 there are none.
-    #[prost(uint64, repeated, tag = "7")]
-    since: Vec<u64>,
-    #[prost(uint64, repeated, tag = "8")]
-    until: Vec<u64>,
+    #[prost(uint64, tag = "6")]
+    root_position: u64,
+    #[prost(message, repeated, tag = "7")]
+    sections: Vec<SectionMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SectionMessage {
+    /// As in a segment's root: kind times 65,536, plus owner.
+    #[prost(uint32, tag = "1")]
+    kind: u32,
+    /// The first and the last version whose changes it holds, both 0 if it is no part of this one.
+    #[prost(uint64, tag = "2")]
+    since: u64,
+    #[prost(uint64, tag = "3")]
+    until: u64,
+    /// What it begins with, if it goes on with a section that began in another segment: one of the two.
+    #[prost(uint64, optional, tag = "4")]
+    first_number: Option<u64>,
+    #[prost(string, optional, tag = "5")]
+    first_text: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -174,7 +186,6 @@ struct TableMessage {
     checksum: u32,
     #[prost(uint64, tag = "10")]
     position: u64,
-    /// 0 in format version 1.
     #[prost(uint64, tag = "11")]
     since: u64,
     #[prost(uint64, tag = "12")]
@@ -348,11 +359,22 @@ impl From<&SegmentRef> for SegmentMessage {
             length: segment.end.length,
             filters_position: segment.end.filters_position,
             index_position: segment.end.index_position,
+            root_position: segment.end.root_position,
             checksum: segment.checksum,
-            sections: segment.sections.iter().map(|section| section.kind.to_number()).collect(),
-            since: segment.sections.iter().map(|section| section.versions.map_or(0, |of| of.since)).collect(),
-            until: segment.sections.iter().map(|section| section.versions.map_or(0, |of| of.until)).collect(),
+            sections: segment.sections.iter().map(SectionMessage::from).collect(),
         }
+    }
+}
+
+impl From<&SectionRef> for SectionMessage {
+    fn from(section: &SectionRef) -> Self {
+        let (first_number, first_text) = match &section.continues {
+            None => (None, None),
+            Some(First::Number(first)) => (Some(*first), None),
+            Some(First::Text(first)) => (None, Some(first.clone())),
+        };
+        let (since, until) = section.versions.map_or((0, 0), |of| (of.since, of.until));
+        Self { kind: section.kind.to_number(), since, until, first_number, first_text }
     }
 }
 
@@ -384,10 +406,8 @@ impl From<&TableRef> for TableMessage {
 impl TryFrom<ManifestMessage> for Manifest {
     type Error = FormatError;
 
-    fn try_from(mut message: ManifestMessage) -> Result<Self, FormatError> {
-        if message.format_version == 1 {
-            message.upgrade();
-        } else if message.format_version != FORMAT_VERSION {
+    fn try_from(message: ManifestMessage) -> Result<Self, FormatError> {
+        if message.format_version != FORMAT_VERSION {
             return Err(unsupported(format!("format version {}", message.format_version)));
         }
         // The version after it must be a version too.
@@ -419,6 +439,7 @@ impl TryFrom<ManifestMessage> for Manifest {
         let table = |message| table_ref(message, version);
         let tables = message.tables.into_iter().map(table).collect::<Result<Vec<_>, _>>()?;
         check_owners(&schema, &segments, &tables)?;
+        check_pieces(&segments)?;
         let history = history(&message.history, version)?;
         if let Some((name, tagged)) =
             message.tags.iter().find(|(_, tagged)| !history.iter().any(|range| range.contains(**tagged)))
@@ -446,22 +467,6 @@ impl TryFrom<ManifestMessage> for Manifest {
             segments,
             tables,
         })
-    }
-}
-
-impl ManifestMessage {
-    /// Format version 1 as version 2 says it: a load, whose parts are all of its version.
-    fn upgrade(&mut self) {
-        self.change = change_number(ChangeKind::Load);
-        self.reset = self.version;
-        self.history = if self.version > 1 { vec![1, self.version - 1] } else { Vec::new() };
-        for segment in &mut self.segments {
-            segment.since = vec![self.version; segment.sections.len()];
-            segment.until.clone_from(&segment.since);
-        }
-        for table in &mut self.tables {
-            (table.since, table.until) = (self.version, self.version);
-        }
     }
 }
 
@@ -510,6 +515,27 @@ fn check_owners(schema: &Schema, segments: &[SegmentRef], tables: &[TableRef]) -
     Ok(())
 }
 
+/// Pieces of a section are in the order of what they begin with; the first of them begins the section.
+fn check_pieces(segments: &[SegmentRef]) -> Result<(), FormatError> {
+    let mut before: BTreeMap<(SectionKind, VersionRange), Option<&First>> = BTreeMap::new();
+    for section in segments.iter().flat_map(|segment| &segment.sections) {
+        let Some(versions) = section.versions else { continue };
+        let first = section.continues.as_ref();
+        let follows = match (before.insert((section.kind, versions), first), first) {
+            (None, None) => true,
+            (Some(None), Some(_)) => true,
+            // A long list may begin in one piece and fill the next.
+            (Some(Some(First::Number(before))), Some(First::Number(first))) => before <= first,
+            (Some(Some(First::Text(before))), Some(First::Text(first))) => before < first,
+            _ => false,
+        };
+        if !follows {
+            return Err(corrupt(format!("a piece of {:?} of {versions:?} begins with {first:?}", section.kind)));
+        }
+    }
+    Ok(())
+}
+
 fn properties(messages: Vec<PropertyMessage>) -> Result<Vec<Property>, FormatError> {
     messages.into_iter().map(Property::try_from).collect()
 }
@@ -545,21 +571,27 @@ impl TryFrom<EdgeTypeMessage> for EdgeType {
 }
 
 fn segment_ref(message: SegmentMessage, version: u64) -> Result<SegmentRef, FormatError> {
-    let SegmentMessage { name, length, filters_position, index_position, checksum, sections, since, until } = message;
-    if filters_position > index_position || index_position > length {
-        return Err(corrupt(format!("segment {name} has its index at {index_position} of {length} bytes")));
+    let SegmentMessage { name, length, filters_position, index_position, root_position, checksum, sections } = message;
+    let end = SegmentEnd { length, filters_position, index_position, root_position };
+    if ![filters_position, index_position, root_position, length].is_sorted() {
+        return Err(corrupt(format!("segment {name} of {length} bytes has its end at {end:?}")));
     }
-    if since.len() != sections.len() || until.len() != sections.len() {
-        return Err(corrupt(format!("segment {name} does not say of each section of which versions it is")));
-    }
-    let section = |((number, since), until): ((u32, u64), u64)| {
-        let kind = SectionKind::from_number(number).ok_or_else(|| unsupported(format!("section {number:x}")))?;
-        let gone = since == 0 && until == 0;
-        let versions = if gone { None } else { Some(version_range(since, until, version)?) };
-        Ok(SectionRef { kind, versions })
+    let sections = sections.into_iter().map(|section| section_ref(section, version)).collect::<Result<_, _>>()?;
+    Ok(SegmentRef { name, end, sections, checksum })
+}
+
+fn section_ref(message: SectionMessage, version: u64) -> Result<SectionRef, FormatError> {
+    let SectionMessage { kind, since, until, first_number, first_text } = message;
+    let kind = SectionKind::from_number(kind).ok_or_else(|| unsupported(format!("section {kind:x}")))?;
+    let gone = since == 0 && until == 0;
+    let versions = if gone { None } else { Some(version_range(since, until, version)?) };
+    let continues = match (first_number, first_text) {
+        (None, None) => None,
+        (Some(first), None) => Some(First::Number(first)),
+        (None, Some(first)) if kind.has_keys() => Some(First::Text(first)),
+        (_, Some(first)) => return Err(corrupt(format!("a piece of {kind:?} begins with {first:?}"))),
     };
-    let sections = sections.into_iter().zip(since).zip(until).map(section).collect::<Result<_, FormatError>>()?;
-    Ok(SegmentRef { name, end: SegmentEnd { length, filters_position, index_position }, sections, checksum })
+    Ok(SectionRef { kind, versions, continues })
 }
 
 fn table_ref(message: TableMessage, version: u64) -> Result<TableRef, FormatError> {

@@ -16,7 +16,7 @@ use hoplake_format::{
 
 use super::{
     adjacency::AdjacencyWriter,
-    objects::{Objects, SegmentWriter},
+    objects::{Objects, SegmentUpload},
     table::TableWriter,
 };
 use crate::{
@@ -142,14 +142,13 @@ fn row_batch(batch: &RecordBatch, near: &[u64], far: &[u64]) -> Result<RecordBat
 }
 
 /// What becomes of a direction.
-pub(crate) struct DirectionWriter<'a> {
+pub(crate) struct DirectionWriter<'a, 'b> {
     pub(crate) objects: &'a Objects,
     pub(crate) spill_dir: &'a Path,
-    pub(crate) segment: &'a mut SegmentWriter,
+    pub(crate) segments: &'a mut SegmentUpload<'b>,
     pub(crate) edge_type: EdgeTypeId,
     pub(crate) direction: Direction,
     pub(crate) properties: &'a [Property],
-    pub(crate) block_bytes: usize,
     pub(crate) table: TableSettings,
 }
 
@@ -203,9 +202,9 @@ pub(crate) fn by_direction(sorters: Vec<EdgeSorter>) -> [SortedEdges; 2] {
 
 impl SortedEdges {
     /// Writes the section, and the table of properties if there are any.
-    pub(crate) fn write(self, writer: DirectionWriter<'_>) -> Result<WrittenDirection, IngestError> {
-        let DirectionWriter { segment, edge_type, direction, block_bytes, .. } = writer;
-        let mut adjacency = AdjacencyWriter::new(segment, edge_type, direction, block_bytes)?;
+    pub(crate) fn write(self, writer: DirectionWriter<'_, '_>) -> Result<WrittenDirection, IngestError> {
+        let DirectionWriter { segments, edge_type, direction, .. } = writer;
+        let mut adjacency = AdjacencyWriter::new(segments, edge_type, direction)?;
         let mut tables = Vec::new();
         match self {
             Self::Packed { sorters, far_bits } => {
@@ -238,7 +237,7 @@ impl SortedEdges {
 
 fn write_packed<T: crate::sort::Record>(
     sorters: Vec<PackedSorter<T>>,
-    adjacency: &mut AdjacencyWriter<'_>,
+    adjacency: &mut AdjacencyWriter<'_, '_>,
     unpack: impl Fn(T) -> (u64, u64),
 ) -> Result<(), IngestError> {
     if sorters.is_empty() {

@@ -11,7 +11,6 @@
 mod adjacency;
 mod edges;
 mod groups;
-mod keys;
 mod objects;
 mod ordering;
 mod progress;
@@ -30,7 +29,7 @@ use hoplake_format::{
     DegreeSummary, Direction, EdgeType, EdgeTypeId, Key, LabelId, Schema, SegmentRef, TableOwner, TableRef,
     VertexLabel,
     constants::KEY_COLUMN,
-    segment::{SectionIndex, SectionKind},
+    segment::{KeyWriter, SectionKind, SegmentSettings},
     table::{TableSettings, table_schema},
 };
 use hoplake_storage::Store;
@@ -41,8 +40,7 @@ pub use progress::{Progress, Step};
 use self::{
     edges::{DirectionWriter, by_direction},
     groups::groups,
-    keys::KeyWriter,
-    objects::{Objects, SegmentWriter},
+    objects::{Objects, SegmentUpload},
     ordering::StagedVertices,
     route::RoutedType,
     scan::ScanContext,
@@ -77,8 +75,8 @@ pub struct BuildSettings {
     pub threads: usize,
     /// The order of ordinals.
     pub order: VertexOrder,
-    /// Bytes of an adjacency block.
-    pub block_bytes: usize,
+    /// How segments are written.
+    pub segments: SegmentSettings,
     /// The version that the load starts from; part of its objects' names.
     pub base_version: u64,
     /// The writer's ULID; part of its objects' names.
@@ -130,7 +128,7 @@ pub fn build(
         None => tempfile::tempdir(),
     };
     let spill = spill.map_err(IngestError::Spill)?;
-    let objects = Objects::new(store, runtime, settings.base_version, settings.writer.clone());
+    let objects = Objects::new(store, runtime, settings.base_version, &settings.writer, settings.segments);
     let build = Build {
         dataset,
         settings,
@@ -203,7 +201,7 @@ impl Build<'_> {
     fn vertices(&self, level: &mut Level) -> Result<Spaces, IngestError> {
         let bytes = self.input_bytes(|feed| !matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(Step::Vertices, bytes);
-        let mut segment = SegmentWriter::new(self.objects);
+        let mut segments = SegmentUpload::new(self.objects);
         let mut spaces = SpaceBuilders::new(self)?;
         let mut staged = Vec::new();
         let mut left_out = Vec::new();
@@ -222,8 +220,10 @@ impl Build<'_> {
             for (table, mut sorted) in group.tables.iter().zip(sorted) {
                 let label = LabelId(*table as u16);
                 let mut writer = match self.settings.order {
-                    VertexOrder::Keys => VertexSink::Write(VertexWriter::new(self, &mut segment, label)?),
-                    VertexOrder::Locality => VertexSink::Stage(StagedVertices::create(self.spill_dir, label)?),
+                    VertexOrder::Keys => VertexSink::Write(Box::new(VertexWriter::new(self, &mut segments, label))),
+                    VertexOrder::Locality => {
+                        VertexSink::Stage(Box::new(StagedVertices::create(self.spill_dir, label)?))
+                    }
                 };
                 let count = &mut level.vertex_counts[*table];
                 while let Some((keys, batch)) = sorted.next(&self.context, &tables[*table])? {
@@ -245,15 +245,12 @@ impl Build<'_> {
             let permutation = self.locality(level, &spaces)?;
             for stage in staged {
                 let label = stage.label();
-                let writer = VertexWriter::new(self, &mut segment, label)?;
+                let writer = VertexWriter::new(self, &mut segments, label);
                 level.tables.extend(self.write_staged(stage, &permutation[usize::from(label.0)], writer)?);
             }
             spaces.permutation = Some(permutation);
         }
-        let (reference, sections) = segment.finish()?;
-        if !sections.is_empty() {
-            level.segments.push(reference);
-        }
+        level.segments.extend(segments.finish()?.0);
         Ok(spaces)
     }
 
@@ -305,7 +302,7 @@ impl Build<'_> {
     fn edges(&self, level: &mut Level, spaces: &Spaces) -> Result<(), IngestError> {
         let bytes = self.input_bytes(|feed| matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(Step::Edges, bytes);
-        let mut segments = [SegmentWriter::new(self.objects), SegmentWriter::new(self.objects)];
+        let mut segments = [SegmentUpload::new(self.objects), SegmentUpload::new(self.objects)];
         let key_bytes: usize = spaces.tables.iter().map(|(_, table)| table.memory_bytes()).sum();
         let order_bytes: usize = spaces.permutation.iter().flatten().map(|of_label| size_of_val(&of_label[..])).sum();
         let kept_bytes = key_bytes + order_bytes + size_of_val(&spaces.left_out[..]);
@@ -316,12 +313,10 @@ impl Build<'_> {
                 self.write_type(level, edges, &mut segments)?;
             }
         }
-        for segment in segments {
-            let (reference, sections) = segment.finish()?;
-            level.adjacency_bytes += sections.iter().map(section_bytes).sum::<u64>();
-            if !sections.is_empty() {
-                level.segments.push(reference);
-            }
+        for segments in segments {
+            let (references, bytes) = segments.finish()?;
+            level.adjacency_bytes += bytes;
+            level.segments.extend(references);
         }
         Ok(())
     }
@@ -331,7 +326,7 @@ impl Build<'_> {
         &self,
         level: &mut Level,
         routed: RoutedType,
-        segments: &mut [SegmentWriter; 2],
+        segments: &mut [SegmentUpload<'_>; 2],
     ) -> Result<(), IngestError> {
         let table = &self.dataset.edge_tables[routed.table];
         let number = u16::try_from(level.schema.edge_types.len());
@@ -340,16 +335,15 @@ impl Build<'_> {
         let written = thread::scope(|scope| {
             let directions = by_direction(routed.sorters).into_iter().zip(segments.iter_mut()).zip(Direction::ALL);
             let threads: Vec<_> = directions
-                .map(|((sorted, segment), direction)| {
+                .map(|((sorted, segments), direction)| {
                     scope.spawn(move || {
                         sorted.write(DirectionWriter {
                             objects: self.objects,
                             spill_dir: self.spill_dir,
-                            segment,
+                            segments,
                             edge_type,
                             direction,
                             properties: &table.properties,
-                            block_bytes: self.settings.block_bytes,
                             table: self.table_settings(),
                         })
                     })
@@ -373,17 +367,10 @@ impl Build<'_> {
     }
 }
 
-fn section_bytes(section: &SectionIndex) -> u64 {
-    match section.kind {
-        SectionKind::Adjacency(..) => section.positions[section.block_count()] - section.positions[0],
-        _ => 0,
-    }
-}
-
 /// Where sorted vertices go.
 enum VertexSink<'a, 'b> {
-    Write(VertexWriter<'a, 'b>),
-    Stage(StagedVertices),
+    Write(Box<VertexWriter<'a, 'b>>),
+    Stage(Box<StagedVertices>),
 }
 
 impl VertexSink<'_, '_> {
@@ -404,26 +391,29 @@ impl VertexSink<'_, '_> {
 
 /// Writes the keys and the table of one label.
 struct VertexWriter<'a, 'b> {
-    keys: KeyWriter<'a>,
+    segments: &'a mut SegmentUpload<'b>,
+    keys: KeyWriter,
     table: TableWriter<'b>,
     next: u64,
 }
 
 impl<'a, 'b> VertexWriter<'a, 'b> {
-    fn new(build: &'b Build<'_>, segment: &'a mut SegmentWriter, label: LabelId) -> Result<Self, IngestError> {
+    fn new(build: &'b Build<'_>, segments: &'a mut SegmentUpload<'b>, label: LabelId) -> Self {
         let table = &build.dataset.vertex_tables[usize::from(label.0)];
         let key = Field::new(KEY_COLUMN, table.key_type.arrow(), false);
         let schema = table_schema(Some(key), &table.properties);
         let owner = TableOwner::Vertices(label);
-        Ok(Self {
-            keys: KeyWriter::new(segment, label, table.key_type)?,
+        Self {
+            segments,
+            keys: KeyWriter::new(SectionKind::Keys(label), table.key_type),
             table: TableWriter::new(build.objects, build.spill_dir, owner, schema, build.table_settings()),
             next: 0,
-        })
+        }
     }
 
     fn key(&mut self, key: Key, ordinal: u64) -> Result<(), IngestError> {
-        self.keys.push(key, ordinal)
+        self.keys.push(key, ordinal, &mut self.segments.writer)?;
+        self.segments.send()
     }
 
     fn rows(&mut self, batch: RecordBatch) -> Result<(), IngestError> {
@@ -431,7 +421,7 @@ impl<'a, 'b> VertexWriter<'a, 'b> {
     }
 
     fn finish(self) -> Result<Vec<TableRef>, IngestError> {
-        self.keys.finish()?;
+        self.keys.finish(&mut self.segments.writer)?;
         self.table.finish()
     }
 }

@@ -1,14 +1,10 @@
 //! Objects of a level on their way to the store, from synchronous threads.
 
-use std::{
-    io::{self, Write},
-    sync::atomic::{AtomicU32, Ordering},
-};
+use std::io::{self, Write};
 
 use hoplake_format::{
-    SectionRef, SegmentRef, VersionRange,
-    constants::data_name,
-    segment::{SectionIndex, SegmentBuilder},
+    DataNames, SegmentRef, VersionRange,
+    segment::{SectionKind, SegmentBytes, SegmentSettings, SegmentWriter},
 };
 use hoplake_storage::{Store, Upload};
 use tokio::runtime::Handle;
@@ -25,23 +21,29 @@ pub(crate) struct Objects {
     store: Store,
     runtime: Handle,
     base_version: u64,
-    writer: String,
-    next: AtomicU32,
+    names: DataNames,
+    segments: SegmentSettings,
 }
 
 impl Objects {
-    pub(crate) fn new(store: Store, runtime: Handle, base_version: u64, writer: String) -> Self {
-        Self { store, runtime, base_version, writer, next: AtomicU32::new(0) }
+    pub(crate) fn new(
+        store: Store,
+        runtime: Handle,
+        base_version: u64,
+        writer: &str,
+        segments: SegmentSettings,
+    ) -> Self {
+        Self { store, runtime, base_version, names: DataNames::new(base_version, writer, 0), segments }
     }
 
-    /// A name that no other object of the graph has or will have.
     /// The version that these objects become part of: the one after their base.
     pub(crate) fn versions(&self) -> VersionRange {
         VersionRange::of(self.base_version + 1)
     }
 
+    /// A name that no other object of the graph has or will have.
     pub(crate) fn name(&self, ending: &str) -> String {
-        data_name(self.base_version, &self.writer, self.next.fetch_add(1, Ordering::Relaxed), ending)
+        self.names.next(ending)
     }
 
     /// Begins an object.
@@ -93,40 +95,46 @@ impl Write for ObjectWriter {
     }
 }
 
-/// A segment that is being written.
-pub(crate) struct SegmentWriter {
-    name: String,
-    object: ObjectWriter,
-    pub(crate) builder: SegmentBuilder,
-    versions: VersionRange,
+/// Segments that are being written.
+pub(crate) struct SegmentUpload<'a> {
+    objects: &'a Objects,
+    pub(crate) writer: SegmentWriter,
+    open: Option<ObjectWriter>,
+    ended: Vec<SegmentRef>,
 }
 
-impl SegmentWriter {
-    pub(crate) fn new(objects: &Objects) -> Self {
-        let name = objects.name("hls");
-        let object = objects.create(&name);
-        let builder = SegmentBuilder::new(&name);
-        Self { name, object, builder, versions: objects.versions() }
+impl<'a> SegmentUpload<'a> {
+    pub(crate) fn new(objects: &'a Objects) -> Self {
+        let writer = SegmentWriter::new(&objects.names, objects.versions(), objects.segments);
+        Self { objects, writer, open: None, ended: Vec::new() }
     }
 
     /// Sends what has gathered, if it is much.
+    #[inline]
     pub(crate) fn send(&mut self) -> Result<(), IngestError> {
-        if self.builder.buffered_bytes() >= DRAIN_BYTES {
-            let bytes = self.builder.drain();
-            self.object.append(&bytes)?;
+        if self.writer.buffered_bytes() >= DRAIN_BYTES { self.send_all(DRAIN_BYTES) } else { Ok(()) }
+    }
+
+    fn send_all(&mut self, bytes_min: usize) -> Result<(), IngestError> {
+        while let Some(SegmentBytes { name, bytes, ended }) = self.writer.take(bytes_min) {
+            let mut object = self.open.take().unwrap_or_else(|| self.objects.create(&name));
+            object.append(&bytes)?;
+            match ended {
+                Some(reference) => {
+                    object.finish()?;
+                    self.ended.push(reference);
+                }
+                None => self.open = Some(object),
+            }
         }
         Ok(())
     }
 
-    /// Ends the segment and returns what the manifest says of it, and the index of its sections.
-    pub(crate) fn finish(mut self) -> Result<(SegmentRef, Vec<SectionIndex>), IngestError> {
-        let end = self.builder.finish()?;
-        let bytes = self.builder.drain();
-        self.object.append(&bytes)?;
-        let (_, checksum) = self.object.finish()?;
-        let sections = self.builder.sections().to_vec();
-        let of = |section: &SectionIndex| SectionRef { kind: section.kind, versions: Some(self.versions) };
-        let sections_of = sections.iter().map(of).collect();
-        Ok((SegmentRef { name: self.name, end, sections: sections_of, checksum }, sections))
+    /// Ends the last segment and returns what the manifest says of all, and how many bytes their lists have.
+    pub(crate) fn finish(mut self) -> Result<(Vec<SegmentRef>, u64), IngestError> {
+        self.writer.finish()?;
+        self.send_all(1)?;
+        let lists = self.writer.sizes().iter().filter(|size| matches!(size.kind, SectionKind::Adjacency(..)));
+        Ok((self.ended, lists.map(|size| size.bytes).sum()))
     }
 }

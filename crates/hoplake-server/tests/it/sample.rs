@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use hoplake::{Graph, LoadOptions, OpenSettings, Store, load_with};
+use hoplake::{Graph, LoadOptions, OpenSettings, SegmentSettings, Store, load_with};
 use hoplake_testkit::generate::{SplitMix64, kronecker};
 
 use crate::held_store::HeldStore;
@@ -40,7 +40,7 @@ fn files(seed: u64) -> (tempfile::TempDir, LoadOptions) {
     }
     let mut options = LoadOptions::from_paths([folder.path()]);
     // Small blocks, so that hops read several.
-    options.block_bytes = 512;
+    options.segments = SegmentSettings::with_list_blocks(512);
     options.replace = true;
     (folder, options)
 }

@@ -13,9 +13,9 @@ use bytes::Bytes;
 use futures::{FutureExt, TryStreamExt};
 use hoplake::{
     Direction, EdgeRows, Error, ErrorKind, Frontier, Graph, Hop, Key, LoadOptions, Neighbour, OpenSettings,
-    ReadSettings, RetrySettings, Rows, SectionKind, Store, Traversal, VertexId,
+    ReadSettings, RetrySettings, Rows, SectionKind, SegmentSettings, Store, Traversal, VertexId,
 };
-use hoplake_storage::QueryContext;
+use hoplake_format::segment::decode_root;
 use hoplake_testkit::generate::log_normal;
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
 
@@ -65,7 +65,8 @@ async fn tiny() -> Objects {
     let folder = tempfile::tempdir().unwrap();
     write_tiny(folder.path());
     let (inner, store) = in_memory();
-    let options = LoadOptions { block_bytes: 512, ..LoadOptions::from_paths([folder.path()]) };
+    let options =
+        LoadOptions { segments: SegmentSettings::with_list_blocks(512), ..LoadOptions::from_paths([folder.path()]) };
     let report = load_into(&store, options).await.unwrap();
     assert_eq!((report.vertices, report.edges), (7, 30));
     objects_of(&inner).await
@@ -330,41 +331,37 @@ async fn verify_names_object_section_and_block() {
     let folder = tempfile::tempdir().unwrap();
     let file = edge_list(folder.path(), "graph.el", log_normal(2_000, 1.8, 0.5, 5));
     let (inner, store) = in_memory();
-    load_into(&store, LoadOptions { block_bytes: 512, ..LoadOptions::from_paths([file]) }).await.unwrap();
+    load_into(
+        &store,
+        LoadOptions { segments: SegmentSettings::with_list_blocks(512), ..LoadOptions::from_paths([file]) },
+    )
+    .await
+    .unwrap();
     let graph = open(&store).await;
-    let snapshot = Arc::new(
-        hoplake_engine::Snapshot::open(
-            hoplake::Reader::new(store.clone(), hoplake::ReadPool::new(settings().read).unwrap()),
-            &settings(),
-        )
-        .await
-        .unwrap(),
-    );
     let mut seen = BTreeSet::new();
-    for (_, index) in snapshot.section_indexes(&mut QueryContext::new().branch()).await.unwrap() {
-        let segment = graph
-            .manifest()
-            .segments
-            .iter()
-            .find(|segment| segment.sections.iter().any(|section| section.kind == index.kind))
-            .unwrap();
+    for segment in &graph.manifest().segments {
         let path = Path::from(format!("g/{}", segment.name));
         let whole = inner.get(&path).await.unwrap().bytes().await.unwrap();
-        let blocks = index.block_count();
-        assert!(blocks > 4 || matches!(index.kind, SectionKind::Keys(_)), "{blocks} blocks");
-        for block in [0, blocks / 2, blocks - 1] {
-            let range = index.block_range(block);
-            for byte in [range.start, (range.start + range.end) / 2, range.end - 1] {
-                inner.put(&path, Damage::Flip(byte as usize).on(&whole).into()).await.unwrap();
-                let error = graph.verify(|_| ()).await.unwrap_err();
-                let section = match index.kind {
-                    SectionKind::Adjacency(_, Direction::Out) => "edges vertex -edge-> vertex, out",
-                    SectionKind::Adjacency(_, Direction::In) => "edges vertex -edge-> vertex, in",
-                    _ => "keys of vertex",
-                };
-                let place = format!("{}, {section}, block {block}: ", store.place(&segment.name));
-                assert!(error.to_string().starts_with(&place), "{error} begins with {place}");
-                seen.insert(index.kind);
+        for section in decode_root(&whole, &segment.end).unwrap().sections {
+            let index = section.index_blocks(&segment.name, &segment.end, &whole).unwrap();
+            let ranges: Vec<_> =
+                index.iter().flat_map(|index| (0..index.len()).map(|block| index.range(block))).collect();
+            let blocks = ranges.len();
+            assert!(blocks > 4 || matches!(section.kind, SectionKind::Keys(_)), "{blocks} blocks");
+            for block in [0, blocks / 2, blocks - 1] {
+                let range = &ranges[block];
+                for byte in [range.start, (range.start + range.end) / 2, range.end - 1] {
+                    inner.put(&path, Damage::Flip(byte as usize).on(&whole).into()).await.unwrap();
+                    let error = graph.verify(|_| ()).await.unwrap_err();
+                    let holds = match section.kind {
+                        SectionKind::Adjacency(_, Direction::Out) => "edges vertex -edge-> vertex, out",
+                        SectionKind::Adjacency(_, Direction::In) => "edges vertex -edge-> vertex, in",
+                        _ => "keys of vertex",
+                    };
+                    let place = format!("{}, {holds}, block {block}: ", store.place(&segment.name));
+                    assert!(error.to_string().starts_with(&place), "{error} begins with {place}");
+                    seen.insert(section.kind);
+                }
             }
         }
         inner.put(&path, whole.into()).await.unwrap();

@@ -24,6 +24,7 @@ mod s3;
 mod simulated;
 mod snb;
 mod social_network;
+mod vast;
 mod waves;
 mod wholeness;
 mod write_costs;

@@ -9,8 +9,8 @@ use std::{
 
 use arrow_array::{Array, Int64Array, RecordBatch, StringArray};
 use hoplake::{
-    ErrorKind, Frontier, Graph, Hop, HopDirection, Key, LoadOptions, PathQuery, Query, Strategy as Search, Traversal,
-    VertexId, VertexOrder, VisitPolicy, load,
+    ErrorKind, Frontier, Graph, Hop, HopDirection, Key, LoadOptions, OpenSettings, PathQuery, Query, SegmentSettings,
+    Store, Strategy as Search, Traversal, VertexId, VertexOrder, VisitPolicy, load,
 };
 use hoplake_testkit::{
     generate::{LabelledEdge, LabelledLimits, SplitMix64, labelled_multigraph},
@@ -26,8 +26,20 @@ struct Case {
     /// Gremlin CSV, else neo4j-admin's.
     gremlin: bool,
     order: VertexOrder,
-    block_bytes: usize,
+    segments: SegmentSettings,
+    /// Whether the index comes with the open, else block by block through the caches.
+    index_in_memory: bool,
 }
+
+/// So that a section of a hundred items goes on over several segments, and has several index blocks in each.
+const TINY: SegmentSettings = SegmentSettings {
+    list_block_bytes: 64,
+    key_block_bytes: 40,
+    index_entries: 3,
+    filter_items: 16,
+    tail_bytes: 300,
+    data_bytes: 2 << 10,
+};
 
 /// A graph of so many edges gets a hub, whose lists span blocks in both directions.
 const HUB_FROM_EDGES: usize = 1_000;
@@ -39,9 +51,18 @@ fn cases() -> impl Strategy<Value = Case> {
         LabelledLimits { vertex_labels, edge_labels, vertices_per_label_max: most, edges }
     });
     let order = prop_oneof![Just(VertexOrder::Keys), Just(VertexOrder::Locality)];
-    let block_bytes = prop_oneof![3 => Just(512usize), 1 => Just(2_048)];
-    (limits, any::<u64>(), any::<bool>(), order, block_bytes)
-        .prop_map(|(limits, seed, gremlin, order, block_bytes)| Case { limits, seed, gremlin, order, block_bytes })
+    let blocks = SegmentSettings::with_list_blocks;
+    let segments = prop_oneof![2 => Just(blocks(512)), 1 => Just(blocks(2_048)), 2 => Just(TINY)];
+    (limits, any::<u64>(), any::<[bool; 2]>(), order, segments).prop_map(
+        |(limits, seed, [gremlin, index_in_memory], order, segments)| Case {
+            limits,
+            seed,
+            gremlin,
+            order,
+            segments,
+            index_in_memory,
+        },
+    )
 }
 
 fn maybe<T>(random: &mut SplitMix64, value: impl FnOnce(&mut SplitMix64) -> T) -> Option<T> {
@@ -228,7 +249,7 @@ impl Pair {
             format!("memory://oracle-{}/g", folder.path().file_name().unwrap().to_str().unwrap().trim_matches('.'));
         let options = LoadOptions {
             order: case.order,
-            block_bytes: case.block_bytes,
+            segments: case.segments,
             threads: 2,
             memory_bytes: 64 << 20,
             ..LoadOptions::from_paths([folder.path()])
@@ -236,7 +257,16 @@ impl Pair {
         let report = load(&url, options).await.unwrap();
         let counts = (report.vertices, report.edges, report.bad_rows);
         prop_assert_eq!(counts, (oracle.vertices.len() as u64, oracle.edges.len() as u64, 0));
-        let graph = Graph::open(&url).await.unwrap();
+        let settings = match case.index_in_memory {
+            true => OpenSettings::default(),
+            false => OpenSettings {
+                index_bytes_max: 0,
+                index_with_root_bytes_max: 0,
+                filter_bytes_max: 0,
+                ..OpenSettings::default()
+            },
+        };
+        let graph = Graph::open_with(Store::open(&url).unwrap(), &settings).await.unwrap();
         prop_assert_eq!(graph.open_cost().waves, 2);
         graph.verify(|_| ()).await.unwrap();
         let mut ids = Vec::new();
@@ -535,8 +565,14 @@ fn every_answer_on_random_graphs_is_the_oracles() {
 
 #[test]
 fn what_contradicts_the_graph_is_refused() {
-    let case =
-        Case { limits: LabelledLimits::default(), seed: 1, gremlin: true, order: VertexOrder::Keys, block_bytes: 512 };
+    let case = Case {
+        limits: LabelledLimits::default(),
+        seed: 1,
+        gremlin: true,
+        order: VertexOrder::Keys,
+        segments: SegmentSettings::with_list_blocks(512),
+        index_in_memory: true,
+    };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let pair = Arc::new(runtime.block_on(Pair::load(&case)).unwrap().unwrap());
     let kind = |hop: &str| {

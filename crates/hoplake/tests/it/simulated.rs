@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use hoplake::{
-    Direction, Graph, LabelId, LoadOptions, OpenSettings, Prefetch, ReadSettings, SectionKind, StoreProfile, Strategy,
-    Traversal, VertexId, VisitPolicy,
+    Direction, Graph, LabelId, LoadOptions, OpenSettings, Prefetch, ReadSettings, SectionKind, SegmentSettings,
+    StoreProfile, Strategy, Traversal, VertexId, VisitPolicy,
 };
 use hoplake_testkit::{Fault, FaultKind, RequestKind, SimStore, generate::log_normal};
 use object_store::ObjectStore;
@@ -15,7 +15,7 @@ use crate::graphs::{edge_list, graph_at, load_apart, open};
 fn loaded() -> Arc<dyn ObjectStore> {
     let folder = tempfile::tempdir().unwrap();
     let file = edge_list(folder.path(), "graph.el", log_normal(2_000, 1.8, 0.5, 5));
-    load_apart(LoadOptions { block_bytes: 512, ..LoadOptions::from_paths([file]) }).0
+    load_apart(LoadOptions { segments: SegmentSettings::with_list_blocks(512), ..LoadOptions::from_paths([file]) }).0
 }
 
 async fn three_hops(graph: &Graph) -> (usize, u64) {
@@ -159,7 +159,11 @@ fn of_two_types() -> Arc<dyn ObjectStore> {
         let file = folder.path().join(format!("{name}.csv"));
         std::fs::write(file, format!(":START_ID(P),:END_ID(P),:TYPE\n{edges}")).unwrap();
     }
-    load_apart(LoadOptions { block_bytes: 512, ..LoadOptions::from_paths([folder.path()]) }).0
+    load_apart(LoadOptions {
+        segments: SegmentSettings::with_list_blocks(512),
+        ..LoadOptions::from_paths([folder.path()])
+    })
+    .0
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hoplake::{
-    Cost, Graph, Hop, HopDirection, Key, LoadOptions, OpenSettings, PathQuery, Query, ReadSettings, StartKey, Strategy,
-    Traversal, TraversalRequest, VisitPolicy,
+    Cost, Graph, Hop, HopDirection, Key, LoadOptions, OpenSettings, PathQuery, Query, ReadSettings, SegmentSettings,
+    StartKey, Strategy, Traversal, TraversalRequest, VisitPolicy,
 };
 use hoplake_testkit::{
     WaveStore,
@@ -49,7 +49,8 @@ fn log_normal_graph(edges: u64) -> Loaded {
         }
         targets.push(target);
     }
-    let (inner, report) = load_apart(LoadOptions { block_bytes: 512, ..LoadOptions::from_paths([file]) });
+    let (inner, report) =
+        load_apart(LoadOptions { segments: SegmentSettings::with_list_blocks(512), ..LoadOptions::from_paths([file]) });
     Loaded { inner, edges: report.edges, bytes: report.bytes, starts }
 }
 
@@ -173,7 +174,11 @@ pub(crate) fn people() -> Arc<dyn ObjectStore> {
     for (name, content) in [("P.csv", persons), ("C.csv", places), ("knows.csv", knows), ("lives.csv", lives)] {
         std::fs::write(folder.path().join(name), content).unwrap();
     }
-    load_apart(LoadOptions { block_bytes: 512, ..LoadOptions::from_paths([folder.path()]) }).0
+    load_apart(LoadOptions {
+        segments: SegmentSettings::with_list_blocks(512),
+        ..LoadOptions::from_paths([folder.path()])
+    })
+    .0
 }
 
 #[tokio::test(start_paused = true)]

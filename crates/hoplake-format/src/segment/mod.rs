@@ -1,0 +1,98 @@
+//! Segments: immutable objects made of sections, which are made of sealed blocks.
+//!
+//! ```text
+//! magic │ blocks of section 0 │ blocks of section 1 │ … │ filters │ index blocks │ root │ root length u32 │ CRC-32C u32 │ magic
+//!       8                                               ^ filters_position       ^ root_position
+//!                                                                 ^ index_position
+//! ```
+//! The index has two levels, so that neither an open nor a first touch reads what grows with the graph. An
+//! [index block](index_block) says of up to 2,048 consecutive blocks of a section where each begins and with what; the
+//! [root](SegmentRoot) says so of each index block. A section that is longer than a segment goes on in the next one; the manifest says with
+//! what each begins.
+
+mod builder;
+pub mod index_block;
+mod root;
+mod sections;
+mod writer;
+
+use crate::{Direction, EdgeTypeId, Key, LabelId};
+
+pub use builder::{SegmentBuilder, SegmentSettings};
+pub use index_block::{Firsts, IndexBlock};
+pub use root::{IndexEntry, SectionRoot, SegmentRoot, decode_root};
+pub use sections::{KeyWriter, ListWriter};
+pub use writer::{SectionSize, SegmentBytes, SegmentWriter};
+
+/// What a section holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SectionKind {
+    /// The keys of a vertex label.
+    Keys(LabelId),
+    /// The neighbour lists of an edge type in one direction.
+    Adjacency(EdgeTypeId, Direction),
+    /// The ends of pairs that have no edge of a type any more, as lists in one direction.
+    Removed(EdgeTypeId, Direction),
+    /// The keys of a label that are gone, with the ordinals they stood for.
+    Gone(LabelId),
+    /// The ordinals of a label whose rows were written anew, as keys, with the number of the row.
+    Rows(LabelId),
+}
+
+impl SectionKind {
+    /// Kind (1 keys, 2 adjacency out, 3 adjacency in, 4 removed out, 5 removed in, 6 gone, 7 rows) times 65,536 plus
+    /// label or edge type.
+    pub fn to_number(self) -> u32 {
+        let (kind, owner) = match self {
+            Self::Keys(label) => (1, label.0),
+            Self::Adjacency(edge_type, Direction::Out) => (2, edge_type.0),
+            Self::Adjacency(edge_type, Direction::In) => (3, edge_type.0),
+            Self::Removed(edge_type, Direction::Out) => (4, edge_type.0),
+            Self::Removed(edge_type, Direction::In) => (5, edge_type.0),
+            Self::Gone(label) => (6, label.0),
+            Self::Rows(label) => (7, label.0),
+        };
+        kind << 16 | u32::from(owner)
+    }
+
+    /// Whether it holds keys; lists otherwise.
+    pub fn has_keys(self) -> bool {
+        matches!(self, Self::Keys(_) | Self::Gone(_) | Self::Rows(_))
+    }
+
+    /// The kind with this number.
+    pub fn from_number(number: u32) -> Option<Self> {
+        let owner = (number & 0xffff) as u16;
+        match number >> 16 {
+            1 => Some(Self::Keys(LabelId(owner))),
+            2 => Some(Self::Adjacency(EdgeTypeId(owner), Direction::Out)),
+            3 => Some(Self::Adjacency(EdgeTypeId(owner), Direction::In)),
+            4 => Some(Self::Removed(EdgeTypeId(owner), Direction::Out)),
+            5 => Some(Self::Removed(EdgeTypeId(owner), Direction::In)),
+            6 => Some(Self::Gone(LabelId(owner))),
+            7 => Some(Self::Rows(LabelId(owner))),
+            _ => None,
+        }
+    }
+}
+
+/// What the manifest must know of a finished segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentEnd {
+    /// Bytes of the object.
+    pub length: u64,
+    /// Where the filters begin.
+    pub filters_position: u64,
+    /// Where the index blocks begin.
+    pub index_position: u64,
+    /// Where the root begins.
+    pub root_position: u64,
+}
+
+/// The hash under which a source stands in a filter: that of the key of the same number.
+pub fn hash_of_source(source: u64) -> u64 {
+    Key::Int64(source as i64).hash()
+}
+
+#[cfg(test)]
+mod tests;

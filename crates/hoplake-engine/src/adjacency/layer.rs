@@ -5,12 +5,11 @@ use crate::{
     index::{IndexPlace, Run, Section, SectionPlace},
 };
 
-/// A run that may have lists of an edge type, and those of its pieces whose roots are in memory: all that have a source of the
-/// plan.
+/// A run that may have lists of an edge type. The roots of those of its pieces are in memory that may have a source of the plan.
 pub(super) struct Layer<'a> {
+    snapshot: &'a Snapshot,
     pub(super) run: &'a Run,
     pub(super) removed: bool,
-    sections: Vec<Option<Section<'a>>>,
 }
 
 /// An index block of a layer, and in which of its pieces it is.
@@ -23,36 +22,38 @@ pub(super) struct IndexOfLayer {
 impl<'a> Layer<'a> {
     /// A run of a version, and whether the pairs it mentions are removed.
     pub(super) fn new(snapshot: &'a Snapshot, run: &'a Run, removed: bool) -> Self {
-        Self { run, removed, sections: run.places().map(|place| snapshot.section(place).ok()).collect() }
+        Self { snapshot, run, removed }
+    }
+
+    fn section(&self, piece: usize) -> Option<(SectionPlace, Section<'a>)> {
+        let place = self.run.place(piece)?;
+        Some((place, self.snapshot.section(place).ok()?))
     }
 
     /// Whether it may have a list of a source; `false` is certain.
     pub(super) fn may_have_source(&self, source: u64) -> bool {
-        let mut sections = self.run.pieces_of_source(source).map(|piece| self.sections[piece]);
-        sections.any(|section| section.is_none_or(|section| section.may_have_source(source)))
+        let mut sections = self.run.pieces_of_source(source).map(|piece| self.section(piece));
+        sections.any(|section| section.is_none_or(|(_, section)| section.may_have_source(source)))
     }
 
     /// The index blocks that may name the list of a source. Usually one.
-    pub(super) fn index_of_source(&self, source: u64) -> Vec<(IndexOfLayer, Section<'a>)> {
+    pub(super) fn index_of_source(&self, source: u64) -> impl Iterator<Item = (IndexOfLayer, Section<'a>)> {
         let pieces = self.run.pieces_of_source(source);
-        let known = pieces.filter_map(|piece| Some((piece, self.run.place(piece)?, self.sections[piece]?)));
-        let of_piece = |(piece, place, section): (usize, SectionPlace, Section<'a>)| {
+        let known = pieces.filter_map(|piece| Some((piece, self.section(piece)?)));
+        known.flat_map(move |(piece, (place, section))| {
             let numbers = section.root().index_of_source(source);
             numbers.map(move |number| (IndexOfLayer { piece, place: IndexPlace { section: place, number } }, section))
-        };
-        known.flat_map(of_piece).collect()
+        })
     }
 
     /// The first source of all.
     pub(super) fn begins(&self) -> u64 {
-        let first = self.sections.first().copied().flatten();
-        first.and_then(|section| section.root().first_source(0)).unwrap_or(u64::MAX)
+        self.section(0).and_then(|(_, section)| section.root().first_source(0)).unwrap_or(u64::MAX)
     }
 
     /// The source that the index block after one begins with, in its piece or the next.
-    pub(super) fn begins_after(&self, index: IndexOfLayer) -> u64 {
-        let section = self.sections[index.piece];
-        let in_piece = section.and_then(|section| section.root().first_source(index.place.number + 1));
+    pub(super) fn begins_after(&self, index: IndexOfLayer, section: &Section<'_>) -> u64 {
+        let in_piece = section.root().first_source(index.place.number + 1);
         in_piece.or_else(|| self.run.first_source(index.piece + 1)).unwrap_or(u64::MAX)
     }
 }

@@ -1,6 +1,6 @@
 //! Makes plans: which blocks hold the lists of which sources, answered by indexes and filters.
 
-use std::{cmp::Reverse, ops::Range};
+use std::{cmp::Reverse, collections::BTreeSet, ops::Range};
 
 use hoplake_format::segment::{IndexBlock, SectionKind};
 use hoplake_storage::{BlockRequest, Branch, Pace, QueryContext};
@@ -60,12 +60,9 @@ impl Snapshot {
                 }
             }
         }
-        let mut places = Vec::new();
-        for (of, ordinals) in &wanted {
-            self.list_runs(*of).for_each(|(run, _)| add_places(run, ordinals, &mut places));
-        }
-        self.make_resident(places, branch).await?;
-        let mut planner = Planner::new(self, branch.context())?;
+        let absent = self.absent_lists(wanted.iter().map(|(of, ordinals)| (*of, *ordinals)), 0);
+        self.read_absent(absent, branch).await?;
+        let mut planner = Planner::new(self, branch.context());
         for (of, ordinals) in wanted {
             planner.plan_edges(of, ordinals).await?;
         }
@@ -79,6 +76,19 @@ impl Snapshot {
         there.chain(runs(SectionKind::Removed(of.edge_type, of.direction), true))
     }
 
+    /// The segments with lists of some sources, in runs with changes of later versions than `newer_than`, whose roots are not in
+    /// memory.
+    fn absent_lists<'a>(
+        &self,
+        wanted: impl IntoIterator<Item = (EdgesOf, &'a [u64])>,
+        newer_than: u64,
+    ) -> BTreeSet<usize> {
+        self.absent(wanted.into_iter().flat_map(|(of, sources)| {
+            let runs = self.list_runs(of).filter(move |(run, _)| run.versions.until > newer_than);
+            runs.flat_map(move |(run, _)| places_of_sources(run, sources))
+        }))
+    }
+
     /// Which blocks may mention pairs with these sources, in parts that have changes of later versions than
     /// `newer_than`: nothing is merged.
     pub(super) async fn plan_mentions(
@@ -89,10 +99,8 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<Plan, EngineError> {
         let runs = || self.list_runs(of).filter(|(run, _)| run.versions.until > newer_than);
-        let mut places = Vec::new();
-        runs().for_each(|(run, _)| add_places(run, sources, &mut places));
-        self.make_resident(places, branch).await?;
-        let mut planner = Planner::new(self, branch.context())?;
+        self.read_absent(self.absent_lists([(of, sources)], newer_than), branch).await?;
+        let mut planner = Planner::new(self, branch.context());
         for (run, removed) in runs() {
             let layer = Layer::new(self, run, removed);
             planner.plan_layer(&layer, of, SourcesOf::Frontier(sources), sources, 0).await?;
@@ -110,14 +118,15 @@ impl Snapshot {
 }
 
 /// The pieces of a run that may have lists of some sources, which ascend.
-fn add_places(run: &Run, sources: &[u64], places: &mut Vec<SectionPlace>) {
+fn places_of_sources<'a>(run: &'a Run, sources: &'a [u64]) -> impl Iterator<Item = SectionPlace> + 'a {
     let mut at = 0;
-    while at < sources.len() {
-        let pieces = run.pieces_of_source(sources[at]);
+    let pieces = std::iter::from_fn(move || {
+        let pieces = run.pieces_of_source(*sources.get(at)?);
         let next = run.first_source(pieces.end).unwrap_or(u64::MAX);
-        places.extend(pieces.filter_map(|piece| run.place(piece)));
         at = position_of(sources, at + 1, next);
-    }
+        Some(pieces)
+    });
+    pieces.flatten().filter_map(|piece| run.place(piece))
 }
 
 /// Makes a plan.
@@ -127,20 +136,18 @@ struct Planner<'a> {
     plan: Plan,
     pace: Pace,
     /// What index blocks must answer that are not in memory with their root.
-    asked: HeldVec<Asked<'a>>,
+    asked: Option<HeldVec<Asked<'a>>>,
 }
 
 impl<'a> Planner<'a> {
-    fn new(snapshot: &'a Snapshot, context: &QueryContext) -> Result<Self, EngineError> {
+    fn new(snapshot: &'a Snapshot, context: &QueryContext) -> Self {
         let plan = Plan { tasks: Vec::new(), merges: Vec::new(), memory: None };
-        let asked = HeldVec::new(context)?;
-        Ok(Self { snapshot, context: context.clone(), plan, pace: context.pace(), asked })
+        Self { snapshot, context: context.clone(), plan, pace: context.pace(), asked: None }
     }
 
     /// Reads the index blocks that are missing, in one wave, and ends the plan.
     async fn finish(mut self, branch: &mut Branch) -> Result<Plan, EngineError> {
-        let asked = &*self.asked;
-        if !asked.is_empty() {
+        if let Some(asked) = &self.asked {
             let plan = &mut self.plan;
             let places: Vec<_> = asked.iter().map(|asked| asked.index).collect();
             let take = |number: usize, block: &IndexBlock| {
@@ -217,17 +224,17 @@ impl<'a> Planner<'a> {
     ) -> Result<(), EngineError> {
         let mut at = 0;
         while at < sources.len() {
-            let indexes = layer.index_of_source(sources[at]);
-            let Some(last) = indexes.len().checked_sub(1) else {
+            let mut indexes = layer.index_of_source(sources[at]).peekable();
+            if indexes.peek().is_none() {
                 // Before all that the run has.
                 at = position_of(sources, at + 1, layer.begins());
                 continue;
-            };
+            }
             let mut end = at + 1;
-            for (nth, (index, section)) in indexes.into_iter().enumerate() {
-                let goes_on = nth < last;
+            while let Some((index, section)) = indexes.next() {
+                let goes_on = indexes.peek().is_some();
                 if !goes_on {
-                    end = position_of(sources, at + 1, layer.begins_after(index));
+                    end = position_of(sources, at + 1, layer.begins_after(index, &section));
                 }
                 let asked = Asked {
                     index: index.place,
@@ -240,7 +247,10 @@ impl<'a> Planner<'a> {
                 };
                 match section.index_block(index.place.number) {
                     Some(block) => asked.answer_for(block, &sources[at..end], &mut self.plan),
-                    None => self.asked.push(asked)?,
+                    None => match &mut self.asked {
+                        Some(all) => all.push(asked)?,
+                        None => self.asked.insert(HeldVec::new(&self.context)?).push(asked)?,
+                    },
                 }
                 self.pace.rest(16 + (end - at) as u64).await?;
             }

@@ -12,7 +12,10 @@ mod run;
 mod segment;
 mod tail;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use hoplake_format::segment::IndexBlock;
@@ -38,10 +41,20 @@ impl Snapshot {
         places: impl IntoIterator<Item = SectionPlace>,
         branch: &mut Branch,
     ) -> Result<(), EngineError> {
-        let mut absent: Vec<_> = places.into_iter().map(|place| place.segment).collect();
-        absent.retain(|segment| !self.segments[*segment].is_resident());
-        absent.sort_unstable();
-        absent.dedup();
+        self.read_absent(self.absent(places), branch).await
+    }
+
+    /// The segments of some sections whose roots are not in memory.
+    pub(crate) fn absent(&self, places: impl IntoIterator<Item = SectionPlace>) -> BTreeSet<usize> {
+        let segments = places.into_iter().map(|place| place.segment);
+        segments.filter(|segment| !self.segments[*segment].is_resident()).collect()
+    }
+
+    /// Reads the roots of some segments, all in one wave.
+    pub(crate) async fn read_absent(&self, absent: BTreeSet<usize>, branch: &mut Branch) -> Result<(), EngineError> {
+        if absent.is_empty() {
+            return Ok(());
+        }
         let absent = absent.into_iter().map(|segment| &self.segments[segment]);
         self.read_roots(absent.map(|segment| (segment, at_first_use(&segment.reference.end, &self.settings))), branch)
             .await

@@ -51,6 +51,9 @@ impl Run {
 
     /// The pieces that may have the list of a source, as numbers: the last that begins with less, and those that begin with it.
     pub(crate) fn pieces_of_source(&self, source: u64) -> Range<usize> {
+        if self.pieces.len() == 1 {
+            return 0..1;
+        }
         let first = First::Number(source);
         let begins = |is_before: fn(&First, &First) -> bool| {
             self.pieces.partition_point(|piece| piece.first.as_ref().is_none_or(|it| is_before(it, &first)))

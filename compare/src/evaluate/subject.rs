@@ -72,7 +72,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// S3 Standard with a memory cache of so many bytes, all else by default.
+    /// S3 Standard with a memory cache of this size, all else by default.
     pub fn standard(cache_bytes_max: u64) -> Self {
         let read = ReadSettings { cache_bytes_max, ..ReadSettings::default() };
         Self { profile: StoreProfile::s3_standard(), seed: 1, read }

@@ -131,6 +131,7 @@ fn of_reason(reason: Reason, verb: &str, url: &str) -> Option<String> {
         }
         Reason::Undeclared => "correct the name, or leave out --strict to add it to the graph".into(),
         Reason::Inexact => "write integers, or put the other numbers into a property of another name".into(),
+        Reason::FormatVersion => "use the hoplake that wrote it, or load the graph anew with this one".into(),
         _ => return None,
     })
 }

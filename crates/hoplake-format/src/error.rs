@@ -14,7 +14,7 @@ pub enum FormatError {
         why: String,
     },
     /// The bytes are of a version or use a feature that this build does not know.
-    #[error("{what} has {found}, but this build reads {supported}; a newer hoplake may read it")]
+    #[error("{what} has {found}, but this build reads {supported}")]
     Unsupported {
         /// The structure that was being read.
         what: &'static str,

@@ -75,6 +75,8 @@ pub enum Reason {
     Undeclared,
     /// A float64 cannot hold an integer exactly.
     Inexact,
+    /// A graph is in a version of the format that this build does not read.
+    FormatVersion,
 }
 
 /// Why something did not work: a kind to act on, a sentence to read, and the error below it.
@@ -173,6 +175,7 @@ fn engine_reason(error: &EngineError) -> Option<Reason> {
             Refusal::Other => None,
         },
         EngineError::Storage(storage) => storage_reason(storage),
+        EngineError::Format { source: FormatError::Unsupported { .. }, .. } => Some(Reason::FormatVersion),
         EngineError::Shared(error) => engine_reason(error),
         _ => None,
     }

@@ -60,7 +60,7 @@ pub struct Args {
     /// The order of vertices: by key, or neighbours close to each other
     #[arg(long, value_enum, default_value = "keys")]
     order: OrderName,
-    /// Size of a block of adjacency
+    /// Size of a block of adjacency, from 64 to 65536 bytes; 16 KiB without it
     #[arg(long, value_name = "SIZE", value_parser = arguments::size_from_1)]
     block_size: Option<ByteSize>,
     /// What to do with rows that cannot be loaded

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     EngineError, Frontier, Snapshot,
     index::{IndexPlace, Run, SectionPlace},
-    memory::HeldVec,
+    memory::{HeldVec, bytes_of},
     pieces::position_of,
     traversal::Hop,
 };
@@ -148,6 +148,8 @@ impl<'a> Planner<'a> {
     /// Reads the index blocks that are missing, in one wave, and ends the plan.
     async fn finish(mut self, branch: &mut Branch) -> Result<Plan, EngineError> {
         if let Some(asked) = &self.asked {
+            let _requests =
+                self.context.hold(bytes_of::<(IndexPlace, IndexPlace, Vec<usize>, BlockRequest<'_>)>(asked.len()))?;
             let plan = &mut self.plan;
             let places: Vec<_> = asked.iter().map(|asked| asked.index).collect();
             let take = |number: usize, block: &IndexBlock| {

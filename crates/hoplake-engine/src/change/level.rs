@@ -77,7 +77,8 @@ pub(crate) struct Level {
 /// Encodes changes.
 pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, version: u64) -> Result<Level, EngineError> {
     let (names, versions) = (DataNames::new(version - 1, writer, 0), VersionRange::of(version));
-    let mut segments = SegmentWriter::new(&names, versions, SegmentSettings::default());
+    let mut segments = SegmentWriter::new(&names, versions, SegmentSettings::default())
+        .map_err(EngineError::format("a new segment"))?;
     let mut tables = Vec::new();
     for (label, of_label) in &changes.labels {
         let Some(described) = schema.label(*label) else { continue };

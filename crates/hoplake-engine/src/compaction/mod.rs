@@ -305,7 +305,7 @@ impl Run {
         let writer = self.writer.clone().unwrap_or_default();
         let base = snapshot.manifest().version;
         let segments = self.settings.segments;
-        let part = PartWriter::new(self.reader.store(), &writer, base, self.number, self.memory, segments);
+        let part = PartWriter::new(self.reader.store(), &writer, base, self.number, self.memory, segments)?;
         let memory = self.memory;
         let merged = join(self.hint_newest(), merge_group(snapshot, group, part, memory, branch)).await.1;
         let (part, merges) = merged?;

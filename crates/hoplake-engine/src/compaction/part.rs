@@ -65,13 +65,14 @@ impl PartWriter {
         number: u32,
         memory: u64,
         segments: SegmentSettings,
-    ) -> Self {
+    ) -> Result<Self, EngineError> {
         let names = DataNames::new(base, writer, number);
         let versions = VersionRange::of(base);
-        Self {
+        let segments = SegmentWriter::new(&names, versions, segments).map_err(EngineError::format("a new segment"))?;
+        Ok(Self {
             store: store.clone(),
             memory,
-            segments: SegmentWriter::new(&names, versions, segments),
+            segments,
             names,
             open: None,
             small: Vec::new(),
@@ -79,7 +80,7 @@ impl PartWriter {
             sections_before: 0,
             table_bytes: 0,
             part: Part::default(),
-        }
+        })
     }
 
     /// Begins a merge: what is written from now on stands for these versions.

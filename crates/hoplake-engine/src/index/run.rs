@@ -31,7 +31,7 @@ impl Run {
         self.pieces.iter().map(|piece| piece.place)
     }
 
-    /// A piece, if it has so many.
+    /// A piece, by its number.
     pub(crate) fn place(&self, number: usize) -> Option<SectionPlace> {
         self.pieces.get(number).map(|piece| piece.place)
     }

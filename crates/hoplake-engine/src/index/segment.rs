@@ -194,7 +194,7 @@ impl<'a> Section<'a> {
     }
 
     /// All of its index blocks, if all are in memory with the root.
-    pub(crate) fn index_blocks(self) -> Option<Vec<&'a IndexBlock>> {
+    fn index_blocks(self) -> Option<Vec<&'a IndexBlock>> {
         self.index.parts.iter().map(|part| part.block.get()).collect()
     }
 

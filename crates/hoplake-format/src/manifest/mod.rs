@@ -333,7 +333,7 @@ impl Manifest {
     /// Reads an object.
     ///
     /// # Errors
-    /// [`FormatError::Corrupt`] if its checks fail, [`FormatError::Unsupported`] if a newer build wrote it.
+    /// [`FormatError::Corrupt`] if its checks fail, [`FormatError::Unsupported`] if it is of another version of the format.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let too_short = || corrupt(format!("{} bytes are too few", bytes.len()));
         let (magic, rest) = bytes.split_first_chunk::<8>().ok_or_else(too_short)?;
@@ -350,7 +350,8 @@ impl Manifest {
         if crc32c::crc32c(payload) != u32::from_le_bytes(*checksum) {
             return Err(corrupt("it fails its checksum".into()));
         }
-        wire::ManifestMessage::decode(payload).map_err(|error| corrupt(error.to_string()))?.try_into()
+        let message = wire::decode(payload)?;
+        message.try_into()
     }
 
     /// Versions before `version` that can be opened, as far as this one knows, from the newest back; itself is one if it is

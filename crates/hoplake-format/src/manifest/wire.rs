@@ -15,10 +15,27 @@ use crate::{
     segment::{SectionKind, SegmentEnd},
 };
 
+/// What a manifest of every version of the format has.
+#[derive(Clone, PartialEq, Message)]
+struct VersionMessage {
+    #[prost(uint32, tag = "1")]
+    format_version: u32,
+}
+
+/// Reads the message of a manifest, if it is of this version of the format: in others, fields may be something else.
+pub(super) fn decode(payload: &[u8]) -> Result<ManifestMessage, FormatError> {
+    let damaged = |error: prost::DecodeError| corrupt(error.to_string());
+    let VersionMessage { format_version } = VersionMessage::decode(payload).map_err(damaged)?;
+    if format_version != FORMAT_VERSION {
+        return Err(unsupported(format!("format version {format_version}")));
+    }
+    ManifestMessage::decode(payload).map_err(damaged)
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ManifestMessage {
     #[prost(uint32, tag = "1")]
-    pub(super) format_version: u32,
+    format_version: u32,
     #[prost(uint64, tag = "2")]
     version: u64,
     #[prost(uint64, tag = "3")]
@@ -151,7 +168,7 @@ struct SectionMessage {
     /// As in a segment's root: kind times 65,536, plus owner.
     #[prost(uint32, tag = "1")]
     kind: u32,
-    /// The first and the last version whose changes it holds, both 0 if it is no part of this one.
+    /// The first and the last version whose changes it holds, both 0 if this version does not have it.
     #[prost(uint64, tag = "2")]
     since: u64,
     #[prost(uint64, tag = "3")]
@@ -407,9 +424,6 @@ impl TryFrom<ManifestMessage> for Manifest {
     type Error = FormatError;
 
     fn try_from(message: ManifestMessage) -> Result<Self, FormatError> {
-        if message.format_version != FORMAT_VERSION {
-            return Err(unsupported(format!("format version {}", message.format_version)));
-        }
         // The version after it must be a version too.
         if message.version == 0 || message.version == u64::MAX {
             return Err(corrupt(format!("it says that it is version {}", message.version)));

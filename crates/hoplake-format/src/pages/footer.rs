@@ -167,7 +167,7 @@ fn check_chunk(column: &ColumnChunkMetaData, rows: u64, data_end: u64) -> Result
 mod tests {
     use super::*;
 
-    /// A footer without rows, of a schema whose root says that it has so many children, and has one.
+    /// A footer without rows, of a schema with one column, whose root has this count of children.
     fn footer(children: &[u8]) -> Vec<u8> {
         let root = [&[0x48, 1, b's'], children, &[0]].concat();
         let column = [0x15, 2, 0x25, 0, 0x18, 1, b'c', 0];

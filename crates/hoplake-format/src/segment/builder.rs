@@ -7,12 +7,15 @@ use super::{
 };
 use crate::{
     FormatError, KeyType,
-    adjacency::BLOCK_BYTES_DEFAULT,
+    adjacency::{BLOCK_BYTES, BLOCK_BYTES_DEFAULT},
     checksum::{ObjectSeed, seal_block},
     constants::SEGMENT_MAGIC,
     filter::{FILTER_KEYS_MAX, encode_filter},
     keys::Key,
 };
+
+/// Blocks of keys are read whole, and decoded by a look-up of many keys.
+const KEY_BLOCK_BYTES_MAX: usize = 64 << 10;
 
 /// When blocks, index blocks and segments end. Readers take any: these decide what a request reads, what a writer keeps in
 /// memory, and what a first use of a segment reads.
@@ -22,9 +25,9 @@ pub struct SegmentSettings {
     pub list_block_bytes: usize,
     /// Bytes of a block of keys, about. Default 4 KiB: a look-up reads one, and searches it from the front.
     pub key_block_bytes: usize,
-    /// Blocks whose entries an index block has, at most [`INDEX_BLOCK_ENTRIES_MAX`].
+    /// Blocks whose entries an index block has. Default 2,048, the most.
     pub index_entries: usize,
-    /// Items of a filter, at most [`FILTER_KEYS_MAX`].
+    /// Items of a filter, at which an index block ends, too. Default 2¹⁸, the most.
     pub filter_items: usize,
     /// What a segment keeps in memory until its end, filters and index blocks: then a section goes on in another. Default 8 MiB.
     pub tail_bytes: usize,
@@ -33,9 +36,29 @@ pub struct SegmentSettings {
 }
 
 impl SegmentSettings {
-    /// Blocks of lists of so many bytes, all else by default.
+    /// The default, but for the size of blocks of lists.
     pub fn with_list_blocks(list_block_bytes: usize) -> Self {
         Self { list_block_bytes, ..Self::default() }
+    }
+
+    /// Whether readers can read what is written so.
+    ///
+    /// # Errors
+    /// [`FormatError::Invalid`] with what is out of its bounds.
+    pub fn validate(&self) -> Result<(), FormatError> {
+        let bounds = [
+            ("bytes of a block of lists", self.list_block_bytes, BLOCK_BYTES.start..=BLOCK_BYTES.end - 1),
+            ("bytes of a block of keys", self.key_block_bytes, 1..=KEY_BLOCK_BYTES_MAX),
+            ("entries of an index block", self.index_entries, 1..=INDEX_BLOCK_ENTRIES_MAX),
+            ("items of a filter", self.filter_items, 1..=FILTER_KEYS_MAX),
+        ];
+        for (what, value, allowed) in bounds {
+            if !allowed.contains(&value) {
+                let (least, most) = allowed.into_inner();
+                return Err(FormatError::Invalid(format!("{what}: from {least} to {most}, not {value}")));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -216,7 +239,7 @@ impl SegmentBuilder {
         self.open.as_mut().expect("a section has begun")
     }
 
-    /// Ends the index block if its filter does not hold so many more items.
+    /// Ends the index block if its filter has no room for some more items.
     fn make_room(&mut self, items: usize) -> Result<(), FormatError> {
         let filter_items = self.settings.filter_items;
         let open = self.open();

@@ -35,7 +35,7 @@ pub enum SectionKind {
     Removed(EdgeTypeId, Direction),
     /// The keys of a label that are gone, with the ordinals they stood for.
     Gone(LabelId),
-    /// The ordinals of a label whose rows were written anew, as keys, with the number of the row.
+    /// Changed rows of a label: the ordinal of each as a key, and the number of its row.
     Rows(LabelId),
 }
 

@@ -2,7 +2,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::{
-    KeyType, VersionRange,
+    FormatError, KeyType, VersionRange,
     checksum::{ObjectSeed, open_block},
     filter::KeyFilter,
     keys::encode_key_block,
@@ -25,7 +25,7 @@ fn sample() -> (Vec<u8>, SegmentEnd, SegmentRoot) {
     (bytes, end, builder.root().clone())
 }
 
-/// An index block of a section, and the filter beside it.
+/// An index block of a section, and its filter.
 fn index_of(bytes: &[u8], section: &SectionRoot, number: usize) -> (IndexBlock, Option<KeyFilter>) {
     let seed = ObjectSeed::of("data/x");
     let open = |range: &std::ops::Range<u64>| {
@@ -130,6 +130,25 @@ fn every_flipped_bit_and_cut_of_the_root_is_found() {
     }
 }
 
+#[test]
+fn settings_that_no_reader_reads_are_refused() {
+    let default = SegmentSettings::default();
+    assert_eq!(default.validate(), Ok(()));
+    let refused = [
+        SegmentSettings { list_block_bytes: 63, ..default },
+        SegmentSettings { key_block_bytes: 0, ..default },
+        SegmentSettings { index_entries: 0, ..default },
+        SegmentSettings { index_entries: 2_049, ..default },
+        SegmentSettings { filter_items: 0, ..default },
+        SegmentSettings { filter_items: (1 << 18) + 1, ..default },
+    ];
+    let names = crate::DataNames::new(0, "01JDXAAAAAAAAAAAAAAAAAAAAA", 0);
+    for settings in refused {
+        let writer = SegmentWriter::new(&names, VersionRange { since: 1, until: 1 }, settings);
+        assert!(matches!(writer, Err(FormatError::Invalid(_))), "{settings:?}");
+    }
+}
+
 /// Sections of keys and lists, in segments that hold next to nothing.
 #[test]
 fn sections_go_on_over_segments() {
@@ -143,11 +162,17 @@ fn sections_go_on_over_segments() {
     };
     let names = crate::DataNames::new(0, "01JDXAAAAAAAAAAAAAAAAAAAAA", 0);
     let versions = VersionRange { since: 1, until: 1 };
-    let mut segments = SegmentWriter::new(&names, versions, settings);
+    let mut segments = SegmentWriter::new(&names, versions, settings).unwrap();
     let keys: Vec<_> = (0..60).map(|key| (Key::String(format!("key {key:03}")), key)).collect();
     for label in 0..3 {
         let mut writer = KeyWriter::new(SectionKind::Keys(LabelId(label)), KeyType::String);
         keys.iter().for_each(|(key, number)| writer.push(key.clone(), *number, &mut segments).unwrap());
+        writer.finish(&mut segments).unwrap();
+    }
+    // Short sections, of which some begin where a segment ends.
+    for label in 3..30 {
+        let mut writer = KeyWriter::new(SectionKind::Gone(LabelId(label)), KeyType::String);
+        writer.push(keys[0].0.clone(), 0, &mut segments).unwrap();
         writer.finish(&mut segments).unwrap();
     }
     // A long list among short ones.
@@ -191,10 +216,13 @@ fn sections_go_on_over_segments() {
             }
         }
     }
-    assert_eq!(found_keys, [&keys[..]; 3].concat());
+    let (long, short) = found_keys.split_at(3 * keys.len());
+    assert_eq!(long, [&keys[..]; 3].concat());
+    assert_eq!(short, vec![keys[0].clone(); 27]);
     assert_eq!(found_lists, lists);
     for (kind, pieces) in &pieces {
-        assert!(pieces.len() > 2, "{kind:?} is in {} pieces", pieces.len());
+        let is_short = matches!(kind, SectionKind::Gone(_));
+        assert!(if is_short { pieces.len() == 1 } else { pieces.len() > 2 }, "{kind:?} is in {pieces:?}");
         assert_eq!(pieces.iter().map(|(_, continues)| *continues).filter(|it| !it).count(), 1, "{pieces:?}");
         let items: u64 = pieces.iter().map(|(items, _)| items).sum();
         assert_eq!(items, sizes.iter().filter(|size| size.kind == *kind).map(|size| size.items).sum::<u64>());

@@ -58,8 +58,12 @@ struct Current {
 
 impl SegmentWriter {
     /// Writes what these versions changed into segments that are named as they are begun.
-    pub fn new(names: &DataNames, versions: VersionRange, settings: SegmentSettings) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// [`FormatError::Invalid`] if readers could not read what is written so.
+    pub fn new(names: &DataNames, versions: VersionRange, settings: SegmentSettings) -> Result<Self, FormatError> {
+        settings.validate()?;
+        Ok(Self {
             names: names.clone(),
             settings,
             versions,
@@ -67,7 +71,7 @@ impl SegmentWriter {
             section: None,
             ended: VecDeque::new(),
             sizes: Vec::new(),
-        }
+        })
     }
 
     /// What begins from now on stands for these versions.
@@ -75,7 +79,7 @@ impl SegmentWriter {
         self.versions = versions;
     }
 
-    /// When blocks end, and all else.
+    /// When blocks, index blocks and segments end.
     pub fn settings(&self) -> SegmentSettings {
         self.settings
     }

@@ -201,7 +201,7 @@ impl Build<'_> {
     fn vertices(&self, level: &mut Level) -> Result<Spaces, IngestError> {
         let bytes = self.input_bytes(|feed| !matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(Step::Vertices, bytes);
-        let mut segments = SegmentUpload::new(self.objects);
+        let mut segments = SegmentUpload::new(self.objects)?;
         let mut spaces = SpaceBuilders::new(self)?;
         let mut staged = Vec::new();
         let mut left_out = Vec::new();
@@ -302,7 +302,7 @@ impl Build<'_> {
     fn edges(&self, level: &mut Level, spaces: &Spaces) -> Result<(), IngestError> {
         let bytes = self.input_bytes(|feed| matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(Step::Edges, bytes);
-        let mut segments = [SegmentUpload::new(self.objects), SegmentUpload::new(self.objects)];
+        let mut segments = [SegmentUpload::new(self.objects)?, SegmentUpload::new(self.objects)?];
         let key_bytes: usize = spaces.tables.iter().map(|(_, table)| table.memory_bytes()).sum();
         let order_bytes: usize = spaces.permutation.iter().flatten().map(|of_label| size_of_val(&of_label[..])).sum();
         let kept_bytes = key_bytes + order_bytes + size_of_val(&spaces.left_out[..]);

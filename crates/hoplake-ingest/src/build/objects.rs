@@ -104,9 +104,9 @@ pub(crate) struct SegmentUpload<'a> {
 }
 
 impl<'a> SegmentUpload<'a> {
-    pub(crate) fn new(objects: &'a Objects) -> Self {
-        let writer = SegmentWriter::new(&objects.names, objects.versions(), objects.segments);
-        Self { objects, writer, open: None, ended: Vec::new() }
+    pub(crate) fn new(objects: &'a Objects) -> Result<Self, IngestError> {
+        let writer = SegmentWriter::new(&objects.names, objects.versions(), objects.segments)?;
+        Ok(Self { objects, writer, open: None, ended: Vec::new() })
     }
 
     /// Sends what has gathered, if it is much.

@@ -107,17 +107,13 @@ struct Shape {
 }
 
 impl Shape {
-    fn is_keys(kind: SectionKind) -> bool {
-        kind.has_keys()
-    }
-
     /// What a block begins with.
     fn first(self, kind: SectionKind, block: u64) -> u64 {
-        if Self::is_keys(kind) { ordered(FIRST_KEY + (block * KEYS) as i64) } else { block * self.sources }
+        if kind.has_keys() { ordered(FIRST_KEY + (block * KEYS) as i64) } else { block * self.sources }
     }
 
     fn block(self, kind: SectionKind, block: u64) -> Vec<u8> {
-        if Self::is_keys(kind) {
+        if kind.has_keys() {
             return key_block(block * KEYS);
         }
         let first = block * self.sources;
@@ -127,7 +123,7 @@ impl Shape {
     }
 
     fn sealed_bytes(self, kind: SectionKind, block: u64) -> u64 {
-        if Self::is_keys(kind) { key_block_bytes(block) } else { self.list_bytes + 4 }
+        if kind.has_keys() { key_block_bytes(block) } else { self.list_bytes + 4 }
     }
 
     /// Where the blocks of an index block begin and the last of them ends.
@@ -154,7 +150,7 @@ impl Shape {
         let mut position = 8;
         for pair in index.windows(2) {
             // Blocks of lists are alike, and those of keys few.
-            let bytes: u64 = match Self::is_keys(kind) {
+            let bytes: u64 = match kind.has_keys() {
                 true => (pair[0]..pair[1]).map(key_block_bytes).sum(),
                 false => (pair[1] - pair[0]) * (self.list_bytes + 4),
             };
@@ -162,7 +158,7 @@ impl Shape {
             position += bytes;
         }
         let filters_position = position;
-        if Self::is_keys(kind) {
+        if kind.has_keys() {
             for entry in &mut entries {
                 entry.filter = Some(position..position + FILTER_BYTES);
                 position += FILTER_BYTES;
@@ -172,7 +168,7 @@ impl Shape {
         let mut known = None;
         for (entry, pair) in entries.iter_mut().zip(index.windows(2)) {
             // Index blocks of as many blocks of lists have one length.
-            let bytes = match known.filter(|(blocks, _)| !Self::is_keys(kind) && *blocks == pair[1] - pair[0]) {
+            let bytes = match known.filter(|(blocks, _)| !kind.has_keys() && *blocks == pair[1] - pair[0]) {
                 Some((_, bytes)) => bytes,
                 None => self.index_block(kind, &(pair[0]..pair[1]), entry.blocks.start).len() as u64 + 4,
             };
@@ -184,7 +180,7 @@ impl Shape {
         let root = SegmentRoot {
             sections: vec![SectionRoot {
                 kind,
-                items: (blocks.end - blocks.start) * if Self::is_keys(kind) { KEYS } else { self.sources * DEGREE },
+                items: (blocks.end - blocks.start) * if kind.has_keys() { KEYS } else { self.sources * DEGREE },
                 block_count: blocks.end - blocks.start,
                 firsts: Firsts::Numbers(index[..entries.len()].iter().map(|it| self.first(kind, *it)).collect()),
                 index: entries.clone(),
@@ -399,9 +395,15 @@ async fn a_graph_of_ten_to_the_twelfth_edges_is_opened_and_hopped_from() {
     assert_eq!(counted(&store, cost), (1, 1, sealed));
     let cost = neighbours(at(start + sources * LIST_BLOCKS)).await;
     assert_eq!(counted(&store, cost), (2, 2, index_bytes + sealed));
-    // Where an index block ends, and where a segment does.
-    neighbours(at(6 * per_segment - 1)).await;
-    neighbours(at(6 * per_segment)).await;
+    // From the first vertex below an index block, whose list could have begun below the one before: both index blocks, which lie
+    // side by side, but no other block.
+    let cost = neighbours(at(5 * per_segment + 7 * sources * LIST_BLOCKS)).await;
+    assert_eq!(counted(&store, cost), (2, 2, 2 * index_bytes + sealed));
+    // Likewise from the first vertex of a segment: two roots, two index blocks, one block.
+    let cost = neighbours(at(8 * per_segment)).await;
+    assert_eq!(counted(&store, cost), (3, 5, root_bytes(7) + root_bytes(8) + 2 * index_bytes + sealed));
+    // From the last ones.
+    neighbours(at(8 * per_segment - 1)).await;
     neighbours(at(per_segment + sources * LIST_BLOCKS - 1)).await;
     store.reset();
 

@@ -43,7 +43,9 @@ impl KeyFilter {
         };
         let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| descriptor[at + byte]));
         let (segment, mask, body) = (word(8), word(12), word(16));
-        if !segment.is_power_of_two() || mask != segment - 1 || body % segment != 0 {
+        // A key's fingerprints lie in a segment of the body and in the two after it: without a body they
+        // would lie behind the end.
+        if !segment.is_power_of_two() || mask != segment - 1 || body == 0 || body % segment != 0 {
             return corrupt(format!("its segments of {segment} (mask {mask:x}) do not make up {body}"));
         }
         if u64::from(body) + 2 * u64::from(segment) != fingerprints.len() as u64 {
@@ -86,5 +88,34 @@ mod tests {
             assert!(hashes.iter().all(|hash| filter.may_contain(*hash)));
         }
         assert!(KeyFilter::decode(&[0; 3]).is_err());
+    }
+
+    /// What a descriptor says of segments decides where look-ups read, so whatever it says, they end.
+    #[test]
+    fn descriptors_of_no_filter_are_refused() {
+        let filter = |segment: u32, mask: u32, body: u32, fingerprints: usize| {
+            let mut bytes = vec![7; 8];
+            for word in [segment, mask, body] {
+                bytes.extend(word.to_le_bytes());
+            }
+            bytes.resize(DESCRIPTOR_BYTES + fingerprints, 0);
+            KeyFilter::decode(&bytes)
+        };
+        for (segment, mask, body, fingerprints) in [
+            (32, 31, 0, 64),
+            (0, u32::MAX, 0, 0),
+            (32, 30, 32, 96),
+            (24, 23, 24, 72),
+            (32, 31, 33, 97),
+            (32, 31, 32, 95),
+        ] {
+            filter(segment, mask, body, fingerprints).unwrap_err();
+        }
+        for body in [32, 64, 224] {
+            let filter = filter(32, 31, body, body as usize + 64).unwrap();
+            for key in 0..10_000 {
+                filter.may_contain(Key::Int64(key).hash());
+            }
+        }
     }
 }

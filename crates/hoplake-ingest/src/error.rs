@@ -76,7 +76,7 @@ pub enum IngestError {
     Arrow(#[from] arrow_schema::ArrowError),
     /// A table of properties could not be written.
     #[error("could not write a table of properties: {}", hoplake_format::pages::reason(.0))]
-    Parquet(#[from] parquet::errors::ParquetError),
+    Parquet(#[source] parquet::errors::ParquetError),
     /// The store failed.
     #[error(transparent)]
     Storage(#[from] hoplake_storage::StorageError),

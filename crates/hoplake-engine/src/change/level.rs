@@ -1,6 +1,6 @@
 //! A batch of changes as bytes: one object for keys, lists and small tables, and one more for each large table.
 
-use std::{collections::BTreeMap, panic::resume_unwind, sync::Arc, thread::ScopedJoinHandle};
+use std::{collections::BTreeMap, io::Cursor, panic::resume_unwind, sync::Arc, thread::ScopedJoinHandle};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt64Array};
 use arrow_schema::{ArrowError, Field};
@@ -11,7 +11,7 @@ use hoplake_format::{
     TableRef, VersionRange, VertexLabel,
     constants::KEY_COLUMN,
     segment::{KeyWriter, ListWriter, SectionKind, SegmentBytes, SegmentSettings, SegmentWriter},
-    table::{TableEnd, TableSettings, encode_table, table_schema},
+    table::{Rows, SMALL_TABLE_BYTES, TableEnd, TableSettings, TableWriter, table_schema},
 };
 
 use super::{
@@ -19,9 +19,6 @@ use super::{
     value::{Value, column},
 };
 use crate::EngineError;
-
-/// Tables of at most this many bytes stand behind the segment, in its object.
-pub(crate) const SMALL_TABLE_BYTES: usize = 1 << 20;
 
 /// Rows of edges from which on both directions are sorted and encoded at the same time.
 const BOTH_AT_ONCE_ROWS: usize = 1 << 12;
@@ -79,27 +76,28 @@ pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, versio
     let (names, versions) = (DataNames::new(version - 1, writer, 0), VersionRange::of(version));
     let mut segments = SegmentWriter::new(&names, versions, SegmentSettings::default())
         .map_err(EngineError::format("a new segment"))?;
+    let of = |owner, first| Rows { owner, versions, first };
     let mut tables = Vec::new();
     for (label, of_label) in &changes.labels {
         let Some(described) = schema.label(*label) else { continue };
         write_keys(&mut segments, *label, described.key_type, of_label)
             .map_err(EngineError::format("a new segment"))?;
         let added = vertex_rows(of_label.added.iter().map(|(key, row)| (*key, *row)), described)?;
-        tables.extend(Table::encode(TableOwner::Vertices(*label), of_label.first_ordinal, &added)?);
+        tables.extend(Table::encode(of(TableOwner::Vertices(*label), of_label.first_ordinal), &added)?);
         let changed = vertex_rows(of_label.changed.values().copied(), described)?;
-        tables.extend(Table::encode(TableOwner::Changed(*label), 0, &changed)?);
+        tables.extend(Table::encode(of(TableOwner::Changed(*label), 0), &changed)?);
     }
     for (edge_type, edges) in &changes.groups {
         let Some(described) = schema.edge_type(*edge_type) else { continue };
-        for side in sides(edges, *edge_type, &described.properties)? {
+        for side in sides(edges, *edge_type, &described.properties, versions)? {
             write_lists(&mut segments, *edge_type, &side).map_err(EngineError::format("a new segment"))?;
-            tables.extend(side.table);
+            tables.extend(side.tables);
         }
     }
     let mut level = Level::default();
     finish_segments(segments, &names, &mut level)?;
     let shared = level.objects.len() - 1;
-    tables.into_iter().for_each(|table| table.add(shared, &names, versions, &mut level));
+    tables.into_iter().for_each(|table| table.add(shared, &names, &mut level));
     level.objects.retain(|(_, bytes)| !bytes.is_empty());
     Ok(level)
 }
@@ -109,14 +107,22 @@ struct Side {
     direction: Direction,
     /// With those at the near end first.
     sorted: Vec<PairRows>,
-    table: Option<Table>,
+    tables: Vec<Table>,
 }
 
 /// Both directions, at the same time if that is worth a thread.
-fn sides(edges: &EdgeChanges<'_>, edge_type: EdgeTypeId, properties: &[Property]) -> Result<[Side; 2], EngineError> {
+fn sides(
+    edges: &EdgeChanges<'_>,
+    edge_type: EdgeTypeId,
+    properties: &[Property],
+    versions: VersionRange,
+) -> Result<[Side; 2], EngineError> {
     // Side by side in memory before they are put into two orders.
     let rows = batch(None, columns(&edges.rows, properties)?, edges.rows.len(), properties)?;
-    let side = |direction| Side::of(edges, &rows, edge_type, direction);
+    let side = |direction| {
+        let owner = TableOwner::Edges(edge_type, direction);
+        Side::of(edges, &rows, direction, Rows { owner, versions, first: 0 })
+    };
     let [out, into] = match rows.num_rows() >= BOTH_AT_ONCE_ROWS {
         true => std::thread::scope(|scope| {
             let other = std::thread::Builder::new().spawn_scoped(scope, || side(Direction::ALL[1]));
@@ -134,8 +140,8 @@ impl Side {
     fn of(
         edges: &EdgeChanges<'_>,
         rows: &RecordBatch,
-        edge_type: EdgeTypeId,
         direction: Direction,
+        table_rows: Rows,
     ) -> Result<Self, EngineError> {
         let near = |pair: &PairRows| match direction {
             Direction::Out => *pair,
@@ -143,13 +149,13 @@ impl Side {
         };
         let mut sorted: Vec<_> = edges.pairs.iter().map(near).collect();
         sorted.sort_unstable_by_key(|pair| pair.ends);
-        let mut table = None;
+        let mut tables = Vec::new();
         if rows.num_columns() > 0 {
             let order = sorted.iter().flat_map(|pair| pair.first_row..pair.first_row + pair.rows);
             let rows = take_record_batch(rows, &order.collect::<UInt64Array>())?;
-            table = Table::encode(TableOwner::Edges(edge_type, direction), 0, &rows)?;
+            tables = Table::encode(table_rows, &rows)?;
         }
-        Ok(Self { direction, sorted, table })
+        Ok(Self { direction, sorted, tables })
     }
 }
 
@@ -259,49 +265,41 @@ fn finish_segments(mut segments: SegmentWriter, names: &DataNames, level: &mut L
 
 /// A table as bytes.
 struct Table {
-    owner: TableOwner,
-    first_row: u64,
-    rows: u64,
     bytes: Vec<u8>,
     end: TableEnd,
 }
 
 impl Table {
-    /// Encodes rows, if there are any.
-    fn encode(owner: TableOwner, first_row: u64, rows: &RecordBatch) -> Result<Option<Self>, EngineError> {
-        if rows.num_rows() == 0 {
-            return Ok(None);
-        }
-        let encoded = encode_table(rows, TableSettings::default());
-        let (bytes, end) = encoded.map_err(EngineError::table("a new table"))?;
-        Ok(Some(Self { owner, first_row, rows: rows.num_rows() as u64, bytes, end }))
+    /// Encodes rows, as many tables as they take.
+    fn encode(rows: Rows, batch: &RecordBatch) -> Result<Vec<Self>, EngineError> {
+        let mut writer = TableWriter::new(rows, TableSettings::default(), || Ok(Cursor::new(Vec::new())));
+        let mut encoded = || {
+            writer.write(batch)?;
+            writer.finish()?;
+            let mut tables = Vec::new();
+            while let Some(ended) = writer.take() {
+                let mut bytes = Vec::new();
+                let end = ended.write_to(&mut bytes)?;
+                tables.push(Self { bytes, end });
+            }
+            Ok(tables)
+        };
+        encoded().map_err(EngineError::table("a new table"))
     }
 
     /// Adds it to a level: at the end of the shared object, or if it is large as an object of its own.
-    fn add(self, shared: usize, names: &DataNames, versions: VersionRange, level: &mut Level) {
-        let Self { owner, first_row, rows, bytes, end } = self;
-        let (name, position) = if bytes.len() <= SMALL_TABLE_BYTES {
-            let shared = &mut level.objects[shared];
-            let position = shared.1.len() as u64;
-            shared.1 = [&shared.1[..], &bytes].concat().into();
-            (shared.0.clone(), position)
+    fn add(self, shared: usize, names: &DataNames, level: &mut Level) {
+        let Self { bytes, end } = self;
+        let reference = if end.length <= SMALL_TABLE_BYTES {
+            let (name, before) = &mut level.objects[shared];
+            let reference = end.at(name.as_str(), before.len() as u64);
+            *before = [&before[..], &bytes].concat().into();
+            reference
         } else {
             let name = names.next("parquet");
             level.objects.push((name.clone(), bytes.into()));
-            (name, 0)
+            end.at(name, 0)
         };
-        let TableEnd { length, tail_position, tail_checksum, checksum } = end;
-        level.tables.push(TableRef {
-            name,
-            position,
-            owner,
-            versions,
-            first_row,
-            rows,
-            length,
-            tail_position,
-            tail_checksum,
-            checksum,
-        });
+        level.tables.push(reference);
     }
 }

@@ -24,6 +24,5 @@ mod widen;
 
 pub use batch::{Batch, EdgeKey, End, Operation};
 pub use commit::{COMMIT_TIMEOUT_MS, Committed, Committer};
-pub(crate) use level::SMALL_TABLE_BYTES;
 pub use properties::{Name, Properties};
 pub use value::{Value, date_text, timestamp_text};

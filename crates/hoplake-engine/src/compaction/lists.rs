@@ -13,7 +13,7 @@ use hoplake_storage::planted::{Bug, planted};
 
 use super::{
     DIRECTIONS, Merged, Merging,
-    part::{PartWriter, TableWriter},
+    part::{PartTable, PartWriter},
     plan::Merge,
 };
 use crate::{
@@ -169,7 +169,7 @@ struct EdgeRows {
     origins: Vec<(u64, u64)>,
     /// Rows that are read and written together.
     at_once: usize,
-    table: TableWriter,
+    table: PartTable,
 }
 
 /// Where rows of edges come from.
@@ -208,7 +208,7 @@ impl EdgeRows {
             let batch = self.source.read(&self.origins, merging).await?;
             part.write(&mut self.table, batch, merging).await?;
         }
-        part.end_table(&mut self.table, merging).await
+        part.end_table(self.table, merging).await
     }
 }
 

@@ -7,20 +7,19 @@ use arrow_array::RecordBatch;
 use hoplake_format::{
     DataNames, SegmentRef, TableOwner, TableRef, VersionRange,
     segment::{SegmentBytes, SegmentSettings, SegmentWriter},
-    table::{TableEnd, TableSettings, begin_table, finish_table},
+    table::{Rows, SMALL_TABLE_BYTES, TableEnd, TableSettings, TableWriter},
 };
 use hoplake_storage::{Store, Upload};
-use parquet::arrow::ArrowWriter;
 use tempfile::SpooledTempFile;
 
 use super::{Merging, plan::Size};
-use crate::{EngineError, change::SMALL_TABLE_BYTES};
+use crate::EngineError;
 
 /// Bytes that are sent at a time.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// The most rows of one table, so that the end of it that a reader needs stays small.
-const TABLE_ROWS_MAX: u64 = 4 << 20;
+/// Writes tables of a part.
+pub(super) type PartTable = TableWriter<SpooledTempFile>;
 
 /// What was written.
 #[derive(Debug, Default)]
@@ -48,7 +47,8 @@ pub(super) struct PartWriter {
     /// Into which sections are written.
     pub(super) segments: SegmentWriter,
     open: Option<Open>,
-    small: Vec<(TableRef, Vec<u8>)>,
+    /// Tables that are to lie behind the last segment.
+    small: Vec<(TableEnd, Vec<u8>)>,
     /// Of the merge under way: the versions that it stands for, the sections written before it, and the bytes of its tables.
     versions: VersionRange,
     sections_before: usize,
@@ -136,75 +136,78 @@ impl PartWriter {
         Ok(())
     }
 
-    /// Begins a table whose rows follow each other from `first_row` on.
-    pub(super) fn table(&self, owner: TableOwner, first_row: u64) -> TableWriter {
+    /// Begins tables whose rows follow each other from `first` on.
+    pub(super) fn table(&self, owner: TableOwner, first: u64) -> PartTable {
         let group_bytes = (self.memory / 16).clamp(1 << 20, 32 << 20) as usize;
         let settings = TableSettings { group_bytes, ..TableSettings::default() };
-        TableWriter { owner, first_row, rows: 0, settings, memory: (self.memory / 8) as usize, open: None }
+        let memory = self.spool_bytes();
+        TableWriter::new(Rows { owner, versions: self.versions, first }, settings, move || Ok(spool(memory)))
+    }
+
+    /// Bytes of a table that stay in memory; more than that goes to a temporary file.
+    fn spool_bytes(&self) -> usize {
+        (self.memory / 8) as usize
     }
 
     /// Adds rows to a table.
     pub(super) async fn write(
         &mut self,
-        table: &mut TableWriter,
-        mut batch: RecordBatch,
+        table: &mut PartTable,
+        batch: RecordBatch,
         merging: &mut Merging<'_>,
     ) -> Result<(), EngineError> {
-        while batch.num_rows() > 0 {
-            let fitting = (TABLE_ROWS_MAX - table.rows).min(batch.num_rows() as u64) as usize;
-            table.write(&batch.slice(0, fitting))?;
-            batch = batch.slice(fitting, batch.num_rows() - fitting);
-            if table.rows == TABLE_ROWS_MAX {
-                self.end_table(table, merging).await?;
+        table.write(&batch).map_err(EngineError::table("a new table"))?;
+        self.send_tables(table, merging).await
+    }
+
+    /// Ends a table.
+    pub(super) async fn end_table(
+        &mut self,
+        mut table: PartTable,
+        merging: &mut Merging<'_>,
+    ) -> Result<(), EngineError> {
+        table.finish().map_err(EngineError::table("a new table"))?;
+        self.send_tables(&mut table, merging).await
+    }
+
+    /// Sends tables that have ended, and keeps the small ones.
+    async fn send_tables(&mut self, table: &mut PartTable, merging: &mut Merging<'_>) -> Result<(), EngineError> {
+        while let Some(ended) = table.take() {
+            let mut encoded = spool(self.spool_bytes());
+            let end = ended.write_to(&mut encoded).map_err(EngineError::table("a new table"))?;
+            encoded.seek(SeekFrom::Start(0)).map_err(spill)?;
+            self.table_bytes += end.length;
+            if end.length <= SMALL_TABLE_BYTES {
+                let mut bytes = Vec::with_capacity(end.length as usize);
+                encoded.read_to_end(&mut bytes).map_err(spill)?;
+                self.small.push((end, bytes));
+            } else {
+                self.send_table(encoded, end, merging).await?;
             }
         }
         Ok(())
     }
 
-    /// Ends a table: what follows begins another one.
-    pub(super) async fn end_table(
+    async fn send_table(
         &mut self,
-        table: &mut TableWriter,
+        mut encoded: SpooledTempFile,
+        end: TableEnd,
         merging: &mut Merging<'_>,
     ) -> Result<(), EngineError> {
-        let Some((mut scratch, end)) = table.finish()? else { return Ok(()) };
-        let TableEnd { length, tail_position, tail_checksum, checksum } = end;
-        self.table_bytes += length;
-        let small = length <= SMALL_TABLE_BYTES as u64;
-        // A small one stands behind a segment that is not known yet.
-        let name = if small { String::new() } else { self.names.next("parquet") };
-        let (first_row, rows) = (table.first_row, table.rows);
-        let reference = TableRef {
-            name: name.clone(),
-            position: 0,
-            owner: table.owner,
-            versions: self.versions,
-            first_row,
-            rows,
-            length,
-            tail_position,
-            tail_checksum,
-            checksum,
-        };
-        (table.first_row, table.rows) = (first_row + rows, 0);
-        if small {
-            let mut bytes = Vec::with_capacity(length as usize);
-            scratch.read_to_end(&mut bytes).map_err(spill)?;
-            self.small.push((reference, bytes));
-            return Ok(());
-        }
-        let (mut upload, mut piece) = (self.store.upload(&name), vec![0; PIECE_BYTES]);
+        let name = self.names.next("parquet");
+        let mut upload = self.store.upload(&name);
+        let mut piece = vec![0; PIECE_BYTES];
         loop {
-            let count = scratch.read(&mut piece).map_err(spill)?;
+            let count = encoded.read(&mut piece).map_err(spill)?;
             if count == 0 {
                 break;
             }
             write(&mut upload, &piece[..count], merging).await?;
         }
         finish(upload, merging).await?;
+        self.part.bytes += end.length;
+        self.part.tables.push(end.at(&name, 0));
         self.part.objects.push(name);
-        self.part.bytes += length;
-        self.part.tables.push(reference);
         Ok(())
     }
 
@@ -212,9 +215,9 @@ impl PartWriter {
     pub(super) async fn finish(mut self, merging: &mut Merging<'_>) -> Result<Part, EngineError> {
         self.segments.finish().map_err(EngineError::format("a new segment"))?;
         self.send_all(1, merging).await?;
-        for (mut reference, bytes) in std::mem::take(&mut self.small) {
+        for (end, bytes) in std::mem::take(&mut self.small) {
             let open = self.open_object(|names| names.next("hls"));
-            (reference.name, reference.position) = (open.name.clone(), open.length);
+            let reference = end.at(&open.name, open.length);
             write(&mut open.upload, &bytes, merging).await?;
             open.length += reference.length;
             self.part.tables.push(reference);
@@ -239,42 +242,8 @@ async fn finish(upload: Upload, merging: &mut Merging<'_>) -> Result<(), EngineE
     Ok(())
 }
 
-/// Writes the rows of a table, in order.
-pub(super) struct TableWriter {
-    owner: TableOwner,
-    first_row: u64,
-    rows: u64,
-    settings: TableSettings,
-    /// Bytes that stay in memory; more than that goes to a temporary file.
-    memory: usize,
-    open: Option<ArrowWriter<SpooledTempFile>>,
-}
-
-impl TableWriter {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), EngineError> {
-        let failed = EngineError::table("a new table");
-        let writer = match &mut self.open {
-            Some(writer) => writer,
-            None => {
-                let scratch = SpooledTempFile::new(self.memory);
-                let begun = begin_table(scratch, batch.schema(), self.settings);
-                self.open.insert(begun.map_err(EngineError::table("a new table"))?)
-            }
-        };
-        writer.write(batch).map_err(failed)?;
-        self.rows += batch.num_rows() as u64;
-        Ok(())
-    }
-
-    /// The bytes of the table, to be read from the beginning.
-    fn finish(&mut self) -> Result<Option<(SpooledTempFile, TableEnd)>, EngineError> {
-        let Some(mut writer) = self.open.take() else { return Ok(None) };
-        let metadata = writer.finish().map_err(EngineError::table("a new table"))?;
-        let mut table = SpooledTempFile::new(self.memory);
-        let end = finish_table(writer.inner_mut(), metadata, &mut table).map_err(EngineError::table("a new table"))?;
-        table.seek(SeekFrom::Start(0)).map_err(spill)?;
-        Ok(Some((table, end)))
-    }
+fn spool(memory_bytes: usize) -> SpooledTempFile {
+    SpooledTempFile::new(memory_bytes)
 }
 
 fn spill(error: std::io::Error) -> EngineError {

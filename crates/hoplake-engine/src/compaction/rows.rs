@@ -72,7 +72,7 @@ async fn write_added(
         let batch = merging.vertex_rows(label, &ordinals, columns).await?;
         part.write(&mut table, batch, merging).await?;
     }
-    part.end_table(&mut table, merging).await
+    part.end_table(table, merging).await
 }
 
 /// Rows that the parts changed of vertices that older ones added.
@@ -108,5 +108,5 @@ async fn write_changed(
         ordinals.push(ordinal);
     }
     writer.finish(&mut part.segments).map_err(failed)?;
-    part.end_table(&mut table, merging).await
+    part.end_table(table, merging).await
 }

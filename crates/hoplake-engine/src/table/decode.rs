@@ -188,6 +188,8 @@ mod tests {
 
     use std::process::Command;
 
+    use std::io::Cursor;
+
     use arrow_array::{
         Float64Array, Int64Array, StringArray,
         builder::{ListBuilder, StringBuilder},
@@ -195,7 +197,7 @@ mod tests {
     use futures::executor::block_on;
     use hoplake_format::{
         Direction, EdgeTypeId, TableOwner, TableRef, VersionRange,
-        table::{TableSettings, encode_table},
+        table::{Rows, TableSettings, TableWriter},
     };
 
     use super::*;
@@ -223,19 +225,14 @@ mod tests {
         let batch =
             RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)));
         let batch = batch.unwrap();
-        let (bytes, end) = encode_table(&batch, TableSettings { page_rows: 128, ..TableSettings::default() }).unwrap();
-        let reference = TableRef {
-            name: "table".into(),
-            position: 0,
-            owner: TableOwner::Edges(EdgeTypeId(0), Direction::Out),
-            versions: VersionRange::of(1),
-            first_row: 0,
-            rows: ROWS as u64,
-            length: end.length,
-            tail_position: end.tail_position,
-            tail_checksum: end.tail_checksum,
-            checksum: end.checksum,
-        };
+        let owner = TableOwner::Edges(EdgeTypeId(0), Direction::Out);
+        let settings = TableSettings { page_rows: 128, ..TableSettings::default() };
+        let rows = Rows { owner, versions: VersionRange::of(1), first: 0 };
+        let mut writer = TableWriter::new(rows, settings, || Ok(Cursor::new(Vec::new())));
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+        let mut bytes = Vec::new();
+        let reference = writer.take().unwrap().write_to(&mut bytes).unwrap().at("table", 0);
         let fields = batch.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
         (bytes, reference, fields, batch)
     }

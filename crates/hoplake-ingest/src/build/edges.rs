@@ -17,7 +17,7 @@ use hoplake_format::{
 use super::{
     adjacency::AdjacencyWriter,
     objects::{Objects, SegmentUpload},
-    table::TableWriter,
+    table::TableUpload,
 };
 use crate::{
     IngestError,
@@ -219,13 +219,13 @@ impl SortedEdges {
             Self::Rows(sorters) => {
                 let schema = table_schema(None, writer.properties);
                 let owner = TableOwner::Edges(edge_type, direction);
-                let mut table = TableWriter::new(writer.objects, writer.spill_dir, owner, schema.clone(), writer.table);
+                let mut table = TableUpload::new(writer.objects, writer.spill_dir, owner, writer.table);
                 for batch in BatchSorter::finish_all(sorters)? {
                     let batch = batch?;
                     let near = batch.column(0).as_primitive::<UInt64Type>().values();
                     let far = batch.column(1).as_primitive::<UInt64Type>().values();
                     near.iter().zip(far).try_for_each(|(near, far)| adjacency.push(*near, *far))?;
-                    table.write(RecordBatch::try_new(schema.clone(), batch.columns()[OWN_COLUMNS..].to_vec())?)?;
+                    table.write(&RecordBatch::try_new(schema.clone(), batch.columns()[OWN_COLUMNS..].to_vec())?)?;
                 }
                 tables = table.finish()?;
             }

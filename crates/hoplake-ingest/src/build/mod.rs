@@ -28,9 +28,8 @@ use arrow_schema::{DataType, Field, SchemaRef};
 use hoplake_format::{
     DegreeSummary, Direction, EdgeType, EdgeTypeId, Key, LabelId, Schema, SegmentRef, TableOwner, TableRef,
     VertexLabel,
-    constants::KEY_COLUMN,
     segment::{KeyWriter, SectionKind, SegmentSettings},
-    table::{TableSettings, table_schema},
+    table::TableSettings,
 };
 use hoplake_storage::Store;
 use tokio::runtime::Handle;
@@ -44,7 +43,7 @@ use self::{
     ordering::StagedVertices,
     route::RoutedType,
     scan::ScanContext,
-    table::TableWriter,
+    table::TableUpload,
     vertices::sort_vertices,
 };
 use crate::{
@@ -393,20 +392,18 @@ impl VertexSink<'_, '_> {
 struct VertexWriter<'a, 'b> {
     segments: &'a mut SegmentUpload<'b>,
     keys: KeyWriter,
-    table: TableWriter<'b>,
+    table: TableUpload<'b>,
     next: u64,
 }
 
 impl<'a, 'b> VertexWriter<'a, 'b> {
     fn new(build: &'b Build<'_>, segments: &'a mut SegmentUpload<'b>, label: LabelId) -> Self {
         let table = &build.dataset.vertex_tables[usize::from(label.0)];
-        let key = Field::new(KEY_COLUMN, table.key_type.arrow(), false);
-        let schema = table_schema(Some(key), &table.properties);
         let owner = TableOwner::Vertices(label);
         Self {
             segments,
             keys: KeyWriter::new(SectionKind::Keys(label), table.key_type),
-            table: TableWriter::new(build.objects, build.spill_dir, owner, schema, build.table_settings()),
+            table: TableUpload::new(build.objects, build.spill_dir, owner, build.table_settings()),
             next: 0,
         }
     }
@@ -417,7 +414,7 @@ impl<'a, 'b> VertexWriter<'a, 'b> {
     }
 
     fn rows(&mut self, batch: RecordBatch) -> Result<(), IngestError> {
-        self.table.write(batch)
+        self.table.write(&batch)
     }
 
     fn finish(self) -> Result<Vec<TableRef>, IngestError> {

@@ -1,103 +1,81 @@
-//! Writes tables of properties: Parquet with small pages, no dictionaries and a checksum for each page.
-//!
-//! The writer fills a temporary file, whose pages are then sent to the store one by one, followed by the footer. A file
-//! of more than [`TABLE_ROWS_MAX`] rows is split, so that the footer a reader needs stays small.
+//! Writes tables of properties through temporary files, and sends them to the store.
 
-use std::{
-    fs::File,
-    path::{Path, PathBuf},
-};
+use std::{fs::File, io, path::Path};
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use hoplake_format::{
     TableOwner, TableRef,
-    table::{TableEnd, TableSettings, begin_table, finish_table},
+    table::{Rows, TableSettings, TableWriter},
 };
-use parquet::arrow::ArrowWriter;
+use parquet::errors::ParquetError;
 
 use super::objects::Objects;
 use crate::IngestError;
 
-/// The most rows of one file.
-pub(crate) const TABLE_ROWS_MAX: u64 = 4 << 20;
-
-/// Writes the rows of one owner, in order.
-pub(crate) struct TableWriter<'a> {
+/// Tables of one owner, in order, on their way to the store.
+pub(crate) struct TableUpload<'a> {
     objects: &'a Objects,
-    spill_dir: PathBuf,
-    owner: TableOwner,
-    schema: SchemaRef,
-    settings: TableSettings,
-    open: Option<(ArrowWriter<File>, u64)>,
-    first_row: u64,
-    finished: Vec<TableRef>,
+    writer: TableWriter<File>,
+    sent: Vec<TableRef>,
 }
 
-impl<'a> TableWriter<'a> {
-    pub(crate) fn new(
-        objects: &'a Objects,
-        spill_dir: &Path,
-        owner: TableOwner,
-        schema: SchemaRef,
-        settings: TableSettings,
-    ) -> Self {
+impl<'a> TableUpload<'a> {
+    pub(crate) fn new(objects: &'a Objects, spill_dir: &Path, owner: TableOwner, settings: TableSettings) -> Self {
         let spill_dir = spill_dir.to_owned();
-        Self { objects, spill_dir, owner, schema, settings, open: None, first_row: 0, finished: Vec::new() }
+        let rows = Rows { owner, versions: objects.versions(), first: 0 };
+        let writer = TableWriter::new(rows, settings, move || tempfile::tempfile_in(&spill_dir));
+        Self { objects, writer, sent: Vec::new() }
     }
 
     /// Appends rows.
-    pub(crate) fn write(&mut self, mut batch: RecordBatch) -> Result<(), IngestError> {
-        while batch.num_rows() > 0 {
-            let (mut writer, rows) = match self.open.take() {
-                Some(open) => open,
-                None => (self.begin()?, 0),
-            };
-            let fitting = (TABLE_ROWS_MAX - rows).min(batch.num_rows() as u64) as usize;
-            writer.write(&batch.slice(0, fitting))?;
-            batch = batch.slice(fitting, batch.num_rows() - fitting);
-            let rows = rows + fitting as u64;
-            self.open = Some((writer, rows));
-            if rows == TABLE_ROWS_MAX {
-                self.end_file()?;
-            }
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), IngestError> {
+        self.writer.write(batch).map_err(failed)?;
+        self.send()
+    }
+
+    /// Sends what has ended.
+    fn send(&mut self) -> Result<(), IngestError> {
+        while let Some(table) = self.writer.take() {
+            let name = self.objects.name("parquet");
+            let mut object = self.objects.create(&name);
+            let end = table.write_to(&mut object).map_err(failed)?;
+            object.finish()?;
+            self.sent.push(end.at(name, 0));
         }
         Ok(())
     }
 
-    /// Ends the last file and returns all.
+    /// Ends the last table and returns all.
     pub(crate) fn finish(mut self) -> Result<Vec<TableRef>, IngestError> {
-        self.end_file()?;
-        Ok(self.finished)
+        self.writer.finish().map_err(failed)?;
+        self.send()?;
+        Ok(self.sent)
     }
+}
 
-    fn begin(&self) -> Result<ArrowWriter<File>, IngestError> {
-        let scratch = tempfile::tempfile_in(&self.spill_dir).map_err(IngestError::Spill)?;
-        Ok(begin_table(scratch, self.schema.clone(), self.settings)?)
+/// Parquet's writer passes on what its scratch and its object said: the temporary folder's error, or the store's.
+fn failed(error: ParquetError) -> IngestError {
+    let source = match error {
+        ParquetError::External(source) => source,
+        other => return IngestError::Parquet(other),
+    };
+    match source.downcast::<io::Error>().map(|error| error.downcast::<IngestError>()) {
+        Ok(Ok(store)) => store,
+        Ok(Err(scratch)) => IngestError::Spill(scratch),
+        Err(other) => IngestError::Parquet(ParquetError::External(other)),
     }
+}
 
-    fn end_file(&mut self) -> Result<(), IngestError> {
-        let Some((mut writer, rows)) = self.open.take() else { return Ok(()) };
-        let metadata = writer.finish()?;
-        let mut scratch = writer.inner().try_clone().map_err(IngestError::Spill)?;
-        let name = self.objects.name("parquet");
-        let mut object = self.objects.create(&name);
-        let TableEnd { length, tail_position, tail_checksum, checksum } =
-            finish_table(&mut scratch, metadata, &mut object)?;
-        object.finish()?;
-        self.finished.push(TableRef {
-            name,
-            position: 0,
-            owner: self.owner,
-            versions: self.objects.versions(),
-            first_row: self.first_row,
-            rows,
-            length,
-            tail_position,
-            tail_checksum,
-            checksum,
-        });
-        self.first_row += rows;
-        Ok(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_keep_their_kind() {
+        let store = IngestError::Invalid("the store's".into());
+        let passed_on = |error: io::Error| failed(ParquetError::from(error)).to_string();
+        assert_eq!(passed_on(io::Error::other(store)), "the store's");
+        assert!(matches!(failed(ParquetError::from(io::Error::other("full"))), IngestError::Spill(_)));
+        assert!(matches!(failed(ParquetError::General("a type".into())), IngestError::Parquet(_)));
     }
 }

@@ -41,6 +41,12 @@ pub enum EngineError {
     /// Another writer published first.
     #[error("{0}")]
     Conflict(String),
+    /// There is something already where a graph was to begin.
+    #[error("{0}")]
+    Exists(String),
+    /// Another writer changed a graph that was to be replaced.
+    #[error("{0}")]
+    Overtaken(String),
     /// An error that several callers share.
     #[error(transparent)]
     Shared(Arc<EngineError>),

@@ -153,7 +153,7 @@ pub fn clone<'a>(
             );
             return Err(EngineError::Invalid(why));
         }
-        let taken = || EngineError::Conflict(format!("there is something at {} already", to.url()));
+        let taken = || EngineError::Exists(format!("there is something at {} already", to.url()));
         if versions::slot(target, 1, branch).await?.is_some() || versions::newest(target, branch).await?.is_some() {
             return Err(taken());
         }

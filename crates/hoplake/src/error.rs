@@ -167,6 +167,8 @@ fn engine_reason(error: &EngineError) -> Option<Reason> {
     match error {
         EngineError::NoGraph { .. } => Some(Reason::NoGraph),
         EngineError::NoVersion(_) => Some(Reason::NoVersion),
+        EngineError::Exists(_) => Some(Reason::Exists),
+        EngineError::Overtaken(_) => Some(Reason::Overtaken),
         EngineError::Refused { refusal, .. } => match refusal {
             Refusal::MissingEnd => Some(Reason::MissingEnd),
             Refusal::Twice => Some(Reason::ChangedTwice),
@@ -216,7 +218,7 @@ fn engine_kind(error: &EngineError) -> ErrorKind {
     match error {
         EngineError::NotFound(_) | EngineError::NoGraph { .. } | EngineError::NoVersion(_) => ErrorKind::NotFound,
         EngineError::Invalid(_) | EngineError::Refused { .. } => ErrorKind::Invalid,
-        EngineError::Conflict(_) => ErrorKind::Conflict,
+        EngineError::Conflict(_) | EngineError::Exists(_) | EngineError::Overtaken(_) => ErrorKind::Conflict,
         EngineError::Limit { .. } => ErrorKind::Limit,
         EngineError::Storage(storage) => storage_kind(storage),
         EngineError::Format { source, .. } => format_kind(source),

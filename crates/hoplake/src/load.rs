@@ -1,7 +1,6 @@
 //! Loading a graph into a store.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     pin::pin,
     sync::Arc,
@@ -9,18 +8,17 @@ use std::{
 };
 
 use hoplake_engine::{
-    intent,
-    publish::{self, Published},
+    load::{Load, Loaded},
     vacuum::{self, VacuumSettings},
-    versions,
 };
-use hoplake_format::{Change, ChangeKind, Manifest, Schema, VersionRange, VertexCount, segment::SegmentSettings};
+use hoplake_format::{VertexCount, segment::SegmentSettings};
 use hoplake_ingest::{
     BadRows,
     build::{self, BuildSettings, Level},
     source::{self, SourceOptions},
 };
-use hoplake_storage::{Branch, Cost, QueryContext, ReadPool, ReadSettings, Reader, Store};
+use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, Store};
+use tokio::runtime::Handle;
 
 pub use hoplake_ingest::{
     build::{Progress as LoadProgress, Step as LoadPhase, VertexOrder},
@@ -151,112 +149,38 @@ pub async fn load_until(
     let (mut stop, mut branch) = (pin!(stop), context.branch());
     let store = store.on_account(&context);
     let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
-    let current = versions::newest(&reader, &mut branch).await?;
-    // One without anything is what a vacuum made of a load that was never done.
-    let in_the_way = current.as_ref().filter(|current| !options.replace && current.schema != Schema::default());
-    if let Some(current) = in_the_way {
-        let message = format!(
-            "there is a graph at {} already, in version {}, which stays readable if it is replaced",
-            store.url(),
-            current.version
-        );
-        return Err(Error::new(ErrorKind::Conflict, message).with_reason(Reason::Exists));
-    }
-    // Others may commit meanwhile, and vacuums must know whose objects these are.
-    let writer = store.clock().ulid();
-    let base = match current {
-        Some(current) => {
-            let announced = intent::announce(&reader, ChangeKind::Load, &writer, Some(current), &mut branch);
-            let announced = tokio::select! {
-                announced = announced => announced?,
-                () = &mut stop => {
-                    give_up(&reader, &writer, &mut branch).await;
-                    return Ok(None);
-                }
-            };
-            publish::hint(&store, &announced).await;
-            announced
-        }
-        None => Manifest::default(),
+    let mut load = Load::new(&reader, options.replace, &mut branch).await?;
+    let begin = tokio::select! {
+        begin = load.begin(&mut branch) => Some(begin),
+        () = &mut stop => None,
     };
-    let base_version = base.version;
-    // A store that would lose it is refused before hours of loading.
-    let tried = publish::prove(&store, base_version).await?;
-    if tried.is_some() {
-        branch.then(1);
-    }
-    let target = store.clone();
-    let message = options.message.clone();
-    let runtime = tokio::runtime::Handle::current();
-    let settings_writer = writer.clone();
-    let publish_timeout_ms = options.publish_timeout_ms;
-    let building = tokio::task::spawn_blocking(move || {
-        let bad_rows = Arc::new(match &options.bad_rows {
-            BadRowPolicy::Stop => BadRows::stop(),
-            BadRowPolicy::Skip(path) => BadRows::skip(path)?,
-        });
-        let limits = ReadLimits { memory_bytes: Some(options.memory_bytes), ..options.limits };
-        let dataset =
-            source::open(&options.from, &SourceOptions { mapping: options.mapping, limits, ..Default::default() })?;
-        let settings = BuildSettings {
-            memory_bytes: options.memory_bytes,
-            temp_dir: options.temp_dir,
-            threads: options.threads,
-            order: options.order,
-            segments: options.segments,
-            base_version,
-            writer: settings_writer,
-        };
-        let level = build::build(&dataset, target, runtime, &settings, &bad_rows, progress.as_ref())?;
-        bad_rows.flush()?;
-        Ok::<_, Error>((level, bad_rows.skipped()))
-    });
+    let Some(begin) = begin else {
+        load.give_up(&mut branch).await;
+        return Ok(None);
+    };
+    let trial = begin?;
+    let (message, publish_timeout_ms) = (options.message.clone(), options.publish_timeout_ms);
+    let (base, writer, runtime) = (load.base_version(), load.writer().to_owned(), Handle::current());
+    let building = tokio::task::spawn_blocking(move || build(options, base, writer, store, runtime, progress.as_ref()));
     let built = tokio::select! {
         built = building => built,
         () = &mut stop => {
-            give_up(&reader, &writer, &mut branch).await;
+            load.give_up(&mut branch).await;
             return Ok(None);
         }
     };
     let built = built.map_err(|error| Error::new(ErrorKind::Internal, format!("the load stopped: {error}")))?;
-    if let Some(removal) = tried {
-        // Not before there are other objects in its folder: a server that keeps objects as files removes a folder that
-        // becomes empty, and fails a load that is about to write there.
-        removal.await;
-        branch.then(1);
-    }
+    trial.end(&mut branch).await;
     let (level, bad_rows) = match built {
         Ok(built) => built,
         Err(error) => {
-            give_up(&reader, &writer, &mut branch).await;
+            load.give_up(&mut branch).await;
             return Err(error);
         }
     };
-    let adjacency_bytes = level.adjacency_bytes;
-    let change = Change { kind: ChangeKind::Load, writer: writer.clone(), message, ..Change::default() };
-    context.give_time(Some(publish_timeout_ms));
-    let visible = make_visible(&reader, &base, level, change, &mut branch).await;
-    context.give_time(None);
-    let manifest = match visible {
-        Ok(manifest) => manifest,
-        Err(error) => {
-            // What was in time to be refused for its time was not sent.
-            if error.kind() == ErrorKind::Limit {
-                give_up(&reader, &writer, &mut branch).await;
-                let message = format!(
-                    "{} did not answer within {publish_timeout_ms} ms when the load was to be published; nothing of it is \
-                     visible",
-                    store.url()
-                );
-                return Err(Error::new(ErrorKind::Unavailable, message));
-            }
-            // If that is not known, the version may yet be visible.
-            if error.kind() != ErrorKind::Unknown {
-                give_up(&reader, &writer, &mut branch).await;
-            }
-            return Err(error);
-        }
-    };
+    let Level { schema, vertex_counts, edge_counts, degrees, segments, tables, adjacency_bytes } = level;
+    let loaded = Loaded { schema, vertex_counts, edge_counts, degrees, segments, tables };
+    let manifest = load.publish(&loaded, &message, publish_timeout_ms, &mut branch).await?;
     // Loads that started from an older version can no longer publish: their leftovers are garbage.
     let _ = vacuum::vacuum(&reader, &VacuumSettings::default(), &mut branch).await;
     let edges: u64 = manifest.edge_counts.iter().sum();
@@ -272,6 +196,36 @@ pub async fn load_until(
     }))
 }
 
+/// Reads the input and writes its objects. Returns them, and how many rows were left out. Blocks.
+fn build(
+    options: LoadOptions,
+    base_version: u64,
+    writer: String,
+    store: Store,
+    runtime: Handle,
+    progress: &dyn LoadProgress,
+) -> Result<(Level, u64), Error> {
+    let bad_rows = Arc::new(match &options.bad_rows {
+        BadRowPolicy::Stop => BadRows::stop(),
+        BadRowPolicy::Skip(path) => BadRows::skip(path)?,
+    });
+    let limits = ReadLimits { memory_bytes: Some(options.memory_bytes), ..options.limits };
+    let source = SourceOptions { mapping: options.mapping, limits, ..Default::default() };
+    let dataset = source::open(&options.from, &source)?;
+    let settings = BuildSettings {
+        memory_bytes: options.memory_bytes,
+        temp_dir: options.temp_dir,
+        threads: options.threads,
+        order: options.order,
+        segments: options.segments,
+        base_version,
+        writer,
+    };
+    let level = build::build(&dataset, store, runtime, &settings, &bad_rows, progress)?;
+    bad_rows.flush()?;
+    Ok((level, bad_rows.skipped()))
+}
+
 /// Refuses a URL in the place of a file or folder: input is read from this machine.
 pub(crate) fn check_local(path: &Path) -> Result<(), Error> {
     match path.to_str().and_then(|text| text.split_once(":/")) {
@@ -285,81 +239,3 @@ pub(crate) fn check_local(path: &Path) -> Result<(), Error> {
 
 /// Schemes by which a URL in the place of a file is told.
 const SCHEMES: [&str; 10] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "azure", "http", "https", "file"];
-
-/// Publishes a load: in the place of all that the version says which it began from, if nobody has changed that.
-async fn make_visible(
-    reader: &Reader,
-    base: &Manifest,
-    level: Level,
-    change: Change,
-    branch: &mut Branch,
-) -> Result<Manifest, Error> {
-    let store = reader.store();
-    let faster = |version: u64| {
-        let url = store.url();
-        let message = format!("another writer changed {url} first, in version {version}; nothing of this is visible");
-        Error::new(ErrorKind::Conflict, message).with_reason(Reason::Overtaken)
-    };
-    let mut newest = base.clone();
-    loop {
-        if base.version > 0 {
-            intent::check(&newest, &change.writer)?;
-        }
-        let changed = newest.parts().any(|part| part.until > base.version) || newest.reset > base.reset;
-        if changed {
-            return Err(faster(newest.version));
-        }
-        let manifest = loaded(&newest, &level, change.clone(), store.clock().unix_ms());
-        if let Err(error) = publish::check_objects(store, &manifest).await {
-            // Of two first loads, the one that is done removes what the other has written, which can no longer publish.
-            return Err(match versions::newest(reader, branch).await? {
-                Some(newest) if newest.version > base.version => faster(newest.version),
-                _ => error.into(),
-            });
-        }
-        if let Published::Visible = publish::publish(reader, &manifest, branch).await? {
-            publish::hint(store, &manifest).await;
-            return Ok(manifest);
-        }
-        newest = versions::newest(reader, branch).await?.ok_or_else(|| faster(newest.version + 1))?;
-    }
-}
-
-/// The version after `newest`, with what was loaded and nothing else.
-fn loaded(newest: &Manifest, level: &Level, change: Change, now_unix_ms: u64) -> Manifest {
-    let writer = change.writer.clone();
-    let mut next = match newest.version {
-        0 => Manifest { version: 1, created_unix_ms: now_unix_ms, change, ..Manifest::default() },
-        _ => newest.next(change, now_unix_ms),
-    };
-    next.intents.retain(|intent| intent.writer != writer);
-    let versions = VersionRange::of(next.version);
-    let mut segments = level.segments.clone();
-    segments.iter_mut().flat_map(|segment| &mut segment.sections).for_each(|section| section.versions = Some(versions));
-    let mut tables = level.tables.clone();
-    tables.iter_mut().for_each(|table| table.versions = versions);
-    Manifest {
-        reset: next.version,
-        source_positions: BTreeMap::new(),
-        schema: level.schema.clone(),
-        vertex_counts: level.vertex_counts.iter().map(|&ordinals| VertexCount { ordinals, gone: 0 }).collect(),
-        edge_counts: level.edge_counts.clone(),
-        degrees: level.degrees.clone(),
-        segments,
-        tables,
-        ..next
-    }
-}
-
-/// How long a load that failed or was stopped may take to take its name out.
-const GIVEN_UP_TIMEOUT_MS: u64 = 30_000;
-
-/// Removes what a load that failed has written. What it cannot remove, the next load or a vacuum will.
-async fn give_up(reader: &Reader, writer: &str, branch: &mut Branch) {
-    // The store may be what failed.
-    branch.context().give_time(Some(GIVEN_UP_TIMEOUT_MS));
-    let _ = intent::withdraw(reader, writer, branch).await;
-    let Ok(listed) = reader.store().list(hoplake_format::constants::DATA_FOLDER).await else { return };
-    let mine = listed.into_iter().map(|object| object.name).filter(|name| name.contains(writer));
-    let _ = reader.store().delete(&mine.collect::<Vec<_>>()).await;
-}

@@ -214,7 +214,7 @@ impl Query {
     ///
     /// # Errors
     /// As [`Self::neighbors`].
-    pub async fn degrees(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Degree>, Error> {
+    pub async fn degrees(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Degree>>, Error> {
         let frontier = vertices.iter().copied().collect();
         Ok(self.snapshot.degrees(&frontier, hop, &mut self.branch).await?)
     }

@@ -9,7 +9,7 @@ use hoplake_storage::{
 };
 
 use super::{
-    Sink,
+    pipeline::Sink,
     plan::{EdgesOf, ListTask},
 };
 use crate::{frontier::SinkError, memory::HeldVec};

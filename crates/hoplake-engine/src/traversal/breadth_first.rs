@@ -31,12 +31,8 @@ pub(super) async fn run(
         let next = prefetcher.as_ref().filter(|_| number + 1 < traversal.hops.len());
         let next = next.map(|prefetcher| (prefetcher.queue().clone(), number + 1));
         let begun = Instant::now();
-        let (mut set, edges) = if hop.predicates.is_empty() {
-            snapshot.neighbour_set(&frontier, hop, traversal.parallelism, next, branch).await?
-        } else {
-            let edges = snapshot.neighbours(&frontier, hop, branch).await?;
-            (snapshot.targets(&edges, context).await?, edges.len() as u64)
-        };
+        let plan = snapshot.plan_hop(&frontier, hop, branch).await?;
+        let (mut set, edges) = snapshot.reach(&frontier, hop, plan, traversal.parallelism, next, branch).await?;
         if traversal.visit == VisitPolicy::Global {
             set.subtract(&seen, &mut pace).await?;
             // While both are united, they are there twice.

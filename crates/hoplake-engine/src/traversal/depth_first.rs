@@ -55,16 +55,17 @@ pub(super) async fn run(
 }
 
 async fn expand(
-    snapshot: &Snapshot,
+    snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
     vertex: VertexId,
     depth: usize,
     mut branch: Branch,
     waited: u32,
 ) -> Result<Expanded, EngineError> {
-    let (frontier, before) = (std::iter::once(vertex).collect(), branch.wave());
-    let edges = snapshot.neighbours(&frontier, &traversal.hops[depth], &mut branch).await?;
-    let reached = snapshot.targets(&edges, branch.context()).await?;
+    let frontier: Arc<Frontier> = Arc::new(std::iter::once(vertex).collect());
+    let (hop, before) = (&traversal.hops[depth], branch.wave());
+    let plan = snapshot.plan_hop(&frontier, hop, &mut branch).await?;
+    let (reached, edges) = snapshot.reach(&frontier, hop, plan, 1, None, &mut branch).await?;
     let wait = waited + (branch.wave().0 - before.0);
-    Ok(Expanded { depth, reached, edges: edges.len() as u64, branch, wait })
+    Ok(Expanded { depth, reached, edges, branch, wait })
 }

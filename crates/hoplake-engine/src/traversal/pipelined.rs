@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     EngineError, Frontier, Held, Snapshot,
-    adjacency::{EdgeSink, ListTask, Plan},
+    adjacency::{ListTask, Plan},
     memory::bytes_of,
 };
 
@@ -99,17 +99,15 @@ async fn steps(
     Ok(())
 }
 
-async fn expand(snapshot: &Snapshot, traversal: &Traversal, step: Step, waited: u32) -> Result<Expanded, EngineError> {
+async fn expand(
+    snapshot: &Arc<Snapshot>,
+    traversal: &Traversal,
+    step: Step,
+    waited: u32,
+) -> Result<Expanded, EngineError> {
     let Step { depth, frontier, plan, mut branch, .. } = step;
     let (hop, before) = (&traversal.hops[depth], branch.wave());
-    let edges = if hop.predicates.is_empty() {
-        let mut sink = EdgeSink::new(branch.context())?;
-        snapshot.run_part(&frontier, &plan, &mut sink, &mut branch).await?;
-        sink.edges.finish()
-    } else {
-        snapshot.neighbours(&frontier, hop, &mut branch).await?
-    };
-    let reached = snapshot.targets(&edges, branch.context()).await?;
+    let (reached, edges) = snapshot.reach(&frontier, hop, plan, 1, None, &mut branch).await?;
     let wait = waited + (branch.wave().0 - before.0);
-    Ok(Expanded { depth, reached, edges: edges.len() as u64, branch, wait })
+    Ok(Expanded { depth, reached, edges, branch, wait })
 }

@@ -68,7 +68,7 @@ impl Query {
     ///
     /// # Errors
     /// As [`Query::degrees`](crate::Query::degrees).
-    pub fn degrees(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Vec<Degree>, Error> {
+    pub fn degrees(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Degree>>, Error> {
         wait(self.0.degrees(vertices, hop))
     }
 

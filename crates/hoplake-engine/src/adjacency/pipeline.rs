@@ -1,0 +1,121 @@
+//! Reads the blocks of a plan and hands their lists to sinks.
+
+use bytes::Bytes;
+use hoplake_format::{
+    FormatError,
+    adjacency::{Block, Lists},
+};
+use hoplake_storage::Branch;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+use super::{
+    merge::Merger,
+    plan::{EdgesOf, ListTask, Plan},
+};
+use crate::{EngineError, Frontier, Snapshot, frontier::SinkError};
+
+/// What becomes of the lists that are found.
+pub(crate) trait Sink: Send {
+    /// Takes lists of one part, which is named by its newest version. A source may have several.
+    fn take(&mut self, of: EdgesOf, part: u64, lists: &Lists) -> Result<(), SinkError>;
+}
+
+impl Snapshot {
+    /// Reads the blocks of a plan in one wave and gives the lists to `sinks`, one for each part of the
+    /// work; more than one part decodes on more than one thread.
+    pub(crate) async fn run_plan<S: Sink + 'static>(
+        self: &Arc<Self>,
+        frontier: &Arc<Frontier>,
+        plan: Plan,
+        mut sinks: Vec<S>,
+        branch: &mut Branch,
+    ) -> Result<Vec<S>, EngineError> {
+        // Handing work over costs some microseconds; a few blocks are decoded in that time.
+        let parts = sinks.len().min(plan.all_tasks().count() / 16).max(1);
+        if parts == 1 {
+            self.run_part(frontier, &plan, &mut sinks[0], branch).await?;
+            return Ok(sinks);
+        }
+        // A set of tasks, so that whoever drops the query ends them all.
+        let mut running = JoinSet::new();
+        for (plan, mut sink) in plan.cut(parts).into_iter().zip(sinks) {
+            let (snapshot, frontier, mut line) = (self.clone(), frontier.clone(), branch.clone());
+            running.spawn(async move {
+                snapshot.run_part(&frontier, &plan, &mut sink, &mut line).await?;
+                Ok::<_, EngineError>((sink, line))
+            });
+        }
+        let mut results = Vec::new();
+        while let Some(result) = running.join_next().await {
+            results.push(result.map_err(|error| EngineError::Internal(format!("a task stopped: {error}")))??);
+        }
+        branch.join(results.iter().map(|(_, line)| line));
+        Ok(results.into_iter().map(|(sink, _)| sink).collect())
+    }
+
+    pub(crate) async fn run_part<S: Sink>(
+        &self,
+        frontier: &Frontier,
+        plan: &Plan,
+        sink: &mut S,
+        branch: &mut Branch,
+    ) -> Result<(), EngineError> {
+        let context = branch.context().clone();
+        let tasks: Vec<&ListTask> = plan.all_tasks().collect();
+        let requests = self.requests(tasks.iter().copied())?;
+        let merger = |_| Merger::new(&context);
+        let mut mergers = plan.merges.iter().map(merger).collect::<Result<Vec<_>, _>>()?;
+        // Tasks of merges follow the single ones; where each merge's end.
+        let mut end = plan.tasks.len();
+        let ends: Vec<usize> = plan
+            .merges
+            .iter()
+            .map(|merge| {
+                end += merge.tasks.len();
+                end
+            })
+            .collect();
+        let mut lists = Lists::default();
+        let take = |index: usize, payload: Bytes| {
+            let task = tasks[index];
+            let merge = (index >= plan.tasks.len()).then(|| ends.partition_point(|end| *end <= index));
+            let sources = match merge {
+                Some(merge) => &plan.merges[merge].sources[task.sources.clone()],
+                None => &frontier.ordinals(task.of.near)[task.sources.clone()],
+            };
+            let read = read_lists(&payload, sources, &mut lists).map_err(SinkError::from);
+            let taken = read.and_then(|()| match merge {
+                Some(merge) => Ok(mergers[merge].take(task, &lists)?),
+                None => sink.take(task.of, task.until, &lists),
+            });
+            taken.map_err(|error| {
+                let place = self.reader().store().place(&requests[index].object.name);
+                error.at(format!("{place}, {:?}, block at byte {}", task.of, task.block.start))
+            })
+        };
+        let before = branch.wave();
+        self.reader().read_each(&requests, branch, take).await?;
+        if branch.wave() > before {
+            self.read_whole(tasks.iter().map(|task| task.place), &context);
+        }
+        let mut pace = context.pace();
+        for merger in mergers {
+            let units = merger.len() as u64 * 16;
+            merger.finish(sink).map_err(|error| error.at(self.reader().store().url()))?;
+            pace.rest(units).await?;
+        }
+        Ok(())
+    }
+}
+
+fn read_lists(payload: &[u8], sources: &[u64], lists: &mut Lists) -> Result<(), FormatError> {
+    lists.clear();
+    let block = Block::parse(payload)?;
+    let (first, last) = (block.first_source(), block.last_source());
+    // Every source of the block is wanted: one pass over it is cheaper than many jumps into it.
+    let dense = sources.first().is_some_and(|source| *source <= first)
+        && sources.last().is_some_and(|source| *source >= last)
+        && sources.last().zip(sources.first()).is_some_and(|(to, from)| to - from + 1 == sources.len() as u64);
+    if dense { block.decode_all(lists) } else { block.lists(sources, lists) }
+}

@@ -1,0 +1,222 @@
+//! How a load becomes a version: announced first, published in the place of all that there was.
+//!
+//! What builds the objects is not here (`hoplake-ingest`): a load begins, its objects are written under its name, and it is
+//! published or given up. Others may commit meanwhile. Their versions stay readable, but a graph that somebody changed
+//! is not replaced: the load fails with [`EngineError::Overtaken`].
+
+use std::collections::BTreeMap;
+
+use futures::future::BoxFuture;
+use hoplake_format::{
+    Change, ChangeKind, DegreeSummary, Manifest, Schema, SegmentRef, TableRef, VersionRange, VertexCount,
+    constants::DATA_FOLDER,
+};
+use hoplake_storage::{Branch, Reader, StorageError, Store};
+
+use crate::{
+    EngineError, intent,
+    publish::{self, Published},
+    versions,
+};
+
+/// How long a load that failed or was stopped may take to take its name out.
+const GIVE_UP_TIMEOUT_MS: u64 = 30_000;
+
+/// What a load has written, for a manifest to name.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Loaded {
+    /// Labels, edge types and properties.
+    pub schema: Schema,
+    /// Vertices of each label.
+    pub vertex_counts: Vec<u64>,
+    /// Edges of each type.
+    pub edge_counts: Vec<u64>,
+    /// Degrees of each type, out and in.
+    pub degrees: Vec<[DegreeSummary; 2]>,
+    /// Keys and adjacency.
+    pub segments: Vec<SegmentRef>,
+    /// Properties.
+    pub tables: Vec<TableRef>,
+}
+
+/// A load under way.
+pub struct Load {
+    reader: Reader,
+    writer: String,
+    /// The version that it began from.
+    base: Manifest,
+}
+
+/// A trial of the store of which an object is left.
+pub struct Trial(Option<BoxFuture<'static, ()>>);
+
+impl Trial {
+    /// Removes that object, once there are others. Not before: a server that keeps objects as files removes a folder that becomes
+    /// empty, and fails a load that is about to write there.
+    pub async fn end(self, branch: &mut Branch) {
+        if let Some(removal) = self.0 {
+            removal.await;
+            branch.then(1);
+        }
+    }
+}
+
+impl Load {
+    /// Looks what is in the way, and gives the load a name.
+    ///
+    /// # Errors
+    /// [`EngineError::Exists`] if there is a graph and `replace` is not set; the store's.
+    pub async fn new(reader: &Reader, replace: bool, branch: &mut Branch) -> Result<Self, EngineError> {
+        let current = versions::newest(reader, branch).await?;
+        // One without anything is what a vacuum made of a load that was never done.
+        if let Some(current) = current.as_ref().filter(|current| !replace && current.schema != Schema::default()) {
+            return Err(EngineError::Exists(format!(
+                "there is a graph at {} already, in version {}, which stays readable if it is replaced",
+                reader.store().url(),
+                current.version
+            )));
+        }
+        let writer = reader.store().clock().ulid();
+        Ok(Self { reader: reader.clone(), writer, base: current.unwrap_or_default() })
+    }
+
+    /// Announces the load, so that vacuums know whose objects these are, and tries the store: one that would lose the load is
+    /// refused before hours of loading. A caller that breaks this off [gives up](Self::give_up).
+    ///
+    /// # Errors
+    /// [`StorageError::Unfit`]; the store's.
+    pub async fn begin(&mut self, branch: &mut Branch) -> Result<Trial, EngineError> {
+        if self.base.version > 0 {
+            let known = Some(self.base.clone());
+            self.base = intent::announce(&self.reader, ChangeKind::Load, &self.writer, known, branch).await?;
+            publish::hint(self.reader.store(), &self.base).await;
+        }
+        let trial = match publish::prove(self.reader.store(), self.base.version).await {
+            Ok(trial) => trial,
+            Err(error) => {
+                self.give_up(branch).await;
+                return Err(error.into());
+            }
+        };
+        if trial.is_some() {
+            branch.then(1);
+        }
+        Ok(Trial(trial))
+    }
+
+    /// The name under which it writes.
+    pub fn writer(&self) -> &str {
+        &self.writer
+    }
+
+    /// The version that it began from; 0 if there was none.
+    pub fn base_version(&self) -> u64 {
+        self.base.version
+    }
+
+    /// Publishes what was written in the place of all that the version has which it began from, if nobody has changed that.
+    /// Gives up if that fails.
+    ///
+    /// # Errors
+    /// [`EngineError::Overtaken`]; [`EngineError::Unknown`] if the store does not say whether the version was created;
+    /// [`StorageError::TimedOut`] if it does not answer within `timeout_ms`; the store's.
+    pub async fn publish(
+        &self,
+        loaded: &Loaded,
+        message: &str,
+        timeout_ms: u64,
+        branch: &mut Branch,
+    ) -> Result<Manifest, EngineError> {
+        branch.context().give_time(Some(timeout_ms));
+        let published = self.make_visible(loaded, message, branch).await;
+        branch.context().give_time(None);
+        let error = match published {
+            // What was in time to be refused for its time was not sent.
+            Err(EngineError::Limit { .. }) => {
+                let object = self.store().url().to_owned();
+                EngineError::Storage(StorageError::TimedOut { object, timeout_ms })
+            }
+            // The version may yet be visible.
+            Err(error @ EngineError::Unknown { .. }) => return Err(error),
+            Err(error) => error,
+            Ok(manifest) => return Ok(manifest),
+        };
+        self.give_up(branch).await;
+        Err(error)
+    }
+
+    /// Takes the load's name out and removes what it has written. What it cannot remove, the next load or a vacuum will.
+    pub async fn give_up(&self, branch: &mut Branch) {
+        // The store may be what failed.
+        branch.context().give_time(Some(GIVE_UP_TIMEOUT_MS));
+        let _ = intent::withdraw(&self.reader, &self.writer, branch).await;
+        let Ok(listed) = self.store().list(DATA_FOLDER).await else { return };
+        let mine = listed.into_iter().map(|object| object.name).filter(|name| name.contains(&self.writer));
+        let _ = self.store().delete(&mine.collect::<Vec<_>>()).await;
+    }
+
+    fn store(&self) -> &Store {
+        self.reader.store()
+    }
+
+    async fn make_visible(&self, loaded: &Loaded, message: &str, branch: &mut Branch) -> Result<Manifest, EngineError> {
+        let mut newest = self.base.clone();
+        loop {
+            if self.base.version > 0 {
+                intent::check(&newest, &self.writer)?;
+            }
+            let base = &self.base;
+            if newest.parts().any(|part| part.until > base.version) || newest.reset > base.reset {
+                return Err(self.overtaken(newest.version));
+            }
+            let manifest = self.next(&newest, loaded, message);
+            if let Err(error) = publish::check_objects(self.store(), &manifest).await {
+                // Of two first loads, the one that is done removes what the other has written, which can no longer publish.
+                return Err(match versions::newest(&self.reader, branch).await? {
+                    Some(newest) if newest.version > base.version => self.overtaken(newest.version),
+                    _ => error,
+                });
+            }
+            if let Published::Visible = publish::publish(&self.reader, &manifest, branch).await? {
+                publish::hint(self.store(), &manifest).await;
+                return Ok(manifest);
+            }
+            let next = versions::newest(&self.reader, branch).await?;
+            newest = next.ok_or_else(|| self.overtaken(newest.version + 1))?;
+        }
+    }
+
+    fn overtaken(&self, version: u64) -> EngineError {
+        let url = self.store().url();
+        let message = format!("another writer changed {url} first, in version {version}; nothing of this is visible");
+        EngineError::Overtaken(message)
+    }
+
+    /// The version after `newest`, with what was loaded and nothing else.
+    fn next(&self, newest: &Manifest, loaded: &Loaded, message: &str) -> Manifest {
+        let (writer, now_unix_ms) = (self.writer.clone(), self.store().clock().unix_ms());
+        let change = Change { kind: ChangeKind::Load, writer, message: message.to_owned(), ..Change::default() };
+        let mut next = match newest.version {
+            0 => Manifest { version: 1, created_unix_ms: now_unix_ms, change, ..Manifest::default() },
+            _ => newest.next(change, now_unix_ms),
+        };
+        next.intents.retain(|intent| intent.writer != self.writer);
+        let versions = VersionRange::of(next.version);
+        let mut segments = loaded.segments.clone();
+        let sections = segments.iter_mut().flat_map(|segment| &mut segment.sections);
+        sections.for_each(|section| section.versions = Some(versions));
+        let mut tables = loaded.tables.clone();
+        tables.iter_mut().for_each(|table| table.versions = versions);
+        Manifest {
+            reset: next.version,
+            source_positions: BTreeMap::new(),
+            schema: loaded.schema.clone(),
+            vertex_counts: loaded.vertex_counts.iter().map(|&ordinals| VertexCount { ordinals, gone: 0 }).collect(),
+            edge_counts: loaded.edge_counts.clone(),
+            degrees: loaded.degrees.clone(),
+            segments,
+            tables,
+            ..next
+        }
+    }
+}

@@ -26,7 +26,7 @@ pub mod segment;
 pub mod table;
 
 pub use error::FormatError;
-pub use ids::{Direction, EdgeTypeId, LabelId, VertexId};
+pub use ids::{Direction, EdgeId, EdgeTypeId, LabelId, VertexId};
 pub use keys::Key;
 pub use manifest::{
     Change, ChangeCounts, ChangeKind, DegreeSummary, First, Intent, Manifest, SectionRef, SegmentRef, Slot, TableOwner,

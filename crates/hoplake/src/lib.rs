@@ -61,8 +61,8 @@ pub use hoplake_engine::{
     vertex_text,
 };
 pub use hoplake_format::{
-    Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeType, EdgeTypeId, Intent, Key, KeyType, LabelId,
-    Manifest, Property, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel,
+    Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeId, EdgeType, EdgeTypeId, Intent, Key, KeyType,
+    LabelId, Manifest, Property, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel,
     segment::{SectionKind, SegmentSettings},
 };
 pub use hoplake_storage::{

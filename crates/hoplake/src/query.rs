@@ -10,7 +10,7 @@ use hoplake_engine::{
     traversal::{Hop, Limits, Paths, Reached, Traversal, WalkCount},
     vertex_text,
 };
-use hoplake_format::{Key, LabelId, VertexId};
+use hoplake_format::{EdgeId, Key, LabelId, VertexId};
 use hoplake_storage::{Branch, Cost, MemoryBudget, QueryContext};
 
 use crate::{Error, ErrorKind, expected::Expected};
@@ -208,6 +208,15 @@ impl Query {
     pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Neighbour>>, Error> {
         let frontier = vertices.iter().copied().collect();
         self.step(async |snapshot, branch| snapshot.neighbours(&frontier, hop, branch).await).await
+    }
+
+    /// The edges with these ids ([`Neighbour::id`]), in their order, as seen from their sources. One wave, which reads all edges of
+    /// these types that the sources have.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn edges(&mut self, ids: &[EdgeId]) -> Result<Vec<Option<Neighbour>>, Error> {
+        self.step(async |snapshot, branch| snapshot.edges(ids, branch).await).await
     }
 
     /// How many edges of a hop each of these vertices has, in the order of vertices. One wave.

@@ -1,8 +1,13 @@
-//! `hoplake get`: vertices by key, with their properties.
+//! `hoplake get`: vertices by key, or edges by id, with their properties.
 
-use hoplake::{Graph, Rows, StartKey};
+use std::{collections::BTreeSet, sync::Arc};
 
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use hoplake::{EdgeId, ErrorKind, Graph, Neighbour, Query, Rows, StartKey};
+
+use super::neighbors::edge_columns;
 use crate::{
+    failure::Failure,
     opening::GraphArgs,
     output::{
         OutputArgs, formats,
@@ -11,17 +16,23 @@ use crate::{
     },
 };
 
-/// Print vertices and their properties, looked up by key
+/// Print vertices and their properties, looked up by key, or edges by id
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: two people as JSON
-  hoplake get s3://bucket/social Person:933 Person:1129 --format json")]
+  hoplake get s3://bucket/social Person:933 Person:1129 --format json
+
+Example: an edge by the id that `hoplake neighbors --ids` printed
+  hoplake get s3://bucket/social --edge 2/0:933/0:1129/0")]
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
     /// The vertices
-    #[arg(value_name = "LABEL:KEY", required = true)]
+    #[arg(value_name = "LABEL:KEY", required_unless_present = "edges", conflicts_with = "edges")]
     vertices: Vec<StartKey>,
+    /// An edge in place of vertices; may be repeated
+    #[arg(long = "edge", value_name = "ID")]
+    edges: Vec<EdgeId>,
     /// Only these properties; all by default
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     select: Vec<String>,
@@ -36,6 +47,18 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     args.output.check()?;
     let opened = args.graph.open().await?;
     let mut query = opened.graph.query();
+    if !args.edges.is_empty() {
+        let stopwatch = Stopwatch::start(&query);
+        let edges = found_edges(&mut query, &args.edges).await?;
+        let profile = Profile::default().look_up(stopwatch.stop(&query));
+        let stopwatch = Stopwatch::start(&query);
+        let batch = edge_rows(&opened.graph, &mut query, &edges, &args.select).await?;
+        let empty = batch.slice(0, 0);
+        formats::write(&args.output, &[batch], empty)?;
+        let profile = profile.properties(stopwatch.stop(&query));
+        args.profile.end(&opened, &query, profile).await;
+        return Ok(());
+    }
     let labels = query.label_ids(args.vertices.iter().map(|vertex| vertex.label.as_str()));
     query.expect_rows(labels);
     let stopwatch = Stopwatch::start(&query);
@@ -52,6 +75,48 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     formats::write(&args.output, &batches, rows::empty(&opened.graph, &names))?;
     args.profile.end(&opened, &query, profile).await;
     Ok(())
+}
+
+/// The edges with these ids.
+async fn found_edges(query: &mut Query, ids: &[EdgeId]) -> anyhow::Result<Vec<Neighbour>> {
+    let found = query.edges(ids).await?;
+    let missing = ids.iter().zip(&found).find(|(_, edge)| edge.is_none());
+    if let Some((id, _)) = missing {
+        let hint = "ids are those of one version: `hoplake neighbors --ids` prints them";
+        return Err(Failure::new(ErrorKind::NotFound, format!("there is no edge {id}"), hint).into());
+    }
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// One row an edge: its id and label, both ends, and its properties; all of them if none is selected.
+async fn edge_rows(
+    graph: &Graph,
+    query: &mut Query,
+    edges: &[Neighbour],
+    select: &[String],
+) -> anyhow::Result<RecordBatch> {
+    let edge_types: BTreeSet<_> = edges.iter().map(|edge| edge.edge_type).collect();
+    let properties = edge_types.iter().filter_map(|id| graph.schema().edge_type(*id)).flat_map(|it| &it.properties);
+    let known: BTreeSet<&str> = properties.map(|property| property.name.as_str()).collect();
+    if let Some(missing) = select.iter().find(|name| !known.contains(name.as_str())) {
+        let known: Vec<_> = known.into_iter().collect();
+        let message = format!("these edges have no property {missing:?}");
+        return Err(Failure::new(ErrorKind::NotFound, message, format!("they have {}", known.join(", "))).into());
+    }
+    let all = || known.iter().map(|name| (*name).to_owned()).collect();
+    let names: Vec<String> = if select.is_empty() { all() } else { select.to_vec() };
+    let sources: Vec<_> = edges.iter().map(|edge| edge.from).collect();
+    let source_labels: StringArray = sources.iter().map(|vertex| Some(query.label_of(*vertex))).collect();
+    let source_keys = rows::keys(&query.keys_of(&sources).await?);
+    let mut columns = edge_columns(graph, query, edges, &names, true).await?;
+    // Seen from its source, an edge's direction says nothing.
+    columns.retain(|(name, _)| name != "direction");
+    columns[2].0 = "target_label".into();
+    columns[3].0 = "target_key".into();
+    let source: [(String, ArrayRef); 2] =
+        [("source_label".into(), Arc::new(source_labels)), ("source_key".into(), source_keys)];
+    columns.splice(2..2, source);
+    Ok(RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))?)
 }
 
 /// The properties of the labels that were asked for, in the order of the schema.

@@ -41,6 +41,9 @@ pub struct Args {
     /// Properties to print, of the edge or of the vertex at its other end
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "count")]
     select: Vec<String>,
+    /// Print the id of each edge, which `hoplake get --edge` looks up
+    #[arg(long, conflicts_with = "count")]
+    ids: bool,
     /// Print only how many edges there are
     #[arg(long, conflicts_with = "limit")]
     count: bool,
@@ -83,7 +86,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let profile = profile.hop(&args.hop, depth(all as u64, reached.len() as u64, stopwatch.stop(&query)));
     edges.truncate(args.limit.unwrap_or(all));
     let stopwatch = Stopwatch::start(&query);
-    let batch = read_rows(graph, &mut query, &edges, &args.select).await?;
+    let batch = read_rows(graph, &mut query, &edges, &args.select, args.ids).await?;
     let profile = profile.properties(stopwatch.stop(&query));
     let empty = batch.slice(0, 0);
     formats::write(&args.output, &[batch], empty)?;
@@ -122,13 +125,28 @@ fn check_select(graph: &Graph, select: &[String]) -> Result<(), Failure> {
     Err(Failure::new(ErrorKind::NotFound, message, format!("the properties are {}", known.join(", "))))
 }
 
-/// One row an edge: its label and direction, the vertex at its other end, and what was selected.
+/// One row an edge, perhaps with its id: its label and direction, the vertex at its other end, and what was selected.
 async fn read_rows(
     graph: &Graph,
     query: &mut Query,
     edges: &[Neighbour],
     select: &[String],
+    with_ids: bool,
 ) -> anyhow::Result<RecordBatch> {
+    let columns = edge_columns(graph, query, edges, select, with_ids).await?;
+    let fields = columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), true));
+    let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
+    Ok(RecordBatch::try_new(schema, columns.into_iter().map(|(_, column)| column).collect())?)
+}
+
+/// The columns of [`read_rows`].
+pub(super) async fn edge_columns(
+    graph: &Graph,
+    query: &mut Query,
+    edges: &[Neighbour],
+    select: &[String],
+    with_ids: bool,
+) -> anyhow::Result<Vec<(String, ArrayRef)>> {
     let ends: Vec<_> = edges.iter().map(|edge| edge.to).collect();
     let labels: StringArray = ends.iter().map(|vertex| Some(query.label_of(*vertex))).collect();
     let edge_label = |edge: &Neighbour| graph.schema().edge_type(edge.edge_type).map(|edge| edge.label.as_str());
@@ -144,13 +162,15 @@ async fn read_rows(
         ("label".into(), Arc::new(labels)),
         ("key".into(), keys),
     ];
+    if with_ids {
+        let ids: StringArray = edges.iter().map(|edge| Some(edge.id().to_string())).collect();
+        columns.insert(0, ("id".into(), Arc::new(ids)));
+    }
     let cells = Cells::of(graph, edges, described.into_inner());
     for name in select {
         columns.push((property_column(name), cells.column(name, edges.len())?));
     }
-    let fields = columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), true));
-    let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
-    Ok(RecordBatch::try_new(schema, columns.into_iter().map(|(_, column)| column).collect())?)
+    Ok(columns)
 }
 
 /// Batches of properties, and for each of their rows the edges that it belongs to. Earlier batches win.

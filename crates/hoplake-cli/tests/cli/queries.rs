@@ -54,6 +54,30 @@ fn labels_that_differ_and_results_without_rows_have_one_header() {
 }
 
 #[test]
+fn an_edge_has_one_id_from_either_end() {
+    let shell = Shell::with_graph();
+    let neighbors = |vertex: &str, hop: &str| {
+        let args = ["neighbors", "graph", vertex, "--hop", hop, "--ids", "--format", "json"];
+        shell.run(&args).ok().json()
+    };
+    let out = neighbors("Person:1", "out:knows");
+    let to_two = out.iter().find(|edge| edge["key"] == json!(2)).unwrap();
+    let id = to_two["id"].as_str().unwrap();
+    assert!(neighbors("Person:2", "in:knows").iter().any(|edge| edge["id"] == json!(id)), "{id}");
+    let found = shell.run(&["get", "graph", "--edge", id, "--format", "json"]).ok().json().remove(0);
+    let expected = json!({
+        "id": id, "edge": "knows", "source_label": "Person", "source_key": 1, "target_label": "Person", "target_key": 2,
+        "since": found["since"]
+    });
+    assert_eq!(found, expected);
+    assert!(found["since"].is_number(), "{found}");
+    shell.run(&["get", "graph", "--edge", "0/0:0/0:0/7"]).fails(3, "there is no edge 0/0:0/0:0/7", "--ids");
+    shell.run(&["get", "graph", "--edge", "9/0:0/0:99/0"]).fails(3, "there is no edge", "--ids");
+    shell.run(&["get", "graph", "--edge", "knows"]).fails(2, "is not a valid id of an edge", "--help");
+    shell.run(&["get", "graph", "--edge", id, "--select", "size"]).fails(3, "no property \"size\"", "since");
+}
+
+#[test]
 fn conditions_counts_limits_and_strategies() {
     let shell = Shell::with_graph();
     let keys = |args: &[&str]| -> Vec<i64> {

@@ -14,12 +14,12 @@ mod planner;
 mod sinks;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
 use futures::future::BoxFuture;
-use hoplake_format::{Direction, EdgeTypeId, LabelId, VertexId};
+use hoplake_format::{Direction, EdgeId, EdgeTypeId, LabelId, VertexId};
 use hoplake_storage::{Branch, QueryContext};
 
 use crate::{
@@ -48,6 +48,23 @@ pub struct Neighbour {
     pub part: u64,
     /// Its position in the part's adjacency of that direction.
     pub position: u64,
+    /// Which of the edges of its type from its source to its target, from 0.
+    pub parallel: u32,
+}
+
+impl Neighbour {
+    fn is_parallel(&self, other: &Self) -> bool {
+        (self.from, self.edge_type, self.direction, self.to) == (other.from, other.edge_type, other.direction, other.to)
+    }
+
+    /// The edge, from whichever end it was followed.
+    pub fn id(&self) -> EdgeId {
+        let (source, target) = match self.direction {
+            Direction::Out => (self.from, self.to),
+            Direction::In => (self.to, self.from),
+        };
+        EdgeId { edge_type: self.edge_type, source, target, parallel: self.parallel }
+    }
 }
 
 /// How many edges of a hop a vertex has.
@@ -142,14 +159,50 @@ impl Snapshot {
             let order = |edge: &Neighbour| (edge.from, edge.edge_type, edge.direction, edge.to, edge.position);
             sort_by_key(edges.items(), order, &context).await?;
             let mut pace = context.pace();
-            for step in edges.chunks(STEP) {
-                if step.iter().any(|edge| !self.has_vertex(edge.to)) {
-                    return Err(EngineError::format(self.reader().store().url())(outside()));
+            let mut before: Option<Neighbour> = None;
+            for step in edges.items().chunks_mut(STEP) {
+                let length = step.len() as u64;
+                for edge in step {
+                    if !self.has_vertex(edge.to) {
+                        return Err(EngineError::format(self.reader().store().url())(outside()));
+                    }
+                    // All edges between two vertices lie in one part, in the same order from either end.
+                    edge.parallel = before.filter(|before| before.is_parallel(edge)).map_or(0, |it| it.parallel + 1);
+                    before = Some(*edge);
                 }
-                pace.rest(step.len() as u64).await?;
+                pace.rest(length).await?;
             }
             let edges = edges.finish();
             self.keep_fulfilling(edges, hop, branch).await
+        })
+    }
+
+    /// The edges with these ids, in their order, as seen from their sources. One wave.
+    ///
+    /// # Errors
+    /// As [`Self::neighbours`].
+    pub fn edges<'a>(
+        &'a self,
+        ids: &'a [EdgeId],
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Vec<Option<Neighbour>>, EngineError>> {
+        Box::pin(async move {
+            let edge_types = || ids.iter().filter_map(|id| self.schema().edge_type(id.edge_type));
+            let labels: BTreeSet<_> = edge_types().map(|edge| edge.label.clone()).collect();
+            if labels.is_empty() {
+                return Ok(vec![None; ids.len()]);
+            }
+            let sources = ids.iter().map(|id| id.source).filter(|source| self.has_vertex(*source)).collect();
+            let hop = Hop { labels: labels.into_iter().collect(), ..Hop::default() };
+            let read = self.neighbours(&sources, &hop, branch).await?;
+            let wanted: HashSet<_> = ids.iter().copied().collect();
+            let mut found = HashMap::new();
+            let mut pace = branch.context().pace();
+            for step in read.chunks(STEP) {
+                found.extend(step.iter().map(|edge| (edge.id(), *edge)).filter(|(id, _)| wanted.contains(id)));
+                pace.rest(step.len() as u64 * 4).await?;
+            }
+            Ok(ids.iter().map(|id| found.get(id).copied()).collect())
         })
     }
 

@@ -100,7 +100,7 @@ impl Sink for EdgeSink {
             let from = VertexId::new(near, source).ok_or_else(outside)?;
             for (position, target) in (first_edge..).zip(targets) {
                 let to = VertexId::new(far, *target).ok_or_else(outside)?;
-                self.edges.push(Neighbour { from, to, edge_type, direction, part, position })?;
+                self.edges.push(Neighbour { from, to, edge_type, direction, part, position, parallel: 0 })?;
             }
         }
         Ok(())

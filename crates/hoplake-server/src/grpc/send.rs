@@ -43,6 +43,10 @@ fn edges(run: &EdgeRun, edges: &[Neighbour], of_ends: Option<&[Key]>) -> v1::Edg
         direction: direction.into(),
         to: ids(edges[run.range.clone()].iter().map(|edge| edge.to)),
         keys: of_ends.map(|all| keys(&all[run.range.clone()])),
+        parallel: match edges[run.range.clone()].iter().all(|edge| edge.parallel == 0) {
+            true => Vec::new(),
+            false => edges[run.range.clone()].iter().map(|edge| edge.parallel).collect(),
+        },
     }
 }
 

@@ -86,6 +86,8 @@ pub(crate) struct LookUpAnswer {
 /// An edge that was followed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Edge {
+    /// The edge's id, the same from either end.
+    pub(super) id: String,
     /// The id of the vertex left.
     pub(super) from: String,
     pub(super) label: String,
@@ -274,6 +276,7 @@ impl LookUpAnswer {
 pub(super) fn edge(graph: &Graph, edge: &Neighbour, of: Option<&Key>) -> Edge {
     let schema = graph.schema();
     Edge {
+        id: edge.id().to_string(),
         from: edge.from.to_string(),
         label: schema.edge_type(edge.edge_type).map(|edge| edge.label.clone()).unwrap_or_default(),
         direction: edge.direction.to_string(),

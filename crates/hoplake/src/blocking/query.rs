@@ -2,8 +2,8 @@
 
 use super::wait;
 use crate::{
-    Cost, Degree, EdgeRows, Error, Frontier, Held, Hop, Key, Limits, Neighbour, PathQuery, Paths, Reached, Rows,
-    StartKey, Traversal, TraversalAnswer, TraversalRequest, VertexId, WalkCount,
+    Cost, Degree, EdgeId, EdgeRows, Error, Frontier, Held, Hop, Key, Limits, Neighbour, PathQuery, Paths, Reached,
+    Rows, StartKey, Traversal, TraversalAnswer, TraversalRequest, VertexId, WalkCount,
 };
 
 /// A query; see [`Query`](crate::Query). Each method waits for what the method of the same name there
@@ -62,6 +62,14 @@ impl Query {
     /// As [`Query::neighbors`](crate::Query::neighbors).
     pub fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Neighbour>>, Error> {
         wait(self.0.neighbors(vertices, hop))
+    }
+
+    /// The edges with these ids.
+    ///
+    /// # Errors
+    /// As [`Query::edges`](crate::Query::edges).
+    pub fn edges(&mut self, ids: &[EdgeId]) -> Result<Vec<Option<Neighbour>>, Error> {
+        wait(self.0.edges(ids))
     }
 
     /// How many edges of a hop each of these vertices has.

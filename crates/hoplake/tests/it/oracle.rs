@@ -9,8 +9,8 @@ use std::{
 
 use arrow_array::{Array, Int64Array, RecordBatch, StringArray};
 use hoplake::{
-    ErrorKind, Frontier, Graph, Hop, HopDirection, Key, LoadOptions, OpenSettings, PathQuery, Query, SegmentSettings,
-    Store, Strategy as Search, Traversal, VertexId, VertexOrder, VisitPolicy, load,
+    EdgeId, ErrorKind, Frontier, Graph, Hop, HopDirection, Key, LoadOptions, OpenSettings, PathQuery, Query,
+    SegmentSettings, Store, Strategy as Search, Traversal, VertexId, VertexOrder, VisitPolicy, load,
 };
 use hoplake_testkit::{
     generate::{LabelledEdge, LabelledLimits, SplitMix64, labelled_multigraph},
@@ -361,9 +361,10 @@ impl Pair {
         Ok(())
     }
 
-    /// Every edge comes back once in either direction, with its properties.
+    /// Every edge comes back once in either direction, with its properties, and is the same edge from either end.
     async fn check_edges(&self) -> Checked {
         let names = ["number", "w", "id"].map(str::to_owned);
+        let mut ids: BTreeMap<i64, EdgeId> = BTreeMap::new();
         for direction in [HopDirection::Out, HopDirection::In] {
             let mut query = self.query();
             let hop = Hop { direction, ..Hop::default() };
@@ -387,10 +388,22 @@ impl Pair {
                     let expected = Value::Text(format!("edge{number}"));
                     prop_assert!(id.is_none_or(|id| id == expected));
                     prop_assert!(seen.insert(number));
+                    let id = *ids.entry(number).or_insert(found.id());
+                    prop_assert_eq!(found.id(), id, "edge {} from its other end", number);
+                    prop_assert_eq!(id.to_string().parse::<EdgeId>().unwrap(), id);
                 }
             }
             prop_assert_eq!(seen.len(), self.oracle.edges.len());
         }
+        let mut wanted: Vec<EdgeId> = ids.values().copied().collect();
+        let nth = |id: EdgeId, parallel| EdgeId { parallel, ..id };
+        let next = |id: &EdgeId| nth(*id, id.parallel + 1);
+        let absent: Vec<EdgeId> = wanted.iter().map(next).filter(|id| !wanted.contains(id)).collect();
+        let there = wanted.len();
+        wanted.extend(absent);
+        let found = self.query().edges(&wanted).await.unwrap();
+        let expected = wanted.iter().enumerate().map(|(at, id)| (at < there).then_some(*id));
+        prop_assert!(found.iter().map(|edge| edge.map(|edge| edge.id())).eq(expected));
         Ok(())
     }
 

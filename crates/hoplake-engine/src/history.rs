@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use hoplake_format::{ChangeKind, Manifest, Slot, VertexCount, constants::manifest_name};
-use hoplake_storage::{
-    Branch, Reader, Store,
-    planted::{Bug, planted},
-};
+use hoplake_storage::{Branch, Reader, Store};
 
 use crate::{
     EngineError,
@@ -159,9 +156,7 @@ pub fn clone<'a>(
         }
         // Two who clone to one place, of whom one succeeds, do not move each other's.
         let tag_name = format!("clone at {} of version {version}", to.url());
-        if !planted(Bug::CloneUntagged) {
-            tag(source, &tag_name, Some(version), branch).await?;
-        }
+        tag(source, &tag_name, Some(version), branch).await?;
         let original = versions::read(source, version, branch).await?;
         let manifest = as_elsewhere(original, from, to);
         // Whoever has the first slot has the place; the version itself goes where its parts' versions are not ahead of it.

@@ -10,10 +10,7 @@ use hoplake_format::{
     keys::{decode_key_block, find_in_key_block},
     segment::{IndexBlock, SectionKind},
 };
-use hoplake_storage::{
-    Branch,
-    planted::{Bug, planted},
-};
+use hoplake_storage::Branch;
 
 use crate::{
     EngineError, Snapshot,
@@ -105,9 +102,6 @@ impl Snapshot {
         let mut runs: Vec<_> = of(SectionKind::Keys(label), false).chain(of(SectionKind::Gone(label), true)).collect();
         runs.retain(|(run, _)| run.versions.until > newer_than);
         runs.sort_by_key(|(run, _)| Reverse(run.versions.until));
-        if planted(Bug::OldestKeyWins) {
-            runs.reverse();
-        }
         runs
     }
 

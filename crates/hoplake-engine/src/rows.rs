@@ -10,10 +10,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema as ArrowSchema};
 use arrow_select::interleave::interleave_record_batch;
 use hoplake_format::{Direction, EdgeTypeId, Key, LabelId, TableOwner, constants::KEY_COLUMN, segment::SectionKind};
-use hoplake_storage::{
-    Branch,
-    planted::{Bug, planted},
-};
+use hoplake_storage::Branch;
 
 use crate::{EngineError, Snapshot, lookup::Sought, table::Table};
 
@@ -101,9 +98,6 @@ impl Snapshot {
         runs.retain(|(run, _)| run.versions.until > newer_than);
         if runs.is_empty() {
             return Ok(vec![None; ordinals.len()]);
-        }
-        if planted(Bug::OldestRowWins) {
-            runs.reverse();
         }
         let keys: Vec<_> = ordinals.iter().map(|ordinal| Key::Int64(*ordinal as i64)).collect();
         let mut sought: Vec<_> = keys.iter().zip(0..).collect();

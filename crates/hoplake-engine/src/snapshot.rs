@@ -15,10 +15,7 @@ use hoplake_format::{
     Direction, EdgeTypeId, LabelId, Manifest, Schema, Slot, VersionRange,
     segment::{SectionKind, SectionRoot},
 };
-use hoplake_storage::{
-    Branch, Cost, QueryContext, ReadSettings, Reader,
-    planted::{Bug, planted},
-};
+use hoplake_storage::{Branch, Cost, QueryContext, ReadSettings, Reader};
 
 use crate::{
     EngineError,
@@ -137,11 +134,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's.
-    pub(crate) async fn at(&self, mut manifest: Manifest, branch: &mut Branch) -> Result<Arc<Self>, EngineError> {
-        if planted(Bug::OrdinalsKept) {
-            let counts = manifest.vertex_counts.iter_mut().zip(&self.manifest.vertex_counts);
-            counts.for_each(|(count, kept)| *count = *kept);
-        }
+    pub(crate) async fn at(&self, manifest: Manifest, branch: &mut Branch) -> Result<Arc<Self>, EngineError> {
         Ok(Arc::new(self.advance(manifest, &BTreeMap::new(), branch).await?))
     }
 
@@ -214,11 +207,7 @@ impl Snapshot {
         let segments_before: HashMap<&str, &Arc<Segment>> =
             before.iter().flat_map(|before| &before.segments).map(|it| (&*it.reference.name, it)).collect();
         let segments = manifest.segments.iter().map(|reference| {
-            let alike = |it: &&&Arc<Segment>| it.reference.sections.len() == reference.sections.len();
-            let known = match planted(Bug::IndexReused) {
-                true => before.and_then(|before| before.segments.iter().find(|it| alike(&it))),
-                false => segments_before.get(&*reference.name).copied(),
-            };
+            let known = segments_before.get(&*reference.name).copied();
             known.cloned().unwrap_or_else(|| Arc::new(Segment::new(reference, &reader)))
         });
         let segments = segments.collect();
@@ -332,10 +321,6 @@ async fn open_newest(
     let missing = || EngineError::no_graph(reader.store().url());
     let mut newest = versions::nearly_newest(reader, branch).await?.ok_or_else(missing)?;
     loop {
-        if planted(Bug::HintBelieved) {
-            let tails = read_tails(reader, &newest, settings, branch).await?;
-            return Ok((newest, tails));
-        }
         let mut opening = branch.clone();
         let probe = versions::later(reader, newest.version, branch);
         // If it is the newest, as it usually is, its segments are open by the time that this is known.

@@ -2,7 +2,8 @@
 //!
 //! One seed decides everything: what actors do, how long each request takes, what goes wrong, and what the clocks say.
 //! Processes with several callers each commit and read, a vacuum removes leftovers, and an oracle that learns from
-//! published manifests says what each version must be. `docs/simulation.md` says what it covers and what it found.
+//! published manifests says what each version must be. `docs/simulation.md` says what it covers and what it found. `mutations`
+//! has mistakes that it must find, as patches of the sources.
 //!
 //! - [`run_seed`]: one seed from beginning to end.
 //! - [`faults`]: what may go wrong; [`client`], [`machine`], [`disk`] and [`power`]: how it reaches Hoplake.

@@ -16,8 +16,8 @@ use clap::{Args, Parser, Subcommand};
 use hoplake_simulation::{
     Outcome, run_seed,
     torment::{Play, Role, Torment},
+    world::Violation,
 };
-use hoplake_storage::planted::Bug;
 
 #[derive(Debug, Parser)]
 #[command(about = "A deterministic simulation of graphs that change")]
@@ -57,9 +57,6 @@ struct TormentArguments {
     /// The `hoplake` command for them; by default the one next to this program.
     #[arg(long)]
     hoplake: Option<PathBuf>,
-    /// Makes a mistake that is planted in the code, in all processes.
-    #[arg(long, value_parser = parse_bug)]
-    bug: Option<Bug>,
 }
 
 #[derive(Debug, Args)]
@@ -75,8 +72,6 @@ struct Worker {
     seed: u64,
     #[arg(long)]
     hoplake: Option<PathBuf>,
-    #[arg(long, value_parser = parse_bug)]
-    bug: Option<Bug>,
 }
 
 #[derive(Debug, Args)]
@@ -93,28 +88,11 @@ struct Simulate {
     /// How many seeds run at a time.
     #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from))]
     jobs: usize,
-    /// Makes a mistake that is planted in the code.
-    #[arg(long, value_parser = parse_bug)]
-    bug: Option<Bug>,
-    /// Makes each planted mistake in turn; each must be found.
-    #[arg(long, conflicts_with_all = ["seed", "bug"])]
-    bugs: bool,
-    /// How many of them must be found; all, unless it is said.
-    #[arg(long, requires = "bugs", default_value_t = Bug::ALL.len())]
-    found_min: usize,
-    /// Lists the planted mistakes.
-    #[arg(long)]
-    list_bugs: bool,
 }
 
 fn parse_seeds(text: &str) -> anyhow::Result<RangeInclusive<u64>> {
     let (first, last) = text.split_once("..").context("seeds are FIRST..LAST")?;
     Ok(first.parse()?..=last.parse()?)
-}
-
-fn parse_bug(name: &str) -> anyhow::Result<Bug> {
-    let found = Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == name);
-    found.with_context(|| format!("no bug {name} is planted; --list-bugs lists them"))
 }
 
 fn main() -> ExitCode {
@@ -135,20 +113,15 @@ fn run() -> anyhow::Result<()> {
     };
     // A panic is an outcome, which is reported as one.
     std::panic::set_hook(Box::new(|_| {}));
-    if arguments.list_bugs {
-        Bug::ALL.iter().for_each(|bug| println!("{bug:?}"));
-        return Ok(());
-    }
     match arguments.seed {
-        Some(seed) => replay(seed, &arguments),
-        None if arguments.bugs => find_bugs(&arguments),
+        Some(seed) => replay(seed, arguments.trace),
         None => simulate(&arguments),
     }
 }
 
 fn torment(arguments: &TormentArguments) -> anyhow::Result<()> {
     let time = Duration::try_from_secs_f64(arguments.minutes * 60.0).context("minutes must not be negative")?;
-    let &TormentArguments { seed, writers, bug, appliers, servers, .. } = arguments;
+    let &TormentArguments { seed, writers, appliers, servers, .. } = arguments;
     ensure!(writers > 0, "at least one writer is needed");
     let hoplake = match &arguments.hoplake {
         _ if appliers + servers == 0 => None,
@@ -159,7 +132,7 @@ fn torment(arguments: &TormentArguments) -> anyhow::Result<()> {
         let place = hoplake.display();
         bail!("there is no {place}; build it with cargo build -p hoplake-cli, or give --appliers 0 --servers 0");
     }
-    let tormented = Torment { time, seed, writers, bug, hoplake, appliers, servers };
+    let tormented = Torment { time, seed, writers, hoplake, appliers, servers };
     let tormented = tormented.run().context("an invariant does not hold")?;
     tormented.lines.iter().for_each(|line| println!("{line}"));
     Ok(())
@@ -173,32 +146,33 @@ fn work(worker: Worker) -> anyhow::Result<()> {
         "vacuum" => Role::Vacuum,
         other => bail!("there is no role {other}"),
     };
-    let Worker { url, seed, bug, hoplake, .. } = worker;
-    Play { role, url, seed, bug, hoplake }.run()
+    let Worker { url, seed, hoplake, .. } = worker;
+    Play { role, url, seed, hoplake }.run()
 }
 
-fn replay(seed: u64, arguments: &Simulate) -> anyhow::Result<()> {
-    let outcome = run_seed(seed, arguments.bug, arguments.trace);
+fn replay(seed: u64, trace: bool) -> anyhow::Result<()> {
+    let outcome = run_seed(seed, trace);
     outcome.trace.iter().for_each(|line| println!("{line}"));
-    report(&outcome);
+    print!("{}", report(&outcome));
     if outcome.violation.is_some() {
         bail!("seed {seed} violates an invariant");
     }
     Ok(())
 }
 
-fn report(outcome: &Outcome) {
+/// Lines about a seed; the second, if there is one, says what it violates and when. `mutations/run` reads it.
+fn report(outcome: &Outcome) -> String {
     let Outcome { seed, violation, steps, versions, batches, virtual_time, .. } = outcome;
     let virtual_s = virtual_time.as_secs();
-    println!("seed {seed}: {steps} events, {versions} versions, {batches} batches in {virtual_s} virtual seconds");
-    if let Some(violation) = violation {
-        println!("seed {seed}, step {}, at {:.3} s: {}", violation.step, violation.at.as_secs_f64(), violation.message);
-    }
+    let ran =
+        format!("seed {seed}: {steps} events, {versions} versions, {batches} batches in {virtual_s} virtual seconds\n");
+    let Some(Violation { step, at, message }) = violation else { return ran };
+    format!("{ran}seed {seed}, step {step}, at {:.3} s: {message}\n", at.as_secs_f64())
 }
 
 fn simulate(arguments: &Simulate) -> anyhow::Result<()> {
     let begun = Instant::now();
-    let ran = run_until_found(arguments, arguments.bug, true);
+    let ran = run_until_found(&arguments.seeds, arguments.jobs, |seed| run_seed(seed, false));
     let seconds = begun.elapsed().as_secs_f64();
     println!(
         "{} seeds, {} events and {} versions in {seconds:.1} s: {:.1} seeds a second",
@@ -209,32 +183,11 @@ fn simulate(arguments: &Simulate) -> anyhow::Result<()> {
     );
     match ran.found {
         Some(found) => {
-            report(&found);
+            print!("{}", report(&found));
             bail!("an invariant does not hold; --seed {} --trace says how it came", found.seed)
         }
         None => Ok(()),
     }
-}
-
-/// One line for each planted mistake, as a table; fails if one is not found.
-fn find_bugs(arguments: &Simulate) -> anyhow::Result<()> {
-    let mut missed = Vec::new();
-    println!("| planted | found by seed | as |\n| --- | --- | --- |");
-    for bug in Bug::ALL {
-        match run_until_found(arguments, Some(bug), false).found {
-            Some(Outcome { seed, violation: Some(violation), .. }) => {
-                println!("| `{bug:?}` | {seed} | {} |", violation.message.replace('|', "/"));
-            }
-            _ => {
-                println!("| `{bug:?}` | not found | |");
-                missed.push(format!("{bug:?}"));
-            }
-        }
-    }
-    if Bug::ALL.len() - missed.len() < arguments.found_min {
-        bail!("not found: {}", missed.join(", "));
-    }
-    Ok(())
 }
 
 /// What came of many seeds.
@@ -248,20 +201,20 @@ struct Ran {
 }
 
 /// Runs seeds in their order, on several threads, until one violates an invariant.
-fn run_until_found(arguments: &Simulate, bug: Option<Bug>, progress: bool) -> Ran {
+fn run_until_found(seeds: &RangeInclusive<u64>, jobs: usize, run: impl Fn(u64) -> Outcome + Sync) -> Ran {
     let begun = Instant::now();
-    let (next, ran) = (AtomicU64::new(*arguments.seeds.start()), Mutex::new(Ran::default()));
+    let (next, ran) = (AtomicU64::new(*seeds.start()), Mutex::new(Ran::default()));
     let locked = || ran.lock().expect("no thread panics with it");
     std::thread::scope(|scope| {
-        for _ in 0..arguments.jobs.max(1) {
+        for _ in 0..jobs.max(1) {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Relaxed);
                     // Seeds before the one that was found are run to the end: the first counts, on any machine.
-                    if !arguments.seeds.contains(&seed) || locked().found.is_some() {
+                    if !seeds.contains(&seed) || locked().found.is_some() {
                         return;
                     }
-                    let outcome = run_seed(seed, bug, false);
+                    let outcome = run(seed);
                     let mut ran = locked();
                     ran.seeds += 1;
                     ran.steps += outcome.steps;
@@ -270,7 +223,7 @@ fn run_until_found(arguments: &Simulate, bug: Option<Bug>, progress: bool) -> Ra
                     if outcome.violation.is_some() && first {
                         ran.found = Some(outcome);
                     }
-                    if progress && ran.seeds.is_multiple_of(100) {
+                    if ran.seeds.is_multiple_of(100) {
                         eprintln!(
                             "{} seeds, {:.1} a second",
                             ran.seeds,
@@ -282,4 +235,33 @@ fn run_until_found(arguments: &Simulate, bug: Option<Bug>, progress: bool) -> Ra
         }
     });
     ran.into_inner().expect("no thread panics with it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seeds 7 and 8 violate an invariant, and 7 takes longer.
+    fn run(seed: u64) -> Outcome {
+        if seed == 7 {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let violation = Violation { step: 3, at: Duration::from_millis(1_500), message: "a version is lost".into() };
+        let violation = matches!(seed, 7 | 8).then_some(violation);
+        let virtual_time = Duration::from_secs(60);
+        Outcome { seed, violation, steps: 10, versions: 2, batches: 1, virtual_time, trace: Vec::new() }
+    }
+
+    #[test]
+    fn the_first_seed_that_violates_an_invariant_ends_the_run_and_is_reported() {
+        for jobs in [1, 4] {
+            let ran = run_until_found(&(1..=1_000_000), jobs, run);
+            let said = report(&ran.found.unwrap());
+            assert!(said.starts_with("seed 7: 10 events, 2 versions, 1 batches in 60 virtual seconds\n"), "{said}");
+            assert!(said.ends_with("\nseed 7, step 3, at 1.500 s: a version is lost\n"), "{said}");
+        }
+        let ran = run_until_found(&(1..=6), 2, run);
+        assert!(ran.found.is_none() && ran.seeds == 6, "{} seeds", ran.seeds);
+        assert_eq!(report(&run(1)).lines().count(), 1);
+    }
 }

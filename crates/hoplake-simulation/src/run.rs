@@ -12,10 +12,7 @@ use hoplake_engine::{
     history, vacuum,
 };
 use hoplake_format::segment::SegmentSettings;
-use hoplake_storage::{
-    QueryContext,
-    planted::{Bug, plant},
-};
+use hoplake_storage::QueryContext;
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout},
@@ -53,9 +50,8 @@ pub struct Outcome {
     pub trace: Vec<String>,
 }
 
-/// Runs a seed on this thread, perhaps with a planted bug.
-pub fn run_seed(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
-    plant(bug, seed);
+/// Runs a seed on this thread.
+pub fn run_seed(seed: u64, trace: bool) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without I/O needs nothing from the machine");
     runtime.block_on(async {
@@ -75,7 +71,6 @@ pub fn run_seed(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
         };
         let virtual_time = begun.elapsed();
         let (violation, steps, trace) = world.outcome();
-        plant(None, seed);
         Outcome { seed, violation, steps, versions, batches, virtual_time, trace }
     })
 }
@@ -224,6 +219,7 @@ pub async fn compact_once(world: Arc<World>, machine: Arc<Machine>) {
         everything,
         lowest_tier_bytes,
         timeout_ms: None,
+        retry_seed: Some(world.seed),
         segments,
     };
     let compacted = compaction::compact(&store, &settings, &QueryContext::new()).await;
@@ -272,8 +268,12 @@ async fn reckon(world: &Arc<World>, workload: &Arc<Workload>, place: Place) {
         world.violated(format!("the last refresh failed: {error}"));
     }
     check_reading(world, &machine, &graph, &workload.vocabulary, 3).await;
-    let settings =
-        CompactionSettings { memory_bytes: MEMORY_BYTES_MIN, everything: true, ..CompactionSettings::default() };
+    let settings = CompactionSettings {
+        memory_bytes: MEMORY_BYTES_MIN,
+        everything: true,
+        retry_seed: Some(world.seed),
+        ..CompactionSettings::default()
+    };
     if let Err(error) = compaction::compact(&store_of(world, &machine), &settings, &QueryContext::new()).await {
         world.violated(format!("the last compaction failed: {error}"));
     }

@@ -13,12 +13,11 @@ use tokio::sync::Semaphore;
 use crate::{
     Background, Branch, DiskCache, QueryContext, ReadPool, Reader, StorageError, Tier, Wave,
     ahead::Ahead,
-    block::{BlockRequest, Check, open_from_disk},
+    block::{BlockRequest, Check, open},
     cache::BlockKey,
     fetch::Fetcher,
     flight::{Flight, Flown},
     plan::Fetch,
-    planted::{Bug, planted},
     source::Wanted,
     trace::Access,
 };
@@ -191,10 +190,9 @@ impl<'a> Batch<'a> {
         let mut arrived = Arrived::default();
         for (index, block) in indices.into_iter().zip(blocks) {
             let request = &self.requests[index];
-            let Some(payload) = block.and_then(|block| open_from_disk(request, &block).ok()) else {
-                if !planted(Bug::DiskLossKept) {
-                    arrived.lost.push(index);
-                }
+            let opened = block.and_then(|block| open(request.object, request.range.start, request.check, &block).ok());
+            let Some(payload) = opened else {
+                arrived.lost.push(index);
                 continue;
             };
             self.served(Tier::Disk, 1, payload.len() as u64);
@@ -222,10 +220,7 @@ impl<'a> Batch<'a> {
         self.context().meter().reached(self.branch.wave().later(rounds));
         for index in indices {
             let key = key(&self.requests[index]);
-            let at = match served == Tier::Shared && planted(Bug::OtherFlight) {
-                true => Ok(0),
-                false => blocks.binary_search_by_key(&key.position, |(position, _)| *position),
-            };
+            let at = blocks.binary_search_by_key(&key.position, |(position, _)| *position);
             let payload = blocks[at.expect("a flight brings what it was launched for")].1.clone();
             self.served(served, 1, payload.len() as u64);
             self.record(index, &payload, served);

@@ -10,8 +10,6 @@ use hoplake_format::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::planted::{Bug, planted};
-
 /// An immutable object, as a reader knows it.
 #[derive(Debug, Clone)]
 pub struct Object {
@@ -55,11 +53,6 @@ pub struct BlockRequest<'a> {
 
 /// A block's payload, if it is whole.
 pub(crate) fn open(object: &Object, position: u64, check: Check, block: &Bytes) -> Result<Bytes, FormatError> {
-    let check = match check {
-        Check::Sealed if unchecked() => return Ok(block.slice(..block.len() - CHECKSUM_BYTES)),
-        Check::Known(_) if unchecked() => Check::Later,
-        check => check,
-    };
     match check {
         Check::Sealed => {
             open_block(object.seed, position, block)?;
@@ -75,20 +68,6 @@ pub(crate) fn open(object: &Object, position: u64, check: Check, block: &Bytes) 
         }
         Check::Later => Ok(block.clone()),
     }
-}
-
-/// As [`open`], of a block from the local disk, where another may be in its place.
-pub(crate) fn open_from_disk(request: &BlockRequest<'_>, block: &Bytes) -> Result<Bytes, FormatError> {
-    if planted(Bug::DiskUnchecked) || planted(Bug::DiskPlaceAlone) {
-        let sealed = if request.check == Check::Sealed { CHECKSUM_BYTES } else { 0 };
-        return Ok(block.slice(..block.len() - sealed));
-    }
-    open(request.object, request.range.start, request.check, block)
-}
-
-/// A mistake of several that need it.
-fn unchecked() -> bool {
-    planted(Bug::Unchecked) || planted(Bug::LongAnswer) || planted(Bug::ShortTwice)
 }
 
 /// A block as it is stored, from its payload.

@@ -21,12 +21,8 @@ use tokio::time::{Instant, sleep, timeout};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    Branch, Object, ObjectSource, QueryContext, ReadPool, StorageError, Store,
-    block::open,
-    plan::Planner,
-    planted::{Bug, planted},
-    pool::FLIGHT_UNIT_BYTES,
-    source::Wanted,
+    Branch, Object, ObjectSource, QueryContext, ReadPool, StorageError, Store, block::open, plan::Planner,
+    pool::FLIGHT_UNIT_BYTES, source::Wanted,
 };
 
 /// How a graph's objects are reached.
@@ -145,7 +141,7 @@ impl Fetcher {
                 Err(error) => error,
             };
             let spent = rounds >= retry.attempts_max || context.meter().retried() >= retry.query_retries_max;
-            if !error.may_pass() || spent && !planted(Bug::Unbounded) {
+            if !error.may_pass() || spent {
                 return Err(error);
             }
             // While there is another node to ask, no store needs time to recover.

@@ -13,7 +13,6 @@
 //! * [`QueryContext`]: what a query spent, in waves, requests, bytes and dollars, and what it may spend.
 //! * [`MemoryBudget`]: what queries may hold in memory; [`Pace`]: their processor work, in pieces.
 //! * [`cache`]: the memory cache, its eviction policies, and the simulator that compares them.
-//! * [`planted`]: mistakes for a simulation to find; none outside of one.
 //! * [`trace`]: records of accesses, which that simulator replays.
 
 mod ahead;
@@ -36,7 +35,6 @@ mod location;
 mod meter;
 mod pace;
 mod plan;
-pub mod planted;
 mod pool;
 mod prices;
 mod profile;

@@ -15,7 +15,6 @@ use crate::{
     cache::{CacheCounts, CacheSettings, MemoryCache},
     hedge::Hedge,
     meter::Meter,
-    planted,
     trace::Trace,
 };
 
@@ -86,7 +85,7 @@ impl ReadPool {
             disk,
             hedge: Hedge::new(settings.hedge),
             in_flight: Semaphore::new((settings.in_flight_bytes_max.div_ceil(FLIGHT_UNIT_BYTES) as usize).max(1)),
-            seed: settings.retry.seed.or(planted::seed()).unwrap_or_else(|| std::hash::RandomState::new().hash_one(0)),
+            seed: settings.retry.seed.unwrap_or_else(|| std::hash::RandomState::new().hash_one(0)),
             pauses: AtomicU64::new(0),
             next_object: AtomicU32::new(0),
             settings,

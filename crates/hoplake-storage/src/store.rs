@@ -18,7 +18,6 @@ use crate::{
     create, fault,
     folder::Folder,
     location::{check_endpoints, connect, environment, parse_location, write_retries},
-    planted::{Bug, planted},
     proof::Proof,
 };
 
@@ -319,13 +318,7 @@ impl Store {
         if expected == 0 {
             return Ok(Bytes::new());
         }
-        let mut bytes = client.get_range(&self.path(name), range).await.map_err(self.failed("read", name))?;
-        if planted(Bug::LongAnswer) {
-            bytes.truncate(expected as usize);
-        }
-        if planted(Bug::ShortTwice) && !bytes.is_empty() {
-            bytes = bytes.iter().cycle().take(expected as usize).copied().collect();
-        }
+        let bytes = client.get_range(&self.path(name), range).await.map_err(self.failed("read", name))?;
         if bytes.len() as u64 != expected {
             return Err(StorageError::Length { object: self.place(name), expected, found: bytes.len() as u64 });
         }

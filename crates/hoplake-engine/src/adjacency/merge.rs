@@ -3,10 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use hoplake_format::adjacency::Lists;
-use hoplake_storage::{
-    QueryContext, StorageError,
-    planted::{Bug, planted},
-};
+use hoplake_storage::{QueryContext, StorageError};
 
 use super::{
     pipeline::Sink,
@@ -54,9 +51,6 @@ impl Merger {
     /// Takes the lists of one task.
     pub(super) fn take(&mut self, task: &ListTask, lists: &Lists) -> Result<(), StorageError> {
         self.of = Some(task.of);
-        if task.removed && planted(Bug::RemovedIgnored) {
-            return Ok(());
-        }
         self.mentions.reserve(lists.targets.len())?;
         for (source, first_edge, targets) in lists.iter() {
             let mention = |(position, target): (u64, &u64)| Mention {

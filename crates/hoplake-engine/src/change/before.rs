@@ -9,10 +9,7 @@ use std::{
 };
 
 use hoplake_format::{Direction, EdgeType, LabelId, VertexId};
-use hoplake_storage::{
-    Branch,
-    planted::{Bug, planted},
-};
+use hoplake_storage::Branch;
 
 use super::{
     Name, Operation, Properties,
@@ -162,8 +159,7 @@ impl Resolved {
             return Ok((pairs, labels));
         }
         let frontier: Frontier = self.gone.keys().copied().collect();
-        let direction = if planted(Bug::IncomingForgotten) { HopDirection::Out } else { HopDirection::Both };
-        let hop = Hop { direction, ..Hop::default() };
+        let hop = Hop { direction: HopDirection::Both, ..Hop::default() };
         let edges = snapshot.neighbours(&frontier, &hop, branch).await?;
         for edge in edges.iter() {
             let (source, target) = match edge.direction {

@@ -21,10 +21,7 @@ use futures::{
     poll,
 };
 use hoplake_format::{Change, ChangeCounts, ChangeKind, Manifest, Slot};
-use hoplake_storage::{
-    Branch, Cost, QueryContext, StorageError,
-    planted::{Bug, planted},
-};
+use hoplake_storage::{Branch, Cost, QueryContext, StorageError};
 use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
 
 use super::{
@@ -171,12 +168,8 @@ impl Committer {
         let timeout_ms = self.timeout_ms.load(Relaxed);
         context.give_time(Some(timeout_ms));
         let mut branch = context.branch();
-        let mut kept = None;
         for attempt in 0..publish::REBUILDS_MAX {
-            let (carried, resolved) = match kept.take() {
-                Some(kept) => kept,
-                None => self.resolve(std::mem::take(&mut group), newest, &mut branch).await,
-            };
+            let (carried, resolved) = self.resolve(group, newest, &mut branch).await;
             if carried.is_empty() {
                 return resolved;
             }
@@ -192,19 +185,15 @@ impl Committer {
                 }
                 Ok(Written::Overtaken(snapshot)) => {
                     *newest = snapshot;
-                    match planted(Bug::ResolvedKept) {
-                        true => kept = Some((carried, resolved)),
-                        false => group = carried,
-                    }
+                    group = carried;
                 }
-                Err(EngineError::Unknown { .. }) if planted(Bug::UnknownTriedAgain) => group = carried,
                 Err(error) => {
                     answer_all(carried, in_time(error, timeout_ms, newest));
                     return resolved;
                 }
             }
         }
-        answer_all(std::mem::take(&mut group), publish::always_later(publish::REBUILDS_MAX));
+        answer_all(group, publish::always_later(publish::REBUILDS_MAX));
         Vec::new()
     }
 
@@ -279,24 +268,13 @@ impl Committer {
         let assembled = Assembled::of(base, resolved)?;
         let writer = store.clock().ulid();
         let level = level::build(&assembled.changes, &assembled.schema, &writer, base.version + 1)?;
-        let put = || try_join_all(level.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));
-        let mut removal = None;
-        if !planted(Bug::ManifestFirst) {
-            // The first commit of a process tries the store, in the same wave, and removes what it tried alongside the next.
-            (_, removal) = try_join(put(), publish::prove(store, base.version)).await?;
-            branch.then(1);
-        }
+        let put = try_join_all(level.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));
+        // The first commit of a process tries the store, in the same wave, and removes what it tried alongside the next.
+        let (_, removal) = try_join(put, publish::prove(store, base.version)).await?;
+        branch.then(1);
         let counts = assembled.counts;
         let manifest = next_manifest(base, assembled, &level, writer, carried, store.clock().unix_ms());
-        let published = alongside(publish::publish(&reader, &manifest, branch), removal).await;
-        if planted(Bug::ManifestFirst) {
-            put().await?;
-        }
-        if published.is_err() && planted(Bug::UnknownCleared) {
-            let names: Vec<_> = level.objects.iter().map(|(name, _)| name.clone()).collect();
-            let _ = store.delete(&names).await;
-        }
-        match published? {
+        match alongside(publish::publish(&reader, &manifest, branch), removal).await? {
             Published::Visible => {
                 let (store, hinted) = (store.clone(), manifest.clone());
                 let mut hinting = Box::pin(async move { publish::hint(&store, &hinted).await });
@@ -405,7 +383,6 @@ async fn resolve_on(batch: &Arc<Batch>, newest: &Arc<Snapshot>, branch: &mut Bra
     // Neither look depends on the other.
     let mut conflicts = branch.clone();
     if let Some(base) = batch.base.filter(|base| *base < version) {
-        let base = base + u64::from(planted(Bug::ConflictSkipsSuccessor));
         check_conflicts(&resolved, base, newest, &mut conflicts).await?;
     }
     // What is wrong with one batch is its own error, not that of the level.
@@ -434,12 +411,7 @@ fn next_manifest(
         degrees: assembled.degrees,
         ..base.next(change, now_unix_ms)
     };
-    if planted(Bug::TimeGoesBack) {
-        next.created_unix_ms = now_unix_ms;
-    }
-    if !planted(Bug::PositionsForgotten) {
-        carried.iter().for_each(|it| next.source_positions.extend(it.batch.source_positions.clone()));
-    }
+    carried.iter().for_each(|it| next.source_positions.extend(it.batch.source_positions.clone()));
     next.segments.extend(level.segments.iter().cloned());
     next.tables.extend(level.tables.iter().cloned());
     next

@@ -8,10 +8,7 @@ use std::{
 
 use foldhash::fast::RandomState;
 use hoplake_format::{Manifest, VertexId};
-use hoplake_storage::{
-    Branch,
-    planted::{Bug, planted},
-};
+use hoplake_storage::Branch;
 
 use super::{
     End, Name,
@@ -60,13 +57,12 @@ impl Items {
             (Vertex::Known(source), Vertex::Known(target)) => Some((labels[pair.label as usize], source, target)),
             _ => None,
         };
-        let apart = planted(Bug::GroupOverlaps)
-            || batch.known().iter().flatten().all(|vertex| !self.written.contains(vertex))
-                && batch.missing().all(|end| !self.added.contains(end))
-                && batch.existing().all(|(vertex, _)| !self.named.contains(&vertex))
-                && batch.added.keys().all(|end| !self.missing.contains(end))
-                && batch.pairs().filter_map(known).all(|pair| !self.pairs.contains(&pair))
-                && self.fits(batch);
+        let apart = batch.known().iter().flatten().all(|vertex| !self.written.contains(vertex))
+            && batch.missing().all(|end| !self.added.contains(end))
+            && batch.existing().all(|(vertex, _)| !self.named.contains(&vertex))
+            && batch.added.keys().all(|end| !self.missing.contains(end))
+            && batch.pairs().filter_map(known).all(|pair| !self.pairs.contains(&pair))
+            && self.fits(batch);
         if apart {
             self.written.extend(batch.existing().map(|(vertex, _)| vertex));
             self.added.extend(batch.added.keys().cloned());

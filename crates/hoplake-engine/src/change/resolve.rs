@@ -14,10 +14,7 @@ use std::{
 
 use futures::future::try_join3;
 use hoplake_format::{LabelId, VertexId};
-use hoplake_storage::{
-    Branch,
-    planted::{Bug, planted},
-};
+use hoplake_storage::Branch;
 
 use super::{
     Batch, EdgeKey, End, Name, Operation, Properties, Value, before::Change, group::Edit, names::Names,
@@ -119,9 +116,6 @@ impl Resolved {
         let (rows, mut groups, (removed, labels)) = try_join3(partial_rows, groups, deleted).await?;
         branch.join(&lines);
         for (vertex, mut properties) in rows {
-            if planted(Bug::PartialLoses) {
-                break;
-            }
             if let Some((_, changes)) = resolved.changed.get_mut(&vertex) {
                 properties.extend(std::mem::take(changes));
                 *changes = properties;

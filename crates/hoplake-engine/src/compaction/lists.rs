@@ -9,7 +9,6 @@ use hoplake_format::{
     adjacency::{Block, Lists},
     segment::{ListWriter, SectionKind},
 };
-use hoplake_storage::planted::{Bug, planted};
 
 use super::{
     DIRECTIONS, Merged, Merging,
@@ -114,7 +113,7 @@ pub(super) async fn merge_edges(
         let gone = SectionKind::Removed(edge_type, direction);
         // Without edges, what was removed is all that tells later batches that something changed since their base.
         let remembered = !merge.oldest || edges == 0;
-        if remembered && !parts.runs(gone).is_empty() && !planted(Bug::GoneForgotten) {
+        if remembered && !parts.runs(gone).is_empty() {
             write_lists(merging, gone, false, part, None).await?;
         }
     }
@@ -216,9 +215,7 @@ impl RowSource {
     async fn read(&self, origins: &[(u64, u64)], merging: &mut Merging<'_>) -> Result<RecordBatch, EngineError> {
         let mut by_part: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let mut order = Vec::with_capacity(origins.len());
-        let oldest = origins.iter().map(|(until, _)| until).min();
         for (until, position) in origins {
-            let until = oldest.filter(|_| planted(Bug::RowsSwapped)).unwrap_or(until);
             let rows = by_part.entry(*until).or_default();
             order.push((*until, rows.len()));
             rows.push(*position);

@@ -32,7 +32,6 @@ use hoplake_format::{
     Change, ChangeKind, DegreeSummary, Direction, EdgeTypeId, LabelId, Manifest, TableOwner, VersionRange,
     segment::{SectionKind, SegmentSettings},
 };
-use hoplake_storage::planted::{Bug, planted};
 use hoplake_storage::{
     Branch, Cost, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Store, cache::Policy,
 };
@@ -66,6 +65,8 @@ pub struct CompactionSettings {
     /// How long it may take, in milliseconds; it then takes its name out, and what it published stays. Without one, the
     /// default, as long as it takes.
     pub timeout_ms: Option<u64>,
+    /// What pauses before repeated requests are drawn from, as [`RetrySettings::seed`]. By default another each time.
+    pub retry_seed: Option<u64>,
     /// How segments are written.
     pub segments: SegmentSettings,
 }
@@ -77,6 +78,7 @@ impl Default for CompactionSettings {
             everything: false,
             lowest_tier_bytes: 64 << 10,
             timeout_ms: None,
+            retry_seed: None,
             segments: SegmentSettings::default(),
         }
     }
@@ -161,7 +163,7 @@ pub async fn compact_until(
         let why = format!("compaction needs at least {MEMORY_BYTES_MIN} bytes of memory, not {memory}");
         return Err(EngineError::Invalid(why));
     }
-    let reader = Reader::new(store.on_account(context), ReadPool::new(read_settings(memory))?);
+    let reader = Reader::new(store.on_account(context), ReadPool::new(read_settings(settings))?);
     let mut run = Run {
         reader,
         memory,
@@ -195,7 +197,8 @@ pub async fn compact_until(
 }
 
 /// How a compaction reads within its memory.
-fn read_settings(memory: u64) -> ReadSettings {
+fn read_settings(compaction: &CompactionSettings) -> ReadSettings {
+    let memory = compaction.memory_bytes;
     ReadSettings {
         // Inputs of a group take a half of it; pages have their books, and shards are not all alike.
         cache_bytes_max: memory / 4,
@@ -208,7 +211,7 @@ fn read_settings(memory: u64) -> ReadSettings {
         // A merge reads everything once: nothing is worth reading before its turn.
         whole_bytes_max: 0,
         // It reads as much as hundreds of queries.
-        retry: RetrySettings { query_retries_max: 10_000, ..RetrySettings::default() },
+        retry: RetrySettings { query_retries_max: 10_000, seed: compaction.retry_seed, ..RetrySettings::default() },
         ..ReadSettings::default()
     }
 }
@@ -317,8 +320,7 @@ impl Run {
         let published = amend_on(&self.reader, Some(newest), branch, |newest| {
             intent::check(newest, &writer)?;
             met.clone_from(newest);
-            let is_in = |merge: &Merge, merged: &Merged| merge.is_in(newest, &merged.inputs);
-            let there = merges.iter().filter(|(merge, merged)| is_in(merge, merged) || planted(Bug::MergedTwice));
+            let there = merges.iter().filter(|(merge, merged)| merge.is_in(newest, &merged.inputs));
             let there: Vec<_> = there.map(|(merge, merged)| (merge, merged)).collect();
             if there.is_empty() {
                 return Ok(None);

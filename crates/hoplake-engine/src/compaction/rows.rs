@@ -7,7 +7,6 @@ use hoplake_format::{
     constants::KEY_COLUMN,
     segment::{KeyWriter, SectionKind},
 };
-use hoplake_storage::planted::{Bug, planted};
 
 use super::{
     Merged, Merging,
@@ -26,8 +25,7 @@ pub(super) async fn merge_label(
 ) -> Result<Merged, EngineError> {
     let parts = merging.parts.clone();
     write_keys(merging, label, false, part).await?;
-    let gone = !parts.runs(SectionKind::Gone(label)).is_empty() && !planted(Bug::GoneForgotten);
-    if !merge.oldest && gone {
+    if !merge.oldest && !parts.runs(SectionKind::Gone(label)).is_empty() {
         write_keys(merging, label, true, part).await?;
     }
     let properties = parts.schema().label(label).map_or(&[][..], |label| label.properties.as_slice());

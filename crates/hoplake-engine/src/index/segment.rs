@@ -11,10 +11,7 @@ use hoplake_format::{
     checksum::{ObjectSeed, open_block},
     segment::{IndexBlock, IndexEntry, SectionRoot, decode_root, hash_of_source},
 };
-use hoplake_storage::{
-    BlockRequest, Check, Object, Reader,
-    planted::{Bug, planted},
-};
+use hoplake_storage::{BlockRequest, Check, Object, Reader};
 use tokio::sync::OnceCell;
 
 use crate::{EngineError, filters::LazyFilter};
@@ -217,8 +214,7 @@ impl<'a> Section<'a> {
 
     /// Whether the blocks of an index block may hold `key`, by their filter; `false` is certain.
     pub(crate) fn may_hold(&self, number: usize, key: &Key) -> bool {
-        let hash = if planted(Bug::FilterLies) { !key.hash() } else { key.hash() };
-        self.filter(number).get().is_none_or(|filter| filter.may_contain(hash))
+        self.filter(number).get().is_none_or(|filter| filter.may_contain(key.hash()))
     }
 
     /// Whether the section may have a list of `source`; `false` is certain.

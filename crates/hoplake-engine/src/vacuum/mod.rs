@@ -38,10 +38,7 @@ use hoplake_format::{
         manifest_name, manifest_version,
     },
 };
-use hoplake_storage::{
-    Branch, ObjectInfo, Reader, Store,
-    planted::{Bug, planted},
-};
+use hoplake_storage::{Branch, ObjectInfo, Reader, Store};
 
 use ulid::Ulid;
 
@@ -260,7 +257,7 @@ impl Vacuum<'_> {
             let stays = kept(newest, &newest.history);
             // By count, what is published takes the place of what goes; by time, it would go by itself the next time.
             let goes = stays != newest.history && (since.is_none() || self.past.is_worth_a_version(newest, &stays));
-            if !goes && aborted.is_empty() && !stale || planted(Bug::Undecided) {
+            if !goes && aborted.is_empty() && !stale {
                 return Ok(None);
             }
             let change = change(reader.store(), ChangeKind::Fence, "vacuum");
@@ -270,9 +267,6 @@ impl Vacuum<'_> {
             Ok(Some(Manifest { history, intents: intents.0, ..next }))
         });
         let decided = amended.await?;
-        if planted(Bug::Undecided) {
-            return Ok((Manifest { history: kept(&newest, &newest.history), ..newest }, aborted));
-        }
         Ok((decided.unwrap_or(newest), aborted))
     }
 
@@ -297,10 +291,9 @@ impl Vacuum<'_> {
             if is_probe(&object.name) {
                 return object.modified_unix_ms < untried;
             }
-            let fence = newest.version + u64::from(planted(Bug::FenceForgotten));
-            let past = data_base_version(&object.name).is_some_and(|base| base < fence);
+            let past = data_base_version(&object.name).is_some_and(|base| base < newest.version);
             let at_work = data_writer(&object.name).is_some_and(|writer| spared.contains(writer));
-            past && (!at_work || planted(Bug::IntentIgnored)) && !named.contains(object.name.as_str())
+            past && !at_work && !named.contains(object.name.as_str())
         };
         let (garbage, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.listed).into_iter().partition(is_garbage);
         self.listed = left;
@@ -347,8 +340,7 @@ fn kept(newest: &Manifest, past: &[VersionRange], count: Option<u64>, since: Opt
         return past.to_vec();
     }
     let mut left = count.unwrap_or(0);
-    let tags = newest.tags.values().filter(|_| !planted(Bug::TagsForgotten));
-    let mut stays: Vec<_> = tags.map(|version| VersionRange::of(*version)).collect();
+    let mut stays: Vec<_> = newest.tags.values().map(|version| VersionRange::of(*version)).collect();
     for range in past.iter().rev() {
         let by_count = range.until + 1 - left.min(range.until + 1 - range.since);
         left -= range.until + 1 - by_count;
@@ -416,10 +408,6 @@ async fn mark(reader: &Reader, version: u64, past: &Past, mut branch: Branch) ->
             Err(error) => return Err(error),
         },
     };
-    if planted(Bug::SlotFreed) {
-        reader.store().delete(&[manifest_name(version)]).await?;
-        return Ok(branch);
-    }
     reader.store().put(&manifest_name(version), Slot::encode_removed(&writer).into()).await?;
     branch.then(1);
     Ok(branch)

@@ -4,10 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use hoplake_format::{Change, ChangeKind, Manifest, VersionRange};
-use hoplake_storage::{
-    Branch, ObjectInfo, Reader, Store,
-    planted::{Bug, planted},
-};
+use hoplake_storage::{Branch, ObjectInfo, Reader, Store};
 
 use super::PARALLEL;
 use crate::{EngineError, versions};
@@ -111,7 +108,7 @@ impl Past {
 
     /// All objects that a version names or one that can be opened when it is the newest.
     pub(super) fn named<'a>(&'a self, newest: &'a Manifest) -> HashSet<&'a str> {
-        let past = self.0.iter().filter(|(version, _)| newest.has_version(**version) && !planted(Bug::PastForgotten));
+        let past = self.0.iter().filter(|(version, _)| newest.has_version(**version));
         let past = past.filter_map(|(_, version)| version.as_ref().ok());
         let past = past.flat_map(|version| version.objects.iter().map(|(name, _)| name.as_str()));
         newest.objects().into_keys().chain(past).collect()

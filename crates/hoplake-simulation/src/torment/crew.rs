@@ -10,7 +10,6 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use hoplake_storage::planted::Bug;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{ledger::Ledger, roles::Role};
@@ -19,7 +18,6 @@ use super::{ledger::Ledger, roles::Role};
 pub(super) struct Orders {
     pub(super) url: String,
     pub(super) environment: Vec<(String, String)>,
-    pub(super) bug: Option<Bug>,
     /// The `hoplake` command, if there is one.
     pub(super) hoplake: Option<PathBuf>,
     pub(super) ledger: Arc<Mutex<Ledger>>,
@@ -88,9 +86,6 @@ impl Worker {
     pub(super) fn start(role: Role, seed: u64, orders: &Orders) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("worker").args(role.arguments()).args(["--url", &orders.url, "--seed", &seed.to_string()]);
-        if let Some(bug) = orders.bug {
-            command.args(["--bug", &format!("{bug:?}")]);
-        }
         if let Some(hoplake) = &orders.hoplake {
             command.arg("--hoplake").arg(hoplake);
         }

@@ -33,7 +33,6 @@ use std::{
 };
 
 use hoplake::{ReadPool, ReadSettings, Store};
-use hoplake_storage::planted::Bug;
 use hoplake_testkit::{S3Server, TcpProxy, generate::SplitMix64};
 
 use crew::Orders;
@@ -54,8 +53,6 @@ pub struct Torment {
     pub seed: u64,
     /// Processes that commit through the library.
     pub writers: u32,
-    /// A mistake that all processes make, but for those that are the `hoplake` command.
-    pub bug: Option<Bug>,
     /// The `hoplake` command. Without it, nothing of the following.
     pub hoplake: Option<PathBuf>,
     /// Processes that commit with `hoplake apply`.
@@ -87,7 +84,6 @@ impl Torment {
         let orders = Orders {
             url: server.url(PREFIX),
             environment: server.env_at(&proxy.endpoint()),
-            bug: self.bug,
             hoplake: self.hoplake.clone(),
             ledger: Arc::new(Mutex::new(Ledger::default())),
         };

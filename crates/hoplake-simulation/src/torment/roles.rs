@@ -12,7 +12,6 @@ use std::{
 };
 
 use hoplake::{Batch, CompactionSettings, End, Error, ErrorKind, Graph, Hop, HopDirection, Store, VacuumSettings};
-use hoplake_storage::planted::{Bug, plant};
 use hoplake_testkit::generate::SplitMix64;
 
 use super::{
@@ -88,8 +87,6 @@ pub struct Play {
     pub url: String,
     /// Of its pauses.
     pub seed: u64,
-    /// A mistake that it makes.
-    pub bug: Option<Bug>,
     /// The `hoplake` command, for an applier.
     pub hoplake: Option<PathBuf>,
 }
@@ -100,8 +97,6 @@ impl Play {
     /// # Errors
     /// If the URL is not that of a store, or there is no command for an applier.
     pub fn run(&self) -> anyhow::Result<()> {
-        // One thread: mistakes are planted in threads.
-        plant(self.bug, self.seed);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (store, random) = (Store::open(&self.url)?, SplitMix64::new(self.seed));
         runtime.block_on(async {

@@ -39,10 +39,7 @@ use std::{
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::{
-    DiskSettings, StorageError,
-    planted::{Bug, planted},
-};
+use crate::{DiskSettings, StorageError};
 use folder::Folder;
 use log::{Log, Record};
 use writer::Writer;
@@ -148,7 +145,6 @@ pub(crate) struct DiskPlace {
 }
 
 fn block_key(object: u64, position: u64) -> u64 {
-    let object = if planted(Bug::DiskPlaceAlone) { 0 } else { object };
     xxh3_64_with_seed(&position.to_le_bytes(), object)
 }
 

@@ -38,8 +38,6 @@ use upload::FolderUpload;
 
 pub use files::{Files, FoundFile};
 
-use crate::planted::{Bug, planted};
-
 /// The files of a machine as a store of objects, of which one folder is written to. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
@@ -140,9 +138,6 @@ impl Folder {
     }
 
     async fn flush(&self, folder: &FilePath) -> io::Result<()> {
-        if planted(Bug::FolderUnflushed) {
-            return Ok(());
-        }
         self.files.flush_folder(folder).await
     }
 
@@ -173,9 +168,6 @@ impl Folder {
     }
 
     async fn flush_staged(&self, staged: &FilePath) -> Result<(), WriteError> {
-        if planted(Bug::FileUnflushed) {
-            return Ok(());
-        }
         self.files.flush_file(staged).await.map_err(WriteError::Failed)
     }
 

@@ -25,12 +25,13 @@ fn measured(run: &Run) -> (f64, f64) {
 /// Tables and a plot.
 pub fn write(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
     page.say("## What it costs");
-    page.say("`hoplake cost --size 5TB --accesses-per-second 1000` asks the same model.");
+    page.say("`hoplake cost --size 5TB --accesses-per-second 1000` evaluates the same model.");
     page.say(
-        "The study's model: storage, instances and requests against instances whose disks hold the graph, without caching \
-         and joined requests. *Measured* adds both, from the workload at 20 traversals at once with 256 MiB of memory: the share \
-         of blocks that memory served, and how many of the other accesses (look-ups of one vertex's neighbours) shared a request. \
-         They are of these graphs and this workload; another graph has others.",
+        "The study's model: storage, instances and requests against instances whose disks hold the graph, without \
+         caching and coalesced requests. *Measured* adds both, from the workload at 20 traversals at once with 256 MiB \
+         of memory: the share of blocks that memory served, and how many of the other accesses (look-ups of one \
+         vertex's neighbours) shared a request. These figures are of these graphs and this workload; other graphs \
+         differ.",
     );
     let run = graphs.iter().rev().find_map(|of| {
         let runs = &of.tiers.as_ref()?.runs;
@@ -68,11 +69,11 @@ pub fn write(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
         page.plot(&format!("costs-{slug}"), &chart(&model, &workloads, words))?;
     }
     page.say(
-        "Read plainly: with the study's instances the bucket is cheaper up to thousands of accesses a second even without \
-         a cache. At list prices a storage-optimised instance holds the same 5 TB for 0.9 to 1.4 $/h, so that without caching disks are \
-         cheaper from a few hundred accesses a second on; what keeps the bucket cheaper is that most accesses never \
-         become a request. Disks here are one copy: the graph is gone when the instance is. A graph nobody asks costs its storage \
-         alone in the bucket, and an instance around the clock on disks.",
+        "In short: with the study's instances the bucket is cheaper up to thousands of accesses per second even \
+         without a cache. At list prices a storage-optimised instance holds the same 5 TB for 0.9 to 1.4 $/h, so \
+         without caching disks are cheaper from a few hundred accesses per second on; the bucket stays cheaper because \
+         most accesses never become a request. Disks here are one copy: the graph is lost with the instance. A graph \
+         without queries costs only its storage in the bucket, and an instance around the clock on disks.",
     );
     Ok(())
 }

@@ -15,20 +15,21 @@ struct Line {
 const READING: &str = "\
 What lies behind the figures:
 
-- **The workload against the baseline depends on the budget.** Whole files are ruinous where they do not fit: with 64 or \
+- **The workload against the baseline depends on the budget.** Whole files are ruinous if they do not fit: with 64 or \
 256 MiB the same files are fetched again and again. With a budget that holds most of the files the baseline fetches \
-each about once, and what is left of the gain is the difference between reading a graph and reading a \
-neighbourhood; the table below has the ratio for each budget. The study's 14 minutes lie between the \
-budgets.
-- **Small segments come whole**, in the background of the first query that touches them. It is why the small graph is faster than \
-the baseline, which holds it in two files, and why the workload costs less than the best plan for what each wave asks.
-- **The order of the vertices counts.** The large graph is loaded with `--locality`; the same graph in the order of its keys is \
-measured beside, and its queries of three hops that follow a country's messages take some 20 ms longer at p99.
-- **Where a hop reads in both directions**, two lists come in two requests at once, and the slower counts: a few ms at the median.
-- **Where a hop reads thousands of lists** (the second and third hop along `knows` at the large size), it takes longer \
-requests or more of them. Joined into few, their transfer at 55 MiB/s adds tens of ms; sent apart, the median of the slowest of \
-14 first bytes is near twice that of one. `waiting_usd_per_hour` moves along that line and does not leave it (*What waiting is \
-worth*); an order of the vertices that puts fewer blocks into a hop does.
+each about once, and the remaining gain is the difference between reading a graph and reading a neighbourhood; the \
+table below has the ratio for each budget. The study's 14 minutes lie between the budgets.
+- **Small segments are read whole**, in the background of the first query that reads from them. This is why the small \
+graph is faster than the baseline, which has it in two files, and why the workload costs less than the best plan for \
+the blocks of each wave.
+- **The order of the vertices matters.** The large graph is loaded with `--locality`. The same graph is also measured \
+in key order: its queries of three hops that follow a country's messages take some 20 ms longer at p99.
+- **If a hop reads in both directions**, two lists are read with two parallel requests, and the hop takes as long as \
+the slower: a few ms at the median.
+- **If a hop reads thousands of lists** (the second and third hop along `knows` at the large size), it takes longer \
+requests or more of them. Coalesced into few, their transfer at 55 MiB/s adds tens of ms; sent separately, the median \
+of the slowest of 14 first bytes is near twice that of one. `waiting_usd_per_hour` moves along that line and does not \
+leave it (*What waiting is worth*); an order of the vertices that puts fewer blocks into a hop does.
 - Real-time figures (warm memory, access nodes) are from a machine of two shared cores.";
 
 /// Writes the table, with the misses plain.

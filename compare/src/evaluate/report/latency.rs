@@ -22,10 +22,11 @@ fn cold(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
     page.say("## Cold queries by key");
     page.command("--part latency");
     page.say(
-        "Sources are drawn evenly over all vertices. *Mixed* queries follow, hop by hop, one edge label and direction drawn \
-         by seed among those that leave the label reached, whatever the number of edges (the third hop of such a walk \
-         may follow a country's millions of messages). *Knows* queries start from persons and follow `knows` both ways. Each \
-         runs on S3 Standard, on an open graph, with every cache emptied before; looking the key up is part of it.",
+        "Sources are drawn uniformly over all vertices. *Mixed* queries follow at each hop one edge label and \
+         direction, drawn by seed among those that leave the current label, whatever the number of edges (the third \
+         hop of such a walk may follow a country's millions of messages). *Knows* queries start from persons and \
+         follow `knows` both ways. Each query runs on S3 Standard, on an open graph, with every cache emptied before, \
+         and includes the key look-up.",
     );
     for numbers in graphs {
         let Some(figures) = &numbers.latency else { continue };
@@ -118,9 +119,9 @@ fn waves(page: &mut Page<'_>, graphs: &[Numbers]) {
     page.say("## Waves, hedges and idle time");
     page.command("--part waves");
     let Some(figures) = graphs.iter().find_map(|of| of.waves.as_ref()) else { return };
-    page.say("A wave of 64 ranges of 16 KiB that are not joined. *Extra* requests are hedges and repetitions.");
+    page.say("A wave of 64 ranges of 16 KiB that are not coalesced. *Extra* requests are hedges and retries.");
     let mut rows =
-        vec![row(["condition", "waves", "p50, ms", "p99, ms", "worst, ms", "extra requests", "of these repetitions"])];
+        vec![row(["condition", "waves", "p50, ms", "p99, ms", "worst, ms", "extra requests", "of these retries"])];
     for repeated in &figures.repeated {
         rows.push(vec![
             repeated.name.clone(),
@@ -133,7 +134,7 @@ fn waves(page: &mut Page<'_>, graphs: &[Numbers]) {
         ]);
     }
     page.table(&rows);
-    page.say("The most waves over the 20 sources of each query, with the key looked up and every cache empty:");
+    page.say("The maximum of waves over the 20 sources of each query, with the key look-up and every cache empty:");
     let mut rows = vec![row([
         "graph",
         "query",
@@ -167,16 +168,17 @@ fn hindsight(page: &mut Page<'_>, graphs: &[Numbers]) {
     page.say("## Dollars against the best plan in hindsight");
     page.command("--part hindsight");
     page.say(
-        "The workload breadth-first, one at a time, 256 MiB. The best plan knows each wave's blocks and has the same caches; it \
-         only chooses how to cut them into ranges, at the least dollars (dynamic programming), once with requests of 4 MiB \
-         at most, as Hoplake's, and once with any length. A byte costs what the store takes for it plus the network of \
-         c7gn.xlarge, 0.2496 $/h at 10 Gbit/s: 0.055 $ a TB. Hedges are in Hoplake's account.",
+        "The workload breadth-first, one at a time, 256 MiB. The best plan knows each wave's blocks and has the same \
+         caches. It only chooses how to cut them into ranges, for the fewest dollars (dynamic programming), once with \
+         requests of 4 MiB at most, as Hoplake's, and once with any length. A byte costs the store's price plus the \
+         network of c7gn.xlarge, 0.2496 $/h at 10 Gbit/s: 0.055 $ per TB. Hoplake's cost includes hedges.",
     );
     page.say(
-        "Two things set Hoplake apart from that plan. Its planner minimises dollars and waiting time together, an hour of \
-         waiting being worth 0.5 $ by default; with 0 it minimises dollars alone, and what is left above 1 are hedges and the \
-         coarseness of its choices. And small segments are read whole beside the first query that touches them, which the best \
-         plan for what each wave asks would not do, and which saves later waves: below 1 it is cheaper than that plan.",
+        "Hoplake differs from that plan in two ways. Its planner minimises dollars and waiting time together, with an \
+         hour of waiting at 0.5 $ by default; with 0 it minimises dollars alone, and the excess above 1 is hedges and \
+         the coarseness of its choices. It also reads small segments whole in the background of the first query that \
+         reads from them, which the best plan for each wave's blocks would not do and which saves later waves: below 1 \
+         it is cheaper than that plan.",
     );
     let mut rows = vec![row([
         "graph",
@@ -215,8 +217,9 @@ fn tradeoff(page: &mut Page<'_>, graphs: &[Numbers]) {
     page.say("## What waiting is worth");
     page.command("--part tradeoff");
     page.say(
-        "`waiting_usd_per_hour` is how the planner weighs time against dollars: joining ranges saves requests, and longer \
-         answers take longer. Cold two-hop queries along `knows`, and the workload's dollars, on S3 Standard.",
+        "`waiting_usd_per_hour` is the weight of time against dollars in the planner: coalescing ranges saves \
+         requests, and longer answers take longer. Cold two-hop queries along `knows`, and the workload's dollars, on \
+         S3 Standard.",
     );
     let mut rows = vec![row([
         "graph",
@@ -247,8 +250,8 @@ fn warm(page: &mut Page<'_>, graphs: &[Numbers]) {
     page.say("## Warm memory");
     page.command("--part warm");
     page.say(
-        "One hop along `knows` from a person's key, all blocks in memory, embedded, in real time. *On two free \
-         cores* is what processor time says that two would do which nobody else used.",
+        "One hop along `knows` from a person's key, all blocks in memory, embedded, in real time. *On two free cores* \
+         is the rate of two idle cores, computed from processor time.",
     );
     let mut rows = vec![row([
         "graph",

@@ -5,32 +5,34 @@ use crate::evaluate::nodes::{Figures, Round, Turn};
 
 /// What the figures depend on.
 const READING: &str = "\
-What to read from it:
+What the figures show:
 
-- **Nodes add their memory.** Where one holds all that the workload touches (SNB SF0.1), more of them change nothing. Where it \
-does not, *again* asks the store less with each node, until together they hold nearly all, and its time follows. One access node \
-and its algorithm node are two caches already, against the one of a server alone.
-- **Another algorithm node** finds what the access nodes have: next to nothing is left for the store where they hold the workload, \
-the rest where they do not.
-- **The hop between nodes costs little**: from empty caches the small workload takes as long through nodes as without, since its time is \
-the store's, and a round that asks no store tells what processor and hop take together.
-- **Shares are uneven.** A node has whole stretches of 4 MiB, the workload is at home in some of them, and the nodes' addresses (here: their \
-ports, which are chance) say whose they are; so of two nodes one may evict while the other has room. Requests are hardly more: \
-few begin in one stretch and end in the next.
-- **A hedge goes to the next node.** When that one is first, the slow read of the right node is given up, and the block is not where \
-it will be looked for: it is read once more by whoever asks next.";
+- **Nodes add their memory.** If one node holds everything that the workload reads (SNB SF0.1), more nodes change \
+nothing. If it does not, *again* sends fewer requests to the store with each node, until together they hold nearly \
+everything, and its time follows. One access node and its algorithm node are already two caches, against the one of a \
+single server.
+- **Another algorithm node** reads what the access nodes have cached: almost nothing remains for the store if they \
+hold the workload, the rest if they do not.
+- **The hop between nodes costs little**: from empty caches the small workload takes as long through nodes as without, \
+because its time is the store's; a round without store requests shows the cost of processor and hop together.
+- **Shares are uneven.** A node has whole stretches of 4 MiB, the workload reads from some of them, and the nodes' \
+addresses (here: their ports, which are random) determine their node; so of two nodes one may evict while the other \
+has free capacity. There are hardly more requests: few begin in one stretch and end in the next.
+- **A hedge goes to the next node.** If that node answers first, the slow read of the right node is cancelled, and the \
+block is not where later queries look for it: the next query reads it once more.";
 
 /// A table a graph.
 pub fn write(page: &mut Page<'_>, graphs: &[Numbers]) {
     page.say("## One and more access nodes");
     page.command("--part nodes");
     page.say(
-        "The workload breadth-first over gRPC, as a client sees it: none is one server before the store, one to three are access \
-         nodes, each before a store of its own, and an algorithm node before them. *First* begins with empty caches, *again* is the \
-         same once more, *another* goes through a second algorithm node that has just started (without access nodes: a second \
-         server, which has a cache of its own). Opening the graph is not counted. Answers are equal to the embedded graph's. \
-         **This is real time** on a machine of two cores which all nodes and the client share: what waits for a store or for \
-         room in a cache scales as on machines of their own, what is bound by the processor does not.",
+        "The workload breadth-first over gRPC, as a client sees it: none is one server that reads the store; one to \
+         three are access nodes, each in front of its own store, and an algorithm node in front of them. *First* \
+         begins with empty caches, *again* repeats the same queries, *another* goes through a second algorithm node \
+         that has just started (without access nodes: a second server with its own cache). The open of the graph is \
+         excluded. Answers are equal to the embedded graph's. **This is real time** on a machine of two cores which \
+         all nodes and the client share: waits for a store or for cache capacity scale as on separate machines, \
+         processor-bound work does not.",
     );
     for numbers in graphs {
         let Some(figures) = &numbers.nodes else { continue };
@@ -72,8 +74,8 @@ fn beside_the_study(figures: &Figures) -> Option<String> {
     let gain = |nodes, at_once| Some(again(1, at_once)?.seconds / again(nodes, at_once)?.seconds);
     again(1, 1).filter(|round| round.requests[0] > 0)?;
     Some(format!(
-        "*Again* by the time through one access node: two {:.1} × as fast with one query at a time and {:.1} × with 10 at once, \
-         three {:.1} × and {:.1} ×. The study found two 3 × as fast as one.",
+        "*Again*, compared with one access node: two are {:.1} × as fast with one query at a time and {:.1} × with 10 at \
+         once, three are {:.1} × and {:.1} ×. The study found two 3 × as fast as one.",
         gain(2, 1)?,
         gain(2, 10)?,
         gain(3, 1)?,

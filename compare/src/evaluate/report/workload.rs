@@ -24,11 +24,12 @@ fn seconds(ms: f64) -> String {
 
 /// The baseline beside Hoplake.
 pub fn write(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
-    page.say("## The workload beside the baseline");
+    page.say("## The workload against the baseline");
     page.command("--part baseline");
     page.say(
-        "140 queries from empty caches, breadth-first and depth-first, one at a time and 10 at once. The *ratio* is the \
-         baseline's total by ours, with the same strategy, the same budget and as many at once; above 1 Hoplake is faster.",
+        "140 queries from empty caches, breadth-first and depth-first, one at a time and 10 at once. The *ratio* is \
+         the baseline's total divided by ours, with the same strategy, the same budget and the same concurrency; above \
+         1 Hoplake is faster.",
     );
     for numbers in graphs {
         let Some(figures) = &numbers.baseline else { continue };
@@ -109,9 +110,9 @@ fn tiers(page: &mut Page<'_>, graphs: &[Numbers]) {
     page.say("## Where blocks are found");
     page.command("--part tiers");
     page.say(
-        "Of the blocks that 140 queries ask for. *Shared* blocks came with a request that another traversal had sent. \
-         Reading ahead is off by default: breadth-first asks for a whole frontier at once anyway. So that each block was \
-         asked for by a query, small segments are not read whole here, but in the row that says so.",
+        "The share of the blocks that 140 queries read, by tier. *Shared* blocks arrived with a request of another \
+         traversal. Reading ahead is off by default: breadth-first requests a whole frontier at once anyway. Small \
+         segments are read whole only in the row that says so, so that in the others a query requested each block.",
     );
     for numbers in graphs {
         let Some(figures) = &numbers.tiers else { continue };
@@ -148,7 +149,7 @@ fn points(figures: &Figures, fits: impl Fn(&Labelled) -> bool, y: impl Fn(&Run) 
 fn parallel(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
     page.say("## Parallelism");
     page.command("--part parallel");
-    page.say("Store time of the workload in seconds; processor time, on one thread, does not depend on parallelism.");
+    page.say("Store time of the workload in seconds. Processor time, on one thread, does not depend on parallelism.");
     for numbers in graphs {
         let Some(figures) = &numbers.parallel else { continue };
         let kinds = [
@@ -262,10 +263,10 @@ fn caches(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
     page.say("## Eviction policies and λ");
     page.command("--part caches");
     page.say(
-        "Ten rounds of the workload, each from other sources, recorded without a cache and replayed through the policies \
-         with budgets of a half to a thirty-second of the distinct blocks. `+worth` weighs a block by what fetching it again \
-         costs. *Belady* knows the future; nobody passes the *bound*. LRFU's λ goes from frequency alone (0) to \
-         recency alone (1).",
+        "Ten rounds of the workload, each from other sources, recorded without a cache and replayed through the \
+         policies with budgets of a half to a thirty-second of the distinct blocks. `+worth` weighs a block by its \
+         retention cost. *Belady* knows the future; no policy can exceed the *bound*. LRFU's λ ranges from frequency \
+         alone (0) to recency alone (1).",
     );
     for numbers in graphs {
         let Some(figures) = &numbers.caches else { continue };

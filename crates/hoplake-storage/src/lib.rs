@@ -12,9 +12,9 @@
 //! * [`ReadPool`]: what all readers of a process share.
 //! * [`QueryContext`]: what a query spent, in waves, requests, bytes and dollars, and what it may spend.
 //! * [`MemoryBudget`]: what queries may hold in memory; [`Pace`]: their processor work, in pieces.
-//! * [`cache`]: the memory cache, its eviction policies, and the simulator that compares them.
+//! * [`cache`]: the memory cache and its eviction policies.
 //! * [`planted`]: mistakes for a simulation to find; none outside of one.
-//! * [`trace`]: records of accesses, which that simulator replays.
+//! * [`trace`]: records of accesses, which `hoplake-cache-sim` replays through those policies.
 
 mod ahead;
 mod batch;

@@ -7,8 +7,9 @@ use std::{io::ErrorKind as IoErrorKind, path::PathBuf};
 use bytesize::ByteSize;
 use hoplake::{
     ErrorKind,
-    caching::{Contender, Outcome, Plan, Recording, Summary, Tier, TraceError, Workload},
+    caching::{Recording, Tier, TraceError},
 };
+use hoplake_cache_sim::{Contender, Fetched, Outcome, Plan, Summary, Workload};
 use serde_json::{Value, json};
 
 use super::limits::processors;
@@ -134,8 +135,7 @@ fn print_outcomes(outcomes: &[Outcome]) -> anyhow::Result<()> {
     let header = ["policy", "cache", "object hits", "byte hits", "read ahead", "requests", "from store"];
     let mut rows = table(&header, &[1, 2, 3, 4, 5, 6]);
     for outcome in outcomes {
-        let fetched =
-            |text: fn(&hoplake::caching::Fetched) -> String| outcome.fetched.as_ref().map_or_else(|| "–".into(), text);
+        let fetched = |text: fn(&Fetched) -> String| outcome.fetched.as_ref().map_or_else(|| "–".into(), text);
         rows.add_row([
             name(outcome),
             numbers::bytes(outcome.cache_bytes_max),

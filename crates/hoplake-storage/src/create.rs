@@ -33,6 +33,9 @@ pub(crate) struct Failure {
 
 /// Whether an object was created, as the first answer says. A create that is refused for now, or does not reach the store, is
 /// sent again.
+///
+/// Not by `backon`, whose limit of time adds up pauses alone: what takes long here are the attempts. And what an error leaves
+/// unknown adds up over all of them.
 pub(crate) async fn repeated<T, F: Future<Output = Result<T>>>(
     mut attempt: impl FnMut() -> F,
 ) -> Result<bool, Failure> {

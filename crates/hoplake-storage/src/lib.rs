@@ -22,6 +22,7 @@ mod block;
 mod branch;
 mod budget;
 pub mod cache;
+mod clients;
 mod clock;
 mod context;
 mod create;

@@ -1,5 +1,6 @@
 //! `hoplake cache-sim`: how a recorded workload would do with other caches.
 
+#[cfg(feature = "plots")]
 mod plot;
 
 use std::{io::ErrorKind as IoErrorKind, path::PathBuf};
@@ -43,6 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "BLOCKS", default_value_t = 0, value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     prefetch: usize,
     /// Draw the hit-ratio curves
+    #[cfg(feature = "plots")]
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// Print one JSON object
@@ -52,12 +54,14 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    #[cfg(feature = "plots")]
     args.check()?;
     let recording = Recording::read(&args.trace).map_err(|error| unreadable(&error))?;
     let workload = Workload::new(&recording);
     drop(recording);
     let summary = workload.summary();
     let outcomes = args.plan(&summary).run(&workload, processors());
+    #[cfg(feature = "plots")]
     if let Some(path) = &args.plot {
         plot::draw(path, &outcomes)?;
     }
@@ -70,6 +74,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 impl Args {
     /// Refuses, before any work is done, what could not be drawn.
+    #[cfg(feature = "plots")]
     fn check(&self) -> Result<(), Failure> {
         match &self.plot {
             Some(path) if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) => {

@@ -7,12 +7,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use hoplake::{Strategy, Traversal};
+use hoplake_cache_sim::{Contender, Plan, Workload};
 use hoplake_storage::{
     Tier,
-    cache::{
-        Policy,
-        simulate::{Contender, Plan, Workload},
-    },
+    cache::Policy,
     trace::{Access, Recording, Trace},
 };
 use serde::{Deserialize, Serialize};
@@ -71,7 +69,7 @@ pub async fn measure(subject: &Subject, folder: &Path) -> Result<Figures> {
     Ok(Figures { accesses: summary.accesses, distinct_bytes: summary.cache_bytes, outcomes, lambda })
 }
 
-fn outcome(outcome: &hoplake_storage::cache::simulate::Outcome) -> Outcome {
+fn outcome(outcome: &hoplake_cache_sim::Outcome) -> Outcome {
     Outcome {
         policy: outcome.contender.to_string(),
         cache_bytes_max: outcome.cache_bytes_max,

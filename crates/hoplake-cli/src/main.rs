@@ -42,6 +42,7 @@ enum Verb {
     Path(verbs::path::Args),
     Khop(verbs::khop::Args),
     Get(verbs::get::Args),
+    #[cfg(feature = "serve")]
     Serve(verbs::serve::Args),
     Tag(verbs::tag::Args),
     Restore(verbs::restore::Args),
@@ -67,6 +68,7 @@ impl Verb {
             Self::Path(args) => verbs::path::run(args).await,
             Self::Khop(args) => verbs::khop::run(args).await,
             Self::Get(args) => verbs::get::run(args).await,
+            #[cfg(feature = "serve")]
             Self::Serve(args) => verbs::serve::run(args).await,
             Self::Tag(args) => verbs::tag::run(args).await,
             Self::Restore(args) => verbs::restore::run(args).await,
@@ -93,6 +95,7 @@ impl Verb {
             Self::Path(args) => ("path", &args.graph.url),
             Self::Khop(args) => ("khop", &args.graph.url),
             Self::Get(args) => ("get", &args.graph.url),
+            #[cfg(feature = "serve")]
             Self::Serve(_) => ("serve", "URL"),
             Self::Tag(args) => ("tag", &args.url),
             Self::Restore(args) => ("restore", &args.url),

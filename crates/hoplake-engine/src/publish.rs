@@ -177,7 +177,9 @@ pub(crate) async fn amend_on(
     Err(always_later(AMENDMENTS_MAX))
 }
 
-/// A pause up to a bound that doubles, drawn by the name of a change, so that those that met do not meet again.
+/// A pause up to a bound that doubles, drawn by the name of a change, so that those that met do not meet again. A crate for
+/// retries such as `backon` repeats one call after each error; here being overtaken is an answer, every other try needs no
+/// pause, and the next one begins from what that answer said.
 fn pause(writer: &str, attempt: u32) -> Duration {
     let bound = PAUSE.saturating_mul(1 << (attempt / 2).min(20)).min(PAUSE_MAX);
     let mut drawn = DefaultHasher::new();

@@ -7,13 +7,14 @@
 
 use std::time::Duration;
 
-use object_store::{
-    Error, Result,
-    client::{HttpError, HttpErrorKind},
-};
+use object_store::{Error, Result};
 use tokio::time::{Instant, sleep};
 
-use crate::{error::is_full, folder::WriteError};
+use crate::{
+    clients::{Unanswered, unanswered},
+    error::is_full,
+    folder::WriteError,
+};
 
 /// After so many repetitions it is given up.
 const REPETITIONS_MAX: u32 = 10;
@@ -33,6 +34,9 @@ pub(crate) struct Failure {
 
 /// Whether an object was created, as the first answer says. A create that is refused for now, or does not reach the store, is
 /// sent again.
+///
+/// Not by `backon`, whose limit of time adds up pauses alone: what takes long here are the attempts. And what an error leaves
+/// unknown adds up over all of them.
 pub(crate) async fn repeated<T, F: Future<Output = Result<T>>>(
     mut attempt: impl FnMut() -> F,
 ) -> Result<bool, Failure> {
@@ -75,8 +79,8 @@ fn judge(error: &Error) -> Judged {
     }
     let mut cause = Some(source as &(dyn std::error::Error + 'static));
     while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<HttpError>() {
-            let unsent = error.kind() == HttpErrorKind::Connect;
+        if let Some(how) = unanswered(error) {
+            let unsent = how == Unanswered::Unsent;
             return Judged { perhaps: !unsent, may_pass: unsent };
         }
         if error.downcast_ref().is_some_and(is_full) {
@@ -102,6 +106,8 @@ fn status(text: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use std::{cell::RefCell, io};
+
+    use object_store::client::{HttpError, HttpErrorKind};
 
     use super::*;
 

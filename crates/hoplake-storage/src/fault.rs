@@ -4,14 +4,14 @@
 //! XML. Of that only what a person can use is kept. The client library keeps its own error of a failed request to itself, so
 //! the status and the code of the answer are found in its text.
 
-use std::{error::Error, io};
+use std::{error::Error, io, iter::successors};
 
-use object_store::{
-    Error as ClientError,
-    client::{HttpError, HttpErrorKind},
+use object_store::Error as ClientError;
+
+use crate::{
+    clients::{Unanswered, unanswered},
+    folder::WriteError,
 };
-
-use crate::folder::WriteError;
 
 /// What a store's failure means, as far as the advice differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,8 +88,8 @@ pub(crate) fn explain(client: &ClientError) -> (StoreFault, String) {
     if text.contains("incorrectly configured region") {
         return (StoreFault::Region, "the bucket is in another region".into());
     }
-    if let Some(error) = cause::<HttpError>(client) {
-        return of_connection(error);
+    if let Some((how, error)) = of_request(client) {
+        return of_connection(how, error);
     }
     match client {
         ClientError::PermissionDenied { .. } => (StoreFault::Denied, "it denies access".into()),
@@ -106,7 +106,7 @@ fn is_local(error: &ClientError) -> bool {
     match error {
         ClientError::Generic { store, .. } => ["LocalFileSystem", "folder"].contains(store),
         // These come from folders and from stores; those have an HTTP error or a status in them.
-        _ => cause::<HttpError>(error).is_none(),
+        _ => of_request(error).is_none(),
     }
 }
 
@@ -157,14 +157,17 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     Some(text.split_once(before)?.1.split_once(after)?.0)
 }
 
-fn of_connection(error: &HttpError) -> (StoreFault, String) {
-    match error.kind() {
-        HttpErrorKind::Connect => (StoreFault::Unreachable, format!("it cannot be reached: {}", innermost(error))),
-        HttpErrorKind::Timeout => (StoreFault::Unreachable, "it does not answer in time".into()),
-        HttpErrorKind::Interrupted | HttpErrorKind::Request => {
-            (StoreFault::Unreachable, format!("the connection broke: {}", innermost(error)))
-        }
-        _ => (StoreFault::Other, format!("its answer cannot be understood: {}", innermost(error))),
+/// The error of a request without an answer, if it is below this one.
+fn of_request(error: &ClientError) -> Option<(Unanswered, &(dyn Error + 'static))> {
+    causes(error).find_map(|error| Some((unanswered(error)?, error)))
+}
+
+fn of_connection(how: Unanswered, error: &(dyn Error + 'static)) -> (StoreFault, String) {
+    match how {
+        Unanswered::Unsent => (StoreFault::Unreachable, format!("it cannot be reached: {}", innermost(error))),
+        Unanswered::Late => (StoreFault::Unreachable, "it does not answer in time".into()),
+        Unanswered::Broken => (StoreFault::Unreachable, format!("the connection broke: {}", innermost(error))),
+        Unanswered::Unreadable => (StoreFault::Other, format!("its answer cannot be understood: {}", innermost(error))),
     }
 }
 
@@ -181,14 +184,12 @@ fn innermost(error: &(dyn Error + 'static)) -> String {
 }
 
 fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        next = error.source();
-    }
-    None
+    causes(error).find_map(|error| error.downcast_ref())
+}
+
+/// The error and all below it.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    successors(Some(error), |error| (**error).source())
 }
 
 #[cfg(test)]

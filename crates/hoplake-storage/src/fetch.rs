@@ -120,6 +120,10 @@ impl Fetcher {
     }
 
     /// Tries until an answer passes its check, with pauses between, and says in how many rounds.
+    ///
+    /// A crate for retries such as `backon` would not do: it counts the attempts of one call, and here a query has a budget
+    /// for all of its reads, a hedge is an attempt too, no pause is due while another node can be asked, and each round is
+    /// a wave on the query's account.
     async fn repeated<'a, T, U>(
         &'a self,
         bytes: u64,
@@ -154,7 +158,8 @@ impl Fetcher {
 
     /// A pause drawn evenly from zero to a bound that doubles with each round ("full jitter"), so that
     /// those who failed together do not come back together. The pool counts its pauses: a number that all of the
-    /// process share would let what others do decide how long one waits, and nothing could be repeated.
+    /// process share would let what others do decide how long one waits, and nothing could be repeated. (`backon` adds its
+    /// jitter to the bound, which leaves those who failed together closer together than full jitter does.)
     fn pause(&self, round: u32, seed: u64) -> Duration {
         let retry = &self.pool.settings.retry;
         let bound = retry.backoff_ms.saturating_mul(1 << (round - 1).min(20)).min(retry.backoff_max_ms);

@@ -12,8 +12,8 @@
 //! * [`ReadPool`]: what all readers of a process share.
 //! * [`QueryContext`]: what a query spent, in waves, requests, bytes and dollars, and what it may spend.
 //! * [`MemoryBudget`]: what queries may hold in memory; [`Pace`]: their processor work, in pieces.
-//! * [`cache`]: the memory cache, its eviction policies, and the simulator that compares them.
-//! * [`trace`]: records of accesses, which that simulator replays.
+//! * [`cache`]: the memory cache and its eviction policies.
+//! * [`trace`]: records of accesses, which `hoplake-cache-sim` replays through those policies.
 
 mod ahead;
 mod batch;
@@ -21,6 +21,7 @@ mod block;
 mod branch;
 mod budget;
 pub mod cache;
+mod clients;
 mod clock;
 mod context;
 mod create;

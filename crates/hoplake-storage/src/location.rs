@@ -1,48 +1,10 @@
-//! From a folder or a URL to a client of the store that it names.
+//! What a folder or a URL names, and what the environment says of stores.
 
-use std::{
-    path::{Component, Path as FilePath, PathBuf, absolute},
-    sync::Arc,
-    time::Duration,
-};
+use std::path::{Component, Path as FilePath, PathBuf, absolute};
 
-use object_store::{
-    BackoffConfig, ObjectStore, ObjectStoreScheme, RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder,
-    gcp::GoogleCloudStorageBuilder, path::Path,
-};
 use url::Url;
 
-/// How writes are repeated by the client. Its own default goes on for three minutes, and who publishes tries four times: a
-/// commit that met a store which was away hung for as long. Whoever writes knows better when to give up.
-pub(crate) fn write_retries() -> RetryConfig {
-    let backoff = BackoffConfig { max_backoff: Duration::from_secs(2), ..BackoffConfig::default() };
-    RetryConfig { backoff, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() }
-}
-
-/// A client for a URL, with the provider's settings from the environment.
-pub(crate) fn connect(url: &Url, retry: RetryConfig) -> object_store::Result<(Arc<dyn ObjectStore>, Path)> {
-    let (scheme, path) = ObjectStoreScheme::parse(url)?;
-    let settings = environment();
-    /// Builders of all providers are alike, but have no trait in common.
-    macro_rules! client {
-        ($builder:ty) => {{
-            let builder = <$builder>::new().with_url(url.as_str()).with_retry(retry);
-            let with_option = |builder: $builder, (key, value): (String, String)| match key.parse() {
-                Ok(key) => builder.with_config(key, value),
-                // The environment has settings of other providers and tools.
-                Err(_) => builder,
-            };
-            Arc::new(settings.into_iter().fold(builder, with_option).build()?) as Arc<dyn ObjectStore>
-        }};
-    }
-    let store = match scheme {
-        ObjectStoreScheme::AmazonS3 => client!(AmazonS3Builder),
-        ObjectStoreScheme::GoogleCloudStorage => client!(GoogleCloudStorageBuilder),
-        ObjectStoreScheme::MicrosoftAzure => client!(MicrosoftAzureBuilder),
-        _ => return Err(object_store::Error::NotSupported { source: "it is no object store".into() }),
-    };
-    Ok((store, Path::parse(path)?))
-}
+use crate::clients::has_buckets;
 
 /// Settings that name the address of a store.
 const ENDPOINTS: [&str; 5] =
@@ -65,7 +27,7 @@ pub(crate) fn parse_location(location: &str) -> Result<Url, String> {
     }
     match location.split_once("://") {
         Some(("file" | "memory", _)) => Url::parse(location).map_err(|error| error.to_string()),
-        Some((scheme, _)) if BUCKETS.contains(&scheme) => {
+        Some((scheme, _)) if has_buckets(scheme) => {
             let url = Url::parse(location).map_err(|error| error.to_string())?;
             match url.host_str().is_some_and(|bucket| !bucket.is_empty()) {
                 true => Ok(url),
@@ -74,7 +36,7 @@ pub(crate) fn parse_location(location: &str) -> Result<Url, String> {
         }
         Some((scheme, _)) => Err(format!("unknown URL scheme `{scheme}`; known are file, s3, gs, az and memory")),
         None => {
-            if let Some((scheme, _)) = location.split_once(":/").filter(|(scheme, _)| BUCKETS.contains(scheme)) {
+            if let Some((scheme, _)) = location.split_once(":/").filter(|(scheme, _)| has_buckets(scheme)) {
                 return Err(format!("write {scheme}://, with two slashes"));
             }
             let path = without_parents(FilePath::new(location)).map_err(|error| error.to_string())?;
@@ -82,9 +44,6 @@ pub(crate) fn parse_location(location: &str) -> Result<Url, String> {
         }
     }
 }
-
-/// Schemes of stores that have buckets or containers.
-const BUCKETS: [&str; 7] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "azure"];
 
 /// An absolute path without `..`, which names of objects cannot have. Above a link is what the link leads to, as the system
 /// has it.

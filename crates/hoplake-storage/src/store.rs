@@ -10,14 +10,15 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use hoplake_format::constants::is_elsewhere;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload, RetryConfig, memory::InMemory, path::Path};
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload, memory::InMemory, path::Path};
 use url::Url;
 
 use crate::{
     Clock, Files, FoundFile, PriceList, QueryContext, StorageError, StoreFault, StoreProfile, SystemClock, Upload,
+    clients::{connect, missing_feature},
     create, fault,
     folder::Folder,
-    location::{check_endpoints, connect, environment, parse_location, write_retries},
+    location::{check_endpoints, environment, parse_location},
     proof::Proof,
 };
 
@@ -65,7 +66,8 @@ impl Store {
     /// credentials and endpoint from the provider's usual environment variables.
     ///
     /// # Errors
-    /// [`StorageError::Url`] if it names no store, [`StorageError::Settings`] or [`StorageError::Unavailable`] if the environment
+    /// [`StorageError::Url`] if it names no store, or one whose feature (`s3`, `gcs`, `azure`) this build does not have;
+    /// [`StorageError::Settings`] or [`StorageError::Unavailable`] if the environment
     /// does not suffice.
     pub fn open(url: &str) -> Result<Self, StorageError> {
         let wrong = |why: String| StorageError::Url { url: url.to_owned(), why };
@@ -81,24 +83,21 @@ impl Store {
             let root = parsed.to_file_path().map_err(|()| wrong("it names another machine".into()))?;
             return Ok(Self::in_folder(Folder::of_machine(root), prefix, parsed.as_str()));
         }
-        // The TLS library wants its provider named once in a process; another may have named it.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        if let Some(why) = missing_feature(parsed.scheme()) {
+            return Err(wrong(why));
+        }
         check_endpoints(&environment()).map_err(StorageError::Settings)?;
-        let client = |retry| {
-            connect(&parsed, retry).map_err(|error| match fault::explain(&error) {
-                (StoreFault::Credentials, _) => {
-                    StorageError::Unavailable { action: "open", object: url.to_owned(), source: Arc::new(error) }
-                }
-                (_, why) => wrong(why),
-            })
-        };
-        let (inner, prefix) = client(write_retries())?;
-        let (reads, _) = client(RetryConfig { max_retries: 0, ..RetryConfig::default() })?;
+        let clients = connect(&parsed).map_err(|error| match fault::explain(&error) {
+            (StoreFault::Credentials, _) => {
+                StorageError::Unavailable { action: "open", object: url.to_owned(), source: Arc::new(error) }
+            }
+            (_, why) => wrong(why),
+        })?;
         let endpoint =
             environment().into_iter().find(|(key, _)| key.contains("endpoint")).map(|(_, endpoint)| endpoint);
         let host = parsed.host_str().unwrap_or_default();
         let proof = Proof::of_place(format!("{}://{host} {endpoint:?}", parsed.scheme()));
-        Ok(Self { reads, proof, ..Self::new(inner, prefix, parsed.as_str()) })
+        Ok(Self { reads: clients.reads, proof, ..Self::new(clients.writes, clients.prefix, parsed.as_str()) })
     }
 
     /// A prefix of a store at hand; `url` is its name in messages, and its scheme sets the profile.

@@ -1,8 +1,9 @@
-//! What memory is worth: policies of the memory cache, traces of accesses, and the simulator that holds one
-//! against the other.
+//! The memory cache: its settings, its eviction policies, and traces of accesses.
+//!
+//! The crate `hoplake-cache-sim` replays a trace through the policies at other sizes (`hoplake cache-sim`).
 //!
 //! ```
-//! use hoplake::caching::{Access, Contender, Plan, Recording, Tier, Trace, Workload};
+//! use hoplake::caching::{Access, Recording, Tier, Trace};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
@@ -14,21 +15,14 @@
 //! }
 //! trace.finish()?;
 //!
-//! let workload = Workload::new(&Recording::read(&path)?);
-//! let contenders = vec!["lru".parse()?, Contender::Belady];
-//! // Room for three of the four.
-//! let plan = Plan { sizes: vec![workload.summary().cache_bytes * 3 / 4], contenders, ..Plan::default() };
-//! let hits: Vec<_> = plan.run(&workload, 1).iter().map(|outcome| outcome.hits).collect();
-//! assert_eq!(hits, [0, 27]);
+//! let recording = Recording::read(&path)?;
+//! assert_eq!((recording.accesses.len(), &recording.objects[..]), (40, &["a".to_string()][..]));
 //! # Ok(())
 //! # }
 //! ```
 
 pub use hoplake_storage::{
     Tier,
-    cache::{
-        CacheCounts, CacheSettings, FetchCost, Policy, PolicyError,
-        simulate::{Contender, Fetched, Outcome, Plan, Summary, Workload},
-    },
+    cache::{CacheCounts, CacheSettings, FetchCost, Policy, PolicyError},
     trace::{Access, ReadAccess, Recording, Trace, TraceError},
 };

@@ -24,6 +24,18 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 //! ```
 //!
+//! # Features
+//! None is on by default: graphs are in folders (`file://`) and in memory (`memory://`).
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `s3` | `s3://`: Amazon S3 and what speaks like it |
+//! | `gcs` | `gs://`: Google Cloud Storage |
+//! | `azure` | `az://`: Azure Blob Storage |
+//!
+//! They bring HTTP and TLS, some 50 packages. Without one, a URL of its scheme fails with
+//! [`ErrorKind::Invalid`] and a sentence that names the feature.
+//!
 //! The same without async is in [`blocking`]; what memory to give it, in [`caching`];
 //! how to read a graph through something that is no store, in [`access`].
 

@@ -1,5 +1,6 @@
 //! `hoplake cache-sim`: how a recorded workload would do with other caches.
 
+#[cfg(feature = "plots")]
 mod plot;
 
 use std::{io::ErrorKind as IoErrorKind, path::PathBuf};
@@ -7,8 +8,9 @@ use std::{io::ErrorKind as IoErrorKind, path::PathBuf};
 use bytesize::ByteSize;
 use hoplake::{
     ErrorKind,
-    caching::{Contender, Outcome, Plan, Recording, Summary, Tier, TraceError, Workload},
+    caching::{Recording, Tier, TraceError},
 };
+use hoplake_cache_sim::{Contender, Fetched, Outcome, Plan, Summary, Workload};
 use serde_json::{Value, json};
 
 use super::limits::processors;
@@ -42,6 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "BLOCKS", default_value_t = 0, value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     prefetch: usize,
     /// Draw the hit-ratio curves
+    #[cfg(feature = "plots")]
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// Print one JSON object
@@ -51,12 +54,14 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    #[cfg(feature = "plots")]
     args.check()?;
     let recording = Recording::read(&args.trace).map_err(|error| unreadable(&error))?;
     let workload = Workload::new(&recording);
     drop(recording);
     let summary = workload.summary();
     let outcomes = args.plan(&summary).run(&workload, processors());
+    #[cfg(feature = "plots")]
     if let Some(path) = &args.plot {
         plot::draw(path, &outcomes)?;
     }
@@ -69,6 +74,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 impl Args {
     /// Refuses, before any work is done, what could not be drawn.
+    #[cfg(feature = "plots")]
     fn check(&self) -> Result<(), Failure> {
         match &self.plot {
             Some(path) if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) => {
@@ -134,8 +140,7 @@ fn print_outcomes(outcomes: &[Outcome]) -> anyhow::Result<()> {
     let header = ["policy", "cache", "object hits", "byte hits", "read ahead", "requests", "from store"];
     let mut rows = table(&header, &[1, 2, 3, 4, 5, 6]);
     for outcome in outcomes {
-        let fetched =
-            |text: fn(&hoplake::caching::Fetched) -> String| outcome.fetched.as_ref().map_or_else(|| "–".into(), text);
+        let fetched = |text: fn(&Fetched) -> String| outcome.fetched.as_ref().map_or_else(|| "–".into(), text);
         rows.add_row([
             name(outcome),
             numbers::bytes(outcome.cache_bytes_max),

@@ -1,5 +1,6 @@
 //! `hoplake cost`: what a graph costs an hour in an object store, and on instances with local disks.
 
+#[cfg(feature = "plots")]
 mod plot;
 mod report;
 
@@ -59,6 +60,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Draw dollars an hour against accesses a second
+    #[cfg(feature = "plots")]
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
@@ -92,6 +94,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let improves = hit_ratio > 0.0 || accesses_per_request > 1.0;
     let improved = improves.then_some(Workload { hit_ratio, accesses_per_request, ..plain });
     let comparison = Comparison { model: CostModel::new(store_prices(args)?, table), plain, improved };
+    #[cfg(feature = "plots")]
     if let Some(file) = &args.plot {
         plot::draw(&comparison, file)?;
     }

@@ -5,7 +5,8 @@
 //! failure; never while nobody asks for anything. What is known stays until a look-up succeeds.
 //!
 //! A node that does not answer is passed over for a second, doubling to ten. After that one request tries it; the
-//! others go on without it until that one is answered.
+//! others go on without it until that one is answered. That is a circuit breaker, in which nobody waits: a crate for retries
+//! such as `backon` has no part of it.
 
 use std::{
     collections::BTreeSet,

@@ -1,9 +1,14 @@
 //! What a server tells of itself: logs, counters and traces.
 
+#[cfg(feature = "telemetry")]
+mod export;
+#[cfg(not(feature = "telemetry"))]
+#[path = "no_export.rs"]
+mod export;
 pub(crate) mod metrics;
 pub(crate) mod traces;
 
-use opentelemetry_sdk::trace::SdkTracerProvider;
+use export::Exporter;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::{Layer, filter::Targets, layer::SubscriberExt, registry, util::SubscriberInitExt};
 
@@ -22,7 +27,7 @@ pub enum LogFormat {
 
 /// Ends what was begun by [`start`]: sends the spans that are still here.
 #[must_use = "spans are lost when it is dropped without `finish`"]
-pub struct Telemetry(Option<SdkTracerProvider>);
+pub struct Telemetry(Option<Exporter>);
 
 /// Begins to log to standard error, and to trace if `OTEL_EXPORTER_OTLP_ENDPOINT` (or the same for traces alone) is
 /// in the environment. `filter` is a level, or levels by module: `info`, `warn,hoplake=debug`.
@@ -30,8 +35,8 @@ pub struct Telemetry(Option<SdkTracerProvider>);
 /// Once in a process, by whoever owns it.
 ///
 /// # Errors
-/// [`Reason::Invalid`](crate::Reason::Invalid) if the filter cannot be read, the endpoint is none, or something else
-/// logs already.
+/// [`Reason::Invalid`](crate::Reason::Invalid) if the filter cannot be read, the endpoint is none, this build has not the
+/// feature `telemetry` that sends traces, or something else logs already.
 pub fn start(format: LogFormat, filter: &str) -> Result<Telemetry, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::invalid(format!("cannot log: {error}"));
     let targets = targets(filter)?;
@@ -42,10 +47,10 @@ pub fn start(format: LogFormat, filter: &str) -> Result<Telemetry, Failure> {
         LogFormat::Text => lines.with_ansi(false).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
     };
-    let provider = traces::provider()?;
-    let spans = provider.as_ref().map(traces::layer);
+    let exporter = traces::are_wanted().then(Exporter::start).transpose()?;
+    let spans = exporter.as_ref().map(Exporter::layer);
     registry().with(lines.with_filter(targets)).with(spans).try_init().map_err(|error| wrong(&error))?;
-    Ok(Telemetry(provider))
+    Ok(Telemetry(exporter))
 }
 
 /// Reads levels. What is not one is refused, which would be taken for a module of all levels, so that nothing else is logged.
@@ -69,8 +74,8 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 impl Telemetry {
     /// Sends the spans that are still here; waits for the collector, so not to be called where others wait.
     pub fn finish(self) {
-        if let Some(Err(error)) = self.0.map(|provider| provider.shutdown()) {
-            tracing::warn!(%error, "could not send the last spans");
+        if let Some(Err(error)) = self.0.map(Exporter::finish) {
+            tracing::warn!(error, "could not send the last spans");
         }
     }
 }

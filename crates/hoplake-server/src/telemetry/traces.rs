@@ -1,19 +1,11 @@
 //! Traces: a span a request, in which a traversal shows its hops as events.
 //!
-//! They go out as OTLP over HTTP, in batches from a thread of their own. Without an endpoint in the environment no
-//! span is made at all.
+//! Without an endpoint in the environment no span is made at all.
 
 use axum::http::HeaderMap;
-use opentelemetry::{
-    propagation::{Extractor, TextMapPropagator},
-    trace::TracerProvider,
-};
-use opentelemetry_otlp::SpanExporter;
-use opentelemetry_sdk::{Resource, propagation::TraceContextPropagator, trace::SdkTracerProvider};
-use tracing::{Span, Subscriber, field::Empty, level_filters::LevelFilter};
-use tracing_opentelemetry::OpenTelemetrySpanExt;
-use tracing_subscriber::{Layer, filter::Targets, registry::LookupSpan};
+use tracing::{Span, field::Empty};
 
+use super::export;
 use crate::{cost::Spent, failure::Failure};
 
 /// The target of all spans and their events; a literal where macros need one.
@@ -22,40 +14,9 @@ pub(crate) const TARGET: &str = "hoplake::spans";
 /// Where the environment may name the collector, by OpenTelemetry's rules.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
 
-/// What sends spans; none if the environment names no collector.
-pub(super) fn provider() -> Result<Option<SdkTracerProvider>, Failure> {
-    if !ENDPOINTS.iter().any(|name| std::env::var(name).is_ok_and(|value| !value.is_empty())) {
-        return Ok(None);
-    }
-    // The exporter's client wants the TLS library's provider named once in a process; a store may have named it.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let exporter = SpanExporter::builder()
-        .with_http()
-        .build()
-        .map_err(|error| Failure::invalid(format!("cannot send traces: {error}")))?;
-    let mut resource = Resource::builder();
-    if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
-        resource = resource.with_service_name("hoplake");
-    }
-    Ok(Some(SdkTracerProvider::builder().with_resource(resource.build()).with_batch_exporter(exporter).build()))
-}
-
-/// Gives spans to the provider.
-pub(super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(provider: &SdkTracerProvider) -> impl Layer<S> + use<S> {
-    let only = Targets::new().with_target(TARGET, LevelFilter::DEBUG);
-    tracing_opentelemetry::layer().with_tracer(provider.tracer("hoplake")).with_filter(only)
-}
-
-struct Headers<'a>(&'a HeaderMap);
-
-impl Extractor for Headers<'_> {
-    fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.to_str().ok()
-    }
-
-    fn keys(&self) -> Vec<&str> {
-        self.0.keys().map(axum::http::HeaderName::as_str).collect()
-    }
+/// Whether the environment names a collector.
+pub(super) fn are_wanted() -> bool {
+    ENDPOINTS.iter().any(|name| std::env::var(name).is_ok_and(|value| !value.is_empty()))
 }
 
 /// The span of a request; it continues the trace that the headers name.
@@ -66,8 +27,7 @@ pub(crate) fn span_of(call: &'static str, protocol: &'static str, id: &str, head
         otel.status_code = Empty, otel.status_description = Empty,
     );
     if !span.is_disabled() {
-        // It fails only where no layer listens.
-        let _ = span.set_parent(TraceContextPropagator::new().extract(&Headers(headers)));
+        export::continue_trace(&span, headers);
     }
     span
 }

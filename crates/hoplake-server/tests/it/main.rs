@@ -3,6 +3,7 @@
 
 mod answers;
 mod compaction;
+mod generated;
 mod graphs;
 mod held_store;
 mod hostile;

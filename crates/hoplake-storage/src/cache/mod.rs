@@ -7,8 +7,8 @@
 //! and clones a [`Bytes`], which is a counter.
 //!
 //! # Why this way
-//! The policy is what the project studies ([`simulate`] replays traces of accesses through the same code), so it is
-//! ours, one file each. A library's cache has its one policy inside its tables; `hoplake-compare cache` holds this
+//! The policy is what the project studies (`hoplake-cache-sim` replays traces of accesses through the same [`Shard`]), so
+//! it is ours, one file each. A library's cache has its one policy inside its tables; `hoplake-compare cache` holds this
 //! one against such a library.
 //!
 //! - *A lock for each shard rather than a reader's lock*: a hit changes the policy's books. With a shard for every 8 MiB,
@@ -33,7 +33,6 @@
 
 pub mod eviction;
 mod shard;
-pub mod simulate;
 #[cfg(test)]
 mod tests;
 mod worth;
@@ -48,7 +47,7 @@ use foldhash::fast::FixedState;
 use serde::{Deserialize, Serialize};
 
 pub use eviction::{Policy, PolicyError};
-use shard::{Arrival, Shard};
+pub use shard::{Arrival, Shard};
 pub use worth::FetchCost;
 
 /// What a block takes of the budget beside its bytes: 64 for its entry, 40 for the policy, 10 for
@@ -149,21 +148,15 @@ impl Padded {
     }
 }
 
-/// The hash of a key, for shard, index and policy.
+/// The hash of a key, for [`Shard`], index and policy: the same in every process.
 #[inline]
-fn hash_of(key: BlockKey) -> u64 {
+pub fn hash_of(key: BlockKey) -> u64 {
     FixedState::default().hash_one(key)
 }
 
-/// What a block of `bytes` takes of the budget.
-fn weight_of(bytes: u64) -> u64 {
+/// What a block of `bytes` takes of the budget, in bytes: with its [`ENTRY_BYTES`].
+pub fn weight_of(bytes: u64) -> u64 {
     bytes.saturating_add(ENTRY_BYTES)
-}
-
-/// A block on its way in, with its weight and worth.
-fn arrival(key: BlockKey, hash: u64, bytes: u64, fetch_cost: Option<&FetchCost>) -> Arrival {
-    let weight = weight_of(bytes);
-    Arrival { key, hash, weight, worth: fetch_cost.map_or(1.0, |cost| cost.worth(bytes, weight)) }
 }
 
 impl MemoryCache {
@@ -202,7 +195,7 @@ impl MemoryCache {
         let hash = hash_of(key);
         // The first clone of bytes that came from a vector allocates their counter: better here than in the first hit.
         drop(block.clone());
-        let arrival = arrival(key, hash, block.len() as u64, self.fetch_cost.as_ref());
+        let arrival = Arrival::new(key, hash, block.len() as u64, self.fetch_cost.as_ref());
         let gone = self.shard(hash).lock().insert(arrival, block);
         // Freed only now, outside the lock.
         drop(gone);

@@ -7,11 +7,26 @@
 use hashbrown::HashTable;
 
 use super::{
-    BlockKey, CacheCounts,
+    BlockKey, CacheCounts, FetchCost,
     eviction::{Eviction, Incoming, Slot},
+    weight_of,
 };
 
-/// Up to `bytes_max` of blocks. The simulator has shards without values.
+/// Up to `bytes_max` of blocks, each with a value: its bytes, or `()` where only hits are counted, as in `hoplake-cache-sim`.
+///
+/// ```
+/// use hoplake_storage::cache::{Arrival, BlockKey, Policy, Shard, hash_of, weight_of};
+///
+/// // Room for one block of 1,000 bytes.
+/// let bytes_max = weight_of(1_000);
+/// let mut shard = Shard::new(bytes_max, Policy::Lru.build(bytes_max, 1));
+/// let [first, second] = [0, 1_000].map(|position| BlockKey { object: 0, position });
+/// for key in [first, second] {
+///     shard.insert(Arrival::new(key, hash_of(key), 1_000, None), ());
+/// }
+/// assert!(!shard.contains(hash_of(first), first) && shard.contains(hash_of(second), second));
+/// assert_eq!(shard.counts().evictions, 1);
+/// ```
 #[derive(Debug)]
 pub struct Shard<V> {
     index: HashTable<Slot>,
@@ -43,6 +58,16 @@ pub struct Arrival {
     pub weight: u64,
     /// What it is worth to keep it.
     pub worth: f32,
+}
+
+impl Arrival {
+    /// A block of `bytes` whose key has this hash ([`hash_of`](super::hash_of)), with its weight, and its worth by what
+    /// it costs to fetch it again; `None` if all blocks are alike.
+    pub fn new(key: BlockKey, hash: u64, bytes: u64, fetch_cost: Option<&FetchCost>) -> Self {
+        let weight = weight_of(bytes);
+        let worth = fetch_cost.map_or(1.0, |cost| cost.worth(bytes, weight));
+        Self { key, hash, weight, worth }
+    }
 }
 
 impl<V> Shard<V> {

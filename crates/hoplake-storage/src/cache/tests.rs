@@ -92,7 +92,7 @@ impl Pair {
     fn insert(&mut self, position: u64) {
         self.insertions = self.insertions.wrapping_add(1);
         let block = Bytes::from(vec![self.insertions; length(position)]);
-        let arrival = arrival((1, position).into(), 0, block.len() as u64, self.cache.fetch_cost.as_ref());
+        let arrival = Arrival::new((1, position).into(), 0, block.len() as u64, self.cache.fetch_cost.as_ref());
         self.cache.insert((1, position), block.clone());
         self.blocks.insert(position, block);
         if self.held.contains(&position) {

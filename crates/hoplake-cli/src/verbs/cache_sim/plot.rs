@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use hoplake::caching::{Contender, Outcome};
+use hoplake_cache_sim::{Contender, Outcome};
 use plotters::{coord::Shift, prelude::*};
 
 use super::name;

@@ -2,6 +2,10 @@
 //!
 //! Four children for each node rather than two: a block that is used nearly always becomes the highest, so that
 //! hits walk from the root's side to the leaves, and half as many levels mean half as many cache lines.
+//!
+//! Crates with such a queue (`priority-queue`, `keyed_priority_queue`) find an item by hashing it and keep it in an
+//! `IndexMap`: some 60 bytes a slot, where this takes 28 and a policy may take 40, and a look-up more for each hit. Here a
+//! slot is its own index.
 
 use super::Slot;
 

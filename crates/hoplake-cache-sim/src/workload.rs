@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
-
-use crate::{
+use hoplake_storage::{
     Tier,
     cache::{BlockKey, hash_of, weight_of},
     trace::{ReadAccess, Recording},
@@ -13,15 +12,15 @@ use crate::{
 /// The accesses of a trace.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    pub(super) uses: Vec<Use>,
+    pub(crate) uses: Vec<Use>,
     /// By object and position, so that what follows a block is the next.
-    pub(super) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Block>,
     summary: Summary,
 }
 
 /// An access.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Use {
+pub(crate) struct Use {
     pub query: u64,
     pub wave: u32,
     pub block: u32,
@@ -31,7 +30,7 @@ pub(super) struct Use {
 
 /// A block that is accessed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Block {
+pub(crate) struct Block {
     pub key: BlockKey,
     pub hash: u64,
     pub bytes: u64,
@@ -106,7 +105,7 @@ impl Workload {
     }
 
     /// For each access, the number of the next one of the same block; their number if there is none.
-    pub(super) fn next_uses(&self) -> Vec<usize> {
+    pub(crate) fn next_uses(&self) -> Vec<usize> {
         let mut later = vec![self.uses.len(); self.blocks.len()];
         let mut next: Vec<_> = (0..self.uses.len())
             .rev()

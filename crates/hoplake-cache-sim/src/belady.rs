@@ -4,13 +4,13 @@
 //! The block whose next use is farthest away goes, and a newcomer whose own next use is farther than that of all
 //! others is not kept. If all blocks have one size, nobody hits more often. If sizes differ, the best choice is NP-hard; this
 //! rule then ignores sizes, lets go from the farthest until the newcomer fits, and is a yardstick, not a bound: a policy
-//! that keeps small blocks can hit more often. [`bound`](super::bound) is the bound.
+//! that keeps small blocks can hit more often. [`bound`](crate::bound) is the bound.
 
 use std::collections::BinaryHeap;
 
-use super::{Job, Outcome, Plan, requests::Misses, workload::Workload};
+use crate::{Job, Outcome, Plan, requests::Misses, workload::Workload};
 
-pub(super) fn replay(plan: &Plan, workload: &Workload, job: Job) -> Outcome {
+pub(crate) fn replay(plan: &Plan, workload: &Workload, job: Job) -> Outcome {
     let next_uses = workload.next_uses();
     let mut outcome = job.outcome(workload);
     let mut misses = Misses::default();

@@ -6,7 +6,7 @@
 //! pays for are at least as many as any policy has, because a policy must also hold the budget at each moment, and here only
 //! their sum counts. It is computed for hits and for bytes, each in its own favour. Prefetch is not under it.
 
-use super::{Job, Outcome, workload::Workload};
+use crate::{Job, Outcome, workload::Workload};
 
 /// What a hit costs and brings.
 struct Interval {
@@ -15,7 +15,7 @@ struct Interval {
     bytes: u64,
 }
 
-pub(super) fn bound(workload: &Workload, job: Job) -> Outcome {
+pub(crate) fn bound(workload: &Workload, job: Job) -> Outcome {
     let mut intervals = intervals(workload, job.cache_bytes_max);
     let budget = u128::from(job.cache_bytes_max) * workload.uses.len() as u128;
     let mut outcome = job.outcome(workload);
@@ -43,7 +43,7 @@ pub(super) fn bound(workload: &Workload, job: Job) -> Outcome {
 fn intervals(workload: &Workload, bytes_max: u64) -> Vec<Interval> {
     let next_uses = workload.next_uses();
     let uses = workload.uses.iter().zip(&next_uses).enumerate();
-    let interval = |(number, (access, next)): (usize, (&super::workload::Use, &usize))| {
+    let interval = |(number, (access, next)): (usize, (&crate::workload::Use, &usize))| {
         let block = &workload.blocks[access.block as usize];
         let again = *next < workload.uses.len() && block.weight() <= bytes_max;
         again.then(|| Interval { cost: u128::from(block.weight()) * (next - number) as u128, bytes: block.bytes })

@@ -1,12 +1,12 @@
 use bytes::Bytes;
-use hoplake_testkit::generate::{AccessPattern, BlockAccess, SplitMix64, Zipf, block_accesses};
-
-use super::*;
-use crate::{
+use hoplake_storage::{
     Tier,
     cache::{CacheSettings, ENTRY_BYTES, MemoryCache},
     trace::{ReadAccess, Recording},
 };
+use hoplake_testkit::generate::{AccessPattern, BlockAccess, SplitMix64, Zipf, block_accesses};
+
+use super::*;
 
 const BLOCK: u64 = 1_000;
 

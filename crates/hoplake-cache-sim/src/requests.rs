@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::{Fetched, Plan, workload::Use};
+use crate::{Fetched, Plan, workload::Use};
 
 /// The ranges that a replay had to fetch.
 #[derive(Debug, Default)]
-pub(super) struct Misses(Vec<Miss>);
+pub(crate) struct Misses(Vec<Miss>);
 
 #[derive(Debug)]
 struct Miss {

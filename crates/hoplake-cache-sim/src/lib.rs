@@ -2,7 +2,7 @@
 //!
 //! # What is replayed
 //! Each access of the trace looks its block up in a cache of its own, which keeps the block if it was not there. The
-//! cache is a shard of the [`MemoryCache`](super::MemoryCache), with the whole budget and the same weights, so that what is
+//! cache is a [`Shard`](hoplake_storage::cache::Shard) of the memory cache, with the whole budget and the same weights, so that what is
 //! measured is the code that runs. The product splits larger budgets into shards; on a
 //! synthetic trace that moves hits by 0.4 per cent of them, 2.6 for LFU.
 //! Where a block was served from when the trace was recorded plays no part: it is only [summed up](Workload::summary).
@@ -25,6 +25,30 @@
 //! wave, it is served without a request, and enters the cache. "The blocks that follow" are those the trace names
 //! anywhere: blocks that nobody ever asked for are invisible, so that wasted bytes are underestimated. How
 //! much a traversal's own prefetcher served in the recorded run is in the summary.
+//!
+//! ```
+//! use hoplake_cache_sim::{Contender, Plan, Workload};
+//! use hoplake_storage::{Tier, trace::{Access, Recording, Trace}};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("trace.csv.zst");
+//! let trace = Trace::create(&path)?;
+//! for position in [0, 1, 2, 3].repeat(10) {
+//!     let query = trace.next_query();
+//!     trace.record(&Access { query, wave: 0, object: "a", position, bytes: 1, served: Tier::Store });
+//! }
+//! trace.finish()?;
+//!
+//! let workload = Workload::new(&Recording::read(&path)?);
+//! let contenders = vec!["lru".parse()?, Contender::Belady];
+//! // Room for three of the four.
+//! let plan = Plan { sizes: vec![workload.summary().cache_bytes * 3 / 4], contenders, ..Plan::default() };
+//! let hits: Vec<_> = plan.run(&workload, 1).iter().map(|outcome| outcome.hits).collect();
+//! assert_eq!(hits, [0, 27]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod belady;
 mod bound;
@@ -39,9 +63,9 @@ use std::{
     thread,
 };
 
-pub use workload::{Summary, Workload};
+use hoplake_storage::cache::{FetchCost, Policy, PolicyError};
 
-use super::{FetchCost, Policy, PolicyError};
+pub use workload::{Summary, Workload};
 
 /// Blocks that read-ahead keeps for one query; the oldest goes.
 pub const PREFETCHED_BLOCKS_MAX: usize = 64;

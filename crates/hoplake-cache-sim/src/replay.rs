@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 
 use foldhash::HashMap;
+use hoplake_storage::cache::{Arrival, FetchCost, Policy, Shard};
 
-use super::{
+use crate::{
     Job, Outcome, PREFETCHED_BLOCKS_MAX, Plan,
     requests::Misses,
     workload::{Use, Workload},
 };
-use crate::cache::{FetchCost, Policy, arrival, shard::Shard};
 
-pub(super) fn replay(
+pub(crate) fn replay(
     plan: &Plan,
     workload: &Workload,
     job: Job,
@@ -36,7 +36,7 @@ pub(super) fn replay(
                 let end = ahead.fetch(*access, &cache);
                 misses.add(*access, block.key.object, block.key.position..end);
             }
-            cache.insert(arrival(block.key, block.hash, block.bytes, fetch_cost.as_ref()), ());
+            cache.insert(Arrival::new(block.key, block.hash, block.bytes, fetch_cost.as_ref()), ());
         }
         if access.last {
             ahead.by_query.remove(&access.query);

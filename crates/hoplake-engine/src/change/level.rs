@@ -2,22 +2,18 @@
 
 use std::{collections::BTreeMap, panic::resume_unwind, sync::Arc, thread::ScopedJoinHandle};
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt64Array};
-use arrow_schema::{ArrowError, Field};
-use arrow_select::take::take_record_batch;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_schema::Field;
 use bytes::Bytes;
 use hoplake_format::{
     DataNames, Direction, EdgeTypeId, FormatError, Key, KeyType, LabelId, Property, Schema, SegmentRef, TableOwner,
-    TableRef, VersionRange, VertexLabel,
+    TableRef, VersionRange,
     constants::KEY_COLUMN,
     segment::{KeyWriter, ListWriter, SectionKind, SegmentBytes, SegmentSettings, SegmentWriter},
-    table::{TableEnd, TableSettings, encode_table, table_schema},
+    table::{TableEnd, TableSettings, encode_table},
 };
 
-use super::{
-    Properties,
-    value::{Value, column},
-};
+use super::rows::{Row, Rows, in_order};
 use crate::EngineError;
 
 /// Tables of at most this many bytes stand behind the segment, in its object.
@@ -30,10 +26,12 @@ const BOTH_AT_ONCE_ROWS: usize = 1 << 12;
 #[derive(Debug, Default)]
 pub(crate) struct LabelChanges<'a> {
     /// New vertices, and the ordinal of the first: they follow in the order of their keys.
-    pub(crate) added: BTreeMap<&'a Key, &'a Properties>,
+    pub(crate) added: BTreeMap<&'a Key, Row>,
     pub(crate) first_ordinal: u64,
     /// Vertices whose rows are written anew, by ordinal.
-    pub(crate) changed: BTreeMap<u64, (&'a Key, &'a Properties)>,
+    pub(crate) changed: BTreeMap<u64, (&'a Key, Row)>,
+    /// What each of these has.
+    pub(crate) rows: Rows<'a>,
     /// Vertices that go, with their ordinals.
     pub(crate) gone: BTreeMap<&'a Key, u64>,
 }
@@ -51,7 +49,7 @@ pub(crate) struct EdgeChanges<'a> {
     /// Each pair of vertices once, in any order.
     pub(crate) pairs: Vec<PairRows>,
     /// What each edge has.
-    pub(crate) rows: Vec<&'a Properties>,
+    pub(crate) rows: Rows<'a>,
 }
 
 /// All edges between two vertices from now on.
@@ -60,7 +58,7 @@ pub(crate) struct PairRows {
     /// Source and target.
     pub(crate) ends: (u64, u64),
     /// The row of the first.
-    pub(crate) first_row: u64,
+    pub(crate) first_row: Row,
     /// How many there are; perhaps none.
     pub(crate) rows: u64,
 }
@@ -84,9 +82,16 @@ pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, versio
         let Some(described) = schema.label(*label) else { continue };
         write_keys(&mut segments, *label, described.key_type, of_label)
             .map_err(EngineError::format("a new segment"))?;
-        let added = vertex_rows(of_label.added.iter().map(|(key, row)| (*key, *row)), described)?;
+        let rows = of_label.rows.record_batch(&described.properties)?;
+        let vertex_rows = |keys, order: Vec<Row>| {
+            let order = order.into_iter().map(|row| of_label.rows.number(row)).collect();
+            in_order(Some(key_column(keys, described.key_type)), &rows, order, &described.properties)
+        };
+        let (keys, order) = of_label.added.iter().map(|(key, row)| (*key, *row)).unzip();
+        let added = vertex_rows(keys, order)?;
         tables.extend(Table::encode(TableOwner::Vertices(*label), of_label.first_ordinal, &added)?);
-        let changed = vertex_rows(of_label.changed.values().copied(), described)?;
+        let (keys, order) = of_label.changed.values().copied().unzip();
+        let changed = vertex_rows(keys, order)?;
         tables.extend(Table::encode(TableOwner::Changed(*label), 0, &changed)?);
     }
     for (edge_type, edges) in &changes.groups {
@@ -115,8 +120,8 @@ struct Side {
 /// Both directions, at the same time if that is worth a thread.
 fn sides(edges: &EdgeChanges<'_>, edge_type: EdgeTypeId, properties: &[Property]) -> Result<[Side; 2], EngineError> {
     // Side by side in memory before they are put into two orders.
-    let rows = batch(None, columns(&edges.rows, properties)?, edges.rows.len(), properties)?;
-    let side = |direction| Side::of(edges, &rows, edge_type, direction);
+    let rows = edges.rows.record_batch(properties)?;
+    let side = |direction| Side::of(edges, &rows, edge_type, properties, direction);
     let [out, into] = match rows.num_rows() >= BOTH_AT_ONCE_ROWS {
         true => std::thread::scope(|scope| {
             let other = std::thread::Builder::new().spawn_scoped(scope, || side(Direction::ALL[1]));
@@ -135,6 +140,7 @@ impl Side {
         edges: &EdgeChanges<'_>,
         rows: &RecordBatch,
         edge_type: EdgeTypeId,
+        properties: &[Property],
         direction: Direction,
     ) -> Result<Self, EngineError> {
         let near = |pair: &PairRows| match direction {
@@ -145,8 +151,12 @@ impl Side {
         sorted.sort_unstable_by_key(|pair| pair.ends);
         let mut table = None;
         if rows.num_columns() > 0 {
-            let order = sorted.iter().flat_map(|pair| pair.first_row..pair.first_row + pair.rows);
-            let rows = take_record_batch(rows, &order.collect::<UInt64Array>())?;
+            let mut order = Vec::with_capacity(sorted.len());
+            for pair in &sorted {
+                let first = edges.rows.number(pair.first_row);
+                order.extend(first..first + pair.rows);
+            }
+            let rows = in_order(None, rows, order, properties)?;
             table = Table::encode(TableOwner::Edges(edge_type, direction), 0, &rows)?;
         }
         Ok(Self { direction, sorted, table })
@@ -203,44 +213,19 @@ fn write_list_section(
     writer.finish(segments)
 }
 
-fn vertex_rows<'a>(
-    rows: impl Iterator<Item = (&'a Key, &'a Properties)>,
-    label: &VertexLabel,
-) -> Result<RecordBatch, EngineError> {
-    let (keys, rows): (Vec<&Key>, Vec<_>) = rows.unzip();
-    let keys: ArrayRef = match label.key_type {
+/// A column of keys, and its field.
+fn key_column(keys: Vec<&Key>, key_type: KeyType) -> (Field, ArrayRef) {
+    let column: ArrayRef = match key_type {
         KeyType::Int64 => {
             let number = |key: &&Key| if let Key::Int64(key) = key { *key } else { 0 };
             Arc::new(keys.iter().map(number).map(Some).collect::<Int64Array>())
         }
         KeyType::String => {
-            let text = |key: &&'a Key| if let Key::String(key) = key { key.as_str() } else { "" };
-            Arc::new(keys.iter().map(text).map(Some).collect::<StringArray>())
+            let keys = keys.iter().map(|key| if let Key::String(key) = key { key.as_str() } else { "" });
+            Arc::new(keys.map(Some).collect::<StringArray>())
         }
     };
-    let key = Field::new(KEY_COLUMN, label.key_type.arrow(), false);
-    batch(Some((key, keys)), columns(&rows, &label.properties)?, rows.len(), &label.properties)
-}
-
-/// A column for each property; what a row does not name is null.
-fn columns(rows: &[&Properties], properties: &[Property]) -> Result<Vec<ArrayRef>, ArrowError> {
-    let column_of = |property: &Property| {
-        let values = rows.iter().map(|row| row.get(&property.name).unwrap_or(&Value::Null));
-        column(values, property.kind)
-    };
-    properties.iter().map(column_of).collect()
-}
-
-fn batch(
-    key: Option<(Field, ArrayRef)>,
-    properties_of: Vec<ArrayRef>,
-    rows: usize,
-    properties: &[Property],
-) -> Result<RecordBatch, EngineError> {
-    let (field, keys) = key.unzip();
-    let columns: Vec<ArrayRef> = keys.into_iter().chain(properties_of).collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(table_schema(field, properties), columns, &options)?)
+    (Field::new(KEY_COLUMN, key_type.arrow(), false), column)
 }
 
 /// Adds the segments to a level, and an object for small tables if there are none.

@@ -15,6 +15,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use clap::{Args, ValueEnum};
 use hoplake::{
     Batch, CompactionSettings, End, Graph, LoadOptions, OpenSettings, Operation, ReadPool, ReadSettings, Reader, Store,
@@ -22,7 +23,7 @@ use hoplake::{
 };
 use hoplake_testkit::{
     Sim, SimStore,
-    clock::{Quantiles, Stopwatch, in_virtual_time},
+    clock::{Quantiles, Stopwatch, in_virtual_time, processor_time_of_all},
     generate::{SplitMix64, kronecker},
 };
 use object_store::{memory::InMemory, path::Path};
@@ -45,6 +46,9 @@ pub struct Arguments {
     /// Edges committed into memory, in millions.
     #[arg(long, default_value_t = 4)]
     million_edges: usize,
+    /// Edges of a batch that is committed into memory.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 100, 10_000, 100_000])]
+    edges: Vec<usize>,
     /// The seed of all.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -60,6 +64,13 @@ enum Part {
     Rate,
     Reading,
     Compaction,
+}
+
+/// How a batch has its edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Operations,
+    Columns,
 }
 
 /// Objects of a loaded graph, in memory.
@@ -87,10 +98,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     if wanted(Part::Rate) {
-        println!("\n| edges a batch | callers | seconds | batches | versions | M edges/s into memory |");
-        println!("| --- | --- | --- | --- | --- | --- |");
-        for (edges, callers) in [(1, 64), (100, 64), (10_000, 16), (100_000, 4)] {
-            runtime()?.block_on(rate(arguments, load()?, edges, callers))?;
+        println!(
+            "\n| edges a batch | as | callers | seconds | processor, µs an edge | batches | versions | \
+             M edges/s into memory |"
+        );
+        println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+        for edges in &arguments.edges {
+            let callers = [(1_000, 64), (100_000, 16)].iter().find(|(below, _)| edges < below).map_or(4, |(_, it)| *it);
+            for form in [Form::Operations, Form::Columns] {
+                runtime()?.block_on(rate(arguments, load()?, *edges, callers, form))?;
+            }
         }
     }
     if wanted(Part::Reading) {
@@ -151,6 +168,21 @@ impl Base {
         Batch { operations: self.pairs(random, edges).into_iter().map(operation).collect(), ..Batch::default() }
     }
 
+    /// The same as columns.
+    fn columns(&self, random: &mut SplitMix64, edges: usize) -> Result<Batch> {
+        let pairs = self.pairs(random, edges);
+        let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+        let rows = RecordBatch::try_from_iter([
+            ("source", column(pairs.keys().map(|pair| pair.0).collect())),
+            ("target", column(pairs.keys().map(|pair| pair.1).collect())),
+            ("since", column(pairs.into_values().collect())),
+        ])?;
+        let mut commit = Batch::default();
+        let columns = hoplake::Columns::edges("follows", "vertex", "vertex", &rows)?.whole();
+        commit.operations.push(Operation::UpsertColumns(Arc::new(columns)));
+        Ok(commit)
+    }
+
     /// Different pairs of vertices, with a number each.
     fn pairs(&self, random: &mut SplitMix64, count: usize) -> BTreeMap<(i64, i64), i64> {
         let mut pairs = BTreeMap::new();
@@ -209,16 +241,20 @@ async fn latency(
     Ok(())
 }
 
-async fn rate(arguments: &Arguments, base: Base, edges: usize, callers: usize) -> Result<()> {
+async fn rate(arguments: &Arguments, base: Base, edges: usize, callers: usize, form: Form) -> Result<()> {
     let graph = Graph::open_with(base.store(), &OpenSettings::default()).await?;
     let total = arguments.million_edges * 1_000_000 / if edges < 1_000 { 20 } else { 1 };
     let batches = total.div_ceil(edges * callers);
     let mut random = SplitMix64::new(arguments.seed);
     // What is committed is made before the clock starts.
-    let prepared: Vec<Vec<Batch>> =
-        (0..callers).map(|_| (0..batches).map(|_| base.batch(&mut random, edges)).collect()).collect();
+    let mut batch = || match form {
+        Form::Operations => Ok(base.batch(&mut random, edges)),
+        Form::Columns => base.columns(&mut random, edges),
+    };
+    let prepared = (0..callers).map(|_| (0..batches).map(|_| batch()).collect());
+    let prepared: Vec<Vec<Batch>> = prepared.collect::<Result<_>>()?;
     let before = graph.version();
-    let begun = Instant::now();
+    let (begun, processor) = (Instant::now(), processor_time_of_all());
     let running: Vec<_> = prepared
         .into_iter()
         .map(|batches| {
@@ -234,12 +270,14 @@ async fn rate(arguments: &Arguments, base: Base, edges: usize, callers: usize) -
     for caller in running {
         caller.await.context("a caller stopped")??;
     }
-    let seconds = begun.elapsed().as_secs_f64();
+    let (seconds, processor) = (begun.elapsed().as_secs_f64(), processor_time_of_all() - processor);
     let mut newest = graph;
     newest.refresh().await?;
     let batches = batches * callers;
     println!(
-        "| {edges} | {callers} | {seconds:.2} | {batches} | {} | {:.2} |",
+        "| {edges} | {} | {callers} | {seconds:.2} | {:.2} | {batches} | {} | {:.2} |",
+        if form == Form::Columns { "columns" } else { "operations" },
+        processor.as_secs_f64() * 1e6 / (batches * edges) as f64,
         newest.version() - before,
         (batches * edges) as f64 / seconds / 1e6
     );

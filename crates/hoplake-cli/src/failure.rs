@@ -126,9 +126,6 @@ fn of_reason(reason: Reason, verb: &str, url: &str) -> Option<String> {
         }
         Reason::Layout | Reason::BadRow => return None,
         Reason::MissingEnd => "add --create-missing, or the vertex to the changes".into(),
-        Reason::ChangedTwice => {
-            "keep the last change of each vertex and edge, or apply them one after the other".into()
-        }
         Reason::Undeclared => "correct the name, or leave out --strict to add it to the graph".into(),
         Reason::Inexact => "write integers, or put the other numbers into a property of another name".into(),
         Reason::FormatVersion => "use the hoplake that wrote it, or load the graph anew with this one".into(),

@@ -27,12 +27,14 @@ pub enum EngineError {
     #[error("{0}")]
     Invalid(String),
     /// A change of a batch is not allowed.
-    #[error("{operation} is refused: {why}")]
+    #[error("{}{operation} is refused: {why}", row_text(*row))]
     Refused {
-        /// The change.
+        /// The change; a row of columns as the single operation that it stands for.
         operation: Box<Operation>,
-        /// Its number in the batch, from 0.
+        /// The number of the operation in the batch, from 0.
         number: usize,
+        /// The row of its columns, from 0, if it has columns.
+        row: Option<usize>,
         /// Why, for programs.
         refusal: Refusal,
         /// Why, as a sentence.
@@ -103,14 +105,16 @@ pub enum EngineError {
 pub enum Refusal {
     /// An end of an edge is not there.
     MissingEnd,
-    /// The batch changes the same item more than once.
-    Twice,
     /// The batch is strict, and names a label or a property that the graph does not have.
     Undeclared,
     /// A property would have to become float64, which cannot hold its integers exactly.
     Inexact,
     /// Anything else.
     Other,
+}
+
+fn row_text(row: Option<usize>) -> String {
+    row.map_or(String::new(), |row| format!("row {row}, "))
 }
 
 impl From<StorageError> for EngineError {

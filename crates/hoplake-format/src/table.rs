@@ -13,7 +13,7 @@ use arrow_schema::{Field, Schema as ArrowSchema, SchemaRef};
 
 pub use self::{
     encoded::{EncodedTable, TableEnd},
-    writer::{Rows, TableWriter},
+    writer::{TableRows, TableWriter},
 };
 use crate::Property;
 

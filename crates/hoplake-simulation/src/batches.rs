@@ -26,6 +26,8 @@ pub struct Vocabulary {
     pub edges_max: u64,
     /// Whether edges are only written whole: the model cannot say which of several a change without a key keeps.
     pub whole_edges: bool,
+    /// Whether a batch may change an item several times.
+    pub repeats: bool,
 }
 
 impl Vocabulary {
@@ -40,6 +42,7 @@ impl Vocabulary {
             vertices_max: 12,
             edges_max: 30,
             whole_edges: false,
+            repeats: false,
         }
     }
 
@@ -59,13 +62,14 @@ impl Vocabulary {
         let (mut named, mut gone) = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..=random.below(self.vertices_max) {
             let vertex = self.vertices[random.below(self.vertices.len() as u64) as usize].clone();
-            if !named.insert(vertex.clone()) {
+            if !named.insert(vertex.clone()) && !self.repeats {
                 continue;
             }
             batch.operations.push(if random.below(4) == 0 && model.vertices.contains_key(&vertex) {
                 gone.insert(vertex.clone());
                 Operation::DeleteVertex { vertex }
             } else {
+                gone.remove(&vertex);
                 Operation::UpsertVertex { vertex, properties: properties(random), whole: random.below(2) == 0 }
             });
         }
@@ -88,7 +92,7 @@ impl Vocabulary {
             let source = there[random.below(there.len() as u64) as usize].clone();
             let target = there[random.below(there.len() as u64) as usize].clone();
             let label = self.edge_labels[random.below(self.edge_labels.len() as u64) as usize].clone();
-            if !edges.insert((label.clone(), source.clone(), target.clone())) {
+            if !edges.insert((label.clone(), source.clone(), target.clone())) && !self.repeats {
                 continue;
             }
             let edge_type = (label.clone(), source.label.clone(), target.label.clone());

@@ -170,6 +170,7 @@ fn loaded_vocabulary() -> Vocabulary {
         edge_labels: ["knows", "livesIn", PARALLEL].map(Name::new).to_vec(),
         // Some of its people know each other by several edges without keys.
         whole_edges: true,
+        repeats: false,
         ..Vocabulary::of_keys(0)
     }
 }

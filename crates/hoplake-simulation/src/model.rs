@@ -34,7 +34,7 @@ pub struct Changed {
 }
 
 impl Model {
-    /// Why a batch is refused on this version, if it is.
+    /// Why a batch of single operations is refused on this version, if it is.
     pub fn refusal(&self, batch: &Batch) -> Option<String> {
         let added = batch.operations.iter().filter_map(|operation| match operation {
             Operation::UpsertVertex { vertex, .. } => Some(vertex),
@@ -52,7 +52,7 @@ impl Model {
             false => (!is_label(&end.label)).then(|| format!("there is no label {}", end.label)),
         };
         batch.operations.iter().find_map(|operation| match operation {
-            Operation::UpsertVertex { .. } => None,
+            Operation::UpsertVertex { .. } | Operation::UpsertColumns(_) => None,
             Operation::DeleteVertex { vertex } => {
                 (!self.labels.contains(&vertex.label)).then(|| format!("there is no label {}", vertex.label))
             }
@@ -106,7 +106,7 @@ impl Model {
                 (label, source, target, key, Some((properties, *whole)))
             }
             Operation::DeleteEdge { label, source, target, key } => (label, source, target, key, None),
-            Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => return,
+            Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } | Operation::UpsertColumns(_) => return,
         };
         let pair = (label.clone(), source.clone(), target.clone());
         let of_key = |edge: &Properties| {

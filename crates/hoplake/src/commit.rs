@@ -1,12 +1,14 @@
 //! Changing a graph: batches that are applied whole or not at all.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use hoplake_engine::change::{Batch, Committed, End, Name, Operation, Value};
+use arrow_array::RecordBatch;
+use hoplake_engine::change::{Batch, Columns, Committed, End, Name, Operation, Value};
 use hoplake_format::{ChangeCounts, Key};
+use hoplake_ingest::source::plain::in_property_types;
 use hoplake_storage::QueryContext;
 
-use crate::{Error, Graph};
+use crate::{Error, ErrorKind, Graph};
 
 /// A batch of changes to a graph. Nothing happens before [`Commit::commit`].
 ///
@@ -121,6 +123,59 @@ impl Commit {
         self.push(Operation::DeleteEdge { label: label.into(), source, target, key: None })
     }
 
+    /// Upserts of vertices of a label, a row each: the keys are in column `key`, as int64 or utf8, and every other column is a
+    /// property of its name. A null is not named: the property keeps its value. Columns may have any type that a
+    /// [load](crate::load) accepts.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::ErrorKind::Invalid) if a column lacks, is of a wrong type, or has a value that its type of property
+    /// does not hold. Whether the rows fit the graph is found out by the commit.
+    pub fn upsert_vertices(&mut self, label: &str, rows: &RecordBatch) -> Result<&mut Self, Error> {
+        Ok(self.upsert_columns(Columns::vertices(label, &typed(rows)?)?))
+    }
+
+    /// Upserts of edges of a label from vertices of one label to vertices of another, a row each: the keys of their ends are
+    /// in the columns `source` and `target`, and every other column is a property, as of [vertices](Self::upsert_vertices).
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::{Int64Array, RecordBatch};
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let file = folder.path().join("knows.csv");
+    /// # std::fs::write(&file, "1,2\n2,3\n").unwrap();
+    /// # hoplake::load("memory://columns", hoplake::LoadOptions::from_paths([&file])).await?;
+    /// let graph = hoplake::Graph::open("memory://columns").await?;
+    /// let ints = |values: [i64; 2]| Arc::new(Int64Array::from(values.to_vec())) as _;
+    /// let rows = RecordBatch::try_from_iter([
+    ///     ("source", ints([1, 3])),
+    ///     ("target", ints([3, 1])),
+    ///     ("since", ints([2025, 2026])),
+    /// ])?;
+    /// let mut commit = graph.begin();
+    /// commit.upsert_edges("knows", ("vertex", "vertex"), &rows)?;
+    /// assert_eq!(commit.commit().await?.counts.edges_written, 2);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::upsert_vertices`].
+    pub fn upsert_edges(
+        &mut self,
+        label: &str,
+        (source, target): (&str, &str),
+        rows: &RecordBatch,
+    ) -> Result<&mut Self, Error> {
+        Ok(self.upsert_columns(Columns::edges(label, source, target, &typed(rows)?)?))
+    }
+
+    /// Upserts as columns, such as [whole](Columns::whole) ones.
+    pub fn upsert_columns(&mut self, columns: Columns) -> &mut Self {
+        self.push(Operation::UpsertColumns(Arc::new(columns)))
+    }
+
     /// Adds any change, such as one of an edge that a key tells from others between the same two vertices.
     pub fn push(&mut self, operation: Operation) -> &mut Self {
         self.batch.operations.push(operation);
@@ -136,6 +191,31 @@ impl Commit {
     /// Up to where a source was read once this is applied; it becomes visible with the changes.
     pub fn source_position(&mut self, source: impl Into<String>, position: impl Into<String>) -> &mut Self {
         self.batch.source_positions.insert(source.into(), position.into());
+        self
+    }
+
+    /// Applies the changes only if the source was read up to here in the version before, or not at all if it is `None`;
+    /// otherwise they are a [`Conflict`](crate::ErrorKind::Conflict). Of two feeds that read the same, each batch of the
+    /// source is applied by one of them, if both say from where they go on.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), hoplake::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let file = folder.path().join("knows.csv");
+    /// # std::fs::write(&file, "1,2\n2,3\n").unwrap();
+    /// # hoplake::load("memory://positions", hoplake::LoadOptions::from_paths([&file])).await?;
+    /// let graph = hoplake::Graph::open("memory://positions").await?;
+    /// for attempt in 0..2 {
+    ///     let mut commit = graph.begin();
+    ///     commit.upsert_vertex("Person", 7, [("name", "Ann")]).if_position("crm", None).source_position("crm", "41");
+    ///     assert_eq!(commit.commit().await.is_ok(), attempt == 0);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub fn if_position(&mut self, source: impl Into<String>, position: Option<&str>) -> &mut Self {
+        self.batch.if_positions.insert(source.into(), position.map(str::to_owned));
         self
     }
 
@@ -159,4 +239,9 @@ impl Commit {
     pub async fn commit(&mut self) -> Result<Committed, Error> {
         self.graph.apply(std::mem::take(&mut self.batch)).await
     }
+}
+
+/// Rows with the types that properties have.
+fn typed(rows: &RecordBatch) -> Result<RecordBatch, Error> {
+    in_property_types(rows).map_err(|why| Error::new(ErrorKind::Invalid, why))
 }

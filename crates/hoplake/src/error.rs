@@ -69,8 +69,6 @@ pub enum Reason {
     BadRow,
     /// An end of an edge is not there.
     MissingEnd,
-    /// A batch changes the same item more than once.
-    ChangedTwice,
     /// A strict batch names what the graph does not have.
     Undeclared,
     /// A float64 cannot hold an integer exactly.
@@ -89,6 +87,7 @@ pub struct Error {
     source: Option<Box<dyn StdError + Send + Sync>>,
     reason: Option<Reason>,
     operation: Option<usize>,
+    row: Option<usize>,
 }
 
 impl Error {
@@ -107,8 +106,13 @@ impl Error {
         self.operation
     }
 
+    /// Which row of the columns of that operation, from 0, if it has columns.
+    pub fn row(&self) -> Option<usize> {
+        self.row
+    }
+
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None, reason: None, operation: None }
+        Self { kind, message: message.into(), source: None, reason: None, operation: None, row: None }
     }
 
     pub(crate) fn with_reason(self, reason: impl Into<Option<Reason>>) -> Self {
@@ -120,7 +124,14 @@ impl Error {
     }
 
     fn of(kind: ErrorKind, error: impl StdError + Send + Sync + 'static) -> Self {
-        Self { kind, message: error.to_string(), source: Some(Box::new(error)), reason: None, operation: None }
+        Self {
+            kind,
+            message: error.to_string(),
+            source: Some(Box::new(error)),
+            reason: None,
+            operation: None,
+            row: None,
+        }
     }
 }
 
@@ -171,7 +182,6 @@ fn engine_reason(error: &EngineError) -> Option<Reason> {
         EngineError::Overtaken(_) => Some(Reason::Overtaken),
         EngineError::Refused { refusal, .. } => match refusal {
             Refusal::MissingEnd => Some(Reason::MissingEnd),
-            Refusal::Twice => Some(Reason::ChangedTwice),
             Refusal::Undeclared => Some(Reason::Undeclared),
             Refusal::Inexact => Some(Reason::Inexact),
             Refusal::Other => None,
@@ -201,15 +211,17 @@ fn ingest_reason(error: &IngestError) -> Option<Reason> {
 
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
-        let (operation, reason) = (refused_operation(&error), engine_reason(&error));
-        Self { operation, ..Self::of(engine_kind(&error), error).with_reason(reason) }
+        let (refused, reason) = (refused_change(&error), engine_reason(&error));
+        let (operation, row) = (refused.map(|it| it.0), refused.and_then(|it| it.1));
+        Self { operation, row, ..Self::of(engine_kind(&error), error).with_reason(reason) }
     }
 }
 
-fn refused_operation(error: &EngineError) -> Option<usize> {
+/// The operation that an error is about, and the row of its columns.
+fn refused_change(error: &EngineError) -> Option<(usize, Option<usize>)> {
     match error {
-        EngineError::Refused { number, .. } => Some(*number),
-        EngineError::Shared(error) => refused_operation(error),
+        EngineError::Refused { number, row, .. } => Some((*number, *row)),
+        EngineError::Shared(error) => refused_change(error),
         _ => None,
     }
 }

@@ -60,7 +60,7 @@ pub use error::{Error, ErrorKind, Reason};
 pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Degree, Frontier, Held, HeldIter, Neighbour, OpenSettings, Predicate,
-    change::{Batch, COMMIT_TIMEOUT_MS, Committed, EdgeKey, End, Name, Operation, Properties, Value},
+    change::{Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, End, Name, Operation, Properties, Value},
     compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN},
     diff::{Difference, same_value},
     log::LogEntry,

@@ -58,6 +58,10 @@ pub struct Args {
     /// Up to where a source was read, to keep with the version; with --batch, with the last. May be repeated
     #[arg(long, value_name = "NAME=POSITION", value_parser = position)]
     source_position: Vec<(String, String)>,
+    /// Apply only if the source was read up to this position so far, or not at all if it is empty (NAME=); otherwise it is a
+    /// conflict, as another feed has gone on. May be repeated
+    #[arg(long, value_name = "NAME=POSITION", value_parser = position, conflicts_with = "batch")]
+    if_position: Vec<(String, String)>,
     /// So many operations become a version at a time, instead of all: an error leaves those before it applied
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=COMMIT_OPERATIONS_MAX as u64))]
     batch: Option<u64>,
@@ -79,6 +83,11 @@ pub struct Args {
 fn position(text: &str) -> Result<(String, String), String> {
     let (name, position) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("write NAME=POSITION")?;
     Ok((name.to_owned(), position.to_owned()))
+}
+
+/// The position that a source has to have, written: nothing stands for none.
+fn expected(position: &str) -> Option<String> {
+    (!position.is_empty()).then(|| position.to_owned())
 }
 
 /// What was done.
@@ -148,7 +157,7 @@ impl Run<'_> {
         for change in changes {
             let change = change?;
             let full = self.args.batch.map_or(COMMIT_OPERATIONS_MAX, |batch| batch as usize);
-            if self.batch.operations.len() == full {
+            if self.batch.changes() == full {
                 if self.args.batch.is_none() {
                     return Err(too_many(&change.place).into());
                 }
@@ -165,14 +174,15 @@ impl Run<'_> {
         let args = self.args;
         let positions = if last { args.source_position.iter().cloned().collect() } else { Default::default() };
         let operations = take(&mut self.batch.operations);
-        self.applied.operations += operations.len() as u64;
-        if operations.is_empty() && args.source_position.is_empty() {
+        self.applied.operations += operations.iter().map(|operation| operation.changes() as u64).sum::<u64>();
+        if operations.is_empty() && args.source_position.is_empty() && args.if_position.is_empty() {
             return Ok(());
         }
         let batch = Batch {
             operations,
             message: args.message.clone(),
             source_positions: positions,
+            if_positions: args.if_position.iter().map(|(name, at)| (name.clone(), expected(at))).collect(),
             base: args.base,
             create_missing: args.create_missing,
             strict: args.strict,

@@ -207,21 +207,23 @@ impl Snapshot {
     }
 
     /// All pairs of an edge type with one of these sources that some part mentions which has changes of later versions
-    /// than `newer_than`: those that have edges, and those that have none any more. One wave.
+    /// than `newer_than`: those that have edges, and those that have none any more. Ascending, perhaps with repeats. One wave.
     pub(crate) async fn mentioned_pairs(
         &self,
         edge_type: EdgeTypeId,
         sources: &Frontier,
         newer_than: u64,
         branch: &mut Branch,
-    ) -> Result<BTreeSet<(VertexId, VertexId)>, EngineError> {
-        let Some(described) = self.schema().edge_type(edge_type) else { return Ok(BTreeSet::new()) };
+    ) -> Result<Vec<(VertexId, VertexId)>, EngineError> {
+        let Some(described) = self.schema().edge_type(edge_type) else { return Ok(Vec::new()) };
         let (near, far) = (described.source, described.target);
         let of = EdgesOf { edge_type, direction: Direction::Out, near, far };
         let plan = self.plan_mentions(of, sources.ordinals(near), newer_than, branch).await?;
         let mut sink = EdgeSink::new(branch.context())?;
         self.run_part(sources, &plan, &mut sink, branch).await?;
-        Ok(sink.edges.iter().map(|edge| (edge.from, edge.to)).collect())
+        let mut pairs: Vec<_> = sink.edges.iter().map(|edge| (edge.from, edge.to)).collect();
+        pairs.sort_unstable();
+        Ok(pairs)
     }
 
     /// The degrees of vertices along a hop, in the order of the set. One wave, and one for properties in conditions.

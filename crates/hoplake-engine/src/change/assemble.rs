@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use hoplake_format::{
-    ChangeCounts, DegreeSummary, EdgeType, EdgeTypeId, Key, LabelId, Manifest, Schema, VertexCount, VertexId,
+    ChangeCounts, DegreeSummary, EdgeType, EdgeTypeId, Key, LabelId, Manifest, Property, Schema, VertexCount, VertexId,
     VertexLabel,
 };
 
 use super::{
-    End, Operation, Properties,
-    fit::{Misfit, fit},
+    Columns, End, Operation,
+    fit::{Misfit, fit, fit_columns},
     level::{Changes, EdgeChanges, PairRows},
-    resolve::{Pair, Resolved, Vertex, Widening},
+    names::{At, Single},
+    resolve::{Pair, Resolved, Vertex, Widening, Written},
+    rows::{Row, Rows},
     widen::{Conversion, conversions},
 };
 use crate::EngineError;
@@ -28,7 +30,8 @@ pub(crate) struct Assembled<'a> {
 }
 
 impl<'a> Assembled<'a> {
-    /// Puts batches together that name no item twice, and of which no two want a property to be of two types.
+    /// Puts batches together, one after the other, of which no two want a property to be of two types. Two may write the
+    /// edges of one pair, if the later one does not build on what there was: it decides.
     ///
     /// # Errors
     /// [`EngineError::Refused`] if a value is of a wrong type, [`EngineError::Invalid`] if numbers run out.
@@ -36,11 +39,13 @@ impl<'a> Assembled<'a> {
         let mut assembled = Self::nothing(manifest);
         let mut widening = batches.iter().filter(|batch| batch.widens != Widening::None);
         widening.try_for_each(|batch| assembled.widen(batch))?;
-        let ordinals = assembled.add_vertices(batches)?;
-        for batch in batches {
-            assembled.change_vertices(batch)?;
-            assembled.write_pairs(batch, &ordinals)?;
+        let mut placed: Vec<Placed> = batches.iter().map(|_| Placed::default()).collect();
+        let ordinals = assembled.add_vertices(batches, &mut placed)?;
+        for (batch, placed) in batches.iter().zip(&mut placed) {
+            assembled.change_vertices(batch, placed)?;
+            assembled.write_pairs(batch, &ordinals, placed)?;
         }
+        assembled.count_edges(batches.len());
         assembled.schema.validate().map_err(|error| EngineError::Invalid(error.to_string()))?;
         Ok(assembled)
     }
@@ -102,31 +107,60 @@ impl<'a> Assembled<'a> {
     /// Lets the schema hold what a batch has; says whether a property became float64.
     fn hold(&mut self, batch: &Resolved) -> Result<bool, EngineError> {
         let mut converted = false;
-        let of = |end: &End, misfit: Misfit| {
-            batch.misfits(
-                misfit,
-                |_, operation| matches!(operation, Operation::UpsertVertex { vertex, .. } if vertex == end),
-            )
-        };
-        for (end, properties) in &batch.added {
-            let label = self.label(end)?;
+        let of = |end: &End, misfit: Misfit| batch.misfits(misfit, |_, at| is_upsert_of(at, end));
+        // What columns have fits column by column.
+        let mut used: BTreeMap<usize, (&Columns, Vec<usize>)> = BTreeMap::new();
+        let mut later = |operation, columns, row| used.entry(operation).or_insert((columns, Vec::new())).1.push(row);
+        let added = batch.added().map(|(end, row)| Ok((self.label(end)?, end, row)));
+        let added = added.collect::<Result<Vec<_>, EngineError>>()?;
+        let changed = batch.changed().map(|(vertex, end, row)| (vertex.label(), end, row));
+        for (label, end, row) in added.into_iter().chain(changed) {
             let label = &mut self.schema.vertex_labels[usize::from(label.0)];
-            converted |= fit(&label.name, &mut label.properties, properties).map_err(|misfit| of(end, misfit))?;
-        }
-        for (vertex, (end, properties)) in &batch.changed {
-            let label = &mut self.schema.vertex_labels[usize::from(vertex.label().0)];
-            converted |= fit(&label.name, &mut label.properties, properties).map_err(|misfit| of(end, misfit))?;
+            match row {
+                Written::OfColumns { operation, columns, row } => later(operation, columns, row),
+                Written::Single(properties) => {
+                    let fitted = fit(&label.name, &mut label.properties, properties);
+                    converted |= fitted.map_err(|misfit| of(end, misfit))?;
+                }
+            }
         }
         let mut types = EdgeTypes::default();
         for (pair, edges) in batch.groups() {
             for edge in edges {
                 let edge_type = self.edge_type(&pair, batch, &mut types)?;
                 let edge_type = &mut self.schema.edge_types[usize::from(edge_type.0)];
-                converted |= fit(&edge_type.label, &mut edge_type.properties, edge)
-                    .map_err(|misfit| batch.misfits(misfit, |number, _| batch.is_of(number, &pair)))?;
+                match edge {
+                    Written::OfColumns { operation, columns, row } => later(operation, columns, row),
+                    Written::Single(edge) => {
+                        let fitted = fit(&edge_type.label, &mut edge_type.properties, edge);
+                        let is_of = |number, at: At<'_>| batch.is_of(number, at, &pair);
+                        converted |= fitted.map_err(|misfit| batch.misfits(misfit, is_of))?;
+                    }
+                }
             }
         }
+        for (operation, (columns, mut rows)) in used {
+            rows.sort_unstable();
+            let known = self.properties_of(columns);
+            let fitted = fit_columns(columns.label(), known, columns, &rows);
+            converted |= fitted.map_err(|misfit| batch.misfits_in(operation, columns, misfit))?;
+        }
         Ok(converted)
+    }
+
+    /// The properties that the schema has for columns, whose labels and edge type are in it.
+    fn properties_of(&mut self, columns: &Columns) -> &mut Vec<Property> {
+        let [source, target] = [0, 1].map(|which| self.schema.label_id(columns.end_label(which)).unwrap_or(LabelId(0)));
+        let schema = &mut self.schema;
+        match columns.ends() {
+            None => &mut schema.vertex_labels[usize::from(source.0)].properties,
+            Some(_) => {
+                let is =
+                    |it: &EdgeType| (&*it.label, it.source, it.target) == (columns.label().as_str(), source, target);
+                let at = schema.edge_types.iter().position(is).unwrap_or_default();
+                &mut schema.edge_types[at].properties
+            }
+        }
     }
 
     /// The number of a vertex's label, which is made if there is none.
@@ -174,16 +208,26 @@ impl<'a> Assembled<'a> {
     fn label_of(&mut self, vertex: Vertex, batch: &Resolved) -> Result<LabelId, EngineError> {
         match vertex {
             Vertex::Known(vertex) => Ok(vertex.label()),
-            Vertex::New(end) => self.label(batch.end(end)),
+            Vertex::New(end) => match self.schema.label_id(batch.vertex_label(end)) {
+                Some(label) => Ok(label),
+                None => self.label(&batch.end(end)),
+            },
         }
     }
 
     /// Gives ordinals to new vertices: those of a label follow each other in the order of their keys.
-    fn add_vertices(&mut self, batches: &'a [Resolved]) -> Result<BTreeMap<End, VertexId>, EngineError> {
-        let mut added: BTreeMap<LabelId, BTreeMap<&Key, &Properties>> = BTreeMap::new();
-        for (end, properties) in batches.iter().flat_map(|batch| &batch.added) {
-            let label = self.label(end)?;
-            added.entry(label).or_default().insert(&end.key, properties);
+    fn add_vertices(
+        &mut self,
+        batches: &'a [Resolved],
+        placed: &mut [Placed],
+    ) -> Result<BTreeMap<End, VertexId>, EngineError> {
+        let mut added: BTreeMap<LabelId, BTreeMap<&Key, Row>> = BTreeMap::new();
+        for (batch, placed) in batches.iter().zip(placed) {
+            for (end, row) in batch.added() {
+                let label = self.label(end)?;
+                let row = placed.row(&mut self.changes.labels.entry(label).or_default().rows, row);
+                added.entry(label).or_default().insert(&end.key, row);
+            }
         }
         let mut ordinals = BTreeMap::new();
         for (label, rows) in added {
@@ -203,10 +247,11 @@ impl<'a> Assembled<'a> {
         Ok(ordinals)
     }
 
-    fn change_vertices(&mut self, batch: &'a Resolved) -> Result<(), EngineError> {
-        for (vertex, (end, properties)) in &batch.changed {
+    fn change_vertices(&mut self, batch: &'a Resolved, placed: &mut Placed) -> Result<(), EngineError> {
+        for (vertex, end, row) in batch.changed() {
             let of_label = self.changes.labels.entry(vertex.label()).or_default();
-            of_label.changed.insert(vertex.ordinal(), (&end.key, properties));
+            let row = placed.row(&mut of_label.rows, row);
+            of_label.changed.insert(vertex.ordinal(), (&end.key, row));
             self.counts.vertices_changed += 1;
         }
         for (vertex, end) in &batch.gone {
@@ -218,8 +263,13 @@ impl<'a> Assembled<'a> {
         Ok(())
     }
 
-    fn write_pairs(&mut self, batch: &'a Resolved, ordinals: &BTreeMap<End, VertexId>) -> Result<(), EngineError> {
-        let of_new = |number: usize| ordinals.get(batch.end(number as u32)).copied();
+    fn write_pairs(
+        &mut self,
+        batch: &'a Resolved,
+        ordinals: &BTreeMap<End, VertexId>,
+        placed: &mut Placed,
+    ) -> Result<(), EngineError> {
+        let of_new = |number: usize| ordinals.get(&batch.end(number as u32)).copied();
         let named = batch.known().iter().enumerate().map(|(number, known)| known.or_else(|| of_new(number)));
         let named: Vec<_> = named.collect();
         let ordinal = |vertex: Vertex| match vertex {
@@ -233,16 +283,50 @@ impl<'a> Assembled<'a> {
         for (pair, edges) in batch.groups() {
             let edge_type = self.edge_type(&pair, batch, &mut types)?;
             let ends = (ordinal(pair.source)?, ordinal(pair.target)?);
-            let count = self.changes.groups.entry(edge_type).or_default().push(ends, edges);
-            match count {
-                0 => self.counts.pairs_removed += 1,
-                edges => {
-                    self.counts.edges_written += edges;
-                    self.edge_counts[usize::from(edge_type.0)] += edges;
-                }
-            }
+            self.changes.groups.entry(edge_type).or_default().push(ends, edges, placed);
         }
         Ok(())
+    }
+
+    /// Counts edges, once it is known which batch has the last word on a pair.
+    fn count_edges(&mut self, batches: usize) {
+        for (edge_type, of_type) in &mut self.changes.groups {
+            if batches > 1 {
+                of_type.keep_last();
+            }
+            for pair in &of_type.pairs {
+                self.counts.pairs_removed += u64::from(pair.rows == 0);
+                self.counts.edges_written += pair.rows;
+                self.edge_counts[usize::from(edge_type.0)] += pair.rows;
+            }
+        }
+    }
+}
+
+/// Whether a change is an upsert of this vertex.
+fn is_upsert_of(at: At<'_>, end: &End) -> bool {
+    match at.change {
+        Single::One(operation) => matches!(operation, Operation::UpsertVertex { vertex, .. } if vertex == end),
+        Single::Row(columns, row) => columns.ends().is_none() && columns.end(row, 0) == *end,
+    }
+}
+
+/// The first row of the columns of a batch, by operation, among the rows of their label or edge type.
+#[derive(Debug, Default)]
+struct Placed {
+    first_rows: BTreeMap<usize, u64>,
+}
+
+impl Placed {
+    /// Where a row is among others, to which it or all of its columns are added.
+    fn row<'a>(&mut self, rows: &mut Rows<'a>, written: Written<'a>) -> Row {
+        match written {
+            Written::Single(properties) => rows.add(properties),
+            Written::OfColumns { operation, columns, row } => {
+                let first = self.first_rows.entry(operation).or_insert_with(|| rows.add_columns(columns));
+                Row::OfColumns(*first + row as u64)
+            }
+        }
     }
 }
 
@@ -250,13 +334,29 @@ impl<'a> Assembled<'a> {
 type EdgeTypes = BTreeMap<(u32, LabelId, LabelId), EdgeTypeId>;
 
 impl<'a> EdgeChanges<'a> {
-    /// Adds all edges between two vertices, and says how many there are.
-    fn push(&mut self, ends: (u64, u64), edges: impl Iterator<Item = &'a Properties>) -> u64 {
-        let first_row = self.rows.len() as u64;
-        self.rows.extend(edges);
-        let rows = self.rows.len() as u64 - first_row;
-        self.pairs.push(PairRows { ends, first_row, rows });
-        rows
+    /// Adds all edges between two vertices.
+    fn push(&mut self, ends: (u64, u64), edges: impl Iterator<Item = Written<'a>>, placed: &mut Placed) {
+        // They are one row of columns, or single ones, which get numbers that follow each other.
+        let (mut first, mut rows) = (None, 0);
+        for edge in edges {
+            let row = placed.row(&mut self.rows, edge);
+            first.get_or_insert(row);
+            rows += 1;
+        }
+        self.pairs.push(PairRows { ends, first_row: first.unwrap_or(Row::OfColumns(0)), rows });
+    }
+
+    /// Leaves the last of several batches that wrote a pair.
+    fn keep_last(&mut self) {
+        // Stable: of one pair they stay in the order of the batches.
+        self.pairs.sort_by_key(|pair| pair.ends);
+        self.pairs.dedup_by(|later, earlier| {
+            let same = later.ends == earlier.ends;
+            if same {
+                *earlier = *later;
+            }
+            same
+        });
     }
 }
 

@@ -1,10 +1,10 @@
 //! A batch: changes that are applied together or not at all.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use hoplake_format::Key;
 
-use super::{Name, Properties, Value};
+use super::{Columns, Name, Properties, Value};
 use crate::vertex_text;
 
 /// A vertex by the name of its label and its key.
@@ -88,14 +88,24 @@ pub enum Operation {
         /// What tells it from other edges between the two.
         key: Option<EdgeKey>,
     },
+    /// One upsert after the other, as the rows of a record batch.
+    UpsertColumns(Arc<Columns>),
 }
 
 impl Operation {
-    /// The properties that an upsert has.
+    /// How many changes it is: one for each row of columns.
+    pub fn changes(&self) -> usize {
+        match self {
+            Self::UpsertColumns(columns) => columns.len(),
+            _ => 1,
+        }
+    }
+
+    /// The properties that a single upsert has.
     pub(crate) fn properties(&self) -> Option<&Properties> {
         match self {
             Self::UpsertVertex { properties, .. } | Self::UpsertEdge { properties, .. } => Some(properties),
-            Self::DeleteVertex { .. } | Self::DeleteEdge { .. } => None,
+            Self::DeleteVertex { .. } | Self::DeleteEdge { .. } | Self::UpsertColumns(_) => None,
         }
     }
 
@@ -104,15 +114,7 @@ impl Operation {
         match self {
             Self::UpsertVertex { vertex, .. } | Self::DeleteVertex { vertex } => &vertex.label,
             Self::UpsertEdge { label, .. } | Self::DeleteEdge { label, .. } => label,
-        }
-    }
-
-    /// Whether something may stay of the edges that there are between two vertices.
-    pub(crate) fn keeps_of_group(&self) -> bool {
-        match self {
-            Self::UpsertEdge { key, whole, .. } => key.is_some() || !whole,
-            Self::DeleteEdge { key, .. } => key.is_some(),
-            Self::UpsertVertex { .. } | Self::DeleteVertex { .. } => false,
+            Self::UpsertColumns(columns) => columns.label(),
         }
     }
 }
@@ -128,6 +130,7 @@ impl fmt::Display for Operation {
             Self::DeleteEdge { label, source, target, key } => {
                 write!(f, "deletion of edge {source} -{label}-> {target}{}", Of(key))
             }
+            Self::UpsertColumns(columns) => columns.fmt(f),
         }
     }
 }
@@ -144,12 +147,16 @@ impl fmt::Display for Of<'_> {
 /// Changes that are applied together or not at all.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Batch {
-    /// The changes. No two are of the same vertex, or of the same edge label and ends.
+    /// The changes. Those of vertices take effect before those of edges, and of either kind one after the other: the last
+    /// change of an item wins.
     pub operations: Vec<Operation>,
     /// Why, to be kept with the version.
     pub message: String,
     /// Up to where a source was read, by its name, once this is applied.
     pub source_positions: BTreeMap<String, String>,
+    /// Up to where sources have to have been read in the version before, by their names; `None` if nothing of a source may
+    /// have been applied yet. Otherwise the batch is in conflict: somebody else has gone on with the source.
+    pub if_positions: BTreeMap<String, Option<String>>,
     /// The version that the changes were decided on: they are in conflict with later changes of the same vertices and
     /// edges. Without one they go onto whatever is the newest.
     pub base: Option<u64>,
@@ -158,4 +165,11 @@ pub struct Batch {
     pub create_missing: bool,
     /// Whether a label, an edge type or a property that the graph does not have is an error; otherwise an upsert adds it.
     pub strict: bool,
+}
+
+impl Batch {
+    /// How many changes there are: operations, and rows of columns.
+    pub fn changes(&self) -> usize {
+        self.operations.iter().map(Operation::changes).sum()
+    }
 }

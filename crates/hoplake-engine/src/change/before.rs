@@ -13,6 +13,7 @@ use hoplake_storage::Branch;
 
 use super::{
     Name, Operation, Properties,
+    names::Single,
     resolve::{Pair, Resolved, Vertex, number_of},
 };
 use crate::{
@@ -57,14 +58,17 @@ impl Resolved {
         let mut types = EdgeTypes::default();
         let change = |edits: &[(Pair, u32)]| {
             let [(pair, number)] = edits else { return Change::Edited };
-            let Operation::UpsertEdge { key: None, properties, whole, .. } = &self.batch.operations[*number as usize]
-            else {
+            let change = self.change(*number).change;
+            let names = |property: &str| match change {
+                Single::Row(columns, row) => columns.names(row, property),
+                Single::One(one) => one.properties().is_some_and(|all| all.get(property).is_some()),
+            };
+            if !matches!(change, Single::Row(..) | Single::One(Operation::UpsertEdge { key: None, .. })) {
                 return Change::Edited;
-            };
-            let all_named = |of: Option<&EdgeType>| {
-                of.is_none_or(|of| of.properties.iter().all(|property| properties.get(&property.name).is_some()))
-            };
-            match *whole || all_named(types.of(self, pair, snapshot)) {
+            }
+            let all_named =
+                |of: Option<&EdgeType>| of.is_none_or(|of| of.properties.iter().all(|property| names(&property.name)));
+            match self.resets(*number) || all_named(types.of(self, pair, snapshot)) {
                 true => Change::Replaced,
                 false => Change::Edited,
             }
@@ -79,12 +83,10 @@ impl Resolved {
         branch: &mut Branch,
     ) -> Result<Vec<(VertexId, Properties)>, EngineError> {
         let mut by_label: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
-        for (operation, named) in self.batch.operations.iter().zip(&self.names.operations) {
-            let Operation::UpsertVertex { properties, whole: false, .. } = operation else { continue };
-            let Some(known) = self.known[named.ends[0] as usize] else { continue };
-            let Some(label) = snapshot.schema().label(known.label()) else { continue };
-            if label.properties.iter().any(|property| properties.get(&property.name).is_none()) {
-                by_label.entry(known.label()).or_default().push(known.ordinal());
+        for (vertex, names) in self.partial_rows() {
+            let Some(label) = snapshot.schema().label(vertex.label()) else { continue };
+            if label.properties.iter().any(|property| !names(&property.name)) {
+                by_label.entry(vertex.label()).or_default().push(vertex.ordinal());
             }
         }
         let mut rows = Vec::new();
@@ -114,9 +116,9 @@ impl Resolved {
         let mut wanted: BTreeMap<u32, BTreeMap<VertexId, BTreeSet<VertexId>>> = BTreeMap::new();
         let edited = edits.chunk_by(|a, b| a.0 == b.0).zip(changes).filter(|(_, change)| **change == Change::Edited);
         for (edits, _) in edited {
-            let pair = edits[0].0;
+            let (pair, first) = edits[0];
             let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { continue };
-            if edits.iter().any(|(_, number)| self.batch.operations[*number as usize].keeps_of_group()) {
+            if !self.resets(first) && !self.is_cleared(&pair) {
                 wanted.entry(pair.label).or_default().entry(source).or_default().insert(target);
             }
         }
@@ -155,7 +157,8 @@ impl Resolved {
         branch: &mut Branch,
     ) -> Result<(BTreeSet<Pair>, Vec<Name>), EngineError> {
         let (mut pairs, mut labels) = (BTreeSet::new(), self.names.edge_labels.clone());
-        if self.gone.is_empty() {
+        let frontier: Frontier = self.without_edges().collect();
+        if frontier.is_empty() {
             return Ok((pairs, labels));
         }
         let frontier: Frontier = self.gone.keys().copied().collect();

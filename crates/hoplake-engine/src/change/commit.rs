@@ -29,6 +29,7 @@ use super::{
     assemble::Assembled,
     conflict::{Items, check_conflicts},
     level::{self, Level},
+    positions::{Condition, Positions},
     resolve::Resolved,
     widen,
 };
@@ -152,6 +153,9 @@ impl Committer {
     ) -> BoxFuture<'a, Result<ChangeCounts, EngineError>> {
         Box::pin(async move {
             let newest = self.newest().await.newest(branch).await?;
+            if let Condition::Fails(error) = Positions::of(&newest.manifest().source_positions).check(&batch) {
+                return Err(error);
+            }
             let resolved = resolve_on(&Arc::new(batch), &newest, branch).await?;
             Ok(Assembled::of(newest.manifest(), &[resolved])?.counts)
         })
@@ -202,7 +206,7 @@ impl Committer {
         let mut operations = 0;
         let mut group = Vec::new();
         while let Some(next) = waiting.front() {
-            operations += next.batch.operations.len();
+            operations += next.batch.changes();
             if operations > LEVEL_OPERATIONS_MAX && !group.is_empty() {
                 break;
             }
@@ -223,7 +227,9 @@ impl Committer {
         let mut looked = false;
         // What is refused may be allowed by now, so that is looked at once; a vacuum may have let the version go that was the
         // newest when this began.
-        while results.iter().any(|result| matches!(result, Err(error) if !looked || error.is_missing_object())) {
+        while results.iter().any(|result| matches!(result, Err(error) if !looked || error.is_missing_object()))
+            || !looked && any_is_elsewhere(&group, newest)
+        {
             looked = true;
             match newest.newest(branch).await {
                 Ok(later) if later.manifest().version > newest.manifest().version => *newest = later,
@@ -232,20 +238,32 @@ impl Committer {
             results = resolve_all(&group, newest, branch).await;
         }
         let (mut carried, mut resolved, mut items, mut later) =
-            (Vec::new(), Vec::new(), Items::on(newest.manifest()), VecDeque::new());
-        for (waiting, result) in group.into_iter().zip(results) {
-            match result {
-                // Nobody waits any more: it is as if it had not been asked.
-                _ if waiting.done.is_closed() => {}
-                Err(error) => {
+            (Vec::new(), Vec::new(), Items::on(newest.manifest(), results.iter().flatten()), VecDeque::new());
+        let batches: Vec<_> = group.iter().map(|waiting| waiting.batch.clone()).collect();
+        let mut positions = Positions::of(&newest.manifest().source_positions);
+        for ((waiting, batch), result) in group.into_iter().zip(&batches).zip(results) {
+            // Nobody waits any more: it is as if it had not been asked.
+            if waiting.done.is_closed() {
+                continue;
+            }
+            match (result, positions.check(batch)) {
+                // What became of its source is why it is out of place, whatever else is wrong with it.
+                (_, Condition::Fails(error)) => drop(waiting.done.send(Err(error))),
+                (Err(error), _) => {
                     let error = in_time(error, self.timeout_ms.load(Relaxed), newest);
                     drop(waiting.done.send(Err(error)));
                 }
-                Ok(result) if !items.add(&result) => later.push_back(waiting),
-                Ok(result) => {
-                    carried.push(waiting);
-                    resolved.push(result);
-                }
+                (Ok(result), condition) => match items.add(&result, matches!(condition, Condition::Waits)) {
+                    true => {
+                        positions.advance(batch);
+                        carried.push(waiting);
+                        resolved.push(result);
+                    }
+                    false => {
+                        positions.wait_for(batch);
+                        later.push_back(waiting);
+                    }
+                },
             }
         }
         let mut waiting = self.waiting();
@@ -325,6 +343,16 @@ async fn alongside<T>(work: impl Future<Output = T>, removal: Option<BoxFuture<'
         }
         Either::Right(((), work)) => work.await,
     }
+}
+
+/// Whether a batch goes on from other positions of its sources than a version has, or those before it leave.
+fn any_is_elsewhere(group: &[Waiting], version: &Snapshot) -> bool {
+    let mut positions = Positions::of(&version.manifest().source_positions);
+    group.iter().any(|waiting| {
+        let fails = matches!(positions.check(&waiting.batch), Condition::Fails(_));
+        positions.advance(&waiting.batch);
+        fails
+    })
 }
 
 /// What each batch comes to, each in a task of its own, so that those of many changes use many threads.

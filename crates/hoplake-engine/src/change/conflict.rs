@@ -2,12 +2,13 @@
 //! with what was changed after the version that it is based on.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    cmp::Ordering,
+    collections::{BTreeMap, HashSet},
     sync::Arc,
 };
 
 use foldhash::fast::RandomState;
-use hoplake_format::{Manifest, VertexId};
+use hoplake_format::{EdgeTypeId, Manifest, Schema, VertexId};
 use hoplake_storage::Branch;
 
 use super::{
@@ -23,7 +24,10 @@ use crate::{
 /// A set whose order is never asked for.
 type Set<T> = HashSet<T, RandomState>;
 
-/// What batches of one level name and write.
+/// A pair of vertices that exist, with the number of their edge label.
+type KnownPair = (u32, VertexId, VertexId);
+
+/// What batches of one level name and write, and those that wait for the next one.
 #[derive(Default)]
 pub(super) struct Items {
     /// Vertices that exist, and those that are missing.
@@ -32,8 +36,11 @@ pub(super) struct Items {
     /// Of these, those that are changed or deleted, and those that are added.
     written: Set<VertexId>,
     added: Set<End>,
-    /// Pairs of vertices that exist, with the number of their edge label.
-    pairs: Set<(u32, VertexId, VertexId)>,
+    /// Pairs that batches of the level write, if any batch asks for them: most replace whatever there was.
+    pairs: Set<KnownPair>,
+    asks_for_pairs: bool,
+    /// Pairs that batches write which wait.
+    waiting_pairs: Set<KnownPair>,
     edge_labels: Vec<Name>,
     /// The schema as they widen it: another one may want it otherwise.
     schema: Assembled<'static>,
@@ -44,35 +51,57 @@ pub(super) struct Items {
 }
 
 impl Items {
-    /// Of no batch, on a version.
-    pub(super) fn on(manifest: &Manifest) -> Self {
-        Self { schema: Assembled::nothing(manifest), ..Self::default() }
+    /// Of no batch, on a version; `candidates` are all that will be added.
+    pub(super) fn on<'a>(manifest: &Manifest, mut candidates: impl Iterator<Item = &'a Resolved>) -> Self {
+        let asks_for_pairs =
+            candidates.any(|batch| batch.batch.base.is_some() || batch.pairs_built_on().next().is_some());
+        Self { schema: Assembled::nothing(manifest), asks_for_pairs, ..Self::default() }
     }
 
-    /// Adds a batch, unless it names what another one writes, or the reverse, or wants a property to be of another type.
-    pub(super) fn add(&mut self, batch: &Resolved) -> bool {
+    /// Adds a batch, if it goes into one level with those before. It does not if it names a vertex that another one writes, or
+    /// the reverse; if it builds on the edges of a pair that another one writes; or if it wants a property to be of another
+    /// type. Then it `waits`, as if it had to anyway, and so does any later one that it has something in common with: batches
+    /// of one item keep their order.
+    pub(super) fn add(&mut self, batch: &Resolved, waits: bool) -> bool {
         // A pair with a vertex that is missing is written by whoever adds that.
         let labels: Vec<_> = batch.edge_labels().iter().map(|label| number_of(&mut self.edge_labels, label)).collect();
         let known = |pair: Pair| match (pair.source, pair.target) {
             (Vertex::Known(source), Vertex::Known(target)) => Some((labels[pair.label as usize], source, target)),
             _ => None,
         };
-        let apart = batch.known().iter().flatten().all(|vertex| !self.written.contains(vertex))
-            && batch.missing().all(|end| !self.added.contains(end))
+        let goes = !waits
+            && batch.known().iter().flatten().all(|vertex| !self.written.contains(vertex))
+            && batch.missing().all(|end| !self.added.contains(&end))
             && batch.existing().all(|(vertex, _)| !self.named.contains(&vertex))
-            && batch.added.keys().all(|end| !self.missing.contains(end))
-            && batch.pairs().filter_map(known).all(|pair| !self.pairs.contains(&pair))
+            && batch.added().all(|(end, _)| !self.missing.contains(end))
+            && self.has_none_of(batch, known)
             && self.fits(batch);
-        if apart {
-            self.written.extend(batch.existing().map(|(vertex, _)| vertex));
-            self.added.extend(batch.added.keys().cloned());
-            self.named.extend(batch.known().iter().flatten());
-            self.missing.extend(batch.missing().cloned());
-            self.pairs.extend(batch.pairs().filter_map(known));
+        self.written.extend(batch.existing().map(|(vertex, _)| vertex));
+        self.added.extend(batch.added().map(|(end, _)| end.clone()));
+        self.named.extend(batch.known().iter().flatten());
+        self.missing.extend(batch.missing());
+        if goes {
+            if self.asks_for_pairs {
+                self.pairs.extend(batch.pairs().filter_map(known));
+            }
             self.batches += 1;
             self.converts |= batch.widens == Widening::Converts;
+        } else {
+            self.waiting_pairs.extend(batch.pairs().filter_map(known));
         }
-        apart
+        goes
+    }
+
+    /// Whether no other batch writes a pair that matters to this one. One with a base is about what it saw then.
+    fn has_none_of(&self, batch: &Resolved, known: impl Fn(Pair) -> Option<KnownPair> + Copy) -> bool {
+        let none = |pairs: &Set<_>, of: &mut dyn Iterator<Item = Pair>| {
+            pairs.is_empty() || of.filter_map(known).all(|pair| !pairs.contains(&pair))
+        };
+        none(&self.waiting_pairs, &mut batch.pairs())
+            && match batch.batch.base {
+                Some(_) => none(&self.pairs, &mut batch.pairs()),
+                None => none(&self.pairs, &mut batch.pairs_built_on()),
+            }
     }
 
     fn fits(&mut self, batch: &Resolved) -> bool {
@@ -110,7 +139,9 @@ pub(super) async fn check_conflicts(
     let labelled = |end: &End| Some((newest.schema().label_id(&end.label)?, end.key.clone()));
     let written: Vec<&End> = resolved.written().filter(|end| labelled(end).is_some()).collect();
     let keys: Vec<_> = written.iter().filter_map(|end| labelled(end)).collect();
-    keys.iter().zip(&written).try_for_each(|((label, _), end)| compacted(Owner::Label(*label), &end.label))?;
+    // Each label once: the look goes through all parts.
+    let labels: BTreeMap<_, _> = keys.iter().map(|(label, _)| *label).zip(&written).collect();
+    labels.into_iter().try_for_each(|(label, end)| compacted(Owner::Label(label), &end.label))?;
     // What is looked at does not depend on what was found: all of it is one wave.
     let from = branch.clone();
     let mentions = newest.key_mentions(&keys, base, branch).await?;
@@ -134,29 +165,65 @@ pub(super) async fn check_conflicts(
     if let Some(end) = changed.into_iter().flatten().next() {
         return conflict(format!("vertex {end}"));
     }
-    let mut by_type: BTreeMap<_, BTreeSet<(VertexId, VertexId)>> = BTreeMap::new();
-    for pair in resolved.pairs().filter(|pair| !resolved.goes_along(pair)) {
-        let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { continue };
-        let label = resolved.edge_label(pair.label);
-        let of = newest
-            .schema()
-            .edge_types()
-            .find(|(_, it)| (&*it.label, it.source, it.target) == (label, source.label(), target.label()));
-        if let Some((edge_type, _)) = of {
-            compacted(Owner::EdgeType(edge_type), label)?;
-            by_type.entry(edge_type).or_default().insert((source, target));
-        }
+    let pairs_of = pairs_by_type(resolved, newest.schema());
+    for edge_type in pairs_of.keys() {
+        let label = newest.schema().edge_type(*edge_type).map_or("?", |edge_type| &edge_type.label);
+        compacted(Owner::EdgeType(*edge_type), label)?;
     }
-    for (edge_type, pairs) in by_type {
+    for (edge_type, pairs) in pairs_of {
         let sources: Frontier = pairs.iter().map(|(source, _)| *source).collect();
         let mut line = from.clone();
         let mentioned = newest.mentioned_pairs(edge_type, &sources, base, &mut line).await?;
         branch.join([&line]);
-        if let Some((source, target)) = pairs.iter().find(|pair| mentioned.contains(pair)) {
+        if let Some((source, target)) = first_of_both(&pairs, &mentioned) {
             let label = newest.schema().edge_type(edge_type).map_or("?", |edge_type| &edge_type.label);
-            let name = |vertex: &VertexId| resolved.name_of(*vertex).map_or("?".into(), End::to_string);
+            let name = |vertex: VertexId| resolved.name_of(vertex).map_or("?".into(), |end| end.to_string());
             return conflict(format!("the edge {} -{label}-> {}", name(source), name(target)));
         }
     }
     Ok(())
+}
+
+/// The pairs that a batch writes, but for those that only go along with a vertex: ascending, by their edge type in the schema.
+fn pairs_by_type(resolved: &Resolved, schema: &Schema) -> BTreeMap<EdgeTypeId, Vec<(VertexId, VertexId)>> {
+    let mut types: BTreeMap<_, Option<EdgeTypeId>> = BTreeMap::new();
+    let mut pairs: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for pair in resolved.pairs().filter(|pair| !resolved.goes_along(pair)) {
+        let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { continue };
+        let ends = (source.label(), target.label());
+        let of = *types.entry((pair.label, ends)).or_insert_with(|| {
+            let label = resolved.edge_label(pair.label);
+            let mut types = schema.edge_types();
+            types.find(|(_, it)| (&*it.label, (it.source, it.target)) == (label, ends)).map(|(edge_type, _)| edge_type)
+        });
+        if let Some(edge_type) = of {
+            pairs.entry(edge_type).or_default().push((source, target));
+        }
+    }
+    pairs
+}
+
+/// The first item that is in both of two ascending lists. One pass over both, so that what others wrote meanwhile is
+/// compared once and not once for each item of the batch.
+fn first_of_both<T: Ord + Copy>(a: &[T], b: &[T]) -> Option<T> {
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    loop {
+        match a.peek()?.cmp(b.peek()?) {
+            Ordering::Equal => return a.next().copied(),
+            Ordering::Less => drop(a.next()),
+            Ordering::Greater => drop(b.next()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_lists_are_compared_in_one_pass() {
+        assert_eq!(first_of_both(&[1, 3, 5, 7], &[0, 2, 5, 7]), Some(5));
+        assert_eq!(first_of_both(&[1, 3], &[0, 2, 4]), None);
+        assert_eq!(first_of_both(&[], &[1]), None);
+    }
 }

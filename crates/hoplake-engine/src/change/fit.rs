@@ -1,10 +1,12 @@
 //! Values against the types of properties: which may be new, and when an integer property becomes float64.
 
+use arrow_array::Array;
 use hoplake_format::{Property, PropertyType, ScalarType};
 
 use super::{
-    EdgeKey, Name, Operation, Properties, Value,
-    resolve::{Pair, Resolved, Vertex},
+    Columns, EdgeKey, Name, Operation, Properties, Value,
+    names::{At, Single},
+    resolve::{Pair, Resolved, Vertex, refusal_of},
 };
 use crate::{EngineError, Refusal};
 
@@ -21,33 +23,61 @@ pub(super) struct Misfit {
 pub(super) fn fit(owner: &str, known: &mut Vec<Property>, values: &Properties) -> Result<bool, Misfit> {
     let mut converted = false;
     for (name, value) in values {
-        let misfit = |refusal, why| Misfit { property: name.clone(), value: value.clone(), refusal, why };
-        let found = value.property_type();
-        let Some(property) = known.iter_mut().find(|property| *name == property.name) else {
-            match found {
-                Some(kind) => known.push(Property { name: name.to_string(), kind }),
-                // A property that nobody has is as good as null.
-                None if *value == Value::Null => {}
-                None => {
-                    let why = format!("{owner} has no property {name}, and {value} does not tell its type");
-                    return Err(misfit(Refusal::Other, why));
-                }
-            }
-            continue;
-        };
-        if value.is_of(property.kind) || value.clone().conform(property.kind).is_some() {
-            continue;
-        }
-        property.kind = wider(property.kind, value).map_err(|refusal| {
-            let why = match refusal {
-                Refusal::Inexact => format!("which cannot hold {value} exactly"),
-                _ => format!("which {value} is not"),
-            };
-            misfit(refusal, format!("property {name} of {owner} is {}, {why}", property.kind))
-        })?;
-        converted = true;
+        converted |= fit_value(owner, known, name, value)?;
     }
     Ok(converted)
+}
+
+/// The same for some rows of columns; the error has the row. Only where types differ is a value looked at.
+pub(super) fn fit_columns(
+    owner: &str,
+    known: &mut Vec<Property>,
+    columns: &Columns,
+    rows: &[usize],
+) -> Result<bool, (usize, Misfit)> {
+    let mut converted = false;
+    for column in columns.properties() {
+        let (name, values) = (&column.name, &column.values);
+        let is_there = || values.null_count() == 0 || rows.iter().any(|row| values.is_valid(*row));
+        match known.iter().find(|property| *name == property.name) {
+            None if is_there() => known.push(Property { name: name.to_string(), kind: column.kind }),
+            Some(property) if property.kind != column.kind => {
+                for row in rows {
+                    let value = Value::at(values, *row);
+                    converted |= fit_value(owner, known, name, &value).map_err(|misfit| (*row, misfit))?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(converted)
+}
+
+fn fit_value(owner: &str, known: &mut Vec<Property>, name: &Name, value: &Value) -> Result<bool, Misfit> {
+    let misfit = |refusal, why| Misfit { property: name.clone(), value: value.clone(), refusal, why };
+    let Some(property) = known.iter_mut().find(|property| *name == property.name) else {
+        match value.property_type() {
+            Some(kind) => known.push(Property { name: name.to_string(), kind }),
+            // A property that nobody has is as good as null.
+            None if *value == Value::Null => {}
+            None => {
+                let why = format!("{owner} has no property {name}, and {value} does not tell its type");
+                return Err(misfit(Refusal::Other, why));
+            }
+        }
+        return Ok(false);
+    };
+    if value.is_of(property.kind) || value.clone().conform(property.kind).is_some() {
+        return Ok(false);
+    }
+    property.kind = wider(property.kind, value).map_err(|refusal| {
+        let why = match refusal {
+            Refusal::Inexact => format!("which cannot hold {value} exactly"),
+            _ => format!("which {value} is not"),
+        };
+        misfit(refusal, format!("property {name} of {owner} is {}, {why}", property.kind))
+    })?;
+    Ok(true)
 }
 
 /// The type that a property gets for a value that it does not hold.
@@ -61,36 +91,43 @@ fn wider(kind: PropertyType, value: &Value) -> Result<PropertyType, Refusal> {
 }
 
 impl Resolved {
-    /// The error for a value that does not fit, with the operation that has it among those of its item.
-    pub(super) fn misfits(&self, misfit: Misfit, of_item: impl Fn(usize, &Operation) -> bool) -> EngineError {
+    /// The error for a value that does not fit, with the change that has it among those of its item.
+    pub(super) fn misfits(&self, misfit: Misfit, of_item: impl Fn(u32, At<'_>) -> bool) -> EngineError {
         let Misfit { property, value, refusal, why } = misfit;
         let is_key = |key: &Option<EdgeKey>| {
             key.as_ref().is_some_and(|key| key.property == property && key.value.is_same(&value))
         };
-        let has = |operation: &Operation| match operation {
-            Operation::UpsertEdge { key, .. } if is_key(key) => true,
-            _ => operation.properties().and_then(|all| all.get(&property)).is_some_and(|it| it.is_same(&value)),
+        let has = |at: &At<'_>| match at.single() {
+            Operation::UpsertEdge { key, .. } if is_key(&key) => true,
+            single => single.properties().and_then(|all| all.get(&property)).is_some_and(|it| it.is_same(&value)),
         };
-        let of_item = || {
-            let operations = self.batch.operations.iter().enumerate();
-            operations.filter(|(number, operation)| of_item(*number, operation))
-        };
-        let found = of_item().find(|(_, operation)| has(operation)).or_else(|| of_item().next());
-        match found {
-            Some((number, operation)) => {
-                EngineError::Refused { operation: Box::new(operation.clone()), number, refusal, why }
-            }
+        let of_item = || self.names.all(&self.batch).filter(|(number, at)| of_item(*number, *at)).map(|(_, at)| at);
+        match of_item().find(has).or_else(|| of_item().next()) {
+            Some(at) => refusal_of(at, refusal, why),
             None => EngineError::Invalid(why),
         }
     }
 
-    /// Whether an operation is of edges between these two vertices.
-    pub(super) fn is_of(&self, number: usize, pair: &Pair) -> bool {
-        let named = self.names.operations[number];
+    /// The error for a value of columns that does not fit.
+    pub(super) fn misfits_in(
+        &self,
+        operation: usize,
+        columns: &Columns,
+        (row, misfit): (usize, Misfit),
+    ) -> EngineError {
+        let at = At { operation, change: Single::Row(columns, row) };
+        refusal_of(at, misfit.refusal, misfit.why)
+    }
+
+    /// Whether a change is an upsert of edges between these two vertices.
+    pub(super) fn is_of(&self, number: u32, at: At<'_>, pair: &Pair) -> bool {
+        let named = self.names.changes[number as usize];
         let vertex = |end: u32| self.known[end as usize].map_or(Vertex::New(end), Vertex::Known);
-        matches!(self.batch.operations[number], Operation::UpsertEdge { .. })
-            && named.edge_label == pair.label
-            && named.ends.map(vertex) == [pair.source, pair.target]
+        let is_upsert = match at.change {
+            Single::One(one) => matches!(one, Operation::UpsertEdge { .. }),
+            Single::Row(columns, _) => columns.ends().is_some(),
+        };
+        is_upsert && named.edge_label == pair.label && named.ends.map(vertex) == [pair.source, pair.target]
     }
 }
 

@@ -2,22 +2,18 @@
 
 use std::{collections::BTreeMap, io::Cursor, panic::resume_unwind, sync::Arc, thread::ScopedJoinHandle};
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt64Array};
-use arrow_schema::{ArrowError, Field};
-use arrow_select::take::take_record_batch;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_schema::Field;
 use bytes::Bytes;
 use hoplake_format::{
     DataNames, Direction, EdgeTypeId, FormatError, Key, KeyType, LabelId, Property, Schema, SegmentRef, TableOwner,
-    TableRef, VersionRange, VertexLabel,
+    TableRef, VersionRange,
     constants::KEY_COLUMN,
     segment::{KeyWriter, ListWriter, SectionKind, SegmentBytes, SegmentSettings, SegmentWriter},
-    table::{Rows, SMALL_TABLE_BYTES, TableEnd, TableSettings, TableWriter, table_schema},
+    table::{SMALL_TABLE_BYTES, TableEnd, TableRows, TableSettings, TableWriter},
 };
 
-use super::{
-    Properties,
-    value::{Value, column},
-};
+use super::rows::{Row, Rows, in_order};
 use crate::EngineError;
 
 /// Rows of edges from which on both directions are sorted and encoded at the same time.
@@ -27,10 +23,12 @@ const BOTH_AT_ONCE_ROWS: usize = 1 << 12;
 #[derive(Debug, Default)]
 pub(crate) struct LabelChanges<'a> {
     /// New vertices, and the ordinal of the first: they follow in the order of their keys.
-    pub(crate) added: BTreeMap<&'a Key, &'a Properties>,
+    pub(crate) added: BTreeMap<&'a Key, Row>,
     pub(crate) first_ordinal: u64,
     /// Vertices whose rows are written anew, by ordinal.
-    pub(crate) changed: BTreeMap<u64, (&'a Key, &'a Properties)>,
+    pub(crate) changed: BTreeMap<u64, (&'a Key, Row)>,
+    /// What each of these has.
+    pub(crate) rows: Rows<'a>,
     /// Vertices that go, with their ordinals.
     pub(crate) gone: BTreeMap<&'a Key, u64>,
 }
@@ -48,7 +46,7 @@ pub(crate) struct EdgeChanges<'a> {
     /// Each pair of vertices once, in any order.
     pub(crate) pairs: Vec<PairRows>,
     /// What each edge has.
-    pub(crate) rows: Vec<&'a Properties>,
+    pub(crate) rows: Rows<'a>,
 }
 
 /// All edges between two vertices from now on.
@@ -57,7 +55,7 @@ pub(crate) struct PairRows {
     /// Source and target.
     pub(crate) ends: (u64, u64),
     /// The row of the first.
-    pub(crate) first_row: u64,
+    pub(crate) first_row: Row,
     /// How many there are; perhaps none.
     pub(crate) rows: u64,
 }
@@ -76,15 +74,22 @@ pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, versio
     let (names, versions) = (DataNames::new(version - 1, writer, 0), VersionRange::of(version));
     let mut segments = SegmentWriter::new(&names, versions, SegmentSettings::default())
         .map_err(EngineError::format("a new segment"))?;
-    let of = |owner, first| Rows { owner, versions, first };
+    let of = |owner, first| TableRows { owner, versions, first };
     let mut tables = Vec::new();
     for (label, of_label) in &changes.labels {
         let Some(described) = schema.label(*label) else { continue };
         write_keys(&mut segments, *label, described.key_type, of_label)
             .map_err(EngineError::format("a new segment"))?;
-        let added = vertex_rows(of_label.added.iter().map(|(key, row)| (*key, *row)), described)?;
+        let rows = of_label.rows.record_batch(&described.properties)?;
+        let vertex_rows = |keys, order: Vec<Row>| {
+            let order = order.into_iter().map(|row| of_label.rows.number(row)).collect();
+            in_order(Some(key_column(keys, described.key_type)), &rows, order, &described.properties)
+        };
+        let (keys, order) = of_label.added.iter().map(|(key, row)| (*key, *row)).unzip();
+        let added = vertex_rows(keys, order)?;
         tables.extend(Table::encode(of(TableOwner::Vertices(*label), of_label.first_ordinal), &added)?);
-        let changed = vertex_rows(of_label.changed.values().copied(), described)?;
+        let (keys, order) = of_label.changed.values().copied().unzip();
+        let changed = vertex_rows(keys, order)?;
         tables.extend(Table::encode(of(TableOwner::Changed(*label), 0), &changed)?);
     }
     for (edge_type, edges) in &changes.groups {
@@ -118,10 +123,10 @@ fn sides(
     versions: VersionRange,
 ) -> Result<[Side; 2], EngineError> {
     // Side by side in memory before they are put into two orders.
-    let rows = batch(None, columns(&edges.rows, properties)?, edges.rows.len(), properties)?;
+    let rows = edges.rows.record_batch(properties)?;
     let side = |direction| {
         let owner = TableOwner::Edges(edge_type, direction);
-        Side::of(edges, &rows, direction, Rows { owner, versions, first: 0 })
+        Side::of(edges, &rows, properties, direction, TableRows { owner, versions, first: 0 })
     };
     let [out, into] = match rows.num_rows() >= BOTH_AT_ONCE_ROWS {
         true => std::thread::scope(|scope| {
@@ -140,8 +145,9 @@ impl Side {
     fn of(
         edges: &EdgeChanges<'_>,
         rows: &RecordBatch,
+        properties: &[Property],
         direction: Direction,
-        table_rows: Rows,
+        table_rows: TableRows,
     ) -> Result<Self, EngineError> {
         let near = |pair: &PairRows| match direction {
             Direction::Out => *pair,
@@ -151,8 +157,12 @@ impl Side {
         sorted.sort_unstable_by_key(|pair| pair.ends);
         let mut tables = Vec::new();
         if rows.num_columns() > 0 {
-            let order = sorted.iter().flat_map(|pair| pair.first_row..pair.first_row + pair.rows);
-            let rows = take_record_batch(rows, &order.collect::<UInt64Array>())?;
+            let mut order = Vec::with_capacity(sorted.len());
+            for pair in &sorted {
+                let first = edges.rows.number(pair.first_row);
+                order.extend(first..first + pair.rows);
+            }
+            let rows = in_order(None, rows, order, properties)?;
             tables = Table::encode(table_rows, &rows)?;
         }
         Ok(Self { direction, sorted, tables })
@@ -209,44 +219,19 @@ fn write_list_section(
     writer.finish(segments)
 }
 
-fn vertex_rows<'a>(
-    rows: impl Iterator<Item = (&'a Key, &'a Properties)>,
-    label: &VertexLabel,
-) -> Result<RecordBatch, EngineError> {
-    let (keys, rows): (Vec<&Key>, Vec<_>) = rows.unzip();
-    let keys: ArrayRef = match label.key_type {
+/// A column of keys, and its field.
+fn key_column(keys: Vec<&Key>, key_type: KeyType) -> (Field, ArrayRef) {
+    let column: ArrayRef = match key_type {
         KeyType::Int64 => {
             let number = |key: &&Key| if let Key::Int64(key) = key { *key } else { 0 };
             Arc::new(keys.iter().map(number).map(Some).collect::<Int64Array>())
         }
         KeyType::String => {
-            let text = |key: &&'a Key| if let Key::String(key) = key { key.as_str() } else { "" };
-            Arc::new(keys.iter().map(text).map(Some).collect::<StringArray>())
+            let keys = keys.iter().map(|key| if let Key::String(key) = key { key.as_str() } else { "" });
+            Arc::new(keys.map(Some).collect::<StringArray>())
         }
     };
-    let key = Field::new(KEY_COLUMN, label.key_type.arrow(), false);
-    batch(Some((key, keys)), columns(&rows, &label.properties)?, rows.len(), &label.properties)
-}
-
-/// A column for each property; what a row does not name is null.
-fn columns(rows: &[&Properties], properties: &[Property]) -> Result<Vec<ArrayRef>, ArrowError> {
-    let column_of = |property: &Property| {
-        let values = rows.iter().map(|row| row.get(&property.name).unwrap_or(&Value::Null));
-        column(values, property.kind)
-    };
-    properties.iter().map(column_of).collect()
-}
-
-fn batch(
-    key: Option<(Field, ArrayRef)>,
-    properties_of: Vec<ArrayRef>,
-    rows: usize,
-    properties: &[Property],
-) -> Result<RecordBatch, EngineError> {
-    let (field, keys) = key.unzip();
-    let columns: Vec<ArrayRef> = keys.into_iter().chain(properties_of).collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(table_schema(field, properties), columns, &options)?)
+    (Field::new(KEY_COLUMN, key_type.arrow(), false), column)
 }
 
 /// Adds the segments to a level, and an object for small tables if there are none.
@@ -271,7 +256,7 @@ struct Table {
 
 impl Table {
     /// Encodes rows, as many tables as they take.
-    fn encode(rows: Rows, batch: &RecordBatch) -> Result<Vec<Self>, EngineError> {
+    fn encode(rows: TableRows, batch: &RecordBatch) -> Result<Vec<Self>, EngineError> {
         let mut writer = TableWriter::new(rows, TableSettings::default(), || Ok(Cursor::new(Vec::new())));
         let mut encoded = || {
             writer.write(batch)?;

@@ -10,19 +10,23 @@
 mod assemble;
 mod batch;
 mod before;
+mod columns;
 mod commit;
 mod conflict;
 mod fit;
 mod group;
 mod level;
 mod names;
+mod positions;
 mod properties;
 mod resolve;
+mod rows;
 mod strict;
 mod value;
 mod widen;
 
 pub use batch::{Batch, EdgeKey, End, Operation};
+pub use columns::Columns;
 pub use commit::{COMMIT_TIMEOUT_MS, Committed, Committer};
 pub use properties::{Name, Properties};
 pub use value::{Value, date_text, timestamp_text};

@@ -3,14 +3,30 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use hoplake_format::VertexId;
+use hoplake_format::{KeyType, VertexId};
 use hoplake_storage::Branch;
 
 use super::{
-    Batch, EdgeKey, End, Name, Operation,
+    Batch, Columns, End, Name, Operation,
+    columns::KeyRef,
     resolve::{number_of, refused},
 };
 use crate::{EngineError, Refusal, Snapshot};
+
+/// A change of a batch: an operation, or a row of columns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At<'a> {
+    /// Its operation's number in the batch.
+    pub(super) operation: usize,
+    pub(super) change: Single<'a>,
+}
+
+/// A change by itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Single<'a> {
+    One(&'a Operation),
+    Row(&'a Columns, usize),
+}
 
 /// The vertices and edge labels that a batch names.
 #[derive(Debug)]
@@ -21,21 +37,23 @@ pub(super) struct Names {
     vertex_labels: Vec<Name>,
     /// By number.
     pub(super) edge_labels: Vec<Name>,
-    /// What each operation names.
-    pub(super) operations: Vec<Named>,
+    /// What each change names.
+    pub(super) changes: Vec<Named>,
+    /// The number of each operation's first change; nothing if each operation is one.
+    first_changes: Vec<u32>,
 }
 
 /// Where a vertex is named first.
 #[derive(Debug, Clone, Copy)]
 struct FirstNamed {
-    operation: u32,
+    change: u32,
     /// Which of its two ends.
     which: u32,
     /// The number of its label.
     label: u32,
 }
 
-/// What an operation names, by number.
+/// What a change names, by number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Named {
     /// The source and the target of an edge; a vertex is both.
@@ -44,90 +62,186 @@ pub(super) struct Named {
     pub(super) edge_label: u32,
 }
 
+/// Numbers of the vertices of a label, by key.
+#[derive(Debug, Default)]
+struct KeyNumbers<'a> {
+    int64: HashMap<i64, u32, RandomState>,
+    text: HashMap<&'a str, u32, RandomState>,
+}
+
+impl KeyNumbers<'_> {
+    fn reserve(&mut self, key_type: KeyType, keys: usize) {
+        match key_type {
+            KeyType::Int64 => self.int64.reserve(keys),
+            KeyType::String => self.text.reserve(keys),
+        }
+    }
+}
+
+impl<'a> At<'a> {
+    /// The row, if it is one of columns.
+    pub(super) fn row(self) -> Option<usize> {
+        match self.change {
+            Single::One(_) => None,
+            Single::Row(_, row) => Some(row),
+        }
+    }
+
+    /// The operation that it is by itself.
+    pub(super) fn single(self) -> Operation {
+        match self.change {
+            Single::One(operation) => operation.clone(),
+            Single::Row(columns, row) => columns.operation(row),
+        }
+    }
+}
+
 impl Operation {
-    /// The vertices that it names: the source and the target of an edge; a vertex is both.
-    fn ends(&self) -> [&End; 2] {
+    /// The vertices that a single operation names: the source and the target of an edge; a vertex is both.
+    fn ends(&self) -> Option<[&End; 2]> {
         match self {
-            Self::UpsertVertex { vertex, .. } | Self::DeleteVertex { vertex } => [vertex, vertex],
-            Self::UpsertEdge { source, target, .. } | Self::DeleteEdge { source, target, .. } => [source, target],
+            Self::UpsertVertex { vertex, .. } | Self::DeleteVertex { vertex } => Some([vertex, vertex]),
+            Self::UpsertEdge { source, target, .. } | Self::DeleteEdge { source, target, .. } => Some([source, target]),
+            Self::UpsertColumns(_) => None,
+        }
+    }
+}
+
+/// Names as they are numbered.
+struct Numbering<'a> {
+    names: Names,
+    keys: Vec<KeyNumbers<'a>>,
+}
+
+impl<'a> Numbering<'a> {
+    fn label(&mut self, label: &Name) -> u32 {
+        let number = number_of(&mut self.names.vertex_labels, label);
+        self.keys.resize_with(self.names.vertex_labels.len(), KeyNumbers::default);
+        number
+    }
+
+    /// The number of a vertex that the next change names.
+    fn vertex(&mut self, label: u32, key: KeyRef<'a>, which: u32) -> u32 {
+        let Names { ends, changes, .. } = &mut self.names;
+        let first = || {
+            ends.push(FirstNamed { change: changes.len() as u32, which, label });
+            ends.len() as u32 - 1
+        };
+        let numbers = &mut self.keys[label as usize];
+        match key {
+            KeyRef::Int64(key) => *numbers.int64.entry(key).or_insert_with(first),
+            KeyRef::String(key) => *numbers.text.entry(key).or_insert_with(first),
         }
     }
 
-    fn edge_label(&self) -> Option<&Name> {
-        match self {
-            Self::UpsertVertex { .. } | Self::DeleteVertex { .. } => None,
-            Self::UpsertEdge { label, .. } | Self::DeleteEdge { label, .. } => Some(label),
-        }
+    fn end(&mut self, end: &'a End, which: u32) -> u32 {
+        let label = self.label(&end.label);
+        self.vertex(label, (&end.key).into(), which)
     }
 
-    fn edge_key(&self) -> Option<&EdgeKey> {
-        match self {
-            Self::UpsertVertex { .. } | Self::DeleteVertex { .. } => None,
-            Self::UpsertEdge { key, .. } | Self::DeleteEdge { key, .. } => key.as_ref(),
+    fn single(&mut self, operation: &'a Operation) {
+        let (ends, label) = match operation {
+            Operation::UpsertVertex { vertex, .. } | Operation::DeleteVertex { vertex } => {
+                ([self.end(vertex, 0); 2], None)
+            }
+            Operation::UpsertEdge { label, source, target, .. }
+            | Operation::DeleteEdge { label, source, target, .. } => {
+                ([self.end(source, 0), self.end(target, 1)], Some(label))
+            }
+            Operation::UpsertColumns(columns) => return self.columns(columns),
+        };
+        let edge_label = label.map_or(0, |label| number_of(&mut self.names.edge_labels, label));
+        self.names.changes.push(Named { ends, edge_label });
+    }
+
+    fn columns(&mut self, columns: &'a Columns) {
+        let source = self.label(columns.end_label(0));
+        self.keys[source as usize].reserve(columns.key_type(0), columns.len());
+        if columns.ends().is_none() {
+            for row in 0..columns.len() {
+                let vertex = self.vertex(source, columns.key(row, 0), 0);
+                self.names.changes.push(Named { ends: [vertex; 2], edge_label: 0 });
+            }
+            return;
+        }
+        let target = self.label(columns.end_label(1));
+        let edge_label = number_of(&mut self.names.edge_labels, columns.label());
+        for row in 0..columns.len() {
+            let source = self.vertex(source, columns.key(row, 0), 0);
+            let target = self.vertex(target, columns.key(row, 1), 1);
+            self.names.changes.push(Named { ends: [source, target], edge_label });
         }
     }
 }
 
 impl Names {
-    /// Numbers what a batch names; no vertex is changed twice.
+    /// Numbers what a batch names.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] with the operation that changes a vertex again.
-    pub(super) fn of<'a>(batch: &'a Batch) -> Result<Self, EngineError> {
-        let count = batch.operations.len();
-        let (ends, operations) = (Vec::new(), Vec::with_capacity(count));
-        let mut names = Self { ends, vertex_labels: Vec::new(), edge_labels: Vec::new(), operations };
-        let mut numbers: HashMap<_, u32, _> = HashMap::with_capacity_and_hasher(count, RandomState::default());
-        let mut changed = Vec::new();
-        for (at, operation) in batch.operations.iter().enumerate() {
-            let mut number = |end: &'a End, which| {
-                let label = number_of(&mut names.vertex_labels, &end.label);
-                *numbers.entry((label, &end.key)).or_insert_with(|| {
-                    names.ends.push(FirstNamed { operation: at as u32, which, label });
-                    names.ends.len() as u32 - 1
-                })
-            };
-            let ends = match operation.ends() {
-                [vertex, same] if std::ptr::eq(vertex, same) => [number(vertex, 0); 2],
-                [source, target] => [number(source, 0), number(target, 1)],
-            };
-            let label = operation.edge_label();
-            if label.is_none() {
-                let vertex = ends[0] as usize;
-                changed.resize(names.ends.len().max(changed.len()), false);
-                if std::mem::replace(&mut changed[vertex], true) {
-                    return refused((at, operation), Refusal::Twice, "the batch changes it twice".into());
-                }
-            }
-            let edge_label = label.map_or(0, |label| number_of(&mut names.edge_labels, label));
-            names.operations.push(Named { ends, edge_label });
+    /// [`EngineError::Invalid`] if there is more than can be numbered.
+    pub(super) fn of(batch: &Batch) -> Result<Self, EngineError> {
+        let count = batch.changes();
+        if u32::try_from(count).is_err() {
+            return Err(EngineError::Invalid(format!("a batch has at most {} changes, and not {count}", u32::MAX)));
         }
-        Ok(names)
+        let mut first_changes = Vec::new();
+        if batch.operations.iter().any(|operation| matches!(operation, Operation::UpsertColumns(_))) {
+            let mut next = 0;
+            first_changes.extend(batch.operations.iter().map(|operation| {
+                next += operation.changes() as u32;
+                next - operation.changes() as u32
+            }));
+        }
+        let changes = Vec::with_capacity(count);
+        let names =
+            Self { ends: Vec::new(), vertex_labels: Vec::new(), edge_labels: Vec::new(), changes, first_changes };
+        let mut numbering = Numbering { names, keys: Vec::new() };
+        batch.operations.iter().for_each(|operation| numbering.single(operation));
+        Ok(numbering.names)
+    }
+
+    /// A change by its number.
+    pub(super) fn change<'a>(&self, batch: &'a Batch, number: u32) -> At<'a> {
+        let (operation, row) = match self.first_changes.is_empty() {
+            true => (number as usize, 0),
+            false => {
+                let after = self.first_changes.partition_point(|first| *first <= number);
+                (after - 1, (number - self.first_changes[after - 1]) as usize)
+            }
+        };
+        let change = match &batch.operations[operation] {
+            Operation::UpsertColumns(columns) => Single::Row(columns, row),
+            single => Single::One(single),
+        };
+        At { operation, change }
+    }
+
+    /// All changes, with their numbers.
+    pub(super) fn all<'a>(&self, batch: &'a Batch) -> impl Iterator<Item = (u32, At<'a>)> {
+        let of = |(operation, it): (usize, &'a Operation)| {
+            (0..it.changes()).map(move |row| match it {
+                Operation::UpsertColumns(columns) => At { operation, change: Single::Row(columns, row) },
+                single => At { operation, change: Single::One(single) },
+            })
+        };
+        (0..).zip(batch.operations.iter().enumerate().flat_map(of))
     }
 
     /// A vertex by its number.
-    pub(super) fn end<'a>(&self, batch: &'a Batch, number: u32) -> &'a End {
-        let FirstNamed { operation, which, .. } = self.ends[number as usize];
-        batch.operations[operation as usize].ends()[which as usize]
+    pub(super) fn end(&self, batch: &Batch, number: u32) -> End {
+        let FirstNamed { change, which, .. } = self.ends[number as usize];
+        match self.change(batch, change).change {
+            Single::Row(columns, row) => columns.end(row, which as usize),
+            Single::One(operation) => match operation.ends() {
+                Some(ends) => ends[which as usize].clone(),
+                None => End::new("", ""),
+            },
+        }
     }
 
-    /// Refuses operations on one pair of vertices that are of the same edge. Keys of one property tell edges apart; without
-    /// a key all edges between the two are meant.
-    ///
-    /// # Errors
-    /// [`EngineError::Refused`] with the operation that changes an edge again.
-    pub(super) fn check_apart(&self, batch: &Batch, numbers: impl Iterator<Item = u32>) -> Result<(), EngineError> {
-        let mut before: Vec<Option<&EdgeKey>> = Vec::new();
-        for number in numbers {
-            let operation = &batch.operations[number as usize];
-            let key = operation.edge_key();
-            let apart = |a: &EdgeKey, b: &EdgeKey| a.property == b.property && a.value != b.value;
-            if !before.iter().all(|other| key.zip(*other).is_some_and(|(a, b)| apart(a, b))) {
-                return refused((number as usize, operation), Refusal::Twice, "the batch changes it twice".into());
-            }
-            before.push(key);
-        }
-        Ok(())
+    /// The name of a vertex's label.
+    pub(super) fn vertex_label(&self, number: u32) -> &Name {
+        &self.vertex_labels[self.ends[number as usize].label as usize]
     }
 
     /// Which of the vertices exist, by number. One wave.
@@ -152,12 +266,11 @@ impl Names {
             let end = self.end(batch, number as u32);
             let found = end.key.key_type();
             if found != key_type {
-                let operation = named.operation as usize;
                 let why = format!("keys of {} are {key_type}, and {} is {found}", end.label, end.key);
-                return refused((operation, &batch.operations[operation]), Refusal::Other, why);
+                return refused(self.change(batch, named.change), Refusal::Other, why);
             }
             numbers.push(number);
-            keys.push((id, end.key.clone()));
+            keys.push((id, end.key));
         }
         let found = snapshot.look_up(&keys, branch).await?;
         let mut known = vec![None; self.ends.len()];

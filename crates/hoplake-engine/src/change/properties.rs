@@ -29,6 +29,9 @@ pub type Name = SmolStr;
 pub struct Properties(LiteMap<Name, Value>);
 
 impl Properties {
+    /// None at all, to refer to.
+    pub(crate) const NONE: &Self = &Self(LiteMap::new());
+
     /// None at all.
     pub fn new() -> Self {
         Self::default()

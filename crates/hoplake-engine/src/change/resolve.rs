@@ -8,7 +8,7 @@
 //! properties stay where the batch has them unless something is to be added to them.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::Arc,
 };
 
@@ -17,7 +17,10 @@ use hoplake_format::{LabelId, VertexId};
 use hoplake_storage::Branch;
 
 use super::{
-    Batch, EdgeKey, End, Name, Operation, Properties, Value, before::Change, group::Edit, names::Names,
+    Batch, Columns, EdgeKey, End, Name, Operation, Properties, Value,
+    before::{Change, Groups},
+    group::Edit,
+    names::{At, Names, Single},
     strict::check_declared,
 };
 use crate::{EngineError, Refusal, Snapshot};
@@ -40,10 +43,45 @@ pub(crate) struct Pair {
 /// The edges between two vertices from now on.
 #[derive(Debug, Clone, PartialEq)]
 enum Edges {
-    /// One, with the properties of an operation of the batch.
+    /// One, as a change of the batch has it.
     Of(u32),
     /// So many, with properties that are no operation's.
     Made(Vec<Properties>),
+}
+
+/// All edges between two vertices.
+#[derive(Debug, Clone)]
+struct Group {
+    pair: Pair,
+    edges: Edges,
+    /// Whether they are the same whatever there was before.
+    alone: bool,
+}
+
+/// The properties of a vertex or of an edge.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Written<'a> {
+    /// A row of the columns of an operation.
+    OfColumns { operation: usize, columns: &'a Columns, row: usize },
+    /// Others.
+    Single(&'a Properties),
+}
+
+/// The row of a vertex from now on.
+#[derive(Debug)]
+enum VertexRow {
+    /// As a change of the batch has it, which is a row of columns.
+    Of(u32),
+    Made(Properties),
+}
+
+/// A vertex that exists and is changed.
+#[derive(Debug)]
+struct ChangedVertex {
+    end: End,
+    row: VertexRow,
+    /// Whether nothing of the row before stays.
+    whole: bool,
 }
 
 /// What a batch needs of the schema.
@@ -65,15 +103,19 @@ pub(crate) struct Resolved {
     /// The vertices that it names, by their numbers there; those that exist.
     pub(super) known: Vec<Option<VertexId>>,
     /// Vertices that it adds.
-    pub(crate) added: BTreeMap<End, Properties>,
+    added: BTreeMap<End, VertexRow>,
     /// Rows that it writes anew, whole.
-    pub(crate) changed: BTreeMap<VertexId, (End, Properties)>,
+    changed: BTreeMap<VertexId, ChangedVertex>,
     /// Vertices that go.
     pub(crate) gone: BTreeMap<VertexId, End>,
+    /// Vertices that it deletes and upserts again: their edges go.
+    cleared: BTreeSet<VertexId>,
+    /// Vertices that it upserts and deletes again, by number: they are as missing as before.
+    withdrawn: BTreeSet<u32>,
     /// Labels of vertices that it upserts, and which the graph may not have yet.
     introduced: BTreeSet<Name>,
     /// All edges that there are from now on, ascending by pair.
-    pairs: Vec<(Pair, Edges)>,
+    groups: Vec<Group>,
     /// How the schema has to be widened for it.
     pub(crate) widens: Widening,
 }
@@ -82,7 +124,7 @@ impl Resolved {
     /// Resolves a batch.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] that names the operation which is not allowed; the store's.
+    /// [`EngineError::Refused`] that names the operation which is not allowed; the store's.
     pub(crate) async fn of(
         batch: &Arc<Batch>,
         snapshot: &Arc<Snapshot>,
@@ -91,21 +133,20 @@ impl Resolved {
         check_declared(batch, snapshot.schema())?;
         let names = Names::of(batch)?;
         let known = names.look_up(batch, snapshot, branch).await?;
-        let (added, changed, gone) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut resolved = Self {
             batch: batch.clone(),
             names,
             known,
-            added,
-            changed,
-            gone,
+            added: BTreeMap::new(),
+            changed: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            cleared: BTreeSet::new(),
+            withdrawn: BTreeSet::new(),
             introduced: BTreeSet::new(),
-            pairs: Vec::new(),
+            groups: Vec::new(),
             widens: Widening::None,
         };
-        for (number, operation) in batch.operations.iter().enumerate() {
-            resolved.take_vertex((number, operation), snapshot)?;
-        }
+        resolved.take_vertices(snapshot)?;
         let edits = resolved.edits(snapshot)?;
         let changes = resolved.changes(&edits, snapshot);
         let mut lines = [branch.clone(), branch.clone(), branch.clone()];
@@ -113,35 +154,55 @@ impl Resolved {
         let partial_rows = resolved.complete_rows(snapshot, of_rows);
         let groups = resolved.groups_to_change(&edits, &changes, snapshot, of_groups);
         let deleted = resolved.edges_of_gone(snapshot, of_gone);
-        let (rows, mut groups, (removed, labels)) = try_join3(partial_rows, groups, deleted).await?;
+        let (rows, groups, (removed, labels)) = try_join3(partial_rows, groups, deleted).await?;
         branch.join(&lines);
-        for (vertex, mut properties) in rows {
-            if let Some((_, changes)) = resolved.changed.get_mut(&vertex) {
-                properties.extend(std::mem::take(changes));
-                *changes = properties;
-            }
-        }
-        let mut pairs = Vec::with_capacity(edits.len() + removed.len());
+        rows.into_iter().for_each(|(vertex, before)| resolved.complete(vertex, before));
+        resolved.groups = resolved.groups_of(&edits, &changes, groups);
+        resolved.names.edge_labels = labels;
+        resolved.remove(removed);
+        Ok(resolved)
+    }
+
+    /// What a row that is changed in part keeps.
+    fn complete(&mut self, vertex: VertexId, mut before: Properties) {
+        let Some(changed) = self.changed.get_mut(&vertex) else { return };
+        before.extend(made(&self.names, &self.batch, &mut changed.row));
+        changed.row = VertexRow::Made(before);
+    }
+
+    /// The edges of each pair, from those there were where something of them stays.
+    fn groups_of(&self, edits: &[(Pair, u32)], changes: &[Change], mut before: Groups) -> Vec<Group> {
+        let mut groups = Vec::with_capacity(edits.len());
         for (edits, change) in edits.chunk_by(|a, b| a.0 == b.0).zip(changes) {
             let (pair, first) = edits[0];
             let edges = match change {
                 Change::Replaced => Edges::Of(first),
                 Change::Edited => {
-                    let mut group = groups.remove(&pair).unwrap_or_default();
-                    edits.iter().for_each(|(_, number)| resolved.edit(*number).apply(&mut group));
+                    let mut group = before.remove(&pair).unwrap_or_default();
+                    edits.iter().for_each(|(_, number)| self.edit(*number).apply(&mut group));
                     Edges::Made(group)
                 }
             };
-            pairs.push((pair, edges));
+            let is_new = |vertex| matches!(vertex, Vertex::New(_));
+            if edges == Edges::Made(Vec::new()) && (is_new(pair.source) || is_new(pair.target)) {
+                continue;
+            }
+            groups.push(Group { pair, edges, alone: self.resets(first) });
         }
-        resolved.names.edge_labels = labels;
-        if !removed.is_empty() {
-            pairs.retain(|(pair, _)| !removed.contains(pair));
-            pairs.extend(removed.into_iter().map(|pair| (pair, Edges::Made(Vec::new()))));
-            pairs.sort_unstable_by_key(|(pair, _)| *pair);
+        groups
+    }
+
+    /// Takes in the pairs that lose their edges because one of the two goes; one that came back may have new ones.
+    fn remove(&mut self, mut removed: BTreeSet<Pair>) {
+        if removed.is_empty() {
+            return;
         }
-        resolved.pairs = pairs;
-        Ok(resolved)
+        let mut groups = std::mem::take(&mut self.groups);
+        groups.retain(|group| !(removed.contains(&group.pair) && self.goes_along(&group.pair)));
+        removed.retain(|pair| groups.binary_search_by_key(pair, |group| group.pair).is_err());
+        groups.extend(removed.into_iter().map(|pair| Group { pair, edges: Edges::Made(Vec::new()), alone: true }));
+        groups.sort_unstable_by_key(|group| group.pair);
+        self.groups = groups;
     }
 
     /// Vertices that it adds, changes or deletes.
@@ -151,8 +212,18 @@ impl Resolved {
 
     /// Of these, those that exist.
     pub(crate) fn existing(&self) -> impl Iterator<Item = (VertexId, &End)> {
-        let changed = self.changed.iter().map(|(vertex, (end, _))| (*vertex, end));
+        let changed = self.changed.iter().map(|(vertex, changed)| (*vertex, &changed.end));
         changed.chain(self.gone.iter().map(|(vertex, end)| (*vertex, end)))
+    }
+
+    /// The vertices that it adds.
+    pub(crate) fn added(&self) -> impl Iterator<Item = (&End, Written<'_>)> {
+        self.added.iter().map(|(end, row)| (end, self.written_row(row)))
+    }
+
+    /// Vertices that exist whose rows it writes.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = (VertexId, &End, Written<'_>)> {
+        self.changed.iter().map(|(vertex, changed)| (*vertex, &changed.end, self.written_row(&changed.row)))
     }
 
     /// The vertices that it names, by number: those that exist.
@@ -161,18 +232,23 @@ impl Resolved {
     }
 
     /// Of the vertices that it names those that are missing: it builds on that.
-    pub(crate) fn missing(&self) -> impl Iterator<Item = &End> {
+    pub(crate) fn missing(&self) -> impl Iterator<Item = End> {
         let missing = self.known.iter().enumerate().filter(|(_, known)| known.is_none());
         missing.map(|(number, _)| self.end(number as u32))
     }
 
     /// A vertex that it names.
-    pub(crate) fn end(&self, number: u32) -> &End {
+    pub(crate) fn end(&self, number: u32) -> End {
         self.names.end(&self.batch, number)
     }
 
+    /// The name of the label of a vertex that it names.
+    pub(crate) fn vertex_label(&self, number: u32) -> &Name {
+        self.names.vertex_label(number)
+    }
+
     /// How it names a vertex that exists.
-    pub(crate) fn name_of(&self, vertex: VertexId) -> Option<&End> {
+    pub(crate) fn name_of(&self, vertex: VertexId) -> Option<End> {
         let number = self.known.iter().position(|known| *known == Some(vertex))?;
         Some(self.end(number as u32))
     }
@@ -189,18 +265,69 @@ impl Resolved {
 
     /// The pairs whose edges it writes, ascending.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = Pair> {
-        self.pairs.iter().map(|(pair, _)| *pair)
+        self.groups.iter().map(|group| group.pair)
     }
 
-    /// The same, each with the properties of all edges that there are from now on.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = (Pair, impl Iterator<Item = &Properties>)> {
-        self.pairs.iter().map(|(pair, edges)| {
-            let (one, many) = match edges {
-                Edges::Of(number) => (self.batch.operations[*number as usize].properties(), &[][..]),
+    /// Of these, those whose edges are not the same whatever there was before.
+    pub(crate) fn pairs_built_on(&self) -> impl Iterator<Item = Pair> {
+        self.groups.iter().filter(|group| !group.alone).map(|group| group.pair)
+    }
+
+    /// The pairs whose edges it writes, each with the properties of all edges that there are from now on.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (Pair, impl Iterator<Item = Written<'_>>)> {
+        self.groups.iter().map(|group| {
+            let (one, many) = match &group.edges {
+                Edges::Of(number) => (self.written_by(*number), &[][..]),
                 Edges::Made(group) => (None, group.as_slice()),
             };
-            (*pair, one.into_iter().chain(many))
+            (group.pair, one.into_iter().chain(many.iter().map(Written::Single)))
         })
+    }
+
+    /// Vertices whose rows keep something, each with whether it is given a property.
+    pub(super) fn partial_rows(&self) -> impl Iterator<Item = (VertexId, impl Fn(&str) -> bool)> {
+        let partial = self.changed.iter().filter(|(_, changed)| !changed.whole);
+        partial.map(|(vertex, changed)| {
+            let row = self.written_row(&changed.row);
+            let names = move |property: &str| match row {
+                Written::Single(properties) => properties.get(property).is_some(),
+                Written::OfColumns { columns, row, .. } => columns.names(row, property),
+            };
+            (*vertex, names)
+        })
+    }
+
+    /// Vertices that lose all edges they had.
+    pub(super) fn without_edges(&self) -> impl Iterator<Item = VertexId> {
+        self.gone.keys().chain(&self.cleared).copied()
+    }
+
+    /// Whether nothing stays of the edges of a pair since one of the two is deleted and comes back.
+    pub(super) fn is_cleared(&self, pair: &Pair) -> bool {
+        let is = |vertex| matches!(vertex, Vertex::Known(vertex) if self.cleared.contains(&vertex));
+        is(pair.source) || is(pair.target)
+    }
+
+    fn written_row<'a>(&'a self, row: &'a VertexRow) -> Written<'a> {
+        match row {
+            VertexRow::Made(properties) => Written::Single(properties),
+            // Only a row of columns is left where it is.
+            VertexRow::Of(number) => self.written_by(*number).unwrap_or(Written::Single(Properties::NONE)),
+        }
+    }
+
+    /// The properties that an upsert has.
+    fn written_by(&self, number: u32) -> Option<Written<'_>> {
+        let At { operation, change } = self.change(number);
+        match change {
+            Single::One(one) => one.properties().map(Written::Single),
+            Single::Row(columns, row) => Some(Written::OfColumns { operation, columns, row }),
+        }
+    }
+
+    /// A change by its number.
+    pub(super) fn change(&self, number: u32) -> At<'_> {
+        self.names.change(&self.batch, number)
     }
 
     /// Whether a pair loses its edges because one of the two goes, not because the batch says so.
@@ -209,57 +336,153 @@ impl Resolved {
         goes(&pair.source) || goes(&pair.target)
     }
 
-    fn take_vertex(&mut self, at: At<'_>, snapshot: &Snapshot) -> Result<(), EngineError> {
-        let [end, _] = self.names.operations[at.0].ends;
-        match (at.1, self.known.get(end as usize).copied().flatten()) {
-            (Operation::UpsertVertex { vertex, properties, .. }, Some(known)) => {
-                self.changed.insert(known, (vertex.clone(), properties.clone()));
-            }
-            (Operation::UpsertVertex { vertex, properties, .. }, None) => {
-                self.added.insert(vertex.clone(), properties.clone());
-                if !self.introduced.contains(&vertex.label) {
-                    self.introduced.insert(vertex.label.clone());
+    /// Applies the changes of vertices, one after the other.
+    fn take_vertices(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
+        let batch = self.batch.clone();
+        let mut first = 0;
+        for (operation, it) in batch.operations.iter().enumerate() {
+            let numbers = first..first + it.changes() as u32;
+            first = numbers.end;
+            match it {
+                Operation::UpsertVertex { properties, whole, .. } => {
+                    self.upsert_vertex(numbers.start, VertexRow::Made(properties.clone()), *whole);
                 }
+                Operation::UpsertColumns(columns) if columns.ends().is_none() => {
+                    numbers.for_each(|number| self.upsert_vertex(number, VertexRow::Of(number), columns.is_whole()));
+                }
+                Operation::DeleteVertex { vertex } => {
+                    self.delete_vertex(vertex, At { operation, change: Single::One(it) }, numbers.start, snapshot)?;
+                }
+                Operation::UpsertEdge { .. } | Operation::DeleteEdge { .. } | Operation::UpsertColumns(_) => {}
             }
-            (Operation::DeleteVertex { vertex }, known) => {
-                label_of(vertex, at, snapshot)?;
-                self.gone.extend(known.map(|known| (known, vertex.clone())));
-            }
-            (Operation::UpsertEdge { .. } | Operation::DeleteEdge { .. }, _) => {}
         }
         Ok(())
     }
 
-    /// Which operation changes which pair, by pair and in the order of the batch.
+    fn upsert_vertex(&mut self, number: u32, row: VertexRow, whole: bool) {
+        let vertex = self.names.changes[number as usize].ends[0];
+        let end = self.end(vertex);
+        if let Some(known) = self.known[vertex as usize] {
+            let returns = self.gone.remove(&known).is_some();
+            if returns {
+                self.cleared.insert(known);
+            }
+            match self.changed.entry(known) {
+                Entry::Vacant(free) => drop(free.insert(ChangedVertex { end, row, whole: whole || returns })),
+                Entry::Occupied(changed) => {
+                    let changed = changed.into_mut();
+                    changed.whole |= whole;
+                    changed.row = then(&self.names, &self.batch, &mut changed.row, row, whole);
+                }
+            }
+            return;
+        }
+        self.withdrawn.remove(&vertex);
+        if !self.introduced.contains(&end.label) {
+            self.introduced.insert(end.label.clone());
+        }
+        match self.added.entry(end) {
+            Entry::Vacant(free) => drop(free.insert(row)),
+            Entry::Occupied(added) => {
+                let added = added.into_mut();
+                *added = then(&self.names, &self.batch, added, row, whole);
+            }
+        }
+    }
+
+    fn delete_vertex(&mut self, end: &End, at: At<'_>, number: u32, snapshot: &Snapshot) -> Result<(), EngineError> {
+        if !self.introduced.contains(&end.label) {
+            label_of(end, at, snapshot)?;
+        }
+        let vertex = self.names.changes[number as usize].ends[0];
+        match self.known[vertex as usize] {
+            Some(known) => {
+                self.changed.remove(&known);
+                self.cleared.remove(&known);
+                self.gone.insert(known, end.clone());
+            }
+            None if self.added.remove(end).is_some() => drop(self.withdrawn.insert(vertex)),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Which change is of which pair, by pair and in the order of the batch, without those after which all edges of the pair
+    /// were replaced.
     fn edits(&mut self, snapshot: &Snapshot) -> Result<Vec<(Pair, u32)>, EngineError> {
         let batch = self.batch.clone();
-        let mut edits = Vec::with_capacity(batch.operations.len());
-        for (number, operation) in batch.operations.iter().enumerate() {
-            let named = self.names.operations[number];
-            let at = (number, operation);
-            let [source, target] = match operation {
+        let mut edits = Vec::with_capacity(self.names.changes.len());
+        let mut upserted = UpsertedTypes::default();
+        let mut first = 0;
+        for (operation, it) in batch.operations.iter().enumerate() {
+            let numbers = first..first + it.changes() as u32;
+            first = numbers.end;
+            let at = At { operation, change: Single::One(it) };
+            match it {
                 Operation::UpsertEdge { key, properties, .. } => {
                     check_key(at, key.as_ref(), properties)?;
-                    let source = self.end_to_be(named.ends[0], at, snapshot)?;
-                    [source, self.end_to_be(named.ends[1], at, snapshot)?]
+                    edits.push(self.upserted_pair(numbers.start, at, snapshot)?);
                 }
-                Operation::DeleteEdge { label, source, target, key } => {
-                    check_edge_type(at, label, [source, target], key.as_ref(), snapshot)?;
-                    // Without its ends there is no edge.
-                    match named.ends.map(|end| self.known[end as usize]) {
-                        [Some(source), Some(target)] => [Vertex::Known(source), Vertex::Known(target)],
-                        _ => continue,
+                Operation::UpsertColumns(columns) if columns.ends().is_some() => {
+                    for (row, number) in numbers.enumerate() {
+                        let at = At { operation, change: Single::Row(columns, row) };
+                        edits.push(self.upserted_pair(number, at, snapshot)?);
                     }
                 }
-                Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => continue,
-            };
-            edits.push((Pair { label: named.edge_label, source, target }, number as u32));
+                Operation::DeleteEdge { label, source, target, key } => {
+                    if !upserted.has_before(&batch, operation, it) {
+                        check_edge_type(at, label, [source, target], key.as_ref(), snapshot)?;
+                    }
+                    edits.extend(self.deleted_pair(numbers.start));
+                }
+                Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } | Operation::UpsertColumns(_) => {}
+            }
         }
         edits.sort_unstable();
-        for edits in edits.chunk_by(|a, b| a.0 == b.0).filter(|edits| edits.len() > 1) {
-            self.names.check_apart(&batch, edits.iter().map(|(_, number)| *number))?;
-        }
+        self.drop_overwritten(&mut edits);
         Ok(edits)
+    }
+
+    fn upserted_pair(&mut self, number: u32, at: At<'_>, snapshot: &Snapshot) -> Result<(Pair, u32), EngineError> {
+        let named = self.names.changes[number as usize];
+        let source = self.end_to_be(named.ends[0], at, snapshot)?;
+        let target = self.end_to_be(named.ends[1], at, snapshot)?;
+        Ok((Pair { label: named.edge_label, source, target }, number))
+    }
+
+    /// Without its ends there is no edge.
+    fn deleted_pair(&self, number: u32) -> Option<(Pair, u32)> {
+        let named = self.names.changes[number as usize];
+        let vertex = |end: u32| match self.known[end as usize] {
+            Some(known) => Some(Vertex::Known(known)),
+            None => self.added.contains_key(&self.end(end)).then_some(Vertex::New(end)),
+        };
+        let (source, target) = (vertex(named.ends[0])?, vertex(named.ends[1])?);
+        Some((Pair { label: named.edge_label, source, target }, number))
+    }
+
+    /// The last change of a pair as a whole decides, and what comes after it.
+    fn drop_overwritten(&self, edits: &mut Vec<(Pair, u32)>) {
+        let same = |edits: &[(Pair, u32)]| edits[0].0 == edits[1].0;
+        if !edits.windows(2).any(same) {
+            return;
+        }
+        let mut kept = Vec::with_capacity(edits.len());
+        for edits in edits.chunk_by(|a, b| a.0 == b.0) {
+            let from = edits.iter().rposition(|(_, number)| self.resets(*number)).unwrap_or(0);
+            kept.extend_from_slice(&edits[from..]);
+        }
+        *edits = kept;
+    }
+
+    /// Whether nothing stays of the edges that there were between two vertices.
+    pub(super) fn resets(&self, number: u32) -> bool {
+        match self.change(number).change {
+            Single::Row(columns, _) => columns.is_whole(),
+            Single::One(Operation::UpsertEdge { key, whole, .. }) => key.is_none() && *whole,
+            Single::One(Operation::DeleteEdge { key, .. }) => key.is_none(),
+            Single::One(_) => false,
+        }
     }
 
     /// The end of an edge that is to be there.
@@ -271,7 +494,10 @@ impl Resolved {
             };
         }
         let end = self.end(number);
-        if !self.added.contains_key(end) {
+        if !self.added.contains_key(&end) {
+            if self.withdrawn.contains(&number) {
+                return refused(at, Refusal::Other, format!("the same batch deletes {end}"));
+            }
             if !self.batch.create_missing {
                 return refused(at, Refusal::MissingEnd, format!("there is no vertex {end}"));
             }
@@ -279,20 +505,78 @@ impl Resolved {
             if !declared {
                 return refused(at, Refusal::Other, no_label(&end.label));
             }
-            let end = end.clone();
-            self.added.insert(end, Properties::new());
+            self.added.insert(end, VertexRow::Made(Properties::new()));
         }
         Ok(Vertex::New(number))
     }
 
     fn edit(&self, number: u32) -> Edit {
-        match &self.batch.operations[number as usize] {
-            Operation::UpsertEdge { key, properties, whole, .. } => {
+        match self.change(number).change {
+            Single::Row(columns, row) => {
+                Edit { key: None, properties: Some(columns.properties_at(row)), whole: columns.is_whole() }
+            }
+            Single::One(Operation::UpsertEdge { key, properties, whole, .. }) => {
                 Edit { key: key.clone(), properties: Some(properties.clone()), whole: *whole }
             }
-            Operation::DeleteEdge { key, .. } => Edit { key: key.clone(), properties: None, whole: true },
-            Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } => Edit::default(),
+            Single::One(Operation::DeleteEdge { key, .. }) => Edit { key: key.clone(), properties: None, whole: true },
+            Single::One(_) => Edit::default(),
         }
+    }
+}
+
+/// The row of a vertex that is upserted once more.
+fn then(names: &Names, batch: &Batch, before: &mut VertexRow, row: VertexRow, whole: bool) -> VertexRow {
+    if whole {
+        return row;
+    }
+    let mut row = row;
+    let mut properties = made(names, batch, before);
+    properties.extend(made(names, batch, &mut row));
+    VertexRow::Made(properties)
+}
+
+/// A row by itself; what is left of it is not needed any more.
+fn made(names: &Names, batch: &Batch, row: &mut VertexRow) -> Properties {
+    match row {
+        VertexRow::Made(properties) => std::mem::take(properties),
+        VertexRow::Of(number) => match names.change(batch, *number).change {
+            Single::Row(columns, row) => columns.properties_at(row),
+            Single::One(one) => one.properties().cloned().unwrap_or_default(),
+        },
+    }
+}
+
+/// Edge types that the operations of a batch upsert before one of them deletes edges.
+#[derive(Default)]
+struct UpsertedTypes<'a> {
+    /// The first operation that was not looked at.
+    next: usize,
+    /// Edge label and labels of the ends, with the names of edge keys.
+    types: BTreeMap<[&'a Name; 3], BTreeSet<&'a Name>>,
+}
+
+impl<'a> UpsertedTypes<'a> {
+    /// Whether there are such edges by then, with such a key if the deletion names one.
+    fn has_before(&mut self, batch: &'a Batch, operation: usize, deletion: &Operation) -> bool {
+        for earlier in &batch.operations[self.next..operation] {
+            match earlier {
+                Operation::UpsertEdge { label, source, target, key, properties, .. } => {
+                    let names = self.types.entry([label, &source.label, &target.label]).or_default();
+                    names.extend(key.iter().map(|key| &key.property));
+                    names.extend(properties.names());
+                }
+                Operation::UpsertColumns(columns) => {
+                    let Some([source, target]) = columns.ends().filter(|_| !columns.is_empty()) else { continue };
+                    let names = self.types.entry([columns.label(), source, target]).or_default();
+                    names.extend(columns.properties().iter().map(|column| &column.name));
+                }
+                _ => {}
+            }
+        }
+        self.next = operation;
+        let Operation::DeleteEdge { label, source, target, key } = deletion else { return false };
+        let found = self.types.get(&[label, &source.label, &target.label]);
+        found.is_some_and(|names| key.as_ref().is_none_or(|key| names.contains(&key.property)))
     }
 }
 
@@ -352,9 +636,12 @@ fn no_label(label: &str) -> String {
     format!("the graph has no vertex label {label}")
 }
 
-/// An operation and its number in the batch.
-pub(super) type At<'a> = (usize, &'a Operation);
+pub(super) fn refused<T>(at: At<'_>, refusal: Refusal, why: String) -> Result<T, EngineError> {
+    Err(refusal_of(at, refusal, why))
+}
 
-pub(super) fn refused<T>((number, operation): At<'_>, refusal: Refusal, why: String) -> Result<T, EngineError> {
-    Err(EngineError::Refused { operation: Box::new(operation.clone()), number, refusal, why })
+/// The error that a change is not allowed.
+pub(super) fn refusal_of(at: At<'_>, refusal: Refusal, why: String) -> EngineError {
+    let operation = Box::new(at.single());
+    EngineError::Refused { operation, number: at.operation, row: at.row(), refusal, why }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use arrow_array::Array;
 use hoplake_format::{Property, Schema};
 
 use super::{
     Batch, EdgeKey, Operation, Properties,
-    resolve::{At, refused},
+    names::{At, Single},
+    resolve::refused,
 };
 use crate::{EngineError, Refusal};
 
@@ -21,20 +23,44 @@ pub(super) fn check_declared(batch: &Batch, schema: &Schema) -> Result<(), Engin
     let edge_types = schema.edge_types.iter();
     let edges: HashMap<_, _> =
         edge_types.map(|it| ((it.label.as_str(), name(it.source), name(it.target)), &it.properties)).collect();
-    for at in batch.operations.iter().enumerate() {
-        match at.1 {
+    for (operation, it) in batch.operations.iter().enumerate() {
+        let at = At { operation, change: Single::One(it) };
+        match it {
             Operation::UpsertVertex { vertex, properties, .. } => {
                 let Some(known) = vertices.get(vertex.label.as_str()) else {
                     return undeclared(at, format!("the graph has no vertex label {}", vertex.label));
                 };
-                check_properties(at, known, properties, None)?;
+                check_properties(at, &vertex.label, known, properties, None)?;
             }
             Operation::UpsertEdge { label, source, target, key, properties, .. } => {
                 let ends = (source.label.as_str(), target.label.as_str());
                 let Some(known) = edges.get(&(label.as_str(), ends.0, ends.1)) else {
                     return undeclared(at, format!("the graph has no edges {label} from {} to {}", ends.0, ends.1));
                 };
-                check_properties(at, known, properties, key.as_ref())?;
+                check_properties(at, label, known, properties, key.as_ref())?;
+            }
+            Operation::UpsertColumns(columns) if columns.is_empty() => {}
+            Operation::UpsertColumns(columns) => {
+                let at = |row| At { operation, change: Single::Row(columns, row) };
+                let label = columns.label();
+                let known = match columns.ends() {
+                    None => {
+                        vertices.get(label.as_str()).ok_or_else(|| format!("the graph has no vertex label {label}"))
+                    }
+                    Some([source, target]) => {
+                        let none = || format!("the graph has no edges {label} from {source} to {target}");
+                        edges.get(&(label.as_str(), source.as_str(), target.as_str())).ok_or_else(none)
+                    }
+                };
+                let known = known.or_else(|why| undeclared(at(0), why))?;
+                let new =
+                    columns.properties().iter().filter(|it| known.iter().all(|property| it.name != property.name));
+                // A null names nothing.
+                let first =
+                    new.filter_map(|it| Some(((0..columns.len()).find(|row| it.values.is_valid(*row))?, &it.name)));
+                if let Some((row, name)) = first.min() {
+                    return undeclared(at(row), format!("{label} has no property {name}"));
+                }
             }
             Operation::DeleteVertex { .. } | Operation::DeleteEdge { .. } => {}
         }
@@ -44,17 +70,18 @@ pub(super) fn check_declared(batch: &Batch, schema: &Schema) -> Result<(), Engin
 
 fn check_properties(
     at: At<'_>,
+    owner: &str,
     known: &[Property],
     properties: &Properties,
     key: Option<&EdgeKey>,
 ) -> Result<(), EngineError> {
     let named = properties.names().chain(key.map(|key| &key.property));
     match named.into_iter().find(|name| known.iter().all(|property| **name != property.name)) {
-        Some(name) => undeclared(at, format!("{} has no property {name}", at.1.owner())),
+        Some(name) => undeclared(at, format!("{owner} has no property {name}")),
         None => Ok(()),
     }
 }
 
-fn undeclared(at: At<'_>, why: String) -> Result<(), EngineError> {
+fn undeclared<T>(at: At<'_>, why: String) -> Result<T, EngineError> {
     refused(at, Refusal::Undeclared, why)
 }

@@ -9,7 +9,8 @@ use hoplake_format::{Direction, EdgeTypeId, LabelId, PropertyType, ScalarType, S
 use hoplake_storage::Branch;
 
 use super::{
-    Operation, Value,
+    Value,
+    names::{At, Single},
     resolve::{Resolved, refused},
 };
 use crate::{EngineError, Refusal, Snapshot};
@@ -78,13 +79,17 @@ pub(super) async fn check_exact(
             let float = value.property_type();
             matches!(float, Some(PropertyType::Scalar(it) | PropertyType::List(it)) if it == ScalarType::Float64)
         };
-        let gives = |operation: &Operation| {
-            operation.properties().and_then(|all| all.get(property)).is_some_and(is_float)
-                && operation.owner() == owner.as_str()
+        let gives = |at: &At<'_>| match at.change {
+            Single::One(one) => {
+                one.owner() == owner.as_str()
+                    && one.properties().and_then(|all| all.get(property)).is_some_and(is_float)
+            }
+            Single::Row(columns, row) => {
+                columns.label() == owner.as_str() && columns.properties_at(row).get(property).is_some_and(is_float)
+            }
         };
-        let operations = &resolved.batch.operations;
-        return match operations.iter().position(gives) {
-            Some(number) => refused((number, &operations[number]), Refusal::Inexact, why),
+        return match resolved.names.all(&resolved.batch).map(|(_, at)| at).find(gives) {
+            Some(at) => refused(at, Refusal::Inexact, why),
             None => Err(EngineError::Invalid(why)),
         };
     }

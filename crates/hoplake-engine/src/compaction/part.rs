@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use hoplake_format::{
     DataNames, SegmentRef, TableOwner, TableRef, VersionRange,
     segment::{SegmentBytes, SegmentSettings, SegmentWriter},
-    table::{Rows, SMALL_TABLE_BYTES, TableEnd, TableSettings, TableWriter},
+    table::{SMALL_TABLE_BYTES, TableEnd, TableRows, TableSettings, TableWriter},
 };
 use hoplake_storage::{Store, Upload};
 use tempfile::SpooledTempFile;
@@ -141,7 +141,7 @@ impl PartWriter {
         let group_bytes = (self.memory / 16).clamp(1 << 20, 32 << 20) as usize;
         let settings = TableSettings { group_bytes, ..TableSettings::default() };
         let memory = self.spool_bytes();
-        TableWriter::new(Rows { owner, versions: self.versions, first }, settings, move || Ok(spool(memory)))
+        TableWriter::new(TableRows { owner, versions: self.versions, first }, settings, move || Ok(spool(memory)))
     }
 
     /// Bytes of a table that stay in memory; more than that goes to a temporary file.

@@ -197,7 +197,7 @@ mod tests {
     use futures::executor::block_on;
     use hoplake_format::{
         Direction, EdgeTypeId, TableOwner, TableRef, VersionRange,
-        table::{Rows, TableSettings, TableWriter},
+        table::{TableRows, TableSettings, TableWriter},
     };
 
     use super::*;
@@ -227,7 +227,7 @@ mod tests {
         let batch = batch.unwrap();
         let owner = TableOwner::Edges(EdgeTypeId(0), Direction::Out);
         let settings = TableSettings { page_rows: 128, ..TableSettings::default() };
-        let rows = Rows { owner, versions: VersionRange::of(1), first: 0 };
+        let rows = TableRows { owner, versions: VersionRange::of(1), first: 0 };
         let mut writer = TableWriter::new(rows, settings, || Ok(Cursor::new(Vec::new())));
         writer.write(&batch).unwrap();
         writer.finish().unwrap();

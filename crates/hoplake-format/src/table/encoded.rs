@@ -12,12 +12,12 @@ use parquet::{
     },
 };
 
-use super::Rows;
+use super::TableRows;
 use crate::{TableRef, constants::PAGE_CHECKSUMS_ENTRY};
 
 /// A table whose rows are all in its scratch.
 pub struct EncodedTable<S: Write + Send> {
-    pub(super) rows: Rows,
+    pub(super) rows: TableRows,
     pub(super) count: u64,
     pub(super) scratch: ArrowWriter<S>,
     pub(super) metadata: ParquetMetaData,
@@ -26,7 +26,7 @@ pub struct EncodedTable<S: Write + Send> {
 /// What is known of a table that was written: all that a manifest says of it but where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableEnd {
-    rows: Rows,
+    rows: TableRows,
     count: u64,
     /// Its bytes.
     pub length: u64,

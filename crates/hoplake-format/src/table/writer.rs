@@ -19,7 +19,7 @@ use crate::{TableOwner, VersionRange};
 
 /// Which rows these are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rows {
+pub struct TableRows {
     /// What they belong to.
     pub owner: TableOwner,
     /// The versions that they stand for.
@@ -32,7 +32,7 @@ pub struct Rows {
 ///
 /// Nothing is sent: the caller [takes](Self::take) tables that have ended when it likes.
 pub struct TableWriter<S: Write + Send> {
-    rows: Rows,
+    rows: TableRows,
     settings: TableSettings,
     /// Makes the scratch of a table.
     scratch: Box<dyn FnMut() -> io::Result<S> + Send>,
@@ -48,7 +48,11 @@ struct Open<S: Write + Send> {
 
 impl<S: Read + Write + Seek + Send> TableWriter<S> {
     /// Writes rows through scratches that `scratch` makes: one for each table, as large as the table.
-    pub fn new(rows: Rows, settings: TableSettings, scratch: impl FnMut() -> io::Result<S> + Send + 'static) -> Self {
+    pub fn new(
+        rows: TableRows,
+        settings: TableSettings,
+        scratch: impl FnMut() -> io::Result<S> + Send + 'static,
+    ) -> Self {
         Self { rows, settings, scratch: Box::new(scratch), open: None, ended: VecDeque::new() }
     }
 
@@ -128,7 +132,7 @@ mod tests {
     #[test]
     fn tables_end_at_their_most_rows() {
         let versions = VersionRange::of(3);
-        let rows = Rows { owner: TableOwner::Vertices(LabelId(1)), versions, first: 5 };
+        let rows = TableRows { owner: TableOwner::Vertices(LabelId(1)), versions, first: 5 };
         let mut writer = TableWriter::new(rows, TableSettings::default(), || Ok(Cursor::new(Vec::new())));
         let column: ArrayRef = Arc::new(Int64Array::from_value(7, TABLE_ROWS_MAX as usize + 3));
         let batch = RecordBatch::try_from_iter([("seven", column)]).unwrap();

@@ -5,7 +5,7 @@ use std::{fs::File, io, path::Path};
 use arrow_array::RecordBatch;
 use hoplake_format::{
     TableOwner, TableRef,
-    table::{Rows, TableSettings, TableWriter},
+    table::{TableRows, TableSettings, TableWriter},
 };
 use parquet::errors::ParquetError;
 
@@ -22,7 +22,7 @@ pub(crate) struct TableUpload<'a> {
 impl<'a> TableUpload<'a> {
     pub(crate) fn new(objects: &'a Objects, spill_dir: &Path, owner: TableOwner, settings: TableSettings) -> Self {
         let spill_dir = spill_dir.to_owned();
-        let rows = Rows { owner, versions: objects.versions(), first: 0 };
+        let rows = TableRows { owner, versions: objects.versions(), first: 0 };
         let writer = TableWriter::new(rows, settings, move || tempfile::tempfile_in(&spill_dir));
         Self { objects, writer, sent: Vec::new() }
     }

@@ -7,14 +7,14 @@ use std::{
     sync::Arc,
 };
 
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::{Field, Schema};
+use arrow_array::{Array, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema};
 
 use super::{
     column::Parse,
     files::{LineBound, SourceFile, Tabs},
     limits::ReadLimits,
-    parquet::{ParquetFile, ParquetRows, cast, refused, shown},
+    parquet::{ParquetFile, ParquetRows, cast, property_type, refused, shown, type_name},
     records::{Records, TextFormat},
 };
 use crate::{BadRow, IngestError};
@@ -170,4 +170,37 @@ impl ParquetBatches {
         }
         Ok((first, RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?))
     }
+}
+
+/// A record batch whose columns are of the types that properties have, as a load of such columns makes them; one of nothing
+/// but nulls that has no type is left out. The error is a sentence about the rows, which are counted from 0.
+///
+/// # Errors
+/// The column of a type that no property has, or the value that does not fit the type of property.
+pub fn in_property_types(batch: &RecordBatch) -> Result<RecordBatch, String> {
+    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        let name = field.name();
+        if *column.data_type() == DataType::Null {
+            continue;
+        }
+        let kind = property_type(column.data_type()).ok_or_else(|| {
+            format!("column {name} is of type {}, which no property has", type_name(column.data_type()))
+        })?;
+        let values = match kind.arrow() == *column.data_type() {
+            true => column.clone(),
+            false => cast(column, Parse::new(kind)).map_err(|error| format!("column {name}: {error}"))?,
+        };
+        let lost = |row: &usize| values.is_null(*row) && !column.is_null(*row);
+        if values.null_count() > column.null_count()
+            && let Some(row) = (0..column.len()).find(lost)
+        {
+            return Err(format!("row {row}, column {name}: {} does not fit {kind}", shown(column, row)));
+        }
+        fields.push(Field::new(name, values.data_type().clone(), true));
+        columns.push(values);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+        .map_err(|error| error.to_string())
 }

@@ -5,6 +5,7 @@ mod accounts;
 mod batches;
 mod blocking;
 mod bounds;
+mod columns;
 mod commits;
 mod compaction;
 mod damage;

@@ -19,7 +19,7 @@ use parquet::{
     file::metadata::ParquetMetaData,
 };
 
-pub(crate) use self::types::{ParquetColumn, cast, refused, shown};
+pub(crate) use self::types::{ParquetColumn, cast, property_type, refused, shown, type_name};
 use super::{files::SourceFile, plan::FeedPlan};
 use crate::{
     BadRow, BadRows, Chunk, Feed, IngestError, Input, Phase,

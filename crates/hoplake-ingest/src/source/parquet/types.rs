@@ -106,7 +106,7 @@ pub(crate) fn refused<'a>(columns: impl Iterator<Item = &'a ParquetColumn>) -> O
 }
 
 /// The type of property that an Arrow column becomes.
-fn property_type(column: &DataType) -> Option<PropertyType> {
+pub(crate) fn property_type(column: &DataType) -> Option<PropertyType> {
     match column {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
             scalar_type(item.data_type()).map(PropertyType::List)
@@ -147,7 +147,7 @@ pub(crate) fn shown(array: &ArrayRef, row: usize) -> String {
 }
 
 /// The name of a type, for people.
-fn type_name(column: &DataType) -> String {
+pub(crate) fn type_name(column: &DataType) -> String {
     match column {
         DataType::Null => "null".into(),
         DataType::Boolean => "bool".into(),

@@ -4,13 +4,14 @@ use std::{
     io::{BufReader, stdin},
     mem::take,
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
 use bytesize::ByteSize;
 use hoplake::{
-    Batch, ChangeCounts, Cost, Error, ErrorKind, Graph, PriceList,
-    changes::{ChangeReader, ChangeSettings, Changes, Place},
+    Batch, ChangeCounts, Cost, Error, ErrorKind, Graph, Operation, PriceList,
+    changes::{ChangeReader, ChangeSettings, Changes, Place, ReadChange},
 };
 use serde_json::{Value, json};
 
@@ -105,7 +106,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let opened = GraphArgs::at(args.url.clone()).open_within(args.timeout).await?;
     opened.graph.set_commit_timeout(args.timeout);
     let graph = opened.graph.clone();
-    let mut run = Run { args, graph, batch: Batch::default(), places: Vec::new(), applied: Applied::default() };
+    let mut run =
+        Run { args, graph, batch: Batch::default(), places: Vec::new(), changes: 0, applied: Applied::default() };
     run.applied.version = run.graph.version();
     // To open the graph is a part of it.
     run.applied.cost = opened.cost.cost;
@@ -135,6 +137,8 @@ struct Run<'a> {
     batch: Batch,
     /// Where its operations are written.
     places: Vec<Place>,
+    /// How many changes they are.
+    changes: usize,
     applied: Applied,
 }
 
@@ -155,16 +159,27 @@ impl Run<'_> {
 
     async fn read(&mut self, changes: Changes<'_>) -> anyhow::Result<()> {
         for change in changes {
-            let change = change?;
+            let ReadChange { operation, place } = change?;
             let full = self.args.batch.map_or(COMMIT_OPERATIONS_MAX, |batch| batch as usize);
-            if self.batch.changes() == full {
-                if self.args.batch.is_none() {
-                    return Err(too_many(&change.place).into());
+            let mut taken = 0;
+            while taken < operation.changes() {
+                if self.changes == full {
+                    if self.args.batch.is_none() {
+                        return Err(too_many(&place.further(taken)).into());
+                    }
+                    self.commit(false).await?;
                 }
-                self.commit(false).await?;
+                let some = (operation.changes() - taken).min(full - self.changes);
+                self.batch.operations.push(match &operation {
+                    Operation::UpsertColumns(columns) if some < columns.len() => {
+                        Operation::UpsertColumns(Arc::new(columns.slice(taken, some)))
+                    }
+                    whole => whole.clone(),
+                });
+                self.places.push(place.further(taken));
+                self.changes += some;
+                taken += some;
             }
-            self.batch.operations.push(change.operation);
-            self.places.push(change.place);
         }
         Ok(())
     }
@@ -174,7 +189,7 @@ impl Run<'_> {
         let args = self.args;
         let positions = if last { args.source_position.iter().cloned().collect() } else { Default::default() };
         let operations = take(&mut self.batch.operations);
-        self.applied.operations += operations.iter().map(|operation| operation.changes() as u64).sum::<u64>();
+        self.applied.operations += take(&mut self.changes) as u64;
         if operations.is_empty() && args.source_position.is_empty() && args.if_position.is_empty() {
             return Ok(());
         }
@@ -203,12 +218,16 @@ impl Run<'_> {
     /// The error with the place of what it is about.
     fn explain(&self, error: &Error) -> anyhow::Error {
         let place = error.operation().and_then(|number| self.places.get(number));
+        // The row of the file says which row of the columns it is.
+        let said = error.to_string();
+        let said = error.row().and_then(|row| said.strip_prefix(&format!("row {row}, "))).unwrap_or(&said);
+        let place = place.map(|place| place.further(error.row().unwrap_or(0)));
         let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
         let done = match self.applied.commits {
             0 => String::new(),
             _ => format!(" (what stands before is applied, up to version {})", self.applied.version),
         };
-        Failure::said(error, format!("{place}{error}{done}")).into()
+        Failure::said(error, format!("{place}{said}{done}")).into()
     }
 }
 

@@ -131,6 +131,18 @@ impl Columns {
         Ok(Self { label, ends, keys, rows: rows.num_rows(), properties, whole: false })
     }
 
+    /// Some of the rows.
+    #[must_use]
+    pub fn slice(&self, first: usize, rows: usize) -> Self {
+        let key = |keys: &KeyColumn| match keys {
+            KeyColumn::Int64(keys) => KeyColumn::Int64(keys.slice(first, rows)),
+            KeyColumn::String(keys) => KeyColumn::String(keys.slice(first, rows)),
+        };
+        let property = |it: &PropertyColumn| PropertyColumn { values: it.values.slice(first, rows), ..it.clone() };
+        let properties = self.properties.iter().map(property).collect();
+        Self { keys: self.keys.iter().map(key).collect(), rows, properties, ..self.clone() }
+    }
+
     /// How many rows there are.
     pub fn len(&self) -> usize {
         self.rows

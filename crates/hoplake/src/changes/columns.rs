@@ -6,16 +6,16 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use arrow_array::RecordBatch;
-use hoplake_engine::change::{Name, Value};
+use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray};
+use hoplake_engine::change::{Columns, Name, Operation, Value};
 use hoplake_format::{PropertyType, ScalarType};
 use hoplake_ingest::source::{plain::PlainFile, values};
 
 use serde_json::value::RawValue;
 
 use super::{
-    Place, Source, json,
-    known::{Kind, Raw, Written, parse},
+    Piece, Place, Source, json,
+    known::{Kind, Known, Raw, Written, parse},
 };
 use crate::Error;
 
@@ -159,35 +159,122 @@ pub(super) fn csv(file: &PlainFile) -> Result<Source, Error> {
             }
         };
         let shown = |at| records.field(at).map(|text| format!("{text:?} ")).unwrap_or_default();
-        Some(row(&columns, cell, shown).map(|written| (place.clone(), written)).map_err(|why| place.invalid(why)))
+        let written = row(&columns, cell, shown);
+        Some(written.map(|written| Piece::One(place.clone(), written)).map_err(|why| place.invalid(why)))
     })))
 }
 
-/// The changes of a Parquet file.
+/// The changes of a Parquet file: its record batches, each for [`ParquetRows::operation`] or row by row.
 pub(super) fn parquet(file: &PlainFile) -> Result<Source, Error> {
     let mut batches = file.batches()?;
     let name: Arc<str> = file.path().display().to_string().into();
     let headers: Vec<String> = batches.columns().to_vec();
     let columns = columns(file, &headers, Column::named)?;
-    let (mut number, mut at, mut batch) = (1, 0, RecordBatch::new_empty(Arc::new(arrow_schema::Schema::empty())));
     Ok(Box::new(std::iter::from_fn(move || {
-        while at == batch.num_rows() {
-            match batches.next()? {
-                Ok(next) => ((number, batch), at) = (next, 0),
-                Err(error) => return Some(Err(error.into())),
-            }
-        }
-        let place = Place { file: name.clone(), unit: "row", number: number + at as u64 };
-        let cell = |column: usize| match Value::at(batch.column(column), at) {
+        let (first, batch) = match batches.next()? {
+            Ok(next) => next,
+            Err(error) => return Some(Err(error.into())),
+        };
+        Some(Ok(Piece::Rows(ParquetRows { file: name.clone(), columns: columns.clone(), first, batch })))
+    })))
+}
+
+/// Rows of a Parquet file.
+pub(super) struct ParquetRows {
+    file: Arc<str>,
+    columns: Arc<[Column]>,
+    /// The number of the first in the file, from 1.
+    first: u64,
+    batch: RecordBatch,
+}
+
+impl ParquetRows {
+    pub(super) fn len(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    pub(super) fn place(&self, row: usize) -> Place {
+        Place { file: self.file.clone(), unit: "row", number: self.first + row as u64 }
+    }
+
+    /// One of them.
+    pub(super) fn row(&self, at: usize) -> Result<Written, Error> {
+        let cell = |column: usize| match Value::at(self.batch.column(column), at) {
             Value::Null => Ok(None),
             // A column of text may be of several labels, and of properties that are not text.
             Value::String(text) => Ok(Some(Raw::Untyped(text))),
             value => Ok(Some(Raw::Typed(value))),
         };
-        let written = row(&columns, cell, |_| String::new());
-        at += 1;
-        Some(written.map(|written| (place.clone(), written)).map_err(|why| place.invalid(why)))
-    })))
+        row(&self.columns, cell, |_| String::new()).map_err(|why| self.place(at).invalid(why))
+    }
+
+    /// All of them as one operation, if they are upserts of one label, and their columns have the types that the graph has.
+    pub(super) fn operation(&self, known: &mut Known) -> Option<Operation> {
+        let role = |role: Role| {
+            let at = self.columns.iter().position(|column| column.role == role)?;
+            Some(self.batch.column(at))
+        };
+        let none = |of: Role| role(of).is_none_or(|column| column.null_count() == column.len());
+        let label: Name = one_text(role(Role::Label)?)?.into();
+        let op = if none(Role::Op) { None } else { Some(Kind::named(one_text(role(Role::Op)?)?.trim()).ok()?) };
+        let whole = if none(Role::Whole) { false } else { one_bool(role(Role::Whole)?)? };
+        if !none(Role::EdgeKey) || label.is_empty() {
+            return None;
+        }
+        let (of_vertices, of_edges) = (none(Role::Source) && none(Role::Target), none(Role::Key));
+        let owner = match op {
+            Some(Kind::UpsertVertex) | None if of_vertices && !of_edges => [label, Name::default(), Name::default()],
+            Some(Kind::UpsertEdge) | None if of_edges && !of_vertices => {
+                let end = |of| one_text(role(of)?).map(Name::from);
+                [label, end(Role::SourceLabel)?, end(Role::TargetLabel)?]
+            }
+            _ => return None,
+        };
+        let keys = match of_vertices {
+            true => vec![("key", &owner[0], role(Role::Key)?)],
+            false => vec![("source", &owner[1], role(Role::Source)?), ("target", &owner[2], role(Role::Target)?)],
+        };
+        let mut named = Vec::new();
+        for (name, label, column) in keys {
+            if column.null_count() > 0 || !known.has_keys(label, column.data_type()) {
+                return None;
+            }
+            named.push((name.to_owned(), column.clone()));
+        }
+        for (column, values) in self.columns.iter().zip(self.batch.columns()) {
+            // What has no values names nothing.
+            if let Role::Property(name) = &column.role
+                && values.null_count() < values.len()
+            {
+                known.has_property(&owner, of_vertices, name, values.data_type()).then_some(())?;
+                named.push((format!(".{name}"), values.clone()));
+            }
+        }
+        let rows =
+            RecordBatch::try_from_iter_with_nullable(named.into_iter().map(|(name, it)| (name, it, true))).ok()?;
+        let [label, source, target] = owner;
+        let columns = match of_vertices {
+            true => Columns::vertices(label, &rows),
+            false => Columns::edges(label, source, target, &rows),
+        };
+        let columns = columns.ok()?;
+        Some(Operation::UpsertColumns(Arc::new(if whole { columns.whole() } else { columns })))
+    }
+}
+
+/// The text that all rows of a column have.
+fn one_text(column: &ArrayRef) -> Option<&str> {
+    let texts = column.as_string_opt::<i32>().filter(|texts| texts.null_count() == 0 && !texts.is_empty())?;
+    (1..texts.len()).all(|row| texts.value(row) == texts.value(0)).then(|| texts.value(0))
+}
+
+fn one_bool(column: &ArrayRef) -> Option<bool> {
+    let bools = column.as_boolean_opt().filter(|bools| bools.null_count() == 0)?;
+    match bools.true_count() {
+        0 => Some(false),
+        all if all == bools.len() => Some(true),
+        _ => None,
+    }
 }
 
 /// A line of JSON whose members are columns.

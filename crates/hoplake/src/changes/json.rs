@@ -23,7 +23,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Value as Json, json, value::RawValue};
 
 use super::{
-    ChangeSettings, Place, Source, columns,
+    ChangeSettings, Piece, Place, Source, columns,
     known::{Kind, Raw, RawEnd, Written},
 };
 
@@ -44,7 +44,7 @@ pub(super) fn lines(file: Arc<str>, mut text: impl BufRead + Send + 'static, set
             }
             match written_line(&line, bytes_max) {
                 Ok(None) => {}
-                Ok(Some(written)) => return Some(Ok((place(), written))),
+                Ok(Some(written)) => return Some(Ok(Piece::One(place(), written))),
                 Err(why) => return Some(Err(place().invalid(why))),
             }
         }

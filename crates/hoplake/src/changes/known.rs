@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::HashMap, fmt};
 
+use arrow_schema::DataType;
 use hoplake_engine::change::{EdgeKey, End, Name, Operation, Properties, Value};
 use hoplake_format::{Key, KeyType, PropertyType, ScalarType, Schema};
 use hoplake_ingest::source::values;
@@ -99,6 +100,35 @@ impl Known {
             }
         }
         known
+    }
+
+    /// Whether a column has the keys of a label as they stand. Text of a label that is new may be integers.
+    pub(super) fn has_keys(&mut self, label: &Name, column: &DataType) -> bool {
+        let known = match column {
+            DataType::Int64 => *self.keys.entry(label.clone()).or_insert(KeyType::Int64),
+            _ => match self.keys.get(label) {
+                Some(known) => *known,
+                None => return false,
+            },
+        };
+        known.arrow() == *column
+    }
+
+    /// Whether a column with values has a property as it stands: then a new one is added. `owner` is the label of a vertex,
+    /// or that of an edge and of its ends.
+    pub(super) fn has_property(&mut self, owner: &[Name; 3], of_vertex: bool, name: &Name, column: &DataType) -> bool {
+        use ScalarType::{Bool, Date, Float64, Int64, String, Timestamp};
+        let types = match of_vertex {
+            true => self.vertices.entry(owner[0].clone()).or_default(),
+            false => self.edges.entry(owner.clone()).or_default(),
+        };
+        if let Some(known) = types.get(name) {
+            return known.arrow() == *column;
+        }
+        let scalars = [Bool, Int64, Float64, String, Date, Timestamp].map(PropertyType::Scalar);
+        let Some(kind) = scalars.into_iter().find(|kind| kind.arrow() == *column) else { return false };
+        types.insert(name.clone(), kind);
+        true
     }
 
     /// What a written change means; the error says which item is wrong, and why.

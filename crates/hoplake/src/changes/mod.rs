@@ -4,6 +4,7 @@
 //! json     a line   \
 //!                     Written (names and raw values) ── known: types of the graph ──▶ Operation, with its place
 //! columns  a row    /
+//!          rows of Parquet of one label, with the types of the graph ──▶ Operation of columns, with its place
 //! ```
 //! JSON has no dates, CSV has no types at all: what a value means is for the graph's schema to say. `known` holds the types
 //! of keys and properties as the graph has them, and as the file adds to them, so that a value which does not fit is refused
@@ -22,6 +23,7 @@ use hoplake_format::Schema;
 use hoplake_ingest::source::plain::PlainFile;
 
 use crate::{Error, ErrorKind, Reason, load::check_local};
+use columns::ParquetRows;
 pub use columns::property_column;
 pub use json::{plain_json, plain_text, value_from_json, value_to_json};
 use known::{Known, Written};
@@ -46,17 +48,23 @@ impl Place {
         self.number
     }
 
+    /// The place so many rows further on.
+    #[must_use]
+    pub fn further(&self, rows: usize) -> Self {
+        Self { number: self.number + rows as u64, ..self.clone() }
+    }
+
     fn invalid(&self, why: impl fmt::Display) -> Error {
         Error::new(ErrorKind::Invalid, format!("{self}: {why}"))
     }
 }
 
-/// A change, and where it is written.
+/// A change, or rows of a Parquet file as columns, and where it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadChange {
     /// The change.
     pub operation: Operation,
-    /// Where it is written.
+    /// Where it is written; of columns the first row.
     pub place: Place,
 }
 
@@ -102,11 +110,19 @@ impl Default for ChangeSettings {
 }
 
 /// Changes as they are written, one after another.
-type Source = Box<dyn Iterator<Item = Result<(Place, Written), Error>> + Send>;
+type Source = Box<dyn Iterator<Item = Result<Piece, Error>> + Send>;
+
+/// A change, or several side by side.
+enum Piece {
+    One(Place, Written),
+    Rows(ParquetRows),
+}
 
 /// The changes of a file, in its order. After an error there are no more.
 pub struct Changes<'a> {
     source: Source,
+    /// Rows that are changes each, and the next of them.
+    rows: Option<(ParquetRows, usize)>,
     known: &'a mut Known,
     failed: bool,
 }
@@ -142,12 +158,13 @@ impl ChangeReader {
                 return Err(Error::new(ErrorKind::Invalid, why).with_reason(Reason::Layout));
             }
         };
-        Ok(Changes { source, known: &mut self.known, failed: false })
+        Ok(Changes { source, rows: None, known: &mut self.known, failed: false })
     }
 
     /// Changes in JSON Lines from anywhere; `name` stands for the file in messages.
     pub fn lines(&mut self, name: &str, lines: impl BufRead + Send + 'static) -> Changes<'_> {
-        Changes { source: json::lines(name.into(), lines, &self.settings), known: &mut self.known, failed: false }
+        let source = json::lines(name.into(), lines, &self.settings);
+        Changes { source, rows: None, known: &mut self.known, failed: false }
     }
 }
 
@@ -158,11 +175,35 @@ impl Iterator for Changes<'_> {
         if self.failed {
             return None;
         }
-        let read = self.source.next()?.and_then(|(place, written)| {
-            let operation = self.known.operation(written).map_err(|why| place.invalid(why))?;
-            Ok(ReadChange { operation, place })
-        });
+        let read = self.read()?;
         self.failed = read.is_err();
         Some(read)
     }
+}
+
+impl Changes<'_> {
+    fn read(&mut self) -> Option<Result<ReadChange, Error>> {
+        loop {
+            if let Some((rows, at)) = self.rows.as_mut().filter(|(rows, at)| *at < rows.len()) {
+                *at += 1;
+                let (place, written) = (rows.place(*at - 1), rows.row(*at - 1));
+                return Some(written.and_then(|written| meant(self.known, place, written)));
+            }
+            self.rows = match self.source.next()? {
+                Err(error) => return Some(Err(error)),
+                Ok(Piece::One(place, written)) => return Some(meant(self.known, place, written)),
+                Ok(Piece::Rows(rows)) => {
+                    if let Some(operation) = rows.operation(self.known) {
+                        return Some(Ok(ReadChange { operation, place: rows.place(0) }));
+                    }
+                    Some((rows, 0))
+                }
+            };
+        }
+    }
+}
+
+fn meant(known: &mut Known, place: Place, written: Written) -> Result<ReadChange, Error> {
+    let operation = known.operation(written).map_err(|why| place.invalid(why))?;
+    Ok(ReadChange { operation, place })
 }

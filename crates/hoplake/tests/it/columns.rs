@@ -8,6 +8,7 @@ use arrow_array::{
     builder::{ListBuilder, StringBuilder},
 };
 use arrow_schema::{DataType, Field};
+use hoplake::changes::ChangeReader;
 use hoplake::{
     Batch, Columns, EdgeKey, End, ErrorKind, Graph, Key, KeyType, Name, Operation, Properties, Reason, Value,
 };
@@ -480,4 +481,48 @@ async fn a_condition_is_about_the_batches_before_in_the_same_version() {
     assert!(refused.to_string().contains("the graph has \"c\", and the batch goes on from \"b\""), "{refused}");
     graph.refresh().await.unwrap();
     assert_eq!(graph.source_position("stream"), Some("c"));
+}
+
+/// Rows of Parquet of one label stay columns, and others do not; both mean the same.
+#[tokio::test]
+async fn parquet_of_one_label_is_read_as_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = loaded("memory://columns/parquet").await;
+    let texts = |values: [&str; 2]| Arc::new(StringArray::from(values.to_vec())) as ArrayRef;
+    let flags: ArrayRef = Arc::new(arrow_array::BooleanArray::from(vec![true, true]));
+    let ends = || [("source", ints(&[1, 2])), ("target", ints(&[2, 1])), ("since", ints(&[2025, 2026]))];
+    let labels = || [("source_label", texts(["vertex"; 2])), ("target_label", texts(["vertex"; 2]))];
+    let written = |name: &str, columns: Vec<(&str, ArrayRef)>| {
+        let path = folder.path().join(name);
+        let rows = columns.into_iter().map(|(name, values)| (name, values, true));
+        let rows = RecordBatch::try_from_iter_with_nullable(rows).unwrap();
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = parquet::arrow::ArrowWriter::try_new(file, rows.schema(), None).unwrap();
+        writer.write(&rows).unwrap();
+        writer.close().unwrap();
+        path
+    };
+    let read = |columns: Vec<(&str, ArrayRef)>| {
+        let path = written("changes.parquet", columns);
+        let mut reader = ChangeReader::new(graph.schema());
+        let read: Vec<_> = reader.read(&path).unwrap().map(|change| change.unwrap()).collect();
+        assert_eq!((read[0].place.number(), read[0].place.further(1).number()), (1, 2));
+        let operations: Vec<_> = read.into_iter().map(|change| change.operation).collect();
+        operations
+    };
+    let of = |more: Vec<(&'static str, ArrayRef)>| ends().into_iter().chain(labels()).chain(more).collect::<Vec<_>>();
+    let edges = read(of(vec![("label", texts(["knows"; 2])), ("whole", flags)]));
+    let [Operation::UpsertColumns(columns)] = &edges[..] else { panic!("{edges:?}") };
+    assert_eq!(columns.operation(1).to_string(), "upsert of edge vertex:2 -knows-> vertex:1");
+    let mixed = read(of(vec![("label", texts(["knows", "likes"]))]));
+    assert_eq!(mixed.len(), 2);
+    // Text may stand for integers, as of a key.
+    let vertices = |keys| vec![("label", texts(["vertex"; 2])), ("key", keys), ("name", texts(["a", "b"]))];
+    assert!(matches!(read(vertices(ints(&[1, 2])))[..], [Operation::UpsertColumns(_)]));
+    let [Operation::UpsertVertex { vertex, .. }, _] = &read(vertices(texts(["1", "2"])))[..] else { panic!() };
+    assert_eq!(*vertex, End::new("vertex", 1));
+    graph.apply(Batch { operations: edges, ..Batch::default() }).await.unwrap();
+    let mut graph = graph.clone();
+    graph.refresh().await.unwrap();
+    assert_eq!(self::edges(&graph, "knows", 2).await, [BTreeMap::from([("since".to_owned(), "2026".to_owned())])]);
 }

@@ -1,4 +1,4 @@
-//! Size and speed of the adjacency codec and of its rivals.
+//! Size and speed of the adjacency codec and of its baselines.
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -27,9 +27,9 @@ pub struct Arguments {
     /// The seed of the generated graphs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Measure only Hoplake's codec, not the rivals.
+    /// Measure only Hoplake's codec, not the baselines.
     #[arg(long)]
-    no_rivals: bool,
+    no_baselines: bool,
 }
 
 /// Prints the tables.
@@ -78,9 +78,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if arguments.log_normal_vertices > 0 {
         own_row(&log_normal_section(&log_normal_graph(arguments.log_normal_vertices, arguments.seed)))?;
     }
-    if !arguments.no_rivals {
-        rivals(&out);
-        snb.iter().take(3).for_each(rivals);
+    if !arguments.no_baselines {
+        baselines(&out);
+        snb.iter().take(3).for_each(baselines);
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ fn log_normal_section(graph: &Graph) -> Section {
     Section::new(format!("{}, out", kind.name), graph.labels[0], kind.edges.iter().copied())
 }
 
-fn rivals(section: &Section) {
+fn baselines(section: &Section) {
     println!("\n## Rivals on the same numbers ({})\n", section.name);
     header(&["codec of slots", "bits per slot", "decode ns/slot", "list of 50 ns"]);
     for Measured { name, bits, decode_ns, list_ns } in candidates::measure(section) {

@@ -3,13 +3,13 @@
 //!
 //! Everything is seeded, so that a table can be had again; times depend on the machine.
 
+mod baseline_orders;
 mod cache;
 mod candidates;
 mod codecs;
 mod evaluate;
 mod graphs;
 mod orders;
-mod rival_orders;
 mod timing;
 
 use clap::{Parser, Subcommand};

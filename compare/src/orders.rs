@@ -9,9 +9,9 @@ use hoplake_format::adjacency::{BLOCK_BYTES_DEFAULT, Block, EncodedBlock, blocks
 use hoplake_ingest::order::{by_degree, degrees, locality};
 use hoplake_testkit::generate::SplitMix64;
 
+use crate::baseline_orders::{Undirected, breadth_first, by_cluster, reverse_cuthill_mckee};
 use crate::codecs::{encode, header, row, size};
 use crate::graphs::{Graph, kronecker_graph, snb_graph};
-use crate::rival_orders::{Undirected, breadth_first, by_cluster, reverse_cuthill_mckee};
 
 /// What to measure.
 #[derive(clap::Args)]

@@ -3,7 +3,7 @@
 use bitpacking::{BitPacker, BitPacker1x, BitPacker4x};
 use stream_vbyte::{decode, encode};
 
-use super::{Encoded, Rival};
+use super::{BaselineOrder, Encoded};
 
 const CHUNK_MAX: usize = 128;
 
@@ -16,8 +16,8 @@ struct Chunked {
 }
 
 /// The codecs of chunks.
-pub fn rivals() -> Vec<Box<dyn Rival>> {
-    let chunked = |name, len, encode, decode| Box::new(Chunked { name, len, encode, decode }) as Box<dyn Rival>;
+pub fn baselines() -> Vec<Box<dyn BaselineOrder>> {
+    let chunked = |name, len, encode, decode| Box::new(Chunked { name, len, encode, decode }) as Box<dyn BaselineOrder>;
     vec![
         chunked("bit packing by 128 (bitpacking, SSE)", 128, pack::<BitPacker4x>, unpack::<BitPacker4x>),
         chunked("bit packing by 32 (bitpacking, scalar)", 32, pack::<BitPacker1x>, unpack::<BitPacker1x>),
@@ -30,7 +30,7 @@ pub fn rivals() -> Vec<Box<dyn Rival>> {
     ]
 }
 
-impl Rival for Chunked {
+impl BaselineOrder for Chunked {
     fn name(&self) -> String {
         self.name.into()
     }

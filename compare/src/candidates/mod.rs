@@ -1,7 +1,7 @@
 //! Codecs that were measured and not chosen, all on the same numbers.
 //!
 //! The numbers are a section's *slots*: of each list the first target, then the gaps. Degrees,
-//! directories and the sums that turn gaps into targets are left out, to the rivals' advantage.
+//! directories and the sums that turn gaps into targets are left out, to the baselines' advantage.
 //! Slots are coded in pieces of 8,192, about a block's worth.
 
 mod chunked;
@@ -42,7 +42,7 @@ pub struct Encoded {
 }
 
 /// A codec of slots.
-pub trait Rival {
+pub trait BaselineOrder {
     /// What it is called.
     fn name(&self) -> String;
     /// Encodes a piece.
@@ -55,8 +55,8 @@ pub trait Rival {
 pub fn measure(section: &Section) -> Vec<Measured> {
     let slots = slots(section);
     let pieces: Vec<&[u64]> = slots.chunks(PIECE).collect();
-    let rivals = chunked::rivals().into_iter().chain(streams::rivals());
-    rivals.map(|rival| measure_one(rival.as_ref(), &pieces)).collect()
+    let baselines = chunked::baselines().into_iter().chain(streams::baselines());
+    baselines.map(|baseline| measure_one(baseline.as_ref(), &pieces)).collect()
 }
 
 /// Bits per slot if every `len` slots are packed at the width of the largest, after a byte of width.
@@ -79,17 +79,17 @@ fn slots(section: &Section) -> Vec<u64> {
     slots
 }
 
-fn measure_one(rival: &dyn Rival, pieces: &[&[u64]]) -> Measured {
-    let encoded: Vec<Encoded> = pieces.iter().map(|slots| rival.encode(slots)).collect();
+fn measure_one(baseline: &dyn BaselineOrder, pieces: &[&[u64]]) -> Measured {
+    let encoded: Vec<Encoded> = pieces.iter().map(|slots| baseline.encode(slots)).collect();
     let count: usize = pieces.iter().map(|slots| slots.len()).sum();
     let mut out = vec![0; PIECE];
     for (encoded, slots) in encoded.iter().zip(pieces) {
-        rival.decode(encoded, 0, &mut out[..slots.len()]);
-        assert_eq!(&out[..slots.len()], *slots, "{} loses slots", rival.name());
+        baseline.decode(encoded, 0, &mut out[..slots.len()]);
+        assert_eq!(&out[..slots.len()], *slots, "{} loses slots", baseline.name());
     }
     let decode = best_of(3, || {
         for (encoded, slots) in encoded.iter().zip(pieces) {
-            rival.decode(encoded, 0, black_box(&mut out[..slots.len()]));
+            baseline.decode(encoded, 0, black_box(&mut out[..slots.len()]));
         }
     });
     let mut random = SplitMix64::new(3);
@@ -102,12 +102,12 @@ fn measure_one(rival: &dyn Rival, pieces: &[&[u64]]) -> Measured {
     let list = best_of(3, || {
         for &(piece, start) in &picks {
             let count = LIST.min(pieces[piece].len() - start);
-            rival.decode(&encoded[piece], start, black_box(&mut out[..count]));
+            baseline.decode(&encoded[piece], start, black_box(&mut out[..count]));
         }
     });
     let bytes: usize = encoded.iter().map(|encoded| encoded.bytes.len() + 4 * encoded.words.len()).sum();
     Measured {
-        name: rival.name(),
+        name: baseline.name(),
         bits: 8.0 * bytes as f64 / count as f64,
         decode_ns: decode * 1e9 / count as f64,
         list_ns: list * 1e9 / picks.len() as f64,

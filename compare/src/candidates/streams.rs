@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use dsi_bitstream::prelude::*;
 
-use super::{Encoded, Rival};
+use super::{BaselineOrder, Encoded};
 
 type Writer = BufBitWriter<LE, MemWordWriterVec<u32, Vec<u32>>>;
 type Reader<'a> = BufBitReader<LE, MemWordReader<u32, &'a [u32], true>>;
@@ -26,7 +26,7 @@ struct General {
 }
 
 /// The codecs without chunks.
-pub fn rivals() -> Vec<Box<dyn Rival>> {
+pub fn baselines() -> Vec<Box<dyn BaselineOrder>> {
     vec![
         Box::new(Code {
             name: "gamma (dsi-bitstream)",
@@ -77,7 +77,7 @@ fn best(parameters: std::ops::Range<usize>, cost: impl Fn(usize) -> usize) -> us
     parameters.min_by_key(|&parameter| cost(parameter)).unwrap_or(0)
 }
 
-impl Rival for Code {
+impl BaselineOrder for Code {
     fn name(&self) -> String {
         self.name.into()
     }
@@ -104,7 +104,7 @@ impl Rival for Code {
     }
 }
 
-impl Rival for General {
+impl BaselineOrder for General {
     fn name(&self) -> String {
         self.name.into()
     }

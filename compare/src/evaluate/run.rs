@@ -193,7 +193,7 @@ fn latency(took: Took, at_once: usize) -> f64 {
 }
 
 /// The baseline's side of a run: its files before a kind of store.
-pub struct Rival<'a> {
+pub struct BaselineOrder<'a> {
     /// All lists, for the numbers of vertices.
     pub adjacency: &'a Adjacency,
     /// The files.
@@ -205,20 +205,26 @@ pub struct Rival<'a> {
 }
 
 /// Runs all cases on the baseline, from an empty cache.
-pub async fn baseline(rival: &Rival<'_>, cases: &[Case], strategy: Strategy, at_once: usize) -> Result<(Run, Answers)> {
-    let (sim, store) = SimStore::before(rival.partitions.objects.clone(), rival.profile.clone(), 1, "s3://evaluation");
-    let files = &Files::new(rival.partitions, store, rival.cache_bytes_max);
+pub async fn baseline(
+    baseline: &BaselineOrder<'_>,
+    cases: &[Case],
+    strategy: Strategy,
+    at_once: usize,
+) -> Result<(Run, Answers)> {
+    let (sim, store) =
+        SimStore::before(baseline.partitions.objects.clone(), baseline.profile.clone(), 1, "s3://evaluation");
+    let files = &Files::new(baseline.partitions, store, baseline.cache_bytes_max);
     let watch = Stopwatch::start();
     let one = |case: &'_ Case| {
-        let hops: Vec<_> = case.hops.iter().map(|hop| rival.adjacency.hop(hop)).collect();
-        let start = rival.adjacency.number(case.vertex);
+        let hops: Vec<_> = case.hops.iter().map(|hop| baseline.adjacency.hop(hop)).collect();
+        let start = baseline.adjacency.number(case.vertex);
         async move {
             let watch = Stopwatch::start();
             let (found, accesses) = match strategy {
                 Strategy::Dfs => search::depth_first(files, start, &hops).await?,
                 _ => search::breadth_first(files, start, &hops).await?,
             };
-            let found = found.into_iter().filter_map(|number| rival.adjacency.vertex(number)).collect();
+            let found = found.into_iter().filter_map(|number| baseline.adjacency.vertex(number)).collect();
             Ok::<_, anyhow::Error>(Answer {
                 found,
                 accesses,
@@ -231,9 +237,9 @@ pub async fn baseline(rival: &Rival<'_>, cases: &[Case], strategy: Strategy, at_
     let mut run = Run {
         system: "baseline".into(),
         manner: Manner::sequential(strategy).name(),
-        store: rival.profile.name.clone(),
+        store: baseline.profile.name.clone(),
         at_once,
-        cache_bytes_max: rival.cache_bytes_max,
+        cache_bytes_max: baseline.cache_bytes_max,
         took: watch.took(),
         accesses: answers.iter().map(|answer| answer.accesses).sum(),
         ..Run::default()

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::{
     baseline::{Adjacency, Partitions},
     queries::{self, Case},
-    run::{self, Answers, Manner, Rival, Run},
+    run::{self, Answers, BaselineOrder, Manner, Run},
     subject::{Setup, Size, Subject, load_small},
 };
 
@@ -80,7 +80,7 @@ pub async fn beside_baseline(subject: &Subject, partition_bytes: u64) -> Result<
     let mut figures = Figures { partitions: Some((partitions.len(), partitions.bytes)), ..Figures::default() };
     for mib in budgets_mib(subject.facts.size) {
         let (words, setup) = (format!("{mib} MiB"), Setup::standard(mib << 20));
-        let rival = Rival {
+        let baseline = BaselineOrder {
             adjacency: &adjacency,
             partitions: &partitions,
             profile: setup.profile.clone(),
@@ -89,7 +89,7 @@ pub async fn beside_baseline(subject: &Subject, partition_bytes: u64) -> Result<
         for at_once in [1, 10] {
             let mut theirs: Vec<Answers> = Vec::new();
             for strategy in [Strategy::Bfs, Strategy::Dfs] {
-                let (run, answers) = run::baseline(&rival, &cases, strategy, at_once).await?;
+                let (run, answers) = run::baseline(&baseline, &cases, strategy, at_once).await?;
                 figures.add(&words, *mib as f64, run);
                 theirs.push(answers);
             }
@@ -158,9 +158,10 @@ pub async fn by_store(subject: &Subject, partition_bytes: u64) -> Result<Figures
     for profile in [StoreProfile::s3_standard(), StoreProfile::s3_express()] {
         let setup = Setup::standard(256 << 20).before(profile.clone());
         let cache_bytes_max = setup.read.cache_bytes_max;
-        let rival = Rival { adjacency: &adjacency, partitions: &partitions, profile: profile.clone(), cache_bytes_max };
+        let baseline =
+            BaselineOrder { adjacency: &adjacency, partitions: &partitions, profile: profile.clone(), cache_bytes_max };
         for strategy in [Strategy::Bfs, Strategy::Dfs] {
-            figures.add(&profile.name, 0.0, run::baseline(&rival, &cases, strategy, 1).await?.0);
+            figures.add(&profile.name, 0.0, run::baseline(&baseline, &cases, strategy, 1).await?.0);
             figures.add(&profile.name, 0.0, ours(subject, &setup, &cases, Manner::sequential(strategy)).await?.0);
         }
     }
@@ -192,9 +193,10 @@ pub async fn by_partition_size(subject: &Subject) -> Result<Figures> {
     for mb in [2, 4, 8, 16, 32, 64, 128] {
         let partitions = Partitions::cut(&adjacency, mb * 1_000_000).await?;
         let profile = StoreProfile::s3_standard();
-        let rival = Rival { adjacency: &adjacency, partitions: &partitions, profile, cache_bytes_max: 256 << 20 };
+        let baseline =
+            BaselineOrder { adjacency: &adjacency, partitions: &partitions, profile, cache_bytes_max: 256 << 20 };
         for at_once in [1, 10] {
-            let run = run::baseline(&rival, &cases, Strategy::Bfs, at_once).await?.0;
+            let run = run::baseline(&baseline, &cases, Strategy::Bfs, at_once).await?.0;
             figures.add(format!("{mb} MB"), mb as f64, run);
         }
     }

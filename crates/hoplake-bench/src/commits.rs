@@ -18,8 +18,8 @@ use anyhow::{Context, Result};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use clap::{Args, ValueEnum};
 use hoplake::{
-    Batch, CompactionSettings, End, Graph, LoadOptions, OpenSettings, Operation, ReadPool, ReadSettings, Reader, Store,
-    StoreProfile,
+    Batch, CompactionSettings, Graph, LoadOptions, OpenSettings, Operation, ReadPool, ReadSettings, Reader, Store,
+    StoreProfile, VertexRef,
 };
 use hoplake_testkit::{
     Sim, SimStore,
@@ -115,7 +115,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         in_virtual_time(reading::run(arguments, large))?;
     }
     if wanted(Part::Compaction) {
-        println!("\n| commits of 1,000 edges | committed, MB | rewritten, MB | write amplification | parts | merges |");
+        println!(
+            "\n| commits of 1,000 edges | committed, MB | rewritten, MB | write amplification | sorted runs | merges |"
+        );
         println!("| --- | --- | --- | --- | --- | --- |");
         runtime()?.block_on(amplification(arguments, load()?))?;
     }
@@ -159,8 +161,8 @@ impl Base {
     fn batch(&self, random: &mut SplitMix64, edges: usize) -> Batch {
         let operation = |((source, target), since): ((i64, i64), i64)| Operation::UpsertEdge {
             label: "follows".into(),
-            source: End::new("vertex", source),
-            target: End::new("vertex", target),
+            source: VertexRef::new("vertex", source),
+            target: VertexRef::new("vertex", target),
             key: None,
             properties: [("since", since)].into(),
             whole: true,

@@ -33,7 +33,9 @@ pub struct Arguments {
 /// Prints a row for each number of commits.
 pub fn run(arguments: &Arguments) -> Result<()> {
     ensure!(snb::available(&arguments.data), "there is no data set {}; set HOPLAKE_TEST_DATA", arguments.data);
-    println!("| commits | compaction | parts | merged into | waves | GETs | PUTs | MB read | MB written | seconds |");
+    println!(
+        "| commits | compaction | sorted runs | merged into | waves | GETs | PUTs | MB read | MB written | seconds |"
+    );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     tokio::runtime::Runtime::new()?.block_on(async {
         for commits in &arguments.commits {
@@ -62,7 +64,7 @@ async fn measure(arguments: &Arguments, commits: usize, everything: bool) -> Res
     println!(
         "| {commits} | {} | {} | {} | {} | {} | {} | {:.1} | {:.1} | {:.2} |",
         if everything { "everything" } else { "what is due" },
-        done.parts,
+        done.runs,
         done.merges,
         done.cost.waves,
         done.cost.requests,

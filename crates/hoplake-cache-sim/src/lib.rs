@@ -90,7 +90,7 @@ impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Policy { policy, fetch_cost: None } => policy.fmt(f),
-            Self::Policy { policy, fetch_cost: Some(_) } => f.pad(&format!("{policy}+worth")),
+            Self::Policy { policy, fetch_cost: Some(_) } => f.pad(&format!("{policy}+retention-cost")),
             Self::Belady => f.pad("belady"),
             Self::Bound => f.pad("bound"),
         }
@@ -100,12 +100,12 @@ impl fmt::Display for Contender {
 impl FromStr for Contender {
     type Err = PolicyError;
 
-    /// `belady`, `bound`, or a policy, with `+worth` at the usual [`FetchCost`].
+    /// `belady`, `bound`, or a policy, with `+retention-cost` at the usual [`FetchCost`].
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         Ok(match text {
             "belady" => Self::Belady,
             "bound" => Self::Bound,
-            text => match text.strip_suffix("+worth") {
+            text => match text.strip_suffix("+retention-cost") {
                 Some(policy) => Self::Policy { policy: policy.parse()?, fetch_cost: Some(FetchCost::STANDARD) },
                 None => Self::Policy { policy: text.parse()?, fetch_cost: None },
             },
@@ -133,8 +133,10 @@ impl Default for Plan {
     /// to 4 MiB; no sizes and no read-ahead.
     fn default() -> Self {
         let policy = |policy, fetch_cost| Contender::Policy { policy, fetch_cost };
-        let with_worth = |name: Policy| name.heeds_worth().then(|| policy(name, Some(FetchCost::STANDARD)));
-        let policies = Policy::ALL.into_iter().flat_map(|name| [Some(policy(name, None)), with_worth(name)]).flatten();
+        let with_retention_cost =
+            |name: Policy| name.heeds_retention_cost().then(|| policy(name, Some(FetchCost::STANDARD)));
+        let policies =
+            Policy::ALL.into_iter().flat_map(|name| [Some(policy(name, None)), with_retention_cost(name)]).flatten();
         Self {
             sizes: Vec::new(),
             contenders: policies.chain([Contender::Belady, Contender::Bound]).collect(),

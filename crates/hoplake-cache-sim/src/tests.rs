@@ -198,7 +198,15 @@ fn scans_harm_lru_most_and_nobody_passes_the_bound() {
     };
     for size in [0, 1] {
         let (lru, bound) = (at("lru", size), at("bound", size));
-        for name in ["lfu", "lrfu:0.0001", "lrfu:0.0001+worth", "s3-fifo", "w-tiny-lfu", "w-tiny-lfu+worth", "belady"] {
+        for name in [
+            "lfu",
+            "lrfu:0.0001",
+            "lrfu:0.0001+retention-cost",
+            "s3-fifo",
+            "w-tiny-lfu",
+            "w-tiny-lfu+retention-cost",
+            "belady",
+        ] {
             let outcome = at(name, size);
             assert!(lru.hits < outcome.hits && outcome.hits < bound.hits, "{name}: {outcome:?}, lru: {lru:?}");
             let fetched = outcome.fetched.unwrap();
@@ -207,7 +215,7 @@ fn scans_harm_lru_most_and_nobody_passes_the_bound() {
                     && fetched.bytes >= outcome.bytes - outcome.hit_bytes
             );
         }
-        assert!(at("lrfu:0.0001+worth", size).hits > at("lrfu:0.0001", size).hits);
+        assert!(at("lrfu:0.0001+retention-cost", size).hits > at("lrfu:0.0001", size).hits);
     }
 }
 

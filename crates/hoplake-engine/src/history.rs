@@ -114,7 +114,7 @@ fn as_it_was(old: &Manifest, next: Manifest) -> Manifest {
         created_unix_ms: next.created_unix_ms,
         change: next.change,
         reset: next.version,
-        intents: next.intents,
+        leases: next.leases,
         history: next.history,
         tags: next.tags,
         ..old.clone()
@@ -159,7 +159,7 @@ pub fn clone<'a>(
         tag(source, &tag_name, Some(version), branch).await?;
         let original = versions::read(source, version, branch).await?;
         let manifest = as_elsewhere(original, from, to);
-        // Whoever has the first slot has the place; the version itself goes where its parts' versions are not ahead of it.
+        // Whoever has the first slot has the place; the version itself goes where its runs' versions are not ahead of it.
         if version > 1 {
             let mark = Bytes::from(Slot::encode_removed(&manifest.change.writer));
             let won = to.create(&manifest_name(1), mark.clone()).await?;
@@ -182,7 +182,7 @@ fn as_elsewhere(original: Manifest, from: &Store, to: &Store) -> Manifest {
         created_unix_ms: to.clock().unix_ms(),
         change: change(to, ChangeKind::Restore, format!("version {} of {}", original.version, from.url())),
         reset: original.version,
-        intents: Vec::new(),
+        leases: Vec::new(),
         history: Vec::new(),
         tags: BTreeMap::new(),
         ..original

@@ -23,7 +23,7 @@ pub mod float;
 mod frontier;
 pub mod history;
 mod index;
-mod intent;
+mod lease;
 pub mod load;
 pub mod log;
 mod lookup;

@@ -14,7 +14,7 @@ use hoplake_format::{
 use hoplake_storage::{Branch, Reader, StorageError, Store};
 
 use crate::{
-    EngineError, intent,
+    EngineError, lease,
     publish::{self, Published},
     versions,
 };
@@ -88,7 +88,7 @@ impl Load {
     pub async fn begin(&mut self, branch: &mut Branch) -> Result<Trial, EngineError> {
         if self.base.version > 0 {
             let known = Some(self.base.clone());
-            self.base = intent::announce(&self.reader, ChangeKind::Load, &self.writer, known, branch).await?;
+            self.base = lease::announce(&self.reader, ChangeKind::Load, &self.writer, known, branch).await?;
             publish::hint(self.reader.store(), &self.base).await;
         }
         let trial = match publish::prove(self.reader.store(), self.base.version).await {
@@ -149,7 +149,7 @@ impl Load {
     pub async fn give_up(&self, branch: &mut Branch) {
         // The store may be what failed.
         branch.context().give_time(Some(GIVE_UP_TIMEOUT_MS));
-        let _ = intent::withdraw(&self.reader, &self.writer, branch).await;
+        let _ = lease::withdraw(&self.reader, &self.writer, branch).await;
         let Ok(listed) = self.store().list(DATA_FOLDER).await else { return };
         let mine = listed.into_iter().map(|object| object.name).filter(|name| name.contains(&self.writer));
         let _ = self.store().delete(&mine.collect::<Vec<_>>()).await;
@@ -163,10 +163,10 @@ impl Load {
         let mut newest = self.base.clone();
         loop {
             if self.base.version > 0 {
-                intent::check(&newest, &self.writer)?;
+                lease::check(&newest, &self.writer)?;
             }
             let base = &self.base;
-            if newest.parts().any(|part| part.until > base.version) || newest.reset > base.reset {
+            if newest.runs().any(|run| run.until > base.version) || newest.reset > base.reset {
                 return Err(self.overtaken(newest.version));
             }
             let manifest = self.next(&newest, loaded, message);
@@ -200,7 +200,7 @@ impl Load {
             0 => Manifest { version: 1, created_unix_ms: now_unix_ms, change, ..Manifest::default() },
             _ => newest.next(change, now_unix_ms),
         };
-        next.intents.retain(|intent| intent.writer != self.writer);
+        next.leases.retain(|lease| lease.writer != self.writer);
         let versions = VersionRange::of(next.version);
         let mut segments = loaded.segments.clone();
         let sections = segments.iter_mut().flat_map(|segment| &mut segment.sections);

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use futures::future::BoxFuture;
-use hoplake_format::{Change, Intent, Manifest, Slot};
+use hoplake_format::{Change, Manifest, Slot, WriterLease};
 use hoplake_storage::{Branch, Cost, QueryContext, Reader, StorageError};
 
 use crate::{EngineError, versions};
@@ -58,8 +58,8 @@ impl Log {
     }
 
     /// Writers that take long and are not done.
-    pub fn intents(&self) -> &[Intent] {
-        &self.newest.intents
+    pub fn leases(&self) -> &[WriterLease] {
+        &self.newest.leases
     }
 
     /// The next older version; `None` after the oldest.

@@ -19,7 +19,7 @@ use crate::{
 
 /// What a run says of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mention {
+pub(crate) struct KeyEntry {
     /// What the key stands for: the vertex's ordinal, or the row of a changed vertex.
     pub(crate) number: u64,
     /// Whether it is gone.
@@ -69,22 +69,22 @@ impl Snapshot {
             for (label, key) in keys {
                 self.check_key_type(*label, key)?;
             }
-            let mentions = self.key_mentions(keys, 0, branch).await?;
-            let vertex = |((label, _), mention): (&(LabelId, Key), Option<Mention>)| {
-                mention.filter(|mention| !mention.gone).and_then(|mention| VertexId::new(*label, mention.number))
+            let entries = self.key_entries(keys, 0, branch).await?;
+            let vertex = |((label, _), entry): (&(LabelId, Key), Option<KeyEntry>)| {
+                entry.filter(|entry| !entry.gone).and_then(|entry| VertexId::new(*label, entry.number))
             };
-            Ok(keys.iter().zip(mentions).map(vertex).collect())
+            Ok(keys.iter().zip(entries).map(vertex).collect())
         })
     }
 
     /// What the newest run that mentions each key says of it, among those that have changes of later versions than
     /// `newer_than`. One wave.
-    pub(crate) async fn key_mentions(
+    pub(crate) async fn key_entries(
         &self,
         keys: &[(LabelId, Key)],
         newer_than: u64,
         branch: &mut Branch,
-    ) -> Result<Vec<Option<Mention>>, EngineError> {
+    ) -> Result<Vec<Option<KeyEntry>>, EngineError> {
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by(|a, b| keys[*a].cmp(&keys[*b]));
         let of_label = |order: &[usize]| Sought {
@@ -92,14 +92,15 @@ impl Snapshot {
             keys: order.iter().map(|number| (&keys[*number].1, *number)).collect(),
         };
         let sought: Vec<_> = order.chunk_by(|a, b| keys[*a].0 == keys[*b].0).map(of_label).collect();
-        self.mentions(&sought, keys.len(), branch).await
+        self.entries(&sought, keys.len(), branch).await
     }
 
     /// The runs that mention keys of a label, newest first, and whether those they mention are gone. A key that went
     /// and came back in one run is in both of its sections: that it is there counts.
     fn key_runs(&self, label: LabelId, newer_than: u64) -> Vec<(&Run, bool)> {
         let of = |kind, gone| self.runs(kind).iter().map(move |run| (run, gone));
-        let mut runs: Vec<_> = of(SectionKind::Keys(label), false).chain(of(SectionKind::Gone(label), true)).collect();
+        let mut runs: Vec<_> =
+            of(SectionKind::Keys(label), false).chain(of(SectionKind::Tombstones(label), true)).collect();
         runs.retain(|(run, _)| run.versions.until > newer_than);
         runs.sort_by_key(|(run, _)| Reverse(run.versions.until));
         runs
@@ -107,12 +108,12 @@ impl Snapshot {
 
     /// What the first run that mentions each key says of it; `count` answers. One wave; one before it for roots of segments
     /// that are not in memory, one for index blocks, and one for filters, if those pay.
-    pub(crate) async fn mentions(
+    pub(crate) async fn entries(
         &self,
         sought: &[Sought<'_>],
         count: usize,
         branch: &mut Branch,
-    ) -> Result<Vec<Option<Mention>>, EngineError> {
+    ) -> Result<Vec<Option<KeyEntry>>, EngineError> {
         let mut places: Vec<SectionPlace> = Vec::new();
         for Sought { runs, keys } in sought {
             for (run, _) in runs {
@@ -144,11 +145,11 @@ impl Snapshot {
         if branch.wave() > filtered {
             self.read_whole(blocks.iter().map(|block| block.asked.index.section), branch.context());
         }
-        let mut mentions: Vec<Option<Mention>> = vec![None; count];
+        let mut entries: Vec<Option<KeyEntry>> = vec![None; count];
         let mut in_vain = Vec::new();
         for (AskedBlock { asked, keys, .. }, payload) in blocks.iter().zip(payloads) {
             // The first run that mentions the key decides.
-            let open = |(_, number): &&(&Key, usize)| mentions[*number].is_none();
+            let open = |(_, number): &&(&Key, usize)| entries[*number].is_none();
             let keys: Vec<_> = keys.iter().filter(open).copied().collect();
             let failed = EngineError::format(self.reader().store().place(&asked.section.object.name));
             let found = find_in_block(&payload, &keys).map_err(failed)?;
@@ -157,11 +158,11 @@ impl Snapshot {
             }
             let (run, gone) = asked.run;
             for (at, number) in found {
-                mentions[at] = Some(Mention { number, gone, until: run.versions.until });
+                entries[at] = Some(KeyEntry { number, gone, until: run.versions.until });
             }
         }
         self.read_in_vain(&in_vain, branch.context());
-        Ok(mentions)
+        Ok(entries)
     }
 
     /// The index blocks that lead to some keys, run by run, and in each in the order of the keys.

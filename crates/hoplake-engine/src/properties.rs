@@ -68,17 +68,17 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's.
-    pub fn touch_properties<'a>(
+    pub fn load_property_metadata<'a>(
         &'a self,
         labels: &'a [LabelId],
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<(), EngineError>> {
         Box::pin(async move {
-            let touches = branch.each(labels, |label, mut line| async move {
-                self.touch_vertices(*label, &mut line).await?;
+            let loads = branch.each(labels, |label, mut line| async move {
+                self.load_vertex_metadata(*label, &mut line).await?;
                 Ok::<_, EngineError>(((), line))
             });
-            touches.await.map(drop)
+            loads.await.map(drop)
         })
     }
 
@@ -94,21 +94,21 @@ impl Snapshot {
         tables
     }
 
-    /// As [`Self::touch_properties`], of edges.
+    /// As [`Self::load_property_metadata`], of edges.
     ///
     /// # Errors
     /// The store's.
-    pub fn touch_edge_properties<'a>(
+    pub fn load_edge_property_metadata<'a>(
         &'a self,
         tables: &'a [(EdgeTypeId, Direction)],
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<(), EngineError>> {
         Box::pin(async move {
-            let touches = branch.each(tables, |(edge_type, direction), mut line| async move {
-                self.touch_tables(TableOwner::Edges(*edge_type, *direction), &mut line).await?;
+            let loads = branch.each(tables, |(edge_type, direction), mut line| async move {
+                self.load_table_metadata(TableOwner::Edges(*edge_type, *direction), &mut line).await?;
                 Ok::<_, EngineError>(((), line))
             });
-            touches.await.map(drop)
+            loads.await.map(drop)
         })
     }
 
@@ -131,7 +131,7 @@ impl Snapshot {
         })
     }
 
-    /// Properties called `names` of edges: one batch for each edge type, direction and part, with the positions
+    /// Properties called `names` of edges: one batch for each edge type, direction and run, with the positions
     /// of its rows among `edges`. Columns are those of `names` that the edge type has. One wave, and one
     /// before it if the tables were not read before.
     ///
@@ -148,7 +148,7 @@ impl Snapshot {
             for (index, edge) in edges.iter().enumerate() {
                 let known = self.schema().edge_type(edge.edge_type).is_some_and(|edge| !edge.properties.is_empty());
                 if known {
-                    let group = groups.entry(RowsOf::Edges(edge.edge_type, edge.direction, edge.part)).or_default();
+                    let group = groups.entry(RowsOf::Edges(edge.edge_type, edge.direction, edge.run)).or_default();
                     group.0.push(index);
                     group.1.push(edge.position);
                 }

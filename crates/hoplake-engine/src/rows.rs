@@ -1,7 +1,7 @@
-//! Rows of vertices and edges, wherever the newest part that has them is.
+//! Rows of vertices and edges, wherever the newest run that has them is.
 //!
-//! An edge is in one part, whose table has its row. A vertex is in the part that added it, by its ordinal, until a
-//! newer part writes its row anew: such a part says for each ordinal that it changed which row of its own table it
+//! An edge is in one run, whose table has its row. A vertex is in the run that added it, by its ordinal, until a
+//! newer run writes its row anew: such a run says for each ordinal that it changed which row of its own table it
 //! is, in blocks of keys whose keys are ordinals.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -14,14 +14,14 @@ use hoplake_storage::Branch;
 
 use crate::{EngineError, Snapshot, lookup::Sought, table::Table};
 
-/// Whose rows: vertices of a label, by ordinal, or edges of a type, direction and part, by position.
+/// Whose rows: vertices of a label, by ordinal, or edges of a type, direction and run, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum RowsOf {
     Vertices(LabelId),
     Edges(EdgeTypeId, Direction, u64),
 }
 
-/// Where the row of a vertex is: in the table of the part that changed it last, or of the one that added it.
+/// Where the row of a vertex is: in the table of the run that changed it last, or of the one that added it.
 pub(crate) type Changed = Option<(u64, u64)>;
 
 impl Snapshot {
@@ -36,9 +36,9 @@ impl Snapshot {
     ) -> Result<RecordBatch, EngineError> {
         match of {
             RowsOf::Vertices(label) => self.vertex_rows(label, rows, columns, branch).await,
-            RowsOf::Edges(edge_type, direction, part) => {
+            RowsOf::Edges(edge_type, direction, run) => {
                 let fields = self.fields(TableOwner::Edges(edge_type, direction), columns);
-                let tables = self.tables_of(TableOwner::Edges(edge_type, direction), Some(part));
+                let tables = self.tables_of(TableOwner::Edges(edge_type, direction), Some(run));
                 if tables.is_empty() {
                     // The type had no properties then.
                     return nulls(&fields, rows.len());
@@ -60,15 +60,15 @@ impl Snapshot {
         let places = self.changed_rows(label, ordinals, 0, branch).await?;
         let mut groups: BTreeMap<Option<u64>, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
         for (at, (place, ordinal)) in places.iter().zip(ordinals).enumerate() {
-            let (part, row) = place.map_or((None, *ordinal), |(part, row)| (Some(part), row));
-            let group = groups.entry(part).or_default();
+            let (run, row) = place.map_or((None, *ordinal), |(run, row)| (Some(run), row));
+            let group = groups.entry(run).or_default();
             group.0.push(at);
             group.1.push(row);
         }
         let fields = &fields;
-        let reads = branch.each(&groups, |(part, (_, rows)), mut line| async move {
-            let owner = part.map_or(TableOwner::Vertices(label), |_| TableOwner::Changed(label));
-            let batch = self.cells(&self.tables_of(owner, *part), rows, fields, &mut line).await?;
+        let reads = branch.each(&groups, |(run, (_, rows)), mut line| async move {
+            let owner = run.map_or(TableOwner::Vertices(label), |_| TableOwner::Changed(label));
+            let batch = self.cells(&self.tables_of(owner, *run), rows, fields, &mut line).await?;
             Ok::<_, EngineError>((batch, line))
         });
         let batches = reads.await?;
@@ -85,7 +85,7 @@ impl Snapshot {
         }
     }
 
-    /// For each ordinal the newest part that changed its row, and which row of that part's table it is, among the parts
+    /// For each ordinal the newest run that changed its row, and which row of that run's table it is, among the runs
     /// that have changes of later versions than `newer_than`.
     pub(crate) async fn changed_rows(
         &self,
@@ -102,25 +102,25 @@ impl Snapshot {
         let keys: Vec<_> = ordinals.iter().map(|ordinal| Key::Int64(*ordinal as i64)).collect();
         let mut sought: Vec<_> = keys.iter().zip(0..).collect();
         sought.sort_unstable();
-        let mentions = self.mentions(&[Sought { runs, keys: sought }], ordinals.len(), branch).await?;
-        Ok(mentions.into_iter().map(|mention| mention.map(|mention| (mention.until, mention.number))).collect())
+        let entries = self.entries(&[Sought { runs, keys: sought }], ordinals.len(), branch).await?;
+        Ok(entries.into_iter().map(|entry| entry.map(|entry| (entry.until, entry.number))).collect())
     }
 
     /// Starts to read what a later look at the properties of a label's vertices needs to know.
-    pub(crate) async fn touch_vertices(&self, label: LabelId, branch: &mut Branch) -> Result<(), EngineError> {
+    pub(crate) async fn load_vertex_metadata(&self, label: LabelId, branch: &mut Branch) -> Result<(), EngineError> {
         let owners = [TableOwner::Vertices(label), TableOwner::Changed(label)];
-        let touches = branch.each(owners, |owner, mut line| async move {
-            self.touch_tables(owner, &mut line).await?;
+        let loads = branch.each(owners, |owner, mut line| async move {
+            self.load_table_metadata(owner, &mut line).await?;
             Ok::<_, EngineError>(((), line))
         });
-        touches.await.map(drop)
+        loads.await.map(drop)
     }
 
-    /// The tables of an owner, of one part or of all.
-    fn tables_of(&self, owner: TableOwner, part: Option<u64>) -> Vec<&Table> {
+    /// The tables of an owner, of one run or of all.
+    fn tables_of(&self, owner: TableOwner, run: Option<u64>) -> Vec<&Table> {
         let of = |table: &&Arc<Table>| {
             let reference = &table.reference;
-            reference.owner == owner && part.is_none_or(|part| reference.versions.until == part)
+            reference.owner == owner && run.is_none_or(|run| reference.versions.until == run)
         };
         self.tables.iter().filter(of).map(Arc::as_ref).collect()
     }

@@ -171,7 +171,7 @@ impl Snapshot {
         Ok(next)
     }
 
-    /// This version with those parts alone that `keep` chooses.
+    /// This version with those runs alone that `keep` chooses.
     pub(crate) fn only(&self, keep: impl Fn(Owner, VersionRange) -> bool) -> Result<Self, EngineError> {
         let mut manifest = self.manifest.clone();
         for section in manifest.segments.iter_mut().flat_map(|segment| &mut segment.sections) {

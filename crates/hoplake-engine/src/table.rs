@@ -215,7 +215,7 @@ fn pages(metadata: &ParquetMetaData, data_end: u64) -> Option<Vec<Vec<Vec<Page>>
 
 impl Snapshot {
     /// Starts to read the ends of the tables of `owner`, in all parts, so that a later read of cells takes one wave.
-    pub(crate) async fn touch_tables(&self, owner: TableOwner, branch: &mut Branch) -> Result<(), EngineError> {
+    pub(crate) async fn load_table_metadata(&self, owner: TableOwner, branch: &mut Branch) -> Result<(), EngineError> {
         let tables = self.tables.iter().filter(|table| table.reference.owner == owner);
         self.layouts(tables.map(Arc::as_ref), branch).await.map(drop)
     }

@@ -1,5 +1,5 @@
 //! Getting data in: readers of CSV, Parquet, LDBC and edge lists, the external sort, and the
-//! builder that turns rows into one level of a graph.
+//! builder that turns rows into a graph.
 //!
 //! ```text
 //! source/  files -> Dataset: tables, and inputs that yield typed batches

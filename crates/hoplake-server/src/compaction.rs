@@ -68,12 +68,12 @@ impl Compactor {
         let time_ms = || begun.elapsed().as_millis() as u64;
         match self.compact_if_due(graph).await {
             Ok(done) if done.merges > 0 => {
-                let Compacted { merges, parts, bytes_read, bytes_written, version, .. } = done;
+                let Compacted { merges, runs, bytes_read, bytes_written, version, .. } = done;
                 self.metrics.compacted(bytes_written);
                 tracing::info!(
                     graph = name,
                     version,
-                    parts,
+                    runs,
                     merges,
                     bytes_read,
                     bytes_written,

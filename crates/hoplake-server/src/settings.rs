@@ -59,7 +59,7 @@ pub struct Settings {
     pub fetches_max: usize,
     /// Traversals that clients have open to steer. Default 1,000.
     pub traversals_max: usize,
-    /// A steered traversal that nobody uses for this long is closed, in milliseconds. Default 60,000.
+    /// A cursor that nobody uses for this long is closed, in milliseconds. Default 60,000.
     pub traversal_idle_ms: u64,
     /// Graphs that are open at once. Default 16.
     pub graphs_open_max: usize,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hoplake::{Batch, EdgeKey, End, Key, Name, Operation, Properties, Value};
+use hoplake::{Batch, EdgeKey, Key, Name, Operation, Properties, Value, VertexRef};
 use hoplake_testkit::generate::SplitMix64;
 
 use crate::model::Model;
@@ -17,7 +17,7 @@ pub const KEY: &str = "id";
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
     /// Every vertex that there may ever be.
-    pub vertices: Vec<End>,
+    pub vertices: Vec<VertexRef>,
     /// Labels of edges.
     pub edge_labels: Vec<Name>,
     /// Vertex operations of a batch, at most.
@@ -33,8 +33,8 @@ pub struct Vocabulary {
 impl Vocabulary {
     /// People with numbers, cities with names, and two labels of edges between any of them.
     pub fn of_keys(keys: i64) -> Self {
-        let people = (0..keys).map(|key| End::new("Person", key));
-        let cities = (0..keys).map(|key| End::new("City", format!("city {key:02}")));
+        let people = (0..keys).map(|key| VertexRef::new("Person", key));
+        let cities = (0..keys).map(|key| VertexRef::new("City", format!("city {key:02}")));
         let edge_labels = ["knows", "visits"].map(Name::new).to_vec();
         Self {
             vertices: people.chain(cities).collect(),
@@ -75,7 +75,7 @@ impl Vocabulary {
         }
         let mut with_vertices = model.clone();
         with_vertices.apply(&batch);
-        let there: Vec<&End> = with_vertices.vertices.keys().filter(|end| !gone.contains(end)).collect();
+        let there: Vec<&VertexRef> = with_vertices.vertices.keys().filter(|end| !gone.contains(end)).collect();
         self.add_edges(random, model, &there, &mut batch);
         batch.message = format!("{} operations", batch.operations.len());
         let mut after = model.clone();
@@ -83,7 +83,7 @@ impl Vocabulary {
         (batch, after)
     }
 
-    fn add_edges(&self, random: &mut SplitMix64, model: &Model, there: &[&End], batch: &mut Batch) {
+    fn add_edges(&self, random: &mut SplitMix64, model: &Model, there: &[&VertexRef], batch: &mut Batch) {
         let mut edges = BTreeSet::new();
         for _ in 0..random.below(self.edges_max) {
             if there.is_empty() {

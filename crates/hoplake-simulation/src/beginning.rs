@@ -8,7 +8,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use hoplake::{Batch, Change, EdgeKey, End, Graph, Manifest, Name, Operation, Properties, Value};
+use hoplake::{Batch, Change, EdgeKey, Graph, Manifest, Name, Operation, Properties, Value, VertexRef};
 use hoplake_format::constants::{HINT_NAME, manifest_name};
 use hoplake_testkit::generate::SplitMix64;
 
@@ -163,8 +163,8 @@ const LOADED: [(&str, &[u8]); 11] = [
 
 /// What the loaded graph has, and some that it has not.
 fn loaded_vocabulary() -> Vocabulary {
-    let people = [-4, 1, 2, 30, 5, 1_000].map(|key| End::new("P", key));
-    let places = ["here", "there", "where else", "nowhere"].map(|key| End::new("C", key));
+    let people = [-4, 1, 2, 30, 5, 1_000].map(|key| VertexRef::new("P", key));
+    let places = ["here", "there", "where else", "nowhere"].map(|key| VertexRef::new("C", key));
     Vocabulary {
         vertices: people.into_iter().chain(places).collect(),
         edge_labels: ["knows", "livesIn", PARALLEL].map(Name::new).to_vec(),
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(world.outcome().0, None);
         let model = world.history().model(1).unwrap();
         assert_eq!((model.vertices.len(), model.edge_count()), (4 + 3, 30));
-        let hub = End::new("P", 1);
+        let hub = VertexRef::new("P", 1);
         let of_hub = model.edges.iter().filter(|((_, source, target), _)| *source == hub || *target == hub);
         let of_hub: usize = of_hub.map(|(_, edges)| edges.len()).sum();
         assert_eq!(of_hub, 2 + 12 + 12 + 1, "two parallel edges, twelve each way, and where it lives");

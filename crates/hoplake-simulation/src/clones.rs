@@ -63,7 +63,8 @@ async fn clone(world: &Arc<World>, machine: &Arc<Machine>, version: u64, place: 
         // A vacuum was faster.
         Err(error) if error.kind() == ErrorKind::NotFound && world.history().is_gone(version) => {}
         // A client that repeats its create may meet itself, or never learns what became of it.
-        Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Unknown) && !world.weather.is_fair() => {}
+        Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Unknown) && !world.schedule.is_fair() => {
+        }
         Err(error) => excused(world, machine, &format!("clone version {version}"), &error),
     }
     false
@@ -78,7 +79,7 @@ async fn clone_over(world: &Arc<World>, machine: &Arc<Machine>, version: u64) {
     match history::clone(&source, version, &target, &mut QueryContext::new().branch()).await.map_err(Error::from) {
         Ok(_) => world.violated(format!("version {version} was cloned over {}", place.url())),
         Err(error) if error.kind() == ErrorKind::Conflict => {}
-        Err(error) if error.kind() == ErrorKind::Unknown && !world.weather.is_fair() => {}
+        Err(error) if error.kind() == ErrorKind::Unknown && !world.schedule.is_fair() => {}
         Err(error) if error.kind() == ErrorKind::NotFound && world.history().is_gone(version) => {}
         Err(error) => excused(world, machine, "clone over another graph", &error),
     }

@@ -34,7 +34,7 @@ impl Platter {
     pub fn draw(world: &World) -> Option<Arc<Self>> {
         let mut random = world.random(Concern::Disk);
         let bytes_max = [8 << 10, 256 << 10, 4 << 20][random.below(3) as usize];
-        let there = random.below(2) == 0 || world.weather.spoils_disks();
+        let there = random.below(2) == 0 || world.schedule.spoils_disks();
         there.then(|| Arc::new(Self { bytes_max, files: Mutex::default() }))
     }
 
@@ -52,7 +52,7 @@ impl Platter {
             return;
         }
         let mut random = world.random(Concern::Disk);
-        if world.weather.has(Fault::DiskTorn)
+        if world.schedule.has(Fault::DiskTorn)
             && let Some((number, file)) = files.last_key_value()
         {
             let mut bytes = lock(file);
@@ -67,11 +67,11 @@ impl Platter {
         let at = random.below(files.len() as u64) as usize;
         let (number, file) =
             files.iter().nth(at).map(|(number, file)| (*number, file.clone())).expect("it is one of them");
-        if world.weather.has(Fault::DiskFlipped) {
+        if world.schedule.has(Fault::DiskFlipped) {
             let bit = flip(&mut lock(&file), 0, random.next_u64());
             world.log(|| format!("the crash spoils bit {bit:?} of log {number}"));
         }
-        if world.weather.has(Fault::DiskLost) && random.below(2) == 0 {
+        if world.schedule.has(Fault::DiskLost) && random.below(2) == 0 {
             files.remove(&number);
             world.log(|| format!("the crash takes log {number}"));
         }
@@ -99,7 +99,7 @@ impl Way {
         if world.is_calm() {
             return None;
         }
-        let fault = world.weather.strike(kind, world.now(), &mut world.random(Concern::Disk))?;
+        let fault = world.schedule.strike(kind, world.now(), &mut world.random(Concern::Disk))?;
         world.log(|| format!("{} {kind:?} ({fault:?})", self.machine.name));
         Some(fault)
     }

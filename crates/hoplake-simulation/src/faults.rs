@@ -1,4 +1,4 @@
-//! What may go wrong, and how often: the weather of a seed.
+//! What may go wrong, and how often: the fault schedule of a seed.
 //!
 //! Faults are injected as an [`object_store::ObjectStore`], where Hoplake meets the store's client. What a real client
 //! makes of them was read from the source of object_store 0.14:
@@ -216,7 +216,7 @@ struct Storm {
 
 /// How often each fault occurs in a seed, and until when.
 #[derive(Debug, Clone, Default)]
-pub struct Weather {
+pub struct FaultSchedule {
     /// The share of requests.
     shares: BTreeMap<Fault, f64>,
     /// While one of these lasts, requests are refused.
@@ -227,10 +227,10 @@ pub struct Weather {
     pub latency_ms: u64,
 }
 
-impl Weather {
-    /// Draws the weather: none in one seed of ten, one kind alone in three, some or all together in the others.
+impl FaultSchedule {
+    /// Draws the fault schedule: none in one seed of ten, one kind alone in three, some or all together in the others.
     pub fn draw(random: &mut SplitMix64) -> Self {
-        let mut weather = Self {
+        let mut schedule = Self {
             calm_from: Duration::from_secs(5 + random.below(300)),
             latency_ms: [5, 20, 60, 400][random.below(4) as usize],
             ..Self::default()
@@ -248,16 +248,16 @@ impl Weather {
         let tamer = (chosen.len() as f64 / 4.0).max(1.0);
         for fault in chosen {
             let share = fault.share_max() * random.unit().powi(2) / tamer;
-            weather.shares.insert(fault, share);
+            schedule.shares.insert(fault, share);
         }
-        if weather.shares.contains_key(&Fault::Refused) {
+        if schedule.shares.contains_key(&Fault::Refused) {
             for _ in 0..random.below(3) {
                 let from = Duration::from_millis(random.below(60_000));
                 let until = from + Duration::from_millis(random.below(120_000));
-                weather.storms.push(Storm { from, until, all: random.below(2) == 0 });
+                schedule.storms.push(Storm { from, until, all: random.below(2) == 0 });
             }
         }
-        weather
+        schedule
     }
 
     /// Leaves what can befall a machine with its own disk, without a network.

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use hoplake::{Batch, ChangeKind, End, ErrorKind, Manifest, Operation};
+use hoplake::{Batch, ChangeKind, ErrorKind, Manifest, Operation, VertexRef};
 use hoplake_format::{
     Slot,
     constants::{manifest_name, manifest_version},
@@ -359,7 +359,7 @@ impl History {
         };
         let mut reborn = BTreeSet::new();
         // What came and went since is as if it had never been, and after a compaction nobody can know better.
-        let none = |vertex: &End| {
+        let none = |vertex: &VertexRef| {
             let then = self.versions.get(&base).is_some_and(|then| then.model.vertices.contains_key(vertex));
             !then && !before.vertices.contains_key(vertex)
         };

@@ -10,10 +10,11 @@
 //! - [`place`]: the graphs of the bucket; `clones`: who makes more of them.
 //! - [`history`]: the oracle; [`model`]: what a version must say; [`reading`]: what it says.
 //! - [`beginning`]: what there is at first; [`batches`]: random changes.
-//! - [`torment`]: the real thing: processes that are killed, a real server, a network that breaks.
+//! - [`chaos`]: the real thing: processes that are killed, a real server, a network that breaks.
 
 pub mod batches;
 pub mod beginning;
+pub mod chaos;
 pub mod client;
 mod clones;
 pub mod disk;
@@ -26,7 +27,6 @@ pub mod power;
 mod process;
 pub mod reading;
 mod run;
-pub mod torment;
 pub mod world;
 
 pub use run::{Outcome, run_seed};

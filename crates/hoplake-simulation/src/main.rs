@@ -1,4 +1,4 @@
-//! `hoplake-simulation simulate`: runs seeds, and says which of them found something. `torment`: the real thing.
+//! `hoplake-simulation simulate`: runs seeds, and says which of them found something. `chaos`: the real thing.
 
 use std::{
     ops::RangeInclusive,
@@ -14,8 +14,9 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Parser, Subcommand};
 use hoplake_simulation::{
-    Outcome, run_seed,
-    torment::{Play, Role, Torment},
+    Outcome,
+    chaos::{ChaosTest, Play, Role},
+    run_seed,
     world::Violation,
 };
 
@@ -31,14 +32,14 @@ enum Verb {
     /// Runs seeds until one violates an invariant.
     Simulate(Simulate),
     /// Kills processes that change a graph on a real server behind a network that breaks.
-    Torment(TormentArguments),
-    /// A process of torment.
+    ChaosTest(ChaosArguments),
+    /// A process of the chaos test.
     #[command(hide = true)]
     Worker(Worker),
 }
 
 #[derive(Debug, Args)]
-struct TormentArguments {
+struct ChaosArguments {
     /// For how long, in minutes.
     #[arg(long, default_value_t = 2.0)]
     minutes: f64,
@@ -108,7 +109,7 @@ fn main() -> ExitCode {
 fn run() -> anyhow::Result<()> {
     let arguments = match Arguments::parse().verb {
         Verb::Simulate(arguments) => arguments,
-        Verb::Torment(arguments) => return torment(&arguments),
+        Verb::ChaosTest(arguments) => return chaos(&arguments),
         Verb::Worker(worker) => return work(worker),
     };
     // A panic is an outcome, which is reported as one.
@@ -119,9 +120,9 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
-fn torment(arguments: &TormentArguments) -> anyhow::Result<()> {
+fn chaos(arguments: &ChaosArguments) -> anyhow::Result<()> {
     let time = Duration::try_from_secs_f64(arguments.minutes * 60.0).context("minutes must not be negative")?;
-    let &TormentArguments { seed, writers, appliers, servers, .. } = arguments;
+    let &ChaosArguments { seed, writers, appliers, servers, .. } = arguments;
     ensure!(writers > 0, "at least one writer is needed");
     let hoplake = match &arguments.hoplake {
         _ if appliers + servers == 0 => None,
@@ -132,9 +133,9 @@ fn torment(arguments: &TormentArguments) -> anyhow::Result<()> {
         let place = hoplake.display();
         bail!("there is no {place}; build it with cargo build -p hoplake-cli, or give --appliers 0 --servers 0");
     }
-    let tormented = Torment { time, seed, writers, hoplake, appliers, servers };
-    let tormented = tormented.run().context("an invariant does not hold")?;
-    tormented.lines.iter().for_each(|line| println!("{line}"));
+    let report = ChaosTest { time, seed, writers, hoplake, appliers, servers };
+    let report = report.run().context("an invariant does not hold")?;
+    report.lines.iter().for_each(|line| println!("{line}"));
     Ok(())
 }
 

@@ -4,16 +4,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hoplake::{Batch, End, Name, Operation, Properties, Value};
+use hoplake::{Batch, Name, Operation, Properties, Value, VertexRef};
 
 /// An edge label and the two ends.
-pub type Pair = (Name, End, End);
+pub type Pair = (Name, VertexRef, VertexRef);
 
 /// What a graph should say.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Model {
     /// Vertices and their properties, without those that are null.
-    pub vertices: BTreeMap<End, Properties>,
+    pub vertices: BTreeMap<VertexRef, Properties>,
     /// The edges between each two vertices, in the order of their properties' text.
     pub edges: BTreeMap<Pair, Vec<Properties>>,
     /// Vertex labels that the schema knows.
@@ -26,9 +26,9 @@ pub struct Model {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changed {
     /// Vertices that it added, changed or deleted.
-    pub vertices: BTreeSet<End>,
+    pub vertices: BTreeSet<VertexRef>,
     /// Of these, the ones that it deleted, or that came back.
-    pub reborn: BTreeSet<End>,
+    pub reborn: BTreeSet<VertexRef>,
     /// Pairs whose edges it wrote or removed.
     pub pairs: BTreeSet<Pair>,
 }
@@ -42,11 +42,11 @@ impl Model {
         });
         let added: BTreeSet<_> = added.collect();
         let is_label = |label: &str| self.labels.contains(label) || added.iter().any(|end| end.label == label);
-        let gone = |end: &End| {
+        let gone = |end: &VertexRef| {
             let deletes = |it: &Operation| matches!(it, Operation::DeleteVertex { vertex } if vertex == end);
             self.vertices.contains_key(end) && batch.operations.iter().any(deletes)
         };
-        let end_refused = |end: &End| match self.vertices.contains_key(end) || added.contains(end) {
+        let end_refused = |end: &VertexRef| match self.vertices.contains_key(end) || added.contains(end) {
             true => gone(end).then(|| format!("the batch deletes {end}")),
             false if !batch.create_missing => Some(format!("there is no {end}")),
             false => (!is_label(&end.label)).then(|| format!("there is no label {}", end.label)),
@@ -144,7 +144,7 @@ impl Model {
     }
 
     /// The vertices at the other end of edges of a label that touch this one.
-    pub fn neighbours(&self, label: &str, vertex: &End, out: bool) -> BTreeSet<End> {
+    pub fn neighbours(&self, label: &str, vertex: &VertexRef, out: bool) -> BTreeSet<VertexRef> {
         let far = |(of, source, target): &Pair| match out {
             true => (of == label && source == vertex).then(|| target.clone()),
             false => (of == label && target == vertex).then(|| source.clone()),

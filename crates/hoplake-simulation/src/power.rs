@@ -255,7 +255,7 @@ impl Ground {
         if random.below(OPERATIONS_PER_LOSS) == 0 {
             return Some((true, before));
         }
-        let fault = world.weather.strike(Kind::Put, world.now(), &mut random);
+        let fault = world.schedule.strike(Kind::Put, world.now(), &mut random);
         (fault == Some(Fault::Crash)).then_some((false, before))
     }
 

@@ -9,8 +9,8 @@ use std::{
 };
 
 use hoplake::{
-    Batch, COMMIT_TIMEOUT_MS, Committed, End, Error, ErrorKind, Graph, OpenSettings, Operation, Properties, ReadPool,
-    ReadSettings, Reader, Store,
+    Batch, COMMIT_TIMEOUT_MS, Committed, Error, ErrorKind, Graph, OpenSettings, Operation, Properties, ReadPool,
+    ReadSettings, Reader, Store, VertexRef,
 };
 use object_store::path::Path;
 use tokio::{
@@ -204,7 +204,7 @@ async fn open_through(
                     world.violated(format!("{version:?} was to be opened, and {} was", graph.version()));
                 }
                 // A store that denies what it has may make any version look like the newest.
-                if version.is_none() && graph.version() < acknowledged && !world.weather.has(Fault::Missing) {
+                if version.is_none() && graph.version() < acknowledged && !world.schedule.has(Fault::Missing) {
                     let found = graph.version();
                     world.violated(format!(
                         "version {acknowledged} was acknowledged, and {found} was opened after that"
@@ -219,17 +219,17 @@ async fn open_through(
             }
         }
         sleep(Duration::from_secs(2)).await;
-        // What goes wrong in bad weather may go wrong again.
+        // A fault may happen again.
         failures += u32::from(world.is_calm() && !machine.is_suspended(world.now()));
     }
-    world.violated(format!("{} could not open the graph in calm weather", machine.name));
+    world.violated(format!("{} could not open the graph without faults", machine.name));
     None
 }
 
-/// An error must come from the weather.
+/// An error must come from the fault schedule.
 pub fn excused(world: &World, machine: &Machine, what: &str, error: &Error) {
-    let of_weather = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Corrupt | ErrorKind::NotFound);
-    if !of_weather || machine.reliable || world.weather.is_fair() {
+    let of_schedule = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Corrupt | ErrorKind::NotFound);
+    if !of_schedule || machine.reliable || world.schedule.is_fair() {
         world.violated(format!("{} could not {what}: {:?}, {error}", machine.name, error.kind()));
     }
 }
@@ -333,7 +333,7 @@ impl Caller {
         batch
     }
 
-    fn any(&self) -> End {
+    fn any(&self) -> VertexRef {
         let vertices = &self.workload.vocabulary.vertices;
         vertices[self.world.below(vertices.len() as u64) as usize].clone()
     }
@@ -359,7 +359,7 @@ impl Caller {
         let had_its_time = self.world.now() - begun >= Duration::from_millis(COMMIT_TIMEOUT_MS);
         let overtaken = had_its_time && history.newest() >= before + OVERTAKEN_MIN;
         let late = overtaken && answer == Answer::Refused(ErrorKind::Unavailable);
-        let excuse = !self.world.weather.is_fair() || late;
+        let excuse = !self.world.schedule.is_fair() || late;
         let answered = history.answered(number, answer, excuse);
         drop(history);
         self.world.check(answered);

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hoplake::{
-    End, Error, Graph, Hop, HopDirection, Key, Name, Neighbour, Properties, Query, Strategy, Traversal, Value, VertexId,
+    Error, Graph, Hop, HopDirection, Key, Name, Neighbour, Properties, Query, Strategy, Traversal, Value, VertexId,
+    VertexRef,
 };
 
 use crate::{
@@ -28,8 +29,8 @@ impl From<Error> for ReadFailure {
 
 /// Vertices that were found, both ways.
 struct Found {
-    ids: BTreeMap<End, VertexId>,
-    by_id: BTreeMap<VertexId, End>,
+    ids: BTreeMap<VertexRef, VertexId>,
+    by_id: BTreeMap<VertexId, VertexRef>,
 }
 
 /// What a graph says of all vertices that there may be: their keys, rows, edges in both directions with their
@@ -66,10 +67,10 @@ pub async fn read(graph: &Graph, vocabulary: &Vocabulary, starts: usize) -> Resu
 }
 
 async fn find(query: &mut Query, vocabulary: &Vocabulary, model: &Model) -> Result<Found, ReadFailure> {
-    let ends: Vec<&End> = vocabulary.vertices.iter().filter(|end| model.labels.contains(&end.label)).collect();
+    let ends: Vec<&VertexRef> = vocabulary.vertices.iter().filter(|end| model.labels.contains(&end.label)).collect();
     let keys: Vec<(&str, Key)> = ends.iter().map(|end| (end.label.as_str(), end.key.clone())).collect();
     let looked_up = query.vertices(&keys).await?;
-    let ids: BTreeMap<End, VertexId> =
+    let ids: BTreeMap<VertexRef, VertexId> =
         ends.into_iter().zip(looked_up).filter_map(|(end, id)| Some((end.clone(), id?))).collect();
     let vertices: Vec<_> = ids.values().copied().collect();
     let keys = query.keys_of(&vertices).await?;
@@ -84,7 +85,7 @@ async fn find(query: &mut Query, vocabulary: &Vocabulary, model: &Model) -> Resu
 }
 
 async fn read_rows(graph: &Graph, query: &mut Query, found: &Found, model: &mut Model) -> Result<(), ReadFailure> {
-    let mut by_label: BTreeMap<&str, Vec<(&End, VertexId)>> = BTreeMap::new();
+    let mut by_label: BTreeMap<&str, Vec<(&VertexRef, VertexId)>> = BTreeMap::new();
     for (end, id) in &found.ids {
         by_label.entry(&end.label).or_default().push((end, *id));
     }
@@ -143,7 +144,7 @@ async fn read_edges(
     Ok(groups)
 }
 
-fn end_of(found: &Found, edge: &Neighbour, id: VertexId) -> Result<End, ReadFailure> {
+fn end_of(found: &Found, edge: &Neighbour, id: VertexId) -> Result<VertexRef, ReadFailure> {
     let gone = || ReadFailure::Contradiction(format!("{edge:?} has an end that no key leads to"));
     found.by_id.get(&id).cloned().ok_or_else(gone)
 }
@@ -160,9 +161,10 @@ async fn traverse(
         let strategy = [Strategy::Bfs, Strategy::BfsPipelined, Strategy::Dfs][number % 3];
         let hops = vec![Hop::along(HopDirection::Out, label); 2];
         let reached = query.traverse(Traversal { starts: vec![*id], hops, strategy, ..Traversal::default() }).await?;
-        let reached: BTreeSet<Option<&End>> = reached.last().vertices().map(|id| found.by_id.get(&id)).collect();
+        let reached: BTreeSet<Option<&VertexRef>> = reached.last().vertices().map(|id| found.by_id.get(&id)).collect();
         let first = model.neighbours(label, end, true);
-        let second: BTreeSet<End> = first.iter().flat_map(|middle| model.neighbours(label, middle, true)).collect();
+        let second: BTreeSet<VertexRef> =
+            first.iter().flat_map(|middle| model.neighbours(label, middle, true)).collect();
         if reached != second.iter().map(Some).collect() {
             let why =
                 format!("two hops {label} from {end} reach {reached:?} by {strategy:?}, where {second:?} are due");

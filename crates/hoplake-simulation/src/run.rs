@@ -57,7 +57,7 @@ pub fn run_seed(seed: u64, trace: bool) -> Outcome {
     runtime.block_on(async {
         let begun = Instant::now();
         let world = World::new(seed, trace);
-        world.log(|| format!("seed {seed}: {}", world.weather.describe()));
+        world.log(|| format!("seed {seed}: {}", world.schedule.describe()));
         tokio::select! {
             biased;
             () = world.until_violated() => {}

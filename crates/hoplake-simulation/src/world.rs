@@ -16,7 +16,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     client::Uploads,
-    faults::Weather,
+    faults::FaultSchedule,
     history::History,
     machine::Machine,
     place::{PLACES, Place},
@@ -52,7 +52,7 @@ pub type Bucket = BTreeMap<String, Stored>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concern {
     /// Which faults there are.
-    Weather,
+    FaultSchedule,
     /// How long requests take, and what befalls them.
     Store,
     /// What actors do, and when.
@@ -86,7 +86,7 @@ pub struct World {
     /// Decides everything.
     pub seed: u64,
     /// What goes wrong.
-    pub weather: Weather,
+    pub schedule: FaultSchedule,
     begun: Instant,
     randoms: [Mutex<SplitMix64>; 8],
     bucket: Mutex<Bucket>,
@@ -120,16 +120,16 @@ impl World {
     pub fn new(seed: u64, trace: bool) -> Arc<Self> {
         let mut random = SplitMix64::new(seed);
         let randoms = std::array::from_fn(|_| Mutex::new(SplitMix64::new(random.next_u64())));
-        let mut weather = Weather::draw(&mut lock(&randoms[Concern::Weather as usize]));
+        let mut schedule = FaultSchedule::draw(&mut lock(&randoms[Concern::FaultSchedule as usize]));
         let in_folder = lock(&randoms[Concern::Power as usize]).below(8) == 0;
         if in_folder {
-            weather.keep_local();
+            schedule.keep_local();
         }
         let part_bytes = PART_BYTES[lock(&randoms[Concern::Store as usize]).below(PART_BYTES.len() as u64) as usize];
         let log = Log { lines: trace.then(Vec::new), ..Log::default() };
         Arc::new(Self {
             seed,
-            weather,
+            schedule,
             begun: Instant::now(),
             randoms,
             bucket: Mutex::default(),
@@ -224,7 +224,7 @@ impl World {
 
     /// Whether nothing goes wrong any more.
     pub fn is_calm(&self) -> bool {
-        self.calm.load(Relaxed) || self.now() >= self.weather.calm_from
+        self.calm.load(Relaxed) || self.now() >= self.schedule.calm_from
     }
 
     /// Counts a request of anybody; `false` if there were so many that something goes round in circles.

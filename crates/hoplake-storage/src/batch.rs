@@ -16,7 +16,7 @@ use crate::{
     block::{BlockRequest, Check, open},
     cache::BlockKey,
     fetch::Fetcher,
-    flight::{Flight, Flown},
+    in_flight::{Flown, InFlightRequest},
     plan::Fetch,
     source::Wanted,
     trace::Access,
@@ -43,8 +43,8 @@ struct Arrived {
 
 /// Requests that bring what is missing, with the positions of the blocks among those asked.
 struct Launched {
-    joined: Vec<(Flight, usize)>,
-    new: Vec<(Flight, Vec<usize>)>,
+    joined: Vec<(InFlightRequest, usize)>,
+    new: Vec<(InFlightRequest, Vec<usize>)>,
     /// What the new ones take, as planned.
     planned: Background,
 }
@@ -149,7 +149,7 @@ impl<'a> Batch<'a> {
     ) -> Result<Wave, E> {
         let mut arriving = FuturesUnordered::new();
         let missing = self.start_from_disk(missing, &mut arriving);
-        self.start_flights(missing, &mut arriving)?;
+        self.start_requests(missing, &mut arriving)?;
         let (mut wave, mut pace) = (self.branch.wave(), self.context().pace());
         while let Some(arrived) = arriving.next().await {
             let Arrived { here, rounds, lost } = arrived?;
@@ -160,7 +160,7 @@ impl<'a> Batch<'a> {
                 pace.rest(bytes).await?;
             }
             if !lost.is_empty() {
-                self.start_flights(lost, &mut arriving)?;
+                self.start_requests(lost, &mut arriving)?;
             }
         }
         Ok(wave)
@@ -204,24 +204,29 @@ impl<'a> Batch<'a> {
     }
 
     /// Joins requests in flight, and sends new ones for the rest.
-    fn start_flights<'b>(&'b self, missing: Vec<usize>, arriving: &mut Arriving<'b>) -> Result<(), StorageError> {
+    fn start_requests<'b>(&'b self, missing: Vec<usize>, arriving: &mut Arriving<'b>) -> Result<(), StorageError> {
         let Launched { joined, new, planned } = self.launch(missing, None)?;
         self.context().meter().went_in_rounds(self.branch.wave().next(), self.rounds(planned));
-        arriving.extend(new.into_iter().map(|(flight, indices)| self.landed(flight, indices, Tier::Store).boxed()));
+        arriving.extend(new.into_iter().map(|(request, indices)| self.landed(request, indices, Tier::Store).boxed()));
         arriving
-            .extend(joined.into_iter().map(|(flight, index)| self.landed(flight, vec![index], Tier::Shared).boxed()));
+            .extend(joined.into_iter().map(|(request, index)| self.landed(request, vec![index], Tier::Shared).boxed()));
         Ok(())
     }
 
     /// Waits for a request and picks some blocks from what it brings.
-    async fn landed(&self, flight: Flight, indices: Vec<usize>, served: Tier) -> Result<Arrived, StorageError> {
-        let (blocks, rounds) = flight.await?;
+    async fn landed(
+        &self,
+        request: InFlightRequest,
+        indices: Vec<usize>,
+        served: Tier,
+    ) -> Result<Arrived, StorageError> {
+        let (blocks, rounds) = request.await?;
         let mut arrived = Arrived { rounds, ..Arrived::default() };
         self.context().meter().reached(self.branch.wave().later(rounds));
         for index in indices {
             let key = key(&self.requests[index]);
             let at = blocks.binary_search_by_key(&key.position, |(position, _)| *position);
-            let payload = blocks[at.expect("a flight brings what it was launched for")].1.clone();
+            let payload = blocks[at.expect("a request brings what it was sent for")].1.clone();
             self.served(served, 1, payload.len() as u64);
             self.record(index, &payload, served);
             if served == Tier::Shared && !self.pool().memory.contains(key) {
@@ -247,7 +252,10 @@ impl<'a> Batch<'a> {
 
     /// Requests for what no tier near has, into what is kept ahead for the query or else into the caches, and what they
     /// take as planned. They are sent when they are polled.
-    pub(crate) fn launch_absent(&self, ahead: Option<&Arc<Ahead>>) -> Result<(Vec<Flight>, Background), StorageError> {
+    pub(crate) fn launch_absent(
+        &self,
+        ahead: Option<&Arc<Ahead>>,
+    ) -> Result<(Vec<InFlightRequest>, Background), StorageError> {
         let near = |request: &BlockRequest<'_>| {
             let on_disk = |disk: &DiskCache| disk.find(request.object.identity, &request.range).is_some();
             self.pool().memory.contains(key(request))
@@ -256,7 +264,7 @@ impl<'a> Batch<'a> {
         };
         let missing = (0..self.requests.len()).filter(|index| !near(&self.requests[*index])).collect();
         let Launched { new, planned, .. } = self.launch(missing, ahead)?;
-        Ok((new.into_iter().map(|(flight, _)| flight).collect(), planned))
+        Ok((new.into_iter().map(|(request, _)| request).collect(), planned))
     }
 
     /// Plans requests for what is on its way for nobody, and registers them in the same step. Returns who
@@ -264,10 +272,10 @@ impl<'a> Batch<'a> {
     fn launch(&self, missing: Vec<usize>, ahead: Option<&Arc<Ahead>>) -> Result<Launched, StorageError> {
         let (mut joined, mut new, mut absent) = (Vec::new(), Vec::new(), Vec::new());
         let settings = &self.pool().settings;
-        let mut flights = self.reader.flights.lock();
+        let mut in_flight = self.reader.in_flight.lock();
         for index in missing {
-            match flights.bringing(key(&self.requests[index])) {
-                Some(flight) => joined.push((flight, index)),
+            match in_flight.bringing(key(&self.requests[index])) {
+                Some(request) => joined.push((request, index)),
                 None => absent.push(index),
             }
         }
@@ -279,11 +287,11 @@ impl<'a> Batch<'a> {
             let lanes = Arc::new(Semaphore::new(settings.parallel_requests_max));
             for fetch in fetches {
                 let (keys, request) = self.request(&fetch, ahead, &lanes);
-                new.push((flights.launch(&keys, request), fetch.blocks));
+                new.push((in_flight.launch(&keys, request), fetch.blocks));
             }
         }
         // Whoever drops the last handle of a request takes the lock again.
-        drop(flights);
+        drop(in_flight);
         admitted.map(|()| Launched { joined, new, planned })
     }
 
@@ -301,7 +309,7 @@ impl<'a> Batch<'a> {
         let number = fetch.object.number;
         let key = move |position| BlockKey { object: number, position };
         let keys: Vec<_> = wanted.iter().map(|block| key(block.range.start)).collect();
-        let landing = self.reader.flights.landing(keys.clone());
+        let landing = self.reader.in_flight.landing(keys.clone());
         let (fetcher, object, branch) = (self.reader.fetcher.clone(), fetch.object.clone(), self.branch.clone());
         let (ahead, lanes) = (ahead.cloned(), lanes.clone());
         let request = async move {
@@ -326,9 +334,9 @@ impl<'a> Batch<'a> {
 }
 
 /// Sends requests and waits until all are answered, or one has failed. Returns the payloads with their positions.
-pub(crate) async fn land_all(flights: Vec<Flight>) -> Result<Vec<(u64, Bytes)>, StorageError> {
-    let (mut flights, mut payloads) = (flights.into_iter().collect::<FuturesUnordered<_>>(), Vec::new());
-    while let Some(landed) = flights.next().await {
+pub(crate) async fn land_all(in_flight: Vec<InFlightRequest>) -> Result<Vec<(u64, Bytes)>, StorageError> {
+    let (mut in_flight, mut payloads) = (in_flight.into_iter().collect::<FuturesUnordered<_>>(), Vec::new());
+    while let Some(landed) = in_flight.next().await {
         payloads.extend(landed?.0.iter().cloned());
     }
     Ok(payloads)

@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     Branch, Object, ObjectSource, QueryContext, ReadPool, StorageError, Store, block::open, plan::Planner,
-    pool::FLIGHT_UNIT_BYTES, source::Wanted,
+    pool::IN_FLIGHT_UNIT_BYTES, source::Wanted,
 };
 
 /// How a graph's objects are reached.
@@ -180,8 +180,8 @@ impl Fetcher {
         attempt: &impl Fn() -> BoxFuture<'a, Result<T, StorageError>>,
     ) -> Result<T, StorageError> {
         let pool = &self.pool;
-        let units_max = pool.settings.in_flight_bytes_max.div_ceil(FLIGHT_UNIT_BYTES).clamp(1, u32::MAX.into());
-        let units = bytes.div_ceil(FLIGHT_UNIT_BYTES).clamp(1, units_max) as u32;
+        let units_max = pool.settings.in_flight_bytes_max.div_ceil(IN_FLIGHT_UNIT_BYTES).clamp(1, u32::MAX.into());
+        let units = bytes.div_ceil(IN_FLIGHT_UNIT_BYTES).clamp(1, units_max) as u32;
         let _room = pool.in_flight.acquire_many(units).await.expect("the semaphore is never closed");
         let profile = self.store.profile();
         let sent = Instant::now();

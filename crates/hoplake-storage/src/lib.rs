@@ -6,7 +6,7 @@
 //!   Of a folder of this machine, every write is flushed (`folder`), one [`Files`] operation at a time.
 //! * [`StoreProfile`]: prices, latencies and limits of a kind of store.
 //! * [`Reader`]: many blocks in one wave. What a wave asks goes from tier to tier: the memory cache, the
-//!   cache on the local disk (`disk`), requests that are in flight for others (`flight`), and at last an
+//!   cache on the local disk (`disk`), requests that are in flight for others (`in_flight`), and at last an
 //!   [`ObjectSource`], in requests that are planned (`plan`), hedged (`hedge`), and repeated until an
 //!   answer passes its check (`fetch`).
 //! * [`ReadPool`]: what all readers of a process share.
@@ -29,9 +29,9 @@ mod disk;
 mod error;
 mod fault;
 mod fetch;
-mod flight;
 mod folder;
 mod hedge;
+mod in_flight;
 mod location;
 mod meter;
 mod pace;

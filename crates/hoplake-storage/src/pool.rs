@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Bytes in flight are counted in units of this, since a semaphore counts to 32 bits.
-pub(crate) const FLIGHT_UNIT_BYTES: u64 = 1 << 10;
+pub(crate) const IN_FLIGHT_UNIT_BYTES: u64 = 1 << 10;
 
 /// The caches and bounds of a process. Every open graph reads through one.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl ReadPool {
             under_way: watch::Sender::new(()),
             disk,
             hedge: Hedge::new(settings.hedge),
-            in_flight: Semaphore::new((settings.in_flight_bytes_max.div_ceil(FLIGHT_UNIT_BYTES) as usize).max(1)),
+            in_flight: Semaphore::new((settings.in_flight_bytes_max.div_ceil(IN_FLIGHT_UNIT_BYTES) as usize).max(1)),
             seed: settings.retry.seed.unwrap_or_else(|| std::hash::RandomState::new().hash_one(0)),
             pauses: AtomicU64::new(0),
             next_object: AtomicU32::new(0),

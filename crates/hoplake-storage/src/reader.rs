@@ -7,7 +7,7 @@ use crate::{
     batch::{Batch, land_all},
     block::{BlockRequest, close, open},
     fetch::Fetcher,
-    flight::Flights,
+    in_flight::InFlightRequests,
     plan::Planner,
     source::Wanted,
 };
@@ -18,7 +18,7 @@ use hoplake_format::FormatError;
 #[derive(Debug, Clone)]
 pub struct Reader {
     pub(crate) fetcher: Arc<Fetcher>,
-    pub(crate) flights: Flights,
+    pub(crate) in_flight: InFlightRequests,
 }
 
 impl Reader {
@@ -32,7 +32,7 @@ impl Reader {
     /// A reader of a store that is reached through something else.
     pub fn from_source(store: Store, source: Arc<dyn ObjectSource>, pool: Arc<ReadPool>) -> Self {
         let planner = Arc::new(Planner::new(store.shared_profile()));
-        Self { fetcher: Arc::new(Fetcher { store, source, pool, planner }), flights: Flights::default() }
+        Self { fetcher: Arc::new(Fetcher { store, source, pool, planner }), in_flight: InFlightRequests::default() }
     }
 
     /// The same reader, for a writer: what is written through [`Self::store`] is noted on this account.
@@ -41,7 +41,7 @@ impl Reader {
         let Fetcher { store, source, pool, planner } = self.fetcher.as_ref();
         let (source, pool, planner) = (source.clone(), pool.clone(), planner.clone());
         let fetcher = Fetcher { store: store.on_account(account), source, pool, planner };
-        Self { fetcher: Arc::new(fetcher), flights: self.flights.clone() }
+        Self { fetcher: Arc::new(fetcher), in_flight: self.in_flight.clone() }
     }
 
     /// The store it reads from.
@@ -150,14 +150,14 @@ impl Reader {
         take: impl FnOnce(Vec<(u64, Bytes)>) + Send + 'static,
     ) {
         let own = Branch::new(&QueryContext::new());
-        let Ok((flights, planned)) = Batch::new(self, requests, &own).launch_absent(None) else { return };
+        let Ok((in_flight, planned)) = Batch::new(self, requests, &own).launch_absent(None) else { return };
         // What requests to nodes take of the store behind them is known when they are answered.
         let planned = if self.fetcher.source.is_store() { planned } else { Background::default() };
         context.meter().in_background(planned);
         let (pool, context, under_way) = (self.pool().clone(), context.clone(), self.pool().under_way.subscribe());
         tokio::spawn(async move {
             // What fails here is asked for again when it is needed, and the error is told then.
-            let _ = land_all(flights).await.map(take);
+            let _ = land_all(in_flight).await.map(take);
             let Cost { requests, store_bytes: bytes, .. } = own.context().cost();
             pool.background.in_background(Background { requests, bytes });
             let (requests, bytes) = (requests.saturating_sub(planned.requests), bytes.saturating_sub(planned.bytes));

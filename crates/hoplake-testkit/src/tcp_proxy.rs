@@ -70,14 +70,14 @@ const HANG_MAX: Duration = Duration::from_secs(60);
 pub type TcpFaults = Vec<(TcpFault, f64)>;
 
 #[derive(Debug)]
-struct Weather {
+struct FaultSchedule {
     faults: Mutex<(TcpFaults, SplitMix64)>,
     /// How often each fault happened, in the order of [`TcpFault::ALL`].
     counts: [AtomicU64; TcpFault::ALL.len()],
     connections: AtomicU64,
 }
 
-impl Weather {
+impl FaultSchedule {
     fn faults(&self) -> MutexGuard<'_, (TcpFaults, SplitMix64)> {
         self.faults.lock().expect("nobody panics with the faults")
     }
@@ -118,7 +118,7 @@ impl Weather {
 #[derive(Debug)]
 pub struct TcpProxy {
     address: SocketAddr,
-    weather: Arc<Weather>,
+    schedule: Arc<FaultSchedule>,
     running: JoinHandle<()>,
 }
 
@@ -133,9 +133,9 @@ impl TcpProxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let faults = Mutex::new((Vec::new(), SplitMix64::new(seed)));
-        let weather = Arc::new(Weather { faults, counts: Default::default(), connections: AtomicU64::new(0) });
-        let running = tokio::spawn(accept(listener, server, weather.clone()));
-        Ok(Self { address, weather, running })
+        let schedule = Arc::new(FaultSchedule { faults, counts: Default::default(), connections: AtomicU64::new(0) });
+        let running = tokio::spawn(accept(listener, server, schedule.clone()));
+        Ok(Self { address, schedule, running })
     }
 
     /// `http://127.0.0.1:<port>`.
@@ -145,18 +145,18 @@ impl TcpProxy {
 
     /// From now on these faults happen, and no others, also to connections that are open.
     pub fn set_faults(&self, faults: impl IntoIterator<Item = (TcpFault, f64)>) {
-        self.weather.faults().0 = faults.into_iter().collect();
+        self.schedule.faults().0 = faults.into_iter().collect();
     }
 
     /// How often each fault happened.
     pub fn counts(&self) -> Vec<(TcpFault, u64)> {
-        let counts = self.weather.counts.iter().map(|count| count.load(Relaxed));
+        let counts = self.schedule.counts.iter().map(|count| count.load(Relaxed));
         TcpFault::ALL.into_iter().zip(counts).collect()
     }
 
     /// How many connections were opened.
     pub fn connections(&self) -> u64 {
-        self.weather.connections.load(Relaxed)
+        self.schedule.connections.load(Relaxed)
     }
 }
 
@@ -166,22 +166,22 @@ impl Drop for TcpProxy {
     }
 }
 
-async fn accept(listener: TcpListener, server: String, weather: Arc<Weather>) {
+async fn accept(listener: TcpListener, server: String, schedule: Arc<FaultSchedule>) {
     // Dropped with this task, and its tasks with it.
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        weather.connections.fetch_add(1, Relaxed);
-        connections.spawn(connect(client, server.clone(), weather.clone()));
+        schedule.connections.fetch_add(1, Relaxed);
+        connections.spawn(connect(client, server.clone(), schedule.clone()));
         while connections.try_join_next().is_some() {}
     }
 }
 
 /// Passes on what comes on one connection, until it ends or breaks.
-async fn connect(mut client: TcpStream, server: String, weather: Arc<Weather>) {
+async fn connect(mut client: TcpStream, server: String, schedule: Arc<FaultSchedule>) {
     // What does not work here, the client sees as a connection that breaks.
-    if let Some(fault) = weather.draw(|fault| matches!(fault, TcpFault::Refuse | TcpFault::Hang)) {
+    if let Some(fault) = schedule.draw(|fault| matches!(fault, TcpFault::Refuse | TcpFault::Hang)) {
         if fault == TcpFault::Hang {
-            sleep(weather.up_to(HANG_MAX)).await;
+            sleep(schedule.up_to(HANG_MAX)).await;
         }
         let _ = client.set_zero_linger();
         return;
@@ -190,8 +190,8 @@ async fn connect(mut client: TcpStream, server: String, weather: Arc<Weather>) {
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     // Borrowed halves: those that are owned end what they write in order when they are dropped.
     let ((client_reads, client_writes), (server_reads, server_writes)) = (client.split(), server.split());
-    let up = pass_on(client_reads, server_writes, false, &weather);
-    let down = pass_on(server_reads, client_writes, true, &weather);
+    let up = pass_on(client_reads, server_writes, false, &schedule);
+    let down = pass_on(server_reads, client_writes, true, &schedule);
     // The upper half goes on by itself if the client leaves: what it sent is sent. If one of them breaks, both do.
     let ended = futures::future::try_join(up, down).await;
     if ended.is_err_and(|error| error.kind() == BROKEN) {
@@ -203,7 +203,12 @@ async fn connect(mut client: TcpStream, server: String, weather: Arc<Weather>) {
 const BROKEN: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// Passes bytes on in one direction. What a fault breaks is [`BROKEN`].
-async fn pass_on(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, is_answer: bool, weather: &Weather) -> io::Result<()> {
+async fn pass_on(
+    mut from: ReadHalf<'_>,
+    mut to: WriteHalf<'_>,
+    is_answer: bool,
+    schedule: &FaultSchedule,
+) -> io::Result<()> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         let count = match from.read(&mut piece).await {
@@ -213,7 +218,7 @@ async fn pass_on(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, is_answer: bool,
         };
         let may_be = |fault| fault != TcpFault::Refuse && (is_answer || fault != TcpFault::LoseAnswer);
         let broken = || Err(io::Error::new(BROKEN, "a fault of the proxy"));
-        match weather.draw(may_be) {
+        match schedule.draw(may_be) {
             Some(TcpFault::Reset) => {
                 to.write_all(&piece[..count / 2]).await?;
                 return broken();
@@ -226,15 +231,15 @@ async fn pass_on(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, is_answer: bool,
             }
             Some(TcpFault::LoseAnswer) => return broken(),
             Some(TcpFault::Drop) => {
-                sleep(weather.up_to(Duration::from_secs(3))).await;
+                sleep(schedule.up_to(Duration::from_secs(3))).await;
                 return broken();
             }
             Some(TcpFault::Hang) => {
-                sleep(weather.up_to(HANG_MAX)).await;
+                sleep(schedule.up_to(HANG_MAX)).await;
                 return broken();
             }
-            Some(TcpFault::Stall) => sleep(weather.up_to(Duration::from_secs(3))).await,
-            Some(TcpFault::Delay) => sleep(weather.up_to(Duration::from_millis(100))).await,
+            Some(TcpFault::Stall) => sleep(schedule.up_to(Duration::from_secs(3))).await,
+            Some(TcpFault::Delay) => sleep(schedule.up_to(Duration::from_millis(100))).await,
             Some(TcpFault::Refuse) | None => {}
         }
         to.write_all(&piece[..count]).await?;

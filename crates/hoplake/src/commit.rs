@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arrow_array::RecordBatch;
-use hoplake_engine::change::{Batch, Columns, Committed, End, Name, Operation, Value};
+use hoplake_engine::change::{Batch, Columns, Committed, Name, Operation, Value, VertexRef};
 use hoplake_format::{ChangeCounts, Key};
 use hoplake_ingest::source::plain::in_property_types;
 use hoplake_storage::QueryContext;
@@ -79,7 +79,7 @@ impl Commit {
         key: impl Into<Key>,
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> &mut Self {
-        let vertex = End::new(label, key);
+        let vertex = VertexRef::new(label, key);
         self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), whole: false })
     }
 
@@ -90,13 +90,13 @@ impl Commit {
         key: impl Into<Key>,
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> &mut Self {
-        let vertex = End::new(label, key);
+        let vertex = VertexRef::new(label, key);
         self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), whole: true })
     }
 
     /// The vertex is gone from then on, and all its edges. If it is not there, nothing happens.
     pub fn delete_vertex(&mut self, label: &str, key: impl Into<Key>) -> &mut Self {
-        self.push(Operation::DeleteVertex { vertex: End::new(label, key) })
+        self.push(Operation::DeleteVertex { vertex: VertexRef::new(label, key) })
     }
 
     /// There is one edge of this label from the one vertex to the other, with these properties; others it keeps.
@@ -107,7 +107,7 @@ impl Commit {
         target: (&str, impl Into<Key>),
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> &mut Self {
-        let (source, target) = (End::new(source.0, source.1), End::new(target.0, target.1));
+        let (source, target) = (VertexRef::new(source.0, source.1), VertexRef::new(target.0, target.1));
         let properties = properties.into_iter().collect();
         self.push(Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, whole: false })
     }
@@ -119,7 +119,7 @@ impl Commit {
         source: (&str, impl Into<Key>),
         target: (&str, impl Into<Key>),
     ) -> &mut Self {
-        let (source, target) = (End::new(source.0, source.1), End::new(target.0, target.1));
+        let (source, target) = (VertexRef::new(source.0, source.1), VertexRef::new(target.0, target.1));
         self.push(Operation::DeleteEdge { label: label.into(), source, target, key: None })
     }
 

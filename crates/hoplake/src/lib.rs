@@ -60,7 +60,7 @@ pub use error::{Error, ErrorKind, Reason};
 pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Degree, Frontier, Held, HeldIter, Neighbour, OpenSettings, Predicate,
-    change::{Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, End, Name, Operation, Properties, Value},
+    change::{Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, Name, Operation, Properties, Value, VertexRef},
     compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN},
     diff::{Difference, same_value},
     log::LogEntry,
@@ -73,8 +73,9 @@ pub use hoplake_engine::{
     vertex_text,
 };
 pub use hoplake_format::{
-    Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeId, EdgeType, EdgeTypeId, Intent, Key, KeyType,
-    LabelId, Manifest, Property, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel,
+    Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeId, EdgeType, EdgeTypeId, Key, KeyType, LabelId,
+    Manifest, Property, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel,
+    WriterLease,
     segment::{SectionKind, SegmentSettings},
 };
 pub use hoplake_storage::{

@@ -14,7 +14,7 @@ use hoplake_engine::{
 use hoplake_format::{VertexCount, segment::SegmentSettings};
 use hoplake_ingest::{
     BadRows,
-    build::{self, BuildSettings, Level},
+    build::{self, BuildSettings, BuiltGraph},
     source::{self, SourceOptions},
 };
 use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, Store};
@@ -171,14 +171,14 @@ pub async fn load_until(
     };
     let built = built.map_err(|error| Error::new(ErrorKind::Internal, format!("the load stopped: {error}")))?;
     trial.end(&mut branch).await;
-    let (level, bad_rows) = match built {
+    let (built, bad_rows) = match built {
         Ok(built) => built,
         Err(error) => {
             load.give_up(&mut branch).await;
             return Err(error);
         }
     };
-    let Level { schema, vertex_counts, edge_counts, degrees, segments, tables, adjacency_bytes } = level;
+    let BuiltGraph { schema, vertex_counts, edge_counts, degrees, segments, tables, adjacency_bytes } = built;
     let loaded = Loaded { schema, vertex_counts, edge_counts, degrees, segments, tables };
     let manifest = load.publish(&loaded, &message, publish_timeout_ms, &mut branch).await?;
     // Loads that started from an older version can no longer publish: their leftovers are garbage.
@@ -204,7 +204,7 @@ fn build(
     store: Store,
     runtime: Handle,
     progress: &dyn LoadProgress,
-) -> Result<(Level, u64), Error> {
+) -> Result<(BuiltGraph, u64), Error> {
     let bad_rows = Arc::new(match &options.bad_rows {
         BadRowPolicy::Stop => BadRows::stop(),
         BadRowPolicy::Skip(path) => BadRows::skip(path)?,
@@ -221,9 +221,9 @@ fn build(
         base_version,
         writer,
     };
-    let level = build::build(&dataset, store, runtime, &settings, &bad_rows, progress)?;
+    let built = build::build(&dataset, store, runtime, &settings, &bad_rows, progress)?;
     bad_rows.flush()?;
-    Ok((level, bad_rows.skipped()))
+    Ok((built, bad_rows.skipped()))
 }
 
 /// Refuses a URL in the place of a file or folder: input is read from this machine.

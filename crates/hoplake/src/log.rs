@@ -1,7 +1,7 @@
 //! Versions of a graph: told from the newest back, and found by time.
 
 use hoplake_engine::log::{self, LogEntry};
-use hoplake_format::Intent;
+use hoplake_format::WriterLease;
 use hoplake_ingest::source::values;
 use hoplake_storage::{Cost, Store};
 
@@ -36,8 +36,8 @@ pub struct Log(log::Log);
 
 impl Log {
     /// Writers that take long, such as loads and compactions, and are not done.
-    pub fn intents(&self) -> &[Intent] {
-        self.0.intents()
+    pub fn leases(&self) -> &[WriterLease] {
+        self.0.leases()
     }
 
     /// The next older version; `None` after the oldest. Some are read at a time.

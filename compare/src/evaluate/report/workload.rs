@@ -58,7 +58,7 @@ fn totals(page: &mut Page<'_>, figures: &Figures) {
     ])];
     for Labelled { condition, run, .. } in &figures.runs {
         let strategy = if run.manner.starts_with("DFS") { "DFS" } else { "BFS" };
-        let rival = find(figures, condition, "baseline", strategy, run.at_once).filter(|_| run.system == "hoplake");
+        let baseline = find(figures, condition, "baseline", strategy, run.at_once).filter(|_| run.system == "hoplake");
         rows.push(vec![
             condition.clone(),
             run.at_once.to_string(),
@@ -67,7 +67,7 @@ fn totals(page: &mut Page<'_>, figures: &Figures) {
             seconds(run.took.store_ms),
             seconds(run.took.processor_ms),
             format!("{:.2}", run.total_s()),
-            rival.map_or("–".into(), |rival| format!("{:.1}", rival.total_s() / run.total_s())),
+            baseline.map_or("–".into(), |baseline| format!("{:.1}", baseline.total_s() / run.total_s())),
             count(run.requests),
             bytes(run.bytes as f64),
             format!("{:.6}", run.usd),
@@ -264,7 +264,7 @@ fn caches(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
     page.command("--part caches");
     page.say(
         "Ten rounds of the workload, each from other sources, recorded without a cache and replayed through the \
-         policies with budgets of a half to a thirty-second of the distinct blocks. `+worth` weighs a block by its \
+         policies with budgets of a half to a thirty-second of the distinct blocks. `+retention-cost` weighs a block by its \
          retention cost. *Belady* knows the future; no policy can exceed the *bound*. LRFU's λ ranges from frequency \
          alone (0) to recency alone (1).",
     );
@@ -296,7 +296,7 @@ fn caches(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
         let lambda = figures.lambda.iter().map(|outcome| format!("{} {}", outcome.policy, percent(outcome.hit_ratio)));
         let budget = figures.lambda.first().map_or(0.0, |outcome| outcome.cache_bytes_max as f64);
         page.say(&format!("λ with {}: {}.", bytes(budget), lambda.collect::<Vec<_>>().join(", ")));
-        lines.retain(|line| !line.name.contains("worth"));
+        lines.retain(|line| !line.name.contains("retention-cost"));
         let title = format!("Accesses served, {}", numbers.facts.name);
         let chart = Chart { title: &title, x: "MB of cache", y: "share of accesses", lines };
         page.plot(&format!("policies-{}", numbers.facts.size.name()), &chart)?;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use hoplake::{
-    Batch, CompactionSettings, End, Graph, Hop, HopDirection, OpenSettings, Operation, Properties, ReadPool,
-    ReadSettings, Reader, StoreProfile, Traversal,
+    Batch, CompactionSettings, Graph, Hop, HopDirection, OpenSettings, Operation, Properties, ReadPool, ReadSettings,
+    Reader, StoreProfile, Traversal, VertexRef,
 };
 use hoplake_testkit::{SimStore, clock::Quantiles, generate::SplitMix64};
 
@@ -62,8 +62,8 @@ pub(super) async fn run(arguments: &Arguments, base: Base) -> Result<()> {
 fn upsert((source, target): (i64, i64)) -> Operation {
     Operation::UpsertEdge {
         label: "edge".into(),
-        source: End::new("vertex", source),
-        target: End::new("vertex", target),
+        source: VertexRef::new("vertex", source),
+        target: VertexRef::new("vertex", target),
         key: None,
         properties: Properties::default(),
         whole: true,

@@ -34,7 +34,7 @@ pub(super) enum Kind {
     GrpcUnreadStreams,
     GrpcUnreadQueries,
     GrpcLeaves,
-    GrpcSteered,
+    GrpcCursor,
     GrpcSilent,
     GrpcWellBehaved,
 }
@@ -56,7 +56,7 @@ impl Kind {
         Self::GrpcUnreadStreams,
         Self::GrpcUnreadQueries,
         Self::GrpcLeaves,
-        Self::GrpcSteered,
+        Self::GrpcCursor,
         Self::GrpcSilent,
         Self::GrpcWellBehaved,
     ];
@@ -78,7 +78,7 @@ impl Kind {
             Self::GrpcUnreadStreams => "gRPC: 20 answers of a connection, unread",
             Self::GrpcUnreadQueries => "gRPC: stream of queries, answers unread",
             Self::GrpcLeaves => "gRPC: 5 hops, and leaves",
-            Self::GrpcSteered => "gRPC: 100 steered traversals, left open",
+            Self::GrpcCursor => "gRPC: 100 cursors, left open",
             Self::GrpcSilent => "gRPC: 50 silent connections",
             Self::GrpcWellBehaved => "gRPC: one hop (well-behaved)",
         }
@@ -119,7 +119,7 @@ pub(super) async fn once(kind: Kind, target: Target, seed: u64) -> Result<String
         Kind::GrpcUnreadStreams => grpc::unread_streams(target, first(5_000)).await?,
         Kind::GrpcUnreadQueries => grpc::unread_queries(target, person).await?,
         Kind::GrpcLeaves => grpc::leave(target, person).await?,
-        Kind::GrpcSteered => grpc::steered(target, person).await?,
+        Kind::GrpcCursor => grpc::cursor(target, person).await?,
         Kind::GrpcSilent => grpc::silent(target).await?,
         Kind::GrpcWellBehaved => grpc::neighbors(target, person).await?,
     })

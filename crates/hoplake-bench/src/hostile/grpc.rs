@@ -122,7 +122,7 @@ pub(super) async fn leave(target: Target, start: u64) -> Result<String> {
 }
 
 /// Opens traversals, goes one step with each, and forgets them.
-pub(super) async fn steered(target: Target, start: u64) -> Result<String> {
+pub(super) async fn cursor(target: Target, start: u64) -> Result<String> {
     let mut client = GraphsClient::new(connect(target).await?);
     for _ in 0..100 {
         let opened = client.open_traversal(v1::OpenTraversalRequest { graph: graph(), limits: None }).await;

@@ -1,4 +1,4 @@
-//! `hoplake compact`: makes one part of several.
+//! `hoplake compact`: makes one run of several.
 
 use std::{cell::Cell, time::Duration};
 
@@ -26,7 +26,7 @@ Example:
 pub struct Args {
     /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
     pub url: String,
-    /// Merge all parts of each label and edge type into one, not only what is due
+    /// Merge all runs of each label and edge type into one, not only what is due
     #[arg(long)]
     all: bool,
     /// Memory for it, at least 64MiB
@@ -68,7 +68,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     }
     if args.json {
         return print_line(json!({
-            "version": done.version, "merges": done.merges, "parts": done.parts,
+            "version": done.version, "merges": done.merges, "sorted_runs": done.runs,
             "bytes_read": done.bytes_read, "bytes_written": done.bytes_written,
             "cost": spent::json(&done.cost, store.prices()),
         }));
@@ -78,7 +78,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     }
     print_line(format_args!(
         "merged {} into {}, {} into {}; version {}: {}",
-        numbers::counted(done.parts, "part", "parts"),
+        numbers::counted(done.runs, "sorted run", "sorted runs"),
         done.merges,
         numbers::bytes(done.bytes_read),
         numbers::bytes(done.bytes_written),

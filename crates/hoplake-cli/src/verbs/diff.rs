@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, fmt::Write as _, io::Write as _};
 
 use hoplake::{
-    Difference, End, Graph, Key, Name, OpenSettings, Properties, Reader, Value, changes::value_to_json, same_value,
+    Difference, Graph, Key, Name, OpenSettings, Properties, Reader, Value, VertexRef, changes::value_to_json,
+    same_value,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -160,7 +161,7 @@ fn json_of(difference: &Difference) -> Json {
             line.insert("key".into(), key_json(&vertex.key));
         }
         Difference::Edge { label, source, target, .. } => {
-            let end = |end: &End| json!([end.label.as_str(), key_json(&end.key)]);
+            let end = |end: &VertexRef| json!([end.label.as_str(), key_json(&end.key)]);
             line.insert("label".into(), label.as_str().into());
             line.insert("source".into(), end(source));
             line.insert("target".into(), end(target));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use hoplake::{Graph, Intent, LogEntry};
+use hoplake::{Graph, LogEntry, WriterLease};
 use serde_json::{Value, json};
 
 use super::apply::{counts_json, counts_text};
@@ -33,8 +33,8 @@ pub struct Args {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let mut log = Graph::log(&open_store(&args.url)?).await?;
-    for intent in log.intents() {
-        print_line(if args.json { intent_json(intent).to_string() } else { intent_text(intent) })?;
+    for lease in log.leases() {
+        print_line(if args.json { lease_json(lease).to_string() } else { lease_text(lease) })?;
     }
     for _ in 0..args.limit {
         let Some(entry) = log.next().await? else { return Ok(()) };
@@ -81,10 +81,10 @@ fn entry_json(entry: &LogEntry) -> Value {
     })
 }
 
-fn intent_text(intent: &Intent) -> String {
-    format!("{} of {} is under way since version {}", intent.kind.name(), intent.writer, intent.since)
+fn lease_text(lease: &WriterLease) -> String {
+    format!("{} of {} is under way since version {}", lease.kind.name(), lease.writer, lease.since)
 }
 
-fn intent_json(intent: &Intent) -> Value {
-    json!({"under_way": intent.kind.name(), "writer": intent.writer, "since": intent.since})
+fn lease_json(lease: &WriterLease) -> Value {
+    json!({"under_way": lease.kind.name(), "writer": lease.writer, "since": lease.since})
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hoplake::{Error, ErrorKind, Graph, Intent, VacuumSettings, Vacuumed};
+use hoplake::{Error, ErrorKind, Graph, VacuumSettings, Vacuumed, WriterLease};
 use serde_json::{Value, json};
 
 use crate::{
@@ -65,8 +65,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         timeout_ms: Some(timeout_ms(args.timeout)),
     };
     let vacuumed = Graph::vacuum(&store, &settings).await.map_err(|error| explain(args, error))?;
-    for intent in &vacuumed.spared {
-        eprintln!("{} {} is at work since version {}", intent.kind.name(), intent.writer, intent.since);
+    for lease in &vacuumed.spared {
+        eprintln!("{} {} is at work since version {}", lease.kind.name(), lease.writer, lease.since);
     }
     print_line(if args.json { as_json(&vacuumed).to_string() } else { as_text(&vacuumed) })
 }
@@ -100,7 +100,7 @@ fn as_text(vacuumed: &Vacuumed) -> String {
 }
 
 fn as_json(vacuumed: &Vacuumed) -> Value {
-    let writers = |intents: &[Intent]| intents.iter().map(|intent| intent.writer.clone()).collect::<Vec<_>>();
+    let writers = |leases: &[WriterLease]| leases.iter().map(|lease| lease.writer.clone()).collect::<Vec<_>>();
     json!({
         "versions": vacuumed.versions, "objects": vacuumed.objects, "bytes": vacuumed.bytes,
         "aborted": writers(&vacuumed.aborted), "spared": writers(&vacuumed.spared),

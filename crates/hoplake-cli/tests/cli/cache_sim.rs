@@ -60,7 +60,9 @@ fn curves_are_drawn_for_every_contender_with_and_without_read_ahead() {
     // Eight policies with and without, Belady and the bound; six sizes.
     assert_eq!(json["outcomes"].as_array().unwrap().len(), (8 * 2 + 2) * 6);
     let svg = shell.read("curves.svg");
-    for words in ["Object hit ratio", "Byte hit ratio", "lrfu:0.0001+worth", "s3-fifo, 2 ahead", "belady", "bound"] {
+    for words in
+        ["Object hit ratio", "Byte hit ratio", "lrfu:0.0001+retention-cost", "s3-fifo, 2 ahead", "belady", "bound"]
+    {
         assert!(svg.contains(words), "{words}");
     }
     assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));

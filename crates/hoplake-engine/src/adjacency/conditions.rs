@@ -82,31 +82,31 @@ impl Snapshot {
         Ok(())
     }
 
-    pub(super) async fn touch_predicates(
+    pub(super) async fn load_predicate_metadata(
         &self,
         frontier: &Frontier,
         hop: &Hop,
         branch: &mut Branch,
     ) -> Result<(), EngineError> {
-        let mut touches = Vec::new();
+        let mut loads = Vec::new();
         for predicate in &hop.predicates {
             for (near, _) in frontier.by_label() {
                 for direction in hop.direction.each() {
                     for (edge_type, _) in self.edge_types_from(near, &hop.labels, *direction) {
                         let place = self.property_owner(edge_type, *direction, &predicate.property);
-                        touches.extend(place.map(|place| (place, TableOwner::Edges(edge_type, *direction))));
+                        loads.extend(place.map(|place| (place, TableOwner::Edges(edge_type, *direction))));
                     }
                 }
             }
         }
-        let touches = branch.each(touches, |(place, edges), mut line| async move {
+        let loads = branch.each(loads, |(place, edges), mut line| async move {
             match place.of_edge {
-                true => self.touch_tables(edges, &mut line).await?,
-                false => self.touch_vertices(place.far, &mut line).await?,
+                true => self.load_table_metadata(edges, &mut line).await?,
+                false => self.load_vertex_metadata(place.far, &mut line).await?,
             }
             Ok::<_, EngineError>(((), line))
         });
-        touches.await.map(drop)
+        loads.await.map(drop)
     }
 
     /// Which edges fulfil all `conditions`, which are on one property.
@@ -126,7 +126,7 @@ impl Snapshot {
         for edge in edges {
             let place = self.property_owner(edge.edge_type, edge.direction, property);
             let row = place.map(|place| match place.of_edge {
-                true => (place, RowsOf::Edges(edge.edge_type, edge.direction, edge.part), edge.position),
+                true => (place, RowsOf::Edges(edge.edge_type, edge.direction, edge.run), edge.position),
                 false => (place, RowsOf::Vertices(place.far), edge.to.ordinal()),
             });
             owners.push(row.map(|(_, of, _)| of));

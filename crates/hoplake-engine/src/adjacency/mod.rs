@@ -2,7 +2,7 @@
 //!
 //! A hop becomes a [`plan`]: which blocks of which sections hold the lists of which sources. All blocks of all
 //! sections are then one read, and each is decoded as it arrives, so that memory holds the blocks in flight and the
-//! result, not the plan's bytes ([`pipeline`]). Only lists that several parts of an edge type may change wait for each
+//! result, not the plan's bytes ([`pipeline`]). Only lists that several runs of an edge type may change wait for each
 //! other ([`merge`]). What a hop is for decides what becomes of its lists ([`sinks`]): a set and degrees never hold its edges.
 
 mod conditions;
@@ -44,9 +44,9 @@ pub struct Neighbour {
     pub edge_type: EdgeTypeId,
     /// The direction in which it was followed.
     pub direction: Direction,
-    /// Which part holds it: the newest version whose changes the part has.
-    pub part: u64,
-    /// Its position in the part's adjacency of that direction.
+    /// Which run holds it: the newest version whose changes the run has.
+    pub run: u64,
+    /// Its position in the run's adjacency of that direction.
     pub position: u64,
     /// Which of the edges of its type from its source to its target, from 0.
     pub parallel: u32,
@@ -99,11 +99,11 @@ impl Snapshot {
             return Ok((reached, edges));
         }
         let sinks = sinks.map(|_| EdgeSink::new(&context)).collect::<Result<_, _>>()?;
-        let mut touching = branch.clone();
-        let touched = self.touch_predicates(frontier, hop, &mut touching);
+        let mut loading = branch.clone();
+        let loaded = self.load_predicate_metadata(frontier, hop, &mut loading);
         let read = self.run_plan(frontier, plan, sinks, branch);
-        let (sinks, ()) = futures::future::try_join(read, touched).await?;
-        branch.join([&touching]);
+        let (sinks, ()) = futures::future::try_join(read, loaded).await?;
+        branch.join([&loading]);
         let edges = self.keep_fulfilling(all_edges(sinks, &context).await?, hop, branch).await?;
         Ok((self.targets(&edges, &context).await?, edges.len() as u64))
     }
@@ -145,16 +145,16 @@ impl Snapshot {
     ) -> BoxFuture<'a, Result<Held<Vec<Neighbour>>, EngineError>> {
         Box::pin(async move {
             self.check_hop(hop)?;
-            let mut touching = branch.clone();
-            let touched = self.touch_predicates(frontier, hop, &mut touching);
+            let mut loading = branch.clone();
+            let loaded = self.load_predicate_metadata(frontier, hop, &mut loading);
             let read = async {
                 let plan = self.plan_hop(frontier, hop, branch).await?;
                 let mut sink = EdgeSink::new(branch.context())?;
                 self.run_part(frontier, &plan, &mut sink, branch).await?;
                 Ok(sink.edges)
             };
-            let (mut edges, ()) = futures::future::try_join(read, touched).await?;
-            branch.join([&touching]);
+            let (mut edges, ()) = futures::future::try_join(read, loaded).await?;
+            branch.join([&loading]);
             let context = branch.context().clone();
             let order = |edge: &Neighbour| (edge.from, edge.edge_type, edge.direction, edge.to, edge.position);
             sort_by_key(edges.items(), order, &context).await?;
@@ -166,7 +166,7 @@ impl Snapshot {
                     if !self.has_vertex(edge.to) {
                         return Err(EngineError::format(self.reader().store().url())(outside()));
                     }
-                    // All edges between two vertices lie in one part, in the same order from either end.
+                    // All edges between two vertices lie in one run, in the same order from either end.
                     edge.parallel = before.filter(|before| before.is_parallel(edge)).map_or(0, |it| it.parallel + 1);
                     before = Some(*edge);
                 }
@@ -206,9 +206,9 @@ impl Snapshot {
         })
     }
 
-    /// All pairs of an edge type with one of these sources that some part mentions which has changes of later versions
+    /// All pairs of an edge type with one of these sources that some run mentions which has changes of later versions
     /// than `newer_than`: those that have edges, and those that have none any more. Ascending, perhaps with repeats. One wave.
-    pub(crate) async fn mentioned_pairs(
+    pub(crate) async fn pairs_with_entries(
         &self,
         edge_type: EdgeTypeId,
         sources: &Frontier,
@@ -218,7 +218,7 @@ impl Snapshot {
         let Some(described) = self.schema().edge_type(edge_type) else { return Ok(Vec::new()) };
         let (near, far) = (described.source, described.target);
         let of = EdgesOf { edge_type, direction: Direction::Out, near, far };
-        let plan = self.plan_mentions(of, sources.ordinals(near), newer_than, branch).await?;
+        let plan = self.plan_entries(of, sources.ordinals(near), newer_than, branch).await?;
         let mut sink = EdgeSink::new(branch.context())?;
         self.run_part(sources, &plan, &mut sink, branch).await?;
         let mut pairs: Vec<_> = sink.edges.iter().map(|edge| (edge.from, edge.to)).collect();

@@ -89,9 +89,9 @@ impl Snapshot {
         }))
     }
 
-    /// Which blocks may mention pairs with these sources, in parts that have changes of later versions than
+    /// Which blocks may mention pairs with these sources, in runs that have changes of later versions than
     /// `newer_than`: nothing is merged.
-    pub(super) async fn plan_mentions(
+    pub(super) async fn plan_entries(
         &self,
         of: EdgesOf,
         sources: &[u64],

@@ -32,12 +32,12 @@ pub(super) fn collector<'a>(
 
 /// What several tasks collected, as one set.
 pub(super) async fn union(
-    parts: impl Iterator<Item = BTreeMap<LabelId, OrdinalCollector>>,
+    runs: impl Iterator<Item = BTreeMap<LabelId, OrdinalCollector>>,
     context: &QueryContext,
 ) -> Result<Held<Frontier>, SinkError> {
     let mut pace = context.pace();
     let mut sets: BTreeMap<LabelId, OrdinalCollector> = BTreeMap::new();
-    for (label, set) in parts.flatten() {
+    for (label, set) in runs.flatten() {
         match sets.entry(label) {
             Entry::Vacant(entry) => drop(entry.insert(set)),
             Entry::Occupied(mut entry) => entry.get_mut().merge(set, &mut pace).await?,
@@ -93,14 +93,14 @@ impl EdgeSink {
 }
 
 impl Sink for EdgeSink {
-    fn take(&mut self, of: EdgesOf, part: u64, lists: &Lists) -> Result<(), SinkError> {
+    fn take(&mut self, of: EdgesOf, run: u64, lists: &Lists) -> Result<(), SinkError> {
         let EdgesOf { edge_type, direction, near, far } = of;
         self.edges.reserve(lists.targets.len())?;
         for (source, first_edge, targets) in lists.iter() {
             let from = VertexId::new(near, source).ok_or_else(outside)?;
             for (position, target) in (first_edge..).zip(targets) {
                 let to = VertexId::new(far, *target).ok_or_else(outside)?;
-                self.edges.push(Neighbour { from, to, edge_type, direction, part, position, parallel: 0 })?;
+                self.edges.push(Neighbour { from, to, edge_type, direction, run, position, parallel: 0 })?;
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Batches become one level: labels, types and ordinals are given out, and rows take their schema's shape.
+//! Batches become one delta: labels, types and ordinals are given out, and rows take their schema's shape.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use hoplake_format::{
 };
 
 use super::{
-    Columns, End, Operation,
+    Columns, Operation, VertexRef,
+    delta::{Changes, EdgeChanges, PairRows},
     fit::{Misfit, fit, fit_columns},
-    level::{Changes, EdgeChanges, PairRows},
     names::{At, Single},
     resolve::{Pair, Resolved, Vertex, Widening, Written},
     rows::{Row, Rows},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::EngineError;
 
-/// What some batches make of a version: all that the next manifest says but its parts.
+/// What some batches make of a version: all that the next manifest says but its runs.
 #[derive(Debug, Default)]
 pub(crate) struct Assembled<'a> {
     pub(crate) schema: Schema,
@@ -107,7 +107,7 @@ impl<'a> Assembled<'a> {
     /// Lets the schema hold what a batch has; says whether a property became float64.
     fn hold(&mut self, batch: &Resolved) -> Result<bool, EngineError> {
         let mut converted = false;
-        let of = |end: &End, misfit: Misfit| batch.misfits(misfit, |_, at| is_upsert_of(at, end));
+        let of = |end: &VertexRef, misfit: Misfit| batch.misfits(misfit, |_, at| is_upsert_of(at, end));
         // What columns have fits column by column.
         let mut used: BTreeMap<usize, (&Columns, Vec<usize>)> = BTreeMap::new();
         let mut later = |operation, columns, row| used.entry(operation).or_insert((columns, Vec::new())).1.push(row);
@@ -164,7 +164,7 @@ impl<'a> Assembled<'a> {
     }
 
     /// The number of a vertex's label, which is made if there is none.
-    fn label(&mut self, end: &End) -> Result<LabelId, EngineError> {
+    fn label(&mut self, end: &VertexRef) -> Result<LabelId, EngineError> {
         let key_type = end.key.key_type();
         if let Some(id) = self.schema.label_id(&end.label) {
             let expected = self.schema.vertex_labels[usize::from(id.0)].key_type;
@@ -220,7 +220,7 @@ impl<'a> Assembled<'a> {
         &mut self,
         batches: &'a [Resolved],
         placed: &mut [Placed],
-    ) -> Result<BTreeMap<End, VertexId>, EngineError> {
+    ) -> Result<BTreeMap<VertexRef, VertexId>, EngineError> {
         let mut added: BTreeMap<LabelId, BTreeMap<&Key, Row>> = BTreeMap::new();
         for (batch, placed) in batches.iter().zip(placed) {
             for (end, row) in batch.added() {
@@ -236,7 +236,7 @@ impl<'a> Assembled<'a> {
             for (key, ordinal) in rows.keys().zip(count.ordinals..) {
                 let full = || EngineError::Invalid(format!("{name} has no ordinals left"));
                 let vertex = VertexId::new(label, ordinal).ok_or_else(full)?;
-                ordinals.insert(End { label: name.into(), key: (*key).clone() }, vertex);
+                ordinals.insert(VertexRef { label: name.into(), key: (*key).clone() }, vertex);
             }
             let of_label = self.changes.labels.entry(label).or_default();
             of_label.first_ordinal = count.ordinals;
@@ -266,7 +266,7 @@ impl<'a> Assembled<'a> {
     fn write_pairs(
         &mut self,
         batch: &'a Resolved,
-        ordinals: &BTreeMap<End, VertexId>,
+        ordinals: &BTreeMap<VertexRef, VertexId>,
         placed: &mut Placed,
     ) -> Result<(), EngineError> {
         let of_new = |number: usize| ordinals.get(&batch.end(number as u32)).copied();
@@ -304,7 +304,7 @@ impl<'a> Assembled<'a> {
 }
 
 /// Whether a change is an upsert of this vertex.
-fn is_upsert_of(at: At<'_>, end: &End) -> bool {
+fn is_upsert_of(at: At<'_>, end: &VertexRef) -> bool {
     match at.change {
         Single::One(operation) => matches!(operation, Operation::UpsertVertex { vertex, .. } if vertex == end),
         Single::Row(columns, row) => columns.ends().is_none() && columns.end(row, 0) == *end,

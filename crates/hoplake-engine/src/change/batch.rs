@@ -9,21 +9,21 @@ use crate::vertex_text;
 
 /// A vertex by the name of its label and its key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct End {
+pub struct VertexRef {
     /// The label's name.
     pub label: Name,
     /// The key.
     pub key: Key,
 }
 
-impl End {
+impl VertexRef {
     /// The vertex of this label and key.
     pub fn new(label: impl Into<Name>, key: impl Into<Key>) -> Self {
         Self { label: label.into(), key: key.into() }
     }
 }
 
-impl fmt::Display for End {
+impl fmt::Display for VertexRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&vertex_text(&self.label, &self.key))
     }
@@ -50,7 +50,7 @@ pub enum Operation {
     /// The vertex is there from now on, with these properties.
     UpsertVertex {
         /// Which vertex.
-        vertex: End,
+        vertex: VertexRef,
         /// Its properties.
         properties: Properties,
         /// Whether properties that are not named become null; otherwise they keep their values.
@@ -59,7 +59,7 @@ pub enum Operation {
     /// The vertex is gone from now on, and all its edges.
     DeleteVertex {
         /// Which vertex.
-        vertex: End,
+        vertex: VertexRef,
     },
     /// There is one edge of this label between the two, with these properties; if it has a key, one with this key,
     /// beside those with others.
@@ -67,9 +67,9 @@ pub enum Operation {
         /// The edge label.
         label: Name,
         /// The vertex that it leaves.
-        source: End,
+        source: VertexRef,
         /// The vertex that it reaches.
-        target: End,
+        target: VertexRef,
         /// What tells it from other edges between the two.
         key: Option<EdgeKey>,
         /// Its properties.
@@ -82,9 +82,9 @@ pub enum Operation {
         /// The edge label.
         label: Name,
         /// The vertex that it left.
-        source: End,
+        source: VertexRef,
         /// The vertex that it reached.
-        target: End,
+        target: VertexRef,
         /// What tells it from other edges between the two.
         key: Option<EdgeKey>,
     },

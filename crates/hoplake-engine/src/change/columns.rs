@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, cast::A
 use arrow_schema::DataType;
 use hoplake_format::{Key, KeyType, PropertyType, ScalarType};
 
-use super::{End, Name, Operation, Properties, Value};
+use super::{Name, Operation, Properties, Value, VertexRef};
 use crate::EngineError;
 
 /// Upserts of vertices of one label, or of edges of one label between vertices of two: one for each row.
@@ -198,12 +198,12 @@ impl Columns {
         }
     }
 
-    pub(super) fn end(&self, row: usize, which: usize) -> End {
+    pub(super) fn end(&self, row: usize, which: usize) -> VertexRef {
         let key = match self.key(row, which) {
             KeyRef::Int64(key) => Key::Int64(key),
             KeyRef::String(key) => Key::String(key.to_owned()),
         };
-        End { label: self.end_label(which).clone(), key }
+        VertexRef { label: self.end_label(which).clone(), key }
     }
 
     /// Ascending by name.
@@ -286,8 +286,8 @@ mod tests {
         assert_eq!(columns.to_string(), "upsert of 2 edges A -knows-> B");
         let edge = |source: i64, target: &str, properties| Operation::UpsertEdge {
             label: "knows".into(),
-            source: End::new("A", source),
-            target: End::new("B", target),
+            source: VertexRef::new("A", source),
+            target: VertexRef::new("B", target),
             key: None,
             properties,
             whole: false,
@@ -299,7 +299,7 @@ mod tests {
         else {
             panic!()
         };
-        assert_eq!(vertex, End::new("A", 3));
+        assert_eq!(vertex, VertexRef::new("A", 3));
     }
 
     #[test]

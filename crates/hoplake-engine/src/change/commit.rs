@@ -1,10 +1,10 @@
-//! Commits: batches put together, written as one level, and published as the next version.
+//! Commits: batches put together, written as one delta, and published as the next version.
 //!
-//! A committer has one level under way. Batches that come meanwhile wait, and go into the next level together if
+//! A committer has one delta under way. Batches that come meanwhile wait, and go into the next delta together if
 //! they name different items: the answer to one write is shared by all who waited for it (*group commit*). Whoever finds
-//! no level under way carries the next one, in a task of its own, so that one who stops waiting stops nobody else.
+//! no delta under way carries the next one, in a task of its own, so that one who stops waiting stops nobody else.
 //!
-//! If another writer was faster, its version becomes the base, and the level is built anew on it. A batch that is based on
+//! If another writer was faster, its version becomes the base, and the delta is built anew on it. A batch that is based on
 //! a version is in conflict with whoever changed one of its items since.
 
 use std::{
@@ -28,7 +28,7 @@ use super::{
     Batch,
     assemble::Assembled,
     conflict::{Items, check_conflicts},
-    level::{self, Level},
+    delta::{self, Delta},
     positions::{Condition, Positions},
     resolve::Resolved,
     widen,
@@ -42,7 +42,7 @@ use crate::{
 /// through a narrow network, and not as long as one waits for a store that is away.
 pub const COMMIT_TIMEOUT_MS: u64 = 120_000;
 
-/// Changes of one level, at most: it is built in memory.
+/// Changes of one delta, at most: it is built in memory.
 const LEVEL_OPERATIONS_MAX: usize = 1 << 20;
 
 /// What a commit came to.
@@ -63,7 +63,7 @@ pub struct Committed {
 pub struct Committer {
     waiting: Mutex<VecDeque<Waiting>>,
     timeout_ms: AtomicU64,
-    /// The newest version it knows, while no level is under way.
+    /// The newest version it knows, while no delta is under way.
     newest: Arc<AsyncMutex<Arc<Snapshot>>>,
     /// Each hint that is being written holds a receiver.
     hinting: watch::Sender<()>,
@@ -83,7 +83,7 @@ impl Committer {
         Self { waiting: Mutex::default(), timeout_ms, newest, hinting }
     }
 
-    /// How long a level may take from then on, from looking up what it names until it is published.
+    /// How long a delta may take from then on, from looking up what it names until it is published.
     pub fn set_timeout_ms(&self, timeout_ms: u64) {
         self.timeout_ms.store(timeout_ms, Relaxed);
     }
@@ -133,7 +133,7 @@ impl Committer {
                 let committer = self.clone();
                 let carried = tokio::spawn(async move {
                     let done_with = committer.carry(&mut newest).await;
-                    // The next level need not wait until the memory of this one is free.
+                    // The next delta need not wait until the memory of this one is free.
                     drop(newest);
                     drop(done_with);
                 });
@@ -165,7 +165,7 @@ impl Committer {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries batches that wait, until a level is published or none of them can be. What it has done with is returned.
+    /// Carries batches that wait, until a delta is published or none of them can be. What it has done with is returned.
     async fn carry(&self, newest: &mut Arc<Snapshot>) -> Vec<Resolved> {
         let mut group = self.take_group();
         let context = QueryContext::new();
@@ -179,7 +179,7 @@ impl Committer {
             }
             match self.write(&carried, &resolved, newest, attempt, &mut branch).await {
                 Ok(Written::Published { version, snapshot, counts }) => {
-                    // Without it the next level meets this one, as it would another writer's.
+                    // Without it the next delta meets this one, as it would another writer's.
                     if let Some(snapshot) = snapshot {
                         *newest = snapshot;
                     }
@@ -216,7 +216,7 @@ impl Committer {
     }
 
     /// What batches come to on the newest version. Those that are not allowed get their answer; those that name what
-    /// another of them writes wait for the next level.
+    /// another of them writes wait for the next delta.
     async fn resolve(
         &self,
         group: Vec<Waiting>,
@@ -271,7 +271,7 @@ impl Committer {
         (carried, resolved)
     }
 
-    /// Writes a level and the manifest that names it.
+    /// Writes a delta and the manifest that names it.
     async fn write(
         &self,
         carried: &[Waiting],
@@ -285,13 +285,13 @@ impl Committer {
         let (base, store) = (newest.manifest(), reader.store());
         let assembled = Assembled::of(base, resolved)?;
         let writer = store.clock().ulid();
-        let level = level::build(&assembled.changes, &assembled.schema, &writer, base.version + 1)?;
-        let put = try_join_all(level.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));
+        let delta = delta::build(&assembled.changes, &assembled.schema, &writer, base.version + 1)?;
+        let put = try_join_all(delta.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));
         // The first commit of a process tries the store, in the same wave, and removes what it tried alongside the next.
         let (_, removal) = try_join(put, publish::prove(store, base.version)).await?;
         branch.then(1);
         let counts = assembled.counts;
-        let manifest = next_manifest(base, assembled, &level, writer, carried, store.clock().unix_ms());
+        let manifest = next_manifest(base, assembled, &delta, writer, carried, store.clock().unix_ms());
         match alongside(publish::publish(&reader, &manifest, branch), removal).await? {
             Published::Visible => {
                 let (store, hinted) = (store.clone(), manifest.clone());
@@ -304,14 +304,14 @@ impl Committer {
                         drop(under_way);
                     });
                 }
-                let own = level.objects.into_iter().collect();
+                let own = delta.objects.into_iter().collect();
                 let version = manifest.version;
                 // It is published and acknowledged, whether this process can read it in what is left of its time or not.
                 let snapshot = newest.advance(manifest, &own, branch).await.map(Arc::new).ok();
                 Ok(Written::Published { version, snapshot, counts })
             }
             Published::Taken(by) => {
-                let names: Vec<_> = level.objects.into_iter().map(|(name, _)| name).collect();
+                let names: Vec<_> = delta.objects.into_iter().map(|(name, _)| name).collect();
                 let overtaken_by = async {
                     // Mostly there is no later one, and nothing was asked in vain. Who meets another again is far behind.
                     if let (Slot::Version(manifest), 0) = (by, attempt) {
@@ -413,7 +413,7 @@ async fn resolve_on(batch: &Arc<Batch>, newest: &Arc<Snapshot>, branch: &mut Bra
     if let Some(base) = batch.base.filter(|base| *base < version) {
         check_conflicts(&resolved, base, newest, &mut conflicts).await?;
     }
-    // What is wrong with one batch is its own error, not that of the level.
+    // What is wrong with one batch is its own error, not that of the delta.
     let (widening, converted) = Assembled::widens(newest.manifest(), &resolved)?;
     widen::check_exact(&resolved, &converted, newest, branch).await?;
     branch.join([&conflicts]);
@@ -421,11 +421,11 @@ async fn resolve_on(batch: &Arc<Batch>, newest: &Arc<Snapshot>, branch: &mut Bra
     Ok(resolved)
 }
 
-/// The manifest of the version after `base`, with a level more.
+/// The manifest of the version after `base`, with a delta more.
 fn next_manifest(
     base: &Manifest,
     assembled: Assembled<'_>,
-    level: &Level,
+    delta: &Delta,
     writer: String,
     carried: &[Waiting],
     now_unix_ms: u64,
@@ -440,7 +440,7 @@ fn next_manifest(
         ..base.next(change, now_unix_ms)
     };
     carried.iter().for_each(|it| next.source_positions.extend(it.batch.source_positions.clone()));
-    next.segments.extend(level.segments.iter().cloned());
-    next.tables.extend(level.tables.iter().cloned());
+    next.segments.extend(delta.segments.iter().cloned());
+    next.tables.extend(delta.tables.iter().cloned());
     next
 }

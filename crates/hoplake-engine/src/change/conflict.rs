@@ -1,4 +1,4 @@
-//! What does not go together: batches of one level that name the same item or want the schema differently, and a batch
+//! What does not go together: batches of one delta that name the same item or want the schema differently, and a batch
 //! with what was changed after the version that it is based on.
 
 use std::{
@@ -12,7 +12,7 @@ use hoplake_format::{EdgeTypeId, Manifest, Schema, VertexId};
 use hoplake_storage::Branch;
 
 use super::{
-    End, Name,
+    Name, VertexRef,
     assemble::Assembled,
     resolve::{Pair, Resolved, Vertex, Widening, number_of},
 };
@@ -27,16 +27,16 @@ type Set<T> = HashSet<T, RandomState>;
 /// A pair of vertices that exist, with the number of their edge label.
 type KnownPair = (u32, VertexId, VertexId);
 
-/// What batches of one level name and write, and those that wait for the next one.
+/// What batches of one delta name and write, and those that wait for the next one.
 #[derive(Default)]
 pub(super) struct Items {
     /// Vertices that exist, and those that are missing.
     named: Set<VertexId>,
-    missing: Set<End>,
+    missing: Set<VertexRef>,
     /// Of these, those that are changed or deleted, and those that are added.
     written: Set<VertexId>,
-    added: Set<End>,
-    /// Pairs that batches of the level write, if any batch asks for them: most replace whatever there was.
+    added: Set<VertexRef>,
+    /// Pairs that batches of the delta write, if any batch asks for them: most replace whatever there was.
     pairs: Set<KnownPair>,
     asks_for_pairs: bool,
     /// Pairs that batches write which wait.
@@ -58,7 +58,7 @@ impl Items {
         Self { schema: Assembled::nothing(manifest), asks_for_pairs, ..Self::default() }
     }
 
-    /// Adds a batch, if it goes into one level with those before. It does not if it names a vertex that another one writes, or
+    /// Adds a batch, if it goes into one delta with those before. It does not if it names a vertex that another one writes, or
     /// the reverse; if it builds on the edges of a pair that another one writes; or if it wants a property to be of another
     /// type. Then it `waits`, as if it had to anyway, and so does any later one that it has something in common with: batches
     /// of one item keep their order.
@@ -136,19 +136,19 @@ pub(super) async fn check_conflicts(
         ))),
         false => Ok(()),
     };
-    let labelled = |end: &End| Some((newest.schema().label_id(&end.label)?, end.key.clone()));
-    let written: Vec<&End> = resolved.written().filter(|end| labelled(end).is_some()).collect();
+    let labelled = |end: &VertexRef| Some((newest.schema().label_id(&end.label)?, end.key.clone()));
+    let written: Vec<&VertexRef> = resolved.written().filter(|end| labelled(end).is_some()).collect();
     let keys: Vec<_> = written.iter().filter_map(|end| labelled(end)).collect();
-    // Each label once: the look goes through all parts.
+    // Each label once: the look goes through all runs.
     let labels: BTreeMap<_, _> = keys.iter().map(|(label, _)| *label).zip(&written).collect();
     labels.into_iter().try_for_each(|(label, end)| compacted(Owner::Label(label), &end.label))?;
     // What is looked at does not depend on what was found: all of it is one wave.
     let from = branch.clone();
-    let mentions = newest.key_mentions(&keys, base, branch).await?;
-    if let Some((end, _)) = written.iter().zip(mentions).find(|(_, mention)| mention.is_some()) {
+    let entries = newest.key_entries(&keys, base, branch).await?;
+    if let Some((end, _)) = written.iter().zip(entries).find(|(_, entry)| entry.is_some()) {
         return conflict(format!("vertex {end}"));
     }
-    let mut by_label: BTreeMap<_, (Vec<u64>, Vec<&End>)> = BTreeMap::new();
+    let mut by_label: BTreeMap<_, (Vec<u64>, Vec<&VertexRef>)> = BTreeMap::new();
     for (vertex, end) in resolved.existing() {
         let (ordinals, ends) = by_label.entry(vertex.label()).or_default();
         ordinals.push(vertex.ordinal());
@@ -173,9 +173,9 @@ pub(super) async fn check_conflicts(
     for (edge_type, pairs) in pairs_of {
         let sources: Frontier = pairs.iter().map(|(source, _)| *source).collect();
         let mut line = from.clone();
-        let mentioned = newest.mentioned_pairs(edge_type, &sources, base, &mut line).await?;
+        let named = newest.pairs_with_entries(edge_type, &sources, base, &mut line).await?;
         branch.join([&line]);
-        if let Some((source, target)) = first_of_both(&pairs, &mentioned) {
+        if let Some((source, target)) = first_of_both(&pairs, &named) {
             let label = newest.schema().edge_type(edge_type).map_or("?", |edge_type| &edge_type.label);
             let name = |vertex: VertexId| resolved.name_of(vertex).map_or("?".into(), |end| end.to_string());
             return conflict(format!("the edge {} -{label}-> {}", name(source), name(target)));

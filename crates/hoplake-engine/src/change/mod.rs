@@ -1,10 +1,10 @@
-//! Changes: batches of them, what they come to on a version of a graph, and the level that holds them.
+//! Changes: batches of them, what they come to on a version of a graph, and the delta that holds them.
 //!
 //! ```text
-//! Batch ── resolve: keys to ordinals, rows as they will be, constraints ──▶ Changes ── encode ──▶ Level ── publish
+//! Batch ── resolve: keys to ordinals, rows as they will be, constraints ──▶ Changes ── encode ──▶ Delta ── publish
 //! ```
-//! The unit is an item: a key, a vertex's row, all edges between two vertices. A level says of each item that it
-//! mentions all there is to know, so that reading needs the newest part that mentions it, and nothing older
+//! The unit is an item: a key, a vertex's row, all edges between two vertices. A delta says of each item that it
+//! mentions all there is to know, so that reading needs the newest run that mentions it, and nothing older
 //! ([RFC 0005](https://github.com/hoplake/hoplake/blob/main/docs/rfcs/0005-changes.md)).
 
 mod assemble;
@@ -13,9 +13,9 @@ mod before;
 mod columns;
 mod commit;
 mod conflict;
+mod delta;
 mod fit;
 mod group;
-mod level;
 mod names;
 mod positions;
 mod properties;
@@ -25,7 +25,7 @@ mod strict;
 mod value;
 mod widen;
 
-pub use batch::{Batch, EdgeKey, End, Operation};
+pub use batch::{Batch, EdgeKey, Operation, VertexRef};
 pub use columns::Columns;
 pub use commit::{COMMIT_TIMEOUT_MS, Committed, Committer};
 pub use properties::{Name, Properties};

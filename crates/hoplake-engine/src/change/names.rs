@@ -7,7 +7,7 @@ use hoplake_format::{KeyType, VertexId};
 use hoplake_storage::Branch;
 
 use super::{
-    Batch, Columns, End, Name, Operation,
+    Batch, Columns, Name, Operation, VertexRef,
     columns::KeyRef,
     resolve::{number_of, refused},
 };
@@ -98,7 +98,7 @@ impl<'a> At<'a> {
 
 impl Operation {
     /// The vertices that a single operation names: the source and the target of an edge; a vertex is both.
-    fn ends(&self) -> Option<[&End; 2]> {
+    fn ends(&self) -> Option<[&VertexRef; 2]> {
         match self {
             Self::UpsertVertex { vertex, .. } | Self::DeleteVertex { vertex } => Some([vertex, vertex]),
             Self::UpsertEdge { source, target, .. } | Self::DeleteEdge { source, target, .. } => Some([source, target]),
@@ -134,7 +134,7 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    fn end(&mut self, end: &'a End, which: u32) -> u32 {
+    fn end(&mut self, end: &'a VertexRef, which: u32) -> u32 {
         let label = self.label(&end.label);
         self.vertex(label, (&end.key).into(), which)
     }
@@ -228,13 +228,13 @@ impl Names {
     }
 
     /// A vertex by its number.
-    pub(super) fn end(&self, batch: &Batch, number: u32) -> End {
+    pub(super) fn end(&self, batch: &Batch, number: u32) -> VertexRef {
         let FirstNamed { change, which, .. } = self.ends[number as usize];
         match self.change(batch, change).change {
             Single::Row(columns, row) => columns.end(row, which as usize),
             Single::One(operation) => match operation.ends() {
                 Some(ends) => ends[which as usize].clone(),
-                None => End::new("", ""),
+                None => VertexRef::new("", ""),
             },
         }
     }

@@ -2,7 +2,7 @@
 //! that goes; and whether all of it is allowed.
 //!
 //! Reading takes one wave for the keys, and one more for the rows and lists of what is changed in part or
-//! deleted. Nothing is numbered yet: new vertices get their ordinals when it is known which batches go into a level.
+//! deleted. Nothing is numbered yet: new vertices get their ordinals when it is known which batches go into a delta.
 //!
 //! A batch may have a million edges, most of them upserted blindly. So names are replaced by numbers first ([`Names`]), and
 //! properties stay where the batch has them unless something is to be added to them.
@@ -17,7 +17,7 @@ use hoplake_format::{LabelId, VertexId};
 use hoplake_storage::Branch;
 
 use super::{
-    Batch, Columns, EdgeKey, End, Name, Operation, Properties, Value,
+    Batch, Columns, EdgeKey, Name, Operation, Properties, Value, VertexRef,
     before::{Change, Groups},
     group::Edit,
     names::{At, Names, Single},
@@ -78,7 +78,7 @@ enum VertexRow {
 /// A vertex that exists and is changed.
 #[derive(Debug)]
 struct ChangedVertex {
-    end: End,
+    end: VertexRef,
     row: VertexRow,
     /// Whether nothing of the row before stays.
     whole: bool,
@@ -103,11 +103,11 @@ pub(crate) struct Resolved {
     /// The vertices that it names, by their numbers there; those that exist.
     pub(super) known: Vec<Option<VertexId>>,
     /// Vertices that it adds.
-    added: BTreeMap<End, VertexRow>,
+    added: BTreeMap<VertexRef, VertexRow>,
     /// Rows that it writes anew, whole.
     changed: BTreeMap<VertexId, ChangedVertex>,
     /// Vertices that go.
-    pub(crate) gone: BTreeMap<VertexId, End>,
+    pub(crate) gone: BTreeMap<VertexId, VertexRef>,
     /// Vertices that it deletes and upserts again: their edges go.
     cleared: BTreeSet<VertexId>,
     /// Vertices that it upserts and deletes again, by number: they are as missing as before.
@@ -206,23 +206,23 @@ impl Resolved {
     }
 
     /// Vertices that it adds, changes or deletes.
-    pub(crate) fn written(&self) -> impl Iterator<Item = &End> {
+    pub(crate) fn written(&self) -> impl Iterator<Item = &VertexRef> {
         self.added.keys().chain(self.existing().map(|(_, end)| end))
     }
 
     /// Of these, those that exist.
-    pub(crate) fn existing(&self) -> impl Iterator<Item = (VertexId, &End)> {
+    pub(crate) fn existing(&self) -> impl Iterator<Item = (VertexId, &VertexRef)> {
         let changed = self.changed.iter().map(|(vertex, changed)| (*vertex, &changed.end));
         changed.chain(self.gone.iter().map(|(vertex, end)| (*vertex, end)))
     }
 
     /// The vertices that it adds.
-    pub(crate) fn added(&self) -> impl Iterator<Item = (&End, Written<'_>)> {
+    pub(crate) fn added(&self) -> impl Iterator<Item = (&VertexRef, Written<'_>)> {
         self.added.iter().map(|(end, row)| (end, self.written_row(row)))
     }
 
     /// Vertices that exist whose rows it writes.
-    pub(crate) fn changed(&self) -> impl Iterator<Item = (VertexId, &End, Written<'_>)> {
+    pub(crate) fn changed(&self) -> impl Iterator<Item = (VertexId, &VertexRef, Written<'_>)> {
         self.changed.iter().map(|(vertex, changed)| (*vertex, &changed.end, self.written_row(&changed.row)))
     }
 
@@ -232,13 +232,13 @@ impl Resolved {
     }
 
     /// Of the vertices that it names those that are missing: it builds on that.
-    pub(crate) fn missing(&self) -> impl Iterator<Item = End> {
+    pub(crate) fn missing(&self) -> impl Iterator<Item = VertexRef> {
         let missing = self.known.iter().enumerate().filter(|(_, known)| known.is_none());
         missing.map(|(number, _)| self.end(number as u32))
     }
 
     /// A vertex that it names.
-    pub(crate) fn end(&self, number: u32) -> End {
+    pub(crate) fn end(&self, number: u32) -> VertexRef {
         self.names.end(&self.batch, number)
     }
 
@@ -248,7 +248,7 @@ impl Resolved {
     }
 
     /// How it names a vertex that exists.
-    pub(crate) fn name_of(&self, vertex: VertexId) -> Option<End> {
+    pub(crate) fn name_of(&self, vertex: VertexId) -> Option<VertexRef> {
         let number = self.known.iter().position(|known| *known == Some(vertex))?;
         Some(self.end(number as u32))
     }
@@ -390,7 +390,13 @@ impl Resolved {
         }
     }
 
-    fn delete_vertex(&mut self, end: &End, at: At<'_>, number: u32, snapshot: &Snapshot) -> Result<(), EngineError> {
+    fn delete_vertex(
+        &mut self,
+        end: &VertexRef,
+        at: At<'_>,
+        number: u32,
+        snapshot: &Snapshot,
+    ) -> Result<(), EngineError> {
         if !self.introduced.contains(&end.label) {
             label_of(end, at, snapshot)?;
         }
@@ -607,7 +613,7 @@ fn check_key(at: At<'_>, key: Option<&EdgeKey>, properties: &Properties) -> Resu
 fn check_edge_type(
     at: At<'_>,
     label: &str,
-    [source, target]: [&End; 2],
+    [source, target]: [&VertexRef; 2],
     key: Option<&EdgeKey>,
     snapshot: &Snapshot,
 ) -> Result<(), EngineError> {
@@ -625,7 +631,7 @@ fn check_edge_type(
 }
 
 /// The label of a vertex; that there is none is an error.
-fn label_of(end: &End, at: At<'_>, snapshot: &Snapshot) -> Result<LabelId, EngineError> {
+fn label_of(end: &VertexRef, at: At<'_>, snapshot: &Snapshot) -> Result<LabelId, EngineError> {
     match snapshot.schema().label_id(&end.label) {
         Some(label) => Ok(label),
         None => refused(at, Refusal::Other, no_label(&end.label)),

@@ -1,6 +1,6 @@
 //! What some merges read, brought into memory in as few requests as it takes, all in one wave.
 //!
-//! Parts that are due are mostly small, and those that one commit wrote stand in one object: read section by section, block by
+//! Runs that are due are mostly small, and those that one commit wrote stand in one object: read section by section, block by
 //! block, they would cost a request each for a few hundred bytes. So what the merges need of an object is read in pieces of
 //! up to 4 MiB, over small gaps, and cut into the blocks and pages that merging asks for. What is larger than the share of
 //! the memory for this is left to scans ([`crate::scan`]), which read on while they decode.
@@ -99,20 +99,20 @@ struct Piece<'a> {
     cuts: Vec<(Range<u64>, Cut<'a>)>,
 }
 
-/// Reads what the parts of a merge, or of several, have, as far as `bytes_max` holds it, the smallest first.
+/// Reads what the runs of a merge, or of several, have, as far as `bytes_max` holds it, the smallest first.
 pub(super) async fn fetch(merging: &mut Merging<'_>, bytes_max: u64) -> Result<(), EngineError> {
-    let parts = merging.parts.clone();
-    parts.make_resident(parts.all_places(), merging.branch).await?;
+    let snapshot = merging.inputs.clone();
+    snapshot.make_resident(snapshot.all_places(), merging.branch).await?;
     let mut inputs = Vec::new();
-    for place in parts.all_places() {
-        let section = parts.section(place)?;
+    for place in snapshot.all_places() {
+        let section = snapshot.section(place)?;
         // What is so large that its index blocks are not in memory is left to scans.
         let Some(mut blocks) = section.blocks() else { continue };
-        if !blocks.all(|block| parts.reader().is_in_memory(&section.request(block))) {
+        if !blocks.all(|block| snapshot.reader().is_in_memory(&section.request(block))) {
             inputs.push((section.bytes(), Input::Section(place)));
         }
     }
-    let tables = parts.tables.iter().filter(|table| table.reference.length <= EXTENT_BYTES && !table.is_known());
+    let tables = snapshot.tables.iter().filter(|table| table.reference.length <= EXTENT_BYTES && !table.is_known());
     inputs.extend(tables.map(|table| (table.reference.length, Input::Table(table.clone()))));
     inputs.sort_by_key(|(bytes, _)| *bytes);
     let mut left = bytes_max;
@@ -132,8 +132,8 @@ fn pieces<'a>(merging: &Merging<'_>, inputs: &'a [(u64, Input)]) -> Result<Vec<P
     for (_, input) in inputs {
         match input {
             Input::Section(place) => {
-                let blocks = merging.parts.section(*place)?.blocks().into_iter().flatten();
-                let of_object = cuts.entry(merging.parts.segment_of(*place).name()).or_default();
+                let blocks = merging.inputs.section(*place)?.blocks().into_iter().flatten();
+                let of_object = cuts.entry(merging.inputs.segment_of(*place).name()).or_default();
                 of_object.extend(blocks.map(|block| (block, Cut::Block(*place))));
             }
             Input::Table(table) => {
@@ -166,7 +166,7 @@ fn pieces<'a>(merging: &Merging<'_>, inputs: &'a [(u64, Input)]) -> Result<Vec<P
 
 /// Reads pieces in one wave, and keeps what they are cut into.
 async fn read(merging: &mut Merging<'_>, pieces: &[Piece<'_>]) -> Result<(), EngineError> {
-    let (parts, reader) = (merging.parts.clone(), merging.parts.reader().clone());
+    let (snapshot, reader) = (merging.inputs.clone(), merging.inputs.reader().clone());
     let objects: Vec<Object> = pieces.iter().map(|piece| reader.object(&piece.name)).collect();
     let request = |(object, piece)| -> BlockRequest<'_> {
         let piece: &Piece<'_> = piece;
@@ -179,7 +179,7 @@ async fn read(merging: &mut Merging<'_>, pieces: &[Piece<'_>]) -> Result<(), Eng
             let stored = bytes.slice((range.start - within.start) as usize..(range.end - within.start) as usize);
             match cut {
                 // What is damaged is read again when it is asked for.
-                Cut::Block(place) => drop(reader.keep(&parts.section(*place)?.request(range.clone()), &stored)),
+                Cut::Block(place) => drop(reader.keep(&snapshot.section(*place)?.request(range.clone()), &stored)),
                 Cut::Table(table) => table.keep(&reader, &stored),
             }
         }

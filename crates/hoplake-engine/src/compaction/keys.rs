@@ -8,7 +8,7 @@ use hoplake_format::{
     segment::{KeyWriter, SectionKind},
 };
 
-use super::{Merging, part::PartWriter};
+use super::{Merging, run_writer::RunWriter};
 use crate::{EngineError, scan::Scan};
 
 /// The keys of a section, in their order.
@@ -27,7 +27,7 @@ impl KeyStream {
         key_type: KeyType,
     ) -> Result<Vec<Self>, EngineError> {
         let stream = |(kind, scan)| {
-            let gone = matches!(kind, SectionKind::Gone(_));
+            let gone = matches!(kind, SectionKind::Tombstones(_));
             Self { scan, key_type, gone, entries: Vec::new().into_iter() }
         };
         Ok(merging.scans(kinds).await?.into_iter().map(stream).collect())
@@ -47,7 +47,7 @@ impl KeyStream {
     }
 }
 
-/// Of the next key of all streams what the newest part says: its number, and whether it is gone.
+/// Of the next key of all streams what the newest run says: its number, and whether it is gone.
 pub(super) async fn next(
     streams: &mut [KeyStream],
     merging: &mut Merging<'_>,
@@ -56,11 +56,11 @@ pub(super) async fn next(
         stream.fill(merging).await?;
     }
     let Some(key) = streams.iter().filter_map(KeyStream::key).min().cloned() else { return Ok(None) };
-    let mentions = streams.iter_mut().filter(|stream| stream.key() == Some(&key));
-    // A key that went and came back in one part is in both of its sections: that it is there counts.
+    let entries = streams.iter_mut().filter(|stream| stream.key() == Some(&key));
+    // A key that went and came back in one run is in both of its sections: that it is there counts.
     let rank = |stream: &KeyStream| Reverse((stream.scan.versions().until, !stream.gone));
-    let mentions = mentions.map(|stream| (rank(stream), stream.gone, stream.entries.next()));
-    let newest = mentions.min_by_key(|(rank, ..)| *rank);
+    let entries = entries.map(|stream| (rank(stream), stream.gone, stream.entries.next()));
+    let newest = entries.min_by_key(|(rank, ..)| *rank);
     Ok(newest.and_then(|(_, gone, entry)| entry.map(|(key, number)| (key, number, gone))))
 }
 
@@ -69,19 +69,19 @@ pub(super) async fn write_keys(
     merging: &mut Merging<'_>,
     label: LabelId,
     gone: bool,
-    part: &mut PartWriter,
+    run: &mut RunWriter,
 ) -> Result<(), EngineError> {
     let failed = |error: FormatError| EngineError::format("a new segment")(error);
-    let key_type = merging.parts.schema().label(label).map_or(KeyType::Int64, |label| label.key_type);
-    let kind = if gone { SectionKind::Gone(label) } else { SectionKind::Keys(label) };
+    let key_type = merging.inputs.schema().label(label).map_or(KeyType::Int64, |label| label.key_type);
+    let kind = if gone { SectionKind::Tombstones(label) } else { SectionKind::Keys(label) };
     let mut writer = KeyWriter::new(kind, key_type);
-    let kinds = [SectionKind::Keys(label), SectionKind::Gone(label)];
+    let kinds = [SectionKind::Keys(label), SectionKind::Tombstones(label)];
     let mut streams = KeyStream::all(merging, &kinds, key_type).await?;
     while let Some((key, number, is_gone)) = next(&mut streams, merging).await? {
         if is_gone == gone {
-            writer.push(key, number, &mut part.segments).map_err(failed)?;
-            part.send(merging).await?;
+            writer.push(key, number, &mut run.segments).map_err(failed)?;
+            run.send(merging).await?;
         }
     }
-    writer.finish(&mut part.segments).map_err(failed)
+    writer.finish(&mut run.segments).map_err(failed)
 }

@@ -12,12 +12,12 @@ use hoplake_format::{
 
 use super::{
     DIRECTIONS, Merged, Merging,
-    part::{PartTable, PartWriter},
     plan::Merge,
+    run_writer::{RunTable, RunWriter},
 };
 use crate::{
     EngineError, Snapshot,
-    adjacency::merge::{Mention, decided},
+    adjacency::merge::{ListEntry, decided},
     rows::RowsOf,
     scan::Scan,
 };
@@ -48,12 +48,12 @@ impl ListStream {
     }
 
     /// Takes the list that is next.
-    fn take(&mut self, mentions: &mut Vec<Mention>) {
+    fn take(&mut self, entries: &mut Vec<ListEntry>) {
         let (at, until, removed) = (self.at, self.scan.versions().until, self.removed);
         let (source, first) = (self.lists.sources[at], self.lists.first_edges[at]);
         let targets = &self.lists.targets[self.lists.offsets[at]..self.lists.offsets[at + 1]];
-        let mention = |(position, target): (u64, &u64)| Mention { source, target: *target, until, removed, position };
-        mentions.extend((first..).zip(targets).map(mention));
+        let entry = |(position, target): (u64, &u64)| ListEntry { source, target: *target, until, removed, position };
+        entries.extend((first..).zip(targets).map(entry));
         self.at += 1;
     }
 }
@@ -73,16 +73,16 @@ impl Streams {
         Ok(Self { streams: merging.scans(&kinds).await?.into_iter().map(stream).collect() })
     }
 
-    /// What all parts say of the next source, if there is one; of each pair, what the newest says.
-    async fn next(&mut self, mentions: &mut Vec<Mention>, merging: &mut Merging<'_>) -> Result<bool, EngineError> {
-        mentions.clear();
+    /// What all runs say of the next source, if there is one; of each pair, what the newest says.
+    async fn next(&mut self, entries: &mut Vec<ListEntry>, merging: &mut Merging<'_>) -> Result<bool, EngineError> {
+        entries.clear();
         for stream in &mut self.streams {
             stream.fill(merging).await?;
         }
         let Some(source) = self.streams.iter().filter_map(ListStream::source).min() else { return Ok(false) };
         for stream in &mut self.streams {
             while stream.source() == Some(source) {
-                stream.take(mentions);
+                stream.take(entries);
                 stream.fill(merging).await?;
             }
         }
@@ -90,31 +90,31 @@ impl Streams {
     }
 }
 
-/// Merges all parts of an edge type that a version has.
+/// Merges all runs of an edge type that a version has.
 pub(super) async fn merge_edges(
     merging: &mut Merging<'_>,
     edge_type: EdgeTypeId,
     merge: &Merge,
-    part: &mut PartWriter,
+    run: &mut RunWriter,
 ) -> Result<Merged, EngineError> {
-    let parts = merging.parts.clone();
-    let described = parts.schema().edge_type(edge_type);
+    let inputs = merging.inputs.clone();
+    let described = inputs.schema().edge_type(edge_type);
     let has_rows = described.is_some_and(|edge_type| !edge_type.properties.is_empty());
     let mut merged = Merged::default();
     let mut degrees = [DegreeSummary::default(), DegreeSummary::default()];
     for (at, direction) in DIRECTIONS {
-        let mut rows = has_rows.then(|| EdgeRows::new(merging, edge_type, direction, part));
+        let mut rows = has_rows.then(|| EdgeRows::new(merging, edge_type, direction, run));
         let there = SectionKind::Adjacency(edge_type, direction);
-        let (edges, of_lists) = write_lists(merging, there, merge.oldest, part, rows.as_mut()).await?;
+        let (edges, of_lists) = write_lists(merging, there, merge.oldest, run, rows.as_mut()).await?;
         if let Some(rows) = rows {
-            rows.finish(part, merging).await?;
+            rows.finish(run, merging).await?;
         }
         degrees[at] = of_lists;
         let gone = SectionKind::Removed(edge_type, direction);
         // Without edges, what was removed is all that tells later batches that something changed since their base.
         let remembered = !merge.oldest || edges == 0;
-        if remembered && !parts.runs(gone).is_empty() {
-            write_lists(merging, gone, false, part, None).await?;
+        if remembered && !inputs.runs(gone).is_empty() {
+            write_lists(merging, gone, false, run, None).await?;
         }
     }
     merged.degrees = merge.oldest.then_some(degrees);
@@ -126,7 +126,7 @@ async fn write_lists(
     merging: &mut Merging<'_>,
     kind: SectionKind,
     oldest: bool,
-    part: &mut PartWriter,
+    run: &mut RunWriter,
     mut rows: Option<&mut EdgeRows>,
 ) -> Result<(u64, DegreeSummary), EngineError> {
     let (edge_type, direction, removed) = match kind {
@@ -135,60 +135,60 @@ async fn write_lists(
         other => return Err(EngineError::Internal(format!("{other:?} has no lists"))),
     };
     let failed = |error: FormatError| EngineError::format("a new segment")(error);
-    // The oldest part has lists of most vertices: a filter would say nothing.
-    let mut writer = ListWriter::new(kind, !oldest, &part.segments).map_err(failed)?;
+    // The oldest run has lists of most vertices: a filter would say nothing.
+    let mut writer = ListWriter::new(kind, !oldest, &run.segments).map_err(failed)?;
     let mut streams = Streams::new(merging, edge_type, direction).await?;
-    let (mut mentions, mut targets, mut edges) = (Vec::new(), Vec::new(), 0);
+    let (mut entries, mut targets, mut edges) = (Vec::new(), Vec::new(), 0);
     let mut degrees = DegreeSummary::default();
-    while streams.next(&mut mentions, merging).await? {
-        let source = mentions[0].source;
+    while streams.next(&mut entries, merging).await? {
+        let source = entries[0].source;
         targets.clear();
-        for edge in decided(&mut mentions).filter(|mention| mention.removed == removed) {
+        for edge in decided(&mut entries).filter(|entry| entry.removed == removed) {
             targets.push(edge.target);
             if let Some(rows) = &mut rows {
                 rows.origins.push((edge.until, edge.position));
             }
         }
-        writer.push(source, &targets, &mut part.segments).map_err(failed)?;
-        part.send(merging).await?;
+        writer.push(source, &targets, &mut run.segments).map_err(failed)?;
+        run.send(merging).await?;
         if let Some(rows) = &mut rows {
-            rows.write_full(part, merging).await?;
+            rows.write_full(run, merging).await?;
         }
         edges += targets.len() as u64;
         degrees.add(targets.len() as u64);
     }
-    writer.finish(&mut part.segments).map_err(failed)?;
+    writer.finish(&mut run.segments).map_err(failed)?;
     Ok((edges, degrees))
 }
 
 /// Brings the rows of edges into the order in which the edges are written.
 struct EdgeRows {
     source: RowSource,
-    /// Part and position of edges whose rows are not written yet.
+    /// Run and position of edges whose rows are not written yet.
     origins: Vec<(u64, u64)>,
     /// Rows that are read and written together.
     at_once: usize,
-    table: PartTable,
+    table: RunTable,
 }
 
 /// Where rows of edges come from.
 struct RowSource {
-    parts: Arc<Snapshot>,
+    inputs: Arc<Snapshot>,
     edge_type: EdgeTypeId,
     direction: Direction,
     columns: Vec<String>,
 }
 
 impl EdgeRows {
-    fn new(merging: &Merging<'_>, edge_type: EdgeTypeId, direction: Direction, part: &PartWriter) -> Self {
-        let (parts, owner) = (merging.parts.clone(), TableOwner::Edges(edge_type, direction));
-        let properties = parts.schema().edge_type(edge_type).map_or(&[][..], |it| it.properties.as_slice());
+    fn new(merging: &Merging<'_>, edge_type: EdgeTypeId, direction: Direction, run: &RunWriter) -> Self {
+        let (inputs, owner) = (merging.inputs.clone(), TableOwner::Edges(edge_type, direction));
+        let properties = inputs.schema().edge_type(edge_type).map_or(&[][..], |it| it.properties.as_slice());
         let columns = properties.iter().map(|property| property.name.clone()).collect();
-        let (table, at_once) = (part.table(owner, 0), merging.rows_at_once(&[owner]));
-        Self { source: RowSource { parts, edge_type, direction, columns }, origins: Vec::new(), at_once, table }
+        let (table, at_once) = (run.table(owner, 0), merging.rows_at_once(&[owner]));
+        Self { source: RowSource { inputs, edge_type, direction, columns }, origins: Vec::new(), at_once, table }
     }
 
-    async fn write_full(&mut self, part: &mut PartWriter, merging: &mut Merging<'_>) -> Result<(), EngineError> {
+    async fn write_full(&mut self, run: &mut RunWriter, merging: &mut Merging<'_>) -> Result<(), EngineError> {
         let full = self.origins.len() / self.at_once * self.at_once;
         if full == 0 {
             return Ok(());
@@ -197,17 +197,17 @@ impl EdgeRows {
         let origins = std::mem::replace(&mut self.origins, rest);
         for origins in origins.chunks(self.at_once) {
             let batch = self.source.read(origins, merging).await?;
-            part.write(&mut self.table, batch, merging).await?;
+            run.write(&mut self.table, batch, merging).await?;
         }
         Ok(())
     }
 
-    async fn finish(mut self, part: &mut PartWriter, merging: &mut Merging<'_>) -> Result<(), EngineError> {
+    async fn finish(mut self, run: &mut RunWriter, merging: &mut Merging<'_>) -> Result<(), EngineError> {
         if !self.origins.is_empty() {
             let batch = self.source.read(&self.origins, merging).await?;
-            part.write(&mut self.table, batch, merging).await?;
+            run.write(&mut self.table, batch, merging).await?;
         }
-        part.end_table(self.table, merging).await
+        run.end_table(self.table, merging).await
     }
 }
 
@@ -222,7 +222,7 @@ impl RowSource {
         }
         let reads = merging.branch.each(&by_part, |(until, rows), mut line| async move {
             let of = RowsOf::Edges(self.edge_type, self.direction, *until);
-            Ok::<_, EngineError>((self.parts.rows(of, rows, &self.columns, &mut line).await?, line))
+            Ok::<_, EngineError>((self.inputs.rows(of, rows, &self.columns, &mut line).await?, line))
         });
         let mut batches = reads.await?;
         if batches.len() == 1 {

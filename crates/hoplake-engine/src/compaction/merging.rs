@@ -19,8 +19,8 @@ const ROWS_MAX: u64 = 256 << 10;
 
 /// A merge under way.
 pub(super) struct Merging<'a> {
-    /// A version that has nothing but the parts it merges.
-    pub(super) parts: Arc<Snapshot>,
+    /// A version that has nothing but the runs it merges.
+    pub(super) inputs: Arc<Snapshot>,
     pub(super) memory: u64,
     /// What it asks for or sends next depends on what it waited for before.
     pub(super) branch: &'a mut Branch,
@@ -29,13 +29,13 @@ pub(super) struct Merging<'a> {
 impl Merging<'_> {
     /// Scans of all runs of some kinds, of which the first extents are on their way.
     pub(super) async fn scans(&mut self, kinds: &[SectionKind]) -> Result<Vec<(SectionKind, Scan)>, EngineError> {
-        let parts = self.parts.clone();
+        let inputs = self.inputs.clone();
         let runs: Vec<_> =
-            kinds.iter().flat_map(|kind| parts.runs(*kind).iter().map(move |run| (*kind, run))).collect();
+            kinds.iter().flat_map(|kind| inputs.runs(*kind).iter().map(move |run| (*kind, run))).collect();
         // The first piece of each; scans make the others resident as they reach them.
-        parts.make_resident(runs.iter().filter_map(|(_, run)| run.place(0)), self.branch).await?;
+        inputs.make_resident(runs.iter().filter_map(|(_, run)| run.place(0)), self.branch).await?;
         let ahead = Ahead::of(self.memory / 8, runs.len());
-        let mut scans: Vec<_> = runs.into_iter().map(|(kind, run)| (kind, Scan::new(&parts, run, ahead))).collect();
+        let mut scans: Vec<_> = runs.into_iter().map(|(kind, run)| (kind, Scan::new(&inputs, run, ahead))).collect();
         for (_, scan) in &mut scans {
             scan.ask(self.branch).await?;
         }
@@ -44,21 +44,21 @@ impl Merging<'_> {
 
     /// How many rows of some tables are read together: about a piece, as long as that does not take too much memory.
     pub(super) fn rows_at_once(&self, owners: &[TableOwner]) -> usize {
-        let tables = self.parts.manifest().tables.iter().filter(|table| owners.contains(&table.owner));
+        let tables = self.inputs.manifest().tables.iter().filter(|table| owners.contains(&table.owner));
         let (bytes, rows) = tables.fold((0, 0), |(bytes, rows), table| (bytes + table.length, rows + table.rows));
         let piece = EXTENT_BYTES.min(self.memory / 64);
         let at_once = piece.saturating_mul(rows) / bytes.max(1);
         at_once.min(ROWS_MAX).min(self.memory >> 10).max(ROWS_MIN as u64) as usize
     }
 
-    /// Rows of vertices, as the newest of the parts has them.
+    /// Rows of vertices, as the newest of the runs has them.
     pub(super) async fn vertex_rows(
         &mut self,
         label: LabelId,
         ordinals: &[u64],
         columns: &[String],
     ) -> Result<RecordBatch, EngineError> {
-        self.parts.vertex_rows(label, ordinals, columns, self.branch).await
+        self.inputs.vertex_rows(label, ordinals, columns, self.branch).await
     }
 
     /// Notes round trips of writes that it waited for.
@@ -68,6 +68,6 @@ impl Merging<'_> {
 
     /// Where it reads, for messages.
     pub(super) fn place(&self) -> &str {
-        self.parts.reader().store().url()
+        self.inputs.reader().store().url()
     }
 }

@@ -1,11 +1,11 @@
-//! Compaction: adjacent parts of a label or an edge type become one, and no answer changes.
+//! Compaction: adjacent runs of a label or an edge type become one, and no answer changes.
 //!
 //! ```text
-//! plan: which parts ──▶ merge: streams of sections and rows ──▶ one object (and large tables) ──▶ publish on the newest
+//! plan: which runs ──▶ merge: streams of sections and rows ──▶ one object (and large tables) ──▶ publish on the newest
 //! ```
-//! Parts are a log-structured merge tree of their own for each label and edge type (O'Neil et al., *The log-structured
-//! merge-tree*, 1996), compacted in tiers. A compaction reads a version that has nothing but the parts it merges, so it
-//! uses what queries use, and writes what that version says. It announces itself ([`crate::intent`]), publishes what it
+//! Runs are a log-structured merge tree of their own for each label and edge type (O'Neil et al., *The log-structured
+//! merge-tree*, 1996), compacted in tiers. A compaction reads a version that has nothing but the runs it merges, so it
+//! uses what queries use, and writes what that version says. It announces itself ([`crate::lease`]), publishes what it
 //! merged on whatever is the newest version then, and takes its name out with the last of it: what is interrupted is
 //! continued by the next.
 //!
@@ -13,17 +13,17 @@
 //! one object, and one version has all of it. A merge that is larger than that is a group by itself, and reads on while it
 //! decodes (`engine/scan.rs`).
 //!
-//! **Other writers.** What a merge became stands for the parts it was made of, as long as a version has them: commits only add
-//! parts, so it is published on a version of theirs as it is. Only a merge of whose parts another compaction, a load or a
+//! **Other writers.** What a merge became stands for the runs it was made of, as long as a version has them: commits only add
+//! runs, so it is published on a version of theirs as it is. Only a merge of whose runs another compaction, a load or a
 //! restored version has left some out is dropped, and done anew if it is still due.
 
 mod inputs;
 mod keys;
 mod lists;
 mod merging;
-mod part;
 mod plan;
 mod rows;
+mod run_writer;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -37,14 +37,14 @@ use hoplake_storage::{
 };
 
 use crate::{
-    EngineError, OpenSettings, Snapshot, intent,
+    EngineError, OpenSettings, Snapshot, lease,
     publish::{amend_on, change, hint},
 };
 use merging::Merging;
-use part::{Part, PartWriter};
+use run_writer::{RunWriter, WrittenRun};
 
 pub(crate) use plan::spans;
-use plan::{Merge, Size, Sizes, groups, message, parts_of};
+use plan::{Merge, Size, Sizes, groups, message, runs_of};
 
 /// The least budget: below it, buffers that cannot be smaller would not fit.
 pub const MEMORY_BYTES_MIN: u64 = 64 << 20;
@@ -57,9 +57,9 @@ const WITHDRAWAL_TIMEOUT_MS: u64 = 30_000;
 pub struct CompactionSettings {
     /// Memory for it, in bytes.
     pub memory_bytes: u64,
-    /// Whether all parts of each label and edge type become one; otherwise only what is due.
+    /// Whether all runs of each label and edge type become one; otherwise only what is due.
     pub everything: bool,
-    /// Parts of less than this many bytes are all of the lowest tier. Default 64 KiB: smaller ones cost a request each,
+    /// Runs of less than this many bytes are all of the lowest tier. Default 64 KiB: smaller ones cost a request each,
     /// whatever they have.
     pub lowest_tier_bytes: u64,
     /// How long it may take, in milliseconds; it then takes its name out, and what it published stays. Without one, the
@@ -87,10 +87,10 @@ impl Default for CompactionSettings {
 /// What a compaction did.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Compacted {
-    /// How often parts became one.
+    /// How often runs became one.
     pub merges: u64,
-    /// Parts that were merged.
-    pub parts: u64,
+    /// Runs that were merged.
+    pub runs: u64,
     /// Their bytes.
     pub bytes_read: u64,
     /// Bytes of what they became.
@@ -101,7 +101,7 @@ pub struct Compacted {
     pub cost: Cost,
 }
 
-/// What parts belong to.
+/// What runs belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Owner {
     Label(LabelId),
@@ -111,7 +111,7 @@ pub(crate) enum Owner {
 impl Owner {
     pub(crate) fn of_section(kind: SectionKind) -> Self {
         match kind {
-            SectionKind::Keys(label) | SectionKind::Gone(label) | SectionKind::Rows(label) => Self::Label(label),
+            SectionKind::Keys(label) | SectionKind::Tombstones(label) | SectionKind::Rows(label) => Self::Label(label),
             SectionKind::Adjacency(edge_type, _) | SectionKind::Removed(edge_type, _) => Self::EdgeType(edge_type),
         }
     }
@@ -124,13 +124,13 @@ impl Owner {
     }
 }
 
-/// What some parts became.
+/// What some runs became.
 #[derive(Debug, Default)]
 struct Merged {
     size: Size,
-    /// Objects that its parts are in.
+    /// Objects that its runs are in.
     inputs: BTreeSet<String>,
-    /// Degrees out and in, if the oldest part was among them.
+    /// Degrees out and in, if the oldest run was among them.
     degrees: Option<[DegreeSummary; 2]>,
 }
 
@@ -182,7 +182,7 @@ pub async fn compact_until(
     };
     context.give_time(settings.timeout_ms.map(|_| WITHDRAWAL_TIMEOUT_MS));
     if let Some(writer) = &run.writer {
-        let withdrawn = intent::withdraw(&run.reader, writer, &mut branch).await;
+        let withdrawn = lease::withdraw(&run.reader, writer, &mut branch).await;
         // What failed first is what is to be told.
         outcome?;
         run.compacted.version = withdrawn?.unwrap_or(run.compacted.version);
@@ -262,7 +262,7 @@ impl Run {
                 let (met, published) = self.one_group(&snapshot, newest, group, &mut sizes, branch).await?;
                 newest = met;
                 if !published {
-                    // Its parts are gone, as after a restore: what is due is to be found anew.
+                    // Its runs are gone, as after a restore: what is due is to be found anew.
                     break;
                 }
             }
@@ -283,7 +283,7 @@ impl Run {
         // From now on it may have been announced, and is taken out if this breaks off.
         let writer = self.writer.insert(self.reader.store().clock().ulid());
         let known = Some(newest.clone());
-        let announced = intent::announce(&self.reader, ChangeKind::Compaction, writer, known, branch).await?;
+        let announced = lease::announce(&self.reader, ChangeKind::Compaction, writer, known, branch).await?;
         self.unhinted = Some(announced.clone());
         Ok(announced)
     }
@@ -295,7 +295,7 @@ impl Run {
         }
     }
 
-    /// Does some merges, and publishes what they became, unless the newest version has none of their parts any more. Returns the
+    /// Does some merges, and publishes what they became, unless the newest version has none of their runs any more. Returns the
     /// newest version that it knows then, and whether it published.
     async fn one_group(
         &mut self,
@@ -308,17 +308,17 @@ impl Run {
         let writer = self.writer.clone().unwrap_or_default();
         let base = snapshot.manifest().version;
         let segments = self.settings.segments;
-        let part = PartWriter::new(self.reader.store(), &writer, base, self.number, self.memory, segments)?;
+        let run = RunWriter::new(self.reader.store(), &writer, base, self.number, self.memory, segments)?;
         let memory = self.memory;
-        let merged = join(self.hint_newest(), merge_group(snapshot, group, part, memory, branch)).await.1;
-        let (part, merges) = merged?;
-        self.number += part.objects.len() as u32;
+        let merged = join(self.hint_newest(), merge_group(snapshot, group, run, memory, branch)).await.1;
+        let (run, merges) = merged?;
+        self.number += run.objects.len() as u32;
         merges.iter().for_each(|(merge, merged)| sizes.replace(merge, merged.size));
         // With the last of it, its name goes.
         let last = sizes.due(&self.settings).is_empty();
         let mut met = newest.clone();
         let published = amend_on(&self.reader, Some(newest), branch, |newest| {
-            intent::check(newest, &writer)?;
+            lease::check(newest, &writer)?;
             met.clone_from(newest);
             let there = merges.iter().filter(|(merge, merged)| merge.is_in(newest, &merged.inputs));
             let there: Vec<_> = there.map(|(merge, merged)| (merge, merged)).collect();
@@ -327,24 +327,24 @@ impl Run {
             }
             let merges: Vec<_> = there.iter().map(|(merge, _)| *merge).collect();
             let change = change(self.reader.store(), ChangeKind::Compaction, message(&merges, newest));
-            let mut next = replaced(newest, &there, &part, change, self.reader.store().clock().unix_ms());
+            let mut next = replaced(newest, &there, &run, change, self.reader.store().clock().unix_ms());
             if last {
-                next.intents.retain(|intent| intent.writer != writer);
+                next.leases.retain(|lease| lease.writer != writer);
             }
             Ok(Some(next))
         });
         let Some(manifest) = published.await? else {
             // What stays of it is garbage that a vacuum knows once this writer is done.
-            self.reader.store().delete(&part.objects).await?;
+            self.reader.store().delete(&run.objects).await?;
             return Ok((met, false));
         };
-        let done = |(merge, _): &&(Merge, Merged)| parts_of(&manifest, merge.owner).contains(&merge.versions());
+        let done = |(merge, _): &&(Merge, Merged)| runs_of(&manifest, merge.owner).contains(&merge.versions());
         for (merge, _) in merges.iter().filter(done) {
             self.compacted.merges += 1;
-            self.compacted.parts += merge.parts.len() as u64;
+            self.compacted.runs += merge.runs.len() as u64;
             self.compacted.bytes_read += merge.bytes;
         }
-        self.compacted.bytes_written += part.bytes;
+        self.compacted.bytes_written += run.bytes;
         self.compacted.version = manifest.version;
         if last {
             self.writer = None;
@@ -358,60 +358,60 @@ impl Run {
 async fn merge_group(
     snapshot: &Arc<Snapshot>,
     group: Vec<Merge>,
-    mut part: PartWriter,
+    mut run: RunWriter,
     memory: u64,
     branch: &mut Branch,
-) -> Result<(Part, Vec<(Merge, Merged)>), EngineError> {
+) -> Result<(WrittenRun, Vec<(Merge, Merged)>), EngineError> {
     let within =
-        |merge: &Merge, owner: Owner, versions: VersionRange| owner == merge.owner && merge.parts.contains(&versions);
+        |merge: &Merge, owner: Owner, versions: VersionRange| owner == merge.owner && merge.runs.contains(&versions);
     let any = |owner, versions| group.iter().any(|merge| within(merge, owner, versions));
     let all = Arc::new(snapshot.only(any)?);
-    let mut merging = Merging { parts: all.clone(), memory, branch };
+    let mut merging = Merging { inputs: all.clone(), memory, branch };
     inputs::fetch(&mut merging, memory / 8).await?;
     let mut done = Vec::with_capacity(group.len());
     for merge in group {
-        merging.parts = Arc::new(all.only(|owner, versions| within(&merge, owner, versions))?);
-        part.begin(merge.versions());
+        merging.inputs = Arc::new(all.only(|owner, versions| within(&merge, owner, versions))?);
+        run.begin(merge.versions());
         let mut merged = match merge.owner {
-            Owner::Label(label) => rows::merge_label(&mut merging, label, &merge, &mut part).await?,
-            Owner::EdgeType(edge_type) => lists::merge_edges(&mut merging, edge_type, &merge, &mut part).await?,
+            Owner::Label(label) => rows::merge_label(&mut merging, label, &merge, &mut run).await?,
+            Owner::EdgeType(edge_type) => lists::merge_edges(&mut merging, edge_type, &merge, &mut run).await?,
         };
-        merged.size = part.end();
-        merged.inputs = merging.parts.manifest().objects().into_keys().map(str::to_owned).collect();
+        merged.size = run.end();
+        merged.inputs = merging.inputs.manifest().objects().into_keys().map(str::to_owned).collect();
         done.push((merge, merged));
         // Decoding takes no wait: others have their turn.
         tokio::task::yield_now().await;
     }
-    Ok((part.finish(&mut merging).await?, done))
+    Ok((run.finish(&mut merging).await?, done))
 }
 
-/// The next version, with what some parts became in their place.
+/// The next version, with what some runs became in their place.
 fn replaced(
     newest: &Manifest,
     merges: &[(&Merge, &Merged)],
-    part: &Part,
+    run: &WrittenRun,
     change: Change,
     now_unix_ms: u64,
 ) -> Manifest {
     let mut next = newest.next(change, now_unix_ms);
     let goes = |owner: Owner, versions: VersionRange| {
-        merges.iter().any(|(merge, _)| owner == merge.owner && merge.parts.contains(&versions))
+        merges.iter().any(|(merge, _)| owner == merge.owner && merge.runs.contains(&versions))
     };
     for section in next.segments.iter_mut().flat_map(|segment| &mut segment.sections) {
         let kind = section.kind;
         section.versions = section.versions.filter(|versions| !goes(Owner::of_section(kind), *versions));
     }
     next.tables.retain(|table| !goes(Owner::of_table(table.owner), table.versions));
-    // Of merges that came too late the part has sections and tables that nobody names.
+    // Of merges that came too late the run has sections and tables that nobody names.
     let comes = |owner: Owner| merges.iter().any(|(merge, _)| owner == merge.owner);
-    next.segments.extend(part.segments.iter().cloned().map(|mut segment| {
+    next.segments.extend(run.segments.iter().cloned().map(|mut segment| {
         for section in &mut segment.sections {
             section.versions = section.versions.filter(|_| comes(Owner::of_section(section.kind)));
         }
         segment
     }));
     next.segments.retain(|segment| segment.sections.iter().any(|section| section.versions.is_some()));
-    next.tables.extend(part.tables.iter().filter(|table| comes(Owner::of_table(table.owner))).cloned());
+    next.tables.extend(run.tables.iter().filter(|table| comes(Owner::of_table(table.owner))).cloned());
     for (merge, merged) in merges {
         let Owner::EdgeType(edge_type) = merge.owner else { continue };
         let at = usize::from(edge_type.0);

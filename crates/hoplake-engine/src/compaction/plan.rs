@@ -1,9 +1,9 @@
-//! Which parts are merged next.
+//! Which runs are merged next.
 //!
-//! Tiers: a part's tier is the logarithm of its bytes to the base of [`FACTOR`]. Where so many adjacent parts are of one
-//! tier, they become one, which is then of the next tier. A part that is smaller than a newer one goes along with it, so
-//! that tiers descend. The oldest part is left alone until the others together have reached its `FACTOR`th part. So each byte is rewritten about once for each tier, and a label or an
-//! edge type has some three parts in each.
+//! Tiers: a run's tier is the logarithm of its bytes to the base of [`FACTOR`]. Where so many adjacent runs are of one
+//! tier, they become one, which is then of the next tier. A run that is smaller than a newer one goes along with it, so
+//! that tiers descend. The oldest run is left alone until the others together have reached its `FACTOR`th run. So each byte is rewritten about once for each tier, and a label or an
+//! edge type has some three runs in each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use hoplake_storage::Branch;
 use super::{CompactionSettings, Owner};
 use crate::{EngineError, Snapshot};
 
-/// How many parts of a tier become one of the next.
+/// How many runs of a tier become one of the next.
 const FACTOR: usize = 4;
 
 /// Labels and edge types that a log names.
 const NAMES_MAX: usize = 4;
 
-/// Adjacent parts of one owner that are to become one.
+/// Adjacent runs of one owner that are to become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Merge {
     pub(crate) owner: Owner,
     /// Oldest first.
-    pub(crate) parts: Vec<VersionRange>,
+    pub(crate) runs: Vec<VersionRange>,
     /// Whether none is older: what is gone need not be remembered.
     pub(crate) oldest: bool,
     pub(crate) bytes: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Merge {
     pub(crate) edges: u64,
 }
 
-/// How large a part is.
+/// How large a run is.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) bytes: u64,
@@ -52,19 +52,19 @@ impl Size {
 impl Merge {
     /// The versions that what they become stands for.
     pub(crate) fn versions(&self) -> VersionRange {
-        let since = self.parts.first().map_or(1, |part| part.since);
-        VersionRange { since, until: self.parts.last().map_or(since, |part| part.until) }
+        let since = self.runs.first().map_or(1, |run| run.since);
+        VersionRange { since, until: self.runs.last().map_or(since, |run| run.until) }
     }
 
-    /// Whether the parts are in a version as they were, and its oldest if they were that.
+    /// Whether the runs are in a version as they were, and its oldest if they were that.
     pub(crate) fn is_in(&self, manifest: &Manifest, objects: &BTreeSet<String>) -> bool {
-        let there = parts_of(manifest, self.owner);
-        let all = self.parts.iter().all(|part| there.contains(part));
+        let there = runs_of(manifest, self.owner);
+        let all = self.runs.iter().all(|run| there.contains(run));
         let bounds = self.versions();
-        let between = there.iter().filter(|part| part.since <= bounds.until && part.until >= bounds.since).count();
-        let oldest = there.first() == self.parts.first();
+        let between = there.iter().filter(|run| run.since <= bounds.until && run.until >= bounds.since).count();
+        let oldest = there.first() == self.runs.first();
         let named = manifest.objects();
-        all && between == self.parts.len()
+        all && between == self.runs.len()
             && oldest == self.oldest
             && objects.iter().all(|object| named.contains_key(object.as_str()))
     }
@@ -99,7 +99,7 @@ pub(crate) fn groups(due: Vec<Merge>, bytes_max: u64) -> Vec<Vec<Merge>> {
 
 /// What a log says of some merges.
 pub(crate) fn message(merges: &[&Merge], manifest: &Manifest) -> String {
-    let parts: usize = merges.iter().map(|merge| merge.parts.len()).sum();
+    let runs: usize = merges.iter().map(|merge| merge.runs.len()).sum();
     let since = merges.iter().map(|merge| merge.versions().since).min().unwrap_or(1);
     let until = merges.iter().map(|merge| merge.versions().until).max().unwrap_or(since);
     let mut names: Vec<String> = merges.iter().take(NAMES_MAX).map(|merge| merge.name(manifest)).collect();
@@ -108,24 +108,24 @@ pub(crate) fn message(merges: &[&Merge], manifest: &Manifest) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("{parts} parts of {}{more}, of versions {since} to {until}", names.join(", "))
+    format!("{runs} parts of {}{more}, of versions {since} to {until}", names.join(", "))
 }
 
-/// Whether a part of an owner has changes of a version and of later ones: it does not say which are which, nor, if none is
+/// Whether a run of an owner has changes of a version and of later ones: it does not say which are which, nor, if none is
 /// older, what is gone.
 pub(crate) fn spans(manifest: &Manifest, owner: Owner, version: u64) -> bool {
-    parts_of(manifest, owner).iter().any(|part| part.since <= version && part.until > version)
+    runs_of(manifest, owner).iter().any(|run| run.since <= version && run.until > version)
 }
 
-/// The parts of an owner, oldest first.
-pub(super) fn parts_of(manifest: &Manifest, owner: Owner) -> BTreeSet<VersionRange> {
+/// The runs of an owner, oldest first.
+pub(super) fn runs_of(manifest: &Manifest, owner: Owner) -> BTreeSet<VersionRange> {
     let sections = manifest.segments.iter().flat_map(|segment| &segment.sections);
     let sections = sections.filter(|section| Owner::of_section(section.kind) == owner);
     let tables = manifest.tables.iter().filter(|table| Owner::of_table(table.owner) == owner);
     sections.filter_map(|section| section.versions).chain(tables.map(|table| table.versions)).collect()
 }
 
-/// How large the parts of each owner are.
+/// How large the runs of each owner are.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sizes(BTreeMap<Owner, BTreeMap<VersionRange, Size>>);
 
@@ -145,17 +145,17 @@ impl Sizes {
         Ok(Self(owners))
     }
 
-    /// What is to be merged now, or with `everything` all that is in more than one part or remembers what is gone.
+    /// What is to be merged now, or with `everything` all that is in more than one run or remembers what is gone.
     pub(crate) fn due(&self, settings: &CompactionSettings) -> Vec<Merge> {
-        let merge = |(owner, parts): (&Owner, &BTreeMap<VersionRange, Size>)| {
-            let parts: Vec<_> = parts.iter().collect();
-            let bytes: Vec<_> = parts.iter().map(|(_, size)| size.bytes).collect();
-            let all = || (parts.len() > 1).then_some(0..parts.len());
+        let merge = |(owner, runs): (&Owner, &BTreeMap<VersionRange, Size>)| {
+            let runs: Vec<_> = runs.iter().collect();
+            let bytes: Vec<_> = runs.iter().map(|(_, size)| size.bytes).collect();
+            let all = || (runs.len() > 1).then_some(0..runs.len());
             let chosen = if settings.everything { all() } else { due(&bytes, settings.lowest_tier_bytes) }?;
-            let merged = &parts[chosen.clone()];
+            let merged = &runs[chosen.clone()];
             Some(Merge {
                 owner: *owner,
-                parts: merged.iter().map(|(versions, _)| **versions).collect(),
+                runs: merged.iter().map(|(versions, _)| **versions).collect(),
                 oldest: chosen.start == 0,
                 bytes: merged.iter().map(|(_, size)| size.bytes).sum(),
                 edges: merged.iter().map(|(_, size)| size.edges).sum(),
@@ -164,17 +164,17 @@ impl Sizes {
         self.0.iter().filter_map(merge).collect()
     }
 
-    /// Puts what some parts became in their place.
+    /// Puts what some runs became in their place.
     pub(crate) fn replace(&mut self, merge: &Merge, by: Size) {
-        let parts = self.0.entry(merge.owner).or_default();
-        parts.retain(|versions, _| !merge.parts.contains(versions));
+        let runs = self.0.entry(merge.owner).or_default();
+        runs.retain(|versions, _| !merge.runs.contains(versions));
         if by.bytes > 0 {
-            parts.insert(merge.versions(), by);
+            runs.insert(merge.versions(), by);
         }
     }
 }
 
-/// Which of some parts, given by their bytes from the oldest on, become one.
+/// Which of some runs, given by their bytes from the oldest on, become one.
 fn due(bytes: &[u64], lowest_bytes: u64) -> Option<std::ops::Range<usize>> {
     let (oldest, newer) = bytes.split_first()?;
     if !newer.is_empty() && newer.iter().sum::<u64>() >= oldest / FACTOR as u64 && *oldest > lowest_bytes {
@@ -224,23 +224,23 @@ mod tests {
     }
 
     proptest! {
-        /// However commits come, merging what is due ends, and few parts are left.
+        /// However commits come, merging what is due ends, and few runs are left.
         #[test]
         fn few_parts_are_left(sizes in proptest::collection::vec(1u64..5_000_000, 1..400)) {
-            let mut parts: Vec<u64> = Vec::new();
+            let mut runs: Vec<u64> = Vec::new();
             let (mut written, mut committed) = (0, 0);
             for size in sizes {
-                parts.push(size);
+                runs.push(size);
                 committed += size.max(LOWEST);
-                while let Some(run) = due(&parts, LOWEST) {
-                    let merged = parts[run.clone()].iter().sum();
+                while let Some(run) = due(&runs, LOWEST) {
+                    let merged = runs[run.clone()].iter().sum();
                     written += merged;
-                    parts.splice(run, [merged]);
+                    runs.splice(run, [merged]);
                 }
             }
-            let tiers = parts.iter().sum::<u64>().max(LOWEST).ilog(4) - LOWEST.ilog(4) + 1;
-            prop_assert!(parts.len() <= 4 * tiers as usize, "{parts:?}");
-            // Each byte is written again about once a tier, and for the oldest part.
+            let tiers = runs.iter().sum::<u64>().max(LOWEST).ilog(4) - LOWEST.ilog(4) + 1;
+            prop_assert!(runs.len() <= 4 * tiers as usize, "{runs:?}");
+            // Each byte is written again about once a tier, and for the oldest run.
             prop_assert!(written <= committed * (u64::from(tiers) + 6), "{written} of {committed} in {tiers} tiers");
         }
     }

@@ -1,4 +1,4 @@
-//! Merges the parts of a label: its keys, the rows of vertices that they added, and the rows that they changed.
+//! Merges the runs of a label: its keys, the rows of vertices that they added, and the rows that they changed.
 
 use std::ops::Range;
 
@@ -11,38 +11,38 @@ use hoplake_format::{
 use super::{
     Merged, Merging,
     keys::{KeyStream, next, write_keys},
-    part::PartWriter,
     plan::Merge,
+    run_writer::RunWriter,
 };
 use crate::{EngineError, Snapshot};
 
-/// Merges all parts of a label that a version has.
+/// Merges all runs of a label that a version has.
 pub(super) async fn merge_label(
     merging: &mut Merging<'_>,
     label: LabelId,
     merge: &Merge,
-    part: &mut PartWriter,
+    run: &mut RunWriter,
 ) -> Result<Merged, EngineError> {
-    let parts = merging.parts.clone();
-    write_keys(merging, label, false, part).await?;
-    if !merge.oldest && !parts.runs(SectionKind::Gone(label)).is_empty() {
-        write_keys(merging, label, true, part).await?;
+    let inputs = merging.inputs.clone();
+    write_keys(merging, label, false, run).await?;
+    if !merge.oldest && !inputs.runs(SectionKind::Tombstones(label)).is_empty() {
+        write_keys(merging, label, true, run).await?;
     }
-    let properties = parts.schema().label(label).map_or(&[][..], |label| label.properties.as_slice());
+    let properties = inputs.schema().label(label).map_or(&[][..], |label| label.properties.as_slice());
     let names = properties.iter().map(|property| property.name.clone());
     let columns: Vec<String> = std::iter::once(KEY_COLUMN.to_owned()).chain(names).collect();
-    let added = added(&parts, label);
+    let added = added(&inputs, label);
     let rows = merging.rows_at_once(&[TableOwner::Vertices(label), TableOwner::Changed(label)]);
     for range in &added {
-        write_added(merging, label, range, rows, &columns, part).await?;
+        write_added(merging, label, range, rows, &columns, run).await?;
     }
-    write_changed(merging, label, &added, rows, &columns, part).await?;
+    write_changed(merging, label, &added, rows, &columns, run).await?;
     Ok(Merged::default())
 }
 
-/// The ordinals of vertices that the parts added, as ranges that do not touch.
-fn added(parts: &Snapshot, label: LabelId) -> Vec<Range<u64>> {
-    let tables = parts.manifest().tables.iter().filter(|table| table.owner == TableOwner::Vertices(label));
+/// The ordinals of vertices that the runs added, as ranges that do not touch.
+fn added(inputs: &Snapshot, label: LabelId) -> Vec<Range<u64>> {
+    let tables = inputs.manifest().tables.iter().filter(|table| table.owner == TableOwner::Vertices(label));
     let mut ranges: Vec<_> = tables.map(|table| table.first_row..table.first_row + table.rows).collect();
     ranges.sort_unstable_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::new();
@@ -55,44 +55,44 @@ fn added(parts: &Snapshot, label: LabelId) -> Vec<Range<u64>> {
     joined
 }
 
-/// Rows of vertices that the parts added, as the newest of the parts has them.
+/// Rows of vertices that the runs added, as the newest of the runs has them.
 async fn write_added(
     merging: &mut Merging<'_>,
     label: LabelId,
     range: &Range<u64>,
     rows: usize,
     columns: &[String],
-    part: &mut PartWriter,
+    run: &mut RunWriter,
 ) -> Result<(), EngineError> {
-    let mut table = part.table(TableOwner::Vertices(label), range.start);
+    let mut table = run.table(TableOwner::Vertices(label), range.start);
     for start in range.clone().step_by(rows) {
         let ordinals: Vec<u64> = (start..range.end.min(start + rows as u64)).collect();
         let batch = merging.vertex_rows(label, &ordinals, columns).await?;
-        part.write(&mut table, batch, merging).await?;
+        run.write(&mut table, batch, merging).await?;
     }
-    part.end_table(table, merging).await
+    run.end_table(table, merging).await
 }
 
-/// Rows that the parts changed of vertices that older ones added.
+/// Rows that the runs changed of vertices that older ones added.
 async fn write_changed(
     merging: &mut Merging<'_>,
     label: LabelId,
     added: &[Range<u64>],
     at_once: usize,
     columns: &[String],
-    part: &mut PartWriter,
+    run: &mut RunWriter,
 ) -> Result<(), EngineError> {
     let failed = |error: FormatError| EngineError::format("a new segment")(error);
     let kind = SectionKind::Rows(label);
     let mut writer = KeyWriter::new(kind, KeyType::Int64);
     let mut streams = KeyStream::all(merging, &[kind], KeyType::Int64).await?;
-    let mut table = part.table(TableOwner::Changed(label), 0);
+    let mut table = run.table(TableOwner::Changed(label), 0);
     let (mut ordinals, mut rows) = (Vec::new(), 0);
     loop {
         let changed = next(&mut streams, merging).await?;
         if changed.is_none() || ordinals.len() == at_once {
             let batch = merging.vertex_rows(label, &ordinals, columns).await?;
-            part.write(&mut table, batch, merging).await?;
+            run.write(&mut table, batch, merging).await?;
             ordinals.clear();
         }
         let Some((Key::Int64(ordinal), ..)) = changed else { break };
@@ -100,11 +100,11 @@ async fn write_changed(
         if added.iter().any(|range| range.contains(&ordinal)) {
             continue;
         }
-        writer.push(Key::Int64(ordinal as i64), rows, &mut part.segments).map_err(failed)?;
-        part.send(merging).await?;
+        writer.push(Key::Int64(ordinal as i64), rows, &mut run.segments).map_err(failed)?;
+        run.send(merging).await?;
         rows += 1;
         ordinals.push(ordinal);
     }
-    writer.finish(&mut part.segments).map_err(failed)?;
-    part.end_table(table, merging).await
+    writer.finish(&mut run.segments).map_err(failed)?;
+    run.end_table(table, merging).await
 }

@@ -1,4 +1,4 @@
-//! Edges of a type: pairs of vertices that own parts mention, by the keys of both.
+//! Edges of a type: pairs of vertices that own runs mention, by the keys of both.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     EngineError, Frontier, Neighbour,
-    change::{End, Name, Properties},
+    change::{Name, Properties, VertexRef},
     traversal::{Hop, HopDirection},
 };
 
@@ -146,7 +146,7 @@ impl EdgeWork {
             None => true,
         });
         let [label, source, target] = self.names.clone();
-        let (source, target) = (End::new(source, from), End::new(target, to));
+        let (source, target) = (VertexRef::new(source, from), VertexRef::new(target, to));
         let difference = |before, after| Difference::Edge {
             label: Name::new(&label),
             source: source.clone(),
@@ -167,7 +167,7 @@ fn id_of(names: &[String; 3], side: usize, both: &Both) -> Option<EdgeTypeId> {
     both.schemas()[side].edge_types().nth(at).map(|(id, _)| id)
 }
 
-/// Sections with the pairs that own parts of either version mention.
+/// Sections with the pairs that own runs of either version mention.
 fn pair_sources(names: &[String; 3], both: &Both) -> Vec<Source<(u64, u64)>> {
     let decode: Decode<(u64, u64)> = Arc::new(|block: &[u8]| {
         let mut lists = Lists::default();

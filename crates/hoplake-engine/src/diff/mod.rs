@@ -1,15 +1,15 @@
 //! What is different between two versions: vertices and edges that one of them lacks, or that have other properties.
 //!
-//! An item (a key, a row, the edges between two vertices) can only differ if a part mentions it that one of the versions
-//! has and the other has not: parts do not change, and an item is what its newest part says. So the sections of such *own*
-//! parts are scanned, and what they mention is looked up in both versions and compared. After a few commits these are small;
-//! after a compaction, the compacted parts; after a load, everything.
+//! An item (a key, a row, the edges between two vertices) can only differ if a run mentions it that one of the versions
+//! has and the other has not: runs do not change, and an item is what its newest run says. So the sections of such *own*
+//! runs are scanned, and what they mention is looked up in both versions and compared. After a few commits these are small;
+//! after a compaction, the compacted runs; after a load, everything.
 //!
 //! ```text
 //! own sections of both ── cursors, merged ──▶ a page of candidates ── looked up in both, by key ──▶ differences
 //! ```
 //! Vertices are compared by key and edges by the keys of their ends, since a key that went and came back has another
-//! ordinal, and after a load all have. Where the two versions share parts they share ordinals, too: then candidates for
+//! ordinal, and after a load all have. Where the two versions share runs they share ordinals, too: then candidates for
 //! edges are pairs of ordinals, and vertices that came back are remembered, old ordinal and new, from the comparison of
 //! vertices. Where they share none, the edges of all sources are compared in the order of keys.
 //!
@@ -31,7 +31,7 @@ use hoplake_storage::{Branch, Cost, QueryContext};
 
 use crate::{
     EngineError, Snapshot,
-    change::{End, Name, Properties, Value},
+    change::{Name, Properties, Value, VertexRef},
     float,
     index::Run,
 };
@@ -48,7 +48,7 @@ pub enum Difference {
     /// A vertex.
     Vertex {
         /// Which.
-        vertex: End,
+        vertex: VertexRef,
         /// In the first version.
         before: Option<Properties>,
         /// In the second version.
@@ -59,9 +59,9 @@ pub enum Difference {
         /// Its label.
         label: Name,
         /// The vertex that it leaves.
-        source: End,
+        source: VertexRef,
         /// The vertex that it reaches.
-        target: End,
+        target: VertexRef,
         /// In the first version.
         before: Option<Properties>,
         /// In the second version.
@@ -188,11 +188,11 @@ impl Both {
     }
 }
 
-/// The sections that are parts of a version.
+/// The sections that are runs of a version.
 fn sections(manifest: &Manifest) -> HashSet<(String, usize)> {
     let of = |segment: &hoplake_format::SegmentRef| {
-        let parts = segment.sections.iter().enumerate().filter(|(_, section)| section.versions.is_some());
-        parts.map(|(number, _)| (segment.name.clone(), number)).collect::<Vec<_>>()
+        let runs = segment.sections.iter().enumerate().filter(|(_, section)| section.versions.is_some());
+        runs.map(|(number, _)| (segment.name.clone(), number)).collect::<Vec<_>>()
     };
     manifest.segments.iter().flat_map(of).collect()
 }

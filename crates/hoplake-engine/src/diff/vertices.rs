@@ -1,4 +1,4 @@
-//! Vertices of a label: keys that own parts mention, then rows that they changed of vertices whose keys they do not
+//! Vertices of a label: keys that own runs mention, then rows that they changed of vertices whose keys they do not
 //! mention.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     EngineError,
-    change::{End, Properties, Value},
+    change::{Properties, Value, VertexRef},
     index::Run,
     lookup::Sought,
 };
@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct VertexWork {
     label: String,
     keys: Merged<Key>,
-    /// Ordinals whose rows were changed, and the version whose part says so.
+    /// Ordinals whose rows were changed, and the version whose run says so.
     rows: Merged<(u64, usize)>,
 }
 
@@ -30,7 +30,7 @@ impl VertexWork {
     pub(super) fn new(label: String, both: &Both) -> Self {
         let keys = key_sources(&label, both);
         let mut rows = Vec::new();
-        // If they share nothing, own parts mention all keys.
+        // If they share nothing, own runs mention all keys.
         for side in (0..2).filter(|_| both.same_ids) {
             let Some(id) = both.schemas()[side].label_id(&label) else { continue };
             let decode: Decode<(u64, usize)> = Arc::new(move |block: &[u8]| {
@@ -62,7 +62,7 @@ impl VertexWork {
         Ok(None)
     }
 
-    /// The keys of changed rows, but for those that own parts mention: they were compared before.
+    /// The keys of changed rows, but for those that own runs mention: they were compared before.
     async fn keys_of(&self, mut rows: Vec<(u64, usize)>, both: &mut Both) -> Result<Vec<Key>, EngineError> {
         rows.dedup_by_key(|(ordinal, _)| *ordinal);
         let mut keys = Vec::new();
@@ -76,20 +76,20 @@ impl VertexWork {
         keys.sort_unstable();
         keys.dedup();
         for side in 0..2 {
-            keys = self.not_mentioned(keys, side, both).await?;
+            keys = self.without_entry(keys, side, both).await?;
         }
         Ok(keys)
     }
 
-    async fn not_mentioned(&self, keys: Vec<Key>, side: usize, both: &mut Both) -> Result<Vec<Key>, EngineError> {
+    async fn without_entry(&self, keys: Vec<Key>, side: usize, both: &mut Both) -> Result<Vec<Key>, EngineError> {
         let snapshot = both.snapshots[side].clone();
         let Some(id) = snapshot.schema().label_id(&self.label) else { return Ok(keys) };
         let runs = own_keys(both, side, id).into_iter().map(|run| (run, false)).collect();
         let sought = Sought { runs, keys: keys.iter().zip(0..).collect() };
         let mut branch = both.branch.clone();
-        let mentioned = snapshot.mentions(&[sought], keys.len(), &mut branch).await?;
+        let named = snapshot.entries(&[sought], keys.len(), &mut branch).await?;
         both.branch.join([&branch]);
-        Ok(keys.into_iter().zip(mentioned).filter(|(_, mentioned)| mentioned.is_none()).map(|(key, _)| key).collect())
+        Ok(keys.into_iter().zip(named).filter(|(_, named)| named.is_none()).map(|(key, _)| key).collect())
     }
 
     /// Compares the vertices of these keys.
@@ -114,7 +114,7 @@ impl VertexWork {
                 (before, after) => before.is_some() || after.is_some(),
             };
             if differ {
-                let vertex = End::new(&self.label, key);
+                let vertex = VertexRef::new(&self.label, key);
                 differences.push(Difference::Vertex { vertex, before, after });
             }
         }
@@ -168,11 +168,11 @@ pub(super) async fn ordinals(
 /// The own runs that mention keys of a label.
 fn own_keys(both: &Both, side: usize, label: LabelId) -> Vec<&Run> {
     let mut runs = both.own(side, SectionKind::Keys(label));
-    runs.extend(both.own(side, SectionKind::Gone(label)));
+    runs.extend(both.own(side, SectionKind::Tombstones(label)));
     runs
 }
 
-/// Sections with the keys of a label that own parts of either version mention.
+/// Sections with the keys of a label that own runs of either version mention.
 pub(super) fn key_sources(label: &str, both: &Both) -> Vec<Source<Key>> {
     let mut sources = Vec::new();
     for (side, snapshot) in both.snapshots.iter().enumerate() {

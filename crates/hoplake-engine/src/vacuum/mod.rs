@@ -9,7 +9,7 @@
 //!
 //! **What is garbage.** The name of a data object says from which version its writer began, and who it is. Unpublished,
 //! it could only have become part of the version after that one; once that slot is filled the object is garbage for
-//! ever, unless its writer has announced that it takes long ([`crate::intent`]). No clock is asked.
+//! ever, unless its writer has announced that it takes long ([`crate::lease`]). No clock is asked.
 //!
 //! **Nothing to do.** A vacuum publishes only if something goes, and what it publishes leaves nothing for the next: on a graph
 //! that nobody changes, a second one only reads. With versions kept by time, the version that a vacuum published itself goes
@@ -32,7 +32,7 @@ use std::collections::{HashMap, HashSet};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use hoplake_format::{
-    ChangeKind, FormatError, Intent, Manifest, Slot, VersionRange,
+    ChangeKind, FormatError, Manifest, Slot, VersionRange, WriterLease,
     constants::{
         DATA_FOLDER, HINT_NAME, MANIFEST_FOLDER, REMOVED_BYTES_MAX, data_base_version, data_writer, is_probe,
         manifest_name, manifest_version,
@@ -104,9 +104,9 @@ pub struct Vacuumed {
     /// Their bytes.
     pub bytes: u64,
     /// Writers that cannot publish any more.
-    pub aborted: Vec<Intent>,
+    pub aborted: Vec<WriterLease>,
     /// Writers that have announced themselves and are not done, whose objects stay.
-    pub spared: Vec<Intent>,
+    pub spared: Vec<WriterLease>,
 }
 
 /// Removes versions that are not to stay, and data objects that no version names.
@@ -209,7 +209,7 @@ impl Vacuum<'_> {
         self.reader.store().flush(MANIFEST_FOLDER).await?;
         self.past.read_more(self.reader, &decided, self.branch).await?;
         self.clear(&decided, &mut vacuumed).await?;
-        Ok(Vacuumed { aborted, spared: decided.intents, ..vacuumed })
+        Ok(Vacuumed { aborted, spared: decided.leases, ..vacuumed })
     }
 
     /// Marks the versions that a manifest lets go, and then removes what only they named: an earlier vacuum that decided so may
@@ -244,16 +244,16 @@ impl Vacuum<'_> {
 
     /// Publishes which versions and writers go, if any do, or if the newest version is to be closed to those at work on it.
     /// Returns the manifest that says so.
-    async fn decide(&mut self, newest: Manifest) -> Result<(Manifest, Vec<Intent>), EngineError> {
+    async fn decide(&mut self, newest: Manifest) -> Result<(Manifest, Vec<WriterLease>), EngineError> {
         let (reader, settings, since) = (self.reader, self.settings, self.since);
         let stale = self.is_stale(&newest);
         let dead = dead(reader, &newest, settings, self.branch).await?;
         let kept = |newest: &Manifest, past: &[VersionRange]| kept(newest, past, settings.keep_versions, since);
         let mut aborted = Vec::new();
         let amended = amend(reader, self.branch, |newest| {
-            let intents: (Vec<_>, Vec<_>) =
-                newest.intents.iter().cloned().partition(|intent| !dead.contains(&intent.writer));
-            aborted = intents.1;
+            let leases: (Vec<_>, Vec<_>) =
+                newest.leases.iter().cloned().partition(|lease| !dead.contains(&lease.writer));
+            aborted = leases.1;
             let stays = kept(newest, &newest.history);
             // By count, what is published takes the place of what goes; by time, it would go by itself the next time.
             let goes = stays != newest.history && (since.is_none() || self.past.is_worth_a_version(newest, &stays));
@@ -264,7 +264,7 @@ impl Vacuum<'_> {
             let next = newest.next(change, reader.store().clock().unix_ms());
             // The version it builds on is a past one then, and counts as one: the next vacuum finds nothing to do.
             let history = kept(newest, &next.history);
-            Ok(Some(Manifest { history, intents: intents.0, ..next }))
+            Ok(Some(Manifest { history, leases: leases.0, ..next }))
         });
         let decided = amended.await?;
         Ok((decided.unwrap_or(newest), aborted))
@@ -284,7 +284,7 @@ impl Vacuum<'_> {
     /// Removes what no version can name that a version knows, nor any after it.
     async fn remove_garbage(&mut self, newest: &Manifest, vacuumed: &mut Vacuumed) -> Result<(), EngineError> {
         let named = self.past.named(newest);
-        let spared: HashSet<_> = newest.intents.iter().map(|intent| intent.writer.as_str()).collect();
+        let spared: HashSet<_> = newest.leases.iter().map(|lease| lease.writer.as_str()).collect();
         let now = i64::try_from(self.reader.store().clock().unix_ms()).unwrap_or(i64::MAX);
         let untried = self.settings.written_before_unix_ms.min(now.saturating_sub(PROBE_AGE_MS));
         let is_garbage = |object: &ObjectInfo| {
@@ -370,20 +370,20 @@ async fn dead(
     settings: &VacuumSettings,
     branch: &mut Branch,
 ) -> Result<HashSet<String>, EngineError> {
-    let at_work = |writer: &&String| newest.intents.iter().any(|intent| intent.writer == **writer);
+    let at_work = |writer: &&String| newest.leases.iter().any(|lease| lease.writer == **writer);
     if let Some(unknown) = settings.abort.iter().find(|writer| !at_work(writer)) {
         let why = format!("no writer {unknown} is at work on {}", reader.store().url());
         return Err(EngineError::NotFound(why));
     }
     let mut dead: HashSet<String> = settings.abort.iter().cloned().collect();
-    for intent in &newest.intents {
-        let announced = match versions::slot(reader, intent.since, branch).await? {
+    for lease in &newest.leases {
+        let announced = match versions::slot(reader, lease.since, branch).await? {
             Some(Slot::Version(manifest)) => manifest.created_unix_ms,
             // That version is gone, which says nothing of its age: many commits may have followed in a moment.
-            _ => Ulid::from_string(&intent.writer).map_or(0, |name| name.timestamp_ms()),
+            _ => Ulid::from_string(&lease.writer).map_or(0, |name| name.timestamp_ms()),
         };
         if announced < settings.announced_before_unix_ms {
-            dead.insert(intent.writer.clone());
+            dead.insert(lease.writer.clone());
         }
     }
     Ok(dead)

@@ -205,12 +205,12 @@ impl Snapshot {
         for (kind, found) in items {
             let expected = match kind {
                 // Where nothing was changed, a key for each vertex; else a key may be there again, or no more.
-                SectionKind::Keys(label) if self.runs(SectionKind::Gone(label)).is_empty() => {
+                SectionKind::Keys(label) if self.runs(SectionKind::Tombstones(label)).is_empty() => {
                     let live = vertices(label).live();
                     if self.runs(kind).len() == 1 { live..=live } else { live..=vertices(label).ordinals }
                 }
                 SectionKind::Keys(label) => vertices(label).live()..=vertices(label).ordinals,
-                SectionKind::Gone(label) => 0..=vertices(label).gone,
+                SectionKind::Tombstones(label) => 0..=vertices(label).gone,
                 SectionKind::Adjacency(edge_type, _) => {
                     let edges = manifest.edge_counts.get(usize::from(edge_type.0)).copied().unwrap_or_default();
                     edges..=edges
@@ -240,7 +240,7 @@ impl Snapshot {
         };
         match kind {
             SectionKind::Keys(of) => format!("keys of {}", label(of)),
-            SectionKind::Gone(of) => format!("removed vertices of {}", label(of)),
+            SectionKind::Tombstones(of) => format!("removed vertices of {}", label(of)),
             SectionKind::Rows(of) => format!("changed rows of {}", label(of)),
             SectionKind::Adjacency(edge_type, direction) => edges(edge_type, direction),
             SectionKind::Removed(edge_type, direction) => format!("removed {}", edges(edge_type, direction)),
@@ -267,7 +267,7 @@ impl<'a> SectionChecker<'a> {
     fn check(&mut self, first_source: u64, first_item: Option<u64>, payload: &[u8]) -> Result<u64, FormatError> {
         let wrong = |why: String| Err(FormatError::corrupt("block", why));
         match (self.section.kind, &self.section.firsts) {
-            (SectionKind::Keys(label) | SectionKind::Gone(label), Firsts::Numbers(_) | Firsts::Texts(_)) => {
+            (SectionKind::Keys(label) | SectionKind::Tombstones(label), Firsts::Numbers(_) | Firsts::Texts(_)) => {
                 let key_type = self.snapshot.schema().label(label).map_or(KeyType::Int64, |label| label.key_type);
                 let entries = decode_key_block(payload, key_type)?;
                 let count = self.snapshot.ordinal_count(label);

@@ -6,7 +6,7 @@
 //! It is published once, by creating an object that must not exist. It names every object with its
 //! length, checksum and the positions from which it is opened, so that opening probes nothing.
 //!
-//! Each section and table is a **part**: what some versions changed of one label or edge type. The newest part that
+//! Each section and table is a **run**: what some versions changed of one label or edge type. The newest run that
 //! mentions an item (a key, a vertex's row, the edges between two vertices) decides it.
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ pub struct Manifest {
     /// Up to where the sources that feed the graph have been read, by their names, in their own words.
     pub source_positions: BTreeMap<String, String>,
     /// Writers that take long, whose objects are spared until they are done.
-    pub intents: Vec<Intent>,
+    pub leases: Vec<WriterLease>,
     /// Older versions that can still be opened, ascending; a vacuum removes the others.
     pub history: Vec<VersionRange>,
     /// Names of older versions, which a vacuum spares.
@@ -86,9 +86,9 @@ pub struct Manifest {
     pub schema: Schema,
     /// Vertices of each label, by [`LabelId`].
     pub vertex_counts: Vec<VertexCount>,
-    /// Edges of each edge type, by [`EdgeTypeId`]; an upper bound if the type has more than one part.
+    /// Edges of each edge type, by [`EdgeTypeId`]; an upper bound if the type has more than one run.
     pub edge_counts: Vec<u64>,
-    /// Degrees of each edge type, out and in; of its oldest part.
+    /// Degrees of each edge type, out and in; of its oldest run.
     pub degrees: Vec<[DegreeSummary; 2]>,
     /// Sections: keys and adjacency.
     pub segments: Vec<SegmentRef>,
@@ -117,7 +117,7 @@ pub enum ChangeKind {
     Load,
     /// A batch of changes.
     Commit,
-    /// Parts became one; what the graph says is the same.
+    /// Runs became one; what the graph says is the same.
     Compaction,
     /// Nothing changed: a vacuum let versions go, or a writer that takes long begins or ends.
     Fence,
@@ -158,7 +158,7 @@ pub struct ChangeCounts {
 
 /// A writer that takes long.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Intent {
+pub struct WriterLease {
     /// Its ULID, which is in the names of its objects.
     pub writer: String,
     /// What it is doing.
@@ -210,12 +210,12 @@ impl DegreeSummary {
     }
 }
 
-/// The versions whose changes a part holds, both included. Those of one label or edge type do not overlap.
+/// The versions whose changes a run holds, both included. Those of one label or edge type do not overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VersionRange {
     /// The first.
     pub since: u64,
-    /// The last: the larger, the newer the part.
+    /// The last: the larger, the newer the run.
     pub until: u64,
 }
 
@@ -267,11 +267,11 @@ pub enum First {
 /// What the rows of a table belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TableOwner {
-    /// Vertices of a label that its part added, by ordinal.
+    /// Vertices of a label that its run added, by ordinal.
     Vertices(LabelId),
-    /// Vertices of a label whose rows its part wrote anew, by the numbers in the part's section of rows.
+    /// Vertices of a label whose rows its run wrote anew, by the numbers in the run's section of rows.
     Changed(LabelId),
-    /// Edges of a type, by their position in its part's adjacency of one direction.
+    /// Edges of a type, by their position in its run's adjacency of one direction.
     Edges(EdgeTypeId, Direction),
 }
 
@@ -362,8 +362,8 @@ impl Manifest {
         own.into_iter().chain(older).filter(move |older| *older < version)
     }
 
-    /// The versions of all its parts, in no order.
-    pub fn parts(&self) -> impl Iterator<Item = VersionRange> {
+    /// The versions of all its runs, in no order.
+    pub fn runs(&self) -> impl Iterator<Item = VersionRange> {
         let sections = self.segments.iter().flat_map(|segment| &segment.sections);
         let tables = self.tables.iter().map(|table| table.versions);
         sections.filter_map(|section| section.versions).chain(tables)

@@ -19,7 +19,7 @@ fn sample() -> Manifest {
         },
         reset: 1,
         source_positions: [("crm".to_owned(), "0/16B3748".to_owned())].into(),
-        intents: vec![Intent { writer: "01JDW".into(), kind: ChangeKind::Compaction, since: 2 }],
+        leases: vec![WriterLease { writer: "01JDW".into(), kind: ChangeKind::Compaction, since: 2 }],
         history: vec![VersionRange::of(1)],
         tags: [("as loaded".to_owned(), 1)].into(),
         schema: Schema {
@@ -43,7 +43,7 @@ fn sample() -> Manifest {
             end: SegmentEnd { length: 90, filters_position: 50, index_position: 60, root_position: 70 },
             sections: vec![
                 section(SectionKind::Keys(LabelId(0)), Some(VersionRange::of(3)), None),
-                section(SectionKind::Gone(LabelId(0)), None, Some(First::Text("m".into()))),
+                section(SectionKind::Tombstones(LabelId(0)), None, Some(First::Text("m".into()))),
                 section(SectionKind::Removed(EdgeTypeId(0), Direction::Out), both, None),
                 section(SectionKind::Adjacency(EdgeTypeId(0), Direction::In), both, None),
                 section(SectionKind::Adjacency(EdgeTypeId(0), Direction::In), both, Some(First::Number(7))),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use prost::Message;
 
 use super::{
-    Change, ChangeCounts, ChangeKind, DegreeSummary, First, Intent, Manifest, SectionRef, SegmentRef, TableOwner,
-    TableRef, VersionRange, VertexCount, corrupt, unsupported,
+    Change, ChangeCounts, ChangeKind, DegreeSummary, First, Manifest, SectionRef, SegmentRef, TableOwner, TableRef,
+    VersionRange, VertexCount, WriterLease, corrupt, unsupported,
 };
 use crate::{
     Direction, EdgeType, EdgeTypeId, FormatError, KeyType, LabelId, Property, PropertyType, ScalarType, Schema,
@@ -60,7 +60,7 @@ pub(super) struct ManifestMessage {
     #[prost(btree_map = "string, string", tag = "12")]
     source_positions: BTreeMap<String, String>,
     #[prost(message, repeated, tag = "13")]
-    intents: Vec<IntentMessage>,
+    leases: Vec<WriterLeaseMessage>,
     /// First and last version of each range.
     #[prost(uint64, repeated, tag = "14")]
     history: Vec<u64>,
@@ -85,7 +85,7 @@ struct CountsMessage {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct IntentMessage {
+struct WriterLeaseMessage {
     #[prost(string, tag = "1")]
     writer: String,
     #[prost(uint32, tag = "2")]
@@ -332,7 +332,7 @@ impl From<&Manifest> for ManifestMessage {
             change: change_number(manifest.change.kind),
             counts: Some(manifest.change.counts.into()),
             source_positions: manifest.source_positions.clone(),
-            intents: manifest.intents.iter().map(IntentMessage::from).collect(),
+            leases: manifest.leases.iter().map(WriterLeaseMessage::from).collect(),
             history: manifest.history.iter().flat_map(|range| [range.since, range.until]).collect(),
             tags: manifest.tags.clone(),
             reset: manifest.reset,
@@ -355,16 +355,16 @@ impl From<CountsMessage> for ChangeCounts {
     }
 }
 
-impl From<&Intent> for IntentMessage {
-    fn from(intent: &Intent) -> Self {
-        Self { writer: intent.writer.clone(), kind: change_number(intent.kind), since: intent.since }
+impl From<&WriterLease> for WriterLeaseMessage {
+    fn from(lease: &WriterLease) -> Self {
+        Self { writer: lease.writer.clone(), kind: change_number(lease.kind), since: lease.since }
     }
 }
 
-impl TryFrom<IntentMessage> for Intent {
+impl TryFrom<WriterLeaseMessage> for WriterLease {
     type Error = FormatError;
 
-    fn try_from(message: IntentMessage) -> Result<Self, FormatError> {
+    fn try_from(message: WriterLeaseMessage) -> Result<Self, FormatError> {
         Ok(Self { writer: message.writer, kind: change_kind(message.kind)?, since: message.since })
     }
 }
@@ -470,7 +470,7 @@ impl TryFrom<ManifestMessage> for Manifest {
                 counts: message.counts.unwrap_or_default().into(),
             },
             source_positions: message.source_positions,
-            intents: message.intents.into_iter().map(Intent::try_from).collect::<Result<_, _>>()?,
+            leases: message.leases.into_iter().map(WriterLease::try_from).collect::<Result<_, _>>()?,
             history,
             tags: message.tags,
             reset: message.reset,
@@ -501,12 +501,12 @@ fn history(bounds: &[u64], version: u64) -> Result<Vec<VersionRange>, FormatErro
     Ok(history)
 }
 
-/// Parts belong to labels and edge types that there are. A section that is no part of this version may be of one that is not:
+/// Runs belong to labels and edge types that there are. A section that is no part of this version may be of one that is not:
 /// its object was written for a version with others, and this one restores an older.
 fn check_owners(schema: &Schema, segments: &[SegmentRef], tables: &[TableRef]) -> Result<(), FormatError> {
     for section in segments.iter().flat_map(|segment| &segment.sections).filter(|section| section.versions.is_some()) {
         let known = match section.kind {
-            SectionKind::Keys(label) | SectionKind::Gone(label) | SectionKind::Rows(label) => {
+            SectionKind::Keys(label) | SectionKind::Tombstones(label) | SectionKind::Rows(label) => {
                 schema.label(label).is_some()
             }
             SectionKind::Adjacency(edge_type, _) | SectionKind::Removed(edge_type, _) => {

@@ -34,7 +34,7 @@ pub enum SectionKind {
     /// The ends of pairs that have no edge of a type any more, as lists in one direction.
     Removed(EdgeTypeId, Direction),
     /// The keys of a label that are gone, with the ordinals they stood for.
-    Gone(LabelId),
+    Tombstones(LabelId),
     /// Changed rows of a label: the ordinal of each as a key, and the number of its row.
     Rows(LabelId),
 }
@@ -49,7 +49,7 @@ impl SectionKind {
             Self::Adjacency(edge_type, Direction::In) => (3, edge_type.0),
             Self::Removed(edge_type, Direction::Out) => (4, edge_type.0),
             Self::Removed(edge_type, Direction::In) => (5, edge_type.0),
-            Self::Gone(label) => (6, label.0),
+            Self::Tombstones(label) => (6, label.0),
             Self::Rows(label) => (7, label.0),
         };
         kind << 16 | u32::from(owner)
@@ -57,7 +57,7 @@ impl SectionKind {
 
     /// Whether it holds keys; lists otherwise.
     pub fn has_keys(self) -> bool {
-        matches!(self, Self::Keys(_) | Self::Gone(_) | Self::Rows(_))
+        matches!(self, Self::Keys(_) | Self::Tombstones(_) | Self::Rows(_))
     }
 
     /// The kind with this number.
@@ -69,7 +69,7 @@ impl SectionKind {
             3 => Some(Self::Adjacency(EdgeTypeId(owner), Direction::In)),
             4 => Some(Self::Removed(EdgeTypeId(owner), Direction::Out)),
             5 => Some(Self::Removed(EdgeTypeId(owner), Direction::In)),
-            6 => Some(Self::Gone(LabelId(owner))),
+            6 => Some(Self::Tombstones(LabelId(owner))),
             7 => Some(Self::Rows(LabelId(owner))),
             _ => None,
         }

@@ -171,7 +171,7 @@ fn sections_go_on_over_segments() {
     }
     // Short sections, of which some begin where a segment ends.
     for label in 3..30 {
-        let mut writer = KeyWriter::new(SectionKind::Gone(LabelId(label)), KeyType::String);
+        let mut writer = KeyWriter::new(SectionKind::Tombstones(LabelId(label)), KeyType::String);
         writer.push(keys[0].0.clone(), 0, &mut segments).unwrap();
         writer.finish(&mut segments).unwrap();
     }
@@ -221,7 +221,7 @@ fn sections_go_on_over_segments() {
     assert_eq!(short, vec![keys[0].clone(); 27]);
     assert_eq!(found_lists, lists);
     for (kind, pieces) in &pieces {
-        let is_short = matches!(kind, SectionKind::Gone(_));
+        let is_short = matches!(kind, SectionKind::Tombstones(_));
         assert!(if is_short { pieces.len() == 1 } else { pieces.len() > 2 }, "{kind:?} is in {pieces:?}");
         assert_eq!(pieces.iter().map(|(_, continues)| *continues).filter(|it| !it).count(), 1, "{pieces:?}");
         let items: u64 = pieces.iter().map(|(items, _)| items).sum();

@@ -1,4 +1,4 @@
-//! From rows to one level of a graph in the store.
+//! From rows to a graph in the store.
 //!
 //! ```text
 //! vertices   scan -> sort by key -> ordinals -> keys, tables, key tables
@@ -63,7 +63,7 @@ pub enum VertexOrder {
     Locality,
 }
 
-/// How a level is built.
+/// How a graph is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildSettings {
     /// Budget of memory, in bytes.
@@ -82,9 +82,9 @@ pub struct BuildSettings {
     pub writer: String,
 }
 
-/// A level that was written, for a manifest to name.
+/// A graph that was written, for a manifest to name.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Level {
+pub struct BuiltGraph {
     /// Labels, edge types and properties.
     pub schema: Schema,
     /// Vertices of each label.
@@ -104,7 +104,7 @@ pub struct Level {
 /// The least budget: below it, buffers that cannot be smaller would not fit.
 pub const MEMORY_BYTES_MIN: u64 = 32 << 20;
 
-/// Builds a level from a source of data and writes its objects to `store`. Blocks, and must not be called
+/// Builds a graph from a source of data and writes its objects to `store`. Blocks, and must not be called
 /// from an async task; `runtime` is where its requests run.
 ///
 /// # Errors
@@ -117,7 +117,7 @@ pub fn build(
     settings: &BuildSettings,
     bad_rows: &Arc<BadRows>,
     progress: &dyn Progress,
-) -> Result<Level, IngestError> {
+) -> Result<BuiltGraph, IngestError> {
     if settings.memory_bytes < MEMORY_BYTES_MIN {
         let message = format!("a load needs at least {} MiB of memory; raise --memory", MEMORY_BYTES_MIN >> 20);
         return Err(IngestError::Invalid(message));
@@ -135,11 +135,11 @@ pub fn build(
         objects: &objects,
         context: ScanContext { inputs: &dataset.inputs, bad_rows, progress },
     };
-    let mut level = build.empty_level()?;
-    let spaces = build.vertices(&mut level)?;
-    build.edges(&mut level, &spaces)?;
-    level.schema.validate()?;
-    Ok(level)
+    let mut built = build.empty_graph()?;
+    let spaces = build.vertices(&mut built)?;
+    build.edges(&mut built, &spaces)?;
+    built.schema.validate()?;
+    Ok(built)
 }
 
 /// What all steps of a build need.
@@ -170,7 +170,7 @@ impl Spaces {
 }
 
 impl Build<'_> {
-    fn empty_level(&self) -> Result<Level, IngestError> {
+    fn empty_graph(&self) -> Result<BuiltGraph, IngestError> {
         let labels = self.dataset.vertex_tables.iter().map(|table| VertexLabel {
             name: table.label.clone(),
             key_type: table.key_type,
@@ -178,7 +178,7 @@ impl Build<'_> {
         });
         let schema = Schema { vertex_labels: labels.collect(), edge_types: Vec::new() };
         schema.validate()?;
-        Ok(Level { vertex_counts: vec![0; schema.vertex_labels.len()], schema, ..Level::default() })
+        Ok(BuiltGraph { vertex_counts: vec![0; schema.vertex_labels.len()], schema, ..BuiltGraph::default() })
     }
 
     /// A part of the budget, in 64ths.
@@ -197,7 +197,7 @@ impl Build<'_> {
     }
 
     /// Reads, orders and writes all vertices.
-    fn vertices(&self, level: &mut Level) -> Result<Spaces, IngestError> {
+    fn vertices(&self, built: &mut BuiltGraph) -> Result<Spaces, IngestError> {
         let bytes = self.input_bytes(|feed| !matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(Step::Vertices, bytes);
         let mut segments = SegmentUpload::new(self.objects)?;
@@ -224,7 +224,7 @@ impl Build<'_> {
                         VertexSink::Stage(Box::new(StagedVertices::create(self.spill_dir, label)?))
                     }
                 };
-                let count = &mut level.vertex_counts[*table];
+                let count = &mut built.vertex_counts[*table];
                 while let Some((keys, batch)) = sorted.next(&self.context, &tables[*table])? {
                     spaces.push(label, batch.column(0), *count)?;
                     *count += keys.len() as u64;
@@ -233,7 +233,7 @@ impl Build<'_> {
                     self.check_left_out(&left_out)?;
                 }
                 match writer {
-                    VertexSink::Write(writer) => level.tables.extend(writer.finish()?),
+                    VertexSink::Write(writer) => built.tables.extend(writer.finish()?),
                     VertexSink::Stage(stage) => staged.push(stage.finish()?),
                 }
             }
@@ -241,15 +241,15 @@ impl Build<'_> {
         left_out.sort_unstable();
         let mut spaces = Spaces { tables: spaces.finish(self)?, permutation: None, left_out };
         if self.settings.order == VertexOrder::Locality {
-            let permutation = self.locality(level, &spaces)?;
+            let permutation = self.locality(built, &spaces)?;
             for stage in staged {
                 let label = stage.label();
                 let writer = VertexWriter::new(self, &mut segments, label);
-                level.tables.extend(self.write_staged(stage, &permutation[usize::from(label.0)], writer)?);
+                built.tables.extend(self.write_staged(stage, &permutation[usize::from(label.0)], writer)?);
             }
             spaces.permutation = Some(permutation);
         }
-        level.segments.extend(segments.finish()?.0);
+        built.segments.extend(segments.finish()?.0);
         Ok(spaces)
     }
 
@@ -298,7 +298,7 @@ impl Build<'_> {
     }
 
     /// Reads, sorts and writes all edges.
-    fn edges(&self, level: &mut Level, spaces: &Spaces) -> Result<(), IngestError> {
+    fn edges(&self, built: &mut BuiltGraph, spaces: &Spaces) -> Result<(), IngestError> {
         let bytes = self.input_bytes(|feed| matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(Step::Edges, bytes);
         let mut segments = [SegmentUpload::new(self.objects)?, SegmentUpload::new(self.objects)?];
@@ -307,15 +307,15 @@ impl Build<'_> {
         let kept_bytes = key_bytes + order_bytes + size_of_val(&spaces.left_out[..]);
         let left = self.share(56).saturating_sub(kept_bytes).max(self.share(8));
         for group in groups(self.dataset, Phase::Edges) {
-            let routed = route::sort_edges(self, spaces, level, &group, left)?;
+            let routed = route::sort_edges(self, spaces, built, &group, left)?;
             for edges in routed {
-                self.write_type(level, edges, &mut segments)?;
+                self.write_type(built, edges, &mut segments)?;
             }
         }
         for segments in segments {
             let (references, bytes) = segments.finish()?;
-            level.adjacency_bytes += bytes;
-            level.segments.extend(references);
+            built.adjacency_bytes += bytes;
+            built.segments.extend(references);
         }
         Ok(())
     }
@@ -323,12 +323,12 @@ impl Build<'_> {
     /// Writes both directions of an edge type, each on a thread.
     fn write_type(
         &self,
-        level: &mut Level,
+        built: &mut BuiltGraph,
         routed: RoutedType,
         segments: &mut [SegmentUpload<'_>; 2],
     ) -> Result<(), IngestError> {
         let table = &self.dataset.edge_tables[routed.table];
-        let number = u16::try_from(level.schema.edge_types.len());
+        let number = u16::try_from(built.schema.edge_types.len());
         let edge_type =
             EdgeTypeId(number.map_err(|_| IngestError::Invalid("there are more than 65,535 edge types".into()))?);
         let written = thread::scope(|scope| {
@@ -353,15 +353,15 @@ impl Build<'_> {
         })?;
         let [out, into]: [_; 2] =
             written.try_into().map_err(|_| IngestError::Invalid("a direction is missing".into()))?;
-        level.schema.edge_types.push(EdgeType {
+        built.schema.edge_types.push(EdgeType {
             label: table.label.clone(),
             source: routed.source,
             target: routed.target,
             properties: table.properties.clone(),
         });
-        level.edge_counts.push(out.edges);
-        level.degrees.push([out.degrees, into.degrees]);
-        level.tables.extend(out.tables.into_iter().chain(into.tables));
+        built.edge_counts.push(out.edges);
+        built.degrees.push([out.degrees, into.degrees]);
+        built.tables.extend(out.tables.into_iter().chain(into.tables));
         Ok(())
     }
 }

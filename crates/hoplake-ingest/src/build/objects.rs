@@ -1,4 +1,4 @@
-//! Objects of a level on their way to the store, from synchronous threads.
+//! Objects of a graph on their way to the store, from synchronous threads.
 
 use std::io::{self, Write};
 

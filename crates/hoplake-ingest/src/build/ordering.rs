@@ -14,7 +14,7 @@ use arrow_schema::{DataType, Field, Schema};
 use hoplake_format::LabelId;
 
 use super::{
-    Build, Level, Spaces, Step,
+    Build, BuiltGraph, Spaces, Step,
     groups::groups,
     route::{EdgeSink, route_edges},
 };
@@ -130,8 +130,8 @@ impl Iterator for Pairs<'_> {
 
 impl Build<'_> {
     /// For each label, the new ordinal of each old one.
-    pub(super) fn locality(&self, level: &Level, spaces: &Spaces) -> Result<Vec<Vec<u32>>, IngestError> {
-        let vertices: u64 = level.vertex_counts.iter().sum();
+    pub(super) fn locality(&self, built: &BuiltGraph, spaces: &Spaces) -> Result<Vec<Vec<u32>>, IngestError> {
+        let vertices: u64 = built.vertex_counts.iter().sum();
         let needed_bytes = vertices.saturating_mul(12);
         let left_bytes = self.share(44) as u64;
         let fits = u32::try_from(vertices).ok().filter(|_| needed_bytes <= left_bytes);
@@ -143,7 +143,7 @@ impl Build<'_> {
         let bytes = self.input_bytes(|feed| matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(Step::Order, bytes);
         let starts: Vec<u64> =
-            level.vertex_counts.iter().scan(0, |sum, count| Some(std::mem::replace(sum, *sum + count))).collect();
+            built.vertex_counts.iter().scan(0, |sum, count| Some(std::mem::replace(sum, *sum + count))).collect();
         let mut files = Vec::new();
         for group in groups(self.dataset, Phase::Edges) {
             let sink = || {
@@ -151,7 +151,7 @@ impl Build<'_> {
                 Ok::<_, IngestError>(PairSink { starts: &starts, file: BufWriter::with_capacity(1 << 20, file) })
             };
             let sinks = (0..self.settings.threads.max(1)).map(|_| sink()).collect::<Result<_, _>>()?;
-            for sink in route_edges(self, spaces, level, &group, self.share(16), sinks)? {
+            for sink in route_edges(self, spaces, built, &group, self.share(16), sinks)? {
                 let file = sink.file.into_inner().map_err(|error| IngestError::Spill(error.into_error()))?;
                 files.push(file);
             }
@@ -168,7 +168,7 @@ impl Build<'_> {
         if let Some(error) = failed.take() {
             return Err(IngestError::Spill(error));
         }
-        Ok(ranks_by_label(&positions, &level.vertex_counts))
+        Ok(ranks_by_label(&positions, &built.vertex_counts))
     }
 }
 

@@ -8,7 +8,7 @@ use arrow_select::{filter::filter_record_batch, take::take_record_batch};
 use hoplake_format::LabelId;
 
 use super::{
-    Build, Level, Spaces,
+    Build, BuiltGraph, Spaces,
     edges::{EdgeSorter, ResolvedEdges},
     groups::Group,
     scan::{ScanContext, Worker},
@@ -47,7 +47,7 @@ impl<'a, S: EdgeSink> Router<'a, S> {
     fn new(
         build: &Build<'a>,
         spaces: &'a Spaces,
-        level: &Level,
+        built: &BuiltGraph,
         group: &Group,
         budget: usize,
         sink: S,
@@ -64,7 +64,7 @@ impl<'a, S: EdgeSink> Router<'a, S> {
                             table.label
                         ))
                     };
-                    level.schema.label_id(name).ok_or_else(missing)
+                    built.schema.label_id(name).ok_or_else(missing)
                 });
                 Ok::<_, IngestError>(JoinSide { table: spaces.table(&end.id_space)?, label: label.transpose()? })
             };
@@ -162,13 +162,13 @@ impl<S: EdgeSink> ResolvedRows for Resolved<'_, '_, S> {
 pub(crate) fn route_edges<S: EdgeSink>(
     build: &Build<'_>,
     spaces: &Spaces,
-    level: &Level,
+    built: &BuiltGraph,
     group: &Group,
     budget: usize,
     sinks: Vec<S>,
 ) -> Result<Vec<S>, IngestError> {
     let share = budget / sinks.len().max(1);
-    let routers = sinks.into_iter().map(|sink| Router::new(build, spaces, level, group, share, sink));
+    let routers = sinks.into_iter().map(|sink| Router::new(build, spaces, built, group, share, sink));
     let routers = build.context.run(&group.inputs, Phase::Edges, routers.collect::<Result<_, _>>()?)?;
     let (mut joins, mut sinks): (Vec<_>, Vec<_>) =
         routers.into_iter().map(|router| (router.joins.into_iter(), router.sink)).unzip();
@@ -259,7 +259,7 @@ fn types_of(build: &Build<'_>, table: &EdgeTable) -> usize {
 pub(crate) fn sort_edges(
     build: &Build<'_>,
     spaces: &Spaces,
-    level: &Level,
+    built: &BuiltGraph,
     group: &Group,
     budget_bytes: usize,
 ) -> Result<Vec<RoutedType>, IngestError> {
@@ -270,20 +270,20 @@ pub(crate) fn sort_edges(
     let share = budget_bytes / 4 * 3 / threads / types.max(1);
     let sink = || TypeSorters {
         build,
-        counts: &level.vertex_counts,
+        counts: &built.vertex_counts,
         permutation: spaces.permutation.as_deref(),
         budget_bytes: share,
         types: BTreeMap::new(),
     };
     let sinks = (0..threads).map(|_| sink()).collect();
-    let sinks = route_edges(build, spaces, level, group, budget_bytes / 4, sinks)?;
+    let sinks = route_edges(build, spaces, built, group, budget_bytes / 4, sinks)?;
     let mut routed: BTreeMap<_, Vec<EdgeSorter>> = BTreeMap::new();
     for (kind, sorter) in sinks.into_iter().flat_map(|sink| sink.types) {
         routed.entry(kind).or_default().push(sorter);
     }
     // A table whose ends are of known labels is a type even if it has no rows.
     for number in &group.tables {
-        let label = |end: &Endpoint| end.label.as_ref().and_then(|name| level.schema.label_id(name));
+        let label = |end: &Endpoint| end.label.as_ref().and_then(|name| built.schema.label_id(name));
         let table = &tables[*number];
         if let (Some(source), Some(target)) = (label(&table.source), label(&table.target)) {
             routed.entry((*number, source, target)).or_default();

@@ -7,6 +7,7 @@
 pub(crate) mod blocks;
 mod bounds;
 mod call;
+mod cursor;
 mod info;
 mod neighbors;
 mod outlet;
@@ -14,12 +15,12 @@ mod paths;
 mod properties;
 mod refresh;
 mod request;
-mod steered;
 mod traverse;
 mod vertices;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use call::{Call, Protocol, REQUEST_ID, is_trusted};
+pub(crate) use cursor::{NextQuery, Traversals, close, next_neighbors, open};
 pub(crate) use info::{EdgeTypeInfo, Info, LabelInfo, PropertyInfo, info};
 pub(crate) use neighbors::{EdgeRun, Edges, look_up, neighbors, stream_neighbors};
 pub(crate) use outlet::{Outlet, Part, Parts, Sent, outlet};
@@ -30,7 +31,6 @@ pub(crate) use request::{
     Asked, GraphRef, NeighborsQuery, Output, PathsQuery, PropertiesQuery, ShortestPathQuery, TraversalSpec,
     TraverseQuery, VertexName,
 };
-pub(crate) use steered::{NextQuery, Traversals, close, next_neighbors, open};
 pub(crate) use traverse::{DepthStatistics, Statistics, traverse};
 pub(crate) use vertices::{parse_id, raw_id};
 

@@ -16,7 +16,7 @@ async fn newest(store: &Store) -> Graph {
     Graph::open_with(store.clone(), &OpenSettings::default()).await.unwrap()
 }
 
-/// Publishes versions that each add a part to people and to who knows whom.
+/// Publishes versions that each add a run to people and to who knows whom.
 async fn commit(store: &Store, keys: std::ops::Range<i64>) {
     for key in keys {
         let mut commit = newest(store).await.begin();
@@ -26,8 +26,8 @@ async fn commit(store: &Store, keys: std::ops::Range<i64>) {
     }
 }
 
-/// How many parts there are, of all labels and edge types.
-async fn parts(store: &Store) -> usize {
+/// How many runs there are, of all labels and edge types.
+async fn runs(store: &Store) -> usize {
     let info = newest(store).await.info().await.unwrap();
     info.sections.len()
 }
@@ -50,7 +50,7 @@ async fn a_server_compacts_what_it_is_asked_for() {
         async || server.ask("POST", "/v1/graphs/one/refresh", &Value::Null).await["version"].as_u64().unwrap();
     version().await;
     commit(&store, 1_000..1_006).await;
-    let (many, last) = (parts(&store).await, newest(&store).await.version());
+    let (many, last) = (runs(&store).await, newest(&store).await.version());
     // Nobody asks, so nothing is done.
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(newest(&store).await.version(), last);
@@ -58,20 +58,20 @@ async fn a_server_compacts_what_it_is_asked_for() {
     assert_eq!(version().await, last);
     let before = known(&server).await;
     server.until_metric("hoplake_compactions_total", 1.0).await;
-    let few = parts(&store).await;
-    assert!(few + 10 <= many, "{many} parts became {few}");
+    let few = runs(&store).await;
+    assert!(few + 10 <= many, "{many} runs became {few}");
     assert!(server.metric("hoplake_compaction_bytes_total").await > 0.0);
     assert!(version().await > last);
     assert_eq!(known(&server).await, before);
     // What it published itself is newer, and nothing of it is due.
     let compacted = newest(&store).await;
-    assert_eq!((compacted.version(), compacted.manifest().intents.len()), (version().await, 0));
+    assert_eq!((compacted.version(), compacted.manifest().leases.len()), (version().await, 0));
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(newest(&store).await.version(), compacted.version());
     assert_eq!(server.metric("hoplake_compaction_failures_total").await, 0.0);
 }
 
-/// A server whose compaction waits for the store to take what it merged; the graph, from elsewhere; and its parts.
+/// A server whose compaction waits for the store to take what it merged; the graph, from elsewhere; and its runs.
 async fn in_the_middle(grace_ms: u64) -> (Running, HeldStore, Store, usize) {
     let (held, opener) = sample::held().await;
     let store = sample::leading_to(&held.beside())("memory://held/g").unwrap();
@@ -82,8 +82,8 @@ async fn in_the_middle(grace_ms: u64) -> (Running, HeldStore, Store, usize) {
     held.hold_writes("/data/");
     server.ask("POST", "/v1/graphs/g/refresh", &Value::Null).await;
     until(|| held.held_back.load(Ordering::SeqCst) > 0).await;
-    assert_eq!(newest(&store).await.manifest().intents.len(), 1, "it has announced itself");
-    let many = parts(&store).await;
+    assert_eq!(newest(&store).await.manifest().leases.len(), 1, "it has announced itself");
+    let many = runs(&store).await;
     (server, held, store, many)
 }
 
@@ -109,10 +109,10 @@ async fn a_server_that_stops_breaks_a_compaction_off() {
     server.stop();
     ends(server).await;
     // It has taken its name out, and published nothing.
-    assert_eq!((newest(&store).await.manifest().intents.len(), parts(&store).await), (0, many));
+    assert_eq!((newest(&store).await.manifest().leases.len(), runs(&store).await), (0, many));
     assert!(whole(&store).await);
     let done = Graph::compact(&store, &CompactionSettings::default()).await.unwrap();
-    assert!(done.merges > 0 && parts(&store).await < many && whole(&store).await, "{done:?}");
+    assert!(done.merges > 0 && runs(&store).await < many && whole(&store).await, "{done:?}");
 }
 
 #[tokio::test]
@@ -121,16 +121,16 @@ async fn a_compaction_that_cannot_take_its_name_out_keeps_no_server_and_harms_no
     held.hold_writes("/");
     server.stop();
     ends(server).await;
-    let left = newest(&store).await.manifest().intents.clone();
-    assert_eq!((left.len(), parts(&store).await), (1, many));
+    let left = newest(&store).await.manifest().leases.clone();
+    assert_eq!((left.len(), runs(&store).await), (1, many));
     assert!(whole(&store).await);
     // The next does what it did not, and a vacuum that is told so takes its name out.
     let done = Graph::compact(&store, &CompactionSettings::default()).await.unwrap();
-    assert!(done.merges > 0 && parts(&store).await < many && whole(&store).await, "{done:?}");
+    assert!(done.merges > 0 && runs(&store).await < many && whole(&store).await, "{done:?}");
     let abort = vec![left[0].writer.clone()];
     Graph::vacuum(&store, &VacuumSettings { abort, keep_versions: Some(1), ..VacuumSettings::default() })
         .await
         .unwrap();
-    assert_eq!(newest(&store).await.manifest().intents, []);
+    assert_eq!(newest(&store).await.manifest().leases, []);
     assert!(whole(&store).await);
 }

@@ -91,7 +91,7 @@ async fn a_failure_is_forgotten() {
 async fn graphs_that_nobody_uses_are_closed() {
     let folder = sample::in_memory("one").await;
     let server = Running::start(Settings { graph_idle_ms: 40, ..settings(&folder) }).await;
-    // A steered traversal uses its graph.
+    // A cursor uses its graph.
     let opened = server.ask("POST", "/v1/graphs/one/traversals", &json!({})).await;
     assert_eq!(server.metric("hoplake_graphs_open").await, 1.0);
     tokio::time::sleep(std::time::Duration::from_millis(120)).await;

@@ -3,6 +3,7 @@
 
 mod answers;
 mod compaction;
+mod cursor;
 mod generated;
 mod graphs;
 mod held_store;
@@ -17,5 +18,4 @@ mod sample;
 mod shapes;
 mod shutdown;
 mod starting;
-mod steered;
 mod stream;

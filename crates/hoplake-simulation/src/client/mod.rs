@@ -98,7 +98,7 @@ impl Client {
             return Duration::ZERO;
         }
         let mut random = self.world.random(Concern::Store);
-        let usual = self.world.weather.latency_ms;
+        let usual = self.world.schedule.latency_ms;
         let bound = match random.below(100) {
             0 => usual * 100,
             1..=5 => usual * 10,
@@ -216,7 +216,7 @@ impl Client {
         if now < machine.cut_off_until.get() {
             return Some(Fault::CutOff);
         }
-        let fault = world.weather.strike(request.kind, now, &mut world.random(Concern::Store))?;
+        let fault = world.schedule.strike(request.kind, now, &mut world.random(Concern::Store))?;
         let mut random = world.random(Concern::Store);
         match fault {
             Fault::Zombie => {

@@ -1,6 +1,6 @@
 //! One seed decides everything; and the real thing beside it.
 
-mod torment;
+mod chaos;
 
 use std::process::{Command, Output};
 

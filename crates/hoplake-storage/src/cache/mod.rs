@@ -32,10 +32,10 @@
 //! Its bytes and [`ENTRY_BYTES`] of books, so that a million pages of 300 bytes do not take half as much again.
 
 pub mod eviction;
+mod retention_cost;
 mod shard;
 #[cfg(test)]
 mod tests;
-mod worth;
 
 use std::{
     hash::BuildHasher,
@@ -47,8 +47,8 @@ use foldhash::fast::FixedState;
 use serde::{Deserialize, Serialize};
 
 pub use eviction::{Policy, PolicyError};
+pub use retention_cost::FetchCost;
 pub use shard::{Arrival, Shard};
-pub use worth::FetchCost;
 
 /// What a block takes of the budget beside its bytes: 64 for its entry, 40 for the policy, 10 for
 /// the index, and 40 for the counter behind the [`Bytes`], rounded up.
@@ -84,7 +84,7 @@ pub struct CacheSettings {
     pub policy: Policy,
     /// What it costs to fetch a block again, so that a small one, which costs a request all the same, stays
     /// longer; `None` if all blocks are alike. Policies without scores ignore it
-    /// ([`Policy::heeds_worth`]).
+    /// ([`Policy::heeds_retention_cost`]).
     pub fetch_cost: Option<FetchCost>,
 }
 

@@ -57,7 +57,7 @@ pub struct Arrival {
     /// The bytes it takes of the budget.
     pub weight: u64,
     /// What it is worth to keep it.
-    pub worth: f32,
+    pub retention_cost: f32,
 }
 
 impl Arrival {
@@ -65,8 +65,8 @@ impl Arrival {
     /// it costs to fetch it again; `None` if all blocks are alike.
     pub fn new(key: BlockKey, hash: u64, bytes: u64, fetch_cost: Option<&FetchCost>) -> Self {
         let weight = weight_of(bytes);
-        let worth = fetch_cost.map_or(1.0, |cost| cost.worth(bytes, weight));
-        Self { key, hash, weight, worth }
+        let retention_cost = fetch_cost.map_or(1.0, |cost| cost.retention_cost(bytes, weight));
+        Self { key, hash, weight, retention_cost }
     }
 }
 
@@ -172,7 +172,7 @@ impl<V> Shard<V> {
     }
 
     fn place(&mut self, block: Arrival, value: V) {
-        let Arrival { key, hash, weight, worth } = block;
+        let Arrival { key, hash, weight, retention_cost } = block;
         let entry = Entry { key, hash, weight, value: Some(value) };
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -186,7 +186,7 @@ impl<V> Shard<V> {
         };
         let entries = &self.entries;
         self.index.insert_unique(hash, slot, |slot| entries[*slot as usize].hash);
-        self.eviction.insert(slot, Incoming { hash, weight, worth });
+        self.eviction.insert(slot, Incoming { hash, weight, retention_cost });
         self.bytes += weight;
         self.counts.insertions += 1;
     }
@@ -213,7 +213,7 @@ mod tests {
     fn slots_are_used_again() {
         let mut shard = Shard::new(10, Policy::Lru.build(10, 1));
         for hash in 0..1_000 {
-            shard.insert(Arrival { key: (0, hash).into(), hash, weight: 1, worth: 1.0 }, ());
+            shard.insert(Arrival { key: (0, hash).into(), hash, weight: 1, retention_cost: 1.0 }, ());
             if hash % 7 == 0 {
                 shard.remove(hash, (0, hash).into());
             }

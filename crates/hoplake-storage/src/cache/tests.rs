@@ -100,7 +100,7 @@ impl Pair {
         } else if arrival.weight <= BUDGET {
             let cache = &self.cache;
             let gone: Vec<_> = self.held.extract_if(.., |held| !cache.contains((1, *held))).collect();
-            self.model.insert(position, arrival.weight, arrival.worth.into(), &gone, BUDGET);
+            self.model.insert(position, arrival.weight, arrival.retention_cost.into(), &gone, BUDGET);
             self.held.insert(position);
         }
     }
@@ -148,13 +148,13 @@ fn check(policy: Policy, fetch_cost: Option<FetchCost>, steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn every_policy_does_as_its_model(steps in steps(), policy in 0usize..5, by_worth: bool) {
-        check(Policy::ALL[policy], by_worth.then_some(FetchCost::STANDARD), &steps);
+    fn every_policy_does_as_its_model(steps in steps(), policy in 0usize..5, by_retention_cost: bool) {
+        check(Policy::ALL[policy], by_retention_cost.then_some(FetchCost::STANDARD), &steps);
     }
 
     #[test]
-    fn lrfu_does_as_the_sum_of_its_definition(steps in steps(), lambda in prop_oneof![0.0..=1.0, 0.0..0.01], by_worth: bool) {
-        check(Policy::Lrfu { lambda }, by_worth.then_some(FetchCost::STANDARD), &steps);
+    fn lrfu_does_as_the_sum_of_its_definition(steps in steps(), lambda in prop_oneof![0.0..=1.0, 0.0..0.01], by_retention_cost: bool) {
+        check(Policy::Lrfu { lambda }, by_retention_cost.then_some(FetchCost::STANDARD), &steps);
     }
 }
 

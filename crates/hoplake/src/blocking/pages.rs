@@ -3,7 +3,7 @@
 use std::vec;
 
 use super::wait;
-use crate::{Cost, Difference, Error, Intent, LogEntry};
+use crate::{Cost, Difference, Error, LogEntry, WriterLease};
 
 /// The versions of a graph from the newest back; see [`Log`](crate::Log). After an error there are no more.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ impl Log {
     }
 
     /// Writers that take long, such as loads and compactions, and are not done.
-    pub fn intents(&self) -> &[Intent] {
-        self.log.intents()
+    pub fn leases(&self) -> &[WriterLease] {
+        self.log.leases()
     }
 
     /// What it took so far.

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Piece, Place, Source, json,
-    known::{Kind, Known, Raw, Written, parse},
+    resolved::{Kind, Raw, RawChange, ResolvedChange, parse},
 };
 use crate::Error;
 
@@ -49,7 +49,7 @@ impl Role {
 
     /// What a name stands for; the error is the end of a sentence about the file.
     fn named(name: &str) -> Result<Self, String> {
-        if let Some((_, role)) = Self::NAMES.iter().find(|(known, _)| *known == name) {
+        if let Some((_, role)) = Self::NAMES.iter().find(|(resolved, _)| *resolved == name) {
             return Ok(role.clone());
         }
         match name.strip_prefix('.').unwrap_or(name) {
@@ -61,7 +61,7 @@ impl Role {
     fn name(&self) -> &str {
         match self {
             Self::Property(name) => name,
-            role => Self::NAMES.iter().find(|(_, known)| known == role).map_or("", |(name, _)| name),
+            role => Self::NAMES.iter().find(|(_, resolved)| resolved == role).map_or("", |(name, _)| name),
         }
     }
 }
@@ -198,7 +198,7 @@ impl ParquetRows {
     }
 
     /// One of them.
-    pub(super) fn row(&self, at: usize) -> Result<Written, Error> {
+    pub(super) fn row(&self, at: usize) -> Result<RawChange, Error> {
         let cell = |column: usize| match Value::at(self.batch.column(column), at) {
             Value::Null => Ok(None),
             // A column of text may be of several labels, and of properties that are not text.
@@ -209,7 +209,7 @@ impl ParquetRows {
     }
 
     /// All of them as one operation, if they are upserts of one label, and their columns have the types that the graph has.
-    pub(super) fn operation(&self, known: &mut Known) -> Option<Operation> {
+    pub(super) fn operation(&self, resolved: &mut ResolvedChange) -> Option<Operation> {
         let role = |role: Role| {
             let at = self.columns.iter().position(|column| column.role == role)?;
             Some(self.batch.column(at))
@@ -236,7 +236,7 @@ impl ParquetRows {
         };
         let mut named = Vec::new();
         for (name, label, column) in keys {
-            if column.null_count() > 0 || !known.has_keys(label, column.data_type()) {
+            if column.null_count() > 0 || !resolved.has_keys(label, column.data_type()) {
                 return None;
             }
             named.push((name.to_owned(), column.clone()));
@@ -246,7 +246,7 @@ impl ParquetRows {
             if let Role::Property(name) = &column.role
                 && values.null_count() < values.len()
             {
-                known.has_property(&owner, of_vertices, name, values.data_type()).then_some(())?;
+                resolved.has_property(&owner, of_vertices, name, values.data_type()).then_some(())?;
                 named.push((format!(".{name}"), values.clone()));
             }
         }
@@ -278,7 +278,7 @@ fn one_bool(column: &ArrayRef) -> Option<bool> {
 }
 
 /// A line of JSON whose members are columns.
-pub(super) fn json_row(members: Vec<(String, &RawValue)>) -> Result<Written, String> {
+pub(super) fn json_row(members: Vec<(String, &RawValue)>) -> Result<RawChange, String> {
     let (names, values): (Vec<_>, Vec<_>) = members.into_iter().unzip();
     let columns = names.iter().map(|name| Column::named(name)).collect::<Result<Vec<_>, _>>();
     let columns = columns.map_err(|why| format!("it {why}"))?;
@@ -301,7 +301,7 @@ fn row(
     columns: &[Column],
     cell: impl Fn(usize) -> Result<Option<Raw>, Cow<'static, str>>,
     shown: impl Fn(usize) -> String,
-) -> Result<Written, String> {
+) -> Result<RawChange, String> {
     let cell = |at: usize| cell(at).map_err(|why| format!("column {}: {}{why}", columns[at].header, shown(at)));
     let find = |role: Role| match columns.iter().position(|column| column.role == role) {
         Some(at) => cell(at),
@@ -346,7 +346,7 @@ fn row(
         Some(Raw::Untyped(text)) => values::boolean(&text).map_err(|why| format!("column whole: {text:?} {why}"))?,
         Some(Raw::Typed(other)) => return Err(format!("column whole: {other} is not true or false")),
     };
-    Ok(Written {
+    Ok(RawChange {
         kind,
         label: text(Role::Label)?.unwrap_or_default().into(),
         key,

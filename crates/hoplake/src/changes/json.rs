@@ -24,7 +24,7 @@ use serde_json::{Value as Json, json, value::RawValue};
 
 use super::{
     ChangeSettings, Piece, Place, Source, columns,
-    known::{Kind, Raw, RawEnd, Written},
+    resolved::{Kind, Raw, RawChange, RawVertexRef},
 };
 
 /// The changes of a text, a line each; blank lines mean nothing.
@@ -51,7 +51,7 @@ pub(super) fn lines(file: Arc<str>, mut text: impl BufRead + Send + 'static, set
     }))
 }
 
-fn written_line(line: &[u8], bytes_max: usize) -> Result<Option<Written>, String> {
+fn written_line(line: &[u8], bytes_max: usize) -> Result<Option<RawChange>, String> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     if line.len() > bytes_max {
         return Err(format!("it is longer than {bytes_max} bytes, the bound of a line"));
@@ -65,7 +65,7 @@ fn written_line(line: &[u8], bytes_max: usize) -> Result<Option<Written>, String
     written(line).map(Some)
 }
 
-fn written(line: &str) -> Result<Written, String> {
+fn written(line: &str) -> Result<RawChange, String> {
     if !line.starts_with('{') {
         return Err("it is not a JSON object".into());
     }
@@ -79,7 +79,7 @@ fn written(line: &str) -> Result<Written, String> {
     };
     let op = if op.get().starts_with('"') { read(op.get())? } else { String::new() };
     let kind = Kind::named(&op)?;
-    let written = Written {
+    let written = RawChange {
         kind,
         label: match line.take("label").map(value).transpose()? {
             Some(Value::String(label)) => label.into(),
@@ -118,7 +118,7 @@ pub(super) fn raw(json: &RawValue) -> Result<Raw, String> {
     value(json).map(Raw::Typed)
 }
 
-fn raw_end(name: &str, json: &RawValue) -> Result<RawEnd, String> {
+fn raw_end(name: &str, json: &RawValue) -> Result<RawVertexRef, String> {
     let wrong = || format!("{name} is {}; it is [label, key]", shown(json));
     if !json.get().starts_with('[') {
         return Err(wrong());
@@ -148,7 +148,7 @@ struct Members<'a>(Vec<(String, &'a RawValue)>);
 impl<'a> Members<'a> {
     /// Takes a member out; null counts as absent.
     fn take(&mut self, name: &str) -> Option<&'a RawValue> {
-        let at = self.0.iter().position(|(known, _)| known == name)?;
+        let at = self.0.iter().position(|(resolved, _)| resolved == name)?;
         Some(self.0.remove(at).1).filter(|json| json.get() != "null")
     }
 }

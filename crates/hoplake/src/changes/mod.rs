@@ -6,7 +6,7 @@
 //! columns  a row    /
 //!          rows of Parquet of one label, with the types of the graph ──▶ Operation of columns, with its place
 //! ```
-//! JSON has no dates, CSV has no types at all: what a value means is for the graph's schema to say. `known` holds the types
+//! JSON has no dates, CSV has no types at all: what a value means is for the graph's schema to say. `resolved` holds the types
 //! of keys and properties as the graph has them, and as the file adds to them, so that a value which does not fit is refused
 //! with its file and line, before anything is sent. What only the graph can tell, such as a missing end of an edge, is told
 //! by the commit: [`Error::operation`] says which operation it was, and its place is known here.
@@ -14,7 +14,7 @@
 
 mod columns;
 mod json;
-mod known;
+mod resolved;
 
 use std::{fmt, io::BufRead, path::Path, sync::Arc};
 
@@ -26,7 +26,7 @@ use crate::{Error, ErrorKind, Reason, load::check_local};
 use columns::ParquetRows;
 pub use columns::property_column;
 pub use json::{plain_json, plain_text, value_from_json, value_to_json};
-use known::{Known, Written};
+use resolved::{RawChange, ResolvedChange};
 
 /// Where a change is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub struct ReadChange {
 /// ```
 #[derive(Debug)]
 pub struct ChangeReader {
-    known: Known,
+    resolved: ResolvedChange,
     settings: ChangeSettings,
 }
 
@@ -113,8 +113,9 @@ impl Default for ChangeSettings {
 type Source = Box<dyn Iterator<Item = Result<Piece, Error>> + Send>;
 
 /// A change, or several side by side.
+#[expect(clippy::large_enum_variant, reason = "nearly all are the large one, and each is taken at once")]
 enum Piece {
-    One(Place, Written),
+    One(Place, RawChange),
     Rows(ParquetRows),
 }
 
@@ -123,14 +124,14 @@ pub struct Changes<'a> {
     source: Source,
     /// Rows that are changes each, and the next of them.
     rows: Option<(ParquetRows, usize)>,
-    known: &'a mut Known,
+    resolved: &'a mut ResolvedChange,
     failed: bool,
 }
 
 impl ChangeReader {
     /// Reads changes to a graph of this schema.
     pub fn new(schema: &Schema) -> Self {
-        Self { known: Known::new(schema), settings: ChangeSettings::default() }
+        Self { resolved: ResolvedChange::new(schema), settings: ChangeSettings::default() }
     }
 
     /// The same, within other bounds.
@@ -158,13 +159,13 @@ impl ChangeReader {
                 return Err(Error::new(ErrorKind::Invalid, why).with_reason(Reason::Layout));
             }
         };
-        Ok(Changes { source, rows: None, known: &mut self.known, failed: false })
+        Ok(Changes { source, rows: None, resolved: &mut self.resolved, failed: false })
     }
 
     /// Changes in JSON Lines from anywhere; `name` stands for the file in messages.
     pub fn lines(&mut self, name: &str, lines: impl BufRead + Send + 'static) -> Changes<'_> {
         let source = json::lines(name.into(), lines, &self.settings);
-        Changes { source, rows: None, known: &mut self.known, failed: false }
+        Changes { source, rows: None, resolved: &mut self.resolved, failed: false }
     }
 }
 
@@ -187,13 +188,13 @@ impl Changes<'_> {
             if let Some((rows, at)) = self.rows.as_mut().filter(|(rows, at)| *at < rows.len()) {
                 *at += 1;
                 let (place, written) = (rows.place(*at - 1), rows.row(*at - 1));
-                return Some(written.and_then(|written| meant(self.known, place, written)));
+                return Some(written.and_then(|written| meant(self.resolved, place, written)));
             }
             self.rows = match self.source.next()? {
                 Err(error) => return Some(Err(error)),
-                Ok(Piece::One(place, written)) => return Some(meant(self.known, place, written)),
+                Ok(Piece::One(place, written)) => return Some(meant(self.resolved, place, written)),
                 Ok(Piece::Rows(rows)) => {
-                    if let Some(operation) = rows.operation(self.known) {
+                    if let Some(operation) = rows.operation(self.resolved) {
                         return Some(Ok(ReadChange { operation, place: rows.place(0) }));
                     }
                     Some((rows, 0))
@@ -203,7 +204,7 @@ impl Changes<'_> {
     }
 }
 
-fn meant(known: &mut Known, place: Place, written: Written) -> Result<ReadChange, Error> {
-    let operation = known.operation(written).map_err(|why| place.invalid(why))?;
+fn meant(resolved: &mut ResolvedChange, place: Place, written: RawChange) -> Result<ReadChange, Error> {
+    let operation = resolved.operation(written).map_err(|why| place.invalid(why))?;
     Ok(ReadChange { operation, place })
 }

@@ -9,19 +9,19 @@ use std::{
 };
 
 use hoplake::{
-    Batch, Commit, Difference, EdgeKey, End, Error, ErrorKind, Graph, Key, LoadOptions, LoadPhase, LoadProgress,
-    Operation, Properties, Reason, Store, Value, load_with,
+    Batch, Commit, Difference, EdgeKey, Error, ErrorKind, Graph, Key, LoadOptions, LoadPhase, LoadProgress, Operation,
+    Properties, Reason, Store, Value, VertexRef, load_with,
 };
 
 use super::commits::loaded;
 
 fn vertex(label: &str, key: impl Into<Key>, properties: Properties) -> Operation {
-    Operation::UpsertVertex { vertex: End::new(label, key), properties, whole: false }
+    Operation::UpsertVertex { vertex: VertexRef::new(label, key), properties, whole: false }
 }
 
-fn edge(label: &str, target: End, key: Option<Value>) -> Operation {
+fn edge(label: &str, target: VertexRef, key: Option<Value>) -> Operation {
     let key = key.map(|value| EdgeKey { property: "id".into(), value });
-    let (source, properties) = (End::new("vertex", 1), Properties::new());
+    let (source, properties) = (VertexRef::new("vertex", 1), Properties::new());
     Operation::UpsertEdge { label: label.into(), source, target, key, properties, whole: false }
 }
 
@@ -51,9 +51,9 @@ async fn property(graph: &Graph, key: i64, name: &str) -> Value {
 #[tokio::test]
 async fn a_refusal_names_the_operation_even_if_another_is_equal() {
     let mut graph = loaded("memory://batches/numbers").await;
-    let missing = || edge("edge", End::new("vertex", 99), None);
+    let missing = || edge("edge", VertexRef::new("vertex", 99), None);
     let (number, reason, message) =
-        refused(&mut graph, vec![edge("edge", End::new("vertex", 2), None), missing()]).await;
+        refused(&mut graph, vec![edge("edge", VertexRef::new("vertex", 2), None), missing()]).await;
     assert_eq!((number, reason), (Some(1), Some(Reason::MissingEnd)));
     assert_eq!(message, "upsert of edge vertex:1 -edge-> vertex:99 is refused: there is no vertex vertex:99");
     // A key and a value of a wrong type are of an operation, too.
@@ -70,7 +70,7 @@ async fn a_refusal_names_the_operation_even_if_another_is_equal() {
 async fn ends_are_made_of_labels_that_the_batch_introduces() {
     let mut graph = loaded("memory://batches/introduced").await;
     let make = |operations| Batch { operations, create_missing: true, ..Batch::default() };
-    let town = || edge("livesIn", End::new("Town", 5), None);
+    let town = || edge("livesIn", VertexRef::new("Town", 5), None);
     let error = graph.apply(make(vec![town()])).await.unwrap_err();
     assert!(error.to_string().ends_with("the graph has no vertex label Town"), "{error}");
     // The order within a batch means nothing.
@@ -92,8 +92,8 @@ async fn a_strict_batch_adds_no_names() {
     for (operation, why) in [
         (vertex("Vertex", 1, Properties::new()), "the graph has no vertex label Vertex"),
         (vertex("vertex", 1, [("aeg", 32)].into()), "vertex has no property aeg"),
-        (edge("egde", End::new("vertex", 2), None), "the graph has no edges egde from vertex to vertex"),
-        (edge("edge", End::new("vertex", 2), Some(Value::Int64(1))), "edge has no property id"),
+        (edge("egde", VertexRef::new("vertex", 2), None), "the graph has no edges egde from vertex to vertex"),
+        (edge("edge", VertexRef::new("vertex", 2), Some(Value::Int64(1))), "edge has no property id"),
     ] {
         let error = graph.apply(strict(operation)).await.unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
@@ -126,7 +126,7 @@ async fn int64_becomes_float64_only_if_every_value_stays_exact() {
     }
     // Up to 2^53 all is exact, and stays what it was. It takes a look at the ends of tables: one wave.
     let batch = |value: Value| {
-        let (vertex, properties) = (End::new("vertex", 2), [("other", value)].into());
+        let (vertex, properties) = (VertexRef::new("vertex", 2), [("other", value)].into());
         Batch { operations: vec![Operation::UpsertVertex { vertex, properties, whole: true }], ..Batch::default() }
     };
     graph.apply(batch(Value::Int64(1))).await.unwrap();
@@ -160,7 +160,7 @@ async fn batches_that_share_a_version_do_not_round_each_others_integers() {
 #[tokio::test]
 async fn keys_of_edges_order_floats_as_documented() {
     let mut graph = loaded("memory://batches/floats").await;
-    let keyed = |value: f64| edge("paid", End::new("vertex", 2), Some(Value::Float64(value)));
+    let keyed = |value: f64| edge("paid", VertexRef::new("vertex", 2), Some(Value::Float64(value)));
     for (a, b) in [(0.0, -0.0), (f64::NAN, -f64::NAN)] {
         apply(&mut graph, [keyed(a), keyed(b)]).await.unwrap();
     }
@@ -196,7 +196,7 @@ async fn a_difference_is_one_of_bits() {
 #[tokio::test]
 async fn labels_with_colons_and_commas_are_addressed() {
     let mut graph = loaded("memory://batches/colons").await;
-    apply(&mut graph, [vertex("a:b", 7, [("name", "x,y]z")].into()), edge("r:1,2", End::new("a:b", 7), None)])
+    apply(&mut graph, [vertex("a:b", 7, [("name", "x,y]z")].into()), edge("r:1,2", VertexRef::new("a:b", 7), None)])
         .await
         .unwrap();
     let start = ["vertex:1".parse().unwrap()];

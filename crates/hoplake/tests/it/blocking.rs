@@ -1,8 +1,8 @@
 //! The facade without async, from a load to a vacuum.
 
 use hoplake::{
-    Change, ChangeKind, CompactionSettings, Difference, End, ErrorKind, LoadOptions, OpenSettings, Store,
-    VacuumSettings,
+    Change, ChangeKind, CompactionSettings, Difference, ErrorKind, LoadOptions, OpenSettings, Store, VacuumSettings,
+    VertexRef,
     blocking::{Graph, Log, load},
 };
 
@@ -39,7 +39,7 @@ fn a_graph_is_changed_and_its_past_is_read() {
     assert_eq!((vertices, differences.len()), (2, 4));
     let added = |it: &&Difference| matches!(it, Difference::Edge { before: None, .. });
     let Some(Difference::Edge { source, target, .. }) = differences.iter().find(added) else { panic!() };
-    assert_eq!((source, target), (&End::new("vertex", 1), &End::new("vertex", 4)));
+    assert_eq!((source, target), (&VertexRef::new("vertex", 1), &VertexRef::new("vertex", 4)));
 
     let mut log: Log = Graph::log(&store).unwrap();
     let newest = log.next().unwrap().unwrap();

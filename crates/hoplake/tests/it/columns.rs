@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_schema::{DataType, Field};
 use hoplake::changes::ChangeReader;
 use hoplake::{
-    Batch, Columns, EdgeKey, End, ErrorKind, Graph, Key, KeyType, Name, Operation, Properties, Reason, Value,
+    Batch, Columns, EdgeKey, ErrorKind, Graph, Key, KeyType, Name, Operation, Properties, Reason, Value, VertexRef,
 };
 use hoplake_simulation::{batches::Vocabulary, model::Model};
 use hoplake_testkit::generate::SplitMix64;
@@ -206,13 +206,13 @@ async fn edges(graph: &Graph, label: &str, from: i64) -> Vec<BTreeMap<String, St
 
 fn edge(source: i64, target: i64, key: Option<i64>, properties: Properties, whole: bool) -> Operation {
     let key = key.map(|id| EdgeKey { property: "id".into(), value: Value::Int64(id) });
-    let (source, target) = (End::new("vertex", source), End::new("vertex", target));
+    let (source, target) = (VertexRef::new("vertex", source), VertexRef::new("vertex", target));
     Operation::UpsertEdge { label: "paid".into(), source, target, key, properties, whole }
 }
 
 fn deletion(source: i64, target: i64, key: Option<i64>) -> Operation {
     let key = key.map(|id| EdgeKey { property: "id".into(), value: Value::Int64(id) });
-    let (source, target) = (End::new("vertex", source), End::new("vertex", target));
+    let (source, target) = (VertexRef::new("vertex", source), VertexRef::new("vertex", target));
     Operation::DeleteEdge { label: "paid".into(), source, target, key }
 }
 
@@ -265,11 +265,11 @@ async fn the_last_change_of_an_edge_wins() {
 async fn the_last_change_of_a_vertex_wins() {
     let graph = loaded("memory://columns/last-vertex").await;
     let upsert = |key: i64, properties: Properties, whole| Operation::UpsertVertex {
-        vertex: End::new("vertex", key),
+        vertex: VertexRef::new("vertex", key),
         properties,
         whole,
     };
-    let delete = |key: i64| Operation::DeleteVertex { vertex: End::new("vertex", key) };
+    let delete = |key: i64| Operation::DeleteVertex { vertex: VertexRef::new("vertex", key) };
     let apply = |operations| Batch { operations, ..Batch::default() };
     let operations = vec![upsert(1, [("a", 1), ("b", 1)].into(), true), upsert(1, [("a", 2)].into(), false)];
     graph.apply(apply(operations)).await.unwrap();
@@ -520,7 +520,7 @@ async fn parquet_of_one_label_is_read_as_columns() {
     let vertices = |keys| vec![("label", texts(["vertex"; 2])), ("key", keys), ("name", texts(["a", "b"]))];
     assert!(matches!(read(vertices(ints(&[1, 2])))[..], [Operation::UpsertColumns(_)]));
     let [Operation::UpsertVertex { vertex, .. }, _] = &read(vertices(texts(["1", "2"])))[..] else { panic!() };
-    assert_eq!(*vertex, End::new("vertex", 1));
+    assert_eq!(*vertex, VertexRef::new("vertex", 1));
     graph.apply(Batch { operations: edges, ..Batch::default() }).await.unwrap();
     let mut graph = graph.clone();
     graph.refresh().await.unwrap();

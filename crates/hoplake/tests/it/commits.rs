@@ -79,7 +79,7 @@ async fn writers_at_once_all_succeed_unless_they_change_the_same() {
     for commit in commits.collect::<Vec<_>>() {
         versions.insert(commit.await.unwrap());
     }
-    assert!(versions.len() < 40, "no batches shared a level");
+    assert!(versions.len() < 40, "no batches shared a delta");
     let mut newest = graph.clone();
     newest.refresh().await.unwrap();
     let mut query = newest.query();

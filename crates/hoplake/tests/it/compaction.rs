@@ -41,7 +41,7 @@ async fn every_version_reads_as_its_model_whatever_was_compacted() {
         let parts = graph.manifest().segments.len();
         assert!(compact(&name, true).await.merges > 0);
         let graph = open(&name, None).await;
-        assert!(graph.manifest().segments.len() < parts && graph.manifest().intents.is_empty());
+        assert!(graph.manifest().segments.len() < parts && graph.manifest().leases.is_empty());
         assert_eq!(compact(&name, true).await.merges, 0, "there is nothing left to merge");
         versions.push((graph.version(), model.clone()));
         for (version, model) in versions {
@@ -140,7 +140,7 @@ async fn a_compaction_that_is_told_to_stop_leaves_no_name() {
         let store = Store::open(&name).unwrap();
         let compacted = Graph::compact_until(&store, &CompactionSettings::default(), stop).await.unwrap();
         let after = open(&name, None).await;
-        assert!(after.manifest().intents.is_empty(), "after {steps} steps");
+        assert!(after.manifest().leases.is_empty(), "after {steps} steps");
         after.verify(|_| ()).await.unwrap();
         for key in 10..18 {
             assert!(after.query().vertex("vertex", key).await.unwrap().is_some(), "after {steps} steps");

@@ -1,8 +1,8 @@
 //! The difference between any two versions of a random history leads from what the one says to what the other says.
 
 use hoplake::{
-    CompactionSettings, Difference, EdgeKey, End, Graph, LoadOptions, OpenSettings, Operation, Properties, Store,
-    Value, load,
+    CompactionSettings, Difference, EdgeKey, Graph, LoadOptions, OpenSettings, Operation, Properties, Store, Value,
+    VertexRef, load,
 };
 use hoplake_simulation::model::compared;
 use hoplake_testkit::generate::SplitMix64;
@@ -115,8 +115,8 @@ async fn parallel_edges_and_vertices_that_came_back_are_told_apart() {
     let graph = loaded(name).await;
     let edge = |id: i64, note: &str| Operation::UpsertEdge {
         label: "pays".into(),
-        source: End::new("vertex", 1),
-        target: End::new("vertex", 2),
+        source: VertexRef::new("vertex", 1),
+        target: VertexRef::new("vertex", 2),
         key: Some(EdgeKey { property: "id".into(), value: Value::Int64(id) }),
         properties: [("note".to_owned(), Value::from(note))].into(),
         whole: false,
@@ -136,8 +136,8 @@ async fn parallel_edges_and_vertices_that_came_back_are_told_apart() {
     let paid = |id: i64, note: &str| Some(Properties::from([("id", Value::Int64(id)), ("note", Value::from(note))]));
     let pays = |before, after| Difference::Edge {
         label: "pays".into(),
-        source: End::new("vertex", 1),
-        target: End::new("vertex", 2),
+        source: VertexRef::new("vertex", 1),
+        target: VertexRef::new("vertex", 2),
         before,
         after,
     };
@@ -200,7 +200,7 @@ async fn a_vertex_that_came_back_is_the_same_however_much_changed_between() {
     let weight = |weight: i64| Some(Properties::from([("weight", weight)]));
     for (from, difference) in (1_000..).zip(&changed) {
         let Difference::Edge { source, before, after, .. } = difference else { panic!("{difference:?}") };
-        assert_eq!((source, before, after), (&End::new("vertex", from), &Some(Properties::new()), &weight(from)));
+        assert_eq!((source, before, after), (&VertexRef::new("vertex", from), &Some(Properties::new()), &weight(from)));
     }
     assert_eq!(changed.len(), 5_000);
     assert_eq!(differences(&after, &before, &["edge"]).await.len(), 5_000);
@@ -208,7 +208,7 @@ async fn a_vertex_that_came_back_is_the_same_however_much_changed_between() {
 
 /// What the ring says once its vertices have names and its edges weights, but for every hundredth vertex, which is gone.
 fn ring(vertices: i64, changed: bool) -> Model {
-    let (mut model, end) = (Model::default(), |key: i64| End::new("vertex", key % vertices));
+    let (mut model, end) = (Model::default(), |key: i64| VertexRef::new("vertex", key % vertices));
     let stays = |key: i64| !changed || key % vertices % 100 != 0;
     for key in (0..vertices).filter(|key| stays(*key)) {
         let name = changed.then(|| ("name", Value::from(format!("v{key}"))));

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use hoplake::{Batch, EdgeKey, End, Graph, LoadOptions, Operation, Value};
+use hoplake::{Batch, EdgeKey, Graph, LoadOptions, Operation, Value, VertexRef};
 
-fn ends() -> (End, End) {
-    (End::new("vertex", 1), End::new("vertex", 2))
+fn ends() -> (VertexRef, VertexRef) {
+    (VertexRef::new("vertex", 1), VertexRef::new("vertex", 2))
 }
 
 fn upsert(id: i64, amount: Option<i64>, whole: bool) -> Operation {

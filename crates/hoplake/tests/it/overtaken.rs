@@ -71,10 +71,10 @@ async fn a_compaction_moves_on_to_the_newest_version_as_often_as_it_is_overtaken
     let store = graph_at(store);
     let done = Graph::compact(&store, &CompactionSettings::default()).await.unwrap();
     // What it announced itself on, and what it published on, were there after the 150 commits.
-    assert!(done.merges >= 2 && done.parts >= 18, "{done:?}");
+    assert!(done.merges >= 2 && done.runs >= 18, "{done:?}");
     let newest = Graph::open_with(graph_at(inner), &OpenSettings::default()).await.unwrap();
     assert!(newest.version() > 1 + 9 + 150, "{}", newest.version());
-    assert!(newest.manifest().intents.is_empty());
+    assert!(newest.manifest().leases.is_empty());
     newest.verify(|_| ()).await.unwrap();
     for key in (10..19).chain(1_001..=1_150) {
         assert!(newest.query().vertex("vertex", key).await.unwrap().is_some(), "{key}");
@@ -120,7 +120,7 @@ async fn a_compaction_that_a_restore_overtakes_ends_with_what_was_restored() {
     let done = Graph::compact(&graph_at(restoring), &settings).await.unwrap();
     assert_eq!((done.merges, done.bytes_written), (0, 0), "{done:?}");
     let newest = Graph::open_with(graph_at(inner), &OpenSettings::default()).await.unwrap();
-    assert!(newest.manifest().intents.is_empty());
+    assert!(newest.manifest().leases.is_empty());
     assert!(newest.query().vertex("vertex", 15).await.unwrap().is_none());
     newest.verify(|_| ()).await.unwrap();
 }

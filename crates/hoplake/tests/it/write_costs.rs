@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use hoplake::{
-    Batch, Committed, Compacted, CompactionSettings, Cost, End, Graph, LoadOptions, OpenSettings, Operation,
-    Properties, Store, VacuumSettings,
+    Batch, Committed, Compacted, CompactionSettings, Cost, Graph, LoadOptions, OpenSettings, Operation, Properties,
+    Store, VacuumSettings, VertexRef,
 };
 use hoplake_testkit::{RequestKind, WaveStore};
 use object_store::ObjectStore;
@@ -121,18 +121,18 @@ async fn committed(inner: &Arc<dyn ObjectStore>, commits: i64, types: i64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compaction_of_many_small_parts_is_a_few_waves_of_a_request_an_object() {
+async fn a_compaction_of_many_small_runs_is_a_few_waves_of_a_request_an_object() {
     let (inner, ..) = loaded().await;
     committed(&inner, 12, 10).await;
     let before = Graph::open_with(graph_at(inner.clone()), &OpenSettings::default()).await.unwrap();
-    let parts = before.manifest().segments.len() as u64;
+    let runs = before.manifest().segments.len() as u64;
     let (store, done) = compacted(&inner, &CompactionSettings::default()).await;
-    // Of ten labels and ten edge types, twelve parts each.
-    assert_eq!((done.merges, done.parts), (20, 240));
+    // Of ten labels and ten edge types, twelve runs each.
+    assert_eq!((done.merges, done.runs), (20, 240));
     let counts = store.requests();
     // The hint, the next version, and each object once: those of commits whole. What it became is not read: nothing more is due.
     // It writes that, and two versions and their hints.
-    assert_eq!((counts.get, counts.put), (2 + parts, 1 + 2 * 2), "{:#?}", store.log());
+    assert_eq!((counts.get, counts.put), (2 + runs, 1 + 2 * 2), "{:#?}", store.log());
     assert_eq!(done.cost.waves, 7, "{:#?}", store.log());
     let after = Graph::open_with(graph_at(inner.clone()), &OpenSettings::default()).await.unwrap();
     after.verify(|_| ()).await.unwrap();
@@ -176,7 +176,7 @@ async fn a_commit_that_is_far_behind_catches_up_at_once() {
 /// An edge between vertices as they are now, whatever the graph's caller has seen.
 async fn an_edge_of_now(graph: &Graph, source: i64, target: i64) -> Committed {
     let mut batch = Batch::default();
-    let [source, target] = [source, target].map(|key| End::new("vertex", key));
+    let [source, target] = [source, target].map(|key| VertexRef::new("vertex", key));
     let (label, properties) = ("edge".into(), Properties::new());
     batch.operations.push(Operation::UpsertEdge { label, source, target, key: None, properties, whole: true });
     graph.apply(batch).await.unwrap()

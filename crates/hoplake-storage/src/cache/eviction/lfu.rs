@@ -19,7 +19,7 @@ pub struct Lfu {
 #[derive(Debug, Clone, Default)]
 struct Uses {
     count: u64,
-    worth: f64,
+    retention_cost: f64,
 }
 
 impl Lfu {
@@ -34,7 +34,7 @@ impl Lfu {
         let uses = &mut self.uses[slot as usize];
         uses.count += 1;
         // Multiplied rather than added up, so that equal counts of equal worth tie exactly.
-        Rank { score: uses.count as f64 * uses.worth, used: self.now }
+        Rank { score: uses.count as f64 * uses.retention_cost, used: self.now }
     }
 }
 
@@ -43,7 +43,7 @@ impl Eviction for Lfu {
         if slot as usize >= self.uses.len() {
             self.uses.resize(slot as usize + 1, Uses::default());
         }
-        self.uses[slot as usize] = Uses { count: 0, worth: block.worth.into() };
+        self.uses[slot as usize] = Uses { count: 0, retention_cost: block.retention_cost.into() };
         let rank = self.use_now(slot);
         self.heap.push(slot, rank);
     }

@@ -34,7 +34,7 @@ pub struct Lrfu {
     step: f64,
     heap: RankHeap,
     /// log₂ of the worth of each slot.
-    worth_log2: Vec<f32>,
+    retention_cost_log2: Vec<f32>,
     now: u64,
 }
 
@@ -42,14 +42,14 @@ impl Lrfu {
     /// Tracks nothing yet. `lambda` is from 0 to 1; `shards` is how many parts the cache has, of which this
     /// policy sees one.
     pub fn new(lambda: f64, shards: usize) -> Self {
-        Self { step: lambda * shards as f64, heap: RankHeap::default(), worth_log2: Vec::new(), now: 0 }
+        Self { step: lambda * shards as f64, heap: RankHeap::default(), retention_cost_log2: Vec::new(), now: 0 }
     }
 
     /// The logarithm of what a use of the slot adds now.
     #[inline]
     fn use_now(&mut self, slot: Slot) -> f64 {
         self.now += 1;
-        self.now as f64 * self.step + f64::from(self.worth_log2[slot as usize])
+        self.now as f64 * self.step + f64::from(self.retention_cost_log2[slot as usize])
     }
 }
 
@@ -63,10 +63,10 @@ fn add_log2(a: f64, b: f64) -> f64 {
 
 impl Eviction for Lrfu {
     fn insert(&mut self, slot: Slot, block: Incoming) {
-        if slot as usize >= self.worth_log2.len() {
-            self.worth_log2.resize(slot as usize + 1, 0.0);
+        if slot as usize >= self.retention_cost_log2.len() {
+            self.retention_cost_log2.resize(slot as usize + 1, 0.0);
         }
-        self.worth_log2[slot as usize] = block.worth.log2();
+        self.retention_cost_log2[slot as usize] = block.retention_cost.log2();
         let score = self.use_now(slot);
         self.heap.push(slot, Rank { score, used: self.now });
     }
@@ -88,7 +88,7 @@ impl Eviction for Lrfu {
 
     fn clear(&mut self) {
         self.heap.clear();
-        self.worth_log2.clear();
+        self.retention_cost_log2.clear();
         self.now = 0;
     }
 }
@@ -97,7 +97,7 @@ impl Eviction for Lrfu {
 mod tests {
     use super::*;
 
-    const BLOCK: Incoming = Incoming { hash: 0, weight: 1, worth: 1.0 };
+    const BLOCK: Incoming = Incoming { hash: 0, weight: 1, retention_cost: 1.0 };
 
     #[test]
     fn a_long_run_neither_overflows_nor_loses_the_order() {

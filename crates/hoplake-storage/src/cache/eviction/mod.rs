@@ -39,7 +39,7 @@ pub struct Incoming {
     /// The bytes it takes of the budget.
     pub weight: u64,
     /// What it is worth to keep it, relative to others; positive. 1 if all blocks are alike.
-    pub worth: f32,
+    pub retention_cost: f32,
 }
 
 /// Decides which block goes.

@@ -36,7 +36,7 @@ impl Policy {
     pub const ALL: [Self; 5] = [Self::Lru, Self::Lfu, Self::Lrfu { lambda: LAMBDA }, Self::S3Fifo, Self::WTinyLfu];
 
     /// Whether it keeps a block longer that is worth more (see [`FetchCost`](crate::cache::FetchCost)).
-    pub fn heeds_worth(self) -> bool {
+    pub fn heeds_retention_cost(self) -> bool {
         matches!(self, Self::Lfu | Self::Lrfu { .. } | Self::WTinyLfu)
     }
 

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     fn block(hash: u64) -> Incoming {
-        Incoming { hash, weight: 10, worth: 1.0 }
+        Incoming { hash, weight: 10, retention_cost: 1.0 }
     }
 
     #[test]

@@ -47,7 +47,7 @@ enum Place {
 struct Note {
     hash: u64,
     weight: u64,
-    worth: f32,
+    retention_cost: f32,
     place: Place,
 }
 
@@ -115,16 +115,16 @@ impl WTinyLfu {
 
     /// How much a block is wanted.
     fn appeal(&mut self, slot: Slot) -> f32 {
-        let Note { hash, worth, .. } = *self.links.note(slot);
-        f32::from(self.sketch.estimate(hash)) * worth
+        let Note { hash, retention_cost, .. } = *self.links.note(slot);
+        f32::from(self.sketch.estimate(hash)) * retention_cost
     }
 }
 
 impl Eviction for WTinyLfu {
     fn insert(&mut self, slot: Slot, block: Incoming) {
-        let Incoming { hash, weight, worth } = block;
+        let Incoming { hash, weight, retention_cost } = block;
         self.sketch.count(hash);
-        self.links.put(slot, Note { hash, weight, worth, place: Place::Window });
+        self.links.put(slot, Note { hash, weight, retention_cost, place: Place::Window });
         self.enter(slot, Place::Window);
     }
 

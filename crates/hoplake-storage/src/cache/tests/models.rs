@@ -10,7 +10,7 @@ pub trait Model {
     fn hit(&mut self, position: u64);
     fn remove(&mut self, position: u64);
     /// A block comes in, for which `gone` had to go. Asserts that the policy would have chosen so.
-    fn insert(&mut self, position: u64, weight: u64, worth: f64, gone: &[u64], budget: u64);
+    fn insert(&mut self, position: u64, weight: u64, retention_cost: f64, gone: &[u64], budget: u64);
 }
 
 /// LRU, LFU and LRFU: the block of the lowest score goes.
@@ -28,7 +28,7 @@ type Score = Box<dyn Fn(&Block, u64) -> f64>;
 pub struct Block {
     position: u64,
     weight: u64,
-    worth: f64,
+    retention_cost: f64,
     uses: Vec<u64>,
 }
 
@@ -38,13 +38,13 @@ impl Scored {
     }
 
     pub fn lfu() -> Self {
-        Self::new(0.0, |block, _| block.uses.len() as f64 * block.worth)
+        Self::new(0.0, |block, _| block.uses.len() as f64 * block.retention_cost)
     }
 
     pub fn lrfu(lambda: f64) -> Self {
         let crf = move |block: &Block, now: u64| -> f64 {
             let faded = block.uses.iter().map(|used| 0.5f64.powf(lambda * (now - used) as f64));
-            faded.sum::<f64>() * block.worth
+            faded.sum::<f64>() * block.retention_cost
         };
         Self::new(1e-6, crf)
     }
@@ -69,7 +69,7 @@ impl Model for Scored {
         self.blocks.remove(self.place(position));
     }
 
-    fn insert(&mut self, position: u64, weight: u64, worth: f64, gone: &[u64], budget: u64) {
+    fn insert(&mut self, position: u64, weight: u64, retention_cost: f64, gone: &[u64], budget: u64) {
         let mut gone = gone.to_vec();
         let rank = |block: &Block| ((self.score)(block, self.now), block.uses[block.uses.len() - 1]);
         while self.blocks.iter().map(|block| block.weight).sum::<u64>() + weight > budget {
@@ -93,7 +93,7 @@ impl Model for Scored {
         }
         assert!(gone.is_empty(), "{gone:?} need not have gone");
         self.now += 1;
-        self.blocks.push(Block { position, weight, worth, uses: vec![self.now] });
+        self.blocks.push(Block { position, weight, retention_cost, uses: vec![self.now] });
     }
 }
 
@@ -242,7 +242,7 @@ impl Model for WTinyLfuModel {
         main.or_else(|| take(&mut self.window, position)).unwrap();
     }
 
-    fn insert(&mut self, position: u64, weight: u64, worth: f64, gone: &[u64], budget: u64) {
+    fn insert(&mut self, position: u64, weight: u64, retention_cost: f64, gone: &[u64], budget: u64) {
         let mut chosen = Vec::new();
         while bytes(&self.window) + bytes(&self.probation) + bytes(&self.protected) + weight > budget {
             chosen.push(self.evict());
@@ -250,6 +250,6 @@ impl Model for WTinyLfuModel {
         chosen.sort_unstable();
         assert_eq!(chosen, gone);
         self.sketch.count(hash_of((1, position).into()));
-        self.window.push_back((position, weight, worth));
+        self.window.push_back((position, weight, retention_cost));
     }
 }

@@ -20,55 +20,55 @@ use crate::{StorageError, cache::BlockKey};
 pub(crate) type Flown = Result<(Arc<[(u64, Bytes)]>, u32), StorageError>;
 
 /// A request in flight. It does nothing unless polled.
-pub(crate) type Flight = Shared<BoxFuture<'static, Flown>>;
+pub(crate) type InFlightRequest = Shared<BoxFuture<'static, Flown>>;
 
 /// The requests in flight, by the blocks they bring.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Flights(Arc<Mutex<HashMap<BlockKey, WeakShared<BoxFuture<'static, Flown>>>>>);
+pub(crate) struct InFlightRequests(Arc<Mutex<HashMap<BlockKey, WeakShared<BoxFuture<'static, Flown>>>>>);
 
 /// Takes a request out when it is over, or when nobody waits for it any more.
 pub(crate) struct Landing {
-    flights: Flights,
+    in_flight: InFlightRequests,
     keys: Vec<BlockKey>,
 }
 
 impl Drop for Landing {
     fn drop(&mut self) {
-        let mut flights = self.flights.lock();
+        let mut in_flight = self.in_flight.lock();
         for key in &self.keys {
-            flights.0.remove(key);
+            in_flight.0.remove(key);
         }
     }
 }
 
-/// The flights, locked: what is found missing and what is then launched are one step.
+/// The requests in flight, locked: what is found missing and what is then launched are one step.
 pub(crate) struct Locked<'a>(MutexGuard<'a, HashMap<BlockKey, WeakShared<BoxFuture<'static, Flown>>>>);
 
-impl Flights {
+impl InFlightRequests {
     pub(crate) fn lock(&self) -> Locked<'_> {
-        Locked(self.0.lock().expect("no thread panics with the flights"))
+        Locked(self.0.lock().expect("no thread panics with the requests in flight"))
     }
 
     /// Ends the registration of `keys` when it is dropped; to be held by the request.
     pub(crate) fn landing(&self, keys: Vec<BlockKey>) -> Landing {
-        Landing { flights: self.clone(), keys }
+        Landing { in_flight: self.clone(), keys }
     }
 }
 
 impl Locked<'_> {
     /// The request that brings a block. To be dropped after the lock: its end takes the lock.
-    pub(crate) fn bringing(&self, key: BlockKey) -> Option<Flight> {
+    pub(crate) fn bringing(&self, key: BlockKey) -> Option<InFlightRequest> {
         self.0.get(&key)?.upgrade()
     }
 
     /// Registers a request for all blocks it brings.
-    pub(crate) fn launch(&mut self, keys: &[BlockKey], request: BoxFuture<'static, Flown>) -> Flight {
-        let flight = request.shared();
-        if let Some(weak) = flight.downgrade() {
+    pub(crate) fn launch(&mut self, keys: &[BlockKey], request: BoxFuture<'static, Flown>) -> InFlightRequest {
+        let request = request.shared();
+        if let Some(weak) = request.downgrade() {
             for key in keys {
                 self.0.insert(*key, weak.clone());
             }
         }
-        flight
+        request
     }
 }

@@ -60,9 +60,9 @@ pub(crate) struct PairRows {
     pub(crate) rows: u64,
 }
 
-/// A level that is to be written.
+/// A delta that is to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Level {
+pub(crate) struct Delta {
     /// Names and bytes.
     pub(crate) objects: Vec<(String, Bytes)>,
     pub(crate) segments: Vec<SegmentRef>,
@@ -70,7 +70,7 @@ pub(crate) struct Level {
 }
 
 /// Encodes changes.
-pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, version: u64) -> Result<Level, EngineError> {
+pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, version: u64) -> Result<Delta, EngineError> {
     let (names, versions) = (DataNames::new(version - 1, writer, 0), VersionRange::of(version));
     let mut segments = SegmentWriter::new(&names, versions, SegmentSettings::default())
         .map_err(EngineError::format("a new segment"))?;
@@ -99,12 +99,12 @@ pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, versio
             tables.extend(side.tables);
         }
     }
-    let mut level = Level::default();
-    finish_segments(segments, &names, &mut level)?;
-    let shared = level.objects.len() - 1;
-    tables.into_iter().for_each(|table| table.add(shared, &names, &mut level));
-    level.objects.retain(|(_, bytes)| !bytes.is_empty());
-    Ok(level)
+    let mut delta = Delta::default();
+    finish_segments(segments, &names, &mut delta)?;
+    let shared = delta.objects.len() - 1;
+    tables.into_iter().for_each(|table| table.add(shared, &names, &mut delta));
+    delta.objects.retain(|(_, bytes)| !bytes.is_empty());
+    Ok(delta)
 }
 
 /// Edges as one direction has them.
@@ -178,7 +178,7 @@ fn write_keys(
     let added = changes.added.keys().map(|key| (*key).clone()).zip(changes.first_ordinal..);
     write_key_section(segments, SectionKind::Keys(label), key_type, added)?;
     let gone = changes.gone.iter().map(|(key, ordinal)| ((*key).clone(), *ordinal));
-    write_key_section(segments, SectionKind::Gone(label), key_type, gone)?;
+    write_key_section(segments, SectionKind::Tombstones(label), key_type, gone)?;
     let rows = changes.changed.keys().map(|ordinal| Key::Int64(*ordinal as i64)).zip(0..);
     write_key_section(segments, SectionKind::Rows(label), KeyType::Int64, rows)
 }
@@ -234,16 +234,16 @@ fn key_column(keys: Vec<&Key>, key_type: KeyType) -> (Field, ArrayRef) {
     (Field::new(KEY_COLUMN, key_type.arrow(), false), column)
 }
 
-/// Adds the segments to a level, and an object for small tables if there are none.
-fn finish_segments(mut segments: SegmentWriter, names: &DataNames, level: &mut Level) -> Result<(), EngineError> {
+/// Adds the segments to a delta, and an object for small tables if there are none.
+fn finish_segments(mut segments: SegmentWriter, names: &DataNames, delta: &mut Delta) -> Result<(), EngineError> {
     segments.finish().map_err(EngineError::format("a new segment"))?;
     // Nothing was taken before: each comes whole.
     while let Some(SegmentBytes { name, bytes, ended }) = segments.take(1) {
-        level.objects.push((name, bytes.into()));
-        level.segments.extend(ended);
+        delta.objects.push((name, bytes.into()));
+        delta.segments.extend(ended);
     }
-    if level.objects.is_empty() {
-        level.objects.push((names.next("hls"), Bytes::new()));
+    if delta.objects.is_empty() {
+        delta.objects.push((names.next("hls"), Bytes::new()));
     }
     Ok(())
 }
@@ -272,19 +272,19 @@ impl Table {
         encoded().map_err(EngineError::table("a new table"))
     }
 
-    /// Adds it to a level: at the end of the shared object, or if it is large as an object of its own.
-    fn add(self, shared: usize, names: &DataNames, level: &mut Level) {
+    /// Adds it to a delta: at the end of the shared object, or if it is large as an object of its own.
+    fn add(self, shared: usize, names: &DataNames, delta: &mut Delta) {
         let Self { bytes, end } = self;
         let reference = if end.length <= SMALL_TABLE_BYTES {
-            let (name, before) = &mut level.objects[shared];
+            let (name, before) = &mut delta.objects[shared];
             let reference = end.at(name.as_str(), before.len() as u64);
             *before = [&before[..], &bytes].concat().into();
             reference
         } else {
             let name = names.next("parquet");
-            level.objects.push((name.clone(), bytes.into()));
+            delta.objects.push((name.clone(), bytes.into()));
             end.at(name, 0)
         };
-        level.tables.push(reference);
+        delta.tables.push(reference);
     }
 }

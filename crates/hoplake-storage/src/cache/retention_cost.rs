@@ -45,12 +45,12 @@ impl FetchCost {
     /// The worth of keeping a block of `bytes` that occupies `weight` bytes in memory, relative to a block of
     /// 16 KiB: positive, without a unit. The overhead of an entry is in `weight`, so that tiny blocks
     /// are not worth infinitely much.
-    pub fn worth(&self, bytes: u64, weight: u64) -> f32 {
+    pub fn retention_cost(&self, bytes: u64, weight: u64) -> f32 {
         let per_byte = self.fetch_ms(bytes) / weight.max(1) as f64;
         let usual = self.fetch_ms(Self::USUAL_BYTES) / Self::USUAL_BYTES as f64;
         // A profile of zeros says that nothing costs anything: then all blocks are worth the same.
-        let worth = (per_byte / usual) as f32;
-        if worth.is_finite() && worth > 0.0 { worth } else { 1.0 }
+        let retention_cost = (per_byte / usual) as f32;
+        if retention_cost.is_finite() && retention_cost > 0.0 { retention_cost } else { 1.0 }
     }
 }
 
@@ -66,17 +66,17 @@ mod tests {
 
     #[test]
     fn a_small_block_is_worth_more_for_each_byte() {
-        let worth = |bytes: u64| FetchCost::STANDARD.worth(bytes, bytes);
-        assert_eq!(worth(16 << 10), 1.0);
+        let retention_cost = |bytes: u64| FetchCost::STANDARD.retention_cost(bytes, bytes);
+        assert_eq!(retention_cost(16 << 10), 1.0);
         // 25.005 ms for 300 bytes against 25.284 ms for 16,384: nearly the ratio of the sizes.
-        assert!((worth(300) - 54.0).abs() < 0.1, "{}", worth(300));
-        assert!((worth(256 << 10) - 0.073).abs() < 0.001, "{}", worth(256 << 10));
+        assert!((retention_cost(300) - 54.0).abs() < 0.1, "{}", retention_cost(300));
+        assert!((retention_cost(256 << 10) - 0.073).abs() < 0.001, "{}", retention_cost(256 << 10));
         let shipped = FetchCost::of(&StoreProfile::s3_standard());
-        assert!((shipped.worth(300, 300) / worth(300) - 1.0).abs() < 1e-3, "{shipped:?}");
+        assert!((shipped.retention_cost(300, 300) / retention_cost(300) - 1.0).abs() < 1e-3, "{shipped:?}");
         // Without a first byte to wait for, a byte is a byte.
         let stream = FetchCost { first_byte_ms: 0.0, stream_bytes_per_second: 1e6 };
-        assert_eq!((stream.worth(300, 300), stream.worth(1 << 20, 1 << 20)), (1.0, 1.0));
+        assert_eq!((stream.retention_cost(300, 300), stream.retention_cost(1 << 20, 1 << 20)), (1.0, 1.0));
         let free = FetchCost { first_byte_ms: 0.0, stream_bytes_per_second: f64::INFINITY };
-        assert_eq!(free.worth(300, 300), 1.0);
+        assert_eq!(free.retention_cost(300, 300), 1.0);
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use hoplake::{Batch, Committed, End, Error, ErrorKind, Key, Operation, Properties, Value as Property};
+use hoplake::{Batch, Committed, Error, ErrorKind, Key, Operation, Properties, Value as Property, VertexRef};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -117,7 +117,7 @@ fn properties_json(properties: &Properties) -> anyhow::Result<Value> {
     Ok(Value::Object(members))
 }
 
-fn end(end: &End) -> Value {
+fn end(end: &VertexRef) -> Value {
     json!([end.label.as_str(), key(&end.key)])
 }
 

@@ -11,7 +11,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use hoplake::{Batch, CompactionSettings, End, Error, ErrorKind, Graph, Hop, HopDirection, Store, VacuumSettings};
+use hoplake::{
+    Batch, CompactionSettings, Error, ErrorKind, Graph, Hop, HopDirection, Store, VacuumSettings, VertexRef,
+};
 use hoplake_testkit::generate::SplitMix64;
 
 use super::{
@@ -237,14 +239,14 @@ async fn refreshed(graph: &mut Graph, written: &mut Written) -> Result<Option<At
 struct Written {
     number: u32,
     /// By batch.
-    items: BTreeMap<u64, Vec<End>>,
+    items: BTreeMap<u64, Vec<VertexRef>>,
     /// The batch with which they end.
     last: Option<Attempt>,
 }
 
 impl Written {
     /// Those that go with a batch.
-    fn old(&self, batch: u64) -> Vec<End> {
+    fn old(&self, batch: u64) -> Vec<VertexRef> {
         self.items.get(&batch.saturating_sub(WINDOW)).cloned().unwrap_or_default()
     }
 
@@ -264,7 +266,7 @@ impl Written {
         let keys = query.keys_of(&edges.iter().map(|edge| edge.to).collect::<Vec<_>>()).await?;
         for key in keys {
             if let Some((attempt, _)) = Attempt::of_item(&key.to_string()) {
-                self.items.entry(attempt.batch).or_default().push(End::new("Item", key));
+                self.items.entry(attempt.batch).or_default().push(VertexRef::new("Item", key));
             }
         }
         Ok(())
@@ -278,7 +280,7 @@ async fn compact(store: &Store, mut random: SplitMix64) -> ! {
         let settings = CompactionSettings { memory_bytes: 64 << 20, everything, timeout_ms, ..Default::default() };
         say("tries compaction");
         match Graph::compact(store, &settings).await {
-            Ok(done) => say(format!("compacted {} {}", done.merges, done.parts)),
+            Ok(done) => say(format!("compacted {} {}", done.merges, done.runs)),
             Err(error) => say_failed("compaction", &error),
         }
         pause(&mut random, 500).await;

@@ -48,7 +48,7 @@ pub(crate) struct Closed {
     pub(crate) vertices: u64,
 }
 
-struct Steered {
+struct Cursor {
     open: Arc<OpenGraph>,
     limits: Limits,
     time_ms: u64,
@@ -63,7 +63,7 @@ struct Steps {
     vertices: u64,
 }
 
-impl Steered {
+impl Cursor {
     fn touch(&self) {
         *self.used.lock().expect("no thread panics with the time") = Instant::now();
     }
@@ -75,10 +75,10 @@ impl Steered {
 
 /// All that are open.
 #[derive(Default)]
-pub(crate) struct Traversals(Mutex<HashMap<String, Arc<Steered>>>);
+pub(crate) struct Traversals(Mutex<HashMap<String, Arc<Cursor>>>);
 
 impl Traversals {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Steered>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Cursor>>> {
         self.0.lock().expect("no thread panics with the traversals")
     }
 
@@ -87,13 +87,13 @@ impl Traversals {
         self.all().len()
     }
 
-    fn get(&self, id: &str) -> Result<Arc<Steered>, Failure> {
+    fn get(&self, id: &str) -> Result<Arc<Cursor>, Failure> {
         self.all().get(id).cloned().ok_or_else(|| unknown(id))
     }
 
     /// Closes those that nobody used for so long.
     pub(crate) fn close_idle(&self, idle: Duration) {
-        self.all().retain(|_, steered| Arc::strong_count(steered) > 1 || steered.idle() < idle);
+        self.all().retain(|_, cursor| Arc::strong_count(cursor) > 1 || cursor.idle() < idle);
     }
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn open(call: &mut Call, graph: &GraphRef, limits: &Asked) -> R
     let memory = &call.service.memory;
     let steps = Steps { query: open.graph.query_within(memory), vertices: 0 };
     let version = open.graph.version();
-    let steered = Steered {
+    let cursor = Cursor {
         _hold: memory.hold(OPEN_BYTES)?,
         limits: limits.within(&settings.limits),
         time_ms: limits.time_ms,
@@ -124,25 +124,25 @@ pub(crate) async fn open(call: &mut Call, graph: &GraphRef, limits: &Asked) -> R
         let message = format!("{} traversals are open; close one, or try again later", all.len());
         return Err(Failure::new(Reason::Busy, message));
     }
-    all.insert(id.clone(), Arc::new(steered));
+    all.insert(id.clone(), Arc::new(cursor));
     Ok(Opened { id, version, idle_ms: settings.traversal_idle_ms })
 }
 
 /// The edges of a hop from the vertices that the client goes on from; returns the version they are of.
 pub(crate) async fn next_neighbors(call: &mut Call, asked: &NextQuery, parts: &mut dyn Parts) -> Result<u64, Failure> {
     call.check_token()?;
-    let steered = call.service.traversals.get(&asked.id)?;
-    call.about(&steered.open.name);
-    call.limit_time(steered.time_ms);
+    let cursor = call.service.traversals.get(&asked.id)?;
+    call.about(&cursor.open.name);
+    call.limit_time(cursor.time_ms);
     call.enter().await?;
-    let graph = &steered.open.graph;
-    let mut steps = call.bounded(async { Ok(steered.steps.lock().await) }).await?;
-    steered.touch();
+    let graph = &cursor.open.graph;
+    let mut steps = call.bounded(async { Ok(cursor.steps.lock().await) }).await?;
+    cursor.touch();
     let before = steps.query.cost();
-    steps.query.limit(&Limits { timeout: call.bounds.left(), ..steered.limits });
-    let outcome = call.bounded(step(&call.service, &steered, &mut steps, asked, parts)).await;
+    steps.query.limit(&Limits { timeout: call.bounds.left(), ..cursor.limits });
+    let outcome = call.bounded(step(&call.service, &cursor, &mut steps, asked, parts)).await;
     let outcome = call.unless_removed(graph, outcome).await;
-    steered.touch();
+    cursor.touch();
     let spent = Spent::since(&steps.query, &before, graph.prices());
     call.settle_spent(spent, outcome)?;
     Ok(graph.version())
@@ -150,16 +150,16 @@ pub(crate) async fn next_neighbors(call: &mut Call, asked: &NextQuery, parts: &m
 
 async fn step(
     service: &Service,
-    steered: &Steered,
+    cursor: &Cursor,
     steps: &mut Steps,
     asked: &NextQuery,
     parts: &mut dyn Parts,
 ) -> Result<(), Failure> {
-    let graph = &steered.open.graph;
+    let graph = &cursor.open.graph;
     steps.vertices += asked.vertices.len() as u64;
     // The account is the traversal's: a step that begins beyond a limit does not begin.
-    check_vertices(steps.vertices as usize, &steered.limits)?;
-    let unbounded = Limits { vertices_max: None, ..steered.limits };
+    check_vertices(steps.vertices as usize, &cursor.limits)?;
+    let unbounded = Limits { vertices_max: None, ..cursor.limits };
     let edges = edges_of(service, graph, &mut steps.query, &asked.vertices, &asked.hop, asked.keys, &unbounded).await?;
     put_edges(graph, &mut steps.query, &edges, asked.keys, parts).await
 }
@@ -167,8 +167,8 @@ async fn step(
 /// Closes a traversal.
 pub(crate) async fn close(call: &mut Call, id: &str) -> Result<Closed, Failure> {
     call.check_token()?;
-    let steered = call.service.traversals.all().remove(id).ok_or_else(|| unknown(id))?;
-    call.about(&steered.open.name);
-    let steps = call.bounded(async { Ok(steered.steps.lock().await) }).await?;
-    Ok(Closed { spent: Spent::of(&steps.query.cost(), steered.open.graph.prices()), vertices: steps.vertices })
+    let cursor = call.service.traversals.all().remove(id).ok_or_else(|| unknown(id))?;
+    call.about(&cursor.open.name);
+    let steps = call.bounded(async { Ok(cursor.steps.lock().await) }).await?;
+    Ok(Closed { spent: Spent::of(&steps.query.cost(), cursor.open.graph.prices()), vertices: steps.vertices })
 }

@@ -42,11 +42,11 @@ use run::Run;
 pub use roles::{Play, Role};
 
 /// Where the graph is in the bucket.
-const PREFIX: &str = "torment/graph";
+const PREFIX: &str = "chaos/graph";
 
-/// How a graph is tormented.
+/// How a graph is tested.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Torment {
+pub struct ChaosTest {
     /// For so long.
     pub time: Duration,
     /// Decides which processes are killed, and which faults there are. When each meets the other is chance.
@@ -63,23 +63,23 @@ pub struct Torment {
 
 /// What happened.
 #[derive(Debug, Clone, Default)]
-pub struct Tormented {
+pub struct ChaosReport {
     /// One line for each count.
     pub lines: Vec<String>,
 }
 
-impl Torment {
+impl ChaosTest {
     /// Torments a graph, and checks it after each death and at the end.
     ///
     /// # Errors
     /// What does not hold, with what was expected and what was found; or that something could not be started.
-    pub fn run(&self) -> anyhow::Result<Tormented> {
+    pub fn run(&self) -> anyhow::Result<ChaosReport> {
         let server = S3Server::start()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         runtime.block_on(self.run_before(&server))
     }
 
-    async fn run_before(&self, server: &S3Server) -> anyhow::Result<Tormented> {
+    async fn run_before(&self, server: &S3Server) -> anyhow::Result<ChaosReport> {
         let proxy = TcpProxy::start(&server.endpoint(), self.seed).await?;
         let orders = Orders {
             url: server.url(PREFIX),
@@ -91,7 +91,7 @@ impl Torment {
         let pool = ReadPool::new(ReadSettings::default())?;
         let mut run = Run::new(self.clone(), store, pool, orders, SplitMix64::new(self.seed));
         run.begin().await?;
-        run.torment(&proxy).await?;
+        run.chaos(&proxy).await?;
         run.end(&proxy).await
     }
 

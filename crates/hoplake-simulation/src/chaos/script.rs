@@ -15,7 +15,7 @@
 
 use std::fmt::{self, Display};
 
-use hoplake::{Batch, End, Operation, Properties};
+use hoplake::{Batch, Operation, Properties, VertexRef};
 
 /// Batches of a writer that a version has, at most: the last ones.
 pub(super) const WINDOW: u64 = 100;
@@ -61,21 +61,21 @@ impl Attempt {
     }
 
     /// All its items.
-    pub(super) fn all_items(&self) -> Vec<End> {
+    pub(super) fn all_items(&self) -> Vec<VertexRef> {
         (0..self.items()).map(|number| self.item(number)).collect()
     }
 
-    pub(super) fn item(&self, number: u64) -> End {
-        End::new("Item", format!("{}/{}/{}/{number}", self.writer, self.batch, self.name))
+    pub(super) fn item(&self, number: u64) -> VertexRef {
+        VertexRef::new("Item", format!("{}/{}/{}/{number}", self.writer, self.batch, self.name))
     }
 
     /// The lamp that is lit with it.
-    pub(super) fn lamp(&self) -> End {
+    pub(super) fn lamp(&self) -> VertexRef {
         lamp(self.writer, self.batch)
     }
 
     /// All its changes, with the items that are to go. With a base, so that what an earlier attempt did late is a conflict.
-    pub(super) fn changes(&self, base: Option<u64>, old: &[End]) -> Batch {
+    pub(super) fn changes(&self, base: Option<u64>, old: &[VertexRef]) -> Batch {
         let mut batch = Batch { base, message: self.to_string(), ..Batch::default() };
         let writer = writer(self.writer);
         batch.operations.push(self.vertex(writer.clone()));
@@ -97,11 +97,11 @@ impl Attempt {
         batch
     }
 
-    fn vertex(&self, vertex: End) -> Operation {
+    fn vertex(&self, vertex: VertexRef) -> Operation {
         Operation::UpsertVertex { vertex, properties: self.properties(), whole: false }
     }
 
-    fn edge(&self, label: &str, source: End, target: End) -> Operation {
+    fn edge(&self, label: &str, source: VertexRef, target: VertexRef) -> Operation {
         let properties = self.properties();
         Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, whole: true }
     }
@@ -112,8 +112,8 @@ impl Attempt {
 }
 
 /// The vertex of a writer.
-pub(super) fn writer(number: u32) -> End {
-    End::new("Writer", i64::from(number))
+pub(super) fn writer(number: u32) -> VertexRef {
+    VertexRef::new("Writer", i64::from(number))
 }
 
 /// Its name as a source.
@@ -121,6 +121,6 @@ pub(super) fn source(writer: u32) -> String {
     format!("writer {writer}")
 }
 
-fn lamp(writer: u32, batch: u64) -> End {
-    End::new("Lamp", format!("{writer}/{batch}"))
+fn lamp(writer: u32, batch: u64) -> VertexRef {
+    VertexRef::new("Lamp", format!("{writer}/{batch}"))
 }

@@ -3,15 +3,22 @@
 use hoplake_testkit::TcpProxy;
 
 use super::{
-    Torment, Tormented,
+    ChaosReport, ChaosTest,
     clients::Asked,
     ledger::{Ledger, Outcome},
     run::Run,
 };
 
 impl Run {
-    pub(super) fn tell(&self, proxy: &TcpProxy, ledger: &Ledger, version: u64, named: usize, time_s: f64) -> Tormented {
-        let Torment { seed, writers, appliers, servers, .. } = self.torment;
+    pub(super) fn tell(
+        &self,
+        proxy: &TcpProxy,
+        ledger: &Ledger,
+        version: u64,
+        named: usize,
+        time_s: f64,
+    ) -> ChaosReport {
+        let ChaosTest { seed, writers, appliers, servers, .. } = self.chaos;
         let mut lines = vec![
             format!("seed {seed}: {time_s:.0} s, {writers} writers, {appliers} appliers, {servers} servers"),
             format!(
@@ -38,7 +45,7 @@ impl Run {
             lines.push(format!("servers recovered within {:.1} s", self.recovered.as_secs_f64()));
         }
         lines.extend(self.watch.memory().lines(time_s));
-        Tormented { lines }
+        ChaosReport { lines }
     }
 
     fn turned_out(&self, ledger: &Ledger, outcome: Outcome, name: &str) -> String {

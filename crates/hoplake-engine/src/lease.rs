@@ -6,7 +6,7 @@
 //! whoever takes the name out has stopped it for ever.
 
 use futures::future::BoxFuture;
-use hoplake_format::{ChangeKind, Intent, Manifest};
+use hoplake_format::{ChangeKind, Manifest, WriterLease};
 use hoplake_storage::{Branch, Reader};
 
 use crate::{
@@ -31,7 +31,7 @@ pub fn announce<'a>(
         let announced = amend_on(reader, known, branch, |newest| {
             let change = change(reader.store(), ChangeKind::Fence, format!("{} begins", kind.name()));
             let mut next = newest.next(change, reader.store().clock().unix_ms());
-            next.intents.push(Intent { writer: writer.to_owned(), kind, since: next.version });
+            next.leases.push(WriterLease { writer: writer.to_owned(), kind, since: next.version });
             Ok(Some(next))
         });
         announced.await?.ok_or_else(|| EngineError::no_graph(reader.store().url()))
@@ -49,10 +49,10 @@ pub fn withdraw<'a>(
 ) -> BoxFuture<'a, Result<Option<u64>, EngineError>> {
     Box::pin(async move {
         let withdrawn = amend(reader, branch, |newest| {
-            let Some(intent) = newest.intents.iter().find(|intent| intent.writer == writer) else { return Ok(None) };
-            let change = change(reader.store(), ChangeKind::Fence, format!("{} ends", intent.kind.name()));
+            let Some(lease) = newest.leases.iter().find(|lease| lease.writer == writer) else { return Ok(None) };
+            let change = change(reader.store(), ChangeKind::Fence, format!("{} ends", lease.kind.name()));
             let mut next = newest.next(change, reader.store().clock().unix_ms());
-            next.intents.retain(|intent| intent.writer != writer);
+            next.leases.retain(|lease| lease.writer != writer);
             Ok(Some(next))
         });
         Ok(withdrawn.await?.map(|manifest| manifest.version))
@@ -64,7 +64,7 @@ pub fn withdraw<'a>(
 /// # Errors
 /// [`EngineError::Conflict`].
 pub fn check(newest: &Manifest, writer: &str) -> Result<(), EngineError> {
-    match newest.intents.iter().any(|intent| intent.writer == writer) {
+    match newest.leases.iter().any(|lease| lease.writer == writer) {
         true => Ok(()),
         false => Err(EngineError::Conflict(format!("writer {writer} was aborted by a vacuum; begin again"))),
     }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashMap, fmt};
 
 use arrow_schema::DataType;
-use hoplake_engine::change::{EdgeKey, End, Name, Operation, Properties, Value};
+use hoplake_engine::change::{EdgeKey, Name, Operation, Properties, Value, VertexRef};
 use hoplake_format::{Key, KeyType, PropertyType, ScalarType, Schema};
 use hoplake_ingest::source::values;
 
@@ -37,7 +37,7 @@ impl Kind {
 
     /// The kind of this name.
     pub(super) fn named(name: &str) -> Result<Self, String> {
-        let found = Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+        let found = Self::NAMES.iter().find(|(resolved, _)| *resolved == name).map(|(_, kind)| *kind);
         found.ok_or_else(|| {
             format!("{name:?} is not an op; there are upsert_vertex, delete_vertex, upsert_edge and delete_edge")
         })
@@ -55,18 +55,18 @@ impl fmt::Display for Kind {
 }
 
 /// A label and a key.
-pub(super) type RawEnd = (Name, Raw);
+pub(super) type RawVertexRef = (Name, Raw);
 
 /// A change as it is written.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Written {
+pub(super) struct RawChange {
     pub(super) kind: Kind,
     pub(super) label: Name,
     /// Of a vertex.
     pub(super) key: Option<Raw>,
     /// Of an edge.
-    pub(super) source: Option<RawEnd>,
-    pub(super) target: Option<RawEnd>,
+    pub(super) source: Option<RawVertexRef>,
+    pub(super) target: Option<RawVertexRef>,
     /// A property that tells parallel edges apart, and its value.
     pub(super) edge_key: Option<(Name, Raw)>,
     pub(super) properties: Vec<(Name, Raw)>,
@@ -77,41 +77,41 @@ type Types = HashMap<Name, PropertyType>;
 
 /// Types by label, and by edge label and the labels of its ends.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct ResolvedChange {
     keys: HashMap<Name, KeyType>,
     vertices: HashMap<Name, Types>,
     edges: HashMap<[Name; 3], Types>,
 }
 
-impl Known {
+impl ResolvedChange {
     pub(super) fn new(schema: &Schema) -> Self {
-        let mut known = Self::default();
+        let mut resolved = Self::default();
         let types = |properties: &[hoplake_format::Property]| {
             properties.iter().map(|property| (Name::new(&property.name), property.kind)).collect::<Types>()
         };
         for label in &schema.vertex_labels {
-            known.keys.insert(Name::new(&label.name), label.key_type);
-            known.vertices.insert(Name::new(&label.name), types(&label.properties));
+            resolved.keys.insert(Name::new(&label.name), label.key_type);
+            resolved.vertices.insert(Name::new(&label.name), types(&label.properties));
         }
         for edge in &schema.edge_types {
             if let (Some(source), Some(target)) = (schema.label(edge.source), schema.label(edge.target)) {
                 let name = [&edge.label, &source.name, &target.name].map(Name::new);
-                known.edges.insert(name, types(&edge.properties));
+                resolved.edges.insert(name, types(&edge.properties));
             }
         }
-        known
+        resolved
     }
 
     /// Whether a column has the keys of a label as they stand. Text of a label that is new may be integers.
     pub(super) fn has_keys(&mut self, label: &Name, column: &DataType) -> bool {
-        let known = match column {
+        let resolved = match column {
             DataType::Int64 => *self.keys.entry(label.clone()).or_insert(KeyType::Int64),
             _ => match self.keys.get(label) {
-                Some(known) => *known,
+                Some(resolved) => *resolved,
                 None => return false,
             },
         };
-        known.arrow() == *column
+        resolved.arrow() == *column
     }
 
     /// Whether a column with values has a property as it stands: then a new one is added. `owner` is the label of a vertex,
@@ -122,8 +122,8 @@ impl Known {
             true => self.vertices.entry(owner[0].clone()).or_default(),
             false => self.edges.entry(owner.clone()).or_default(),
         };
-        if let Some(known) = types.get(name) {
-            return known.arrow() == *column;
+        if let Some(resolved) = types.get(name) {
+            return resolved.arrow() == *column;
         }
         let scalars = [Bool, Int64, Float64, String, Date, Timestamp].map(PropertyType::Scalar);
         let Some(kind) = scalars.into_iter().find(|kind| kind.arrow() == *column) else { return false };
@@ -132,7 +132,7 @@ impl Known {
     }
 
     /// What a written change means; the error says which item is wrong, and why.
-    pub(super) fn operation(&mut self, written: Written) -> Result<Operation, String> {
+    pub(super) fn operation(&mut self, written: RawChange) -> Result<Operation, String> {
         let kind = written.kind;
         if written.label.is_empty() {
             return Err(format!("the {kind} has no label"));
@@ -140,8 +140,8 @@ impl Known {
         if kind.is_edge() { self.edge(written) } else { self.vertex(written) }
     }
 
-    fn vertex(&mut self, written: Written) -> Result<Operation, String> {
-        let Written { kind, label, key, source, target, edge_key, properties, whole } = written;
+    fn vertex(&mut self, written: RawChange) -> Result<Operation, String> {
+        let RawChange { kind, label, key, source, target, edge_key, properties, whole } = written;
         let item = |why: String| format!("the {kind} of {label} {why}");
         if source.is_some() || target.is_some() || edge_key.is_some() {
             return Err(item("has an end of an edge, or an edge_key".into()));
@@ -158,8 +158,8 @@ impl Known {
         Ok(Operation::UpsertVertex { vertex, properties, whole })
     }
 
-    fn edge(&mut self, written: Written) -> Result<Operation, String> {
-        let Written { kind, label, key, source, target, edge_key, properties, whole } = written;
+    fn edge(&mut self, written: RawChange) -> Result<Operation, String> {
+        let RawChange { kind, label, key, source, target, edge_key, properties, whole } = written;
         let item = |why: String| format!("the {kind} of {label} {why}");
         if key.is_some() {
             return Err(item("has a key; an edge has a source and a target, and perhaps an edge_key".into()));
@@ -188,22 +188,22 @@ impl Known {
     }
 
     /// A vertex, its key as the label has keys: a number and its digits are the same to a label that is known.
-    fn end(&mut self, (label, key): RawEnd) -> Result<End, String> {
-        let known = self.keys.get(&label).copied();
-        let key = match (key, known) {
+    fn end(&mut self, (label, key): RawVertexRef) -> Result<VertexRef, String> {
+        let resolved = self.keys.get(&label).copied();
+        let key = match (key, resolved) {
             (Raw::Typed(Value::Int64(number)), Some(KeyType::Int64) | None) => Key::Int64(number),
             (Raw::Typed(Value::Int64(number)), Some(KeyType::String)) => Key::String(number.to_string()),
             (Raw::Untyped(text), None) if values::is_canonical_int64(&text) => {
                 Key::parse(&text, KeyType::Int64).unwrap_or(Key::String(text))
             }
-            (Raw::Typed(Value::String(text)) | Raw::Untyped(text), known) => {
+            (Raw::Typed(Value::String(text)) | Raw::Untyped(text), resolved) => {
                 let wrong = || format!("has the key {text:?}, and keys of {label} are int64");
-                Key::parse(&text, known.unwrap_or(KeyType::String)).ok_or_else(wrong)?
+                Key::parse(&text, resolved.unwrap_or(KeyType::String)).ok_or_else(wrong)?
             }
             (Raw::Typed(other), _) => return Err(format!("has {other} for a key; a key is an integer or text")),
         };
         self.keys.entry(label.clone()).or_insert(key.key_type());
-        Ok(End { label, key })
+        Ok(VertexRef { label, key })
     }
 }
 
@@ -316,11 +316,11 @@ mod tests {
 
     use super::*;
 
-    fn upsert(key: Raw, properties: &[(&str, Raw)]) -> Written {
+    fn upsert(key: Raw, properties: &[(&str, Raw)]) -> RawChange {
         let properties = properties.iter().map(|(name, raw)| (Name::new(name), raw.clone())).collect();
         let kind = Kind::UpsertVertex;
         let label = "Person".into();
-        Written { kind, label, key: Some(key), source: None, target: None, edge_key: None, properties, whole: false }
+        RawChange { kind, label, key: Some(key), source: None, target: None, edge_key: None, properties, whole: false }
     }
 
     fn text(text: &str) -> Raw {
@@ -331,22 +331,22 @@ mod tests {
     fn text_is_what_the_graph_has() {
         let date = Property { name: "born".into(), kind: PropertyType::Scalar(ScalarType::Date) };
         let label = VertexLabel { name: "Person".into(), key_type: KeyType::String, properties: vec![date] };
-        let mut known = Known::new(&Schema { vertex_labels: vec![label], edge_types: Vec::new() });
+        let mut resolved = ResolvedChange::new(&Schema { vertex_labels: vec![label], edge_types: Vec::new() });
         let born = Raw::Typed(Value::String("1970-01-03".into()));
         for (key, born) in [(text("7"), text("1970-01-03")), (Raw::Typed(Value::Int64(7)), born)] {
             let written = upsert(key, &[("born", born), ("name", text("5"))]);
-            let Ok(Operation::UpsertVertex { vertex, properties, .. }) = known.operation(written) else { panic!() };
-            assert_eq!(vertex, End::new("Person", "7"));
+            let Ok(Operation::UpsertVertex { vertex, properties, .. }) = resolved.operation(written) else { panic!() };
+            assert_eq!(vertex, VertexRef::new("Person", "7"));
             assert_eq!((&properties["born"], &properties["name"]), (&Value::Date(2), &Value::String("5".into())));
         }
-        let refused = known.operation(upsert(text("7"), &[("born", text("soon"))])).unwrap_err();
+        let refused = resolved.operation(upsert(text("7"), &[("born", text("soon"))])).unwrap_err();
         assert!(refused.contains("property born of Person: \"soon\" is not a date"), "{refused}");
     }
 
     #[test]
     fn the_first_that_is_new_gives_the_type() {
-        let mut known = Known::default();
-        let mut read = |key, age| known.operation(upsert(key, &[("age", Raw::Typed(age))]));
+        let mut resolved = ResolvedChange::default();
+        let mut read = |key, age| resolved.operation(upsert(key, &[("age", Raw::Typed(age))]));
         assert!(read(text("7"), Value::Int64(1)).is_ok());
         assert!(read(text("x"), Value::Int64(1)).is_err_and(|why| why.contains("keys of Person are int64")));
         assert!(read(text("8"), Value::Float64(0.5)).is_ok());

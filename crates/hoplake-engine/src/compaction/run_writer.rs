@@ -1,4 +1,4 @@
-//! Writes what parts became, of one merge after the other: one object of sections and small tables, and one for each large
+//! Writes what runs became, of one merge after the other: one object of sections and small tables, and one for each large
 //! table.
 
 use std::io::{Read, Seek, SeekFrom};
@@ -18,12 +18,12 @@ use crate::EngineError;
 /// Bytes that are sent at a time.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Writes tables of a part.
-pub(super) type PartTable = TableWriter<SpooledTempFile>;
+/// Writes tables of a run.
+pub(super) type RunTable = TableWriter<SpooledTempFile>;
 
 /// What was written.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct WrittenRun {
     pub(super) objects: Vec<String>,
     pub(super) segments: Vec<SegmentRef>,
     pub(super) tables: Vec<TableRef>,
@@ -39,8 +39,8 @@ struct Open {
     ended: Option<SegmentRef>,
 }
 
-/// Writes a part.
-pub(super) struct PartWriter {
+/// Writes a run.
+pub(super) struct RunWriter {
     store: Store,
     names: DataNames,
     memory: u64,
@@ -53,10 +53,10 @@ pub(super) struct PartWriter {
     versions: VersionRange,
     sections_before: usize,
     table_bytes: u64,
-    part: Part,
+    run: WrittenRun,
 }
 
-impl PartWriter {
+impl RunWriter {
     /// Writes objects that are named by the version they began from, their writer, and numbers from `number` on.
     pub(super) fn new(
         store: &Store,
@@ -79,7 +79,7 @@ impl PartWriter {
             versions,
             sections_before: 0,
             table_bytes: 0,
-            part: Part::default(),
+            run: WrittenRun::default(),
         })
     }
 
@@ -120,10 +120,10 @@ impl PartWriter {
 
     /// The object under way; if there is none, it begins.
     fn open_object(&mut self, name: impl FnOnce(&DataNames) -> String) -> &mut Open {
-        let Self { store, names, open, part, .. } = self;
+        let Self { store, names, open, run, .. } = self;
         open.get_or_insert_with(|| {
             let name = name(names);
-            part.objects.push(name.clone());
+            run.objects.push(name.clone());
             Open { upload: store.upload(&name), name, length: 0, ended: None }
         })
     }
@@ -131,13 +131,13 @@ impl PartWriter {
     async fn end_object(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
         let Some(open) = self.open.take() else { return Ok(()) };
         finish(open.upload, merging).await?;
-        self.part.bytes += open.length;
-        self.part.segments.extend(open.ended);
+        self.run.bytes += open.length;
+        self.run.segments.extend(open.ended);
         Ok(())
     }
 
     /// Begins tables whose rows follow each other from `first` on.
-    pub(super) fn table(&self, owner: TableOwner, first: u64) -> PartTable {
+    pub(super) fn table(&self, owner: TableOwner, first: u64) -> RunTable {
         let group_bytes = (self.memory / 16).clamp(1 << 20, 32 << 20) as usize;
         let settings = TableSettings { group_bytes, ..TableSettings::default() };
         let memory = self.spool_bytes();
@@ -152,7 +152,7 @@ impl PartWriter {
     /// Adds rows to a table.
     pub(super) async fn write(
         &mut self,
-        table: &mut PartTable,
+        table: &mut RunTable,
         batch: RecordBatch,
         merging: &mut Merging<'_>,
     ) -> Result<(), EngineError> {
@@ -163,7 +163,7 @@ impl PartWriter {
     /// Ends a table.
     pub(super) async fn end_table(
         &mut self,
-        mut table: PartTable,
+        mut table: RunTable,
         merging: &mut Merging<'_>,
     ) -> Result<(), EngineError> {
         table.finish().map_err(EngineError::table("a new table"))?;
@@ -171,7 +171,7 @@ impl PartWriter {
     }
 
     /// Sends tables that have ended, and keeps the small ones.
-    async fn send_tables(&mut self, table: &mut PartTable, merging: &mut Merging<'_>) -> Result<(), EngineError> {
+    async fn send_tables(&mut self, table: &mut RunTable, merging: &mut Merging<'_>) -> Result<(), EngineError> {
         while let Some(ended) = table.take() {
             let mut encoded = spool(self.spool_bytes());
             let end = ended.write_to(&mut encoded).map_err(EngineError::table("a new table"))?;
@@ -205,14 +205,14 @@ impl PartWriter {
             write(&mut upload, &piece[..count], merging).await?;
         }
         finish(upload, merging).await?;
-        self.part.bytes += end.length;
-        self.part.tables.push(end.at(&name, 0));
-        self.part.objects.push(name);
+        self.run.bytes += end.length;
+        self.run.tables.push(end.at(&name, 0));
+        self.run.objects.push(name);
         Ok(())
     }
 
-    /// Ends the part.
-    pub(super) async fn finish(mut self, merging: &mut Merging<'_>) -> Result<Part, EngineError> {
+    /// Ends the run.
+    pub(super) async fn finish(mut self, merging: &mut Merging<'_>) -> Result<WrittenRun, EngineError> {
         self.segments.finish().map_err(EngineError::format("a new segment"))?;
         self.send_all(1, merging).await?;
         for (end, bytes) in std::mem::take(&mut self.small) {
@@ -220,10 +220,10 @@ impl PartWriter {
             let reference = end.at(&open.name, open.length);
             write(&mut open.upload, &bytes, merging).await?;
             open.length += reference.length;
-            self.part.tables.push(reference);
+            self.run.tables.push(reference);
         }
         self.end_object(merging).await?;
-        Ok(self.part)
+        Ok(self.run)
     }
 }
 

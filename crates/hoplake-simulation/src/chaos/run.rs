@@ -14,7 +14,7 @@ use hoplake_testkit::{TcpFault, TcpProxy, generate::SplitMix64};
 use tokio::task::JoinSet;
 
 use super::{
-    Torment, Tormented, check,
+    ChaosReport, ChaosTest, check,
     clients::Asked,
     crew::{Orders, Worker},
     ledger::{Ledger, Outcome},
@@ -59,7 +59,7 @@ const RUNS_MAX: usize = 120;
 const COMPACTIONS_PER_MERGE: u64 = 4;
 
 pub(super) struct Run {
-    pub(super) torment: Torment,
+    pub(super) chaos: ChaosTest,
     store: Store,
     /// What was read of one version need not be read for the next, but for what is verified.
     pool: Arc<ReadPool>,
@@ -85,9 +85,9 @@ struct Crew {
 }
 
 impl Run {
-    pub(super) fn new(torment: Torment, store: Store, pool: Arc<ReadPool>, orders: Orders, random: SplitMix64) -> Self {
+    pub(super) fn new(chaos: ChaosTest, store: Store, pool: Arc<ReadPool>, orders: Orders, random: SplitMix64) -> Self {
         Self {
-            torment,
+            chaos,
             store,
             pool,
             orders,
@@ -121,7 +121,7 @@ impl Run {
         std::fs::write(&file, "1,2\n")?;
         load_with(self.store.clone(), LoadOptions::from_paths([file]), Arc::new(())).await?;
         let graph = self.open(None).await?;
-        for writer in 1..=self.torment.committers() {
+        for writer in 1..=self.chaos.committers() {
             let first = Attempt { writer, batch: 1, name: "first".into() };
             let done = graph.apply(first.changes(None, &[])).await?;
             self.orders.ledger().attempts.insert(first, Outcome::Acknowledged(done.version));
@@ -130,7 +130,7 @@ impl Run {
     }
 
     fn start(&mut self) -> anyhow::Result<Crew> {
-        let Torment { writers, appliers, servers, .. } = self.torment;
+        let ChaosTest { writers, appliers, servers, .. } = self.chaos;
         let roles = (1..=writers).map(Role::Writer).chain((1..=appliers).map(|number| Role::Applier(writers + number)));
         let mut workers = Vec::new();
         for role in roles.chain([Role::Compactor, Role::Vacuum]) {
@@ -139,7 +139,7 @@ impl Run {
         let mut crew = Crew { workers, servers: Vec::new() };
         for number in 1..=servers {
             let server = self.start_server(number)?;
-            let asked = Asked::new(number, self.torment.committers(), self.orders.ledger.clone());
+            let asked = Asked::new(number, self.chaos.committers(), self.orders.ledger.clone());
             asked.is_up(server.http);
             self.asked.push(asked);
             crew.servers.push(server);
@@ -160,7 +160,7 @@ impl Run {
     }
 
     /// Lets processes work, kills them, and changes what breaks.
-    pub(super) async fn torment(&mut self, proxy: &TcpProxy) -> anyhow::Result<()> {
+    pub(super) async fn chaos(&mut self, proxy: &TcpProxy) -> anyhow::Result<()> {
         let mut crew = self.start()?;
         self.begun = Instant::now();
         let mut clients = JoinSet::new();
@@ -180,7 +180,7 @@ impl Run {
         killed?;
         // The writers go on: a compaction has to get on beside them.
         let before = self.orders.ledger().compactions;
-        tokio::time::sleep(CALM.min(self.torment.time / 2)).await;
+        tokio::time::sleep(CALM.min(self.chaos.time / 2)).await;
         // One that hung when the last fault ended first has to learn of it.
         let more = Instant::now();
         while self.orders.ledger().compactions < before + COMPACTIONS_IN_CALM && more.elapsed() < WITHDRAWAL {
@@ -197,7 +197,7 @@ impl Run {
 
     /// Kills one after the other, and reads the newest version after each death.
     async fn kill_on(&mut self, crew: &mut Crew) -> anyhow::Result<()> {
-        let until = self.begun + self.torment.time;
+        let until = self.begun + self.chaos.time;
         while Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(200 + self.random.below(1_300))).await;
             self.check_steps()?;
@@ -278,14 +278,14 @@ impl Run {
     }
 
     async fn check(&self, graph: &Graph, ledger: &Ledger) -> anyhow::Result<check::Seen> {
-        let seen = check::read(graph, self.torment.committers()).await?;
+        let seen = check::read(graph, self.chaos.committers()).await?;
         check::hold(&seen, graph.version(), ledger)?;
         graph.verify(|_| ()).await?;
         Ok(seen)
     }
 
     /// When nobody works any more: all versions, then what a last compaction and a last vacuum leave of them.
-    pub(super) async fn end(mut self, proxy: &TcpProxy) -> anyhow::Result<Tormented> {
+    pub(super) async fn end(mut self, proxy: &TcpProxy) -> anyhow::Result<ChaosReport> {
         let time_s = self.begun.elapsed().as_secs_f64();
         // What stalled in the proxy may still take effect.
         tokio::time::sleep(Duration::from_secs(4)).await;

@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 #[test]
 fn what_is_killed_and_broken_leaves_no_halves() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoplake-simulation"));
-    command.args(["torment", "--minutes", "0.2", "--seed", "7"]);
+    command.args(["chaos-test", "--minutes", "0.2", "--seed", "7"]);
     // It is built with the whole workspace, not for this crate alone.
     if !Path::new(env!("CARGO_BIN_EXE_hoplake-simulation")).with_file_name("hoplake").exists() {
         command.args(["--appliers", "0", "--servers", "0"]);

@@ -113,6 +113,7 @@ impl Default for ChangeSettings {
 type Source = Box<dyn Iterator<Item = Result<Piece, Error>> + Send>;
 
 /// A change, or several side by side.
+#[expect(clippy::large_enum_variant, reason = "nearly all are the large one, and each is taken at once")]
 enum Piece {
     One(Place, Written),
     Rows(ParquetRows),

@@ -235,3 +235,23 @@ fn csv_that_is_not_what_it_seems_changes_nothing() {
     );
     assert_eq!(shell.run(&["info", "graph", "--json"]).ok().json()[0]["version"], 1);
 }
+
+#[test]
+fn a_feed_that_another_one_overtook_is_in_conflict() {
+    let shell = Shell::with_graph();
+    shell.write(
+        "one.jsonl",
+        &lines(&[json!({"op": "upsert_vertex", "label": "Person", "key": 1, "properties": {"age": 40}})]),
+    );
+    let feed = |from: &str, to: &str| {
+        let (from, to) = (format!("crm={from}"), format!("crm={to}"));
+        shell.run(&["apply", "graph", "one.jsonl", "--if-position", &from, "--source-position", &to, "--json"])
+    };
+    assert_eq!(feed("", "17").ok().json()[0]["version"], 2);
+    // The other feed comes with the same, and then with what is next.
+    let run = feed("", "17");
+    assert_eq!(run.status, 4, "{}", run.err);
+    let said = "of source crm the graph has \"17\", and the batch goes on from nothing";
+    assert!(run.err.contains(said), "{}", run.err);
+    assert_eq!(feed("17", "18").ok().json()[0]["version"], 3);
+}

@@ -40,7 +40,7 @@ fuzz_target!(
 );
 
 fn written(operation: &Operation) -> String {
-    let end = |end: &hoplake::End| json!([end.label.as_str(), key(&end.key)]);
+    let end = |end: &hoplake::VertexRef| json!([end.label.as_str(), key(&end.key)]);
     let line = match operation {
         Operation::UpsertVertex { vertex, properties, whole } => {
             json!({"op": "upsert_vertex", "label": vertex.label.as_str(), "key": key(&vertex.key),

@@ -161,7 +161,6 @@ impl Resolved {
         if frontier.is_empty() {
             return Ok((pairs, labels));
         }
-        let frontier: Frontier = self.gone.keys().copied().collect();
         let hop = Hop { direction: HopDirection::Both, ..Hop::default() };
         let edges = snapshot.neighbours(&frontier, &hop, branch).await?;
         for edge in edges.iter() {

@@ -46,7 +46,7 @@ mod workers;
 /// The messages of gRPC, its clients and its services, as `proto/hoplake/v1` has them.
 #[expect(missing_docs, clippy::large_enum_variant, reason = "generated; the .proto files have the documentation")]
 pub mod v1 {
-    // Checked in, so that a build needs no compiler of protos; `tests/it/generated.rs` writes it.
+    // Checked in, so that a build needs no compiler of protos; `hoplake-protogen` writes it.
     include!("../proto/generated/hoplake.v1.rs");
 
     /// The files themselves, as reflection tells them.

@@ -4,7 +4,6 @@
 mod answers;
 mod compaction;
 mod cursor;
-mod generated;
 mod graphs;
 mod held_store;
 mod hostile;

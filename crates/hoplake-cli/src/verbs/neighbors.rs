@@ -164,7 +164,7 @@ pub(super) async fn edge_columns(
     ];
     if with_ids {
         let ids: StringArray = edges.iter().map(|edge| Some(edge.id().to_string())).collect();
-        columns.insert(0, ("id".into(), Arc::new(ids)));
+        columns.insert(0, ("edge_id".into(), Arc::new(ids)));
     }
     let cells = Cells::of(graph, edges, described.into_inner());
     for name in select {

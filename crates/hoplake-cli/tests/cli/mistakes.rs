@@ -143,8 +143,6 @@ fn files() {
         "missing.jsonl",
         r#"{"op": "upsert_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", 9]}"#,
     );
-    let delete = r#"{"op": "delete_vertex", "label": "Person", "key": 1}"#;
-    shell.write("twice.jsonl", &format!("{delete}\n{delete}\n"));
     tries(
         &shell,
         &[
@@ -184,7 +182,6 @@ fn files() {
                 "line 1: upsert of edge Person:1 -knows-> Person:9 is refused: there is no vertex Person:9",
                 "--create-missing",
             ),
-            ("apply graph twice.jsonl", 2, "twice.jsonl, line 2: deletion of vertex Person:1", "keep the last change"),
         ],
     );
     shell.run(&["apply", "graph", "empty.jsonl"]).ok();

@@ -35,8 +35,8 @@ fn a_compaction_changes_no_answer_and_a_vacuum_removes_what_it_replaced() {
     let before = known(&shell, "graph", &[]);
     assert_eq!(before.len(), 2 + 4);
     let done = shell.run(&["compact", "graph", "--all", "--json"]).ok().json().remove(0);
-    // People and whom they know; of towns there is one part.
-    assert_eq!((done["merges"].clone(), done["parts"].clone()), (json!(2), json!(10)), "{done}");
+    // People and whom they know; of towns there is one run.
+    assert_eq!((done["merges"].clone(), done["sorted_runs"].clone()), (json!(2), json!(10)), "{done}");
     // Two versions with their hints, and an object for all merges.
     assert_eq!(done["cost"]["puts"], json!(2 * 2 + 1), "{done}");
     assert_eq!(known(&shell, "graph", &[]), before);

@@ -7,7 +7,7 @@
 //! * [`traversal`]: multi-hop traversals, breadth-first and depth-first, and their profile.
 //! * [`path`]: shortest paths.
 //! * [`float`]: the order and the text of floating-point numbers.
-//! * [`publish`], [`versions`], [`vacuum`], [`verify`]: how a version appears and is found, how leftovers go, and whether
+//! * `publish`, [`versions`], [`vacuum`], [`verify`]: how a version appears and is found, how leftovers go, and whether
 //!   all is whole.
 //!
 //! What reads or writes and is public returns a boxed future. An `async fn` is compiled by the crate that polls it, with all that it

@@ -134,7 +134,7 @@ fn is(found: &Slot, manifest: &Manifest) -> bool {
 ///
 /// # Errors
 /// What `next` returns; [`EngineError::NotFound`] if there is no graph; [`EngineError::Conflict`] if other writers were
-/// always faster; as [`publish`].
+/// always faster; as `publish`.
 pub(crate) async fn amend(
     reader: &Reader,
     branch: &mut Branch,

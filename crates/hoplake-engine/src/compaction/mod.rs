@@ -5,7 +5,7 @@
 //! ```
 //! Runs are a log-structured merge tree of their own for each label and edge type (O'Neil et al., *The log-structured
 //! merge-tree*, 1996), compacted in tiers. A compaction reads a version that has nothing but the runs it merges, so it
-//! uses what queries use, and writes what that version says. It announces itself ([`crate::lease`]), publishes what it
+//! uses what queries use, and writes what that version says. It announces itself (`lease`), publishes what it
 //! merged on whatever is the newest version then, and takes its name out with the last of it: what is interrupted is
 //! continued by the next.
 //!

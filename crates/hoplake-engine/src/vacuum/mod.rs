@@ -9,7 +9,7 @@
 //!
 //! **What is garbage.** The name of a data object says from which version its writer began, and who it is. Unpublished,
 //! it could only have become part of the version after that one; once that slot is filled the object is garbage for
-//! ever, unless its writer has announced that it takes long ([`crate::lease`]). No clock is asked.
+//! ever, unless its writer has announced that it takes long (`lease`). No clock is asked.
 //!
 //! **Nothing to do.** A vacuum publishes only if something goes, and what it publishes leaves nothing for the next: on a graph
 //! that nobody changes, a second one only reads. With versions kept by time, the version that a vacuum published itself goes

@@ -76,7 +76,7 @@ fn edges(predicate: Predicate) -> Option<Vec<Edge>> {
     let found = found.inspect_err(|error| assert_ne!(error.kind(), hoplake::ErrorKind::Internal, "{error}")).ok()?;
     let edge = |edge: &hoplake::Neighbour| {
         let is_out = edge.direction == hoplake::Direction::Out;
-        (edge.from, edge.to, edge.edge_type.0, is_out, edge.part, edge.position)
+        (edge.from, edge.to, edge.edge_type.0, is_out, edge.run, edge.position)
     };
     Some(found.iter().map(edge).collect())
 }

@@ -128,7 +128,9 @@ fn of_reason(reason: Reason, verb: &str, url: &str) -> Option<String> {
         Reason::MissingEnd => "add --create-missing, or the vertex to the changes".into(),
         Reason::Undeclared => "correct the name, or leave out --strict to add it to the graph".into(),
         Reason::Inexact => "write integers, or put the other numbers into a property of another name".into(),
-        Reason::FormatVersion => "use the hoplake that wrote it, or load the graph anew with this one".into(),
+        Reason::FormatVersion => {
+            "use the version of hoplake that wrote it, or load the graph again with this one".into()
+        }
         _ => return None,
     })
 }

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
 use hoplake_format::{
-    Change, ChangeKind, DegreeSummary, Manifest, Schema, SegmentRef, TableRef, VersionRange, VertexCount,
-    constants::DATA_FOLDER,
+    BuiltGraph, Change, ChangeKind, Manifest, Schema, VersionRange, VertexCount, constants::DATA_FOLDER,
 };
 use hoplake_storage::{Branch, Reader, StorageError, Store};
 
@@ -21,23 +20,6 @@ use crate::{
 
 /// How long a load that failed or was stopped may take to take its name out.
 const GIVE_UP_TIMEOUT_MS: u64 = 30_000;
-
-/// What a load has written, for a manifest to name.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Loaded {
-    /// Labels, edge types and properties.
-    pub schema: Schema,
-    /// Vertices of each label.
-    pub vertex_counts: Vec<u64>,
-    /// Edges of each type.
-    pub edge_counts: Vec<u64>,
-    /// Degrees of each type, out and in.
-    pub degrees: Vec<[DegreeSummary; 2]>,
-    /// Keys and adjacency.
-    pub segments: Vec<SegmentRef>,
-    /// Properties.
-    pub tables: Vec<TableRef>,
-}
 
 /// A load under way.
 pub struct Load {
@@ -122,13 +104,13 @@ impl Load {
     /// [`StorageError::TimedOut`] if it does not answer within `timeout_ms`; the store's.
     pub async fn publish(
         &self,
-        loaded: &Loaded,
+        graph: &BuiltGraph,
         message: &str,
         timeout_ms: u64,
         branch: &mut Branch,
     ) -> Result<Manifest, EngineError> {
         branch.context().give_time(Some(timeout_ms));
-        let published = self.make_visible(loaded, message, branch).await;
+        let published = self.make_visible(graph, message, branch).await;
         branch.context().give_time(None);
         let error = match published {
             // What was in time to be refused for its time was not sent.
@@ -159,7 +141,12 @@ impl Load {
         self.reader.store()
     }
 
-    async fn make_visible(&self, loaded: &Loaded, message: &str, branch: &mut Branch) -> Result<Manifest, EngineError> {
+    async fn make_visible(
+        &self,
+        graph: &BuiltGraph,
+        message: &str,
+        branch: &mut Branch,
+    ) -> Result<Manifest, EngineError> {
         let mut newest = self.base.clone();
         loop {
             if self.base.version > 0 {
@@ -169,7 +156,7 @@ impl Load {
             if newest.runs().any(|run| run.until > base.version) || newest.reset > base.reset {
                 return Err(self.overtaken(newest.version));
             }
-            let manifest = self.next(&newest, loaded, message);
+            let manifest = self.next(&newest, graph, message);
             if let Err(error) = publish::check_objects(self.store(), &manifest).await {
                 // Of two first loads, the one that is done removes what the other has written, which can no longer publish.
                 return Err(match versions::newest(&self.reader, branch).await? {
@@ -193,7 +180,7 @@ impl Load {
     }
 
     /// The version after `newest`, with what was loaded and nothing else.
-    fn next(&self, newest: &Manifest, loaded: &Loaded, message: &str) -> Manifest {
+    fn next(&self, newest: &Manifest, graph: &BuiltGraph, message: &str) -> Manifest {
         let (writer, now_unix_ms) = (self.writer.clone(), self.store().clock().unix_ms());
         let change = Change { kind: ChangeKind::Load, writer, message: message.to_owned(), ..Change::default() };
         let mut next = match newest.version {
@@ -202,18 +189,18 @@ impl Load {
         };
         next.leases.retain(|lease| lease.writer != self.writer);
         let versions = VersionRange::of(next.version);
-        let mut segments = loaded.segments.clone();
+        let mut segments = graph.segments.clone();
         let sections = segments.iter_mut().flat_map(|segment| &mut segment.sections);
         sections.for_each(|section| section.versions = Some(versions));
-        let mut tables = loaded.tables.clone();
+        let mut tables = graph.tables.clone();
         tables.iter_mut().for_each(|table| table.versions = versions);
         Manifest {
             reset: next.version,
             source_positions: BTreeMap::new(),
-            schema: loaded.schema.clone(),
-            vertex_counts: loaded.vertex_counts.iter().map(|&ordinals| VertexCount { ordinals, gone: 0 }).collect(),
-            edge_counts: loaded.edge_counts.clone(),
-            degrees: loaded.degrees.clone(),
+            schema: graph.schema.clone(),
+            vertex_counts: graph.vertex_counts.iter().map(|&ordinals| VertexCount { ordinals, gone: 0 }).collect(),
+            edge_counts: graph.edge_counts.clone(),
+            degrees: graph.degrees.clone(),
             segments,
             tables,
             ..next

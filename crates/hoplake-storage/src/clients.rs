@@ -69,7 +69,7 @@ mod none {
 
     /// No client: see [`missing_feature`], which comes first.
     pub(crate) fn connect(_: &Url) -> object_store::Result<Clients> {
-        Err(object_store::Error::NotSupported { source: "it is no object store".into() })
+        Err(object_store::Error::NotSupported { source: "unknown URL scheme".into() })
     }
 
     /// Nothing is sent.

@@ -8,13 +8,13 @@ use std::{
 };
 
 use hoplake_engine::{
-    load::{Load, Loaded},
+    load::Load,
     vacuum::{self, VacuumSettings},
 };
-use hoplake_format::{VertexCount, segment::SegmentSettings};
+use hoplake_format::{BuiltGraph, VertexCount, segment::SegmentSettings};
 use hoplake_ingest::{
     BadRows,
-    build::{self, BuildSettings, BuiltGraph},
+    build::{self, BuildSettings},
     source::{self, SourceOptions},
 };
 use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, Store};
@@ -169,18 +169,16 @@ pub async fn load_until(
             return Ok(None);
         }
     };
-    let built = built.map_err(|error| Error::new(ErrorKind::Internal, format!("the load stopped: {error}")))?;
     trial.end(&mut branch).await;
-    let (built, bad_rows) = match built {
+    let stopped = |error| Err(Error::new(ErrorKind::Internal, format!("the load stopped: {error}")));
+    let (built, bad_rows) = match built.unwrap_or_else(stopped) {
         Ok(built) => built,
         Err(error) => {
             load.give_up(&mut branch).await;
             return Err(error);
         }
     };
-    let BuiltGraph { schema, vertex_counts, edge_counts, degrees, segments, tables, adjacency_bytes } = built;
-    let loaded = Loaded { schema, vertex_counts, edge_counts, degrees, segments, tables };
-    let manifest = load.publish(&loaded, &message, publish_timeout_ms, &mut branch).await?;
+    let manifest = load.publish(&built, &message, publish_timeout_ms, &mut branch).await?;
     // Loads that started from an older version can no longer publish: their leftovers are garbage.
     let _ = vacuum::vacuum(&reader, &VacuumSettings::default(), &mut branch).await;
     let edges: u64 = manifest.edge_counts.iter().sum();
@@ -190,7 +188,7 @@ pub async fn load_until(
         edges,
         bad_rows,
         bytes: manifest.objects().values().sum(),
-        bytes_per_directed_edge: if edges == 0 { 0.0 } else { adjacency_bytes as f64 / (2 * edges) as f64 },
+        bytes_per_directed_edge: if edges == 0 { 0.0 } else { built.adjacency_bytes as f64 / (2 * edges) as f64 },
         time: begun.elapsed(),
         cost: context.cost(),
     }))

@@ -104,8 +104,23 @@ impl Snapshot {
         let read = self.run_plan(frontier, plan, sinks, branch);
         let (sinks, ()) = futures::future::try_join(read, loaded).await?;
         branch.join([&loading]);
-        let edges = self.keep_fulfilling(all_edges(sinks, &context).await?, hop, branch).await?;
+        let edges = all_edges(sinks, &context).await?;
+        let mut pace = context.pace();
+        for step in edges.chunks(STEP) {
+            // Before the rows of a vertex that is not there are looked for.
+            step.iter().try_for_each(|edge| self.check_end(edge))?;
+            pace.rest(step.len() as u64).await?;
+        }
+        let edges = self.keep_fulfilling(edges, hop, branch).await?;
         Ok((self.targets(&edges, &context).await?, edges.len() as u64))
+    }
+
+    /// Refuses an edge to a vertex that the graph does not have.
+    fn check_end(&self, edge: &Neighbour) -> Result<(), EngineError> {
+        match self.has_vertex(edge.to) {
+            true => Ok(()),
+            false => Err(EngineError::format(self.reader().store().url())(outside())),
+        }
     }
 
     /// The vertices that edges reach.
@@ -163,9 +178,7 @@ impl Snapshot {
             for step in edges.items().chunks_mut(STEP) {
                 let length = step.len() as u64;
                 for edge in step {
-                    if !self.has_vertex(edge.to) {
-                        return Err(EngineError::format(self.reader().store().url())(outside()));
-                    }
+                    self.check_end(edge)?;
                     // All edges between two vertices lie in one run, in the same order from either end.
                     edge.parallel = before.filter(|before| before.is_parallel(edge)).map_or(0, |it| it.parallel + 1);
                     before = Some(*edge);

@@ -37,7 +37,7 @@ impl Snapshot {
             self.run_part(frontier, &plan, &mut sinks[0], branch).await?;
             return Ok(sinks);
         }
-        // A set of tasks, so that whoever drops the query ends them all.
+        // A `JoinSet` ends its tasks when the query is dropped.
         let mut running = JoinSet::new();
         for (plan, mut sink) in plan.cut(parts).into_iter().zip(sinks) {
             let (snapshot, frontier, mut line) = (self.clone(), frontier.clone(), branch.clone());

@@ -210,6 +210,25 @@ impl DegreeSummary {
     }
 }
 
+/// A graph that was written, for a manifest to name.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BuiltGraph {
+    /// Labels, edge types and properties.
+    pub schema: Schema,
+    /// Vertices of each label.
+    pub vertex_counts: Vec<u64>,
+    /// Edges of each type.
+    pub edge_counts: Vec<u64>,
+    /// Degrees of each type, out and in.
+    pub degrees: Vec<[DegreeSummary; 2]>,
+    /// Keys and adjacency.
+    pub segments: Vec<SegmentRef>,
+    /// Properties.
+    pub tables: Vec<TableRef>,
+    /// Bytes of adjacency blocks, with checksums.
+    pub adjacency_bytes: u64,
+}
+
 /// The versions whose changes a run holds, both included. Those of one label or edge type do not overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VersionRange {
@@ -249,7 +268,7 @@ pub struct SegmentRef {
 pub struct SectionRef {
     /// What it holds.
     pub kind: SectionKind,
-    /// Whose changes; `None` if it is in the object but no part of this version, as another took its place.
+    /// Whose changes; `None` if the object has it but this version does not, because another section replaced it.
     pub versions: Option<VersionRange>,
     /// What it begins with, if it goes on with a section that began in another segment.
     pub continues: Option<First>,

@@ -501,8 +501,8 @@ fn history(bounds: &[u64], version: u64) -> Result<Vec<VersionRange>, FormatErro
     Ok(history)
 }
 
-/// Runs belong to labels and edge types that there are. A section that is no part of this version may be of one that is not:
-/// its object was written for a version with others, and this one restores an older.
+/// Every sorted run of this version belongs to a label or an edge type of its schema. A section outside this version need not: its
+/// object was written for a version with another schema, and this version restores an older one.
 fn check_owners(schema: &Schema, segments: &[SegmentRef], tables: &[TableRef]) -> Result<(), FormatError> {
     for section in segments.iter().flat_map(|segment| &segment.sections).filter(|section| section.versions.is_some()) {
         let known = match section.kind {

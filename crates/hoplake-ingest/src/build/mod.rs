@@ -26,8 +26,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, SchemaRef};
 use hoplake_format::{
-    DegreeSummary, Direction, EdgeType, EdgeTypeId, Key, LabelId, Schema, SegmentRef, TableOwner, TableRef,
-    VertexLabel,
+    BuiltGraph, Direction, EdgeType, EdgeTypeId, Key, LabelId, Schema, TableOwner, TableRef, VertexLabel,
     segment::{KeyWriter, SectionKind, SegmentSettings},
     table::TableSettings,
 };
@@ -80,25 +79,6 @@ pub struct BuildSettings {
     pub base_version: u64,
     /// The writer's ULID; part of its objects' names.
     pub writer: String,
-}
-
-/// A graph that was written, for a manifest to name.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct BuiltGraph {
-    /// Labels, edge types and properties.
-    pub schema: Schema,
-    /// Vertices of each label.
-    pub vertex_counts: Vec<u64>,
-    /// Edges of each type.
-    pub edge_counts: Vec<u64>,
-    /// Degrees of each type, out and in.
-    pub degrees: Vec<[DegreeSummary; 2]>,
-    /// Keys and adjacency.
-    pub segments: Vec<SegmentRef>,
-    /// Properties.
-    pub tables: Vec<TableRef>,
-    /// Bytes of adjacency blocks, with checksums.
-    pub adjacency_bytes: u64,
 }
 
 /// The least budget: below it, buffers that cannot be smaller would not fit.

@@ -16,7 +16,7 @@ async fn newest(store: &Store) -> Graph {
     Graph::open_with(store.clone(), &OpenSettings::default()).await.unwrap()
 }
 
-/// Publishes versions that each add a run to people and to who knows whom.
+/// Publishes versions that each add a sorted run to `Person` and to `knows`.
 async fn commit(store: &Store, keys: std::ops::Range<i64>) {
     for key in keys {
         let mut commit = newest(store).await.begin();

@@ -31,7 +31,7 @@ pub(crate) fn write(bucket: &mut Bucket, world: &World, now: Duration, name: &st
                 world.took(place, *manifest, bucket)
             }
             Ok(Slot::Removed { .. }) => world.history_of(place).marked(version),
-            Err(error) => Err(format!("{name} is no manifest: {error}")),
+            Err(error) => Err(format!("{name} is not a valid manifest: {error}")),
         });
         world.published();
     }

@@ -49,7 +49,7 @@ fn client(scheme: &ObjectStoreScheme, url: &Url, retry: RetryConfig) -> object_s
         ObjectStoreScheme::GoogleCloudStorage => build!(object_store::gcp::GoogleCloudStorageBuilder),
         #[cfg(feature = "azure")]
         ObjectStoreScheme::MicrosoftAzure => build!(object_store::azure::MicrosoftAzureBuilder),
-        _ => Err(object_store::Error::NotSupported { source: "it is no object store".into() }),
+        _ => Err(object_store::Error::NotSupported { source: "unknown URL scheme".into() }),
     }
 }
 

@@ -396,6 +396,8 @@ impl Pair {
             prop_assert_eq!(seen.len(), self.oracle.edges.len());
         }
         let mut wanted: Vec<EdgeId> = ids.values().copied().collect();
+        let distinct: BTreeSet<EdgeId> = wanted.iter().copied().collect();
+        prop_assert_eq!(distinct.len(), wanted.len(), "parallel edges share an id");
         let nth = |id: EdgeId, parallel| EdgeId { parallel, ..id };
         let next = |id: &EdgeId| nth(*id, id.parallel + 1);
         let absent: Vec<EdgeId> = wanted.iter().map(next).filter(|id| !wanted.contains(id)).collect();

@@ -11,7 +11,7 @@ use crate::{Error, Graph};
 ///
 /// ```
 /// # async fn example() -> Result<(), hoplake::Error> {
-/// # use hoplake::{Difference, End, Graph, LoadOptions, OpenSettings, Store};
+/// # use hoplake::{Difference, Graph, LoadOptions, VertexRef};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let file = folder.path().join("knows.csv");
 /// # std::fs::write(&file, "1,2\n2,3\n").unwrap();
@@ -27,7 +27,7 @@ use crate::{Error, Graph};
 ///     differences.extend(page);
 /// }
 /// let Difference::Edge { source, before, after, .. } = &differences[0] else { panic!() };
-/// assert_eq!((source, before.is_some(), after.is_some()), (&End::new("vertex", 1), true, false));
+/// assert_eq!((source, before.is_some(), after.is_some()), (&VertexRef::new("vertex", 1), true, false));
 /// # Ok(())
 /// # }
 /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();

@@ -33,4 +33,7 @@ pub use manifest::{
     TableOwner, TableRef, VersionRange, VertexCount, WriterLease,
 };
 pub use names::DataNames;
-pub use schema::{EdgeType, KeyType, Property, PropertyType, ScalarType, Schema, TIMESTAMP_ZONE, VertexLabel};
+pub use schema::{
+    EdgeType, KeyType, LABELS_MAX, PROPERTIES_MAX, Property, PropertyType, ScalarType, Schema, TIMESTAMP_ZONE,
+    VertexLabel,
+};

@@ -57,6 +57,13 @@ pub struct Property {
     pub kind: PropertyType,
 }
 
+/// The most vertex labels of a graph, and the most edge types: their numbers have 16 bits.
+pub const LABELS_MAX: usize = u16::MAX as usize;
+
+/// The most properties of a vertex label or of an edge type. Each is a column of a Parquet file, whose footer describes it in every
+/// row group and is read whole.
+pub const PROPERTIES_MAX: usize = 10_000;
+
 /// A vertex label: the class of its vertices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VertexLabel {
@@ -118,8 +125,8 @@ impl Schema {
     /// [`FormatError::Invalid`] with the name at fault.
     pub fn validate(&self) -> Result<(), FormatError> {
         let invalid = |message: String| Err(FormatError::Invalid(message));
-        if self.vertex_labels.len() > usize::from(u16::MAX) || self.edge_types.len() > usize::from(u16::MAX) {
-            return invalid("a graph has at most 65,535 vertex labels and as many edge types".into());
+        if self.vertex_labels.len() > LABELS_MAX || self.edge_types.len() > LABELS_MAX {
+            return invalid(format!("a graph has at most {LABELS_MAX} vertex labels and as many edge types"));
         }
         let mut labels = HashSet::new();
         for label in &self.vertex_labels {
@@ -149,6 +156,12 @@ impl Schema {
 }
 
 fn validate_properties(owner: &str, properties: &[Property]) -> Result<(), FormatError> {
+    if properties.len() > PROPERTIES_MAX {
+        let count = properties.len();
+        return Err(FormatError::Invalid(format!(
+            "{owner:?} has {count} properties; there are at most {PROPERTIES_MAX}"
+        )));
+    }
     let mut names = HashSet::new();
     for property in properties {
         if property.name.is_empty() || property.name.starts_with('~') {

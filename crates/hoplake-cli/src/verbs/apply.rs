@@ -53,6 +53,10 @@ pub struct Args {
     /// The longest line of JSON that is read
     #[arg(long, value_name = "SIZE", default_value_t = ByteSize::mib(16), value_parser = arguments::size_from_1)]
     line_bytes_max: ByteSize,
+    /// The most memory that the changes of one version may take as they are read. Putting them together takes about as much
+    /// again, and more where they change properties in part
+    #[arg(long, value_name = "SIZE", default_value_t = ByteSize::gib(1), value_parser = arguments::size_from_1)]
+    memory: ByteSize,
     /// A message to keep with the version
     #[arg(long, value_name = "TEXT", default_value = "")]
     message: String,
@@ -106,8 +110,15 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let opened = GraphArgs::at(args.url.clone()).open_within(args.timeout).await?;
     opened.graph.set_commit_timeout(args.timeout);
     let graph = opened.graph.clone();
-    let mut run =
-        Run { args, graph, batch: Batch::default(), places: Vec::new(), changes: 0, applied: Applied::default() };
+    let mut run = Run {
+        args,
+        graph,
+        batch: Batch::default(),
+        places: Vec::new(),
+        changes: 0,
+        bytes: 0,
+        applied: Applied::default(),
+    };
     run.applied.version = run.graph.version();
     // To open the graph is a part of it.
     run.applied.cost = opened.cost.cost;
@@ -139,6 +150,8 @@ struct Run<'a> {
     places: Vec<Place>,
     /// How many changes they are.
     changes: usize,
+    /// The memory that they take.
+    bytes: u64,
     applied: Applied,
 }
 
@@ -170,12 +183,17 @@ impl Run<'_> {
                     self.commit(false).await?;
                 }
                 let some = (operation.changes() - taken).min(full - self.changes);
-                self.batch.operations.push(match &operation {
+                let part = match &operation {
                     Operation::UpsertColumns(columns) if some < columns.len() => {
                         Operation::UpsertColumns(Arc::new(columns.slice(taken, some)))
                     }
-                    whole => whole.clone(),
-                });
+                    entire => entire.clone(),
+                };
+                self.bytes += part.memory_bytes() as u64;
+                if self.bytes > self.args.memory.as_u64() {
+                    return Err(self.too_large(&place.further(taken)).into());
+                }
+                self.batch.operations.push(part);
                 self.places.push(place.further(taken));
                 self.changes += some;
                 taken += some;
@@ -184,12 +202,31 @@ impl Run<'_> {
         Ok(())
     }
 
+    fn too_large(&self, place: &Place) -> Failure {
+        let memory = self.args.memory.display().iec();
+        let message = format!("{place}: with it the changes of one version take more than {memory} of memory");
+        let hint = match self.args.batch {
+            None => "give --batch 10000 to apply them as several versions, or more --memory",
+            Some(_) => "give a smaller --batch, or more --memory",
+        };
+        Failure::new(ErrorKind::Limit, format!("{message}{}", self.done()), hint)
+    }
+
+    /// What was applied before an error.
+    fn done(&self) -> String {
+        match self.applied.commits {
+            0 => "; nothing is applied".into(),
+            _ => format!("; what stands before is applied, up to version {}", self.applied.version),
+        }
+    }
+
     /// Applies what was read; positions become visible with the last of it.
     async fn commit(&mut self, last: bool) -> anyhow::Result<()> {
         let args = self.args;
         let positions = if last { args.source_position.iter().cloned().collect() } else { Default::default() };
         let operations = take(&mut self.batch.operations);
         self.applied.operations += take(&mut self.changes) as u64;
+        self.bytes = 0;
         if operations.is_empty() && args.source_position.is_empty() && args.if_position.is_empty() {
             return Ok(());
         }

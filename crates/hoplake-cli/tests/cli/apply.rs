@@ -194,6 +194,31 @@ fn a_base_that_is_old_conflicts_and_batches_are_versions() {
 }
 
 #[test]
+fn changes_take_so_much_memory() {
+    let shell = Shell::with_graph();
+    let person = |key: i64| json!({"op": "upsert_vertex", "label": "Person", "key": key, "properties": {"name": "x".repeat(40_000)}});
+    shell.write("large.jsonl", &lines(&[person(10), person(11), person(12)]));
+    let run = shell.run(&["apply", "graph", "large.jsonl", "--memory", "100KiB"]);
+    run.fails(6, "large.jsonl, line 3: with it the changes of one version take more than 100.0 KiB", "--batch");
+    assert!(run.err.contains("nothing is applied"), "{}", run.err);
+    shell.run(&["apply", "graph", "large.jsonl", "--memory", "100KiB", "--batch", "2"]).ok();
+    let run = shell.run(&["apply", "graph", "large.jsonl", "--memory", "30KiB", "--batch", "2"]);
+    run.fails(6, "large.jsonl, line 1", "or more --memory");
+    let run = shell.run(&["apply", "graph", "large.jsonl", "--memory", "50KiB", "--batch", "1"]).ok();
+    assert!(run.out.starts_with("version 6"), "{}", run.out);
+}
+
+#[test]
+fn a_batch_names_as_many_labels_as_a_graph_has() {
+    let shell = Shell::with_graph();
+    let vertex = |label: usize| json!({"op": "upsert_vertex", "label": format!("L{label}"), "key": 1});
+    shell.write("labels.jsonl", &lines(&(0..70_000).map(vertex).collect::<Vec<_>>()));
+    let run = shell.run(&["apply", "graph", "labels.jsonl", "--dry-run"]);
+    run.fails(2, "labels.jsonl, line 65536: upsert of vertex L65535:1", "");
+    assert!(run.err.contains("more labels than the 65535 that a graph can have"), "{}", run.err);
+}
+
+#[test]
 fn lines_come_from_standard_input() {
     let shell = Shell::with_graph();
     let mut child =

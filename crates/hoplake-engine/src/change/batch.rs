@@ -62,7 +62,7 @@ pub enum Operation {
         vertex: VertexRef,
     },
     /// There is one edge of this label between the two, with these properties; if it has a key, one with this key,
-    /// beside those with others.
+    /// next to those with others.
     UpsertEdge {
         /// The edge label.
         label: Name,
@@ -99,6 +99,25 @@ impl Operation {
             Self::UpsertColumns(columns) => columns.len(),
             _ => 1,
         }
+    }
+
+    /// The memory that it takes, without the names of labels and properties, which operations share.
+    pub fn memory_bytes(&self) -> usize {
+        let key = |vertex: &VertexRef| match &vertex.key {
+            Key::Int64(_) => 0,
+            Key::String(key) => key.capacity(),
+        };
+        let of_edge_key = |key: &Option<EdgeKey>| key.as_ref().map_or(0, |key| key.value.heap_bytes());
+        let heap = match self {
+            Self::UpsertVertex { vertex, properties, .. } => key(vertex) + properties.heap_bytes(),
+            Self::DeleteVertex { vertex } => key(vertex),
+            Self::UpsertEdge { source, target, key: edge, properties, .. } => {
+                key(source) + key(target) + of_edge_key(edge) + properties.heap_bytes()
+            }
+            Self::DeleteEdge { source, target, key: edge, .. } => key(source) + key(target) + of_edge_key(edge),
+            Self::UpsertColumns(columns) => columns.memory_bytes(),
+        };
+        size_of::<Self>() + heap
     }
 
     /// The properties that a single upsert has.

@@ -153,6 +153,17 @@ impl Columns {
         self.rows == 0
     }
 
+    /// The memory that the rows take, without what a slice leaves out.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let keys = self.keys.iter().map(|keys| match keys {
+            KeyColumn::Int64(keys) => keys.to_data(),
+            KeyColumn::String(keys) => keys.to_data(),
+        });
+        let all = keys.chain(self.properties.iter().map(|column| column.values.to_data()));
+        // It fails of types that no column here has.
+        all.map(|data| data.get_slice_memory_size().unwrap_or_default()).sum()
+    }
+
     /// The label of the vertices or of the edges.
     pub fn label(&self) -> &Name {
         &self.label

@@ -1,7 +1,7 @@
 //! Values against the types of properties: which may be new, and when an integer property becomes float64.
 
 use arrow_array::Array;
-use hoplake_format::{Property, PropertyType, ScalarType};
+use hoplake_format::{PROPERTIES_MAX, Property, PropertyType, ScalarType};
 
 use super::{
     Columns, EdgeKey, Name, Operation, Properties, Value,
@@ -40,7 +40,11 @@ pub(super) fn fit_columns(
         let (name, values) = (&column.name, &column.values);
         let is_there = || values.null_count() == 0 || rows.iter().any(|row| values.is_valid(*row));
         match known.iter().find(|property| *name == property.name) {
-            None if is_there() => known.push(Property { name: name.to_string(), kind: column.kind }),
+            None if is_there() => {
+                let first = || rows.iter().copied().find(|row| values.is_valid(*row)).unwrap_or_default();
+                check_count(owner, known, name, &Value::Null).map_err(|misfit| (first(), misfit))?;
+                known.push(Property { name: name.to_string(), kind: column.kind });
+            }
             Some(property) if property.kind != column.kind => {
                 for row in rows {
                     let value = Value::at(values, *row);
@@ -57,7 +61,10 @@ fn fit_value(owner: &str, known: &mut Vec<Property>, name: &Name, value: &Value)
     let misfit = |refusal, why| Misfit { property: name.clone(), value: value.clone(), refusal, why };
     let Some(property) = known.iter_mut().find(|property| *name == property.name) else {
         match value.property_type() {
-            Some(kind) => known.push(Property { name: name.to_string(), kind }),
+            Some(kind) => {
+                check_count(owner, known, name, value)?;
+                known.push(Property { name: name.to_string(), kind });
+            }
             // A property that nobody has is as good as null.
             None if *value == Value::Null => {}
             None => {
@@ -78,6 +85,15 @@ fn fit_value(owner: &str, known: &mut Vec<Property>, name: &Name, value: &Value)
         misfit(refusal, format!("property {name} of {owner} is {}, {why}", property.kind))
     })?;
     Ok(true)
+}
+
+/// A property more than an owner may have is refused where it comes up: a batch could name a million.
+fn check_count(owner: &str, known: &[Property], name: &Name, value: &Value) -> Result<(), Misfit> {
+    if known.len() < PROPERTIES_MAX {
+        return Ok(());
+    }
+    let why = format!("{owner} has {PROPERTIES_MAX} properties, and there are no more; {name} would be another one");
+    Err(Misfit { property: name.clone(), value: value.clone(), refusal: Refusal::Other, why })
 }
 
 /// The type that a property gets for a value that it does not hold.
@@ -175,5 +191,16 @@ mod tests {
         assert_eq!(known.len(), 1);
         let misfit = fit("Person", &mut known, &[("c", Value::List(vec![]))].into()).unwrap_err();
         assert!(misfit.why.contains("[] does not tell its type"), "{}", misfit.why);
+    }
+
+    #[test]
+    fn an_owner_has_room_for_so_many_properties() {
+        let kind = PropertyType::Scalar(ScalarType::Int64);
+        let mut known: Vec<_> =
+            (1..PROPERTIES_MAX).map(|number| Property { name: format!("p{number}"), kind }).collect();
+        fit("Person", &mut known, &[("last", 1)].into()).unwrap();
+        let misfit = fit("Person", &mut known, &[("more", 1)].into()).unwrap_err();
+        assert!(misfit.why.contains("10000 properties"), "{}", misfit.why);
+        fit("Person", &mut known, &[("p1", 2)].into()).unwrap();
     }
 }

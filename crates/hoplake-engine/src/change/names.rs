@@ -3,14 +3,10 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use hoplake_format::{KeyType, VertexId};
+use hoplake_format::{KeyType, LABELS_MAX, VertexId};
 use hoplake_storage::Branch;
 
-use super::{
-    Batch, Columns, Name, Operation, VertexRef,
-    columns::KeyRef,
-    resolve::{number_of, refused},
-};
+use super::{Batch, Columns, Name, Operation, VertexRef, columns::KeyRef, resolve::refused};
 use crate::{EngineError, Refusal, Snapshot};
 
 /// A change of a batch: an operation, or a row of columns.
@@ -111,13 +107,31 @@ impl Operation {
 struct Numbering<'a> {
     names: Names,
     keys: Vec<KeyNumbers<'a>>,
+    vertex_labels: LabelNumbers<'a>,
+    edge_labels: LabelNumbers<'a>,
+}
+
+/// Numbers of labels, in the order in which a batch names them. A batch may name as many labels as it has changes, so that a
+/// search through those before each would take hours.
+type LabelNumbers<'a> = HashMap<&'a str, u32, RandomState>;
+
+/// The number of a label, which is added if it is not there.
+fn number_of<'a>(numbers: &mut LabelNumbers<'a>, labels: &mut Vec<Name>, label: &'a Name) -> u32 {
+    *numbers.entry(label.as_str()).or_insert_with(|| {
+        labels.push(label.clone());
+        labels.len() as u32 - 1
+    })
 }
 
 impl<'a> Numbering<'a> {
-    fn label(&mut self, label: &Name) -> u32 {
-        let number = number_of(&mut self.names.vertex_labels, label);
+    fn label(&mut self, label: &'a Name) -> u32 {
+        let number = number_of(&mut self.vertex_labels, &mut self.names.vertex_labels, label);
         self.keys.resize_with(self.names.vertex_labels.len(), KeyNumbers::default);
         number
+    }
+
+    fn edge_label(&mut self, label: &'a Name) -> u32 {
+        number_of(&mut self.edge_labels, &mut self.names.edge_labels, label)
     }
 
     /// The number of a vertex that the next change names.
@@ -150,7 +164,7 @@ impl<'a> Numbering<'a> {
             }
             Operation::UpsertColumns(columns) => return self.columns(columns),
         };
-        let edge_label = label.map_or(0, |label| number_of(&mut self.names.edge_labels, label));
+        let edge_label = label.map_or(0, |label| self.edge_label(label));
         self.names.changes.push(Named { ends, edge_label });
     }
 
@@ -165,7 +179,7 @@ impl<'a> Numbering<'a> {
             return;
         }
         let target = self.label(columns.end_label(1));
-        let edge_label = number_of(&mut self.names.edge_labels, columns.label());
+        let edge_label = self.edge_label(columns.label());
         for row in 0..columns.len() {
             let source = self.vertex(source, columns.key(row, 0), 0);
             let target = self.vertex(target, columns.key(row, 1), 1);
@@ -178,7 +192,8 @@ impl Names {
     /// Numbers what a batch names.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] if there is more than can be numbered.
+    /// [`EngineError::Invalid`] if there is more than can be numbered; [`EngineError::Refused`] if there are more labels than a
+    /// graph can have.
     pub(super) fn of(batch: &Batch) -> Result<Self, EngineError> {
         let count = batch.changes();
         if u32::try_from(count).is_err() {
@@ -195,8 +210,17 @@ impl Names {
         let changes = Vec::with_capacity(count);
         let names =
             Self { ends: Vec::new(), vertex_labels: Vec::new(), edge_labels: Vec::new(), changes, first_changes };
-        let mut numbering = Numbering { names, keys: Vec::new() };
-        batch.operations.iter().for_each(|operation| numbering.single(operation));
+        let (vertex_labels, edge_labels) = (LabelNumbers::default(), LabelNumbers::default());
+        let mut numbering = Numbering { names, keys: Vec::new(), vertex_labels, edge_labels };
+        for (number, operation) in batch.operations.iter().enumerate() {
+            numbering.single(operation);
+            let Names { vertex_labels, edge_labels, .. } = &numbering.names;
+            if vertex_labels.len().max(edge_labels.len()) > LABELS_MAX {
+                let why = format!("with it the batch names more labels than the {LABELS_MAX} that a graph can have");
+                let at = At { operation: number, change: Single::One(operation) };
+                return refused(at, Refusal::Other, why);
+            }
+        }
         Ok(numbering.names)
     }
 

@@ -37,6 +37,12 @@ impl Properties {
         Self::default()
     }
 
+    /// The memory that they take besides their own size, without their names.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let values = self.0.values().map(Value::heap_bytes).sum::<usize>();
+        self.0.len() * size_of::<(Name, Value)>() + values
+    }
+
     /// What a row of a batch says; the key of a vertex is no property.
     pub(crate) fn at(batch: &RecordBatch, row: usize) -> Self {
         let schema = batch.schema();

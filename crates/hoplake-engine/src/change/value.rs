@@ -85,6 +85,17 @@ impl Value {
         }
     }
 
+    /// The memory that it takes besides its own size.
+    pub(super) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::String(text) => text.capacity(),
+            Self::List(items) => {
+                items.capacity() * size_of::<Self>() + items.iter().map(Self::heap_bytes).sum::<usize>()
+            }
+            _ => 0,
+        }
+    }
+
     /// The type of property that holds it; `None` of null and of lists that are empty or of several types.
     pub fn property_type(&self) -> Option<PropertyType> {
         match self {

@@ -9,7 +9,7 @@
 //! - [`faults`]: what may go wrong; [`client`], [`machine`], [`disk`] and [`power`]: how it reaches Hoplake.
 //! - [`place`]: the graphs of the bucket; `clones`: who makes more of them.
 //! - [`history`]: the oracle; [`model`]: what a version must say; [`reading`]: what it says.
-//! - [`beginning`]: what there is at first; [`batches`]: random changes.
+//! - [`beginning`]: what there is at first; [`batches`]: random changes, also by [`columns`].
 //! - [`chaos`]: the real thing: processes that are killed, a real server, a network that breaks.
 
 pub mod batches;
@@ -17,6 +17,7 @@ pub mod beginning;
 pub mod chaos;
 pub mod client;
 mod clones;
+pub mod columns;
 pub mod disk;
 pub mod faults;
 pub mod history;

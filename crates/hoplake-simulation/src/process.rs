@@ -21,6 +21,7 @@ use tokio::{
 use crate::{
     batches::Vocabulary,
     client::Client,
+    columns,
     disk::Platter,
     faults::Fault,
     history::Answer,
@@ -348,6 +349,9 @@ impl Caller {
             _ => Duration::from_secs(48 * 3_600),
         };
         let (begun, before) = (self.world.now(), self.world.history_of(self.machine.place).newest());
+        // Whatever a batch does, it does as columns too.
+        let by_columns = self.world.random(Concern::Columns).below(2) == 0;
+        let batch = if by_columns { columns::by_columns(&batch) } else { batch };
         let answer = match timeout(patience, self.graph.apply(batch)).await {
             Ok(Ok(committed)) => self.committed(&committed),
             Ok(Err(error)) => self.refused(number, &error),

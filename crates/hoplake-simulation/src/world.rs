@@ -67,6 +67,8 @@ pub enum Concern {
     Disk,
     /// Whether the graph is in a folder, and when its machine loses the power.
     Power,
+    /// Which batches are by columns.
+    Columns,
 }
 
 /// An invariant that did not hold.
@@ -88,7 +90,7 @@ pub struct World {
     /// What goes wrong.
     pub schedule: FaultSchedule,
     begun: Instant,
-    randoms: [Mutex<SplitMix64>; 8],
+    randoms: [Mutex<SplitMix64>; 9],
     bucket: Mutex<Bucket>,
     /// Whether the graph is in a folder of one machine, on a disk that forgets what was not flushed.
     pub in_folder: bool,

@@ -10,7 +10,7 @@ use hoplake_format::{
 use super::{
     Columns, Operation, VertexRef,
     delta::{Changes, EdgeChanges, PairRows},
-    fit::{Misfit, fit, fit_columns},
+    fit::{Misfit, PropertyPositions, fit, fit_columns},
     names::{At, Single},
     resolve::{Pair, Resolved, Vertex, Widening, Written},
     rows::{Row, Rows},
@@ -109,17 +109,19 @@ impl<'a> Assembled<'a> {
         let mut converted = false;
         let of = |end: &VertexRef, misfit: Misfit| batch.misfits(misfit, |_, at| is_upsert_of(at, end));
         // What columns have fits column by column.
+        let (mut of_labels, mut of_edges) = (BTreeMap::new(), BTreeMap::new());
         let mut used: BTreeMap<usize, (&Columns, Vec<usize>)> = BTreeMap::new();
         let mut later = |operation, columns, row| used.entry(operation).or_insert((columns, Vec::new())).1.push(row);
         let added = batch.added().map(|(end, row)| Ok((self.label(end)?, end, row)));
         let added = added.collect::<Result<Vec<_>, EngineError>>()?;
         let changed = batch.changed().map(|(vertex, end, row)| (vertex.label(), end, row));
         for (label, end, row) in added.into_iter().chain(changed) {
+            let positions: &mut PropertyPositions = of_labels.entry(label).or_default();
             let label = &mut self.schema.vertex_labels[usize::from(label.0)];
             match row {
                 Written::OfColumns { operation, columns, row } => later(operation, columns, row),
                 Written::Single(properties) => {
-                    let fitted = fit(&label.name, &mut label.properties, properties);
+                    let fitted = fit(&label.name, &mut label.properties, positions, properties);
                     converted |= fitted.map_err(|misfit| of(end, misfit))?;
                 }
             }
@@ -128,11 +130,12 @@ impl<'a> Assembled<'a> {
         for (pair, edges) in batch.groups() {
             for edge in edges {
                 let edge_type = self.edge_type(&pair, batch, &mut types)?;
+                let positions: &mut PropertyPositions = of_edges.entry(edge_type).or_default();
                 let edge_type = &mut self.schema.edge_types[usize::from(edge_type.0)];
                 match edge {
                     Written::OfColumns { operation, columns, row } => later(operation, columns, row),
                     Written::Single(edge) => {
-                        let fitted = fit(&edge_type.label, &mut edge_type.properties, edge);
+                        let fitted = fit(&edge_type.label, &mut edge_type.properties, positions, edge);
                         let is_of = |number, at: At<'_>| batch.is_of(number, at, &pair);
                         converted |= fitted.map_err(|misfit| batch.misfits(misfit, is_of))?;
                     }

@@ -1,6 +1,9 @@
 //! Values against the types of properties: which may be new, and when an integer property becomes float64.
 
+use std::collections::HashMap;
+
 use arrow_array::Array;
+use foldhash::fast::RandomState;
 use hoplake_format::{PROPERTIES_MAX, Property, PropertyType, ScalarType};
 
 use super::{
@@ -19,11 +22,31 @@ pub(super) struct Misfit {
     why: String,
 }
 
+/// Where the properties of a label or an edge type are, by name: a batch may have a million values of a thousand properties.
+#[derive(Debug, Default)]
+pub(super) struct PropertyPositions(HashMap<String, usize, RandomState>);
+
+impl PropertyPositions {
+    /// The position of a property among those that are known, which only ever become more.
+    fn of(&mut self, known: &[Property], name: &str) -> Option<usize> {
+        for (position, property) in known.iter().enumerate().skip(self.0.len()) {
+            self.0.insert(property.name.clone(), position);
+        }
+        self.0.get(name).copied()
+    }
+}
+
 /// Lets properties hold values: new ones are added, int64 becomes float64. Says whether it did.
-pub(super) fn fit(owner: &str, known: &mut Vec<Property>, values: &Properties) -> Result<bool, Misfit> {
+pub(super) fn fit(
+    owner: &str,
+    known: &mut Vec<Property>,
+    positions: &mut PropertyPositions,
+    values: &Properties,
+) -> Result<bool, Misfit> {
     let mut converted = false;
     for (name, value) in values {
-        converted |= fit_value(owner, known, name, value)?;
+        let position = positions.of(known, name);
+        converted |= fit_value(owner, known, position, name, value)?;
     }
     Ok(converted)
 }
@@ -39,16 +62,17 @@ pub(super) fn fit_columns(
     for column in columns.properties() {
         let (name, values) = (&column.name, &column.values);
         let is_there = || values.null_count() == 0 || rows.iter().any(|row| values.is_valid(*row));
-        match known.iter().find(|property| *name == property.name) {
+        let position = known.iter().position(|property| *name == property.name);
+        match position.map(|position| known[position].kind) {
             None if is_there() => {
                 let first = || rows.iter().copied().find(|row| values.is_valid(*row)).unwrap_or_default();
                 check_count(owner, known, name, &Value::Null).map_err(|misfit| (first(), misfit))?;
                 known.push(Property { name: name.to_string(), kind: column.kind });
             }
-            Some(property) if property.kind != column.kind => {
+            Some(kind) if kind != column.kind => {
                 for row in rows {
                     let value = Value::at(values, *row);
-                    converted |= fit_value(owner, known, name, &value).map_err(|misfit| (*row, misfit))?;
+                    converted |= fit_value(owner, known, position, name, &value).map_err(|misfit| (*row, misfit))?;
                 }
             }
             _ => {}
@@ -57,9 +81,16 @@ pub(super) fn fit_columns(
     Ok(converted)
 }
 
-fn fit_value(owner: &str, known: &mut Vec<Property>, name: &Name, value: &Value) -> Result<bool, Misfit> {
+/// The same for a value of the property at a position, or of a new one.
+fn fit_value(
+    owner: &str,
+    known: &mut Vec<Property>,
+    position: Option<usize>,
+    name: &Name,
+    value: &Value,
+) -> Result<bool, Misfit> {
     let misfit = |refusal, why| Misfit { property: name.clone(), value: value.clone(), refusal, why };
-    let Some(property) = known.iter_mut().find(|property| *name == property.name) else {
+    let Some(property) = position.map(|position| &mut known[position]) else {
         match value.property_type() {
             Some(kind) => {
                 check_count(owner, known, name, value)?;
@@ -153,7 +184,7 @@ mod tests {
 
     fn fitted(kind: PropertyType, value: Value) -> Result<PropertyType, String> {
         let mut known = vec![Property { name: "p".into(), kind }];
-        fit("Person", &mut known, &[("p", value)].into()).map_err(|misfit| misfit.why)?;
+        fit("Person", &mut known, &mut Default::default(), &[("p", value)].into()).map_err(|misfit| misfit.why)?;
         Ok(known[0].kind)
     }
 
@@ -187,9 +218,11 @@ mod tests {
     #[test]
     fn a_new_property_needs_a_type() {
         let mut known = Vec::new();
-        fit("Person", &mut known, &[("a", Value::Bool(true)), ("b", Value::Null)].into()).unwrap();
+        fit("Person", &mut known, &mut Default::default(), &[("a", Value::Bool(true)), ("b", Value::Null)].into())
+            .unwrap();
         assert_eq!(known.len(), 1);
-        let misfit = fit("Person", &mut known, &[("c", Value::List(vec![]))].into()).unwrap_err();
+        let misfit =
+            fit("Person", &mut known, &mut Default::default(), &[("c", Value::List(vec![]))].into()).unwrap_err();
         assert!(misfit.why.contains("[] does not tell its type"), "{}", misfit.why);
     }
 
@@ -198,9 +231,9 @@ mod tests {
         let kind = PropertyType::Scalar(ScalarType::Int64);
         let mut known: Vec<_> =
             (1..PROPERTIES_MAX).map(|number| Property { name: format!("p{number}"), kind }).collect();
-        fit("Person", &mut known, &[("last", 1)].into()).unwrap();
-        let misfit = fit("Person", &mut known, &[("more", 1)].into()).unwrap_err();
+        fit("Person", &mut known, &mut Default::default(), &[("last", 1)].into()).unwrap();
+        let misfit = fit("Person", &mut known, &mut Default::default(), &[("more", 1)].into()).unwrap_err();
         assert!(misfit.why.contains("10000 properties"), "{}", misfit.why);
-        fit("Person", &mut known, &[("p1", 2)].into()).unwrap();
+        fit("Person", &mut known, &mut Default::default(), &[("p1", 2)].into()).unwrap();
     }
 }

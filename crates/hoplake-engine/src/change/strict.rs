@@ -1,6 +1,6 @@
 //! Strict batches: what the graph does not declare is an error, and a misspelt name adds nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use arrow_array::Array;
 use hoplake_format::{Property, Schema};
@@ -14,15 +14,17 @@ use crate::{EngineError, Refusal};
 
 /// Refuses the first upsert of a strict batch with a label, an edge type or a property that the graph does not have.
 /// Deletions of what is not declared are errors anyway.
-pub(super) fn check_declared(batch: &Batch, schema: &Schema) -> Result<(), EngineError> {
+pub(super) fn check_declared<'a>(batch: &Batch, schema: &'a Schema) -> Result<(), EngineError> {
     if !batch.strict {
         return Ok(());
     }
-    let vertices: HashMap<_, _> = schema.vertex_labels.iter().map(|it| (it.name.as_str(), &it.properties)).collect();
+    let names = |properties: &'a [Property]| properties.iter().map(|it| it.name.as_str()).collect::<HashSet<_>>();
+    let labels = schema.vertex_labels.iter();
+    let vertices: HashMap<_, _> = labels.map(|it| (it.name.as_str(), names(&it.properties))).collect();
     let name = |label| schema.label(label).map_or("", |label| label.name.as_str());
     let edge_types = schema.edge_types.iter();
     let edges: HashMap<_, _> =
-        edge_types.map(|it| ((it.label.as_str(), name(it.source), name(it.target)), &it.properties)).collect();
+        edge_types.map(|it| ((it.label.as_str(), name(it.source), name(it.target)), names(&it.properties))).collect();
     for (operation, it) in batch.operations.iter().enumerate() {
         let at = At { operation, change: Single::One(it) };
         match it {
@@ -53,8 +55,7 @@ pub(super) fn check_declared(batch: &Batch, schema: &Schema) -> Result<(), Engin
                     }
                 };
                 let known = known.or_else(|why| undeclared(at(0), why))?;
-                let new =
-                    columns.properties().iter().filter(|it| known.iter().all(|property| it.name != property.name));
+                let new = columns.properties().iter().filter(|it| !known.contains(it.name.as_str()));
                 // A null names nothing.
                 let first =
                     new.filter_map(|it| Some(((0..columns.len()).find(|row| it.values.is_valid(*row))?, &it.name)));
@@ -71,12 +72,12 @@ pub(super) fn check_declared(batch: &Batch, schema: &Schema) -> Result<(), Engin
 fn check_properties(
     at: At<'_>,
     owner: &str,
-    known: &[Property],
+    known: &HashSet<&str>,
     properties: &Properties,
     key: Option<&EdgeKey>,
 ) -> Result<(), EngineError> {
     let named = properties.names().chain(key.map(|key| &key.property));
-    match named.into_iter().find(|name| known.iter().all(|property| **name != property.name)) {
+    match named.into_iter().find(|name| !known.contains(name.as_str())) {
         Some(name) => undeclared(at, format!("{owner} has no property {name}")),
         None => Ok(()),
     }

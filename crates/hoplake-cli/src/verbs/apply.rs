@@ -53,8 +53,8 @@ pub struct Args {
     /// The longest line of JSON that is read
     #[arg(long, value_name = "SIZE", default_value_t = ByteSize::mib(16), value_parser = arguments::size_from_1)]
     line_bytes_max: ByteSize,
-    /// The most memory that the changes of one version may take as they are read. Putting them together takes about as much
-    /// again, and more where they change properties in part
+    /// The most memory that the changes of one version may take as they are read. Putting them together takes two to three
+    /// times as much
     #[arg(long, value_name = "SIZE", default_value_t = ByteSize::gib(1), value_parser = arguments::size_from_1)]
     memory: ByteSize,
     /// A message to keep with the version

@@ -70,7 +70,7 @@ pub(crate) enum Written<'a> {
 /// The row of a vertex from now on.
 #[derive(Debug)]
 enum VertexRow {
-    /// As a change of the batch has it, which is a row of columns.
+    /// As a change of the batch has it, which keeps the only copy.
     Of(u32),
     Made(Properties),
 }
@@ -311,7 +311,6 @@ impl Resolved {
     fn written_row<'a>(&'a self, row: &'a VertexRow) -> Written<'a> {
         match row {
             VertexRow::Made(properties) => Written::Single(properties),
-            // Only a row of columns is left where it is.
             VertexRow::Of(number) => self.written_by(*number).unwrap_or(Written::Single(Properties::NONE)),
         }
     }
@@ -344,11 +343,9 @@ impl Resolved {
             let numbers = first..first + it.changes() as u32;
             first = numbers.end;
             match it {
-                Operation::UpsertVertex { properties, whole, .. } => {
-                    self.upsert_vertex(numbers.start, VertexRow::Made(properties.clone()), *whole);
-                }
+                Operation::UpsertVertex { whole, .. } => self.upsert_vertex(numbers.start, *whole),
                 Operation::UpsertColumns(columns) if columns.ends().is_none() => {
-                    numbers.for_each(|number| self.upsert_vertex(number, VertexRow::Of(number), columns.is_whole()));
+                    numbers.for_each(|number| self.upsert_vertex(number, columns.is_whole()));
                 }
                 Operation::DeleteVertex { vertex } => {
                     self.delete_vertex(vertex, At { operation, change: Single::One(it) }, numbers.start, snapshot)?;
@@ -359,7 +356,8 @@ impl Resolved {
         Ok(())
     }
 
-    fn upsert_vertex(&mut self, number: u32, row: VertexRow, whole: bool) {
+    fn upsert_vertex(&mut self, number: u32, whole: bool) {
+        let row = VertexRow::Of(number);
         let vertex = self.names.changes[number as usize].ends[0];
         let end = self.end(vertex);
         if let Some(known) = self.known[vertex as usize] {

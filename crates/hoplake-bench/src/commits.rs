@@ -165,7 +165,7 @@ impl Base {
             target: VertexRef::new("vertex", target),
             key: None,
             properties: [("since", since)].into(),
-            whole: true,
+            replace: true,
         };
         Batch { operations: self.pairs(random, edges).into_iter().map(operation).collect(), ..Batch::default() }
     }
@@ -180,7 +180,7 @@ impl Base {
             ("since", column(pairs.into_values().collect())),
         ])?;
         let mut commit = Batch::default();
-        let columns = hoplake::Columns::edges("follows", "vertex", "vertex", &rows)?.whole();
+        let columns = hoplake::Columns::edges("follows", "vertex", "vertex", &rows)?.replacing();
         commit.operations.push(Operation::UpsertColumns(Arc::new(columns)));
         Ok(commit)
     }

@@ -98,10 +98,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 async fn measure(arguments: &Arguments) -> Result<()> {
     let telemetry = arguments.log.then(|| telemetry::start(telemetry::LogFormat::Text, "info")).transpose()?;
-    let place = arguments.graph.to_str().context("the graph's place is not UTF-8")?;
-    let load = Arc::new(load_of(arguments, place).await?);
+    let url = arguments.graph.to_str().context("the graph's place is not UTF-8")?;
+    let load = Arc::new(load_of(arguments, url).await?);
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let settings = Settings { grpc: local, http: local, graphs: vec![format!("g={place}")], ..Settings::default() };
+    let settings = Settings { grpc: local, http: local, graphs: vec![format!("g={url}")], ..Settings::default() };
     let settings = Settings { queries_max: 1_024, ..settings };
     let server = ServerBuilder::new(settings).bind().await?;
     let address = format!("http://{}", server.grpc());
@@ -114,16 +114,16 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     for way in [Way::Calls, Way::Streams] {
         // Once for the cache, and once for the clock.
         way.peak(arguments, &channels, &load, Duration::from_secs(2)).await?;
-        let account = Account::begin(&load)?;
+        let usage = Usage::begin(&load)?;
         let queries = way.peak(arguments, &channels, &load, time).await?;
         let rate = queries as f64 / time.as_secs_f64();
-        println!("| {way:?}, as many as there can be | {rate:.0} | {} | | |", account.of(queries)?);
+        println!("| {way:?}, as many as there can be | {rate:.0} | {} | | |", usage.of(queries)?);
         for rate in [rate / 2.0, HALF_OF_GOAL] {
-            let account = Account::begin(&load)?;
+            let usage = Usage::begin(&load)?;
             let mut micros = way.paced(&channels, &load, rate, time).await?;
             micros.sort_unstable();
             let at = |share: f64| micros[((micros.len() - 1) as f64 * share) as usize];
-            let told = account.of(micros.len() as u64)?;
+            let told = usage.of(micros.len() as u64)?;
             println!("| {way:?}, paced | {rate:.0} | {told} | {} | {} |", at(0.5), at(0.99));
         }
     }
@@ -132,12 +132,12 @@ async fn measure(arguments: &Arguments) -> Result<()> {
 }
 
 /// What queries take from here on.
-struct Account<'a> {
+struct Usage<'a> {
     load: &'a Load,
     processor: Duration,
 }
 
-impl<'a> Account<'a> {
+impl<'a> Usage<'a> {
     fn begin(load: &'a Load) -> Result<Self> {
         load.edges.store(0, Ordering::Relaxed);
         Ok(Self { load, processor: processor_time()? })
@@ -162,8 +162,8 @@ fn processor_time() -> Result<Duration> {
 }
 
 /// Starts that exist and have edges, in a seeded order.
-async fn load_of(arguments: &Arguments, place: &str) -> Result<Load> {
-    let graph = Graph::open(place).await?;
+async fn load_of(arguments: &Arguments, url: &str) -> Result<Load> {
+    let graph = Graph::open(url).await?;
     let mut random = SplitMix64::new(7);
     let keys: Vec<_> = (0..40_000).map(|_| random.below(1 << arguments.scale) as i64).collect();
     let named: Vec<_> = keys.iter().map(|key| (arguments.label.as_str(), Key::from(*key))).collect();

@@ -220,14 +220,14 @@ impl Plan {
             let workers: Vec<_> = (0..threads.clamp(1, jobs.len().max(1))).map(|_| scope.spawn(work)).collect();
             workers.into_iter().flat_map(|worker| worker.join().expect("a replay does not panic")).collect()
         });
-        let place = |outcome: &Outcome| {
+        let rank = |outcome: &Outcome| {
             let Outcome { contender, cache_bytes_max, read_ahead_blocks, .. } = *outcome;
             jobs.iter().position(|job| {
                 (job.contender, job.cache_bytes_max, job.read_ahead_blocks)
                     == (contender, cache_bytes_max, read_ahead_blocks)
             })
         };
-        outcomes.sort_by_key(place);
+        outcomes.sort_by_key(rank);
         outcomes
     }
 

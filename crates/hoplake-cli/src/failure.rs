@@ -104,7 +104,7 @@ fn hint(kind: ErrorKind, reason: Option<Reason>, verb: &str, url: &str) -> Strin
 /// About places, graphs and versions there, and input.
 fn of_reason(reason: Reason, verb: &str, url: &str) -> Option<String> {
     Some(match reason {
-        Reason::Place => "write a folder, or s3://bucket/prefix, gs://bucket/prefix, az://container/prefix".into(),
+        Reason::Url => "write a folder, or s3://bucket/prefix, gs://bucket/prefix, az://container/prefix".into(),
         Reason::NoGraph => format!("check the address, or make one with hoplake load {url} --from PATH"),
         Reason::NoVersion => {
             format!("hoplake log {url} lists the versions there are, and hoplake tag {url} their tags")

@@ -82,7 +82,7 @@ impl Verb {
     }
 
     /// Its name and the graph it is about, for hints.
-    fn place(&self) -> (&'static str, &str) {
+    fn name_and_url(&self) -> (&'static str, &str) {
         match self {
             Self::Quickstart(_) => ("quickstart", "URL"),
             Self::Load(args) => ("load", &args.url),
@@ -121,7 +121,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let (name, url) = verb.place();
+            let (name, url) = verb.name_and_url();
             ExitCode::from(failure::report(&error, name, url))
         }
     }

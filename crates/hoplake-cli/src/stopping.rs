@@ -26,9 +26,9 @@ pub fn timeout_ms(timeout: Duration) -> u64 {
 
 /// A store whose requests end within a time from now, all together.
 pub fn within(store: &Store, timeout: Duration) -> Store {
-    let account = QueryContext::new();
-    account.give_time(Some(timeout_ms(timeout)));
-    store.on_account(&account)
+    let context = QueryContext::new();
+    context.give_time(Some(timeout_ms(timeout)));
+    store.metered_by(&context)
 }
 
 /// The failure of a verb that needs only a moment and changes nothing before its end: if its time was over, that is said, and

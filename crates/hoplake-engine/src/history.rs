@@ -161,10 +161,10 @@ pub fn clone<'a>(
         let manifest = as_elsewhere(original, from, to);
         // Whoever has the first slot has the place; the version itself goes where its runs' versions are not ahead of it.
         if version > 1 {
-            let mark = Bytes::from(Slot::encode_removed(&manifest.change.writer));
-            let won = to.create(&manifest_name(1), mark.clone()).await?;
+            let tombstone = Bytes::from(Slot::encode_removed(&manifest.change.writer));
+            let won = to.create(&manifest_name(1), tombstone.clone()).await?;
             branch.then(1);
-            if !won && to.get(&manifest_name(1)).await? != Some(mark) {
+            if !won && to.get(&manifest_name(1)).await? != Some(tombstone) {
                 return Err(taken());
             }
         }

@@ -93,7 +93,7 @@ pub fn publish<'a>(
             }
         }
         let why = unknown.unwrap_or_default();
-        Err(EngineError::Unknown { place: store.place(&name), writer: manifest.change.writer.clone(), why })
+        Err(EngineError::Unknown { location: store.location(&name), writer: manifest.change.writer.clone(), why })
     })
 }
 
@@ -216,7 +216,7 @@ pub fn check_objects<'a>(store: &'a Store, manifest: &'a Manifest) -> BoxFuture<
             None => Ok(()),
             Some((name, length)) => Err(EngineError::Conflict(format!(
                 "{} of {length} bytes was removed before its version was published; nothing of it is visible",
-                store.place(name)
+                store.location(name)
             ))),
         }
     })
@@ -276,8 +276,8 @@ mod tests {
             publish(&reader, &naming(version, "data/a"), &mut branch).await.unwrap();
         }
         for version in 1..=4 {
-            let mark = Slot::encode_removed(&format!("writer {version}"));
-            store.put(&manifest_name(version), mark.into()).await.unwrap();
+            let tombstone = Slot::encode_removed(&format!("writer {version}"));
+            store.put(&manifest_name(version), tombstone.into()).await.unwrap();
         }
         // A hint from long ago leads to the newest all the same.
         hint(store, &naming(2, "data/a")).await;

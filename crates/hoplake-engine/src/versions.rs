@@ -88,8 +88,8 @@ pub fn past<'a>(reader: &'a Reader, newest: &'a Manifest) -> BoxFuture<'a, Resul
             let there = listed.filter(past).count() as u64;
             if claimed - there.min(claimed) > UNLISTED_MAX {
                 let why = format!("it says that {claimed} past versions can be opened, and {there} are there");
-                let place = reader.store().place(&manifest_name(newest.version));
-                return Err(EngineError::format(place)(FormatError::corrupt("manifest", why)));
+                let location = reader.store().location(&manifest_name(newest.version));
+                return Err(EngineError::format(location)(FormatError::corrupt("manifest", why)));
             }
         }
         Ok(newest.history.iter().flat_map(|range| range.since..=range.until).collect())

@@ -163,20 +163,20 @@ pub(crate) enum Origin {
 
 impl Origin {
     /// What may have a graph of this name, the likeliest first, each by its URL.
-    fn places(&self, name: &str) -> Vec<String> {
+    fn urls(&self, name: &str) -> Vec<String> {
         match self {
-            Self::Stores { sources, .. } => sources.iter().flat_map(|source| source.places(name)).collect(),
+            Self::Stores { sources, .. } => sources.iter().flat_map(|source| source.urls(name)).collect(),
             Self::Nodes(nodes) => vec![NodesSource::new(nodes.clone(), name).url()],
         }
     }
 
     /// What reads the graph of this name at one of its places.
-    async fn reader(&self, name: &str, place: &str, pool: Arc<ReadPool>) -> Result<Reader, Failure> {
+    async fn reader(&self, name: &str, url: &str, pool: Arc<ReadPool>) -> Result<Reader, Failure> {
         match self {
-            Self::Stores { opener, .. } => Ok(Reader::new(opener(place)?, pool)),
+            Self::Stores { opener, .. } => Ok(Reader::new(opener(url)?, pool)),
             Self::Nodes(nodes) => {
                 let source = NodesSource::new(nodes.clone(), name);
-                let store = Store::elsewhere(place, source.profile().await?);
+                let store = Store::elsewhere(url, source.profile().await?);
                 Ok(Reader::from_source(store, Arc::new(source), pool))
             }
         }
@@ -356,18 +356,18 @@ impl Catalog {
 
     async fn open(&self, (name, version): &SlotKey) -> Result<Arc<OpenGraph>, Failure> {
         let settings = OpenSettings { version: (*version > 0).then_some(*version), ..OpenSettings::default() };
-        for place in self.origin.places(name) {
+        for url in self.origin.urls(name) {
             let begun = Instant::now();
-            let reader = self.origin.reader(name, &place, self.pool.clone()).await?;
+            let reader = self.origin.reader(name, &url, self.pool.clone()).await?;
             match Graph::open_through(reader, &settings).await {
                 Ok(graph) => {
                     let (version, waves, time_ms) =
                         (graph.version(), graph.open_cost().waves, begun.elapsed().as_millis() as u64);
-                    tracing::info!(graph = name, version, url = place, waves, time_ms, "graph opened");
+                    tracing::info!(graph = name, version, url = url, waves, time_ms, "graph opened");
                     return Ok(Arc::new(OpenGraph { name: name.clone(), graph }));
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    tracing::debug!(graph = name, url = place, %error, "no graph there");
+                    tracing::debug!(graph = name, url = url, %error, "no graph there");
                 }
                 Err(error) => return Err(error.into()),
             }

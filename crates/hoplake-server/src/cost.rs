@@ -11,7 +11,7 @@ use crate::v1;
 /// What was taken from the store and from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = Cost)]
-pub struct Spent {
+pub struct PricedCost {
     /// Dependent round trips to the store; parallel requests count once.
     pub waves: u64,
     /// Round trips that were waited for one after the other: the waves, and what bounds on requests in flight and an order of
@@ -51,12 +51,12 @@ pub struct Spent {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Step {
     /// From the store and from memory.
-    pub cost: Spent,
+    pub cost: PricedCost,
     /// In microseconds.
     pub time_us: u64,
 }
 
-impl Spent {
+impl PricedCost {
     /// The engine's account at these prices.
     pub(crate) fn of(cost: &Cost, prices: &PriceList) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Spent {
     }
 }
 
-impl AddAssign for Spent {
+impl AddAssign for PricedCost {
     fn add_assign(&mut self, more: Self) {
         self.waves += more.waves;
         self.waits += more.waits;
@@ -132,29 +132,29 @@ impl AddAssign for Spent {
 
 impl Step {
     pub(crate) fn of(step: &StepCost, prices: &PriceList) -> Self {
-        Self { cost: Spent::of(&step.cost, prices), time_us: step.time_us }
+        Self { cost: PricedCost::of(&step.cost, prices), time_us: step.time_us }
     }
 }
 
-impl From<Spent> for v1::Cost {
-    fn from(spent: Spent) -> Self {
+impl From<PricedCost> for v1::Cost {
+    fn from(cost: PricedCost) -> Self {
         Self {
-            waves: spent.waves,
-            waits: spent.waits,
-            requests: spent.requests,
-            hedges: spent.hedges,
-            retries: spent.retries,
-            prefetches: spent.prefetches,
-            bytes: spent.bytes,
-            background_requests: spent.background_requests,
-            background_bytes: spent.background_bytes,
-            cache_hits: spent.cache_hits,
-            cache_bytes: spent.cache_bytes,
-            prefetched_hits: spent.prefetched_hits,
-            disk_hits: spent.disk_hits,
-            disk_bytes: spent.disk_bytes,
-            shared_hits: spent.shared_hits,
-            usd: spent.usd,
+            waves: cost.waves,
+            waits: cost.waits,
+            requests: cost.requests,
+            hedges: cost.hedges,
+            retries: cost.retries,
+            prefetches: cost.prefetches,
+            bytes: cost.bytes,
+            background_requests: cost.background_requests,
+            background_bytes: cost.background_bytes,
+            cache_hits: cost.cache_hits,
+            cache_bytes: cost.cache_bytes,
+            prefetched_hits: cost.prefetched_hits,
+            disk_hits: cost.disk_hits,
+            disk_bytes: cost.disk_bytes,
+            shared_hits: cost.shared_hits,
+            usd: cost.usd,
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::task::JoinError;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use crate::cost::Spent;
+use crate::cost::PricedCost;
 
 /// What kind of failure, finer than the facade's kinds where a server adds its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -114,13 +114,13 @@ pub struct Failure {
     /// A sentence.
     pub message: String,
     /// What was spent, if the query had begun; in a box, since most results are no failures and all make room.
-    pub spent: Option<Box<Spent>>,
+    pub cost: Option<Box<PricedCost>>,
 }
 
 impl Failure {
     /// A failure of this kind.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), spent: None }
+        Self { reason, message: message.into(), cost: None }
     }
 
     /// The request is wrong.
@@ -141,8 +141,8 @@ impl Failure {
 
     /// For gRPC, with details that any client library can read.
     pub(crate) fn status(&self) -> Status {
-        let spent = self.spent.as_deref().map(Spent::pairs).unwrap_or_default();
-        let metadata: HashMap<String, String> = spent.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        let cost = self.cost.as_deref().map(PricedCost::pairs).unwrap_or_default();
+        let metadata: HashMap<String, String> = cost.into_iter().map(|(name, value)| (name.into(), value)).collect();
         let mut details = ErrorDetails::with_error_info(self.reason.name(), "hoplake", metadata);
         if let Some(delay) = self.reason.retry_after() {
             details.set_retry_info(Some(delay));
@@ -181,9 +181,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_says_what_was_spent_and_when_to_come_back() {
-        let spent = Spent { requests: 3, ..Spent::default() };
-        let status = Failure { spent: Some(Box::new(spent)), ..Failure::new(Reason::Limit, "too far") }.status();
+    fn a_status_has_the_cost_and_when_to_retry() {
+        let cost = PricedCost { requests: 3, ..PricedCost::default() };
+        let status = Failure { cost: Some(Box::new(cost)), ..Failure::new(Reason::Limit, "too far") }.status();
         let info = status.get_details_error_info().unwrap();
         assert_eq!(
             (status.code(), info.reason.as_str(), info.domain.as_str()),

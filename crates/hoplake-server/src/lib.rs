@@ -55,7 +55,7 @@ pub mod v1 {
 
 pub use access::Resolver;
 pub use catalog::StoreOpener;
-pub use cost::{Spent, Step};
+pub use cost::{PricedCost, Step};
 pub use failure::{Failure, Reason};
 pub use names::Source;
 pub use server::{Server, ServerBuilder, ServerError};

@@ -38,7 +38,7 @@ impl FromStr for Source {
 
 impl Source {
     /// The places where a graph of this name may be, the likeliest first.
-    pub(crate) fn places(&self, name: &str) -> Vec<String> {
+    pub(crate) fn urls(&self, name: &str) -> Vec<String> {
         let below = || format!("{}/{name}", self.url.trim_end_matches('/'));
         match &self.name {
             Some(own) if own == name => vec![self.url.clone()],
@@ -131,12 +131,12 @@ mod tests {
 
     #[test]
     fn a_source_is_a_graph_or_a_folder_of_graphs() {
-        let places = |source: &str, name: &str| source.parse::<Source>().unwrap().places(name);
-        assert_eq!(places("s3://b/graphs/", "social"), ["s3://b/graphs/social"]);
-        assert_eq!(places("s3://b/social", "social"), ["s3://b/social", "s3://b/social/social"]);
-        assert_eq!(places("people=s3://b/social", "people"), ["s3://b/social"]);
-        assert!(places("people=s3://b/social", "social").is_empty());
-        assert_eq!(places("s3://b/x=y", "a"), ["s3://b/x=y/a"]);
+        let urls = |source: &str, name: &str| source.parse::<Source>().unwrap().urls(name);
+        assert_eq!(urls("s3://b/graphs/", "social"), ["s3://b/graphs/social"]);
+        assert_eq!(urls("s3://b/social", "social"), ["s3://b/social", "s3://b/social/social"]);
+        assert_eq!(urls("people=s3://b/social", "people"), ["s3://b/social"]);
+        assert!(urls("people=s3://b/social", "social").is_empty());
+        assert_eq!(urls("s3://b/x=y", "a"), ["s3://b/x=y/a"]);
         assert!("../x=s3://b".parse::<Source>().is_ok_and(|source| source.name().is_none()));
         assert!("a b=s3://b".parse::<Source>().is_err() && "a=".parse::<Source>().is_err());
     }

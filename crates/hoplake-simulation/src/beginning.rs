@@ -124,7 +124,7 @@ fn heavy_batch(vocabulary: &Vocabulary, random: &mut SplitMix64) -> Batch {
     };
     let mut operations = Vec::new();
     for vertex in vocabulary.vertices.iter().cloned() {
-        operations.push(Operation::UpsertVertex { vertex, properties: text(LABEL_BYTES, per_label), whole: true });
+        operations.push(Operation::UpsertVertex { vertex, properties: text(LABEL_BYTES, per_label), replace: true });
     }
     for label in &vocabulary.edge_labels {
         let key = (label == PARALLEL).then(|| EdgeKey { property: KEY.into(), value: Value::Int64(0) });
@@ -132,7 +132,7 @@ fn heavy_batch(vocabulary: &Vocabulary, random: &mut SplitMix64) -> Batch {
             for target in &vocabulary.vertices {
                 let (label, source, target, key) = (label.clone(), source.clone(), target.clone(), key.clone());
                 let properties = text(EDGE_TYPE_BYTES, per_label * per_label);
-                operations.push(Operation::UpsertEdge { label, source, target, key, properties, whole: true });
+                operations.push(Operation::UpsertEdge { label, source, target, key, properties, replace: true });
             }
         }
     }
@@ -164,12 +164,12 @@ const LOADED: [(&str, &[u8]); 11] = [
 /// What the loaded graph has, and some that it has not.
 fn loaded_vocabulary() -> Vocabulary {
     let people = [-4, 1, 2, 30, 5, 1_000].map(|key| VertexRef::new("P", key));
-    let places = ["here", "there", "where else", "nowhere"].map(|key| VertexRef::new("C", key));
+    let locations = ["here", "there", "where else", "nowhere"].map(|key| VertexRef::new("C", key));
     Vocabulary {
-        vertices: people.into_iter().chain(places).collect(),
+        vertices: people.into_iter().chain(locations).collect(),
         edge_labels: ["knows", "livesIn", PARALLEL].map(Name::new).to_vec(),
         // Some of its people know each other by several edges without keys.
-        whole_edges: true,
+        replaces_edges: true,
         repeats: false,
         ..Vocabulary::of_keys(0)
     }

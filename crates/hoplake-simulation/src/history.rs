@@ -15,8 +15,8 @@ use hoplake_format::{
 };
 
 use crate::{
+    location::GraphLocation,
     model::{Changed, Model, Pair},
-    place::Place,
     world::Bucket,
 };
 
@@ -55,20 +55,20 @@ struct Version {
 /// All versions and batches of a seed.
 #[derive(Debug)]
 pub struct History {
-    place: Place,
+    location: GraphLocation,
     versions: BTreeMap<u64, Version>,
     batches: Vec<Submitted>,
 }
 
 impl History {
     /// Of a graph that has no version yet.
-    pub fn of(place: Place) -> Self {
-        Self { place, versions: BTreeMap::new(), batches: Vec::new() }
+    pub fn of(location: GraphLocation) -> Self {
+        Self { location, versions: BTreeMap::new(), batches: Vec::new() }
     }
 
     /// Takes the first version of a clone, which must be one of the graph that it began as.
     pub fn begin_as(&mut self, manifest: Manifest, original: &Self, bucket: &Bucket) -> Result<(), String> {
-        let (url, version, of) = (self.place.url(), manifest.version, original.place.url());
+        let (url, version, of) = (self.location.url(), manifest.version, original.location.url());
         let from = original.versions.get(&version).filter(|from| from.gone_by.is_none());
         let from = from.ok_or(format!("{url} begins as version {version} of {of}, which is not there"))?;
         if manifest.change.message != format!("version {version} of {of}") || manifest.reset != version {
@@ -77,7 +77,7 @@ impl History {
         if manifest.source_positions != from.manifest.source_positions {
             return Err(format!("{url} does not begin with the source positions of version {version} of {of}"));
         }
-        check_objects(self.place, &manifest, bucket)?;
+        check_objects(self.location, &manifest, bucket)?;
         check_counts(&manifest, &from.model)?;
         self.begin(manifest, Model::clone(&from.model));
         Ok(())
@@ -131,16 +131,16 @@ impl History {
     /// Takes what is left after a loss of power: all versions of which somebody was told, and of the others none without those
     /// before it. What the lost ones decided has not happened.
     pub fn lost_power(&mut self, bucket: &Bucket) -> Result<(), String> {
-        let slot = |version: u64| bucket.get(&self.place.in_bucket(&manifest_name(version)));
-        let is_whole = |number: u64, version: &Version| match slot(number).map(|stored| Slot::decode(&stored.bytes)) {
+        let slot = |version: u64| bucket.get(&self.location.in_bucket(&manifest_name(version)));
+        let is_intact = |number: u64, version: &Version| match slot(number).map(|stored| Slot::decode(&stored.bytes)) {
             Some(Ok(Slot::Version(manifest))) => {
-                let whole = version.gone_by.is_some() || check_objects(self.place, &manifest, bucket).is_ok();
-                *manifest == version.manifest && whole
+                let intact = version.gone_by.is_some() || check_objects(self.location, &manifest, bucket).is_ok();
+                *manifest == version.manifest && intact
             }
             Some(Ok(Slot::Removed { .. })) => version.gone_by.is_some(),
             _ => false,
         };
-        let Some(first) = self.versions.iter().find(|(number, it)| !is_whole(**number, it)).map(|(number, _)| *number)
+        let Some(first) = self.versions.iter().find(|(number, it)| !is_intact(**number, it)).map(|(number, _)| *number)
         else {
             return Ok(());
         };
@@ -242,7 +242,7 @@ impl History {
         if manifest.created_unix_ms < before.manifest.created_unix_ms {
             return Err(format!("version {version} is older than the one before it"));
         }
-        check_objects(self.place, &manifest, bucket)?;
+        check_objects(self.location, &manifest, bucket)?;
         let mut positions = before.manifest.source_positions.clone();
         let mut model = Model::clone(&before.model);
         let mut changed = Changed::default();
@@ -336,7 +336,7 @@ impl History {
     }
 
     /// Takes a slot that was overwritten.
-    pub fn marked(&self, version: u64) -> Result<(), String> {
+    pub fn removed(&self, version: u64) -> Result<(), String> {
         match self.versions.get(&version) {
             Some(it) if it.gone_by.is_some() => Ok(()),
             // Whoever clones a graph takes the first slot before all others.
@@ -397,15 +397,15 @@ impl History {
 
     /// An object of the bucket that goes must be named by no version that can be opened.
     pub fn deleted(&self, name: &str) -> Result<(), String> {
-        let (place, below) = Place::of(name);
-        if let Some(version) = manifest_version(below).filter(|_| place == self.place) {
-            return self.marked(version);
+        let (location, below) = GraphLocation::of(name);
+        if let Some(version) = manifest_version(below).filter(|_| location == self.location) {
+            return self.removed(version);
         }
-        let from_here = if place == self.place { below.to_owned() } else { format!("/{name}") };
+        let from_here = if location == self.location { below.to_owned() } else { format!("/{name}") };
         let mut live = self.versions.iter().filter(|(_, version)| version.gone_by.is_none());
         match live.find(|(_, version)| version.manifest.objects().contains_key(from_here.as_str())) {
             Some((version, _)) => {
-                Err(format!("{name} was deleted, and version {version} of {} names it", self.place.url()))
+                Err(format!("{name} was deleted, and version {version} of {} names it", self.location.url()))
             }
             None => Ok(()),
         }
@@ -422,7 +422,7 @@ fn replaced(batch: &Batch) -> BTreeSet<Pair> {
     // With a base it is about what there was then.
     let operations = batch.operations.iter().filter(|_| batch.base.is_none());
     let replaced = operations.filter_map(|operation| match operation {
-        Operation::UpsertEdge { label, source, target, key: None, whole: true, .. }
+        Operation::UpsertEdge { label, source, target, key: None, replace: true, .. }
         | Operation::DeleteEdge { label, source, target, key: None } => {
             Some((label.clone(), source.clone(), target.clone()))
         }
@@ -454,10 +454,10 @@ fn touched(batch: &Batch) -> Changed {
 }
 
 /// Everything that a version names must be there when it appears.
-fn check_objects(place: Place, manifest: &Manifest, bucket: &Bucket) -> Result<(), String> {
+fn check_objects(location: GraphLocation, manifest: &Manifest, bucket: &Bucket) -> Result<(), String> {
     let version = manifest.version;
     for (name, length) in manifest.objects() {
-        match bucket.get(&place.in_bucket(name)) {
+        match bucket.get(&location.in_bucket(name)) {
             None => return Err(format!("version {version} was published, but its object {name} is not there")),
             // What nothing names any more of an object may be behind that.
             Some(stored) if (stored.bytes.len() as u64) < length => {

@@ -7,7 +7,7 @@
 //!
 //! - [`run_seed`]: one seed from beginning to end.
 //! - [`faults`]: what may go wrong; [`client`], [`machine`], [`disk`] and [`power`]: how it reaches Hoplake.
-//! - [`place`]: the graphs of the bucket; `clones`: who makes more of them.
+//! - [`location`]: the graphs of the bucket; `clones`: who makes more of them.
 //! - [`history`]: the oracle; [`model`]: what a version must say; [`reading`]: what it says.
 //! - [`beginning`]: what there is at first; [`batches`]: random changes.
 //! - [`chaos`]: the real thing: processes that are killed, a real server, a network that breaks.
@@ -20,9 +20,9 @@ mod clones;
 pub mod disk;
 pub mod faults;
 pub mod history;
+pub mod location;
 pub mod machine;
 pub mod model;
-pub mod place;
 pub mod power;
 mod process;
 pub mod reading;

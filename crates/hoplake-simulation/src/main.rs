@@ -130,8 +130,8 @@ fn chaos(arguments: &ChaosArguments) -> anyhow::Result<()> {
         None => Some(std::env::current_exe()?.with_file_name("hoplake")),
     };
     if let Some(hoplake) = hoplake.as_ref().filter(|hoplake| !hoplake.is_file()) {
-        let place = hoplake.display();
-        bail!("there is no {place}; build it with cargo build -p hoplake-cli, or give --appliers 0 --servers 0");
+        let program = hoplake.display();
+        bail!("there is no {program}; build it with cargo build -p hoplake-cli, or give --appliers 0 --servers 0");
     }
     let report = ChaosTest { time, seed, writers, hoplake, appliers, servers };
     let report = report.run().context("an invariant does not hold")?;

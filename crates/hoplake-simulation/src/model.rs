@@ -81,8 +81,8 @@ impl Model {
 
     fn apply_to_vertex(&mut self, operation: &Operation, changed: &mut Changed) {
         match operation {
-            Operation::UpsertVertex { vertex, properties, whole } => {
-                let row = merged(self.vertices.get(vertex), properties, *whole);
+            Operation::UpsertVertex { vertex, properties, replace } => {
+                let row = merged(self.vertices.get(vertex), properties, *replace);
                 if self.vertices.insert(vertex.clone(), row).is_none() {
                     changed.reborn.insert(vertex.clone());
                 }
@@ -102,8 +102,8 @@ impl Model {
 
     fn apply_to_edge(&mut self, operation: &Operation, changed: &mut Changed) {
         let (label, source, target, key, change) = match operation {
-            Operation::UpsertEdge { label, source, target, key, properties, whole } => {
-                (label, source, target, key, Some((properties, *whole)))
+            Operation::UpsertEdge { label, source, target, key, properties, replace } => {
+                (label, source, target, key, Some((properties, *replace)))
             }
             Operation::DeleteEdge { label, source, target, key } => (label, source, target, key, None),
             Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } | Operation::UpsertColumns(_) => return,
@@ -115,7 +115,7 @@ impl Model {
         let mut edges = self.edges.remove(&pair).unwrap_or_default();
         let old = edges.iter().find(|edge| of_key(edge)).cloned();
         edges.retain(|edge| !of_key(edge));
-        if let Some((properties, whole)) = change {
+        if let Some((properties, replace)) = change {
             for end in [source, target] {
                 // Only a batch that makes missing ends gets here without them.
                 if !self.vertices.contains_key(end) {
@@ -124,7 +124,7 @@ impl Model {
                     changed.reborn.insert(end.clone());
                 }
             }
-            let mut row = merged(old.as_ref(), properties, whole);
+            let mut row = merged(old.as_ref(), properties, replace);
             row.extend(key.iter().map(|key| (key.property.clone(), widened(key.value.clone()))));
             let edge_type = (label.clone(), source.label.clone(), target.label.clone());
             self.edge_types.entry(edge_type).or_default().extend(row.names().cloned());
@@ -186,8 +186,8 @@ fn differences<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
     }
 }
 
-fn merged(old: Option<&Properties>, new: &Properties, whole: bool) -> Properties {
-    let mut merged = old.filter(|_| !whole).cloned().unwrap_or_default();
+fn merged(old: Option<&Properties>, new: &Properties, replace: bool) -> Properties {
+    let mut merged = old.filter(|_| !replace).cloned().unwrap_or_default();
     merged.extend(new.iter().map(|(name, value)| (name.clone(), widened(value.clone()))));
     merged.retain(|_, value| *value != Value::Null);
     merged

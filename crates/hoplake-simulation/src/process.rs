@@ -24,8 +24,8 @@ use crate::{
     disk::Platter,
     faults::Fault,
     history::Answer,
+    location::GraphLocation,
     machine::{Machine, MachineClock},
-    place::Place,
     power::Ground,
     reading::{ReadFailure, read},
     world::{Concern, World},
@@ -36,18 +36,18 @@ const OVERTAKEN_MIN: u64 = 5;
 
 /// The graph that a process works on, as it reaches it.
 pub fn store_of(world: &Arc<World>, machine: &Arc<Machine>) -> Store {
-    store_at(machine.place, world, machine)
+    store_at(machine.location, world, machine)
 }
 
 /// A graph, as a process reaches it.
-pub fn store_at(place: Place, world: &Arc<World>, machine: &Arc<Machine>) -> Store {
+pub fn store_at(location: GraphLocation, world: &Arc<World>, machine: &Arc<Machine>) -> Store {
     let clock = MachineClock { machine: machine.clone(), world: world.clone() };
-    let (client, prefix) = (Arc::new(Client::new(world, machine)), Path::from(place.prefix()));
+    let (client, prefix) = (Arc::new(Client::new(world, machine)), Path::from(location.prefix()));
     let store = if world.in_folder {
         world.has_machine(machine);
-        Store::on_files(Arc::new(Ground::new(world, machine)), client, prefix, &place.url())
+        Store::on_files(Arc::new(Ground::new(world, machine)), client, prefix, &location.url())
     } else {
-        Store::new(client, prefix, &place.url()).with_proof()
+        Store::new(client, prefix, &location.url()).with_proof()
     };
     store.with_clock(Arc::new(clock)).with_part_bytes(world.part_bytes)
 }
@@ -94,10 +94,10 @@ impl Workload {
 
 /// Runs a process, and after each that ends or crashes another in its place, until there is nothing left to do. All of
 /// them have the same disk, or none.
-pub async fn run(world: Arc<World>, workload: Arc<Workload>, place: Place, name: String) {
+pub async fn run(world: Arc<World>, workload: Arc<Workload>, location: GraphLocation, name: String) {
     let platter = Platter::draw(&world);
     for life in 0u64.. {
-        let machine = Machine::at(place, format!("{name}.{life}"), false);
+        let machine = Machine::at(location, format!("{name}.{life}"), false);
         let mut callers = JoinSet::new();
         let died = {
             let pool = platter.as_ref().map(|platter| pool_on(platter, &world, &machine));
@@ -196,7 +196,7 @@ async fn open_through(
     let mut failures = 0;
     while failures < 10 {
         machine.stepped();
-        let acknowledged = world.history_of(machine.place).acknowledged();
+        let acknowledged = world.history_of(machine.location).acknowledged();
         match graph_at(store_of(world, machine), pool, &settings).await {
             Ok(graph) => {
                 world.log(|| format!("{} opened version {}", machine.name, graph.version()));
@@ -212,7 +212,9 @@ async fn open_through(
                 }
                 return Some(graph);
             }
-            Err(_) if version.is_some_and(|version| world.history_of(machine.place).is_gone(version)) => return None,
+            Err(_) if version.is_some_and(|version| world.history_of(machine.location).is_gone(version)) => {
+                return None;
+            }
             Err(error) => {
                 world.log(|| format!("{} could not open: {:?}", machine.name, error.kind()));
                 excused(world, machine, "open", &error);
@@ -288,13 +290,13 @@ impl Caller {
     }
 
     async fn read_past(&mut self) {
-        let versions: Vec<u64> = self.world.history_of(self.machine.place).versions().collect();
+        let versions: Vec<u64> = self.world.history_of(self.machine.location).versions().collect();
         let version = versions[self.world.below(versions.len() as u64) as usize];
         let settings = settings(&self.world, Some(version));
         match graph_at(store_of(&self.world, &self.machine), self.pool.as_ref(), &settings).await {
             Ok(graph) => check_reading(&self.world, &self.machine, &graph, &self.workload.vocabulary, 2).await,
             // A vacuum may have been faster.
-            Err(_) if self.world.history_of(self.machine.place).is_gone(version) => {}
+            Err(_) if self.world.history_of(self.machine.location).is_gone(version) => {}
             Err(error) => excused(&self.world, &self.machine, "open a past version", &error),
         }
     }
@@ -302,9 +304,9 @@ impl Caller {
     /// Makes a batch that would do on the version that the caller sees, or on the newest.
     fn batch(&mut self) -> Batch {
         let world = &self.world;
-        let (newest, seen) = (world.history_of(self.machine.place).newest(), self.graph.version());
+        let (newest, seen) = (world.history_of(self.machine.location).newest(), self.graph.version());
         let on = if world.below(3) == 0 { newest } else { seen };
-        let model = world.history_of(self.machine.place).model(on).unwrap_or_default();
+        let model = world.history_of(self.machine.location).model(on).unwrap_or_default();
         let (mut batch, _) = self.workload.vocabulary.batch(&mut world.random(Concern::Batches), &model);
         batch.base = (world.below(2) == 0).then_some(seen);
         match world.below(12) {
@@ -316,7 +318,7 @@ impl Caller {
                     target,
                     key: None,
                     properties: Properties::new(),
-                    whole: true,
+                    replace: true,
                 };
                 // Perhaps its ends are not there, and the whole batch is refused.
                 if !batch.operations.iter().any(|it| same_pair(it, &edge)) {
@@ -341,20 +343,20 @@ impl Caller {
     async fn commit(&mut self) {
         let mut batch = self.batch();
         let (base, operations) = (batch.base, describe(&batch));
-        let number = self.world.history_of(self.machine.place).submit(&mut batch, self.graph.version());
+        let number = self.world.history_of(self.machine.location).submit(&mut batch, self.graph.version());
         self.world.log(|| format!("{} commits batch {number} on {base:?}: {operations}", self.name));
         let patience = match self.world.below(20) {
             0 => Duration::from_millis(self.world.below(500)),
             _ => Duration::from_secs(48 * 3_600),
         };
-        let (begun, before) = (self.world.now(), self.world.history_of(self.machine.place).newest());
+        let (begun, before) = (self.world.now(), self.world.history_of(self.machine.location).newest());
         let answer = match timeout(patience, self.graph.apply(batch)).await {
             Ok(Ok(committed)) => self.committed(&committed),
             Ok(Err(error)) => self.refused(number, &error),
             Err(_) => Answer::None,
         };
         self.world.log(|| format!("{}: batch {number} is {answer:?}", self.name));
-        let mut history = self.world.history_of(self.machine.place);
+        let mut history = self.world.history_of(self.machine.location);
         // Where every flush takes seconds, others may be faster again and again until its time is over.
         let had_its_time = self.world.now() - begun >= Duration::from_millis(COMMIT_TIMEOUT_MS);
         let overtaken = had_its_time && history.newest() >= before + OVERTAKEN_MIN;
@@ -407,7 +409,7 @@ pub async fn check_reading(
         return;
     }
     let version = graph.version();
-    let Some(expected) = world.history_of(machine.place).model(version) else {
+    let Some(expected) = world.history_of(machine.location).model(version) else {
         return world.violated(format!("version {version} is open, and nobody published it"));
     };
     match read(graph, vocabulary, starts).await {
@@ -419,7 +421,7 @@ pub async fn check_reading(
         Err(ReadFailure::Contradiction(why)) => {
             world.violated(format!("{} read version {version}: {why}", machine.name))
         }
-        Err(ReadFailure::Error(_)) if world.history_of(machine.place).is_gone(version) => {}
+        Err(ReadFailure::Error(_)) if world.history_of(machine.location).is_gone(version) => {}
         Err(ReadFailure::Error(error)) => {
             world.log(|| format!("{} could not read version {version}: {:?}", machine.name, error.kind()));
             excused(world, machine, &format!("read version {version}"), &error);

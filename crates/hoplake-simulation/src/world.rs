@@ -18,8 +18,8 @@ use crate::{
     client::Uploads,
     faults::FaultSchedule,
     history::History,
+    location::{GRAPHS_MAX, GraphLocation},
     machine::Machine,
-    place::{PLACES, Place},
     power::Medium,
 };
 
@@ -96,9 +96,9 @@ pub struct World {
     /// The processes of that machine.
     machines: Mutex<Vec<Weak<Machine>>>,
     uploads: Mutex<Uploads>,
-    histories: [Mutex<History>; PLACES],
+    histories: [Mutex<History>; GRAPHS_MAX],
     /// The last graph that somebody began to clone.
-    cloned: Mutex<Place>,
+    cloned: Mutex<GraphLocation>,
     log: Mutex<Log>,
     violated: Notify,
     published: Notify,
@@ -137,8 +137,8 @@ impl World {
             medium: Mutex::default(),
             machines: Mutex::default(),
             uploads: Mutex::default(),
-            histories: std::array::from_fn(|number| Mutex::new(History::of(Place::numbered(number)))),
-            cloned: Mutex::new(Place::FIRST),
+            histories: std::array::from_fn(|number| Mutex::new(History::of(GraphLocation::numbered(number)))),
+            cloned: Mutex::new(GraphLocation::FIRST),
             log: Mutex::new(log),
             violated: Notify::new(),
             published: Notify::new(),
@@ -193,25 +193,25 @@ impl World {
 
     /// The oracle of the first graph.
     pub fn history(&self) -> MutexGuard<'_, History> {
-        self.history_of(Place::FIRST)
+        self.history_of(GraphLocation::FIRST)
     }
 
     /// The oracle of a graph.
-    pub fn history_of(&self, place: Place) -> MutexGuard<'_, History> {
-        lock(&self.histories[place.number()])
+    pub fn history_of(&self, location: GraphLocation) -> MutexGuard<'_, History> {
+        lock(&self.histories[location.number()])
     }
 
     /// The oracle learns of a manifest that the store has just taken, and says what is wrong with it.
-    pub fn took(&self, place: Place, manifest: Manifest, bucket: &Bucket) -> Result<(), String> {
-        let mut history = self.history_of(place);
-        if place != Place::FIRST && history.newest() == 0 {
+    pub fn took(&self, location: GraphLocation, manifest: Manifest, bucket: &Bucket) -> Result<(), String> {
+        let mut history = self.history_of(location);
+        if location != GraphLocation::FIRST && history.newest() == 0 {
             return history.begin_as(manifest, &self.history(), bucket);
         }
         history.published(manifest, bucket)
     }
 
     /// A place that nobody has tried to clone a graph to, if there is one.
-    pub fn next_place(&self) -> Option<Place> {
+    pub fn next_location(&self) -> Option<GraphLocation> {
         let mut cloned = lock(&self.cloned);
         *cloned = cloned.next()?;
         Some(*cloned)

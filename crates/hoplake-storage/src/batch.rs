@@ -173,13 +173,13 @@ impl<'a> Batch<'a> {
         for index in missing {
             let BlockRequest { object, range, .. } = &self.requests[index];
             match disk.find(object.identity, range) {
-                Some(place) => found.push((index, place)),
+                Some(location) => found.push((index, location)),
                 None => absent.push(index),
             }
         }
         if !found.is_empty() {
-            let (indices, places): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-            let blocks = disk.read(places);
+            let (indices, locations): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+            let blocks = disk.read(locations);
             arriving.push(async move { Ok(self.check_from_disk(indices, blocks.await)) }.boxed());
         }
         absent

@@ -68,7 +68,7 @@ impl Fetcher {
             let opened = wanted.iter().zip(blocks).map(|(block, bytes)| {
                 let opened = open(object, block.range.start, block.check, &bytes);
                 let payload = opened.map_err(|source| StorageError::Corrupt {
-                    object: self.store.place(name),
+                    object: self.store.location(name),
                     start: block.range.start,
                     end: block.range.end,
                     source,
@@ -103,7 +103,7 @@ impl Fetcher {
         let check = |found: Option<Bytes>| {
             let Some(bytes) = found else { return Ok(None) };
             let end = bytes.len() as u64;
-            let corrupt = |source| StorageError::Corrupt { object: self.store.place(name), start: 0, end, source };
+            let corrupt = |source| StorageError::Corrupt { object: self.store.location(name), start: 0, end, source };
             decode(bytes).map(Some).map_err(corrupt)
         };
         let (found, rounds) = self.repeated(OBJECT_BYTES, 0, at, attempt, check).await?;
@@ -144,8 +144,8 @@ impl Fetcher {
                 Ok(value) => return Ok((value, rounds)),
                 Err(error) => error,
             };
-            let spent = rounds >= retry.attempts_max || context.meter().retried() >= retry.query_retries_max;
-            if !error.may_pass() || spent {
+            let exhausted = rounds >= retry.attempts_max || context.meter().retried() >= retry.query_retries_max;
+            if !error.may_pass() || exhausted {
                 return Err(error);
             }
             // While there is another node to ask, no store needs time to recover.

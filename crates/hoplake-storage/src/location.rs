@@ -97,11 +97,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join("a/b")).unwrap();
-        for (path, place) in
+        for (path, target) in
             [("a/b/../graph", "a/graph"), ("missing/../graph", "graph"), ("a/./b/../../graph", "graph")]
         {
             let url = Store::open(root.join(path).to_str().unwrap()).unwrap().url().to_owned();
-            assert_eq!(url, format!("file://{}", root.join(place).display()));
+            assert_eq!(url, format!("file://{}", root.join(target).display()));
         }
     }
 

@@ -52,8 +52,8 @@ static PROOFS: LazyLock<Mutex<HashMap<String, Arc<Proof>>>> = LazyLock::new(Mute
 
 impl Proof {
     /// What this process knows of a place.
-    pub(crate) fn of_place(place: String) -> Arc<Self> {
-        PROOFS.lock().unwrap_or_else(PoisonError::into_inner).entry(place).or_default().clone()
+    pub(crate) fn of_store(location: String) -> Arc<Self> {
+        PROOFS.lock().unwrap_or_else(PoisonError::into_inner).entry(location).or_default().clone()
     }
 
     /// Of a store that needs none: a file system, or the memory of this process.

@@ -25,7 +25,7 @@ impl Reader {
     /// A reader of a store through the caches of `pool`.
     pub fn new(store: Store, pool: Arc<ReadPool>) -> Self {
         // What it reads and lists, it notes itself.
-        let source = Arc::new(store.off_account());
+        let source = Arc::new(store.unmetered());
         Self::from_source(store, source, pool)
     }
 
@@ -37,10 +37,10 @@ impl Reader {
 
     /// The same reader, for a writer: what is written through [`Self::store`] is noted on this account.
     #[must_use]
-    pub fn on_account(&self, account: &QueryContext) -> Self {
+    pub fn metered_by(&self, context: &QueryContext) -> Self {
         let Fetcher { store, source, pool, planner } = self.fetcher.as_ref();
         let (source, pool, planner) = (source.clone(), pool.clone(), planner.clone());
-        let fetcher = Fetcher { store: store.on_account(account), source, pool, planner };
+        let fetcher = Fetcher { store: store.metered_by(context), source, pool, planner };
         Self { fetcher: Arc::new(fetcher), in_flight: self.in_flight.clone() }
     }
 
@@ -141,7 +141,7 @@ impl Reader {
 
     /// Begins to read blocks into the caches that nobody waits for. What is there or on its way already is left alone. It
     /// is noted as [`Cost::background`] of the query that led to it, as planned, and what that leaves out when it is done. A
-    /// query with a limit on requests, bytes or dollars should lead to none ([`Self::whole_bytes_max`]). The payloads go to
+    /// query with a limit on requests, bytes or dollars should lead to none ([`Self::full_read_bytes_max`]). The payloads go to
     /// `take` with their positions, for what no cache keeps.
     pub fn read_in_background(
         &self,
@@ -185,7 +185,7 @@ impl Reader {
     pub fn open(&self, block: &BlockRequest<'_>, stored: &Bytes) -> Result<Bytes, StorageError> {
         let BlockRequest { object, range, check } = block;
         open(object, range.start, *check, stored).map_err(|source| StorageError::Corrupt {
-            object: self.store().place(&object.name),
+            object: self.store().location(&object.name),
             start: range.start,
             end: range.end,
             source,
@@ -206,7 +206,7 @@ impl Reader {
     /// How long a segment or a section may be that is worth reading whole once a query read a part of it: as long
     /// as it costs no more than a few requests, and takes little of the cache. 0 if the query has a limit on requests, bytes
     /// or dollars: what is read for later is not to take what the query itself may need.
-    pub fn whole_bytes_max(&self, context: &QueryContext) -> u64 {
+    pub fn full_read_bytes_max(&self, context: &QueryContext) -> u64 {
         if context.has_spending_limit() {
             return 0;
         }
@@ -215,7 +215,7 @@ impl Reader {
         let a_request_in_bytes = prices.reads_usd(1, 0) / prices.reads_usd(0, 1);
         // Where bytes are free this is no bound; where all is free it is no number.
         let by_price = if a_request_in_bytes.is_nan() { u64::MAX } else { (a_request_in_bytes * 8.0) as u64 };
-        settings.whole_bytes_max.min(settings.cache_bytes_max / 16).min(by_price)
+        settings.full_read_bytes_max.min(settings.cache_bytes_max / 16).min(by_price)
     }
 
     /// Blocks of an object as they are stored, for a reader elsewhere that checks them itself: from the

@@ -25,7 +25,7 @@ pub struct ReadSettings {
     /// A segment of at most this many bytes, or else a section, is read whole beside the first query that reads a part
     /// of it from the store, and the next queries find it in memory; less where bytes cost as much as requests,
     /// or the cache is small. 0 switches it off. Default 8 MiB: a few requests, 75 ms of two streams.
-    pub whole_bytes_max: u64,
+    pub full_read_bytes_max: u64,
     /// Requests of one wave that are in flight at once. Default 128.
     pub parallel_requests_max: usize,
     /// Bytes of all queries that are in flight at once; one request may always go. Default 256 MiB.
@@ -86,7 +86,7 @@ impl Default for ReadSettings {
             disk: None,
             waiting_usd_per_hour: 0.5,
             request_bytes_max: 4 << 20,
-            whole_bytes_max: 8 << 20,
+            full_read_bytes_max: 8 << 20,
             parallel_requests_max: 128,
             in_flight_bytes_max: 256 << 20,
             hedge: HedgeSettings::default(),

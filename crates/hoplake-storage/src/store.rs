@@ -46,7 +46,7 @@ pub struct Store {
     profile: Arc<StoreProfile>,
     clock: Arc<dyn Clock>,
     /// Who pays for what is written.
-    account: Option<QueryContext>,
+    context: Option<QueryContext>,
     pub(crate) part_bytes: usize,
 }
 
@@ -96,7 +96,7 @@ impl Store {
         let endpoint =
             environment().into_iter().find(|(key, _)| key.contains("endpoint")).map(|(_, endpoint)| endpoint);
         let host = parsed.host_str().unwrap_or_default();
-        let proof = Proof::of_place(format!("{}://{host} {endpoint:?}", parsed.scheme()));
+        let proof = Proof::of_store(format!("{}://{host} {endpoint:?}", parsed.scheme()));
         Ok(Self { reads: clients.reads, proof, ..Self::new(clients.writes, clients.prefix, parsed.as_str()) })
     }
 
@@ -105,7 +105,7 @@ impl Store {
         let proof = if url.starts_with("memory:") { Proof::given() } else { Arc::default() };
         let profile = StoreProfile::of_url(url);
         let url = url.trim_end_matches('/').to_owned();
-        let (clock, account) = (Arc::new(SystemClock), None);
+        let (clock, context) = (Arc::new(SystemClock), None);
         Self {
             reads: inner.clone(),
             inner,
@@ -115,7 +115,7 @@ impl Store {
             profile,
             url,
             clock,
-            account,
+            context,
             part_bytes: PART_BYTES,
         }
     }
@@ -164,17 +164,17 @@ impl Store {
     /// The same store on this account: writes and listings are noted there. Reads are noted by a [`Reader`](crate::Reader),
     /// on the account that it is given.
     #[must_use]
-    pub fn on_account(&self, account: &QueryContext) -> Self {
-        Self { account: Some(account.clone()), ..self.clone() }
+    pub fn metered_by(&self, context: &QueryContext) -> Self {
+        Self { context: Some(context.clone()), ..self.clone() }
     }
 
     /// The account that it is on, or a new one.
-    pub fn account(&self) -> QueryContext {
-        self.account.clone().unwrap_or_default()
+    pub fn context(&self) -> QueryContext {
+        self.context.clone().unwrap_or_default()
     }
 
-    pub(crate) fn off_account(&self) -> Self {
-        Self { account: None, ..self.clone() }
+    pub(crate) fn unmetered(&self) -> Self {
+        Self { context: None, ..self.clone() }
     }
 
     /// Ends a request at the deadline of the account that it is on.
@@ -182,14 +182,14 @@ impl Store {
         &self,
         work: impl Future<Output = Result<T, StorageError>>,
     ) -> Result<T, StorageError> {
-        match &self.account {
-            Some(account) => account.in_time(work).await,
+        match &self.context {
+            Some(context) => context.in_time(work).await,
             None => work.await,
         }
     }
 
     pub(crate) fn wrote(&self, puts: u64, bytes: usize) {
-        self.account.iter().for_each(|account| account.meter().wrote(puts, bytes as u64));
+        self.context.iter().for_each(|context| context.meter().wrote(puts, bytes as u64));
     }
 
     /// Where it is.
@@ -212,7 +212,7 @@ impl Store {
     }
 
     /// The full place of an object, for messages.
-    pub fn place(&self, name: &str) -> String {
+    pub fn location(&self, name: &str) -> String {
         match Url::parse(&self.url) {
             Ok(mut url) if is_elsewhere(name) => {
                 url.set_path(name);
@@ -243,7 +243,7 @@ impl Store {
     }
 
     pub(crate) fn failed(&self, action: &'static str, name: &str) -> impl Fn(object_store::Error) -> StorageError {
-        let object = self.place(name);
+        let object = self.location(name);
         move |source| match source {
             // Some stores have the same status for a bucket that is not there, and for a user.
             object_store::Error::NotFound { .. } if fault::explain(&source).0 == StoreFault::Other => {
@@ -319,7 +319,7 @@ impl Store {
         }
         let bytes = client.get_range(&self.path(name), range).await.map_err(self.failed("read", name))?;
         if bytes.len() as u64 != expected {
-            return Err(StorageError::Length { object: self.place(name), expected, found: bytes.len() as u64 });
+            return Err(StorageError::Length { object: self.location(name), expected, found: bytes.len() as u64 });
         }
         Ok(bytes)
     }
@@ -330,7 +330,7 @@ impl Store {
         let StorageError::Unavailable { .. } = error else { return error };
         match self.inner.head(&self.path(name)).await {
             Ok(meta) if meta.size < range.end => StorageError::Length {
-                object: self.place(name),
+                object: self.location(name),
                 expected: range.end - range.start,
                 found: meta.size.saturating_sub(range.start),
             },
@@ -357,9 +357,9 @@ impl Store {
             create::Failure { error, perhaps: true }
         };
         created.unwrap_or_else(|error| Err(late(error))).map_err(|failure| match failure.perhaps {
-            true => StorageError::Unanswered { object: self.place(name), source: Arc::new(failure.error) },
+            true => StorageError::Unanswered { object: self.location(name), source: Arc::new(failure.error) },
             false => {
-                let (action, object) = ("create", self.place(name));
+                let (action, object) = ("create", self.location(name));
                 StorageError::Unavailable { action, object, source: Arc::new(failure.error) }
             }
         })
@@ -501,29 +501,29 @@ mod tests {
 
     #[tokio::test]
     async fn writes_are_on_the_account() {
-        let (store, account) = (Store::open("memory://account/graph").unwrap(), QueryContext::new());
-        let on_account = store.on_account(&account);
+        let (store, context) = (Store::open("memory://account/graph").unwrap(), QueryContext::new());
+        let metered = store.metered_by(&context);
         store.put("other", Bytes::from_static(b"not on it")).await.unwrap();
-        let spent = || (account.cost().puts, account.cost().put_bytes);
-        assert_eq!(spent(), (0, 0));
-        on_account.put("hint", Bytes::from_static(b"four")).await.unwrap();
-        assert_eq!(spent(), (1, 4));
+        let written = || (context.cost().puts, context.cost().put_bytes);
+        assert_eq!(written(), (0, 0));
+        metered.put("hint", Bytes::from_static(b"four")).await.unwrap();
+        assert_eq!(written(), (1, 4));
         // One that finds the name taken is paid all the same.
         for created in [true, false] {
-            assert_eq!(on_account.create("manifest", Bytes::from_static(b"three")).await.unwrap(), created);
+            assert_eq!(metered.create("manifest", Bytes::from_static(b"three")).await.unwrap(), created);
         }
-        assert_eq!(spent(), (3, 14));
-        let mut upload = on_account.upload("small");
+        assert_eq!(written(), (3, 14));
+        let mut upload = metered.upload("small");
         upload.write(b"123").await.unwrap();
         upload.finish().await.unwrap();
-        assert_eq!(spent(), (4, 17));
+        assert_eq!(written(), (4, 17));
         // To begin, two parts and a rest, to end.
-        let mut upload = on_account.upload("large");
+        let mut upload = metered.upload("large");
         upload.write(&vec![7; 2 * PART_BYTES + 1]).await.unwrap();
         upload.finish().await.unwrap();
-        assert_eq!(spent(), (9, 18 + 2 * PART_BYTES as u64));
-        on_account.delete(&["small".into(), "large".into()]).await.unwrap();
-        assert_eq!(on_account.list("").await.unwrap().len(), 3);
-        assert_eq!(spent(), (10, 18 + 2 * PART_BYTES as u64));
+        assert_eq!(written(), (9, 18 + 2 * PART_BYTES as u64));
+        metered.delete(&["small".into(), "large".into()]).await.unwrap();
+        assert_eq!(metered.list("").await.unwrap().len(), 3);
+        assert_eq!(written(), (10, 18 + 2 * PART_BYTES as u64));
     }
 }

@@ -70,7 +70,7 @@ impl Gate {
 
     /// Notes a request and waits until its wave goes on. Returns its place in the log.
     async fn enter(self: &Arc<Self>, kind: RequestKind, path: &str) -> usize {
-        let (place, wave, first) = {
+        let (index, wave, first) = {
             let mut log = self.lock();
             let first = !log.gathering;
             log.gathering = true;
@@ -86,7 +86,7 @@ impl Gate {
         let mut on = self.on.subscribe();
         // The gate outlives its requests.
         let _ = on.wait_for(|on| *on >= wave).await;
-        place
+        index
     }
 
     async fn let_on(self: Arc<Self>) {
@@ -187,7 +187,7 @@ async fn answer(
     let path = request.uri().path().to_owned();
     let (head, body) = request.into_parts();
     let content = body.collect().await?.to_bytes();
-    let place = gate.enter(kind, &path).await;
+    let index = gate.enter(kind, &path).await;
     let sent = content.len() as u64;
     let (head, content) = pass_on(head, content, &server).await?.into_parts();
     let bytes = match kind {
@@ -195,7 +195,7 @@ async fn answer(
         RequestKind::Put => sent,
         _ => 0,
     };
-    if let Some(passed) = gate.lock().passed.get_mut(place) {
+    if let Some(passed) = gate.lock().passed.get_mut(index) {
         passed.bytes = bytes;
     }
     Ok(Response::from_parts(head, Full::new(content)))

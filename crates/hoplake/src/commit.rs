@@ -80,7 +80,7 @@ impl Commit {
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> &mut Self {
         let vertex = VertexRef::new(label, key);
-        self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), whole: false })
+        self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), replace: false })
     }
 
     /// The vertex is there from then on, with these properties and no others.
@@ -91,7 +91,7 @@ impl Commit {
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> &mut Self {
         let vertex = VertexRef::new(label, key);
-        self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), whole: true })
+        self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), replace: true })
     }
 
     /// The vertex is gone from then on, and all its edges. If it is not there, nothing happens.
@@ -109,7 +109,7 @@ impl Commit {
     ) -> &mut Self {
         let (source, target) = (VertexRef::new(source.0, source.1), VertexRef::new(target.0, target.1));
         let properties = properties.into_iter().collect();
-        self.push(Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, whole: false })
+        self.push(Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, replace: false })
     }
 
     /// There is no edge of this label from the one vertex to the other from then on.

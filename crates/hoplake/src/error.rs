@@ -34,7 +34,7 @@ pub enum ErrorKind {
 #[non_exhaustive]
 pub enum Reason {
     /// The URL is not one of a place for a graph.
-    Place,
+    Url,
     /// There is no graph.
     NoGraph,
     /// There is no such version or tag, or no more.
@@ -161,7 +161,7 @@ fn format_kind(error: &FormatError) -> ErrorKind {
 
 fn storage_reason(error: &StorageError) -> Option<Reason> {
     if let StorageError::Url { .. } = error {
-        return Some(Reason::Place);
+        return Some(Reason::Url);
     }
     match error.fault()? {
         StoreFault::Credentials => Some(Reason::Credentials),

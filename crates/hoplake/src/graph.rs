@@ -104,7 +104,7 @@ impl Graph {
     /// The store's; [`Corrupt`](crate::ErrorKind::Corrupt) if the newest one claims thousands that are not there.
     pub async fn versions(store: &Store) -> Result<Vec<u64>, Error> {
         let reader = reader(store)?;
-        let Some(newest) = versions::newest(&reader, &mut store.account().branch()).await? else {
+        let Some(newest) = versions::newest(&reader, &mut store.context().branch()).await? else {
             return Ok(Vec::new());
         };
         let mut versions = versions::past(&reader, &newest).await?;
@@ -183,7 +183,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version or name; the store's.
     pub async fn tag(store: &Store, name: &str, version: Option<u64>) -> Result<Option<u64>, Error> {
-        Ok(history::tag(&reader(store)?, name, version, &mut store.account().branch()).await?)
+        Ok(history::tag(&reader(store)?, name, version, &mut store.context().branch()).await?)
     }
 
     /// What the newest version says of itself, without opening it.
@@ -191,7 +191,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if the place has no graph, or whatever error the store has.
     pub async fn newest(store: &Store) -> Result<Manifest, Error> {
-        let newest = versions::newest(&reader(store)?, &mut store.account().branch()).await?;
+        let newest = versions::newest(&reader(store)?, &mut store.context().branch()).await?;
         newest.ok_or_else(|| Error::no_graph(store.url()))
     }
 
@@ -208,7 +208,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version; the store's.
     pub async fn restore(store: &Store, version: u64, message: &str) -> Result<u64, Error> {
-        Ok(history::restore(&reader(store)?, version, message, &mut store.account().branch()).await?)
+        Ok(history::restore(&reader(store)?, version, message, &mut store.context().branch()).await?)
     }
 
     /// Makes a graph in another place of the same bucket that is what a version of this one is (the newest without a
@@ -219,7 +219,7 @@ impl Graph {
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version, [`Conflict`](crate::ErrorKind::Conflict) if
     /// there is something at `target`, [`Invalid`](crate::ErrorKind::Invalid) if that is in another bucket; the store's.
     pub async fn clone_to(store: &Store, version: Option<u64>, target: &Store) -> Result<String, Error> {
-        let (source, mut branch) = (reader(store)?, store.account().branch());
+        let (source, mut branch) = (reader(store)?, store.context().branch());
         let newest = versions::newest(&source, &mut branch).await?;
         let missing = || Error::no_graph(store.url());
         let version = version.unwrap_or(newest.ok_or_else(missing)?.version);
@@ -232,7 +232,7 @@ impl Graph {
     /// [`Invalid`](crate::ErrorKind::Invalid) if the budget is too small, [`Conflict`](crate::ErrorKind::Conflict) if a
     /// vacuum took it for dead; the store's. What was published until then stays.
     pub async fn compact(store: &Store, settings: &CompactionSettings) -> Result<Compacted, Error> {
-        Ok(compaction::compact(store, settings, &store.account()).await?)
+        Ok(compaction::compact(store, settings, &store.context()).await?)
     }
 
     /// As [`Self::compact`], but breaks off when `stop` is ready: what was published until then stays, and nothing of it is
@@ -245,7 +245,7 @@ impl Graph {
         settings: &CompactionSettings,
         stop: impl Future<Output = ()>,
     ) -> Result<Compacted, Error> {
-        Ok(compaction::compact_until(store, settings, stop, &store.account()).await?)
+        Ok(compaction::compact_until(store, settings, stop, &store.context()).await?)
     }
 
     /// Whether [`Self::compact`] would merge something of the open version. No request, if its indexes are in memory.
@@ -261,9 +261,9 @@ impl Graph {
     /// # Errors
     /// The store's.
     pub async fn vacuum(store: &Store, settings: &VacuumSettings) -> Result<Vacuumed, Error> {
-        let context = store.account();
+        let context = store.context();
         context.give_time(settings.timeout_ms);
-        Ok(vacuum::vacuum(&reader(&store.on_account(&context))?, settings, &mut context.branch()).await?)
+        Ok(vacuum::vacuum(&reader(&store.metered_by(&context))?, settings, &mut context.branch()).await?)
     }
 }
 

@@ -147,7 +147,7 @@ pub async fn load_until(
     options.from.iter().try_for_each(|path| check_local(path))?;
     let context = QueryContext::new();
     let (mut stop, mut branch) = (pin!(stop), context.branch());
-    let store = store.on_account(&context);
+    let store = store.metered_by(&context);
     let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
     let mut load = Load::new(&reader, options.replace, &mut branch).await?;
     let begin = tokio::select! {

@@ -69,7 +69,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if all versions that can be opened are younger; the store's.
     pub async fn version_as_of(store: &Store, unix_ms: u64) -> Result<u64, Error> {
-        Ok(log::version_as_of(&reader(store)?, unix_ms, &mut store.account().branch()).await?)
+        Ok(log::version_as_of(&reader(store)?, unix_ms, &mut store.context().branch()).await?)
     }
 }
 

@@ -118,9 +118,9 @@ impl Query {
                 if wanted.is_empty() {
                     continue;
                 }
-                let place = |ordinal: &u64| known.binary_search(ordinal).ok().map(|place| place as u32);
-                let places: UInt32Array = wanted.iter().map(place).collect();
-                let batch = take_record_batch(&rows.batch, &places).map_err(EngineError::from)?;
+                let row_of = |ordinal: &u64| known.binary_search(ordinal).ok().map(|row| row as u32);
+                let indices: UInt32Array = wanted.iter().map(row_of).collect();
+                let batch = take_record_batch(&rows.batch, &indices).map_err(EngineError::from)?;
                 parts.push(Rows { label: rows.label.clone(), batch });
             }
             Ok(parts)

@@ -66,7 +66,7 @@ fn upsert((source, target): (i64, i64)) -> Operation {
         target: VertexRef::new("vertex", target),
         key: None,
         properties: Properties::default(),
-        whole: true,
+        replace: true,
     }
 }
 

@@ -1,12 +1,12 @@
 //! What commands print: rows in four formats, numbers for people, profiles and progress.
 
+pub mod cost;
 pub mod formats;
 pub mod numbers;
 pub mod pipe;
 pub mod profile;
 pub mod progress;
 pub mod rows;
-pub mod spent;
 pub mod tables;
 
 use std::{

@@ -11,7 +11,7 @@ use std::{
 use bytesize::ByteSize;
 use hoplake::{
     Batch, ChangeCounts, Cost, Error, ErrorKind, Graph, Operation, PriceList,
-    changes::{ChangeReader, ChangeSettings, Changes, Place, ReadChange},
+    changes::{ChangeReader, ChangeSettings, Changes, ReadChange, SourceLocation},
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use crate::{
     arguments,
     failure::Failure,
     opening::GraphArgs,
-    output::{numbers, print_line, spent},
+    output::{cost, numbers, print_line},
 };
 
 /// Operations of one commit, at most: it is put together in memory.
@@ -107,7 +107,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     opened.graph.set_commit_timeout(args.timeout);
     let graph = opened.graph.clone();
     let mut run =
-        Run { args, graph, batch: Batch::default(), places: Vec::new(), changes: 0, applied: Applied::default() };
+        Run { args, graph, batch: Batch::default(), locations: Vec::new(), changes: 0, applied: Applied::default() };
     run.applied.version = run.graph.version();
     // To open the graph is a part of it.
     run.applied.cost = opened.cost.cost;
@@ -136,7 +136,7 @@ struct Run<'a> {
     graph: Graph,
     batch: Batch,
     /// Where its operations are written.
-    places: Vec<Place>,
+    locations: Vec<SourceLocation>,
     /// How many changes they are.
     changes: usize,
     applied: Applied,
@@ -159,13 +159,13 @@ impl Run<'_> {
 
     async fn read(&mut self, changes: Changes<'_>) -> anyhow::Result<()> {
         for change in changes {
-            let ReadChange { operation, place } = change?;
+            let ReadChange { operation, location } = change?;
             let full = self.args.batch.map_or(COMMIT_OPERATIONS_MAX, |batch| batch as usize);
             let mut taken = 0;
             while taken < operation.changes() {
                 if self.changes == full {
                     if self.args.batch.is_none() {
-                        return Err(too_many(&place.further(taken)).into());
+                        return Err(too_many(&location.further(taken)).into());
                     }
                     self.commit(false).await?;
                 }
@@ -176,7 +176,7 @@ impl Run<'_> {
                     }
                     whole => whole.clone(),
                 });
-                self.places.push(place.further(taken));
+                self.locations.push(location.further(taken));
                 self.changes += some;
                 taken += some;
             }
@@ -207,7 +207,7 @@ impl Run<'_> {
             return Ok(());
         }
         let committed = self.graph.apply(batch).await?;
-        self.places.clear();
+        self.locations.clear();
         self.applied.version = committed.version;
         self.applied.commits += 1;
         add(&mut self.applied.counts, committed.counts);
@@ -217,23 +217,24 @@ impl Run<'_> {
 
     /// The error with the place of what it is about.
     fn explain(&self, error: &Error) -> anyhow::Error {
-        let place = error.operation().and_then(|number| self.places.get(number));
+        let location = error.operation().and_then(|number| self.locations.get(number));
         // The row of the file says which row of the columns it is.
         let said = error.to_string();
         let said = error.row().and_then(|row| said.strip_prefix(&format!("row {row}, "))).unwrap_or(&said);
-        let place = place.map(|place| place.further(error.row().unwrap_or(0)));
-        let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
+        let location = location.map(|location| location.further(error.row().unwrap_or(0)));
+        let location = location.map(|location| format!("{location}: ")).unwrap_or_default();
         let done = match self.applied.commits {
             0 => String::new(),
             _ => format!(" (what stands before is applied, up to version {})", self.applied.version),
         };
-        Failure::said(error, format!("{place}{said}{done}")).into()
+        Failure::said(error, format!("{location}{said}{done}")).into()
     }
 }
 
-fn too_many(place: &Place) -> Failure {
+fn too_many(location: &SourceLocation) -> Failure {
     let most = numbers::count(COMMIT_OPERATIONS_MAX as u64);
-    let message = format!("{place}: there are more than {most} changes, too many for one version; nothing is applied");
+    let message =
+        format!("{location}: there are more than {most} changes, too many for one version; nothing is applied");
     Failure::new(ErrorKind::Limit, message, "give --batch 100000 to apply them as several versions")
 }
 
@@ -283,7 +284,7 @@ fn text_of(args: &Args, applied: &Applied, prices: &PriceList) -> String {
         "version {}: {what}; {operations} in {}: {}",
         applied.version,
         numbers::counted(applied.commits, "commit", "commits"),
-        spent::text(&applied.cost, prices)
+        cost::text(&applied.cost, prices)
     )
 }
 
@@ -294,6 +295,6 @@ fn json_of(args: &Args, applied: &Applied, prices: &PriceList) -> Value {
         "operations": applied.operations,
         "counts": counts_json(&applied.counts),
         "dry_run": args.dry_run,
-        "cost": spent::json(&applied.cost, prices),
+        "cost": cost::json(&applied.cost, prices),
     })
 }

@@ -39,7 +39,7 @@ pub struct Args {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let store = within(&open_store(&args.url)?, args.timeout);
-    let target = open_store(&args.target)?.on_account(&store.account());
+    let target = open_store(&args.target)?.metered_by(&store.context());
     let late = |error| in_time(error, "the graph was not cloned", args.timeout);
     let version = match &args.version {
         Some(version) => Some(version.find(&store).await.or_else(|error| Err(late(error.downcast()?)))?),

@@ -146,8 +146,8 @@ impl Args {
 const HINT: &str = "docs/serving.md has the settings, with an example";
 
 /// That settings from somewhere cannot be read.
-fn wrong(place: &str, error: &UnreadableSettings) -> Failure {
-    Failure::usage(format!("{place}: {error}"), HINT)
+fn wrong(location: &str, error: &UnreadableSettings) -> Failure {
+    Failure::usage(format!("{location}: {error}"), HINT)
 }
 
 /// `limits.time_ms=500` as TOML; what is no value of TOML is text.

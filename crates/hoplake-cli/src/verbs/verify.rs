@@ -87,11 +87,11 @@ fn amounts(verified: &Verified) -> String {
 
 fn as_json(found: &Verification) -> Value {
     let damage = |it: &hoplake::Damage| json!({"version": it.version, "what": it.what});
-    let versions = |whole| found.versions.iter().filter(move |it| it.1 == whole).map(|it| it.0).collect::<Vec<_>>();
+    let versions = |intact| found.versions.iter().filter(move |it| it.1 == intact).map(|it| it.0).collect::<Vec<_>>();
     let Verified { objects, bytes, blocks } = found.verified;
     json!({
         "version": found.newest(), "objects": objects, "bytes": bytes, "blocks": blocks,
-        "whole_versions": versions(true), "damaged_versions": versions(false),
+        "intact_versions": versions(true), "damaged_versions": versions(false),
         "damages": found.damages.iter().map(damage).collect::<Vec<_>>(),
     })
 }
@@ -100,21 +100,21 @@ fn as_json(found: &Verification) -> Value {
 fn failure(store: &Store, args: &Args, found: &Verification) -> Failure {
     let url = &args.graph.url;
     let count = numbers::counted(found.damages.len() as u64, "damaged place", "damaged places");
-    let (newest, whole) = (found.newest(), found.newest_whole());
-    let damaged = found.versions.iter().filter(|(_, whole)| !whole).count() as u64;
-    let (state, hint) = match whole {
+    let (newest, intact) = (found.newest(), found.newest_intact());
+    let damaged = found.versions.iter().filter(|(_, intact)| !intact).count() as u64;
+    let (state, hint) = match intact {
         None => ("no version is whole".into(), format!("restore {} from a copy", store.url())),
         Some(_) if damaged == 0 => (
             "all versions are whole".into(),
             "the next commit writes the hint again, and readers do not need it".into(),
         ),
-        Some(whole) if Some(whole) == newest => (
-            format!("the newest version, {whole}, is whole"),
+        Some(intact) if Some(intact) == newest => (
+            format!("the newest version, {intact}, is whole"),
             format!("hoplake vacuum {url} --keep-versions 1 lets the past go that is damaged"),
         ),
-        Some(whole) => (
-            format!("version {whole} is whole"),
-            format!("hoplake restore {url} --version {whole} makes it the newest"),
+        Some(intact) => (
+            format!("version {intact} is whole"),
+            format!("hoplake restore {url} --version {intact} makes it the newest"),
         ),
     };
     Failure::new(ErrorKind::Corrupt, format!("{count} in {}; {state}", store.url()), hint)

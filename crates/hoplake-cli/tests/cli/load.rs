@@ -215,7 +215,7 @@ fn verify_lists_all_damage_and_says_what_can_be_restored() {
     assert_eq!(run.status, 7, "{}", run.err);
     let found: serde_json::Value = serde_json::from_str(run.out.trim()).unwrap();
     assert_eq!(
-        (&found["damaged_versions"], &found["whole_versions"]),
+        (&found["damaged_versions"], &found["intact_versions"]),
         (&serde_json::json!([2]), &serde_json::json!([1, 3, 5]))
     );
     assert!(run.err.contains("hoplake vacuum graph --keep-versions 1"), "{}", run.err);

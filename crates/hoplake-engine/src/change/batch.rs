@@ -54,7 +54,7 @@ pub enum Operation {
         /// Its properties.
         properties: Properties,
         /// Whether properties that are not named become null; otherwise they keep their values.
-        whole: bool,
+        replace: bool,
     },
     /// The vertex is gone from now on, and all its edges.
     DeleteVertex {
@@ -75,7 +75,7 @@ pub enum Operation {
         /// Its properties.
         properties: Properties,
         /// Whether properties that are not named become null; otherwise they keep their values.
-        whole: bool,
+        replace: bool,
     },
     /// There is no edge of this label between the two; if there is a key, none with this key.
     DeleteEdge {

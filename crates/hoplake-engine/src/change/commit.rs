@@ -281,7 +281,7 @@ impl Committer {
         branch: &mut Branch,
     ) -> Result<Written, EngineError> {
         // The snapshot, and with it the reader, outlives the commit and its account.
-        let reader = newest.reader().on_account(branch.context());
+        let reader = newest.reader().metered_by(branch.context());
         let (base, store) = (newest.manifest(), reader.store());
         let assembled = Assembled::of(base, resolved)?;
         let writer = store.clock().ulid();

@@ -81,7 +81,7 @@ struct ChangedVertex {
     end: VertexRef,
     row: VertexRow,
     /// Whether nothing of the row before stays.
-    whole: bool,
+    replace: bool,
 }
 
 /// What a batch needs of the schema.
@@ -286,7 +286,7 @@ impl Resolved {
 
     /// Vertices whose rows keep something, each with whether it is given a property.
     pub(super) fn partial_rows(&self) -> impl Iterator<Item = (VertexId, impl Fn(&str) -> bool)> {
-        let partial = self.changed.iter().filter(|(_, changed)| !changed.whole);
+        let partial = self.changed.iter().filter(|(_, changed)| !changed.replace);
         partial.map(|(vertex, changed)| {
             let row = self.written_row(&changed.row);
             let names = move |property: &str| match row {
@@ -344,11 +344,11 @@ impl Resolved {
             let numbers = first..first + it.changes() as u32;
             first = numbers.end;
             match it {
-                Operation::UpsertVertex { properties, whole, .. } => {
-                    self.upsert_vertex(numbers.start, VertexRow::Made(properties.clone()), *whole);
+                Operation::UpsertVertex { properties, replace, .. } => {
+                    self.upsert_vertex(numbers.start, VertexRow::Made(properties.clone()), *replace);
                 }
                 Operation::UpsertColumns(columns) if columns.ends().is_none() => {
-                    numbers.for_each(|number| self.upsert_vertex(number, VertexRow::Of(number), columns.is_whole()));
+                    numbers.for_each(|number| self.upsert_vertex(number, VertexRow::Of(number), columns.replaces()));
                 }
                 Operation::DeleteVertex { vertex } => {
                     self.delete_vertex(vertex, At { operation, change: Single::One(it) }, numbers.start, snapshot)?;
@@ -359,7 +359,7 @@ impl Resolved {
         Ok(())
     }
 
-    fn upsert_vertex(&mut self, number: u32, row: VertexRow, whole: bool) {
+    fn upsert_vertex(&mut self, number: u32, row: VertexRow, replace: bool) {
         let vertex = self.names.changes[number as usize].ends[0];
         let end = self.end(vertex);
         if let Some(known) = self.known[vertex as usize] {
@@ -368,11 +368,11 @@ impl Resolved {
                 self.cleared.insert(known);
             }
             match self.changed.entry(known) {
-                Entry::Vacant(free) => drop(free.insert(ChangedVertex { end, row, whole: whole || returns })),
+                Entry::Vacant(free) => drop(free.insert(ChangedVertex { end, row, replace: replace || returns })),
                 Entry::Occupied(changed) => {
                     let changed = changed.into_mut();
-                    changed.whole |= whole;
-                    changed.row = then(&self.names, &self.batch, &mut changed.row, row, whole);
+                    changed.replace |= replace;
+                    changed.row = then(&self.names, &self.batch, &mut changed.row, row, replace);
                 }
             }
             return;
@@ -385,7 +385,7 @@ impl Resolved {
             Entry::Vacant(free) => drop(free.insert(row)),
             Entry::Occupied(added) => {
                 let added = added.into_mut();
-                *added = then(&self.names, &self.batch, added, row, whole);
+                *added = then(&self.names, &self.batch, added, row, replace);
             }
         }
     }
@@ -484,8 +484,8 @@ impl Resolved {
     /// Whether nothing stays of the edges that there were between two vertices.
     pub(super) fn resets(&self, number: u32) -> bool {
         match self.change(number).change {
-            Single::Row(columns, _) => columns.is_whole(),
-            Single::One(Operation::UpsertEdge { key, whole, .. }) => key.is_none() && *whole,
+            Single::Row(columns, _) => columns.replaces(),
+            Single::One(Operation::UpsertEdge { key, replace, .. }) => key.is_none() && *replace,
             Single::One(Operation::DeleteEdge { key, .. }) => key.is_none(),
             Single::One(_) => false,
         }
@@ -519,20 +519,22 @@ impl Resolved {
     fn edit(&self, number: u32) -> Edit {
         match self.change(number).change {
             Single::Row(columns, row) => {
-                Edit { key: None, properties: Some(columns.properties_at(row)), whole: columns.is_whole() }
+                Edit { key: None, properties: Some(columns.properties_at(row)), replace: columns.replaces() }
             }
-            Single::One(Operation::UpsertEdge { key, properties, whole, .. }) => {
-                Edit { key: key.clone(), properties: Some(properties.clone()), whole: *whole }
+            Single::One(Operation::UpsertEdge { key, properties, replace, .. }) => {
+                Edit { key: key.clone(), properties: Some(properties.clone()), replace: *replace }
             }
-            Single::One(Operation::DeleteEdge { key, .. }) => Edit { key: key.clone(), properties: None, whole: true },
+            Single::One(Operation::DeleteEdge { key, .. }) => {
+                Edit { key: key.clone(), properties: None, replace: true }
+            }
             Single::One(_) => Edit::default(),
         }
     }
 }
 
 /// The row of a vertex that is upserted once more.
-fn then(names: &Names, batch: &Batch, before: &mut VertexRow, row: VertexRow, whole: bool) -> VertexRow {
-    if whole {
+fn then(names: &Names, batch: &Batch, before: &mut VertexRow, row: VertexRow, replace: bool) -> VertexRow {
+    if replace {
         return row;
     }
     let mut row = row;

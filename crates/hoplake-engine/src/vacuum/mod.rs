@@ -151,8 +151,8 @@ pub fn vacuum<'a>(
             refuse(store, &damages)?;
             // It is not known of them which version they were for, and they hold room that is wanted now.
             remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
-            let unmarked = unmarked(store).await?;
-            return Vacuum { reader, settings, branch, listed, unmarked, past, since }.run(newest, staged).await;
+            let present = versions_present(store).await?;
+            return Vacuum { reader, settings, branch, listed, present, past, since }.run(newest, staged).await;
         }
     })
 }
@@ -179,7 +179,7 @@ struct Vacuum<'a> {
     /// Data objects.
     listed: Vec<ObjectInfo>,
     /// Versions whose slots have no mark yet.
-    unmarked: Vec<u64>,
+    present: Vec<u64>,
     past: Past,
     /// The first version that stays for its time.
     since: Option<u64>,
@@ -203,7 +203,7 @@ impl Vacuum<'_> {
         };
         if decided.version > known {
             // It may let go what others published meanwhile.
-            self.unmarked = unmarked(self.reader.store()).await?;
+            self.present = versions_present(self.reader.store()).await?;
         }
         // What it says goes for ever, so it must not be lost, also if another vacuum published it a moment ago.
         self.reader.store().flush(MANIFEST_FOLDER).await?;
@@ -215,30 +215,30 @@ impl Vacuum<'_> {
     /// Marks the versions that a manifest lets go, and then removes what only they named: an earlier vacuum that decided so may
     /// have been killed before it marked them, and a version without a mark is taken for whole.
     async fn clear(&mut self, decided: &Manifest, vacuumed: &mut Vacuumed) -> Result<(), EngineError> {
-        let marked = self.mark_removed(decided).await;
-        let full = matches!(&marked, Err(EngineError::Storage(error)) if error.is_full());
+        let written = self.write_tombstones(decided).await;
+        let full = matches!(&written, Err(EngineError::Storage(error)) if error.is_full());
         if !full {
-            vacuumed.versions += marked?;
+            vacuumed.versions += written?;
         }
         self.remove_garbage(decided, vacuumed).await?;
         if full {
             // There is room now.
-            vacuumed.versions += self.mark_removed(decided).await?;
+            vacuumed.versions += self.write_tombstones(decided).await?;
         }
         Ok(())
     }
 
     /// Overwrites the slots of versions that cannot be opened any more, and says how many there were.
-    async fn mark_removed(&mut self, decided: &Manifest) -> Result<u64, EngineError> {
+    async fn write_tombstones(&mut self, decided: &Manifest) -> Result<u64, EngineError> {
         let (reader, past) = (self.reader, &self.past);
         let goes = |version: u64| version < decided.version && !decided.has_version(version);
-        let gone: Vec<_> = self.unmarked.iter().copied().filter(|version| goes(*version)).collect();
+        let gone: Vec<_> = self.present.iter().copied().filter(|version| goes(*version)).collect();
         let branch = &*self.branch;
-        let marks = gone.iter().map(|version| mark(reader, *version, past, branch.clone()).boxed());
-        let marks: Vec<_> = marks.collect();
-        let marked: Vec<Branch> = stream::iter(marks).buffer_unordered(PARALLEL).try_collect().await?;
-        self.branch.join(&marked);
-        self.unmarked.retain(|version| !goes(*version));
+        let writes = gone.iter().map(|version| write_tombstone(reader, *version, past, branch.clone()).boxed());
+        let writes: Vec<_> = writes.collect();
+        let written: Vec<Branch> = stream::iter(writes).buffer_unordered(PARALLEL).try_collect().await?;
+        self.branch.join(&written);
+        self.present.retain(|version| !goes(*version));
         Ok(gone.len() as u64)
     }
 
@@ -390,14 +390,19 @@ async fn dead(
 }
 
 /// The versions whose slots have no mark.
-async fn unmarked(store: &Store) -> Result<Vec<u64>, EngineError> {
+async fn versions_present(store: &Store) -> Result<Vec<u64>, EngineError> {
     let listed = store.list(MANIFEST_FOLDER).await?;
     let whole = listed.into_iter().filter(|object| object.bytes > REMOVED_BYTES_MAX);
     Ok(whole.filter_map(|object| manifest_version(&object.name)).collect())
 }
 
 /// Marks a version that is gone, and returns its line of work.
-async fn mark(reader: &Reader, version: u64, past: &Past, mut branch: Branch) -> Result<Branch, EngineError> {
+async fn write_tombstone(
+    reader: &Reader,
+    version: u64,
+    past: &Past,
+    mut branch: Branch,
+) -> Result<Branch, EngineError> {
     let writer = match past.writer(version) {
         Some(writer) => writer.to_owned(),
         None => match versions::slot(reader, version, &mut branch).await.map_err(EngineError::from) {

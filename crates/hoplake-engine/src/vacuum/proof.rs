@@ -152,11 +152,11 @@ impl Past {
         let looks: Vec<_> = unseen.into_iter().map(look).collect();
         let mut looks = stream::iter(looks).buffer_unordered(PARALLEL);
         while let Some((found, name, length, version)) = looks.try_next().await? {
-            let place = store.place(&name);
+            let location = store.location(&name);
             match found {
                 Some(found) if found >= length => {}
-                Some(found) => damages.push(format!("version {version}: {place} has {found} bytes of {length}")),
-                None => damages.push(format!("version {version}: {place} of {length} bytes is missing")),
+                Some(found) => damages.push(format!("version {version}: {location} has {found} bytes of {length}")),
+                None => damages.push(format!("version {version}: {location} of {length} bytes is missing")),
             }
         }
         damages.sort_unstable();

@@ -28,7 +28,7 @@ use crate::{
 pub enum Slot {
     /// Its manifest.
     Version(Box<Manifest>),
-    /// A mark that the version is gone.
+    /// A version tombstone that the version is gone.
     Removed {
         /// The writer of the manifest that was there.
         writer: String,
@@ -36,17 +36,17 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// The bytes of a mark in the place of a manifest that `writer` wrote. A writer that was slow tells by it whether the version
-    /// was its own, and removes what it wrote if not: so a mark has a checksum.
+    /// The bytes of a version tombstone in the place of a manifest that `writer` wrote. A writer that was slow tells by it whether the version
+    /// was its own, and removes what it wrote if not: so a version tombstone has a checksum.
     pub fn encode_removed(writer: &str) -> Vec<u8> {
         let checksum = crc32c::crc32c(writer.as_bytes()).to_le_bytes();
         [&REMOVED_MAGIC[..], writer.as_bytes(), &checksum, &REMOVED_MAGIC[..]].concat()
     }
 
-    /// The writer that a mark names, if it is one and whole.
+    /// The writer that a version tombstone names, if it is one and whole.
     fn removed(bytes: &[u8]) -> Option<String> {
-        let mark = bytes.strip_prefix(&REMOVED_MAGIC)?.strip_suffix(&REMOVED_MAGIC)?;
-        let (writer, checksum) = mark.split_last_chunk()?;
+        let tombstone = bytes.strip_prefix(&REMOVED_MAGIC)?.strip_suffix(&REMOVED_MAGIC)?;
+        let (writer, checksum) = tombstone.split_last_chunk()?;
         (crc32c::crc32c(writer) == u32::from_le_bytes(*checksum)).then(|| String::from_utf8(writer.to_vec()).ok())?
     }
 

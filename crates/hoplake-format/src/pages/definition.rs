@@ -179,8 +179,8 @@ impl Type {
 pub(super) fn check(thrift: &mut Thrift<'_>, fields: &Fields) -> Result<(), ParquetError> {
     let mut seen = 0u32;
     thrift.fields(|thrift, number, of| {
-        let Some(place) = fields.iter().position(|field| field.0 == number) else { return thrift.skip(of, 0) };
-        let expected = &fields[place].1;
+        let Some(index) = fields.iter().position(|field| field.0 == number) else { return thrift.skip(of, 0) };
+        let expected = &fields[index].1;
         let is_expected = of == expected.kind() || (matches!(expected, Type::Bool) && of == kind::FALSE);
         if !is_expected {
             return Err(corrupt(format!(
@@ -188,10 +188,10 @@ pub(super) fn check(thrift: &mut Thrift<'_>, fields: &Fields) -> Result<(), Parq
                 expected.kind()
             )));
         }
-        if seen & (1 << place) != 0 {
+        if seen & (1 << index) != 0 {
             return Err(corrupt(format!("field {number} of a structure is there twice")));
         }
-        seen |= 1 << place;
+        seen |= 1 << index;
         expected.check(thrift)
     })
 }

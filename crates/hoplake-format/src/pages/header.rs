@@ -51,10 +51,10 @@ type Numbers = [Option<i64>; 9];
 fn numbers(thrift: &mut Thrift<'_>) -> Result<Numbers, ParquetError> {
     let mut numbers = Numbers::default();
     thrift.fields(|thrift, number, of| {
-        let place = usize::try_from(number).ok().and_then(|number| numbers.get_mut(number));
-        match (of, place) {
-            (kind::TRUE | kind::FALSE, Some(place)) => *place = Some((of == kind::TRUE).into()),
-            (kind::I16 | kind::I32 | kind::I64, Some(place)) => *place = Some(thrift.integer()?),
+        let field = usize::try_from(number).ok().and_then(|number| numbers.get_mut(number));
+        match (of, field) {
+            (kind::TRUE | kind::FALSE, Some(field)) => *field = Some((of == kind::TRUE).into()),
+            (kind::I16 | kind::I32 | kind::I64, Some(field)) => *field = Some(thrift.integer()?),
             _ => thrift.skip(of, 0)?,
         }
         Ok(())

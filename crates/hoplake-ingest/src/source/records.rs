@@ -90,7 +90,7 @@ impl Input {
 
 /// Where in a record a byte is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum State {
     /// Before the first byte of a record.
     Between,
     /// Before the first byte of a field.
@@ -108,7 +108,7 @@ enum Place {
 /// The automaton that goes over what `csv-core` consumes.
 struct Shape {
     format: TextFormat,
-    place: Place,
+    state: State,
     /// The line of the next byte, from 1.
     line: u64,
     /// The line that this record began on.
@@ -122,7 +122,7 @@ struct Shape {
 
 impl Shape {
     fn new(format: TextFormat) -> Self {
-        Self { format, place: Place::Between, line: 1, begun: 1, opened: 0, returned: false, fault: None }
+        Self { format, state: State::Between, line: 1, begun: 1, opened: 0, returned: false, fault: None }
     }
 
     fn begin(&mut self) {
@@ -132,20 +132,20 @@ impl Shape {
 
     /// Goes over bytes that belong to one record, or stand before it.
     fn pass(&mut self, mut bytes: &[u8]) {
-        if self.place == Place::Between {
+        if self.state == State::Between {
             let blank = bytes.iter().take_while(|&&byte| byte == b'\n').count();
             self.line += blank as u64;
             bytes = &bytes[blank..];
             if bytes.is_empty() {
                 return;
             }
-            (self.begun, self.place) = (self.line, Place::Start);
+            (self.begun, self.state) = (self.line, State::Start);
         }
-        let unquoted = matches!(self.place, Place::Start | Place::Plain);
+        let unquoted = matches!(self.state, State::Start | State::Plain);
         if unquoted && !self.returned && self.is_plain(bytes) {
             match bytes.last() {
                 Some(b'\n') => self.end_line(),
-                Some(last) => self.place = if *last == self.format.delimiter { Place::Start } else { Place::Plain },
+                Some(last) => self.state = if *last == self.format.delimiter { State::Start } else { State::Plain },
                 None => {}
             }
             return;
@@ -164,7 +164,7 @@ impl Shape {
 
     fn end_line(&mut self) {
         self.line += 1;
-        self.place = Place::Between;
+        self.state = State::Between;
         self.returned = false;
     }
 
@@ -174,32 +174,32 @@ impl Shape {
             self.fault
                 .get_or_insert_with(|| "has a carriage return within the line; lines end with \\n or \\r\\n".into());
         }
-        self.place = match (self.place, byte) {
-            (Place::Quoted, b'"') => Place::Closing,
-            (Place::Quoted, _) => {
+        self.state = match (self.state, byte) {
+            (State::Quoted, b'"') => State::Closing,
+            (State::Quoted, _) => {
                 self.line += u64::from(byte == b'\n');
-                Place::Quoted
+                State::Quoted
             }
             (_, b'\n') => return self.end_line(),
-            (Place::Closing, b'"') => Place::Quoted,
-            (Place::Start | Place::Between, b'"') if self.format.quoting => {
+            (State::Closing, b'"') => State::Quoted,
+            (State::Start | State::Between, b'"') if self.format.quoting => {
                 self.opened = self.line;
-                Place::Quoted
+                State::Quoted
             }
-            (_, delimiter) if delimiter == self.format.delimiter => Place::Start,
-            (place, b'\r') => {
+            (_, delimiter) if delimiter == self.format.delimiter => State::Start,
+            (state, b'\r') => {
                 self.returned = true;
-                place
+                state
             }
-            (Place::Closing, _) => {
+            (State::Closing, _) => {
                 let line = self.line;
                 self.fault.get_or_insert_with(|| {
                     format!("has text behind the quote that closes a field on line {line}; write a quote within quotes twice")
                 });
-                Place::Plain
+                State::Plain
             }
-            (place @ (Place::Plain | Place::Comment), _) => place,
-            (Place::Start | Place::Between, _) => Place::Plain,
+            (state @ (State::Plain | State::Comment), _) => state,
+            (State::Start | State::Between, _) => State::Plain,
         };
     }
 }
@@ -264,7 +264,7 @@ impl Records {
     /// Leaves out lines that are comments, before quotes in them could mean anything; false at the end.
     fn skip_comments(&mut self) -> Result<bool, IngestError> {
         loop {
-            let comment = self.shape.place == Place::Comment;
+            let comment = self.shape.state == State::Comment;
             let at_hand = self.input.fill().map_err(|error| self.file.failed(error))?;
             let Some(&first) = at_hand.first() else { return Ok(false) };
             let skipped = match first {
@@ -276,7 +276,7 @@ impl Records {
             let ended = at_hand[skipped - 1] == b'\n';
             self.input.from += skipped;
             self.shape.line += u64::from(ended);
-            self.shape.place = if ended { Place::Between } else { Place::Comment };
+            self.shape.state = if ended { State::Between } else { State::Comment };
         }
     }
 
@@ -288,7 +288,7 @@ impl Records {
         self.shape.begin();
         loop {
             let at_hand = self.input.fill().map_err(|error| self.file.failed(error))?;
-            if at_hand.is_empty() && matches!(self.shape.place, Place::Quoted) {
+            if at_hand.is_empty() && matches!(self.shape.state, State::Quoted) {
                 return Err(self.unclosed());
             }
             let (result, read, wrote, ended) =
@@ -296,7 +296,7 @@ impl Records {
             self.shape.pass(&at_hand[..read]);
             self.input.from += read;
             (consumed, written, fields) = (consumed + read, written + wrote, fields + ended);
-            if self.shape.place == Place::Between && result == ReadRecordResult::InputEmpty {
+            if self.shape.state == State::Between && result == ReadRecordResult::InputEmpty {
                 // Blank lines belong to no record.
                 consumed = 0;
             }
@@ -335,7 +335,7 @@ impl Records {
 
     /// The reason of a row that is too long: perhaps a quote that nobody meant.
     fn too_long(&self, why: String) -> String {
-        if self.shape.place == Place::Quoted && self.shape.line > self.shape.opened {
+        if self.shape.state == State::Quoted && self.shape.line > self.shape.opened {
             return format!("{why}, or close the quote that opens on line {}", self.shape.opened);
         }
         why

@@ -117,13 +117,13 @@ impl ServedGraphs {
     }
 
     async fn find(&self, name: &str) -> Result<ServedGraph, Failure> {
-        let places: Vec<_> = self.sources.iter().flat_map(|source| source.places(name)).collect();
-        let open = |place: &String| Ok::<_, Failure>(ServedGraph::new((self.opener)(place)?, self.pool.clone()));
-        if let [place] = &places[..] {
-            return open(place);
+        let urls: Vec<_> = self.sources.iter().flat_map(|source| source.urls(name)).collect();
+        let open = |url: &String| Ok::<_, Failure>(ServedGraph::new((self.opener)(url)?, self.pool.clone()));
+        if let [url] = &urls[..] {
+            return open(url);
         }
-        for place in &places {
-            let graph = open(place)?;
+        for url in &urls {
+            let graph = open(url)?;
             if graph.exists().await.map_err(hoplake::Error::from)? {
                 return Ok(graph);
             }

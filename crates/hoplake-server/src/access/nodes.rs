@@ -293,8 +293,8 @@ impl AccessNodes {
     }
 
     /// The node to ask for a place at an attempt: that many behind the first, or the next that is not passed over.
-    pub(super) fn choose(members: &Members, place: routing::Place, attempt: u32) -> Arc<Node> {
-        let order = routing::order(place, members.iter().map(|node| node.name()));
+    pub(super) fn choose(members: &Members, key: routing::RoutingKey, attempt: u32) -> Arc<Node> {
+        let order = routing::order(key, members.iter().map(|node| node.name()));
         let from = attempt as usize % order.len();
         let mut candidates = (0..order.len()).map(|step| &members[order[(from + step) % order.len()]]);
         // If all are passed over, each is asked in its turn all the same.
@@ -365,20 +365,17 @@ mod tests {
     async fn a_failed_node_is_passed_over_and_the_next_in_order_has_its_share() {
         let members: Members = (1..4).map(|port| Arc::new(Node::new(([127, 0, 0, 1], port).into()))).collect();
         for position in 0..50 {
-            let place = routing::Place::of("g", "data/a", position << 22);
+            let key = routing::RoutingKey::of("g", "data/a", position << 22);
             let order: Vec<_> =
-                (0..3).map(|attempt| AccessNodes::choose(&members, place, attempt).name.clone()).collect();
+                (0..3).map(|attempt| AccessNodes::choose(&members, key, attempt).name.clone()).collect();
             let first = members.iter().find(|node| node.name == order[0]).unwrap();
             first.failed("refused".into());
             // Whoever failed to reach it goes on with the second, and so does whoever comes later.
-            assert_eq!(
-                [0, 1].map(|attempt| AccessNodes::choose(&members, place, attempt).name.clone()),
-                [&*order[1]; 2]
-            );
-            assert_eq!(AccessNodes::choose(&members, place, 2).name, order[2]);
+            assert_eq!([0, 1].map(|attempt| AccessNodes::choose(&members, key, attempt).name.clone()), [&*order[1]; 2]);
+            assert_eq!(AccessNodes::choose(&members, key, 2).name, order[2]);
             members.iter().for_each(|node| node.failed("refused".into()));
             // If none answers, all are tried.
-            let tried = [0, 1, 2].map(|attempt| AccessNodes::choose(&members, place, attempt).name.clone());
+            let tried = [0, 1, 2].map(|attempt| AccessNodes::choose(&members, key, attempt).name.clone());
             assert_eq!(tried.as_slice(), order);
             members.iter().for_each(|node| node.answered());
         }

@@ -12,7 +12,7 @@ use tonic_types::StatusExt;
 
 use super::{
     nodes::{AccessNodes, Members, Node},
-    routing::{Place, stretch},
+    routing::{RoutingKey, stretch},
     wire::Assembly,
 };
 use crate::{
@@ -75,7 +75,7 @@ impl NodesSource {
     ) -> Result<Result<T, Status>, Failure> {
         let members = self.nodes.members().await?;
         for attempt in 0.. {
-            let node = AccessNodes::choose(&members, Place::of(&self.graph, object, 0), attempt);
+            let node = AccessNodes::choose(&members, RoutingKey::of(&self.graph, object, 0), attempt);
             let status = match ask(node.client()).await {
                 Ok(answer) => {
                     node.answered();
@@ -127,7 +127,7 @@ impl NodesSource {
             match parts.last_mut() {
                 Some(last) if last.stretch == stretch(start) => last.blocks.push(block),
                 _ => {
-                    let node = AccessNodes::choose(members, Place::of(&self.graph, name, start), attempt);
+                    let node = AccessNodes::choose(members, RoutingKey::of(&self.graph, name, start), attempt);
                     parts.push(Part { node, stretch: stretch(start), blocks: vec![block] });
                 }
             }
@@ -170,7 +170,7 @@ impl ObjectSource for NodesSource {
     fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
         Box::pin(async move {
             let members = self.nodes.members().await.map_err(unknown)?;
-            let node = AccessNodes::choose(&members, Place::of(&self.graph, name, 0), attempt);
+            let node = AccessNodes::choose(&members, RoutingKey::of(&self.graph, name, 0), attempt);
             let request = v1::GetRequest { graph: self.graph.clone(), name: name.to_owned() };
             let answer = node.client().get(self.nodes.request(request)).await;
             let answer = answer.map_err(|status| self.judge(&node, &members, &status, name, attempt))?;

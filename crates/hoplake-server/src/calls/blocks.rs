@@ -6,7 +6,7 @@ use hoplake::access::{ObjectInfo, QueryContext, StorageError, Wanted};
 use super::Call;
 use crate::{
     access::{ServedGraph, check_folder, check_object},
-    cost::Spent,
+    cost::PricedCost,
     failure::Failure,
 };
 
@@ -57,6 +57,6 @@ async fn read<T>(
     let context = QueryContext::new();
     let work = async { work(&served, &context).await.map_err(|error| hoplake::Error::from(error).into()) };
     let outcome = call.bounded(work).await;
-    let spent = Spent::of(&context.cost(), served.reader.store().prices());
-    call.settle_spent(spent, outcome)
+    let cost = PricedCost::of(&context.cost(), served.reader.store().prices());
+    call.settle_cost(cost, outcome)
 }

@@ -78,6 +78,6 @@ impl Bounds {
     fn judge_limit(&self, failure: Failure) -> Failure {
         let time = failure.reason == Reason::Limit && self.is_over();
         // The engine was given what was left of the time, which nobody asked for.
-        if time { Failure { spent: failure.spent, ..self.time_is_over() } } else { failure }
+        if time { Failure { cost: failure.cost, ..self.time_is_over() } } else { failure }
     }
 }

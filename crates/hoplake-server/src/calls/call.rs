@@ -14,7 +14,7 @@ use crate::{
     LimitSettings,
     admission::Admission,
     catalog::OpenGraph,
-    cost::Spent,
+    cost::PricedCost,
     doors::Visit,
     failure::{Failure, Reason},
     telemetry,
@@ -49,7 +49,7 @@ pub(crate) struct Call {
     /// For what lies below the call in traces.
     pub(crate) span: Span,
     /// What it took so far.
-    pub(crate) spent: Spent,
+    pub(crate) cost: PricedCost,
     protocol: Protocol,
     name: &'static str,
     graph: String,
@@ -82,7 +82,7 @@ impl Call {
         Self {
             id,
             span,
-            spent: Spent::default(),
+            cost: PricedCost::default(),
             protocol,
             name,
             graph: String::new(),
@@ -121,8 +121,8 @@ impl Call {
         self.check_token()?;
         let service = self.service.clone();
         self.limit_time(service.settings.limits.time_ms);
-        let place = self.bounded(gate(&service).admit()).await?;
-        self.visit.keep(place);
+        let permit = self.bounded(gate(&service).admit()).await?;
+        self.visit.keep(permit);
         Ok(())
     }
 
@@ -186,8 +186,8 @@ impl Call {
         outcome: Result<T, Failure>,
     ) -> Result<T, Failure> {
         let outcome = self.unless_removed(graph, outcome).await;
-        let spent = Spent::of(&query.cost(), graph.prices());
-        self.settle_spent(spent, outcome)
+        let cost = PricedCost::of(&query.cost(), graph.prices());
+        self.settle_cost(cost, outcome)
     }
 
     /// What a query ended with, or that its version is no longer there: then nothing is damaged.
@@ -196,9 +196,9 @@ impl Call {
     }
 
     /// As [`Self::settle`], for a part of a query.
-    pub(crate) fn settle_spent<T>(&mut self, spent: Spent, outcome: Result<T, Failure>) -> Result<T, Failure> {
-        self.spent = spent;
-        outcome.map_err(|failure| Failure { spent: Some(Box::new(spent)), ..failure })
+    pub(crate) fn settle_cost<T>(&mut self, cost: PricedCost, outcome: Result<T, Failure>) -> Result<T, Failure> {
+        self.cost = cost;
+        outcome.map_err(|failure| Failure { cost: Some(Box::new(cost)), ..failure })
     }
 
     /// Writes its line.
@@ -212,14 +212,16 @@ impl Call {
     fn log(&mut self, status: &'static str, failure: Option<&Failure>) {
         self.finished = true;
         let (time, protocol) = (self.bounds.begun.elapsed(), self.protocol.name());
-        self.service.metrics.request(protocol, self.name, status, time, &self.spent);
-        telemetry::traces::end(&self.span, status, failure, &self.spent);
+        self.service.metrics.request(protocol, self.name, status, time, &self.cost);
+        telemetry::traces::end(&self.span, status, failure, &self.cost);
         let (
             id,
             graph,
             call,
-            Spent { waves, waits, requests, bytes, background_requests, background_bytes, cache_hits, usd, .. },
-        ) = (&self.id, &self.graph, self.name, self.spent);
+            PricedCost {
+                waves, waits, requests, bytes, background_requests, background_bytes, cache_hits, usd, ..
+            },
+        ) = (&self.id, &self.graph, self.name, self.cost);
         let time_us = time.as_micros() as u64;
         let error = failure.map(|failure| failure.message.as_str());
         macro_rules! line {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     catalog::OpenGraph,
-    cost::Spent,
+    cost::PricedCost,
     failure::{Failure, Reason},
 };
 
@@ -44,7 +44,7 @@ pub(crate) struct NextQuery {
 /// The account of a traversal that was closed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Closed {
-    pub(crate) spent: Spent,
+    pub(crate) cost: PricedCost,
     pub(crate) vertices: u64,
 }
 
@@ -143,8 +143,8 @@ pub(crate) async fn next_neighbors(call: &mut Call, asked: &NextQuery, parts: &m
     let outcome = call.bounded(step(&call.service, &cursor, &mut steps, asked, parts)).await;
     let outcome = call.unless_removed(graph, outcome).await;
     cursor.touch();
-    let spent = Spent::since(&steps.query, &before, graph.prices());
-    call.settle_spent(spent, outcome)?;
+    let cost = PricedCost::since(&steps.query, &before, graph.prices());
+    call.settle_cost(cost, outcome)?;
     Ok(graph.version())
 }
 
@@ -170,5 +170,5 @@ pub(crate) async fn close(call: &mut Call, id: &str) -> Result<Closed, Failure> 
     let cursor = call.service.traversals.all().remove(id).ok_or_else(|| unknown(id))?;
     call.about(&cursor.open.name);
     let steps = call.bounded(async { Ok(cursor.steps.lock().await) }).await?;
-    Ok(Closed { spent: Spent::of(&steps.query.cost(), cursor.open.graph.prices()), vertices: steps.vertices })
+    Ok(Closed { cost: PricedCost::of(&steps.query.cost(), cursor.open.graph.prices()), vertices: steps.vertices })
 }

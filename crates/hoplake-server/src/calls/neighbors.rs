@@ -10,7 +10,7 @@ use super::{
     vertices::{find, find_all, labels_of, resolve},
 };
 use crate::{
-    cost::Spent,
+    cost::PricedCost,
     failure::{Failure, Reason},
 };
 
@@ -24,7 +24,7 @@ const EDGES_MAX: usize = 8 << 10;
 /// Edges that were read, the memory they take, and the place of a query of a stream.
 pub(crate) struct Edges {
     pub(crate) all: Held<Vec<Neighbour>>,
-    _place: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The edges of one type that leave one vertex in one direction: a range of a list.
@@ -94,19 +94,19 @@ pub(crate) async fn stream_neighbors(
     graph: &GraphRef,
     names: &[VertexName],
     hop: &Hop,
-) -> Result<(Edges, Spent), Failure> {
+) -> Result<(Edges, PricedCost), Failure> {
     service.metrics.stream_query();
     let mut bounds = Bounds::begin(&service.lifecycle);
     bounds.shorten_ms(service.settings.limits.time_ms);
     let limits = Limits { timeout: bounds.left(), ..Asked::default().within(&service.settings.limits) };
     let work = async {
-        let place = service.admission.admit().await?;
+        let permit = service.admission.admit().await?;
         let open = service.catalog.acquire(&graph.name, graph.version).await?;
         let mut query = open.graph.query_within(&service.memory);
         query.limit(&limits);
         let edges = edges_of(service, &open.graph, &mut query, names, hop, false, &limits).await;
         let edges = service.catalog.unless_removed(&open.name, &open.graph, edges).await?;
-        Ok((Edges { _place: Some(place), ..edges }, Spent::of(&query.cost(), open.graph.prices())))
+        Ok((Edges { _permit: Some(permit), ..edges }, PricedCost::of(&query.cost(), open.graph.prices())))
     };
     bounds.bounded(work).await
 }
@@ -131,7 +131,7 @@ pub(super) async fn edges_of(
     let all = query.neighbors(&vertices, hop).await?;
     check_vertices(all.len(), limits)?;
     service.check_results(all.len())?;
-    Ok(Edges { all, _place: None })
+    Ok(Edges { all, _permit: None })
 }
 
 /// Puts edges part by part, with the keys of the vertices reached if they are wanted.

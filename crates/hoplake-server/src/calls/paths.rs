@@ -11,7 +11,7 @@ use super::{
     vertices::{Named, find_all, labels_of, resolve},
 };
 use crate::{
-    cost::{Spent, Step},
+    cost::{PricedCost, Step},
     failure::Failure,
 };
 
@@ -59,7 +59,7 @@ pub(crate) async fn paths(
     };
     let outcome = call.bounded(work).await;
     let mut statistics = call.settle(&query, &open.graph, outcome).await?;
-    statistics.spent = call.spent;
+    statistics.cost = call.cost;
     statistics.time_us = begun.elapsed().as_micros() as u64;
     Ok(statistics)
 }
@@ -91,7 +91,7 @@ async fn put_walks(
     statistics.truncated = left == 0 && !query.next_walks(&mut paths, 1).await?.is_empty();
     statistics.depths = depths_of(paths.profile(), graph.prices());
     statistics.trace();
-    statistics.rows.cost += Spent::since(query, &before, graph.prices());
+    statistics.rows.cost += PricedCost::since(query, &before, graph.prices());
     statistics.rows.time_us += begun.elapsed().as_micros() as u64;
     Ok(())
 }
@@ -105,7 +105,8 @@ async fn walk(
 ) -> Result<(Paths, Statistics), Failure> {
     let begun = Instant::now();
     let starts = find_all(query, named).await?;
-    let look_up = Step { cost: Spent::of(&query.cost(), graph.prices()), time_us: begun.elapsed().as_micros() as u64 };
+    let look_up =
+        Step { cost: PricedCost::of(&query.cost(), graph.prices()), time_us: begun.elapsed().as_micros() as u64 };
     // One more says whether there are more.
     let paths = query.paths(hoplake::Traversal { starts, ..traversal }, Some(wanted.saturating_add(1))).await?;
     Ok((paths, Statistics { look_up, version: graph.version(), ..Statistics::default() }))

@@ -12,7 +12,7 @@ use super::{
     vertices::{Named, resolve},
 };
 use crate::{
-    cost::{Spent, Step},
+    cost::{PricedCost, Step},
     failure::Failure,
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct DepthStatistics {
 /// What a traversal took, and how much it found.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Statistics {
-    pub(crate) spent: Spent,
+    pub(crate) cost: PricedCost,
     pub(crate) time_us: u64,
     pub(crate) look_up: Step,
     pub(crate) depths: Vec<DepthStatistics>,
@@ -81,7 +81,7 @@ impl Statistics {
     /// Tells each hop to whoever traces the request.
     pub(super) fn trace(&self) {
         for (depth, hop) in (1i64..).zip(&self.depths) {
-            let Spent { waves, requests, bytes, cache_hits, .. } = hop.step.cost;
+            let PricedCost { waves, requests, bytes, cache_hits, .. } = hop.step.cost;
             // OpenTelemetry has no unsigned numbers; they would become text.
             let counts = [waves, requests, bytes, cache_hits, hop.edges, hop.vertices, hop.step.time_us];
             let [waves, requests, bytes, cache_hits, edges, vertices, time_us] = counts.map(|count| count as i64);
@@ -94,7 +94,7 @@ impl Statistics {
 
 /// What each hop took.
 pub(super) fn depths_of(profile: &[DepthProfile], prices: &PriceList) -> Vec<DepthStatistics> {
-    let step = |depth: &DepthProfile| Step { cost: Spent::of(&depth.cost, prices), time_us: depth.time_us };
+    let step = |depth: &DepthProfile| Step { cost: PricedCost::of(&depth.cost, prices), time_us: depth.time_us };
     let depth =
         |depth: &DepthProfile| DepthStatistics { edges: depth.edges, vertices: depth.vertices, step: step(depth) };
     profile.iter().map(depth).collect()
@@ -120,7 +120,7 @@ pub(crate) async fn traverse(
     let mut query = call.query(&open.graph, &request.traversal.limits);
     let outcome = call.bounded(run(&open.graph, &mut query, request, asked, limit, parts)).await;
     let mut statistics = call.settle(&query, &open.graph, outcome).await?;
-    statistics.spent = call.spent;
+    statistics.cost = call.cost;
     statistics.time_us = begun.elapsed().as_micros() as u64;
     Ok(statistics)
 }
@@ -151,7 +151,7 @@ async fn run(
             let first = if asked.all_depths { None } else { Some(rows) };
             put_rows(graph, query, select, &wanted.sets(&reached), first, parts).await?;
             statistics.rows = Step::of(&rows_cost, graph.prices());
-            statistics.rows.cost += Spent::since(query, &before, graph.prices());
+            statistics.rows.cost += PricedCost::since(query, &before, graph.prices());
             statistics.rows.time_us += begun.elapsed().as_micros() as u64;
         }
     }

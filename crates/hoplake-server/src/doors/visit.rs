@@ -28,7 +28,7 @@ pub(crate) struct Visit {
     connection: Option<Arc<Connection>>,
     begun: Instant,
     /// The place of its query among those that run.
-    place: Mutex<Option<OwnedSemaphorePermit>>,
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
     /// For the request, as it came and decoded.
     request: Mutex<Option<MemoryHold>>,
     /// For an answer that is there as a whole.
@@ -79,7 +79,7 @@ impl Visit {
         Self {
             connection,
             begun: Instant::now(),
-            place: Mutex::default(),
+            permit: Mutex::default(),
             request: Mutex::default(),
             answer: Mutex::default(),
             handed: Mutex::default(),
@@ -91,8 +91,8 @@ impl Visit {
     }
 
     /// Keeps the query's place until the answer has left.
-    pub(crate) fn keep(&self, place: OwnedSemaphorePermit) {
-        *locked(&self.place) = Some(place);
+    pub(crate) fn keep(&self, permit: OwnedSemaphorePermit) {
+        *locked(&self.permit) = Some(permit);
     }
 
     /// Takes memory of `budget` for `bytes` of the request that have come.
@@ -172,16 +172,16 @@ mod tests {
 
     #[test]
     fn a_part_holds_memory_and_place_until_it_is_dropped() {
-        let (budget, places) = (MemoryBudget::new("all queries", 100), Arc::new(Semaphore::new(1)));
+        let (budget, permits) = (MemoryBudget::new("all queries", 100), Arc::new(Semaphore::new(1)));
         let visit = Arc::new(Visit::default());
-        visit.keep(places.clone().try_acquire_owned().unwrap());
+        visit.keep(permits.clone().try_acquire_owned().unwrap());
         visit.hand(Some(budget.hold(60).unwrap()));
         let part = visit.leaving(Bytes::from_static(b"abc"));
         let half = part.slice(1..);
         drop((visit, part));
-        assert_eq!((budget.used(), places.available_permits(), &half[..]), (60, 0, &b"bc"[..]));
+        assert_eq!((budget.used(), permits.available_permits(), &half[..]), (60, 0, &b"bc"[..]));
         drop(half);
-        assert_eq!((budget.used(), places.available_permits()), (0, 1));
+        assert_eq!((budget.used(), permits.available_permits()), (0, 1));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::{Grpc, Messages, receive, send, writer};
 use crate::{
     calls::{self, Call, Edges, GraphRef, Outlet, Service, outlet},
-    cost::Spent,
+    cost::PricedCost,
     failure::{Failure, Reason},
     v1::{self, query_server::Query},
 };
@@ -65,7 +65,7 @@ impl Before {
 /// An answer, and what it holds until it is sent.
 struct Answered {
     message: v1::QueryNeighborsResponse,
-    spent: Spent,
+    cost: PricedCost,
     _edges: Option<Edges>,
 }
 
@@ -76,15 +76,15 @@ async fn answer(service: Arc<Service>, read: Read) -> Answered {
         Err(failure) => Err(failure),
     };
     match outcome {
-        Ok((found, spent)) => {
-            let (edges, cost) = (send::all_edges(&found.all), Some(spent.into()));
-            let message = v1::QueryNeighborsResponse { query, edges, cost, failure: None };
-            Answered { message, spent, _edges: Some(found) }
+        Ok((found, cost)) => {
+            let edges = send::all_edges(&found.all);
+            let message = v1::QueryNeighborsResponse { query, edges, cost: Some(cost.into()), failure: None };
+            Answered { message, cost, _edges: Some(found) }
         }
         Err(failure) => {
             let failure = Some((&failure).into());
             let message = v1::QueryNeighborsResponse { query, failure, ..Default::default() };
-            Answered { message, spent: Spent::default(), _edges: None }
+            Answered { message, cost: PricedCost::default(), _edges: None }
         }
     }
 }
@@ -138,8 +138,8 @@ async fn until_the_end(
 ) {
     let mut answers = Box::pin(answers);
     let mut sent = Ok(());
-    while let Some(Answered { message, spent, _edges }) = answers.next().await {
-        call.spent += spent;
+    while let Some(Answered { message, cost, _edges }) = answers.next().await {
+        call.cost += cost;
         sent = match outlet.hold(writer::message_bytes(&message)) {
             Ok(hold) => outlet.send(message, hold).await,
             Err(failure) => Err(failure),

@@ -76,7 +76,7 @@ impl From<&DepthStatistics> for v1::Depth {
 impl From<Statistics> for v1::Statistics {
     fn from(statistics: Statistics) -> Self {
         Self {
-            cost: Some(statistics.spent.into()),
+            cost: Some(statistics.cost.into()),
             time_us: statistics.time_us,
             look_up: Some(statistics.look_up.into()),
             depths: statistics.depths.iter().map(Into::into).collect(),

@@ -15,7 +15,7 @@ use tracing::Instrument;
 use super::{Messages, send};
 use crate::{
     calls::{Call, Outlet, Part, Parts, REQUEST_ID, Sent, outlet},
-    cost::Spent,
+    cost::PricedCost,
     doors::Visit,
     failure::{Failure, Reason},
     v1::{self, RowFormat, traverse_response::Kind},
@@ -116,9 +116,9 @@ impl<T: Piece> Writer<T> {
 
 impl Writer<v1::NeighborsResponse> {
     /// Puts version and account on the last message.
-    pub(super) fn end_neighbors(&mut self, version: u64, spent: Spent) {
+    pub(super) fn end_neighbors(&mut self, version: u64, cost: PricedCost) {
         let last = self.last();
-        (last.version, last.cost) = (version, Some(spent.into()));
+        (last.version, last.cost) = (version, Some(cost.into()));
     }
 }
 

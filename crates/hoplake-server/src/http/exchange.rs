@@ -69,21 +69,21 @@ impl JsonBody {
 /// Reads a body; what is wrong is said with its place.
 fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Failure> {
     let mut from = serde_json::Deserializer::from_slice(json);
-    let body = shape::read(&mut from).map_err(|(place, error)| unfit(&place, &error))?;
+    let body = shape::read(&mut from).map_err(|(path, error)| unfit(&path, &error))?;
     from.end().map_err(|error| unfit("", &error))?;
     Ok(body)
 }
 
 /// That a body is not what is asked.
-fn unfit(place: &str, error: &serde_json::Error) -> Failure {
+fn unfit(path: &str, error: &serde_json::Error) -> Failure {
     let mut why = error.to_string();
     if error.is_data() {
         // A place by name says more than one by line and column.
         let position = format!(" at line {} column {}", error.line(), error.column());
         why.truncate(why.strip_suffix(&position).map_or(why.len(), str::len));
     }
-    let place = if place.is_empty() { String::new() } else { format!(", at {place}") };
-    Failure::invalid(format!("the body is not what is asked here{place}: {why}"))
+    let path = if path.is_empty() { String::new() } else { format!(", at {path}") };
+    Failure::invalid(format!("the body is not what is asked here{path}: {why}"))
 }
 
 /// All of a body, which its door bounds in size and time.
@@ -113,8 +113,8 @@ pub(super) fn respond<T: Serialize>(call: &mut Call, outcome: Result<T, Failure>
     let unwritable = |error| Failure::new(Reason::Internal, format!("the answer cannot be written: {error}"));
     let written = outcome.and_then(|answer| serde_json::to_vec(&answer).map_err(unwritable));
     let written = written.and_then(|json| {
-        let spent = Some(Box::new(call.spent));
-        let hold = call.memory.hold(json.len() as u64).map_err(|full| Failure { spent, ..full.into() })?;
+        let cost = Some(Box::new(call.cost));
+        let hold = call.memory.hold(json.len() as u64).map_err(|full| Failure { cost, ..full.into() })?;
         call.visit.hand(Some(hold));
         Ok(json)
     });

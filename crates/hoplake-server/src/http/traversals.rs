@@ -45,7 +45,7 @@ pub(super) async fn next_neighbors(exchange: Exchange, Path(id): Path<String>, b
         async move {
             let step = body.read::<NextBody>(call).await?.step_of(id)?;
             let version = calls::next_neighbors(call, &step, parts).await?;
-            Ok(NeighborsAnswer { edges: Vec::new(), version, cost: call.spent })
+            Ok(NeighborsAnswer { edges: Vec::new(), version, cost: call.cost })
         }
         .boxed()
     })
@@ -62,6 +62,6 @@ pub(super) async fn close(exchange: Exchange, Path(id): Path<String>) -> Respons
     let mut call = exchange.begin("CloseTraversal");
     let span = call.span.clone();
     let closed = calls::close(&mut call, &id).instrument(span).await;
-    let answer = closed.map(|closed| CloseAnswer { vertices: closed.vertices, cost: closed.spent });
+    let answer = closed.map(|closed| CloseAnswer { vertices: closed.vertices, cost: closed.cost });
     respond(&mut call, answer)
 }

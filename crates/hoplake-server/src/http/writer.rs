@@ -170,13 +170,13 @@ impl Writer {
         }
     }
 
-    /// Writes what comes after the list. `account` is the whole answer with an empty list.
-    fn write_account<T: Serialize>(&mut self, account: &T) -> Result<(), Failure> {
+    /// Writes what comes after the list. `summary` is the whole answer with an empty list.
+    fn write_summary<T: Serialize>(&mut self, summary: &T) -> Result<(), Failure> {
         if self.form == Form::Arrow {
             return self.arrow.finish(&mut self.buffer);
         }
         self.end_depth();
-        let all = serde_json::to_string(account).map_err(unwritable)?;
+        let all = serde_json::to_string(summary).map_err(unwritable)?;
         let Some(list) = self.list else {
             self.buffer.extend_from_slice(all.as_bytes());
             return Ok(());
@@ -198,7 +198,7 @@ impl Writer {
 
     /// Ends the answer and its call.
     async fn finish<T: Serialize>(mut self, mut call: Call, outcome: Result<T, Failure>) {
-        let outcome = outcome.and_then(|account| self.write_account(&account));
+        let outcome = outcome.and_then(|summary| self.write_summary(&summary));
         call.finish(&outcome);
         match outcome {
             Ok(()) => {}

@@ -16,7 +16,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::cost::Spent;
+use crate::cost::PricedCost;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
@@ -166,16 +166,16 @@ impl Metrics {
         call: &'static str,
         status: &'static str,
         time: Duration,
-        spent: &Spent,
+        cost: &PricedCost,
     ) {
         self.requests.get_or_create(&CallLabels { protocol, call, status }).inc();
         self.times.get_or_create(&TimeLabels { protocol, call }).observe(time.as_secs_f64());
-        self.waves.inc_by(spent.waves);
-        self.store_requests.inc_by(spent.requests);
-        self.store_bytes.inc_by(spent.bytes);
-        self.cache_hits.inc_by(spent.cache_hits);
-        self.cache_bytes.inc_by(spent.cache_bytes);
-        Atomic::inc_by(self.dollars.inner(), spent.usd);
+        self.waves.inc_by(cost.waves);
+        self.store_requests.inc_by(cost.requests);
+        self.store_bytes.inc_by(cost.bytes);
+        self.cache_hits.inc_by(cost.cache_hits);
+        self.cache_bytes.inc_by(cost.cache_bytes);
+        Atomic::inc_by(self.dollars.inner(), cost.usd);
     }
 
     /// A query on a stream was answered.

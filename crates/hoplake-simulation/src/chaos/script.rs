@@ -98,12 +98,12 @@ impl Attempt {
     }
 
     fn vertex(&self, vertex: VertexRef) -> Operation {
-        Operation::UpsertVertex { vertex, properties: self.properties(), whole: false }
+        Operation::UpsertVertex { vertex, properties: self.properties(), replace: false }
     }
 
     fn edge(&self, label: &str, source: VertexRef, target: VertexRef) -> Operation {
         let properties = self.properties();
-        Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, whole: true }
+        Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, replace: true }
     }
 
     fn properties(&self) -> Properties {

@@ -135,7 +135,7 @@ impl<V> Shard<V> {
             self.counts.evictions += 1;
             gone.extend(self.release(slot));
         }
-        self.place(block, value);
+        self.insert_new(block, value);
         gone
     }
 
@@ -171,7 +171,7 @@ impl<V> Shard<V> {
         self.index.find(hash, |slot| self.entries[*slot as usize].key == key).copied()
     }
 
-    fn place(&mut self, block: Arrival, value: V) {
+    fn insert_new(&mut self, block: Arrival, value: V) {
         let Arrival { key, hash, weight, retention_cost } = block;
         let entry = Entry { key, hash, weight, value: Some(value) };
         let slot = match self.free.pop() {

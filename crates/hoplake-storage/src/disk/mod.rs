@@ -123,7 +123,7 @@ type Offer = (u64, Bytes);
 /// The logs, and where each block is.
 #[derive(Debug, Default)]
 struct State {
-    places: HashMap<u64, Entry>,
+    entries: HashMap<u64, Entry>,
     /// Of all logs.
     files: HashMap<u32, Arc<dyn DiskFile>>,
     /// All logs but the one that is being written.
@@ -139,7 +139,7 @@ struct Entry {
 
 /// Where a block is on the disk.
 #[derive(Debug)]
-pub(crate) struct DiskPlace {
+pub(crate) struct DiskLocation {
     file: Arc<dyn DiskFile>,
     record: Record,
 }
@@ -183,21 +183,21 @@ impl DiskCache {
     }
 
     /// Where a block may be; `None` is certain.
-    pub(crate) fn find(&self, object: u64, range: &Range<u64>) -> Option<DiskPlace> {
+    pub(crate) fn find(&self, object: u64, range: &Range<u64>) -> Option<DiskLocation> {
         let mut state = lock(&self.state);
-        let entry = state.places.get_mut(&block_key(object, range.start))?;
+        let entry = state.entries.get_mut(&block_key(object, range.start))?;
         if u64::from(entry.record.length) != range.end - range.start {
             return None;
         }
         entry.used = true;
         let (number, record) = (entry.log, entry.record);
-        Some(DiskPlace { file: state.files.get(&number)?.clone(), record })
+        Some(DiskLocation { file: state.files.get(&number)?.clone(), record })
     }
 
     /// Reads blocks, beside the threads of the runtime if the disk may wait; `None` for one that is not there any more.
-    pub(crate) async fn read(&self, places: Vec<DiskPlace>) -> Vec<Option<Bytes>> {
-        let count = places.len();
-        let read = move || places.iter().map(|place| log::read(&*place.file, place.record).ok()).collect();
+    pub(crate) async fn read(&self, locations: Vec<DiskLocation>) -> Vec<Option<Bytes>> {
+        let count = locations.len();
+        let read = move || locations.iter().map(|location| log::read(&*location.file, location.record).ok()).collect();
         match self.writing {
             Writing::Beside(_) => tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| vec![None; count]),
             Writing::InPlace(_) => read(),
@@ -234,7 +234,7 @@ impl State {
     /// Takes in a log of an earlier run with its blocks.
     fn add(&mut self, number: u32, log: Log) {
         for (key, record) in &log.records {
-            self.places.insert(*key, Entry { log: number, record: *record, used: false });
+            self.entries.insert(*key, Entry { log: number, record: *record, used: false });
         }
         self.files.insert(number, log.file.clone());
         self.finished.insert(number, log);

@@ -45,7 +45,7 @@ impl Writer {
     /// Writes a block, if it is not there. A full disk, or a folder that is gone: this block is not cached, and the
     /// next one begins a new log.
     pub(super) fn take(&mut self, key: u64, block: &Bytes) {
-        if !lock(&self.state).places.contains_key(&key) && self.write(key, block).is_err() {
+        if !lock(&self.state).entries.contains_key(&key) && self.write(key, block).is_err() {
             self.finish();
         }
     }
@@ -72,7 +72,7 @@ impl Writer {
             }
         };
         let record = log.append(key, block)?;
-        lock(&self.state).places.insert(key, Entry { log: *number, record, used: false });
+        lock(&self.state).entries.insert(key, Entry { log: *number, record, used: false });
         Ok(())
     }
 
@@ -97,8 +97,8 @@ impl Writer {
         state.files.remove(&number);
         for (key, record) in &log.records {
             // Some may have been written to a later log.
-            if state.places.get(key).is_some_and(|entry| entry.log == number) {
-                used.extend(state.places.remove(key).filter(|entry| entry.used).map(|_| (*key, *record)));
+            if state.entries.get(key).is_some_and(|entry| entry.log == number) {
+                used.extend(state.entries.remove(key).filter(|entry| entry.used).map(|_| (*key, *record)));
             }
         }
         drop(state);

@@ -23,7 +23,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Value as Json, json, value::RawValue};
 
 use super::{
-    ChangeSettings, Piece, Place, Source, columns,
+    ChangeSettings, Piece, Source, SourceLocation, columns,
     resolved::{Kind, Raw, RawChange, RawVertexRef},
 };
 
@@ -35,17 +35,17 @@ pub(super) fn lines(file: Arc<str>, mut text: impl BufRead + Send + 'static, set
     Box::new(std::iter::from_fn(move || {
         loop {
             number += 1;
-            let place = || Place { file: file.clone(), unit: "line", number };
+            let location = || SourceLocation { file: file.clone(), unit: "line", number };
             line.clear();
             match (&mut text).take(bytes_max as u64 + 2).read_until(b'\n', &mut line) {
                 Ok(0) => return None,
                 Ok(_) => {}
-                Err(error) => return Some(Err(place().invalid(format!("it cannot be read: {error}")))),
+                Err(error) => return Some(Err(location().invalid(format!("it cannot be read: {error}")))),
             }
             match written_line(&line, bytes_max) {
                 Ok(None) => {}
-                Ok(Some(written)) => return Some(Ok(Piece::One(place(), written))),
-                Err(why) => return Some(Err(place().invalid(why))),
+                Ok(Some(written)) => return Some(Ok(Piece::One(location(), written))),
+                Err(why) => return Some(Err(location().invalid(why))),
             }
         }
     }))
@@ -90,10 +90,10 @@ fn written(line: &str) -> Result<RawChange, String> {
         target: line.take("target").map(|end| raw_end("target", end)).transpose()?,
         edge_key: line.take("edge_key").map(edge_key).transpose()?,
         properties: line.take("properties").map(properties).transpose()?.unwrap_or_default(),
-        whole: match line.take("whole").map(value).transpose()? {
+        replace: match line.take("replace").map(value).transpose()? {
             None => false,
-            Some(Value::Bool(whole)) => whole,
-            Some(other) => return Err(format!("whole is {other}; it is true or false")),
+            Some(Value::Bool(replace)) => replace,
+            Some(other) => return Err(format!("replace is {other}; it is true or false")),
         },
     };
     match line.0.first() {

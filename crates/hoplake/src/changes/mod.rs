@@ -30,19 +30,19 @@ use resolved::{RawChange, ResolvedChange};
 
 /// Where a change is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     file: Arc<str>,
     unit: &'static str,
     number: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {} {}", self.file, self.unit, self.number)
     }
 }
 
-impl Place {
+impl SourceLocation {
     /// The line of a text file, the row of any other; from 1.
     pub fn number(&self) -> u64 {
         self.number
@@ -65,7 +65,7 @@ pub struct ReadChange {
     /// The change.
     pub operation: Operation,
     /// Where it is written; of columns the first row.
-    pub place: Place,
+    pub location: SourceLocation,
 }
 
 /// Reads changes to one graph, from one file after another.
@@ -115,7 +115,7 @@ type Source = Box<dyn Iterator<Item = Result<Piece, Error>> + Send>;
 /// A change, or several side by side.
 #[expect(clippy::large_enum_variant, reason = "nearly all are the large one, and each is taken at once")]
 enum Piece {
-    One(Place, RawChange),
+    One(SourceLocation, RawChange),
     Rows(ParquetRows),
 }
 
@@ -187,15 +187,15 @@ impl Changes<'_> {
         loop {
             if let Some((rows, at)) = self.rows.as_mut().filter(|(rows, at)| *at < rows.len()) {
                 *at += 1;
-                let (place, written) = (rows.place(*at - 1), rows.row(*at - 1));
-                return Some(written.and_then(|written| meant(self.resolved, place, written)));
+                let (location, written) = (rows.location(*at - 1), rows.row(*at - 1));
+                return Some(written.and_then(|written| meant(self.resolved, location, written)));
             }
             self.rows = match self.source.next()? {
                 Err(error) => return Some(Err(error)),
-                Ok(Piece::One(place, written)) => return Some(meant(self.resolved, place, written)),
+                Ok(Piece::One(location, written)) => return Some(meant(self.resolved, location, written)),
                 Ok(Piece::Rows(rows)) => {
                     if let Some(operation) = rows.operation(self.resolved) {
-                        return Some(Ok(ReadChange { operation, place: rows.place(0) }));
+                        return Some(Ok(ReadChange { operation, location: rows.location(0) }));
                     }
                     Some((rows, 0))
                 }
@@ -204,7 +204,7 @@ impl Changes<'_> {
     }
 }
 
-fn meant(resolved: &mut ResolvedChange, place: Place, written: RawChange) -> Result<ReadChange, Error> {
-    let operation = resolved.operation(written).map_err(|why| place.invalid(why))?;
-    Ok(ReadChange { operation, place })
+fn meant(resolved: &mut ResolvedChange, location: SourceLocation, written: RawChange) -> Result<ReadChange, Error> {
+    let operation = resolved.operation(written).map_err(|why| location.invalid(why))?;
+    Ok(ReadChange { operation, location })
 }

@@ -70,7 +70,7 @@ pub(super) struct RawChange {
     /// A property that tells parallel edges apart, and its value.
     pub(super) edge_key: Option<(Name, Raw)>,
     pub(super) properties: Vec<(Name, Raw)>,
-    pub(super) whole: bool,
+    pub(super) replace: bool,
 }
 
 type Types = HashMap<Name, PropertyType>;
@@ -141,7 +141,7 @@ impl ResolvedChange {
     }
 
     fn vertex(&mut self, written: RawChange) -> Result<Operation, String> {
-        let RawChange { kind, label, key, source, target, edge_key, properties, whole } = written;
+        let RawChange { kind, label, key, source, target, edge_key, properties, replace } = written;
         let item = |why: String| format!("the {kind} of {label} {why}");
         if source.is_some() || target.is_some() || edge_key.is_some() {
             return Err(item("has an end of an edge, or an edge_key".into()));
@@ -155,11 +155,11 @@ impl ResolvedChange {
         let types = self.vertices.entry(label.clone()).or_default();
         let properties =
             meant(types, &label, properties).map_err(|why| format!("the {kind} of {vertex} is refused: {why}"))?;
-        Ok(Operation::UpsertVertex { vertex, properties, whole })
+        Ok(Operation::UpsertVertex { vertex, properties, replace })
     }
 
     fn edge(&mut self, written: RawChange) -> Result<Operation, String> {
-        let RawChange { kind, label, key, source, target, edge_key, properties, whole } = written;
+        let RawChange { kind, label, key, source, target, edge_key, properties, replace } = written;
         let item = |why: String| format!("the {kind} of {label} {why}");
         if key.is_some() {
             return Err(item("has a key; an edge has a source and a target, and perhaps an edge_key".into()));
@@ -184,7 +184,7 @@ impl ResolvedChange {
             return Ok(Operation::DeleteEdge { label, source, target, key });
         }
         let properties = meant(types, &label, properties).map_err(refused)?;
-        Ok(Operation::UpsertEdge { label, source, target, key, properties, whole })
+        Ok(Operation::UpsertEdge { label, source, target, key, properties, replace })
     }
 
     /// A vertex, its key as the label has keys: a number and its digits are the same to a label that is known.
@@ -320,7 +320,16 @@ mod tests {
         let properties = properties.iter().map(|(name, raw)| (Name::new(name), raw.clone())).collect();
         let kind = Kind::UpsertVertex;
         let label = "Person".into();
-        RawChange { kind, label, key: Some(key), source: None, target: None, edge_key: None, properties, whole: false }
+        RawChange {
+            kind,
+            label,
+            key: Some(key),
+            source: None,
+            target: None,
+            edge_key: None,
+            properties,
+            replace: false,
+        }
     }
 
     fn text(text: &str) -> Raw {

@@ -119,7 +119,7 @@ async fn parallel_edges_and_vertices_that_came_back_are_told_apart() {
         target: VertexRef::new("vertex", 2),
         key: Some(EdgeKey { property: "id".into(), value: Value::Int64(id) }),
         properties: [("note".to_owned(), Value::from(note))].into(),
-        whole: false,
+        replace: false,
     };
     let mut commit = graph.begin();
     commit.push(edge(1, "a")).push(edge(2, "b")).upsert_vertex("Person", 7, [("name", "Ann")]);

@@ -53,7 +53,7 @@ impl Scored {
         Self { blocks: Vec::new(), now: 0, score: Box::new(score), tolerance }
     }
 
-    fn place(&self, position: u64) -> usize {
+    fn index_of(&self, position: u64) -> usize {
         self.blocks.iter().position(|block| block.position == position).unwrap()
     }
 }
@@ -61,12 +61,12 @@ impl Scored {
 impl Model for Scored {
     fn hit(&mut self, position: u64) {
         self.now += 1;
-        let place = self.place(position);
-        self.blocks[place].uses.push(self.now);
+        let index = self.index_of(position);
+        self.blocks[index].uses.push(self.now);
     }
 
     fn remove(&mut self, position: u64) {
-        self.blocks.remove(self.place(position));
+        self.blocks.remove(self.index_of(position));
     }
 
     fn insert(&mut self, position: u64, weight: u64, retention_cost: f64, gone: &[u64], budget: u64) {
@@ -105,8 +105,8 @@ fn bytes<T>(queue: &VecDeque<Queued<T>>) -> u64 {
 }
 
 fn take<T>(queue: &mut VecDeque<Queued<T>>, position: u64) -> Option<Queued<T>> {
-    let place = queue.iter().position(|block| block.0 == position)?;
-    queue.remove(place)
+    let index = queue.iter().position(|block| block.0 == position)?;
+    queue.remove(index)
 }
 
 /// S3-FIFO after the paper's Algorithm 1. The front of a queue is its oldest.

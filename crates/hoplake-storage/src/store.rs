@@ -22,7 +22,7 @@ use crate::{
     proof::Proof,
 };
 
-/// Parts of an upload, unless the store is told otherwise: S3's minimum is 5 MiB, and 10,000 parts make 80 GB.
+/// Parts of an upload, by default: S3's minimum is 5 MiB, and 10,000 parts make 80 GB.
 const PART_BYTES: usize = 8 << 20;
 
 /// Objects in an answer to a listing, of all stores we know.
@@ -66,9 +66,8 @@ impl Store {
     /// credentials and endpoint from the provider's usual environment variables.
     ///
     /// # Errors
-    /// [`StorageError::Url`] if it names no store, or one whose feature (`s3`, `gcs`, `azure`) this build does not have;
-    /// [`StorageError::Settings`] or [`StorageError::Unavailable`] if the environment
-    /// does not suffice.
+    /// [`StorageError::Url`] if its scheme is unknown, or one whose feature (`s3`, `gcs`, `azure`) this build does not
+    /// have; [`StorageError::Settings`] or [`StorageError::Unavailable`] if the environment does not suffice.
     pub fn open(url: &str) -> Result<Self, StorageError> {
         let wrong = |why: String| StorageError::Url { url: url.to_owned(), why };
         let parsed = parse_location(url).map_err(wrong)?;
@@ -100,7 +99,7 @@ impl Store {
         Ok(Self { reads: clients.reads, proof, ..Self::new(clients.writes, clients.prefix, parsed.as_str()) })
     }
 
-    /// A prefix of a store at hand; `url` is its name in messages, and its scheme sets the profile.
+    /// A prefix of a given store; `url` is its name in messages, and its scheme selects the profile.
     pub fn new(inner: Arc<dyn ObjectStore>, prefix: Path, url: &str) -> Self {
         let proof = if url.starts_with("memory:") { Proof::given() } else { Arc::default() };
         let profile = StoreProfile::of_url(url);
@@ -161,14 +160,14 @@ impl Store {
         self.clock.as_ref()
     }
 
-    /// The same store on this account: writes and listings are noted there. Reads are noted by a [`Reader`](crate::Reader),
-    /// on the account that it is given.
+    /// The same store, which meters writes and listings in `context`. A [`Reader`](crate::Reader) meters reads in the
+    /// context of the query.
     #[must_use]
     pub fn metered_by(&self, context: &QueryContext) -> Self {
         Self { context: Some(context.clone()), ..self.clone() }
     }
 
-    /// The account that it is on, or a new one.
+    /// The context of its meter, or a new one.
     pub fn context(&self) -> QueryContext {
         self.context.clone().unwrap_or_default()
     }
@@ -177,7 +176,7 @@ impl Store {
         Self { context: None, ..self.clone() }
     }
 
-    /// Ends a request at the deadline of the account that it is on.
+    /// Ends a request at the deadline of its context.
     pub(crate) async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, StorageError>>,
@@ -211,7 +210,7 @@ impl Store {
         &self.profile.prices
     }
 
-    /// The full place of an object, for messages.
+    /// The URL of an object, for messages.
     pub fn location(&self, name: &str) -> String {
         match Url::parse(&self.url) {
             Ok(mut url) if is_elsewhere(name) => {
@@ -253,7 +252,7 @@ impl Store {
         }
     }
 
-    /// A whole object; `None` if it is not there. Queries read through a [`Reader`](crate::Reader).
+    /// A complete object; `None` if it does not exist. Queries read through a [`Reader`](crate::Reader).
     ///
     /// # Errors
     /// [`StorageError::Unavailable`] if the store fails.
@@ -324,8 +323,8 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Why a range could not be read, for a message: each store refuses a range behind an object's end
-    /// in its own way, and only the length tells.
+    /// Why a range could not be read, for a message: each store rejects a range after an object's end in its own way,
+    /// so this compares the length.
     pub(crate) async fn diagnose(&self, name: &str, range: &Range<u64>, error: StorageError) -> StorageError {
         let StorageError::Unavailable { .. } = error else { return error };
         match self.inner.head(&self.path(name)).await {
@@ -338,12 +337,12 @@ impl Store {
         }
     }
 
-    /// Creates an object if there is none of that name; `false` if there is. That decides something: who waits for it
-    /// says so to its [`Branch`](crate::Branch). A refusal that may pass is repeated.
+    /// Creates an object if there is none of that name; `false` if there is. A caller that waits for it advances its
+    /// [`Branch`](crate::Branch). A transient rejection is repeated.
     ///
     /// # Errors
-    /// [`StorageError::Unanswered`] if the store gave no answer: the object may be there, now or later. Any other error says
-    /// that this created nothing.
+    /// [`StorageError::Unanswered`] if the store gave no answer: the object may be there, now or later. Any other error
+    /// says that this created nothing.
     pub async fn create(&self, name: &str, bytes: Bytes) -> Result<bool, StorageError> {
         let attempt = || {
             self.wrote(1, bytes.len());
@@ -365,11 +364,11 @@ impl Store {
         })
     }
 
-    /// Makes sure that what was read of a folder survives a loss of power, also if its writer has not come to that yet. In an
-    /// object store it does.
+    /// Makes names and files that were read in a folder survive a loss of power, even if their writer has not flushed
+    /// them yet. In an object store it does.
     ///
     /// # Errors
-    /// [`StorageError::Unavailable`] if that cannot be said.
+    /// [`StorageError::Unavailable`] if the flush fails.
     pub async fn flush(&self, folder: &str) -> Result<(), StorageError> {
         match &self.folder {
             Some(files) => files.flush_read(&self.path(folder)).await.map_err(self.failed("flush", folder)),
@@ -387,8 +386,8 @@ impl Store {
         files.advise(&self.path(name), bytes).await.map_err(self.failed("write", name))
     }
 
-    /// Removes what writers that ended in the middle have left of objects in a folder, if it was last written before a time, and
-    /// says what it was. An object store does that by rules of the bucket.
+    /// Removes what writers that ended in the middle have left of objects in a folder, if it was last written before a
+    /// time, and says what it was. An object store does that by rules of the bucket.
     ///
     /// # Errors
     /// [`StorageError::Unavailable`] if the store fails; then some may be removed.

@@ -13,7 +13,7 @@ use crate::{
 
 impl From<PricedCost> for v1::StoreCost {
     fn from(cost: PricedCost) -> Self {
-        Self { requests: cost.requests, bytes: cost.bytes }
+        Self { requests: cost.counters.requests, bytes: cost.counters.store_bytes }
     }
 }
 

@@ -32,17 +32,18 @@ pub(crate) fn span_of(call: &'static str, protocol: &'static str, id: &str, head
     span
 }
 
-/// Says how a request ended.
+/// Records the outcome of a request.
 pub(crate) fn end(span: &Span, status: &'static str, failure: Option<&Failure>, cost: &PricedCost) {
     if span.is_disabled() {
         return;
     }
     span.record("status", status);
     // OpenTelemetry has no unsigned numbers; they would become text.
-    span.record("waves", cost.waves as i64);
-    span.record("requests", cost.requests as i64);
-    span.record("bytes", cost.bytes as i64);
-    span.record("cache_hits", cost.cache_hits as i64);
+    let counters = &cost.counters;
+    span.record("waves", counters.waves as i64);
+    span.record("requests", counters.requests as i64);
+    span.record("bytes", counters.store_bytes as i64);
+    span.record("cache_hits", counters.memory.blocks as i64);
     span.record("usd", cost.usd);
     if let Some(failure) = failure {
         span.record("otel.status_code", "ERROR");

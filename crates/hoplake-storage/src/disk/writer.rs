@@ -34,7 +34,7 @@ impl Writer {
         Self { disk, bytes_max, next, state, current: None }
     }
 
-    /// Until all who offer blocks are gone.
+    /// Runs until all senders are dropped.
     pub(super) fn run(mut self, offers: &Receiver<Offer>) {
         while let Ok((key, block)) = offers.recv() {
             self.take(key, &block);
@@ -42,7 +42,7 @@ impl Writer {
         self.finish();
     }
 
-    /// Writes a block, if it is not there. A full disk, or a folder that is gone: this block is not cached, and the
+    /// Writes a block, unless the log has it. On a full disk, or in a deleted folder, this block is not cached, and the
     /// next one begins a new log.
     pub(super) fn take(&mut self, key: u64, block: &Bytes) {
         if !lock(&self.state).entries.contains_key(&key) && self.write(key, block).is_err() {
@@ -60,7 +60,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a block, and only then says where it is.
+    /// Writes a block, and only then publishes its location.
     fn append(&mut self, key: u64, block: &[u8]) -> io::Result<()> {
         let (number, log) = match &mut self.current {
             Some(current) => current,

@@ -4,8 +4,8 @@
 //! hits walk from the root's side to the leaves, and half as many levels mean half as many cache lines.
 //!
 //! Crates with such a queue (`priority-queue`, `keyed_priority_queue`) find an item by hashing it and keep it in an
-//! `IndexMap`: some 60 bytes a slot, where this takes 28 and a policy may take 40, and a look-up more for each hit. Here a
-//! slot is its own index.
+//! `IndexMap`: some 60 bytes a slot, where this takes 28 and a policy may take 40, and a look-up more for each hit.
+//! Here a slot is its own index.
 
 use super::Slot;
 
@@ -58,7 +58,7 @@ impl RankHeap {
         let position = self.positions[slot as usize] as usize;
         self.nodes.swap_remove(position);
         if position < self.nodes.len() {
-            // What came from the end may belong above or below.
+            // The node from the end may belong above or below.
             self.sink(position);
             self.rise(position);
         }

@@ -1,4 +1,4 @@
-//! About how often a block was used lately, also before it came in: a count-min sketch whose counts fade.
+//! Estimates how often a block was used lately, also before its insertion: a count-min sketch whose counts fade.
 //!
 //! Cormode, Muthukrishnan: An improved data stream summary, 2005; with the saturating counters and the periodic halving
 //! of TinyLFU (Einziger, Friedman, Manes: TinyLFU: A Highly Efficient Cache Admission Policy, ACM TOS 13(4), 2017).
@@ -22,7 +22,7 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Has seen nothing; for a cache that holds about `blocks`.
+    /// An empty sketch for a cache that holds about `blocks`.
     pub fn new(blocks: usize) -> Self {
         let blocks = blocks.max(16);
         let row = (blocks * COUNTERS_PER_BLOCK / ROWS).next_power_of_two();

@@ -1,11 +1,11 @@
 //! W-TinyLFU (Einziger, Friedman, Manes: TinyLFU: A Highly Efficient Cache Admission Policy, ACM TOS 13(4), 2017).
 //!
 //! A newcomer enters a *window* of 1 % of the budget, which is an LRU queue, so that bursts are served. What leaves the
-//! window is a *candidate* for the main part. It is let in if it was used more often lately than the block that
-//! would have to go for it; a sketch (`sketch.rs`) remembers how often, also of blocks that are not in the cache.
-//! The main part is a segmented LRU: a block starts on *probation*, and moves to the *protected* 80 % when it is used there.
+//! window is a *candidate* for the main part. It is let in if it was used more often lately than the block that would
+//! have to go for it; a sketch (`sketch.rs`) remembers how often, also of blocks that are not in the cache. The main
+//! part is a segmented LRU: a block starts on *probation*, and moves to the *protected* 80 % when it is used there.
 //!
-//! Worth multiplies the counts that are compared. Queues are measured in bytes.
+//! The retention cost multiplies the counts that are compared. Queues are measured in bytes.
 
 use super::{
     Eviction, Incoming, Slot,

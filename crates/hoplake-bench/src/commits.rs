@@ -1,8 +1,8 @@
-//! What changes cost: latency and rate of commits, reading behind many of them, and what compaction rewrites.
+//! What changes cost: latency and rate of commits, reading after many of them, and what compaction rewrites.
 //!
-//! Latency is of the simulated store, in virtual time, with the processor's beside it; the rate into memory is in real
-//! time. What is read is in [`reading`]. The graph is the Kronecker graph of Graph500, and what is committed are edges between its vertices, drawn
-//! evenly, each with a property.
+//! Latency is of the simulated store, in virtual time, with the processor time next to it; the rate into memory is in
+//! real time. What is read is in [`reading`]. The graph is the Kronecker graph of Graph500, and what is committed are
+//! edges between its vertices, drawn evenly, each with a property.
 
 mod reading;
 

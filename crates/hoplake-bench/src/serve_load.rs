@@ -98,7 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 async fn measure(arguments: &Arguments) -> Result<()> {
     let telemetry = arguments.log.then(|| telemetry::start(telemetry::LogFormat::Text, "info")).transpose()?;
-    let url = arguments.graph.to_str().context("the graph's place is not UTF-8")?;
+    let url = arguments.graph.to_str().context("the graph's path is not UTF-8")?;
     let load = Arc::new(load_of(arguments, url).await?);
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
     let settings = Settings { grpc: local, http: local, graphs: vec![format!("g={url}")], ..Settings::default() };
@@ -131,7 +131,7 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What queries take from here on.
+/// The resources of queries from here on.
 struct Usage<'a> {
     load: &'a Load,
     processor: Duration,
@@ -152,9 +152,9 @@ impl<'a> Usage<'a> {
     }
 }
 
-/// What this process had of the processors so far, by Linux's account, which counts in hundredths of a second.
+/// The processor time of this process so far, which Linux counts in hundredths of a second.
 fn processor_time() -> Result<Duration> {
-    let stat = std::fs::read_to_string("/proc/self/stat").context("only Linux tells the processor's time here")?;
+    let stat = std::fs::read_to_string("/proc/self/stat").context("the processor time is only known on Linux")?;
     // The name before the last parenthesis may have spaces; user and system time are the 12th and 13th after it.
     let fields = stat.rsplit_once(')').context("no name in /proc/self/stat")?.1.split_whitespace().skip(11).take(2);
     let ticks: u64 = fields.map(str::parse::<u64>).sum::<Result<_, _>>()?;
@@ -341,7 +341,7 @@ async fn paced_stream(
                 return Ok::<_, anyhow::Error>(());
             }
             for due in times {
-                // The number of a query says when it was due.
+                // The number of a query determines when it was due.
                 let query = due.duration_since(begun).as_micros() as u64;
                 send.send(sender.streamed(query, std::mem::take(&mut first))).await?;
             }

@@ -124,19 +124,20 @@ impl ReadingArgs {
     }
 }
 
-/// An open graph and what opening it took.
+/// An open graph and the cost of opening it.
 pub struct Opened {
     /// The graph.
     pub graph: Graph,
-    /// What it took.
+    /// The cost of opening it.
     pub cost: StepCost,
 }
 
-/// How long a process that has done its work waits for what nobody waited for.
+/// How long a process waits for background work before it ends.
 const SETTLE: Duration = Duration::from_secs(10);
 
 impl Opened {
-    /// Waits, for some seconds at most, until nothing is under way in the background: what is, would end with the process.
+    /// Waits, for some seconds at most, until nothing is under way in the background: what is, would end with the
+    /// process.
     pub async fn settle(&self) {
         let _ = timeout(SETTLE, self.graph.settled()).await;
     }

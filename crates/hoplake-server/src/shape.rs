@@ -1,9 +1,9 @@
-//! From JSON and TOML to the types that are asked for; what is wrong is said with its place and with what to write there.
+//! Decodes JSON and TOML into typed values; an error has its path and says what to write there.
 //!
-//! What serde derives says `invalid type: string "abc", expected u64`: a type of Rust and no place. [`read`] puts itself between
-//! the format and the type, at each level: it knows the way there, and has words for each shape that a type asks for. No
-//! field and no type has to do anything for that, so none can forget it. Types that take several shapes say in `expecting` what to
-//! write.
+//! Serde's derived errors read `invalid type: string "abc", expected u64`: a type of Rust and no path. [`read`] puts
+//! itself between the format and the type, at each level: it knows the way there, and has words for each shape that a
+//! type asks for. No field and no type has to do anything for that, so none can forget it. Types that take several
+//! shapes say in `expecting` what to write.
 //!
 //! It is also stricter: an object is written with the names of its fields, and never as a list.
 
@@ -25,7 +25,7 @@ const SHOWN_MAX: usize = 60;
 
 const COUNT: &str = "a whole number, 0 or more";
 
-/// Reads a value; of a failure also where it is, as in `hops[1].direction`, and nothing for the whole.
+/// Reads a value; an error has its path, as in `hops[1].direction`, or an empty one for the root.
 ///
 /// # Errors
 /// The format's; that a shape is wrong, with what to write.
@@ -35,10 +35,10 @@ pub(crate) fn read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> R
     read.map_err(|error| (wrong.into_inner().unwrap_or_default(), error))
 }
 
-/// The innermost place where something was wrong.
+/// The innermost path of an error.
 type Wrong = RefCell<Option<String>>;
 
-/// A way from the whole to one value.
+/// A path from the root to one value.
 enum Path<'a> {
     Root,
     Field(&'a Path<'a>, &'a str),
@@ -56,14 +56,14 @@ impl Display for Path<'_> {
     }
 }
 
-/// The value at a place.
+/// The value at a path.
 struct Shaped<'a, D> {
     inner: D,
     path: &'a Path<'a>,
     wrong: &'a Wrong,
 }
 
-/// What may be there beside single values, which the visitor judges.
+/// What is allowed in addition to single values, which the visitor judges.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Single,
@@ -187,7 +187,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Shaped<'_, D> {
 /// Hands a value on to its visitor if it has the right shape.
 struct Checked<'a, V> {
     visitor: V,
-    /// What to write, if not what the visitor says.
+    /// What to write, if not the visitor's own text.
     words: Option<&'a str>,
     takes: Takes,
     path: &'a Path<'a>,
@@ -195,7 +195,7 @@ struct Checked<'a, V> {
 }
 
 impl<'de, V: Visitor<'de>> Checked<'_, V> {
-    /// A single value, of which the visitor says whether it will do.
+    /// A single value, which the visitor accepts or rejects.
     fn single<E: Error>(self, visit: impl FnOnce(V) -> Result<V::Value, Mistake>) -> Result<V::Value, E> {
         visit(self.visitor).map_err(|mistake| match mistake {
             Mistake::Said(message) => E::custom(message),
@@ -321,7 +321,7 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Noting<'_, K> {
     }
 }
 
-/// Reads what is at a place, and notes the place if that fails.
+/// Reads the value at a path, and notes the path if that fails.
 struct At<'a, T> {
     seed: T,
     path: Path<'a>,
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_said_with_its_place_and_what_to_write() {
+    fn an_error_has_its_path_and_what_to_write() {
         let long = "x".repeat(100);
         let cases = [
             (r#"{"count": -1}"#, "count", "write a whole number, 0 or more, not -1"),

@@ -24,7 +24,7 @@ pub struct Vocabulary {
     pub vertices_max: u64,
     /// Edge operations of a batch, at most.
     pub edges_max: u64,
-    /// Whether edges are only written whole: the model cannot say which of several a change without a key keeps.
+    /// Whether edges are only replaced: the model cannot know which of several a change without a key keeps.
     pub replaces_edges: bool,
     /// Whether a batch may change an item several times.
     pub repeats: bool,
@@ -133,7 +133,7 @@ fn properties(random: &mut SplitMix64) -> Properties {
         properties.insert("weight", if random.below(8) == 0 { Value::Null } else { Value::Int64(number) });
     }
     if random.below(4) == 0 {
-        // Integers until somebody writes a fraction.
+        // Integers until a batch writes a fraction.
         let number = random.below(100) as i64;
         let fraction = random.below(12) == 0;
         properties.insert("score", if fraction { Value::Float64(number as f64 + 0.5) } else { Value::Int64(number) });

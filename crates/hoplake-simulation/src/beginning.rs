@@ -2,8 +2,9 @@
 //!
 //! Most begin empty. Some begin with one heavy commit: its part outweighs what follows, so that a compaction merges
 //! newer parts among themselves, and what they remember as removed still counts. Some small ones follow it at once, so
-//! that there is something to merge from the first compaction on. Some graphs begin with a load, whose sections go on over many
-//! segments: the golden files of its first version. What these say is read once without faults, which is the model of that version.
+//! that there is something to merge from the first compaction on. Some graphs begin with a load, whose sections go on
+//! over many segments: the golden files of its first version. They are read once without faults, which gives the model
+//! of that version.
 
 use std::{sync::Arc, time::Duration};
 
@@ -70,7 +71,7 @@ impl Beginning {
     }
 }
 
-/// A graph of which nothing is known yet.
+/// A graph without a model yet.
 fn begin_empty(world: &World) {
     let change = Change { writer: "nobody".into(), ..Change::default() };
     let manifest = Manifest { version: 1, reset: 1, created_unix_ms: EPOCH_UNIX_MS, change, ..Manifest::default() };
@@ -195,7 +196,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_loaded_graph_is_known_whole() {
+    async fn the_model_has_the_loaded_graph() {
         let world = World::new(1, false);
         begin_loaded(&world, &loaded_vocabulary()).await;
         assert_eq!(world.outcome().0, None);

@@ -1,7 +1,7 @@
-//! Clones: somebody begins a graph as a version of the first one, and others change that.
+//! Clones: a process creates a graph from a version of the first one, and others change it.
 //!
-//! What is promised: a clone is what the version was, and stays so whatever becomes of the first graph, as long as the
-//! tag is there that cloning leaves in it, which nobody removes here. The oracle of each graph looks at every object
+//! The guarantee: a clone has the content of the version, and keeps it whatever happens to the first graph, as long as
+//! the first graph has the clone's tag, which no process removes here. The oracle of each graph looks at every object
 //! that goes.
 
 use std::sync::{Arc, atomic::AtomicU64};
@@ -71,7 +71,7 @@ async fn clone(world: &Arc<World>, machine: &Arc<Machine>, version: u64, locatio
     false
 }
 
-/// Nobody clones over a graph that is there.
+/// A clone over an existing graph must fail.
 async fn clone_over(world: &Arc<World>, machine: &Arc<Machine>, version: u64) {
     let begun = GraphLocation::all().skip(1).find(|location| world.history_of(*location).newest() > 0);
     let Some(location) = begun else { return };

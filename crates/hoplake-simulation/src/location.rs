@@ -1,6 +1,6 @@
 //! The graphs of the bucket: the first one, and those that began as a version of it.
 
-/// How many graphs there may be.
+/// The maximum number of graphs.
 pub const GRAPHS_MAX: usize = 3;
 
 /// A graph of the bucket.
@@ -8,10 +8,10 @@ pub const GRAPHS_MAX: usize = 3;
 pub struct GraphLocation(usize);
 
 impl GraphLocation {
-    /// The graph that is there at first, at the root of the bucket.
+    /// The first graph, at the root of the bucket.
     pub const FIRST: Self = Self(0);
 
-    /// The one of a number, below [`GRAPHS_MAX`].
+    /// The graph of a number, below [`GRAPHS_MAX`].
     pub fn numbered(number: usize) -> Self {
         Self(number)
     }

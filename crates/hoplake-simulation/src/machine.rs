@@ -84,7 +84,7 @@ impl Machine {
         now < self.suspended_until.get()
     }
 
-    /// Counts a request, and says how often it was sent since a caller last took a step.
+    /// Counts a request, and returns how often it was sent since a caller last took a step.
     pub(crate) fn count(&self, kind: Kind, name: String) -> u32 {
         let mut asked = lock(&self.asked);
         let times = asked.entry((kind, name)).or_default();

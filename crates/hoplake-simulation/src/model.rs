@@ -1,4 +1,4 @@
-//! What a graph should say: the naive model of a version, and what a batch makes of it.
+//! The naive model of a version, and the effect of a batch on it.
 //!
 //! It is written for being obviously right: maps of everything, copied for each version.
 
@@ -9,7 +9,7 @@ use hoplake::{Batch, Name, Operation, Properties, Value, VertexRef};
 /// An edge label and the two ends.
 pub type Pair = (Name, VertexRef, VertexRef);
 
-/// What a graph should say.
+/// The content that a graph should have.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Model {
     /// Vertices and their properties, without those that are null.
@@ -27,7 +27,7 @@ pub struct Model {
 pub struct Changed {
     /// Vertices that it added, changed or deleted.
     pub vertices: BTreeSet<VertexRef>,
-    /// Of these, the ones that it deleted, or that came back.
+    /// Of these, the ones that it deleted, or that returned.
     pub reborn: BTreeSet<VertexRef>,
     /// Pairs whose edges it wrote or removed.
     pub pairs: BTreeSet<Pair>,
@@ -67,7 +67,7 @@ impl Model {
         })
     }
 
-    /// Applies a batch that is not refused, and says what it changed.
+    /// Applies a valid batch, and returns what it changed.
     pub fn apply(&mut self, batch: &Batch) -> Changed {
         let mut changed = Changed::default();
         for operation in &batch.operations {
@@ -133,7 +133,7 @@ impl Model {
             edges.sort_by_key(|edge| format!("{edge:?}"));
             changed.pairs.insert(pair.clone());
         }
-        // Without its ends, before the batch and after it, there is no edge to say anything of.
+        // Without its ends, before the batch and after it, no edge exists.
         let there = |end| self.vertices.contains_key(end) && !changed.reborn.contains(end);
         if there(source) && there(target) {
             changed.pairs.insert(pair.clone());

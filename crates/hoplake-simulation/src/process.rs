@@ -31,7 +31,7 @@ use crate::{
     world::{Concern, World},
 };
 
-/// A commit that others overtook fewer times has no excuse for running out of time.
+/// A commit that others overtook fewer times must not run out of time.
 const OVERTAKEN_MIN: u64 = 5;
 
 /// The graph that a process works on, as it reaches it.
@@ -92,7 +92,7 @@ impl Workload {
     }
 }
 
-/// Runs a process, and after each that ends or crashes another in its place, until there is nothing left to do. All of
+/// Runs a process, and after each that ends or crashes another one, until the work is done. All of
 /// them have the same disk, or none.
 pub async fn run(world: Arc<World>, workload: Arc<Workload>, location: GraphLocation, name: String) {
     let platter = Platter::draw(&world);
@@ -108,7 +108,7 @@ pub async fn run(world: Arc<World>, workload: Arc<Workload>, location: GraphLoca
                 () = live => false,
             }
         };
-        // Whoever still waits for an answer never gets one.
+        // Calls that still wait for an answer never get one.
         callers.abort_all();
         while callers.join_next().await.is_some() {}
         machine.crash();
@@ -133,7 +133,7 @@ fn pool_on(platter: &Arc<Platter>, world: &Arc<World>, machine: &Arc<Machine>) -
     pool.expect("the settings are valid, and the disk can be listed")
 }
 
-/// A reader of what is not worth caching, whose pauses come from the seed.
+/// A reader with a minimal cache, whose pauses come from the seed.
 pub fn reader_of(world: &Arc<World>, machine: &Arc<Machine>) -> Reader {
     let pool = ReadPool::new(settings(world, None).read).expect("the settings are valid");
     Reader::new(store_of(world, machine), pool)
@@ -173,7 +173,7 @@ async fn live(
     }
 }
 
-/// Opens a machine's graph, trying again while the store fails; `None` if the version is gone.
+/// Opens a machine's graph, trying again while the store fails; `None` if the version was removed.
 pub async fn open(world: &Arc<World>, machine: &Arc<Machine>, version: Option<u64>) -> Option<Graph> {
     open_through(world, machine, None, version).await
 }
@@ -275,7 +275,8 @@ impl Caller {
                 let now = self.graph.version();
                 self.world.log(|| format!("{} refreshed from version {before} to {now}", self.name));
                 if moved != (now > before) || now < before {
-                    self.world.violated(format!("refreshing moved from version {before} to {now} and said {moved}"));
+                    self.world
+                        .violated(format!("refreshing moved from version {before} to {now} and returned {moved}"));
                 }
             }
             Err(error) => excused(&self.world, &self.machine, "refresh", &error),
@@ -320,7 +321,7 @@ impl Caller {
                     properties: Properties::new(),
                     replace: true,
                 };
-                // Perhaps its ends are not there, and the whole batch is refused.
+                // Perhaps its ends are missing, and the batch is rejected.
                 if !batch.operations.iter().any(|it| same_pair(it, &edge)) {
                     batch.operations.push(edge);
                 }
@@ -396,7 +397,7 @@ fn same_pair(one: &Operation, other: &Operation) -> bool {
     ends(one).is_some_and(|one| Some(one) == ends(other))
 }
 
-/// Reads everything that a graph says, and holds it against the oracle.
+/// Reads everything in a graph, and compares it with the oracle.
 pub async fn check_reading(
     world: &Arc<World>,
     machine: &Arc<Machine>,
@@ -404,13 +405,13 @@ pub async fn check_reading(
     vocabulary: &Vocabulary,
     starts: usize,
 ) {
-    // It had read before the power went, and nobody hears what it says.
+    // It had read before the loss of power, and no process gets its result.
     if machine.is_dead() {
         return;
     }
     let version = graph.version();
     let Some(expected) = world.history_of(machine.location).model(version) else {
-        return world.violated(format!("version {version} is open, and nobody published it"));
+        return world.violated(format!("version {version} is open, but was never published"));
     };
     match read(graph, vocabulary, starts).await {
         Ok(found) if found == *expected => world.log(|| format!("{} read version {version}", machine.name)),

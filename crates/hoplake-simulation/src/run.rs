@@ -31,7 +31,7 @@ use crate::{
 /// After so much virtual time every operation has ended: the longest sleep of a zombie, and the longest pause.
 const LONGEST: Duration = Duration::from_secs(14 * 24 * 3_600);
 
-/// What came of a seed.
+/// The outcome of a seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// The seed.
@@ -44,7 +44,7 @@ pub struct Outcome {
     pub versions: u64,
     /// Batches that were committed, refused or lost.
     pub batches: u64,
-    /// The virtual time that it took.
+    /// Its virtual time.
     pub virtual_time: Duration,
     /// What happened, if it was asked for.
     pub trace: Vec<String>,
@@ -62,7 +62,7 @@ pub fn run_seed(seed: u64, trace: bool) -> Outcome {
             biased;
             () = world.until_violated() => {}
             ended = timeout(LONGEST, live(&world)) => if ended.is_err() {
-                world.violated("somebody waits for what never comes");
+                world.violated("a task waits forever");
             }
         }
         let (versions, batches) = {

@@ -26,8 +26,8 @@ use crate::{
 /// Virtual time 0, in milliseconds since 1970: some day after the golden files were written.
 pub const EPOCH_UNIX_MS: u64 = 1_790_000_000_000;
 
-/// Requests of a seed, those of auditors too, who read every version of every graph whole: several times what the longest
-/// take.
+/// Requests of a seed, those of auditors included, which read every version of every graph completely: several times
+/// what the longest take.
 const REQUESTS_MAX: u64 = 250_000;
 
 /// Parts of uploads may be so long: compactions of small graphs have several of them, or one.
@@ -97,7 +97,7 @@ pub struct World {
     machines: Mutex<Vec<Weak<Machine>>>,
     uploads: Mutex<Uploads>,
     histories: [Mutex<History>; GRAPHS_MAX],
-    /// The last graph that somebody began to clone.
+    /// The last graph that a process began to clone.
     cloned: Mutex<GraphLocation>,
     log: Mutex<Log>,
     violated: Notify,
@@ -201,7 +201,7 @@ impl World {
         lock(&self.histories[location.number()])
     }
 
-    /// The oracle learns of a manifest that the store has just taken, and says what is wrong with it.
+    /// Gives the oracle a manifest that the store has just created; the error is a violation.
     pub fn took(&self, location: GraphLocation, manifest: Manifest, bucket: &Bucket) -> Result<(), String> {
         let mut history = self.history_of(location);
         if location != GraphLocation::FIRST && history.newest() == 0 {
@@ -210,7 +210,7 @@ impl World {
         history.published(manifest, bucket)
     }
 
-    /// A place that nobody has tried to clone a graph to, if there is one.
+    /// A location that is not the target of a clone yet, if any.
     pub fn next_location(&self) -> Option<GraphLocation> {
         let mut cloned = lock(&self.cloned);
         *cloned = cloned.next()?;
@@ -231,7 +231,7 @@ impl World {
     pub fn admits_request(&self) -> bool {
         let admitted = self.requests.fetch_add(1, Relaxed) < REQUESTS_MAX;
         if !admitted {
-            self.violated(format!("there were {REQUESTS_MAX} requests, and there is no end to it"));
+            self.violated(format!("there were {REQUESTS_MAX} requests, without an end"));
         }
         admitted
     }

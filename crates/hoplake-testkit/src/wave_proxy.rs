@@ -2,11 +2,12 @@
 //!
 //! **How it works.** Requests are held back until no further one has come for a moment; then all that are held go on
 //! together. What the client sends before it has an answer so becomes one wave, and what depends on an answer another.
-//! [`WaveStore`](crate::WaveStore) does the same in virtual time for a client in the same process; this one counts for real
-//! processes, and knows nothing of what they say of themselves.
+//! [`WaveStore`](crate::WaveStore) does the same in virtual time for a client in the same process; this one counts for
+//! real processes, and does not rely on their own counts.
 //!
-//! **Its limit.** A client that is not given the processor for that moment in the middle of a wave makes two of it, so the
-//! number of waves can come out too high on a machine that is busy, and never too low. Requests and bytes are exact.
+//! **Its limit.** A client that is not given the processor for that moment in the middle of a wave makes two of it, so
+//! the number of waves can come out too high on a machine that is busy, and never too low. Requests and bytes are
+//! exact.
 
 use std::{
     io,
@@ -68,7 +69,7 @@ impl Gate {
         self.log.lock().expect("no test panics while it holds the log")
     }
 
-    /// Notes a request and waits until its wave goes on. Returns its place in the log.
+    /// Notes a request and waits until its wave goes on. Returns its index in the log.
     async fn enter(self: &Arc<Self>, kind: RequestKind, path: &str) -> usize {
         let (index, wave, first) = {
             let mut log = self.lock();
@@ -148,7 +149,7 @@ impl WaveProxy {
         format!("http://{}", self.address)
     }
 
-    /// What passed since the last time, in the order in which it came. No request should be under way.
+    /// The requests since the last call, in the order of their arrival. No request should be in flight.
     pub fn take(&self) -> Vec<Passed> {
         let mut log = self.gate.lock();
         let passed = std::mem::take(&mut log.passed);

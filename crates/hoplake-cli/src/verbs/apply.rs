@@ -59,8 +59,8 @@ pub struct Args {
     /// Up to where a source was read, to keep with the version; with --batch, with the last. May be repeated
     #[arg(long, value_name = "NAME=POSITION", value_parser = position)]
     source_position: Vec<(String, String)>,
-    /// Apply only if the source was read up to this position so far, or not at all if it is empty (NAME=); otherwise it is a
-    /// conflict, as another feed has gone on. May be repeated
+    /// Apply only if the source was read up to this position so far, or not at all if it is empty (NAME=); otherwise it
+    /// is a conflict, since another feed has read on. May be repeated
     #[arg(long, value_name = "NAME=POSITION", value_parser = position, conflicts_with = "batch")]
     if_position: Vec<(String, String)>,
     /// So many operations become a version at a time, instead of all: an error leaves those before it applied
@@ -69,7 +69,7 @@ pub struct Args {
     /// The version that the changes were decided on: if what they change was changed since, it is a conflict
     #[arg(long, value_name = "VERSION", conflicts_with = "batch", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     base: Option<u64>,
-    /// How long opening the graph and each commit may take; beyond that it ends, and says whether it is known that nothing
+    /// How long opening the graph and each commit may take; then it ends, and reports whether it is known that nothing
     /// was applied
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
     timeout: Duration,
@@ -215,10 +215,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The error with the place of what it is about.
+    /// The error with the source location of its change.
     fn explain(&self, error: &Error) -> anyhow::Error {
         let location = error.operation().and_then(|number| self.locations.get(number));
-        // The row of the file says which row of the columns it is.
+        // The error has the row within the columns; add it to the row of the file.
         let said = error.to_string();
         let said = error.row().and_then(|row| said.strip_prefix(&format!("row {row}, "))).unwrap_or(&said);
         let location = location.map(|location| location.further(error.row().unwrap_or(0)));

@@ -12,11 +12,11 @@ use crate::{
     stopping::{in_time, within},
 };
 
-/// Begin a graph in another place of the same bucket as a version of this one, without a copy
+/// Create a graph at another location of the same bucket from a version of this one, without a copy
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The clone reads the objects of the graph it began as, which a tag there keeps, and writes its own: changes to either
-are not seen by the other. When the clone is deleted, delete the tag, too.
+are invisible to the other. When the clone is deleted, delete the tag, too.
 
 Example:
   hoplake clone s3://bucket/social s3://bucket/what-if --version 41")]
@@ -28,7 +28,7 @@ pub struct Args {
     /// The version, or its tag, instead of the newest
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionArg>,
-    /// How long it may take; beyond that it ends, and says whether it is known that nothing was changed
+    /// How long it may take; then it ends, and reports whether the graph is known to be unchanged
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
     timeout: Duration,
     /// Print one JSON object
@@ -46,7 +46,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         None => None,
     };
     let tag = Graph::clone_to(&store, version, &target).await.map_err(|error| match error.kind() {
-        ErrorKind::Conflict => Failure::of(&error, "choose a place where there is nothing".to_owned()).into(),
+        ErrorKind::Conflict => Failure::of(&error, "choose a target that is empty".to_owned()).into(),
         ErrorKind::Invalid => {
             Failure::of(&error, "copy the objects with your store's tools, then open the copy".to_owned()).into()
         }

@@ -33,7 +33,7 @@ pub struct Args {
     /// Files and folders to load; may be repeated
     #[arg(long, value_name = "PATH", num_args = 1.., required = true)]
     from: Vec<PathBuf>,
-    /// A TOML file that says which column of which file is what
+    /// A TOML file that assigns columns of files to the graph
     #[arg(long, value_name = "FILE.toml")]
     mapping: Option<PathBuf>,
     /// Budget of memory; what does not fit is sorted in temporary files

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::EngineError;
 
-/// What some batches make of a version: all that the next manifest says but its runs.
+/// The effect of some batches on a version: the next manifest without its runs.
 #[derive(Debug, Default)]
 pub(crate) struct Assembled<'a> {
     pub(crate) schema: Schema,
@@ -30,7 +30,7 @@ pub(crate) struct Assembled<'a> {
 }
 
 impl<'a> Assembled<'a> {
-    /// Puts batches together, one after the other, of which no two want a property to be of two types. Two may write the
+    /// Assembles batches in sequence; no two of them need different types of a property. Two may write the
     /// edges of one pair, if the later one does not build on what there was: it decides.
     ///
     /// # Errors
@@ -67,8 +67,8 @@ impl<'a> Assembled<'a> {
         Ok((widening, converted))
     }
 
-    /// Widens the schema for one more batch; `false`, and nothing, if it does not fit what others have made of it, or wants
-    /// another type of a property that they have: their values were not held against that.
+    /// Widens the schema for one more batch; `false`, and nothing, if it does not fit what others have made of it, or
+    /// wants another type of a property that they have: their values were not held against that.
     pub(crate) fn fits(&mut self, batch: &Resolved) -> bool {
         let before = self.schema.clone();
         let fits = self.widen(batch).is_ok()
@@ -95,8 +95,8 @@ impl<'a> Assembled<'a> {
         }
     }
 
-    /// Lets the schema hold what a batch has. If a property becomes float64 on the way, values that were looked at before
-    /// are looked at again: each must stay exact.
+    /// Lets the schema hold what a batch has. If a property becomes float64 on the way, values that were looked at
+    /// before are looked at again: each must stay exact.
     fn widen(&mut self, batch: &Resolved) -> Result<(), EngineError> {
         if self.hold(batch)? {
             self.hold(batch)?;
@@ -104,7 +104,7 @@ impl<'a> Assembled<'a> {
         Ok(())
     }
 
-    /// Lets the schema hold what a batch has; says whether a property became float64.
+    /// Extends the schema by the names and types of a batch; returns whether a property became float64.
     fn hold(&mut self, batch: &Resolved) -> Result<bool, EngineError> {
         let mut converted = false;
         let of = |end: &VertexRef, misfit: Misfit| batch.misfits(misfit, |_, at| is_upsert_of(at, end));

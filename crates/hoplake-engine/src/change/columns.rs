@@ -1,6 +1,6 @@
 //! Upserts as columns: a record batch with a row for each vertex or edge.
 //!
-//! What a single operation has in an allocation of its own lies here side by side, and stays so until it is encoded. A row
+//! The values, for which single operations need an allocation each, are adjacent here until they are encoded. A row
 //! means what the single upsert of its cells means; a null is a property that is not named.
 
 use std::fmt;
@@ -14,8 +14,9 @@ use crate::EngineError;
 
 /// Upserts of vertices of one label, or of edges of one label between vertices of two: one for each row.
 ///
-/// Vertices have their key in column `key`, edges the keys of their ends in `source` and `target`, as int64 or utf8. Every
-/// other column is a property of its name; a dot before the name is left out, so that `.key` is the property `key`.
+/// Vertices have their key in column `key`, edges the keys of their ends in `source` and `target`, as int64 or utf8.
+/// Every other column is a property of its name; a dot before the name is left out, so that `.key` is the property
+/// `key`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
     label: Name,
@@ -69,7 +70,7 @@ impl Columns {
     /// Upserts of vertices of a label.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] if there is no column `key` of a type that keys have, if a key is null, if a column has a type
+    /// [`EngineError::Invalid`] if it lacks a column `key` of a type of keys, if a key is null, if a column has a type
     /// that no property has, and if two have one name.
     pub fn vertices(label: impl Into<Name>, rows: &RecordBatch) -> Result<Self, EngineError> {
         Self::of(label.into(), None, &["key"], rows)

@@ -19,7 +19,7 @@ pub(super) struct Misfit {
     why: String,
 }
 
-/// Lets properties hold values: new ones are added, int64 becomes float64. Says whether it did.
+/// Extends properties for values: adds new ones, widens int64 to float64. Returns whether it did.
 pub(super) fn fit(owner: &str, known: &mut Vec<Property>, values: &Properties) -> Result<bool, Misfit> {
     let mut converted = false;
     for (name, value) in values {
@@ -58,10 +58,10 @@ fn fit_value(owner: &str, known: &mut Vec<Property>, name: &Name, value: &Value)
     let Some(property) = known.iter_mut().find(|property| *name == property.name) else {
         match value.property_type() {
             Some(kind) => known.push(Property { name: name.to_string(), kind }),
-            // A property that nobody has is as good as null.
+            // A property that no row has is equivalent to null.
             None if *value == Value::Null => {}
             None => {
-                let why = format!("{owner} has no property {name}, and {value} does not tell its type");
+                let why = format!("{owner} has no property {name}, and {value} does not show its type");
                 return Err(misfit(Refusal::Other, why));
             }
         }
@@ -174,6 +174,6 @@ mod tests {
         fit("Person", &mut known, &[("a", Value::Bool(true)), ("b", Value::Null)].into()).unwrap();
         assert_eq!(known.len(), 1);
         let misfit = fit("Person", &mut known, &[("c", Value::List(vec![]))].into()).unwrap_err();
-        assert!(misfit.why.contains("[] does not tell its type"), "{}", misfit.why);
+        assert!(misfit.why.contains("[] does not show its type"), "{}", misfit.why);
     }
 }

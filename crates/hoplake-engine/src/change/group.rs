@@ -2,7 +2,7 @@
 
 use super::{EdgeKey, Properties, Value};
 
-/// One change of a group: of the edge with a key, or of the group as a whole.
+/// One change of a group: of the edge with a key, or of the entire group.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Edit {
     pub(crate) key: Option<EdgeKey>,

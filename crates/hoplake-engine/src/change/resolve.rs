@@ -1,11 +1,11 @@
-//! What a batch comes to on a version of a graph: which vertices exist, rows as they will be, which edges go with a vertex
+//! Resolves a batch on a version of a graph: which vertices exist, rows as they will be, which edges go with a vertex
 //! that goes; and whether all of it is allowed.
 //!
 //! Reading takes one wave for the keys, and one more for the rows and lists of what is changed in part or
 //! deleted. Nothing is numbered yet: new vertices get their ordinals when it is known which batches go into a delta.
 //!
-//! A batch may have a million edges, most of them upserted blindly. So names are replaced by numbers first ([`Names`]), and
-//! properties stay where the batch has them unless something is to be added to them.
+//! A batch may have a million edges, most of them upserted blindly. So names are replaced by numbers first ([`Names`]),
+//! and properties stay where the batch has them unless something is to be added to them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -45,7 +45,7 @@ pub(crate) struct Pair {
 enum Edges {
     /// One, as a change of the batch has it.
     Of(u32),
-    /// So many, with properties that are no operation's.
+    /// So many, with properties that do not come from an operation.
     Made(Vec<Properties>),
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Resolved {
     pub(super) known: Vec<Option<VertexId>>,
     /// Vertices that it adds.
     added: BTreeMap<VertexRef, VertexRow>,
-    /// Rows that it writes anew, whole.
+    /// Rows that it writes completely.
     changed: BTreeMap<VertexId, ChangedVertex>,
     /// Vertices that go.
     pub(crate) gone: BTreeMap<VertexId, VertexRef>,
@@ -192,7 +192,8 @@ impl Resolved {
         groups
     }
 
-    /// Takes in the pairs that lose their edges because one of the two goes; one that came back may have new ones.
+    /// Adds the pairs that lose their edges because one of the two vertices is deleted; a vertex that returned may have
+    /// new edges.
     fn remove(&mut self, mut removed: BTreeSet<Pair>) {
         if removed.is_empty() {
             return;
@@ -330,7 +331,7 @@ impl Resolved {
         self.names.change(&self.batch, number)
     }
 
-    /// Whether a pair loses its edges because one of the two goes, not because the batch says so.
+    /// Whether a pair loses its edges because one of its vertices is deleted, not by an operation on its edges.
     pub(crate) fn goes_along(&self, pair: &Pair) -> bool {
         let goes = |vertex: &Vertex| matches!(vertex, Vertex::Known(vertex) if self.gone.contains_key(vertex));
         goes(&pair.source) || goes(&pair.target)
@@ -413,8 +414,8 @@ impl Resolved {
         Ok(())
     }
 
-    /// Which change is of which pair, by pair and in the order of the batch, without those after which all edges of the pair
-    /// were replaced.
+    /// Which change is of which pair, by pair and in the order of the batch, without those after which all edges of the
+    /// pair were replaced.
     fn edits(&mut self, snapshot: &Snapshot) -> Result<Vec<(Pair, u32)>, EngineError> {
         let batch = self.batch.clone();
         let mut edits = Vec::with_capacity(self.names.changes.len());
@@ -467,7 +468,7 @@ impl Resolved {
         Some((Pair { label: named.edge_label, source, target }, number))
     }
 
-    /// The last change of a pair as a whole decides, and what comes after it.
+    /// The last change of the entire pair decides, and the changes after it.
     fn drop_overwritten(&self, edits: &mut Vec<(Pair, u32)>) {
         let same = |edits: &[(Pair, u32)]| edits[0].0 == edits[1].0;
         if !edits.windows(2).any(same) {
@@ -597,7 +598,7 @@ pub(crate) fn number_of(labels: &mut Vec<Name>, label: &Name) -> u32 {
     at as u32
 }
 
-/// An edge's key has a value, and its properties do not say otherwise.
+/// Checks that an edge's key has a value, and that its properties do not contradict it.
 fn check_key(at: At<'_>, key: Option<&EdgeKey>, properties: &Properties) -> Result<(), EngineError> {
     let Some(EdgeKey { property, value }) = key else { return Ok(()) };
     if *value == Value::Null {
@@ -611,7 +612,7 @@ fn check_key(at: At<'_>, key: Option<&EdgeKey>, properties: &Properties) -> Resu
     }
 }
 
-/// That there are no such edges, or none that have such a key, is an error.
+/// It is an error if such edges, or edges with such a key, do not exist.
 fn check_edge_type(
     at: At<'_>,
     label: &str,

@@ -9,7 +9,7 @@ use super::layout::{ENTRY, FLAG_CONTINUED, FLAG_CONTINUES, Header, Parts, STRIDE
 use super::pack::{CHUNK, unpack};
 use crate::{FormatError, VertexId};
 
-/// How many sources of a group make it worth unpacking whole.
+/// From so many sources of a group on, unpacking the entire group is faster.
 const GROUP_LOAD_MIN: usize = 4;
 
 /// A block whose header was checked. It borrows the bytes and holds nothing else.
@@ -202,7 +202,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Appends the list at `list`. O(degree), plus at most 31 widths to reach its first chunk.
+    /// Appends the targets of a list. O(degree), plus at most 31 widths to reach its first chunk.
     fn read(&self, list: ListLocation, targets: &mut Vec<u64>) -> Result<(), FormatError> {
         let end = list.edge + list.degree;
         if end > self.header.edges {

@@ -168,7 +168,7 @@ fn versions_that_can_be_opened_are_counted_on() {
         assert!(why.contains("version 5 comes after versions"), "{why}");
     }
     let why = refused(Manifest { tags: [("gone".to_owned(), 2)].into(), ..fifth });
-    assert!(why.contains("tag gone is of version 2, which is gone"), "{why}");
+    assert!(why.contains("tag gone is of version 2, which was removed"), "{why}");
 }
 
 /// A writer that takes a version tombstone of its own version for another's removes what the version names.

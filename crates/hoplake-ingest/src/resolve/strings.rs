@@ -1,4 +1,4 @@
-//! String keys in memory: an arena of texts, and their places in a table of [`Slots`].
+//! String keys in memory: an arena of texts, and an entry for each in a table of [`Slots`].
 //!
 //! ```text
 //! arena  vertex : u64 | length : u32 | text …
@@ -29,7 +29,7 @@ pub(super) fn hash(key: &str) -> u64 {
     xxh3_64(key.as_bytes())
 }
 
-/// A place: see the module.
+/// An entry of the table: see the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u64);
 
@@ -55,7 +55,7 @@ impl Slot for Entry {
     }
 }
 
-/// The bits of a hash that a place keeps.
+/// The bits of a hash that an entry keeps.
 #[inline]
 fn top(hash: u64) -> u64 {
     hash >> POSITION_BITS << POSITION_BITS
@@ -127,7 +127,7 @@ impl StringTable {
         self.arena.capacity() + self.entries.bytes()
     }
 
-    /// Looks keys up, a group at a time: first all hashes, then all places, then all texts. The loads of one
+    /// Looks keys up, a group at a time: first all hashes, then all entries, then all texts. The loads of one
     /// step do not depend on each other, so the processor waits for many at once.
     pub(super) fn resolve<'a>(
         &self,
@@ -174,14 +174,14 @@ impl StringTable {
         [byte(8), byte(HEADER_BYTES + length.saturating_sub(1))]
     }
 
-    /// A place in the line with the same hash, without a branch; mostly the right one.
+    /// An entry in the line with the same hash, without a branch; mostly the right one.
     #[inline]
     fn guess(&self, hash: u64, start: usize) -> Entry {
         let line: &[Entry; 8] = self.entries.line(start);
         line.iter().fold(Entry::EMPTY, |guess, &entry| select_unpredictable(entry.hash() == hash, entry, guess))
     }
 
-    /// The vertex of a key, where a place is guessed and two bytes of its row are known.
+    /// The vertex of a key, given a guessed entry and two bytes of its row.
     #[inline]
     fn find(&self, key: &[u8], (hash, start): (u64, usize), (guess, touched): (Entry, [u8; 2])) -> u64 {
         let last = key.last().copied().unwrap_or(touched[1]);

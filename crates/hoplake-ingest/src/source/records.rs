@@ -1,9 +1,9 @@
 //! Records of a text file with the lines they begin on.
 //!
-//! `csv-core` takes records apart, and prefers any reading to none: it takes a quote that never closes to the end of the file,
-//! and glues text behind a closing quote to the field. What it consumes for each record is known, so a small automaton goes
-//! over the same bytes and says which records are not what they seem. It counts lines, too. White-space columns, comments and
-//! carriage returns at the ends of lines are dealt with here; so are the bounds on fields and rows.
+//! `csv-core` takes records apart, and prefers any reading to none: it takes a quote that never closes to the end of
+//! the file, and appends text after a closing quote to the field. The bytes that it consumes for each record are known,
+//! so a small automaton reads the same bytes and detects such records. It counts lines, too. White-space columns,
+//! comments and carriage returns at the ends of lines are dealt with here; so are the bounds on fields and rows.
 
 use std::{
     io::{self, Read},
@@ -57,14 +57,14 @@ pub(crate) struct Records {
     input: Input,
     core: csv_core::Reader,
     shape: Shape,
-    /// The fields of this record, one behind the other, and where each ends.
+    /// The concatenated fields of this record, and where each ends.
     text: Vec<u8>,
     ends: Vec<usize>,
     fields: usize,
     fault: Option<String>,
 }
 
-/// Text as it is read, of which some is consumed.
+/// A buffer of text, partly consumed.
 struct Input {
     reader: TextReader,
     buffer: Vec<u8>,
@@ -73,7 +73,7 @@ struct Input {
 }
 
 impl Input {
-    /// What is at hand; nothing at the end.
+    /// The unconsumed text; empty at the end.
     fn fill(&mut self) -> io::Result<&[u8]> {
         if self.from == self.until {
             self.from = 0;
@@ -99,7 +99,7 @@ enum State {
     Plain,
     /// In a field that is.
     Quoted,
-    /// Behind a quote within such a field: one that closes it, or the first of two.
+    /// After a quote within such a field: one that closes it, or the first of two.
     Closing,
     /// In a line that is left out.
     Comment,
@@ -194,7 +194,9 @@ impl Shape {
             (State::Closing, _) => {
                 let line = self.line;
                 self.fault.get_or_insert_with(|| {
-                    format!("has text behind the quote that closes a field on line {line}; write a quote within quotes twice")
+                    format!(
+                        "has text after the quote that closes a field on line {line}; write a quote within quotes twice"
+                    )
                 });
                 State::Plain
             }
@@ -211,7 +213,8 @@ impl Records {
         let core = csv_core::ReaderBuilder::new()
             .delimiter(format.delimiter)
             .quoting(format.quoting)
-            // Records end at \n alone, so that a record is consumed with its whole line. The \r is cut off in `field`.
+            // Records end at \n alone, so that a record is consumed with its complete line. The \r is cut off in
+            // `field`.
             .terminator(csv_core::Terminator::Any(b'\n'))
             .build();
         let reader = file.open_text(bytes_read, tabs)?;
@@ -236,8 +239,8 @@ impl Records {
     /// [fault](Self::fault).
     ///
     /// # Errors
-    /// [`IngestError::Read`], and [`IngestError::Broken`] if the file ends within quotes: then nothing behind the line on which
-    /// they opened can be trusted.
+    /// [`IngestError::Read`], and [`IngestError::Broken`] if the file ends within quotes: then nothing after the line
+    /// on which they opened can be trusted.
     pub(crate) fn advance(&mut self) -> Result<bool, IngestError> {
         loop {
             if self.format.comments && !self.skip_comments()? {
@@ -248,7 +251,7 @@ impl Records {
             }
             let text = &self.text[..self.end()];
             let blank = text.trim_ascii().is_empty() && (self.fields == 1 || self.format.any_white_space());
-            // White space may stand before the mark of a comment.
+            // White space may precede a comment.
             let comment =
                 self.format.comments && self.format.any_white_space() && matches!(text.first(), Some(b'#' | b'%'));
             if self.fault.is_some() || !blank && !comment {
@@ -307,7 +310,7 @@ impl Records {
                 ReadRecordResult::End => return Ok(false),
                 ReadRecordResult::Record => break,
                 ReadRecordResult::InputEmpty => {}
-                // What is known to be bad is gone over, not kept.
+                // A record that is known to be bad is skipped, not kept.
                 ReadRecordResult::OutputFull if fault.is_some() => written = 0,
                 ReadRecordResult::OutputEndsFull if fault.is_some() => fields = 0,
                 ReadRecordResult::OutputFull => self.text.resize((self.text.len() * 2).min(row.bytes.max(2048) + 1), 0),
@@ -324,7 +327,7 @@ impl Records {
             fault = longest.filter(|longest| *longest > field.bytes).map(|_| field.exceeded("field"));
         }
         if fault.is_some() {
-            // Nobody looks at the fields of a row that is bad as a whole.
+            // The fields of a bad row are not used.
             self.fields = 0;
             self.text.truncate(BUFFER_BYTES);
             self.text.shrink_to_fit();
@@ -333,7 +336,7 @@ impl Records {
         Ok(true)
     }
 
-    /// The reason of a row that is too long: perhaps a quote that nobody meant.
+    /// The reason of a row that is too long: perhaps an unintended quote.
     fn too_long(&self, why: String) -> String {
         if self.shape.state == State::Quoted && self.shape.line > self.shape.opened {
             return format!("{why}, or close the quote that opens on line {}", self.shape.opened);
@@ -353,7 +356,7 @@ impl Records {
         })
     }
 
-    /// What is wrong with this record as a whole, as the end of a sentence.
+    /// The mistake in this record, if any, as the end of a sentence.
     pub(crate) fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }

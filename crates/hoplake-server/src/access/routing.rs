@@ -1,16 +1,16 @@
 //! Who is asked for what: rendezvous hashing (Thaler and Ravishankar 1998).
 //!
-//! Each node gets a weight for each place, a hash of both; the heaviest is asked first, the next one if that fails.
-//! All who know the same nodes agree without a word, and a node that comes or goes moves its own share only: the
+//! Each node gets a weight for each routing key, a hash of both; the heaviest is asked first, the next one if that
+//! fails. All who know the same nodes agree without a word, and a node that comes or goes moves its own share only: the
 //! order of the others stays. With n nodes that is n hashes a request, some nanoseconds each.
 //!
-//! A place is a stretch of an object. Smaller, and a wave would scatter over all nodes; larger, and one object's
+//! A key is of a stretch of an object. Smaller, and a wave would scatter over all nodes; larger, and one object's
 //! readers would crowd on one.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Blocks that begin in the same stretch of an object are with the same node. As long as the longest joined
-/// request. All algorithm nodes must agree on it, so it is no setting.
+/// request. All algorithm nodes must agree on it, so it is not a setting.
 const STRETCH_BYTES: u64 = 4 << 20;
 
 /// What a node is chosen for.
@@ -59,7 +59,7 @@ mod tests {
         for key in keys() {
             let order = ranked(key, &three);
             shares[three.iter().position(|node| *node == order[0]).unwrap()] += 1;
-            // Without its first node, a place goes to its second.
+            // Without its first node, a key goes to its second.
             let left: Vec<_> = three.into_iter().filter(|node| *node != order[0]).collect();
             assert_eq!(ranked(key, &left), order[1..]);
             // A new node takes some, and nothing else moves.

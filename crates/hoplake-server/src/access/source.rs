@@ -63,11 +63,11 @@ impl NodesSource {
                 return Err(Failure::new(Reason::NotFound, message));
             }
         };
-        let unknown = || Failure::new(Reason::Internal, format!("access nodes tell of an unknown profile {name:?}"));
+        let unknown = || Failure::new(Reason::Internal, format!("access nodes report an unknown profile {name:?}"));
         Profiles::shipped().get(&name).ok_or_else(unknown)
     }
 
-    /// Asks one node after the other until one answers; `Ok(Err(…))` is the answer that there is no such thing.
+    /// Asks one node after the other until one answers; `Ok(Err(…))` is the answer "not found".
     async fn ask_all<T, Asked: Future<Output = Result<T, Status>>>(
         &self,
         object: &str,
@@ -94,8 +94,8 @@ impl NodesSource {
         unreachable!("attempts end when all nodes were asked")
     }
 
-    /// What a failed request comes to. What a node says of its store may hold for that node alone, so the others are
-    /// asked, each once: every node has repeated it already. A node that does not answer is no such news.
+    /// Classifies a failed request. A node's error of its store may hold for that node alone, so the others are asked,
+    /// each once: every node has retried already. A node that does not answer is not such an error.
     fn judge(&self, node: &Node, members: &Members, status: &Status, object: &str, attempt: u32) -> StorageError {
         let object = format!("{}/{object}", self.url());
         let another = (attempt as usize) + 1 < members.len();

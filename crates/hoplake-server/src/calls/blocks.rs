@@ -15,7 +15,7 @@ pub(crate) async fn describe(call: &mut Call, graph: &str) -> Result<String, Fai
     read(call, graph, async |served, _| Ok(served.reader.store().profile().name.clone())).await
 }
 
-/// A whole object; `None` if it is not there.
+/// A complete object; `None` if it does not exist.
 pub(crate) async fn get(call: &mut Call, graph: &str, name: &str) -> Result<Option<Bytes>, Failure> {
     check_object(name)?;
     read(call, graph, async |served, context| Ok(served.reader.read_object(name, &mut context.branch(), Ok).await?))

@@ -1,7 +1,7 @@
 //! Traversals that the client steers: open, next neighbours, close.
 //!
-//! One pins the version of its graph, and has one account and one set of limits over all its steps. Steps of one
-//! traversal come one after another. One that nobody uses is closed after a while.
+//! One pins the version of its graph, and has one cost meter and one set of limits over all its steps. Steps of one
+//! cursor run one after another. An idle cursor is closed after a while.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ use crate::{
     failure::{Failure, Reason},
 };
 
-/// What an open traversal takes while nobody asks it, in bytes: its query, its place in the list, its account.
+/// The size of an idle cursor, in bytes: its query, its entry in the list, its meter.
 const OPEN_BYTES: u64 = 16 << 10;
 
 /// A traversal that was opened.
@@ -41,7 +41,7 @@ pub(crate) struct NextQuery {
     pub(crate) keys: bool,
 }
 
-/// The account of a traversal that was closed.
+/// The total cost of a closed cursor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Closed {
     pub(crate) cost: PricedCost,
@@ -91,14 +91,14 @@ impl Traversals {
         self.all().get(id).cloned().ok_or_else(|| unknown(id))
     }
 
-    /// Closes those that nobody used for so long.
+    /// Closes cursors that were idle for so long.
     pub(crate) fn close_idle(&self, idle: Duration) {
         self.all().retain(|_, cursor| Arc::strong_count(cursor) > 1 || cursor.idle() < idle);
     }
 }
 
 fn unknown(id: &str) -> Failure {
-    let message = format!("no traversal {id:?} is open on this server: it was closed, or nobody used it for too long");
+    let message = format!("no traversal {id:?} is open on this server: it was closed, or it was idle for too long");
     Failure::new(Reason::NotFound, message)
 }
 
@@ -157,7 +157,7 @@ async fn step(
 ) -> Result<(), Failure> {
     let graph = &cursor.open.graph;
     steps.vertices += asked.vertices.len() as u64;
-    // The account is the traversal's: a step that begins beyond a limit does not begin.
+    // The meter is the cursor's: a step that would begin beyond a limit fails.
     check_vertices(steps.vertices as usize, &cursor.limits)?;
     let unbounded = Limits { vertices_max: None, ..cursor.limits };
     let edges = edges_of(service, graph, &mut steps.query, &asked.vertices, &asked.hop, asked.keys, &unbounded).await?;

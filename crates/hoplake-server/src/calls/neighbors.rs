@@ -21,7 +21,7 @@ pub(super) const KEY_BYTES: usize = 96;
 /// Edges of a part, which is encoded in one go.
 const EDGES_MAX: usize = 8 << 10;
 
-/// Edges that were read, the memory they take, and the place of a query of a stream.
+/// Edges that were read, the memory they take, and the permit of a query of a stream.
 pub(crate) struct Edges {
     pub(crate) all: Held<Vec<Neighbour>>,
     _permit: Option<OwnedSemaphorePermit>,
@@ -66,8 +66,8 @@ pub(crate) async fn look_up(
     Ok((found, open.graph.version()))
 }
 
-/// The edges of a hop from some vertices, in the order of vertex left, type, direction and position; returns the version
-/// they are of.
+/// The edges of a hop from some vertices, in the order of vertex left, type, direction and position; returns the
+/// version they are of.
 pub(crate) async fn neighbors(
     call: &mut Call,
     graph: &GraphRef,
@@ -158,7 +158,7 @@ pub(super) async fn put_edges(
     Ok(())
 }
 
-/// Refuses an answer of more vertices than the limits allow. A single hop has no earlier moment to be ended at.
+/// Rejects an answer of more vertices than the limits allow. A single hop cannot be ended earlier.
 pub(super) fn check_vertices(vertices: usize, limits: &Limits) -> Result<(), Failure> {
     let reached = limits.vertices_max.filter(|limit| vertices as u64 > *limit);
     let ended = |limit| Failure::new(Reason::Limit, format!("the query was ended at its limit of {limit} vertices"));

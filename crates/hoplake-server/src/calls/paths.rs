@@ -18,7 +18,7 @@ use crate::{
 /// Walks that are named at a time: enough to share a look-up of keys, and no more vertices than a message holds.
 const WALKS_MAX: usize = 1_024;
 const VERTICES_MAX: usize = 8 << 10;
-/// The longest path that counts, in edges, if the request does not say.
+/// The default length of the longest path, in edges.
 const DEPTH_MAX: usize = 16;
 
 /// A list of vertices, and their labels and keys if they were asked for.
@@ -107,7 +107,7 @@ async fn walk(
     let starts = find_all(query, named).await?;
     let look_up =
         Step { cost: PricedCost::of(&query.cost(), graph.prices()), time_us: begun.elapsed().as_micros() as u64 };
-    // One more says whether there are more.
+    // One more shows whether the answer is truncated.
     let paths = query.paths(hoplake::Traversal { starts, ..traversal }, Some(wanted.saturating_add(1))).await?;
     Ok((paths, Statistics { look_up, version: graph.version(), ..Statistics::default() }))
 }

@@ -1,7 +1,7 @@
 //! One request, and its answer until it has left.
 //!
 //! Hyper takes a part of an answer long before the client has it: parts wait in its buffers, which are as long as the
-//! client is slow. So each part carries what it stands for, the memory and the visit itself, and gives both back when
+//! client is slow. So each part holds its memory and the visit itself, and releases both when
 //! hyper drops the part, which is when the socket has taken its last byte.
 
 use std::{
@@ -18,7 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::connection::Connection;
 
-/// A request decoded takes this many times the bytes it came in, at most: a vertex that is named in 5 bytes becomes
+/// A decoded request takes at most this many times its encoded bytes: a vertex that is named in 5 bytes becomes
 /// some 150 in two lists.
 const DECODED_BYTES_PER_BYTE: u64 = 32;
 
@@ -27,13 +27,13 @@ const DECODED_BYTES_PER_BYTE: u64 = 32;
 pub(crate) struct Visit {
     connection: Option<Arc<Connection>>,
     begun: Instant,
-    /// The place of its query among those that run.
+    /// The permit of its query to run.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
-    /// For the request, as it came and decoded.
+    /// For the request, encoded and decoded.
     request: Mutex<Option<MemoryHold>>,
-    /// For an answer that is there as a whole.
+    /// For an answer that is complete in memory.
     answer: Mutex<Vec<MemoryHold>>,
-    /// For parts of the answer that were handed on, but of which hyper has no bytes yet.
+    /// For parts of the answer that are queued for hyper.
     handed: Mutex<Vec<MemoryHold>>,
     /// Parts that hyper has and the socket has not.
     unsent: AtomicUsize,
@@ -90,7 +90,7 @@ impl Visit {
         }
     }
 
-    /// Keeps the query's place until the answer has left.
+    /// Keeps the query's permit until the answer has left.
     pub(crate) fn keep(&self, permit: OwnedSemaphorePermit) {
         *locked(&self.permit) = Some(permit);
     }
@@ -115,7 +115,7 @@ impl Visit {
         self.connection.iter().for_each(|connection| connection.complete());
     }
 
-    /// Memory of the whole answer.
+    /// Memory of the entire answer.
     pub(crate) fn hold_answer(&self, hold: MemoryHold) {
         locked(&self.answer).push(hold);
     }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_holds_memory_and_place_until_it_is_dropped() {
+    fn a_part_holds_memory_and_permit_until_it_is_dropped() {
         let (budget, permits) = (MemoryBudget::new("all queries", 100), Arc::new(Semaphore::new(1)));
         let visit = Arc::new(Visit::default());
         visit.keep(permits.clone().try_acquire_owned().unwrap());

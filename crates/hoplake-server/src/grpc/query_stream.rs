@@ -1,7 +1,8 @@
 //! The service Query: many small queries on one stream.
 //!
-//! One task reads queries, runs them, and writes their answers, with as many under way as [`UNDER_WAY_MAX`]. While the client
-//! does not read, no query is read either. What is in memory is answered at the first look, so that answers fill whole frames.
+//! One task reads queries, runs them, and writes their answers, with as many under way as [`UNDER_WAY_MAX`]. While the
+//! client does not read, no query is read either. Queries on blocks in memory are answered at the first poll, so that
+//! answers fill whole frames.
 
 use std::sync::Arc;
 

@@ -55,7 +55,7 @@ pub(super) fn all_edges(all: &[Neighbour]) -> Vec<v1::Edges> {
     EdgeRun::all(all, usize::MAX).map(|run| edges(&run, all, None)).collect()
 }
 
-/// Edges of a part, which has no more than one message takes.
+/// Edges of a part, which fits one message.
 pub(super) fn some_edges(all: &[Neighbour], of_ends: Option<&[Key]>) -> Vec<v1::Edges> {
     EdgeRun::all(all, usize::MAX).map(|run| edges(&run, all, of_ends)).collect()
 }

@@ -77,7 +77,7 @@ pub(crate) struct GraphAnswer {
 /// What was found, in the order of the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LookUpAnswer {
-    /// An id, or null if there is no such vertex.
+    /// An id, or null if the vertex does not exist.
     ids: Vec<Option<String>>,
     version: u64,
     cost: PricedCost,
@@ -138,7 +138,7 @@ pub(crate) struct Vertices {
     pub(super) ids: Vec<String>,
 }
 
-/// What one depth took.
+/// The cost of one depth.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Depth {
     /// Edges that were followed to it.
@@ -149,7 +149,7 @@ pub(crate) struct Depth {
     step: Step,
 }
 
-/// What a traversal took, and how much it found.
+/// The cost of a traversal, and the sizes of its results.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatisticsAnswer {
     cost: PricedCost,
@@ -217,7 +217,7 @@ pub(crate) struct OpenAnswer {
     pub(crate) idle_ms: u64,
 }
 
-/// The account of a traversal that was closed.
+/// The total cost of a closed cursor.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CloseAnswer {
     /// Vertices that the steps were asked to go on from.

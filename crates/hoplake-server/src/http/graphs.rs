@@ -48,8 +48,8 @@ pub(super) async fn info(exchange: Exchange, Path(graph): Path<String>) -> Respo
     respond(&mut call, answer)
 }
 
-/// Moves the server on to the newest version: what was published before is in it. Without, it looks for newer versions at
-/// an interval of its own, while there are requests.
+/// Moves the server on to the newest version: what was published before is in it. Without, it looks for newer versions
+/// at an interval of its own, while there are requests.
 #[utoipa::path(
     post, path = "/v1/graphs/{graph}/refresh", tag = "graphs", params(("graph" = String, Path, example = "air-routes")),
     responses((status = 200, body = RefreshAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
@@ -121,7 +121,7 @@ pub(super) async fn properties(exchange: Exchange, Path(graph): Path<String>, bo
     .await
 }
 
-/// A whole traversal.
+/// A complete traversal.
 #[utoipa::path(
     post, path = "/v1/graphs/{graph}/traverse", tag = "graphs", params(("graph" = String, Path, example = "air-routes")),
     request_body(

@@ -67,6 +67,6 @@ async fn no_such_path() -> Response {
 }
 
 async fn no_such_method() -> Response {
-    let message = "this place has other methods; /openapi.json lists them";
+    let message = "method not allowed here; /openapi.json lists the methods";
     problem::response(&Failure::new(Reason::Method, message), None)
 }

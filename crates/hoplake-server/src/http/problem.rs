@@ -25,7 +25,7 @@ pub(crate) struct Problem {
     /// The name of the request in the server's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
-    /// What the query took until then, if it had begun.
+    /// The cost of the query until then, if it had begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<PricedCost>,
 }

@@ -17,12 +17,12 @@ use super::roles::TIMEOUT;
 pub(super) enum Applied {
     /// This version has it.
     Version(u64),
-    /// The writer was told this.
+    /// The writer got this answer.
     Failed(ErrorKind, String),
 }
 
 impl Applied {
-    /// What the library says.
+    /// The library's answer.
     pub(super) fn of(outcome: Result<Committed, Error>) -> Self {
         match outcome {
             Ok(done) => Self::Version(done.version),

@@ -1,8 +1,9 @@
 //! Changes as rows of CSV and Parquet: what each column is for, by its name.
 //!
-//! `op`, `label`, `key`, `source_label`, `source`, `target_label`, `target`, `edge_key` and `replace` say what is done; every
-//! other column is a property, and so is one of those names with a dot before it. A header of CSV may have a type: `age:int`.
-//! An empty cell is not named: the property keeps its value. A line of JSON without an `op` is such a row, too.
+//! `op`, `label`, `key`, `source_label`, `source`, `target_label`, `target`, `edge_key` and `replace` define the
+//! change; every other column is a property, and so is one of those names with a dot before it. A header of CSV may
+//! have a type: `age:int`. An empty cell is not named: the property keeps its value. A line of JSON without an `op` is
+//! such a row, too.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -69,8 +70,8 @@ impl Role {
 /// Other columns of rows that are printed.
 const PRINTED: [&str; 4] = ["edge", "edge_id", "direction", "distance"];
 
-/// The name of a property's column in rows that are printed, by which changes know it again: with a dot before it if the name by
-/// itself means something else.
+/// The name of a property's column in rows that are printed, by which changes know it again: with a dot before it if
+/// the name by itself means something else.
 pub fn property_column(property: &str) -> String {
     let taken = Role::NAMES.iter().any(|(name, _)| *name == property) || PRINTED.contains(&property);
     if taken || property.starts_with('.') { format!(".{property}") } else { property.to_owned() }
@@ -90,7 +91,7 @@ impl Column {
         Ok(Self { role: Role::named(header)?, header: header.to_owned(), kind: None })
     }
 
-    /// What a header of CSV says, which may name a type; the error is the end of a sentence about the file.
+    /// A header of CSV, which may have a type; the error is the end of a sentence about the file.
     fn of(header: &str) -> Result<Self, String> {
         let (name, kind) = match header.rsplit_once(':') {
             None => (header, None),
@@ -208,7 +209,8 @@ impl ParquetRows {
         row(&self.columns, cell, |_| String::new()).map_err(|why| self.location(at).invalid(why))
     }
 
-    /// All of them as one operation, if they are upserts of one label, and their columns have the types that the graph has.
+    /// All of them as one operation, if they are upserts of one label, and their columns have the types that the graph
+    /// has.
     pub(super) fn operation(&self, resolved: &mut ResolvedChange) -> Option<Operation> {
         let role = |role: Role| {
             let at = self.columns.iter().position(|column| column.role == role)?;
@@ -242,7 +244,7 @@ impl ParquetRows {
             named.push((name.to_owned(), column.clone()));
         }
         for (column, values) in self.columns.iter().zip(self.batch.columns()) {
-            // What has no values names nothing.
+            // A column without values names nothing.
             if let Role::Property(name) = &column.role
                 && values.null_count() < values.len()
             {

@@ -1,16 +1,15 @@
 //! Changes from files: JSON Lines, CSV and Parquet become the operations of a batch.
 //!
 //! ```text
-//! json     a line   \
-//!                     Written (names and raw values) ── known: types of the graph ──▶ Operation, with its place
-//! columns  a row    /
-//!          rows of Parquet of one label, with the types of the graph ──▶ Operation of columns, with its place
+//! json a line \ RawChange (names and raw values) ── resolved: types of the graph ──▶ Operation, with its location
+//! columns a row /
+//!          rows of Parquet of one label, with the types of the graph ──▶ Operation of columns, with its location
 //! ```
-//! JSON has no dates, CSV has no types at all: what a value means is for the graph's schema to say. `resolved` holds the types
-//! of keys and properties as the graph has them, and as the file adds to them, so that a value which does not fit is refused
-//! with its file and line, before anything is sent. What only the graph can tell, such as a missing end of an edge, is told
-//! by the commit: [`Error::operation`] says which operation it was, and its place is known here.
-//! The layouts are described in `docs/changes.md`.
+//! JSON has no dates, CSV has no types at all: the graph's schema gives a value its meaning. `resolved` holds the types
+//! of keys and properties as the graph has them, and as the file adds to them, so that a value which does not fit is
+//! refused with its file and line, before anything is sent. Only the commit can detect other mistakes, such as a
+//! missing end of an edge: [`Error::operation`] is the number of the operation, whose location is known here. The
+//! layouts are described in `docs/changes.md`.
 
 mod columns;
 mod json;
@@ -48,7 +47,7 @@ impl SourceLocation {
         self.number
     }
 
-    /// The place so many rows further on.
+    /// The location so many rows further on.
     #[must_use]
     pub fn further(&self, rows: usize) -> Self {
         Self { number: self.number + rows as u64, ..self.clone() }
@@ -119,7 +118,7 @@ enum Piece {
     Rows(ParquetRows),
 }
 
-/// The changes of a file, in its order. After an error there are no more.
+/// The changes of a file, in its order. It ends after an error.
 pub struct Changes<'a> {
     source: Source,
     /// Rows that are changes each, and the next of them.
@@ -140,12 +139,12 @@ impl ChangeReader {
         Self { settings, ..self }
     }
 
-    /// The changes in a file: JSON Lines (`.jsonl`, `.ndjson`, `.json`) or CSV (`.csv`), each also with `.gz` or `.zst`, or
-    /// Parquet (`.parquet`).
+    /// The changes in a file: JSON Lines (`.jsonl`, `.ndjson`, `.json`) or CSV (`.csv`), each also with `.gz` or
+    /// `.zst`, or Parquet (`.parquet`).
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) if it cannot be read, or its columns are not those of changes. Each change may be one
-    /// too: then it names file, line and item.
+    /// [`Invalid`](ErrorKind::Invalid) if it cannot be read, or its columns are not those of changes. Each change may
+    /// be one too: then it names file, line and item.
     pub fn read(&mut self, path: &Path) -> Result<Changes<'_>, Error> {
         check_local(path)?;
         let file = PlainFile::at(path)?;

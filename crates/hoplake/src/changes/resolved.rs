@@ -12,7 +12,7 @@ use super::json::beyond_numbers;
 /// A value as it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Raw {
-    /// Text in a place that has no types.
+    /// Text of a format without types.
     Untyped(String),
     /// A value whose type is known; text may still stand for a date or a moment.
     Typed(Value),
@@ -67,7 +67,7 @@ pub(super) struct RawChange {
     /// Of an edge.
     pub(super) source: Option<RawVertexRef>,
     pub(super) target: Option<RawVertexRef>,
-    /// A property that tells parallel edges apart, and its value.
+    /// A property that distinguishes parallel edges, and its value.
     pub(super) edge_key: Option<(Name, Raw)>,
     pub(super) properties: Vec<(Name, Raw)>,
     pub(super) replace: bool,
@@ -114,8 +114,8 @@ impl ResolvedChange {
         resolved.arrow() == *column
     }
 
-    /// Whether a column with values has a property as it stands: then a new one is added. `owner` is the label of a vertex,
-    /// or that of an edge and of its ends.
+    /// Whether a column with values has a property as it stands: then a new one is added. `owner` is the label of a
+    /// vertex, or that of an edge and of its ends.
     pub(super) fn has_property(&mut self, owner: &[Name; 3], of_vertex: bool, name: &Name, column: &DataType) -> bool {
         use ScalarType::{Bool, Date, Float64, Int64, String, Timestamp};
         let types = match of_vertex {
@@ -131,7 +131,7 @@ impl ResolvedChange {
         true
     }
 
-    /// What a written change means; the error says which item is wrong, and why.
+    /// Resolves a raw change; the error names the item and its mistake.
     pub(super) fn operation(&mut self, written: RawChange) -> Result<Operation, String> {
         let kind = written.kind;
         if written.label.is_empty() {
@@ -235,7 +235,7 @@ fn value(types: &mut Types, owner: &str, name: &Name, raw: Raw) -> Result<Value,
         match value.property_type() {
             Some(kind) => drop(types.insert(name.clone(), kind)),
             None if value == Value::Null => {}
-            None => return Err(format!("{owner} has no property {name}, and {value} does not tell its type")),
+            None => return Err(format!("{owner} has no property {name}, and {value} does not show its type")),
         }
         return Ok(value);
     };

@@ -42,17 +42,17 @@ fuzz_target!(
 fn written(operation: &Operation) -> String {
     let end = |end: &hoplake::VertexRef| json!([end.label.as_str(), key(&end.key)]);
     let line = match operation {
-        Operation::UpsertVertex { vertex, properties, whole } => {
+        Operation::UpsertVertex { vertex, properties, replace } => {
             json!({"op": "upsert_vertex", "label": vertex.label.as_str(), "key": key(&vertex.key),
-                "properties": members(properties), "whole": whole})
+                "properties": members(properties), "replace": replace})
         }
         Operation::DeleteVertex { vertex } => {
             json!({"op": "delete_vertex", "label": vertex.label.as_str(), "key": key(&vertex.key)})
         }
-        Operation::UpsertEdge { label, source, target, key, properties, whole } => {
+        Operation::UpsertEdge { label, source, target, key, properties, replace } => {
             let key = key.as_ref().map(|key| json!({key.property.as_str(): value(&key.value)}));
             json!({"op": "upsert_edge", "label": label.as_str(), "source": end(source), "target": end(target),
-                "edge_key": key, "properties": members(properties), "whole": whole})
+                "edge_key": key, "properties": members(properties), "replace": replace})
         }
         Operation::DeleteEdge { label, source, target, key } => {
             let key = key.as_ref().map(|key| json!({key.property.as_str(): value(&key.value)}));

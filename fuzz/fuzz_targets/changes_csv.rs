@@ -31,8 +31,8 @@ fuzz_target!(
                 changes.map(|change| change.map_err(|error| error.to_string())).collect::<Result<Vec<_>, _>>()
             };
             if let Ok(changes) = read() {
-                assert!(changes.iter().all(|change| (2..=lines).contains(&change.place.number())));
-                assert!(changes.is_sorted_by(|a, b| a.place.number() < b.place.number()));
+                assert!(changes.iter().all(|change| (2..=lines).contains(&change.location.number())));
+                assert!(changes.is_sorted_by(|a, b| a.location.number() < b.location.number()));
             }
         });
     }

@@ -96,7 +96,7 @@ pub async fn measure(subject: &Subject) -> Result<Figures> {
             let mut setup = Setup::standard(256 << 20).before(profile.clone());
             setup.read.waiting_usd_per_hour = waiting_usd_per_hour;
             let whole = account(subject, &setup, &cases).await?;
-            setup.read.whole_bytes_max = 0;
+            setup.read.full_read_bytes_max = 0;
             let asked = account(subject, &setup, &cases).await?;
             let (bounded, unbounded) = (asked.bounded, asked.unbounded);
             accounts.extend([asked, Account { bounded, unbounded, ..whole }]);
@@ -130,7 +130,7 @@ pub async fn account(subject: &Subject, setup: &Setup, cases: &[Case]) -> Result
     Ok(Account {
         store: setup.profile.name.clone(),
         waiting_usd_per_hour: setup.read.waiting_usd_per_hour,
-        small_whole: setup.read.whole_bytes_max > 0,
+        small_whole: setup.read.full_read_bytes_max > 0,
         requests: counts.requests.get,
         bytes: counts.bytes_read,
         requests_usd: counts.requests.get as f64 * prices.request_usd,

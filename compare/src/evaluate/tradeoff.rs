@@ -40,7 +40,7 @@ pub async fn measure(subject: &Subject, queries: usize) -> Result<Figures> {
         let mut setup = Setup::standard(256 << 20);
         setup.read.waiting_usd_per_hour = waiting_usd_per_hour;
         let cold = latency::kind(subject, &setup, "knows", Strategy::Bfs, 2, &persons).await?;
-        setup.read.whole_bytes_max = 0;
+        setup.read.full_read_bytes_max = 0;
         let account = hindsight::account(subject, &setup, &cases).await?;
         points.push(Point { store_ms: cold.store_ms, requests: cold.requests, account });
     }

@@ -115,7 +115,7 @@ pub async fn by_tier(subject: &Subject) -> Result<Figures> {
                 let manner = Manner { prefetch, at_once, ..Manner::sequential(strategy) };
                 // What is read beside would count as if queries had asked for it.
                 let mut setup = Setup::standard(256 << 20);
-                setup.read.whole_bytes_max = 0;
+                setup.read.full_read_bytes_max = 0;
                 figures.add("256 MiB of memory", 0.0, ours(subject, &setup, &cases, manner).await?.0);
             }
         }
@@ -123,7 +123,7 @@ pub async fn by_tier(subject: &Subject) -> Result<Figures> {
         figures.add("the same, small segments whole", 0.0, ours(subject, &setup, &cases, manner).await?.0);
         let folder = tempfile::tempdir()?;
         let mut setup = Setup::standard(1 << 20);
-        setup.read.whole_bytes_max = 0;
+        setup.read.full_read_bytes_max = 0;
         setup.read.disk = Some(DiskSettings { folder: folder.path().to_owned(), bytes_max: 4 << 30 });
         for words in ["1 MiB of memory, an empty disk", "1 MiB of memory, the same disk after a restart"] {
             let manner = Manner { at_once, ..Manner::sequential(Strategy::Bfs) };

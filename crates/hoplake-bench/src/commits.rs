@@ -1,8 +1,8 @@
-//! What changes cost: latency and rate of commits, reading behind many of them, and what compaction rewrites.
+//! What changes cost: latency and rate of commits, reading after many of them, and what compaction rewrites.
 //!
-//! Latency is of the simulated store, in virtual time, with the processor's beside it; the rate into memory is in real
-//! time. What is read is in [`reading`]. The graph is the Kronecker graph of Graph500, and what is committed are edges between its vertices, drawn
-//! evenly, each with a property.
+//! Latency is of the simulated store, in virtual time, with the processor time next to it; the rate into memory is in
+//! real time. What is read is in [`reading`]. The graph is the Kronecker graph of Graph500, and what is committed are
+//! edges between its vertices, drawn evenly, each with a property.
 
 mod reading;
 
@@ -165,7 +165,7 @@ impl Base {
             target: VertexRef::new("vertex", target),
             key: None,
             properties: [("since", since)].into(),
-            whole: true,
+            replace: true,
         };
         Batch { operations: self.pairs(random, edges).into_iter().map(operation).collect(), ..Batch::default() }
     }
@@ -180,7 +180,7 @@ impl Base {
             ("since", column(pairs.into_values().collect())),
         ])?;
         let mut commit = Batch::default();
-        let columns = hoplake::Columns::edges("follows", "vertex", "vertex", &rows)?.whole();
+        let columns = hoplake::Columns::edges("follows", "vertex", "vertex", &rows)?.replacing();
         commit.operations.push(Operation::UpsertColumns(Arc::new(columns)));
         Ok(commit)
     }

@@ -30,13 +30,13 @@ enum Verb {
     Snb(snb::Arguments),
     /// Loads a generated social network of any size: edges per second, peak memory, and size by edge type.
     SocialNetwork(social_network::Arguments),
-    /// Latency and rate of commits, reading behind them, and what compaction rewrites.
+    /// Latency and rate of commits, reading after them, and what compaction rewrites.
     Commits(commits::Arguments),
     /// Latency and edges per second of traversals from warm memory.
     Traverse(traverse::Arguments),
     /// Memory, probes and end of a server under a hundred hostile clients.
     Hostile(hostile::Arguments),
-    /// Waves, requests and bytes of compactions behind the update stream of a social network.
+    /// Waves, requests and bytes of compactions along the update stream of a social network.
     Upkeep(upkeep::Arguments),
     /// Queries a second and latency of one hop through a server on loopback.
     ServeLoad(serve_load::Arguments),

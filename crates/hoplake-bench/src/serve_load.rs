@@ -98,10 +98,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 async fn measure(arguments: &Arguments) -> Result<()> {
     let telemetry = arguments.log.then(|| telemetry::start(telemetry::LogFormat::Text, "info")).transpose()?;
-    let place = arguments.graph.to_str().context("the graph's place is not UTF-8")?;
-    let load = Arc::new(load_of(arguments, place).await?);
+    let url = arguments.graph.to_str().context("the graph's path is not UTF-8")?;
+    let load = Arc::new(load_of(arguments, url).await?);
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let settings = Settings { grpc: local, http: local, graphs: vec![format!("g={place}")], ..Settings::default() };
+    let settings = Settings { grpc: local, http: local, graphs: vec![format!("g={url}")], ..Settings::default() };
     let settings = Settings { queries_max: 1_024, ..settings };
     let server = ServerBuilder::new(settings).bind().await?;
     let address = format!("http://{}", server.grpc());
@@ -114,16 +114,16 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     for way in [Way::Calls, Way::Streams] {
         // Once for the cache, and once for the clock.
         way.peak(arguments, &channels, &load, Duration::from_secs(2)).await?;
-        let account = Account::begin(&load)?;
+        let usage = Usage::begin(&load)?;
         let queries = way.peak(arguments, &channels, &load, time).await?;
         let rate = queries as f64 / time.as_secs_f64();
-        println!("| {way:?}, as many as there can be | {rate:.0} | {} | | |", account.of(queries)?);
+        println!("| {way:?}, as many as there can be | {rate:.0} | {} | | |", usage.of(queries)?);
         for rate in [rate / 2.0, HALF_OF_GOAL] {
-            let account = Account::begin(&load)?;
+            let usage = Usage::begin(&load)?;
             let mut micros = way.paced(&channels, &load, rate, time).await?;
             micros.sort_unstable();
             let at = |share: f64| micros[((micros.len() - 1) as f64 * share) as usize];
-            let told = account.of(micros.len() as u64)?;
+            let told = usage.of(micros.len() as u64)?;
             println!("| {way:?}, paced | {rate:.0} | {told} | {} | {} |", at(0.5), at(0.99));
         }
     }
@@ -131,13 +131,13 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What queries take from here on.
-struct Account<'a> {
+/// The resources of queries from here on.
+struct Usage<'a> {
     load: &'a Load,
     processor: Duration,
 }
 
-impl<'a> Account<'a> {
+impl<'a> Usage<'a> {
     fn begin(load: &'a Load) -> Result<Self> {
         load.edges.store(0, Ordering::Relaxed);
         Ok(Self { load, processor: processor_time()? })
@@ -152,9 +152,9 @@ impl<'a> Account<'a> {
     }
 }
 
-/// What this process had of the processors so far, by Linux's account, which counts in hundredths of a second.
+/// The processor time of this process so far, which Linux counts in hundredths of a second.
 fn processor_time() -> Result<Duration> {
-    let stat = std::fs::read_to_string("/proc/self/stat").context("only Linux tells the processor's time here")?;
+    let stat = std::fs::read_to_string("/proc/self/stat").context("the processor time is only known on Linux")?;
     // The name before the last parenthesis may have spaces; user and system time are the 12th and 13th after it.
     let fields = stat.rsplit_once(')').context("no name in /proc/self/stat")?.1.split_whitespace().skip(11).take(2);
     let ticks: u64 = fields.map(str::parse::<u64>).sum::<Result<_, _>>()?;
@@ -162,8 +162,8 @@ fn processor_time() -> Result<Duration> {
 }
 
 /// Starts that exist and have edges, in a seeded order.
-async fn load_of(arguments: &Arguments, place: &str) -> Result<Load> {
-    let graph = Graph::open(place).await?;
+async fn load_of(arguments: &Arguments, url: &str) -> Result<Load> {
+    let graph = Graph::open(url).await?;
     let mut random = SplitMix64::new(7);
     let keys: Vec<_> = (0..40_000).map(|_| random.below(1 << arguments.scale) as i64).collect();
     let named: Vec<_> = keys.iter().map(|key| (arguments.label.as_str(), Key::from(*key))).collect();
@@ -341,7 +341,7 @@ async fn paced_stream(
                 return Ok::<_, anyhow::Error>(());
             }
             for due in times {
-                // The number of a query says when it was due.
+                // The number of a query determines when it was due.
                 let query = due.duration_since(begun).as_micros() as u64;
                 send.send(sender.streamed(query, std::mem::take(&mut first))).await?;
             }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{load::peak_resident_bytes, parquet_pairs, snb};
 
-/// The name of the file that says what the others hold.
+/// The name of the file that describes the others.
 const MAPPING: &str = "mapping.toml";
 
 /// Vertices of each label whose degrees are looked at.

@@ -1,7 +1,7 @@
-//! What compactions cost behind the update stream of a social network: waves, requests and bytes.
+//! What compactions cost along the update stream of a social network: waves, requests and bytes.
 //!
-//! The graph is loaded in memory, and each commit has the next events of the stream. Requests are counted by the compaction
-//! itself, which tests hold against a store that counts.
+//! The graph is loaded in memory, and each commit has the next events of the stream. Requests are counted by the
+//! compaction itself, which tests hold against a store that counts.
 
 use std::{
     fs::File,
@@ -108,7 +108,7 @@ impl Fields<'_> {
         self.text(at).split(';').filter(|text| !text.is_empty()).map(|text| Ok(text.parse()?)).collect()
     }
 
-    /// Properties of these names from a place on, in the types that the load gives them.
+    /// Properties of these names from a column on, in the types that the load gives them.
     fn properties<'n>(&self, first: usize, names: &[&'n str]) -> Result<Vec<(&'n str, Value)>> {
         let property = |(at, name): (usize, &&'n str)| {
             let value = match *name {

@@ -1,10 +1,10 @@
 //! The one who knows the future (Belady: A study of replacement algorithms for a virtual-storage computer, IBM
 //! Systems Journal 5(2), 1966; "MIN").
 //!
-//! The block whose next use is farthest away goes, and a newcomer whose own next use is farther than that of all
-//! others is not kept. If all blocks have one size, nobody hits more often. If sizes differ, the best choice is NP-hard; this
-//! rule then ignores sizes, lets go from the farthest until the newcomer fits, and is a yardstick, not a bound: a policy
-//! that keeps small blocks can hit more often. [`bound`](crate::bound) is the bound.
+//! The block whose next use is farthest away goes, and a newcomer whose own next use is farther than that of all others
+//! is not kept. If all blocks have one size, no policy hits more often. If sizes differ, the best choice is NP-hard;
+//! this rule then ignores sizes, lets go from the farthest until the newcomer fits, and is a yardstick, not a bound: a
+//! policy that keeps small blocks can hit more often. [`bound`](crate::bound) is the bound.
 
 use std::collections::BinaryHeap;
 

@@ -1,30 +1,30 @@
-//! Replays a trace of accesses through the real policies at given sizes, beside what no policy can beat.
+//! Replays a trace of accesses through the real policies at given sizes, and compares them with a bound.
 //!
 //! # What is replayed
 //! Each access of the trace looks its block up in a cache of its own, which keeps the block if it was not there. The
-//! cache is a [`Shard`](hoplake_storage::cache::Shard) of the memory cache, with the whole budget and the same weights, so that what is
-//! measured is the code that runs. The product splits larger budgets into shards; on a
-//! synthetic trace that moves hits by 0.4 per cent of them, 2.6 for LFU.
-//! Where a block was served from when the trace was recorded plays no part: it is only [summed up](Workload::summary).
+//! cache is a [`Shard`](hoplake_storage::cache::Shard) of the memory cache, with the entire budget and the same
+//! weights, so that what is measured is the code that runs. The product splits larger budgets into shards; on a
+//! synthetic trace that moves hits by 0.4 per cent of them, 2.6 for LFU. Where a block was served from when the trace
+//! was recorded plays no part: it is only [summed up](Workload::summary).
 //!
 //! # What is counted
 //! - *Object hit ratio*: accesses that found their block, of all. *Byte hit ratio*: the same by bytes.
-//! - *Requests*: what misses of one wave of one query would send. Ranges of one object that lie closer together than
-//!   a gap are one request. The reader weighs the gap for each wave; here it is one for all.
+//! - *Requests*: the requests that the misses of one wave of one query would send. Ranges of one object that are closer
+//!   together than a gap are one request. The reader weighs the gap for each wave; here it is one for all.
 //!
 //! # What no policy can beat
-//! - *Belady* (`belady.rs`): the block whose next use is farthest away goes. The best there is if all blocks have one size
-//!   (Belady, IBM Systems Journal 5(2), 1966); a good rule, not a bound, if they differ.
+//! - *Belady* (`belady.rs`): the block whose next use is farthest away goes. The best there is if all blocks have one
+//!   size (Belady, IBM Systems Journal 5(2), 1966); a good rule, not a bound, if they differ.
 //! - *Bound* (`bound.rs`): no policy hits more often, whatever the sizes.
 //!
 //! # Prefetch
-//! A trace says what was asked, not what a prefetcher might have asked for; what it names after a block is unknown to
-//! the simulator. So the model here is *read-ahead*, the one kind that a trace can judge, and judges fairly: a miss also reads
-//! up to some blocks that follow in the same object, if the gaps are such that it is still one request. They are kept for
-//! that query alone, beside the cache, up to [`PREFETCHED_BLOCKS_MAX`]. If the same query asks for one in a later
-//! wave, it is served without a request, and enters the cache. "The blocks that follow" are those the trace names
-//! anywhere: blocks that nobody ever asked for are invisible, so that wasted bytes are underestimated. How
-//! much a traversal's own prefetcher served in the recorded run is in the summary.
+//! A trace has the blocks that were requested, not those that a prefetcher might have requested; the later entries are
+//! unknown to the simulator. So the model here is *read-ahead*, the one kind that a trace can judge, and judges fairly:
+//! a miss also reads up to some blocks that follow in the same object, if the gaps are such that it is still one
+//! request. They are kept for that query alone, outside of the cache, up to [`PREFETCHED_BLOCKS_MAX`]. If the same
+//! query asks for one in a later wave, it is served without a request, and enters the cache. "The blocks that follow"
+//! are those the trace names anywhere: blocks that no query ever requested are invisible, so that wasted bytes are
+//! underestimated. How much a traversal's own prefetcher served in the recorded run is in the summary.
 //!
 //! ```
 //! use hoplake_cache_sim::{Contender, Plan, Workload};
@@ -73,7 +73,7 @@ pub const PREFETCHED_BLOCKS_MAX: usize = 64;
 /// Who decides what goes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Contender {
-    /// A policy, with or without an eye on worth.
+    /// A policy, with or without retention costs.
     Policy {
         /// The policy.
         policy: Policy,
@@ -129,8 +129,8 @@ pub struct Plan {
 }
 
 impl Default for Plan {
-    /// Every policy, also with worth where it is heeded, Belady and the bound; gaps up to 64 KiB and requests up
-    /// to 4 MiB; no sizes and no read-ahead.
+    /// Every policy, also with retention costs where it uses them, Belady and the bound; gaps up to 64 KiB and requests
+    /// up to 4 MiB; no sizes and no read-ahead.
     fn default() -> Self {
         let policy = |policy, fetch_cost| Contender::Policy { policy, fetch_cost };
         let with_retention_cost =
@@ -220,14 +220,14 @@ impl Plan {
             let workers: Vec<_> = (0..threads.clamp(1, jobs.len().max(1))).map(|_| scope.spawn(work)).collect();
             workers.into_iter().flat_map(|worker| worker.join().expect("a replay does not panic")).collect()
         });
-        let place = |outcome: &Outcome| {
+        let rank = |outcome: &Outcome| {
             let Outcome { contender, cache_bytes_max, read_ahead_blocks, .. } = *outcome;
             jobs.iter().position(|job| {
                 (job.contender, job.cache_bytes_max, job.read_ahead_blocks)
                     == (contender, cache_bytes_max, read_ahead_blocks)
             })
         };
-        outcomes.sort_by_key(place);
+        outcomes.sort_by_key(rank);
         outcomes
     }
 

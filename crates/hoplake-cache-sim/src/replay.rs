@@ -93,6 +93,6 @@ impl ReadAhead<'_> {
         let Some(kept) = self.by_query.get_mut(&access.query) else { return false };
         // What the same wave brings is not here yet: it is part of the same request.
         let here = |other: &Use| other.block == access.block && other.wave < access.wave;
-        kept.iter().position(here).and_then(|place| kept.remove(place)).is_some()
+        kept.iter().position(here).and_then(|index| kept.remove(index)).is_some()
     }
 }

@@ -57,8 +57,8 @@ fn on_a_loop_lru_never_hits_and_belady_does() {
 #[test]
 fn the_textbook_string_has_its_textbook_hits() {
     // Silberschatz, Galvin, Gagne: Operating System Concepts, on page replacement with three frames: LRU faults 12
-    // times on these 20, and the optimal policy 9 times. Ours faults 8 times, because a page must be let in where a block may
-    // pass by: 4 is used once.
+    // times on these 20, and the optimal policy 9 times. Ours faults 8 times, because a page must be let in where a
+    // block may pass by: 4 is used once.
     let string = [7, 0, 1, 2, 0, 3, 0, 4, 2, 3, 0, 3, 2, 1, 2, 0, 1, 7, 0, 1];
     let outcomes = plan(vec![policy(Policy::Lru), Contender::Belady], &[3]).run(&uniform(string), 1);
     assert_eq!(hits(&outcomes), [8, 12]);
@@ -115,7 +115,7 @@ fn nobody_passes_the_bound_when_sizes_differ() {
         assert!(outcome.hits <= bound.hits && outcome.hit_bytes <= bound.hit_bytes, "{outcome:?}");
         assert!(bound.hits < bound.accesses && bound.hit_bytes < bound.bytes);
     }
-    // Worth is for objects: a policy that heeds it hits more of them.
+    // Small objects cost more per byte: a policy with retention costs hits more of them.
     for (plain, heeding) in [(2, 12), (4, 14)] {
         assert!(outcomes[plain].hits < outcomes[heeding].hits, "{:?}, {:?}", outcomes[plain], outcomes[heeding]);
     }

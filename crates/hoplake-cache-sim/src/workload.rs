@@ -1,4 +1,4 @@
-//! A trace made ready to be replayed: blocks get numbers in the order of their place, and look-ups become indexing.
+//! A trace prepared for replays: blocks get numbers in the order of their location, and look-ups become indexing.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! How numbers, sizes and amounts on the command line are read, and what is said of those that are none.
+//! Parsers of numbers, sizes and amounts on the command line, and their errors.
 
 use std::{ops::RangeInclusive, str::FromStr};
 

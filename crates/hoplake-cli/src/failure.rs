@@ -1,6 +1,6 @@
 //! How a command fails: a sentence, a hint, and a status by kind.
 //!
-//! Errors say what is wrong, in the words of whoever found it; what to do about it is said here and nowhere below, by the kind
+//! Errors describe the problem in the terms of their floor; only this module adds what to do about it, by the kind
 //! and the reason of the error. [`STATUSES`] is in `hoplake --help`, and `docs/errors.md` explains it.
 
 use hoplake::{Error, ErrorKind, Reason};
@@ -19,7 +19,7 @@ Exit status:
     8  it is not known whether a change was published
   130  interrupted";
 
-/// A failure that the command line found itself, or says more of.
+/// A failure that the command line found itself, or extends.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
@@ -65,7 +65,7 @@ pub fn report(error: &anyhow::Error, verb: &str, url: &str) -> u8 {
     let (kind, message, hint) = if let Some(Failure { kind, reason, message, hint }) = error.downcast_ref::<Failure>() {
         (*kind, message.clone(), hint.clone().unwrap_or_else(|| by_kind(*kind, *reason)))
     } else if let Some(engine) = error.downcast_ref::<Error>() {
-        // Its message is whole: the errors below it are in it.
+        // Its message is complete: it includes the errors below it.
         (engine.kind(), engine.to_string(), by_kind(engine.kind(), engine.reason()))
     } else if let Some(io) = error.chain().find_map(|error| error.downcast_ref::<std::io::Error>()) {
         let Failure { kind, message, hint, .. } = Failure::file("write the output", io);
@@ -101,23 +101,23 @@ fn hint(kind: ErrorKind, reason: Option<Reason>, verb: &str, url: &str) -> Strin
     by_reason.unwrap_or_else(|| of_kind(kind, verb, url))
 }
 
-/// About places, graphs and versions there, and input.
+/// Hints about locations, graphs, versions, and input.
 fn of_reason(reason: Reason, verb: &str, url: &str) -> Option<String> {
     Some(match reason {
-        Reason::Place => "write a folder, or s3://bucket/prefix, gs://bucket/prefix, az://container/prefix".into(),
+        Reason::Url => "write a folder, or s3://bucket/prefix, gs://bucket/prefix, az://container/prefix".into(),
         Reason::NoGraph => format!("check the address, or make one with hoplake load {url} --from PATH"),
         Reason::NoVersion => {
             format!("hoplake log {url} lists the versions there are, and hoplake tag {url} their tags")
         }
-        Reason::Exists if verb == "load" => "add --replace to load over it, or load to another place".into(),
-        Reason::Exists => "choose a place where there is nothing".into(),
+        Reason::Exists if verb == "load" => "add --replace to load over it, or load to another location".into(),
+        Reason::Exists => "choose a target that is empty".into(),
         Reason::Overtaken => {
-            format!("hoplake log {url} shows what it did; add --replace to load over that, or load to another place")
+            format!("hoplake log {url} shows what it did; add --replace to load over that, or load to another location")
         }
         Reason::File => "check that it is there and that you may read it".into(),
-        Reason::Archive => "it is cut off, or not what its name says; gzip -t or zstd -t tells which".into(),
+        Reason::Archive => "it is truncated, or not of the type in its name; gzip -t or zstd -t shows which".into(),
         Reason::Remote => "copy the files to this machine first, with your store's tools".into(),
-        Reason::Broken => "correct the file or write it again: what follows that place cannot be told".into(),
+        Reason::Broken => "correct the file or write it again: the rest after that line cannot be read".into(),
         Reason::Layout if verb == "load" => {
             "hoplake load --help lists the layouts it knows, and what a mapping is for".into()
         }
@@ -184,7 +184,7 @@ fn of_kind(kind: ErrorKind, verb: &str, url: &str) -> String {
             "restore what is damaged from a copy, or open a version that does not need it with --version".into()
         }
         (ErrorKind::Corrupt, _) => {
-            format!("hoplake verify {url} says what is damaged; restore it from a copy, or open an older --version")
+            format!("hoplake verify {url} lists the damage; restore it from a copy, or open an older --version")
         }
         (ErrorKind::Unknown, "load") => format!("hoplake log {url} shows whether it is there; load again only if not"),
         (ErrorKind::Unknown, _) => {

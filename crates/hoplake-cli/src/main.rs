@@ -1,7 +1,7 @@
 //! The `hoplake` command: one file a verb.
 //!
 //! Data goes to standard output, everything else to standard error; an error ends with a hint and a
-//! status that says of which kind it is (see [`failure`]).
+//! status for its kind (see [`failure`]).
 
 mod arguments;
 mod failure;
@@ -17,7 +17,7 @@ use tokio::runtime::Builder;
 
 /// A graph engine whose graphs live in object storage.
 ///
-/// URL is a local folder or a place in a store: s3://bucket/prefix, gs://, az://, file://.
+/// URL is a local folder or a prefix in a store: s3://bucket/prefix, gs://, az://, file://.
 /// Credentials come from the provider's usual environment variables.
 #[derive(Debug, Parser)]
 #[command(name = "hoplake", version, after_help = "New here? Run: hoplake quickstart", after_long_help = LONG_HELP.as_str())]
@@ -82,7 +82,7 @@ impl Verb {
     }
 
     /// Its name and the graph it is about, for hints.
-    fn place(&self) -> (&'static str, &str) {
+    fn name_and_url(&self) -> (&'static str, &str) {
         match self {
             Self::Quickstart(_) => ("quickstart", "URL"),
             Self::Load(args) => ("load", &args.url),
@@ -121,7 +121,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let (name, url) = verb.place();
+            let (name, url) = verb.name_and_url();
             ExitCode::from(failure::report(&error, name, url))
         }
     }

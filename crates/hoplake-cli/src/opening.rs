@@ -114,7 +114,7 @@ impl ReadingArgs {
         };
         if settings.disk.is_none() {
             // Nothing is read for queries to come: there are none in this process, and no other has its memory.
-            settings.whole_bytes_max = 0;
+            settings.full_read_bytes_max = 0;
         }
         let trace = match &self.trace {
             None => Trace::off(),
@@ -124,19 +124,20 @@ impl ReadingArgs {
     }
 }
 
-/// An open graph and what opening it took.
+/// An open graph and the cost of opening it.
 pub struct Opened {
     /// The graph.
     pub graph: Graph,
-    /// What it took.
+    /// The cost of opening it.
     pub cost: StepCost,
 }
 
-/// How long a process that has done its work waits for what nobody waited for.
+/// How long a process waits for background work before it ends.
 const SETTLE: Duration = Duration::from_secs(10);
 
 impl Opened {
-    /// Waits, for some seconds at most, until nothing is under way in the background: what is, would end with the process.
+    /// Waits, for some seconds at most, until nothing is under way in the background: what is, would end with the
+    /// process.
     pub async fn settle(&self) {
         let _ = timeout(SETTLE, self.graph.settled()).await;
     }
@@ -150,9 +151,9 @@ impl GraphArgs {
 
     /// Opens the graph.
     pub async fn open(&self) -> anyhow::Result<Opened> {
-        let (begun, account) = (Instant::now(), QueryContext::new());
+        let (begun, context) = (Instant::now(), QueryContext::new());
         // Finding a version by its time or tag is a part of opening it.
-        let store = self.store()?.on_account(&account);
+        let store = self.store()?.metered_by(&context);
         let version = match (&self.version, self.as_of) {
             (_, Some(unix_ms)) => Some(Graph::version_as_of(&store, unix_ms).await?),
             (Some(version), None) => Some(version.find(&store).await?),
@@ -161,7 +162,7 @@ impl GraphArgs {
         let settings = OpenSettings { version, ..OpenSettings::default() };
         let reader = Reader::new(store, self.reading.pool()?);
         let graph = Graph::open_through(reader, &settings).await?;
-        let cost = StepCost { cost: account.cost() + graph.open_cost(), time_us: begun.elapsed().as_micros() as u64 };
+        let cost = StepCost { cost: context.cost() + graph.open_cost(), time_us: begun.elapsed().as_micros() as u64 };
         Ok(Opened { graph, cost })
     }
 

@@ -26,12 +26,12 @@ pub fn timeout_ms(timeout: Duration) -> u64 {
 
 /// A store whose requests end within a time from now, all together.
 pub fn within(store: &Store, timeout: Duration) -> Store {
-    let account = QueryContext::new();
-    account.give_time(Some(timeout_ms(timeout)));
-    store.on_account(&account)
+    let context = QueryContext::new();
+    context.give_time(Some(timeout_ms(timeout)));
+    store.metered_by(&context)
 }
 
-/// The failure of a verb that needs only a moment and changes nothing before its end: if its time was over, that is said, and
+/// The failure of a short verb that changes nothing before its end: after its deadline, the message says so, and
 /// that nothing was done.
 pub fn in_time(error: Error, what: &str, timeout: Duration) -> anyhow::Error {
     if error.kind() != ErrorKind::Limit {
@@ -41,7 +41,7 @@ pub fn in_time(error: Error, what: &str, timeout: Duration) -> anyhow::Error {
     Failure::new(ErrorKind::Limit, message, "try again later, or raise --timeout").into()
 }
 
-/// Says that a verb was interrupted and what is left of it, and ends the process.
+/// Reports that a verb was interrupted and what remains of it, and ends the process.
 pub fn interrupted(message: &str, hint: &str) -> ! {
     eprintln!("error: interrupted; {message}\nhint: {hint}");
     std::process::exit(130);

@@ -7,7 +7,7 @@
 
 use crate::{CostModel, Workload};
 
-/// Beyond this rate nobody would rent by this table.
+/// No one would rent beyond this rate by this table.
 const ACCESSES_PER_SECOND_MAX: f64 = 1e7;
 
 impl CostModel {

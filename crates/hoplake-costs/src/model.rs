@@ -20,7 +20,7 @@ pub struct Workload {
     pub accesses_per_request: f64,
     /// What a request brings, in bytes. Counts where reading is paid by the byte.
     pub bytes_per_request: f64,
-    /// On how many instances the graph lies if it lies on their disks. One that is lost takes its disks along.
+    /// The number of instances whose disks hold a copy of the graph. A lost instance loses its disks.
     pub copies: u64,
 }
 
@@ -55,7 +55,7 @@ pub struct Offer<'a> {
     pub count: u64,
     /// What they cost.
     pub instances_usd: f64,
-    /// What storing the graph costs beside them.
+    /// The cost of storing the graph, in addition.
     pub storage_usd: f64,
     /// What requests and the bytes they bring cost.
     pub requests_usd: f64,
@@ -103,8 +103,8 @@ impl CostModel {
         cheapest(offers)
     }
 
-    /// The cheapest instances that each hold the graph on their disks; `None` if none of the table does.
-    /// Without accesses they run all the same, or the graph would be gone.
+    /// The cheapest instances that each hold the graph on their disks; `None` if no instance of the table can.
+    /// They run even without accesses, or the graph would be lost.
     pub fn local_disks(&self, workload: &Workload) -> Option<Offer<'_>> {
         let holds = |instance: &&Instance| instance.disk_gb.is_some_and(|gb| gb * 1e9 >= workload.size_bytes as f64);
         let offers = self.table.instances.iter().filter(holds).map(|instance| {

@@ -49,7 +49,7 @@ pub enum TableError {
     Read {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
@@ -119,7 +119,7 @@ impl InstanceTable {
     }
 }
 
-/// What the parser says, as a sentence: its own text draws the place on several lines.
+/// The parser's error as one sentence: its own text draws the position on several lines.
 fn misshapen(text: &str, error: &toml::de::Error) -> TableError {
     let until = error.span().map_or(0, |span| span.start);
     let line = 1 + text.bytes().take(until).filter(|byte| *byte == b'\n').count();

@@ -53,10 +53,10 @@ pub enum EngineError {
     #[error(transparent)]
     Shared(Arc<EngineError>),
     /// Whether a version was published is not known: the store gave no answer, and did not say later.
-    #[error("it is not known whether {place} was published ({why}); hoplake log shows change {writer} if it was")]
+    #[error("it is not known whether {location} was published ({why}); hoplake log shows change {writer} if it was")]
     Unknown {
         /// The manifest.
-        place: String,
+        location: String,
         /// Who tried.
         writer: String,
         /// What the store said last.
@@ -75,19 +75,19 @@ pub enum EngineError {
     #[error(transparent)]
     Storage(StorageError),
     /// A structure is damaged.
-    #[error("{place}: {source}")]
+    #[error("{location}: {source}")]
     Format {
         /// The object, or the part of it.
-        place: String,
+        location: String,
         /// The check that failed.
         #[source]
         source: FormatError,
     },
     /// A table of properties could not be read.
-    #[error("{place} is damaged: {}", hoplake_format::pages::reason(.source))]
+    #[error("{location} is damaged: {}", hoplake_format::pages::reason(.source))]
     Table {
         /// The table.
-        place: String,
+        location: String,
         /// What Parquet says.
         #[source]
         source: parquet::errors::ParquetError,
@@ -148,13 +148,13 @@ impl EngineError {
         matches!(self, Self::Storage(StorageError::NotFound { .. }))
     }
 
-    pub(crate) fn format(place: impl Into<String>) -> impl FnOnce(FormatError) -> Self {
-        let place = place.into();
-        move |source| Self::Format { place, source }
+    pub(crate) fn format(location: impl Into<String>) -> impl FnOnce(FormatError) -> Self {
+        let location = location.into();
+        move |source| Self::Format { location, source }
     }
 
-    pub(crate) fn table(place: impl Into<String>) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
-        let place = place.into();
-        move |source| Self::Table { place, source }
+    pub(crate) fn table(location: impl Into<String>) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
+        let location = location.into();
+        move |source| Self::Table { location, source }
     }
 }

@@ -28,7 +28,7 @@ use hoplake_storage::{BlockRequest, Branch, Check, QueryContext};
 
 use crate::{
     EngineError, Snapshot,
-    index::{IndexPlace, Section},
+    index::{IndexLocation, Section},
 };
 
 /// A request costs about as much as so many bytes.
@@ -66,19 +66,19 @@ impl Snapshot {
     /// Reads those filters first that are shorter than the blocks wanted below them. One wave, if there are any.
     pub(crate) async fn read_filters_that_pay<'a>(
         &self,
-        wanted: impl IntoIterator<Item = (IndexPlace, &'a Range<u64>)>,
+        wanted: impl IntoIterator<Item = (IndexLocation, &'a Range<u64>)>,
         branch: &mut Branch,
     ) -> Result<(), EngineError> {
-        let mut below: BTreeMap<IndexPlace, BTreeSet<(u64, u64)>> = BTreeMap::new();
-        for (place, block) in wanted {
-            below.entry(place).or_default().insert((block.start, block.end));
+        let mut below: BTreeMap<IndexLocation, BTreeSet<(u64, u64)>> = BTreeMap::new();
+        for (location, block) in wanted {
+            below.entry(location).or_default().insert((block.start, block.end));
         }
         let mut due = Vec::new();
-        for (place, blocks) in below {
-            let section = self.section(place.section)?;
-            let Some(filter) = absent_filter(&section, place.number) else { continue };
+        for (location, blocks) in below {
+            let section = self.section(location.section)?;
+            let Some(filter) = absent_filter(&section, location.number) else { continue };
             if blocks.into_iter().map(|(start, end)| end - start).sum::<u64>() > filter.end - filter.start {
-                due.push((section, place.number, filter));
+                due.push((section, location.number, filter));
             }
         }
         if due.is_empty() {
@@ -87,7 +87,7 @@ impl Snapshot {
         let requests: Vec<_> = due.iter().map(|(section, _, filter)| request(section, filter)).collect();
         let sealed = self.reader().read(&requests, branch).await?;
         for ((section, number, filter), sealed) in due.iter().zip(sealed) {
-            let failed = EngineError::format(self.reader().store().place(&section.object.name));
+            let failed = EngineError::format(self.reader().store().location(&section.object.name));
             let seed = ObjectSeed::of(&section.object.name);
             section.filter(*number).set(seed, filter.start, &sealed).map_err(failed)?;
         }
@@ -96,21 +96,22 @@ impl Snapshot {
 
     /// Notes blocks that were read in vain, by the index blocks that named them, and begins to read filters that would have
     /// paid.
-    pub(crate) fn read_in_vain(&self, places: &[IndexPlace], context: &QueryContext) {
-        if self.reader().whole_bytes_max(context) == 0 {
+    pub(crate) fn read_in_vain(&self, locations: &[IndexLocation], context: &QueryContext) {
+        if self.reader().full_read_bytes_max(context) == 0 {
             return;
         }
-        for place in places {
-            let Ok(section) = self.section(place.section) else { continue };
-            let Some(range) = &section.entry(place.number).filter else { continue };
-            if section.filter(place.number).is_due(range) {
-                let segment = self.segment_of(place.section).clone();
-                let (place, seed, position) = (*place, ObjectSeed::of(segment.name()), range.start);
+        for location in locations {
+            let Ok(section) = self.section(location.section) else { continue };
+            let Some(range) = &section.entry(location.number).filter else { continue };
+            if section.filter(location.number).is_due(range) {
+                let segment = self.segment_of(location.section).clone();
+                let (location, seed, position) = (*location, ObjectSeed::of(segment.name()), range.start);
                 let take = move |landed: Vec<(u64, Bytes)>| {
-                    if let (Some(section), Some((_, sealed))) = (segment.section(place.section.section), landed.first())
+                    if let (Some(section), Some((_, sealed))) =
+                        (segment.section(location.section.section), landed.first())
                     {
                         // A damaged filter stays away: it decides nothing.
-                        let _ = section.filter(place.number).set(seed, position, sealed);
+                        let _ = section.filter(location.number).set(seed, position, sealed);
                     }
                 };
                 self.reader().read_in_background(&[request(&section, range)], context, take);

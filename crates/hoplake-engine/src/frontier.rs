@@ -262,9 +262,9 @@ impl From<StorageError> for SinkError {
 
 impl SinkError {
     /// As the engine's, which names the place of what is damaged.
-    pub(crate) fn at(self, place: impl Into<String>) -> EngineError {
+    pub(crate) fn at(self, location: impl Into<String>) -> EngineError {
         match self {
-            Self::Format(source) => EngineError::Format { place: place.into(), source },
+            Self::Format(source) => EngineError::Format { location: location.into(), source },
             Self::Limit(error) => error.into(),
         }
     }

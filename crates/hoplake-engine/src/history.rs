@@ -17,7 +17,7 @@ use crate::{
 /// removed. Returns the version that has the change, or `None` if nothing was to change.
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if there is no such version or name; [`EngineError::Invalid`] if the name is empty; the
+/// [`EngineError::NotFound`] if the version or name does not exist; [`EngineError::Invalid`] if the name is empty; the
 /// store's.
 pub fn tag<'a>(
     reader: &'a Reader,
@@ -44,7 +44,7 @@ pub fn tag<'a>(
             check_version(newest, version.unwrap_or(newest.version), url)?;
             let message = match version {
                 Some(version) => format!("{name} is version {version}"),
-                None => format!("{name} is no tag any more"),
+                None => format!("{name} is no longer a tag"),
             };
             let change = change(reader.store(), ChangeKind::Tag, message);
             let mut next = newest.next(change, reader.store().clock().unix_ms());
@@ -58,11 +58,11 @@ pub fn tag<'a>(
     })
 }
 
-/// Makes what an older version says the newest version, also if the manifest of the newest cannot be read any more. Returns
-/// the new version.
+/// Publishes the content of an older version as the newest version, also if the manifest of the newest is unreadable.
+/// Returns the new version.
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if there is no such version; the store's.
+/// [`EngineError::NotFound`] if the version does not exist; the store's.
 pub fn restore<'a>(
     reader: &'a Reader,
     version: u64,
@@ -102,12 +102,12 @@ async fn newest_itself(reader: &Reader, branch: &mut Branch) -> Result<Option<Ma
     let Some(newest) = versions::newest(reader, branch).await? else { return Ok(None) };
     match versions::slot(reader, newest.version, branch).await? {
         Some(Slot::Version(manifest)) => Ok(Some(*manifest)),
-        // Gone since: whoever publishes on it finds the newer one.
+        // Removed since: a writer that publishes on it finds the newer one.
         _ => Ok(Some(newest)),
     }
 }
 
-/// The content of an old version in a new one. What the new one says of versions, tags and writers stays.
+/// The content of an old version in a new one. The new one keeps its own versions, tags and leases.
 fn as_it_was(old: &Manifest, next: Manifest) -> Manifest {
     let mut restored = Manifest {
         version: next.version,
@@ -127,12 +127,12 @@ fn as_it_was(old: &Manifest, next: Manifest) -> Manifest {
     restored
 }
 
-/// Makes a graph at `target` that is what a version of another graph in the same bucket is. Nothing is copied: it reads the
-/// other's objects, which a tag there keeps, and writes its own. Its first version has the number of the one it began
-/// as. Returns the tag's name.
+/// Creates a graph at `target` with the content of a version of another graph in the same bucket. It copies nothing: it
+/// reads the other's objects, which a tag there keeps, and writes its own. Its first version has the number of the one
+/// it began as. Returns the tag's name.
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if there is no such version; [`EngineError::Conflict`] if there is something at `target`;
+/// [`EngineError::NotFound`] if the version does not exist; [`EngineError::Conflict`] if `target` is not empty;
 /// [`EngineError::Invalid`] if it is in another bucket; the stores'.
 pub fn clone<'a>(
     source: &'a Reader,
@@ -144,7 +144,7 @@ pub fn clone<'a>(
         let (from, to) = (source.store(), target.store());
         if !from.is_beside(to) || from.url() == to.url() {
             let why = format!(
-                "a clone shares its objects: {} is not another place in the bucket of {}",
+                "a clone shares its objects: {} is not another location in the bucket of {}",
                 to.url(),
                 from.url()
             );
@@ -154,17 +154,18 @@ pub fn clone<'a>(
         if versions::slot(target, 1, branch).await?.is_some() || versions::newest(target, branch).await?.is_some() {
             return Err(taken());
         }
-        // Two who clone to one place, of whom one succeeds, do not move each other's.
+        // Two clones to one target, one of which succeeds, do not move each other's tag.
         let tag_name = format!("clone at {} of version {version}", to.url());
         tag(source, &tag_name, Some(version), branch).await?;
         let original = versions::read(source, version, branch).await?;
         let manifest = as_elsewhere(original, from, to);
-        // Whoever has the first slot has the place; the version itself goes where its runs' versions are not ahead of it.
+        // The writer of the first slot owns the target; the version itself gets a number that is not below its runs'
+        // versions.
         if version > 1 {
-            let mark = Bytes::from(Slot::encode_removed(&manifest.change.writer));
-            let won = to.create(&manifest_name(1), mark.clone()).await?;
+            let tombstone = Bytes::from(Slot::encode_removed(&manifest.change.writer));
+            let won = to.create(&manifest_name(1), tombstone.clone()).await?;
             branch.then(1);
-            if !won && to.get(&manifest_name(1)).await? != Some(mark) {
+            if !won && to.get(&manifest_name(1)).await? != Some(tombstone) {
                 return Err(taken());
             }
         }

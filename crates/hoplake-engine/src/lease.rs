@@ -1,9 +1,9 @@
-//! Writers that take long: they say so first, in a version of their own, and vacuums spare what they write.
+//! Leases of long-running writers: a version announces them, and vacuums spare their objects.
 //!
 //! Any other writer's objects belong to the one version that it tries to publish; once another has that version, they
 //! are garbage. A load or a compaction cannot count on publishing the next version, so its name stays in the
 //! manifests until it is done. It publishes on whatever is the newest version then, if its name is still there:
-//! whoever takes the name out has stopped it for ever.
+//! removing the name stops the writer for ever.
 
 use futures::future::BoxFuture;
 use hoplake_format::{ChangeKind, Manifest, WriterLease};
@@ -14,12 +14,12 @@ use crate::{
     publish::{amend, amend_on, change},
 };
 
-/// Announces a writer by its name, which nobody else has, and returns the manifest that has it, which the hint does not name
-/// yet. `known` is a version that may be the newest. A caller that breaks this off cannot know whether it happened, and has to
-/// [`withdraw`].
+/// Announces a writer by its unique name, and returns the manifest that has it, which the hint does not name yet.
+/// `known` is a version that may be the newest. A caller that breaks this off cannot know whether it happened, and has
+/// to [`withdraw`].
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if the place has no graph, or whatever error the store has.
+/// [`EngineError::NotFound`] if there is no graph, or the store's error.
 pub fn announce<'a>(
     reader: &'a Reader,
     kind: ChangeKind,

@@ -21,6 +21,7 @@ mod error;
 mod filters;
 pub mod float;
 mod frontier;
+mod full_reads;
 pub mod history;
 mod index;
 mod lease;
@@ -42,7 +43,6 @@ pub mod traversal;
 pub mod vacuum;
 pub mod verify;
 pub mod versions;
-mod whole;
 
 pub use adjacency::{Degree, Neighbour};
 pub use error::{EngineError, Refusal};

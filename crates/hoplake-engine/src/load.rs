@@ -1,8 +1,8 @@
-//! How a load becomes a version: announced first, published in the place of all that there was.
+//! How a load becomes a version: announced first, then published as a replacement of the content.
 //!
-//! What builds the objects is not here (`hoplake-ingest`): a load begins, its objects are written under its name, and it is
-//! published or given up. Others may commit meanwhile. Their versions stay readable, but a graph that somebody changed
-//! is not replaced: the load fails with [`EngineError::Overtaken`].
+//! `hoplake-ingest` builds the objects. Here, a load begins, its objects are written under its name, and it is
+//! published or abandoned. Others may commit meanwhile. Their versions stay readable, but a graph that another writer
+//! changed is not replaced: the load fails with [`EngineError::Overtaken`].
 
 use std::collections::BTreeMap;
 
@@ -29,12 +29,12 @@ pub struct Load {
     base: Manifest,
 }
 
-/// A trial of the store of which an object is left.
+/// An object that remains from a trial of the store.
 pub struct Trial(Option<BoxFuture<'static, ()>>);
 
 impl Trial {
-    /// Removes that object, once there are others. Not before: a server that keeps objects as files removes a folder that becomes
-    /// empty, and fails a load that is about to write there.
+    /// Removes that object, once there are others. Not before: a server that keeps objects as files removes a folder
+    /// that becomes empty, and fails a load that is about to write there.
     pub async fn end(self, branch: &mut Branch) {
         if let Some(removal) = self.0 {
             removal.await;
@@ -50,7 +50,7 @@ impl Load {
     /// [`EngineError::Exists`] if there is a graph and `replace` is not set; the store's.
     pub async fn new(reader: &Reader, replace: bool, branch: &mut Branch) -> Result<Self, EngineError> {
         let current = versions::newest(reader, branch).await?;
-        // One without anything is what a vacuum made of a load that was never done.
+        // An empty version is how a vacuum ends a load that was never finished.
         if let Some(current) = current.as_ref().filter(|current| !replace && current.schema != Schema::default()) {
             return Err(EngineError::Exists(format!(
                 "there is a graph at {} already, in version {}, which stays readable if it is replaced",
@@ -62,8 +62,8 @@ impl Load {
         Ok(Self { reader: reader.clone(), writer, base: current.unwrap_or_default() })
     }
 
-    /// Announces the load, so that vacuums know whose objects these are, and tries the store: one that would lose the load is
-    /// refused before hours of loading. A caller that breaks this off [gives up](Self::give_up).
+    /// Announces the load, so that vacuums know whose objects these are, and tries the store: one that would lose the
+    /// load is refused before hours of loading. A caller that breaks this off [gives up](Self::give_up).
     ///
     /// # Errors
     /// [`StorageError::Unfit`]; the store's.
@@ -96,11 +96,11 @@ impl Load {
         self.base.version
     }
 
-    /// Publishes what was written in the place of all that the version has which it began from, if nobody has changed that.
-    /// Gives up if that fails.
+    /// Publishes the load as a replacement of the version that it began from, if no other writer has changed the graph
+    /// since. Gives up if that fails.
     ///
     /// # Errors
-    /// [`EngineError::Overtaken`]; [`EngineError::Unknown`] if the store does not say whether the version was created;
+    /// [`EngineError::Overtaken`]; [`EngineError::Unknown`] if it is unknown whether the version was created;
     /// [`StorageError::TimedOut`] if it does not answer within `timeout_ms`; the store's.
     pub async fn publish(
         &self,
@@ -127,7 +127,8 @@ impl Load {
         Err(error)
     }
 
-    /// Takes the load's name out and removes what it has written. What it cannot remove, the next load or a vacuum will.
+    /// Takes the load's name out and removes what it has written. What it cannot remove, the next load or a vacuum
+    /// will.
     pub async fn give_up(&self, branch: &mut Branch) {
         // The store may be what failed.
         branch.context().give_time(Some(GIVE_UP_TIMEOUT_MS));
@@ -158,7 +159,8 @@ impl Load {
             }
             let manifest = self.next(&newest, graph, message);
             if let Err(error) = publish::check_objects(self.store(), &manifest).await {
-                // Of two first loads, the one that is done removes what the other has written, which can no longer publish.
+                // Of two first loads, the one that is done removes what the other has written, which can no longer
+                // publish.
                 return Err(match versions::newest(&self.reader, branch).await? {
                     Some(newest) if newest.version > base.version => self.overtaken(newest.version),
                     _ => error,

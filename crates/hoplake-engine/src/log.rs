@@ -1,8 +1,9 @@
-//! Versions told from the newest back, and found by the time at which they were made.
+//! Versions listed from the newest back, and found by their time of publication.
 //!
-//! A manifest says which older versions can still be opened, so that nothing has to be listed. Telling a version takes its
-//! manifest, and the one before it for what changed; some are read at a time. Times never decrease from version to version,
-//! so a time is found by bisection, with as many requests as the number of versions has binary digits.
+//! A manifest lists the older versions that can still be opened, so that no listing is necessary. An entry of the log
+//! takes its manifest, and the one before it for what changed; some are read at a time. Times never decrease from
+//! version to version, so a time is found by bisection, with as many requests as the number of versions has binary
+//! digits.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,7 +16,7 @@ use crate::{EngineError, versions};
 /// Manifests that are read at a time.
 const AHEAD: usize = 16;
 
-/// A version, as a log tells it.
+/// A version, as an entry of the log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogEntry {
     /// The version.
@@ -46,7 +47,7 @@ impl Log {
     /// Begins with the newest version.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] if the place has no graph, or whatever error the store has.
+    /// [`EngineError::NotFound`] if there is no graph, or the store's error.
     pub fn open(reader: Reader) -> BoxFuture<'static, Result<Self, EngineError>> {
         Box::pin(async move {
             let mut branch = QueryContext::new().branch();
@@ -86,7 +87,7 @@ impl Log {
         })
     }
 
-    /// What it took so far.
+    /// The cost so far.
     pub fn cost(&self) -> Cost {
         self.branch.context().cost()
     }
@@ -131,7 +132,7 @@ pub fn version_as_of<'a>(
             match versions::slot(reader, versions[middle], branch).await? {
                 Some(Slot::Version(manifest)) if manifest.created_unix_ms <= unix_ms => low = middle + 1,
                 Some(Slot::Version(_)) => high = middle,
-                // A vacuum removed it since: any other says as much.
+                // A vacuum removed it since: any other version serves as well.
                 _ => {
                     versions.remove(middle);
                     high -= 1;

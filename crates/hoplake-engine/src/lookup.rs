@@ -14,7 +14,7 @@ use hoplake_storage::Branch;
 
 use crate::{
     EngineError, Snapshot,
-    index::{IndexPlace, Run, Section, SectionPlace},
+    index::{IndexLocation, Run, Section, SectionLocation},
 };
 
 /// What a run says of a key.
@@ -38,7 +38,7 @@ pub(crate) struct Sought<'a> {
 
 /// Keys that one index block leads to.
 struct Asked<'a, 'k> {
-    index: IndexPlace,
+    index: IndexLocation,
     section: Section<'a>,
     run: (&'a Run, bool),
     keys: Vec<(&'k Key, usize)>,
@@ -114,14 +114,14 @@ impl Snapshot {
         count: usize,
         branch: &mut Branch,
     ) -> Result<Vec<Option<KeyEntry>>, EngineError> {
-        let mut places: Vec<SectionPlace> = Vec::new();
+        let mut locations: Vec<SectionLocation> = Vec::new();
         for Sought { runs, keys } in sought {
             for (run, _) in runs {
-                places.extend(keys.iter().filter_map(|(key, _)| run.place_of_key(key)));
-                places.dedup();
+                locations.extend(keys.iter().filter_map(|(key, _)| run.location_of_key(key)));
+                locations.dedup();
             }
         }
-        self.make_resident(places, branch).await?;
+        self.make_resident(locations, branch).await?;
         let asked = self.index_blocks_to_ask(sought)?;
         let indexes: Vec<_> = asked.iter().map(|asked| asked.index).collect();
         let mut blocks: Vec<Vec<AskedBlock<'_, '_>>> = indexes.iter().map(|_| Vec::new()).collect();
@@ -143,7 +143,7 @@ impl Snapshot {
         let requests: Vec<_> = blocks.iter().map(|block| block.asked.section.request(block.range.clone())).collect();
         let payloads = self.reader().read(&requests, branch).await?;
         if branch.wave() > filtered {
-            self.read_whole(blocks.iter().map(|block| block.asked.index.section), branch.context());
+            self.read_in_full(blocks.iter().map(|block| block.asked.index.section), branch.context());
         }
         let mut entries: Vec<Option<KeyEntry>> = vec![None; count];
         let mut in_vain = Vec::new();
@@ -151,7 +151,7 @@ impl Snapshot {
             // The first run that mentions the key decides.
             let open = |(_, number): &&(&Key, usize)| entries[*number].is_none();
             let keys: Vec<_> = keys.iter().filter(open).copied().collect();
-            let failed = EngineError::format(self.reader().store().place(&asked.section.object.name));
+            let failed = EngineError::format(self.reader().store().location(&asked.section.object.name));
             let found = find_in_block(&payload, &keys).map_err(failed)?;
             if found.is_empty() && !keys.is_empty() {
                 in_vain.push(asked.index);
@@ -175,10 +175,10 @@ impl Snapshot {
             for run in runs {
                 let begin = asked.len();
                 for (key, number) in keys {
-                    let Some(place) = run.0.place_of_key(key) else { continue };
-                    let section = self.section(place)?;
+                    let Some(location) = run.0.location_of_key(key) else { continue };
+                    let section = self.section(location)?;
                     let Some(index) = section.index_of_key(key) else { continue };
-                    let index = IndexPlace { section: place, number: index };
+                    let index = IndexLocation { section: location, number: index };
                     match asked[begin..].last_mut().filter(|asked| asked.index == index) {
                         Some(asked) => asked.keys.push((*key, *number)),
                         None => asked.push(Asked { index, section, run: *run, keys: vec![(*key, *number)] }),

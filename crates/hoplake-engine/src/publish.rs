@@ -23,21 +23,22 @@ use crate::{EngineError, versions};
 pub enum Published {
     /// It is visible.
     Visible,
-    /// Another writer has the version: this is what it has there.
+    /// Another writer has the version: this is its manifest.
     Taken(Slot),
 }
 
-/// How often a create that nobody answered is sent.
+/// How often a create without an answer is sent.
 const ATTEMPTS_MAX: u32 = 4;
 
 /// How often a commit is made anew because another writer was faster.
 pub(crate) const REBUILDS_MAX: u32 = 100;
 
-/// How often a change that needs no objects of its own, or has them already, is tried on a later version: each time costs two
-/// requests, and what a compaction has merged may have taken hours.
+/// How often a change that needs no objects of its own, or has them already, is tried on a later version: each time
+/// costs two requests, and what a compaction has merged may have taken hours.
 const AMENDMENTS_MAX: u32 = 1_000;
 
-/// A change that was overtaken twice waits at most so long before it goes on, and at most twice as long each time after that.
+/// A change that was overtaken twice waits at most so long before it goes on, and at most twice as long each time after
+/// that.
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
@@ -45,8 +46,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// answer that is lost is made up for by reading whose the version is.
 ///
 /// # Errors
-/// [`EngineError::Unknown`] if the store does not even say that; [`EngineError::Storage`] if it refuses, and then nothing
-/// was published.
+/// [`EngineError::Unknown`] if the store does not answer that either; [`EngineError::Storage`] if it refuses, and then
+/// nothing was published.
 pub fn publish<'a>(
     reader: &'a Reader,
     manifest: &'a Manifest,
@@ -63,7 +64,7 @@ pub fn publish<'a>(
             removal.await;
             branch.then(2);
         }
-        // Why it may be there, or come to be there, though nobody has said so.
+        // Why it may exist, or appear later, without an answer.
         let mut unknown = None;
         for _ in 0..ATTEMPTS_MAX {
             let created = store.create(&name, bytes.clone()).await;
@@ -73,7 +74,7 @@ pub fn publish<'a>(
                 Ok(true) => return read_back(reader, manifest, branch).await,
                 // A repetition after a lost answer meets its own manifest, too.
                 Ok(false) => {
-                    unknown = unknown.or(Some("the store says that it exists, and does not show it".to_owned()))
+                    unknown = unknown.or(Some("the store says that it exists, but does not return it".to_owned()))
                 }
                 Err(error @ StorageError::Unanswered { .. }) => unknown = Some(error.to_string()),
                 // Nothing that was sent before may arrive yet.
@@ -93,23 +94,24 @@ pub fn publish<'a>(
             }
         }
         let why = unknown.unwrap_or_default();
-        Err(EngineError::Unknown { place: store.place(&name), writer: manifest.change.writer.clone(), why })
+        Err(EngineError::Unknown { location: store.location(&name), writer: manifest.change.writer.clone(), why })
     })
 }
 
-/// Tries whether the store's conditional create works, if this process does not know that, with an object that is garbage by
-/// its name. Returns its removal, to be waited for, if anything was sent.
+/// Tries whether the store's conditional create works, if this process does not know that, with an object that is
+/// garbage by its name. Returns its removal, to be waited for, if anything was sent.
 ///
 /// # Errors
 /// [`StorageError::Unfit`] if it does not work.
 pub fn prove<'a>(store: &'a Store, base: u64) -> BoxFuture<'a, Result<Option<BoxFuture<'static, ()>>, StorageError>> {
     Box::pin(async move {
-        // Each trial has a name of its own: the removal of one that found nothing out may arrive in the middle of the next.
+        // Each trial has a name of its own: the removal of one that found nothing out may arrive in the middle of the
+        // next.
         store.prove(&data_name(base, &store.clock().ulid(), 0, PROBE_ENDING)).await
     })
 }
 
-/// Looks whether a manifest that the store says it created is there, since nobody knows yet what that is worth.
+/// Reads a manifest back after a successful create, since the store's create is not proven yet.
 async fn read_back(reader: &Reader, manifest: &Manifest, branch: &mut Branch) -> Result<Published, EngineError> {
     let store = reader.store();
     match versions::slot(reader, manifest.version, branch).await {
@@ -129,8 +131,8 @@ fn is(found: &Slot, manifest: &Manifest) -> bool {
     }
 }
 
-/// Publishes what `next` makes of the newest version, again and again on whatever is the newest then, until it is visible or
-/// `next` finds nothing to do. Returns the manifest that was published.
+/// Publishes what `next` makes of the newest version, again and again on whatever is the newest then, until it is
+/// visible or `next` finds nothing to do. Returns the manifest that was published.
 ///
 /// # Errors
 /// What `next` returns; [`EngineError::NotFound`] if there is no graph; [`EngineError::Conflict`] if other writers were
@@ -149,9 +151,9 @@ pub(crate) async fn amend(
 
 /// As [`amend`], beginning with a version that the caller knows and that may be the newest; the hint is left to it.
 ///
-/// Whoever is overtaken has the manifest of the version that did it, so it tries the next number at once: other writers have
-/// objects to write before they can. Only if it is overtaken again it looks which version is the newest, after a pause: where
-/// many such changes meet, commits would always come too late, and have less patience.
+/// A writer that is overtaken has the manifest of the version that did it, so it tries the next number at once: other
+/// writers have objects to write before they can. Only if it is overtaken again it looks which version is the newest,
+/// after a pause: where many such changes meet, commits would always come too late, and have less patience.
 ///
 /// # Errors
 /// As [`amend`].
@@ -177,9 +179,9 @@ pub(crate) async fn amend_on(
     Err(always_later(AMENDMENTS_MAX))
 }
 
-/// A pause up to a bound that doubles, drawn by the name of a change, so that those that met do not meet again. A crate for
-/// retries such as `backon` repeats one call after each error; here being overtaken is an answer, every other try needs no
-/// pause, and the next one begins from what that answer said.
+/// A pause up to a bound that doubles, drawn by the name of a change, so that those that met do not meet again. A crate
+/// for retries such as `backon` repeats one call after each error; here being overtaken is an answer, every other try
+/// needs no pause, and the next one begins from that manifest.
 fn pause(writer: &str, attempt: u32) -> Duration {
     let bound = PAUSE.saturating_mul(1 << (attempt / 2).min(20)).min(PAUSE_MAX);
     let mut drawn = DefaultHasher::new();
@@ -191,7 +193,7 @@ pub(crate) fn always_later(times: u32) -> EngineError {
     EngineError::Conflict(format!("{times} other writers were faster, one after the other"))
 }
 
-/// A change that is made now, by nobody else.
+/// A new change, by this writer.
 pub(crate) fn change(store: &Store, kind: ChangeKind, message: impl Into<String>) -> Change {
     Change { kind, writer: store.clock().ulid(), message: message.into(), ..Change::default() }
 }
@@ -204,7 +206,7 @@ pub fn hint<'a>(store: &'a Store, manifest: &'a Manifest) -> BoxFuture<'a, ()> {
     })
 }
 
-/// Refuses a manifest whose objects are not all there: a vacuum by age may have met a load that took longer.
+/// Rejects a manifest if one of its objects is missing: a vacuum by age may have deleted objects of a long load.
 ///
 /// # Errors
 /// [`EngineError::Conflict`] that names the first; the store's.
@@ -216,7 +218,7 @@ pub fn check_objects<'a>(store: &'a Store, manifest: &'a Manifest) -> BoxFuture<
             None => Ok(()),
             Some((name, length)) => Err(EngineError::Conflict(format!(
                 "{} of {length} bytes was removed before its version was published; nothing of it is visible",
-                store.place(name)
+                store.location(name)
             ))),
         }
     })
@@ -276,15 +278,15 @@ mod tests {
             publish(&reader, &naming(version, "data/a"), &mut branch).await.unwrap();
         }
         for version in 1..=4 {
-            let mark = Slot::encode_removed(&format!("writer {version}"));
-            store.put(&manifest_name(version), mark.into()).await.unwrap();
+            let tombstone = Slot::encode_removed(&format!("writer {version}"));
+            store.put(&manifest_name(version), tombstone.into()).await.unwrap();
         }
         // A hint from long ago leads to the newest all the same.
         hint(store, &naming(2, "data/a")).await;
         assert_eq!(newest(&reader).await, Some(5));
         let late = publish(&reader, &naming(3, "data/a"), &mut branch).await.unwrap();
         assert!(matches!(late, Published::Taken(Slot::Removed { writer }) if writer == "writer 3"));
-        // Whoever wrote what was there, and sends it again, has succeeded.
+        // A writer that sends the stored manifest again has succeeded.
         let own = Change { writer: "writer 3".into(), ..Change::default() };
         let again = Manifest { change: own, ..naming(3, "data/a") };
         assert!(matches!(publish(&reader, &again, &mut branch).await, Ok(Published::Visible)));

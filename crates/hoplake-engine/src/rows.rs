@@ -57,10 +57,10 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<RecordBatch, EngineError> {
         let fields = self.fields(TableOwner::Vertices(label), columns);
-        let places = self.changed_rows(label, ordinals, 0, branch).await?;
+        let rows_of = self.changed_rows(label, ordinals, 0, branch).await?;
         let mut groups: BTreeMap<Option<u64>, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
-        for (at, (place, ordinal)) in places.iter().zip(ordinals).enumerate() {
-            let (run, row) = place.map_or((None, *ordinal), |(run, row)| (Some(run), row));
+        for (at, (changed, ordinal)) in rows_of.iter().zip(ordinals).enumerate() {
+            let (run, row) = changed.map_or((None, *ordinal), |(run, row)| (Some(run), row));
             let group = groups.entry(run).or_default();
             group.0.push(at);
             group.1.push(row);

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     EngineError, Snapshot,
-    index::{IndexPlace, Run, SectionPlace},
+    index::{IndexLocation, Run, SectionLocation},
 };
 
 /// The most that one request reads: at 55 MiB/s a stream, 73 ms against a first byte of 25.
@@ -64,13 +64,13 @@ pub(crate) struct Scan {
     section: usize,
     begun: usize,
     /// Index blocks whose blocks are asked for now and next.
-    index: VecDeque<(SectionPlace, IndexBlock)>,
+    index: VecDeque<(SectionLocation, IndexBlock)>,
     /// Which blocks of the first of these were not asked for yet.
     left: Range<usize>,
-    coming: VecDeque<(SectionPlace, Extent)>,
+    coming: VecDeque<(SectionLocation, Extent)>,
     here: VecDeque<Bytes>,
     /// Where the blocks that are here are from.
-    place: Option<SectionPlace>,
+    location: Option<SectionLocation>,
 }
 
 /// Consecutive blocks.
@@ -101,7 +101,7 @@ impl Scan {
             left: 0..0,
             coming: VecDeque::new(),
             here: VecDeque::new(),
-            place: None,
+            location: None,
         }
     }
 
@@ -113,8 +113,8 @@ impl Scan {
     /// That a block it gave is damaged.
     pub(crate) fn damaged(&self, error: FormatError) -> EngineError {
         let store = self.snapshot.reader().store();
-        let place = self.place.map(|place| store.place(self.snapshot.segment_of(place).name()));
-        EngineError::format(place.unwrap_or_else(|| store.url().to_owned()))(error)
+        let location = self.location.map(|location| store.location(self.snapshot.segment_of(location).name()));
+        EngineError::format(location.unwrap_or_else(|| store.url().to_owned()))(error)
     }
 
     /// The payload of the next block; `None` behind the last.
@@ -124,8 +124,8 @@ impl Scan {
                 return Ok(Some(block));
             }
             self.ask(branch).await?;
-            let Some((place, extent)) = self.coming.pop_front() else { return Ok(None) };
-            self.place = Some(place);
+            let Some((location, extent)) = self.coming.pop_front() else { return Ok(None) };
+            self.location = Some(location);
             self.here = match extent {
                 Extent::InMemory(blocks) => blocks,
                 Extent::OnItsWay(mut fetch) => {
@@ -144,10 +144,11 @@ impl Scan {
             if self.left.is_empty() && !self.next_index_block(branch).await? {
                 return Ok(());
             }
-            let Some((place, index)) = self.index.front() else { return Ok(()) };
-            let (blocks, extent) = next_extent(&self.snapshot, *place, index, self.left.clone(), self.ahead, branch)?;
+            let Some((location, index)) = self.index.front() else { return Ok(()) };
+            let (blocks, extent) =
+                next_extent(&self.snapshot, *location, index, self.left.clone(), self.ahead, branch)?;
             self.left.start = blocks.end;
-            self.coming.push_back((*place, extent));
+            self.coming.push_back((*location, extent));
         }
         Ok(())
     }
@@ -156,17 +157,18 @@ impl Scan {
     async fn next_index_block(&mut self, branch: &mut Branch) -> Result<bool, EngineError> {
         self.index.pop_front();
         while self.index.is_empty() {
-            let Some(place) = self.run.place(self.section) else { return Ok(false) };
-            self.snapshot.make_resident([place], branch).await?;
-            let until = self.snapshot.section(place)?.index_len().min(self.begun + INDEX_BLOCKS_AHEAD);
-            let wanted: Vec<_> = (self.begun..until).map(|number| IndexPlace { section: place, number }).collect();
+            let Some(location) = self.run.location(self.section) else { return Ok(false) };
+            self.snapshot.make_resident([location], branch).await?;
+            let until = self.snapshot.section(location)?.index_len().min(self.begun + INDEX_BLOCKS_AHEAD);
+            let wanted: Vec<_> =
+                (self.begun..until).map(|number| IndexLocation { section: location, number }).collect();
             let mut found = vec![None; wanted.len()];
             let take = |number: usize, block: &IndexBlock| {
                 found[number] = Some(block.clone());
                 Ok(())
             };
             self.snapshot.each_index_block(&wanted, branch, take).await?;
-            self.index.extend(found.into_iter().flatten().map(|block| (place, block)));
+            self.index.extend(found.into_iter().flatten().map(|block| (location, block)));
             self.begun = until;
             if wanted.is_empty() {
                 (self.section, self.begun) = (self.section + 1, 0);
@@ -184,13 +186,13 @@ fn stopped(error: tokio::task::JoinError) -> EngineError {
 /// The extent that the first of some blocks begins: those that are in memory, or those that are not, up to the longest.
 fn next_extent(
     snapshot: &Arc<Snapshot>,
-    place: SectionPlace,
+    location: SectionLocation,
     index: &IndexBlock,
     left: Range<usize>,
     ahead: Ahead,
     branch: &Branch,
 ) -> Result<(Range<usize>, Extent), EngineError> {
-    let (section, reader) = (snapshot.section(place)?, snapshot.reader());
+    let (section, reader) = (snapshot.section(location)?, snapshot.reader());
     let end = index.range(left.start).start + ahead.extent_bytes;
     let fits = |block: usize| block == left.start || index.range(block).end <= end;
     let request = |block: usize| section.request(index.range(block));
@@ -207,20 +209,20 @@ fn next_extent(
     }
     // Numbered apart from the section's object: what it asks for are extents, and nobody who wants a block may join in.
     let object = reader.object(&section.object.name);
-    let fetch = fetch(snapshot.clone(), place, object, index.clone(), blocks.clone(), branch.clone());
+    let fetch = fetch(snapshot.clone(), location, object, index.clone(), blocks.clone(), branch.clone());
     Ok((blocks, Extent::OnItsWay(Fetch(tokio::spawn(fetch)))))
 }
 
 /// Reads consecutive blocks with one request, and again by themselves those that came damaged.
 async fn fetch(
     snapshot: Arc<Snapshot>,
-    place: SectionPlace,
+    location: SectionLocation,
     object: Object,
     index: IndexBlock,
     blocks: Range<usize>,
     mut branch: Branch,
 ) -> Result<(VecDeque<Bytes>, Branch), EngineError> {
-    let (section, reader) = (snapshot.section(place)?, snapshot.reader());
+    let (section, reader) = (snapshot.section(location)?, snapshot.reader());
     let range = index.range(blocks.start).start..index.range(blocks.end - 1).end;
     let extent = BlockRequest { object: &object, range: range.clone(), check: Check::Later };
     let extents = reader.read(&[extent], &mut branch).await?;

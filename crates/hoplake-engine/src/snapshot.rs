@@ -20,7 +20,7 @@ use hoplake_storage::{Branch, Cost, QueryContext, ReadSettings, Reader};
 use crate::{
     EngineError,
     compaction::Owner,
-    index::{Run, Section, SectionPlace, Segment, SegmentIndex, Tails, begins_of_tails, read_tails, runs},
+    index::{Run, Section, SectionLocation, Segment, SegmentIndex, Tails, begins_of_tails, read_tails, runs},
     table::Table,
     traversal::Hop,
     versions,
@@ -255,20 +255,20 @@ impl Snapshot {
     }
 
     /// All sections, of all kinds.
-    pub(crate) fn all_places(&self) -> impl Iterator<Item = SectionPlace> {
-        self.runs.values().flatten().flat_map(Run::places)
+    pub(crate) fn all_locations(&self) -> impl Iterator<Item = SectionLocation> {
+        self.runs.values().flatten().flat_map(Run::locations)
     }
 
     /// The segment of a section.
-    pub(crate) fn segment_of(&self, place: SectionPlace) -> &Arc<Segment> {
-        &self.segments[place.segment]
+    pub(crate) fn segment_of(&self, location: SectionLocation) -> &Arc<Segment> {
+        &self.segments[location.segment]
     }
 
     /// A section of a segment whose root is in memory; see [`Self::make_resident`].
-    pub(crate) fn section(&self, place: SectionPlace) -> Result<Section<'_>, EngineError> {
-        let segment = &self.segments[place.segment];
+    pub(crate) fn section(&self, location: SectionLocation) -> Result<Section<'_>, EngineError> {
+        let segment = &self.segments[location.segment];
         let missing = || EngineError::Internal(format!("the root of {} is not resident", segment.name()));
-        segment.section(place.section).ok_or_else(missing)
+        segment.section(location.section).ok_or_else(missing)
     }
 
     /// What the segments say of all sections, or pieces of them, with the versions whose changes they hold.
@@ -280,10 +280,10 @@ impl Snapshot {
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Vec<(VersionRange, &'a SectionRoot)>, EngineError>> {
         Box::pin(async move {
-            self.make_resident(self.all_places(), branch).await?;
+            self.make_resident(self.all_locations(), branch).await?;
             let runs = self.runs.values().flatten();
-            let places = runs.flat_map(|run| run.places().map(|place| (run.versions, place)));
-            places.map(|(versions, place)| Ok((versions, self.section(place)?.root()))).collect()
+            let locations = runs.flat_map(|run| run.locations().map(|location| (run.versions, location)));
+            locations.map(|(versions, location)| Ok((versions, self.section(location)?.root()))).collect()
         })
     }
 

@@ -112,7 +112,7 @@ impl Table {
             let check = Check::Known(*tail_checksum);
             let tail = BlockRequest { object: &self.object, range: self.range(*tail_position..*length), check };
             let tail = snapshot.reader().read(&[tail], branch).await?;
-            Layout::parse(&tail[0], &self.reference, &snapshot.reader().store().place(name))
+            Layout::parse(&tail[0], &self.reference, &snapshot.reader().store().location(name))
         };
         let layout = self.layout.get_or_try_init(|| read).await?;
         branch.reached(waited);
@@ -121,9 +121,9 @@ impl Table {
 }
 
 impl Layout {
-    fn parse(tail: &Bytes, reference: &TableRef, place: &str) -> Result<Self, EngineError> {
-        let metadata = Arc::new(checked(tail, reference).map_err(EngineError::table(place))?);
-        let damaged = |why: &str| EngineError::format(place)(FormatError::corrupt("table", why));
+    fn parse(tail: &Bytes, reference: &TableRef, location: &str) -> Result<Self, EngineError> {
+        let metadata = Arc::new(checked(tail, reference).map_err(EngineError::table(location))?);
+        let damaged = |why: &str| EngineError::format(location)(FormatError::corrupt("table", why));
         let pages = pages(&metadata, reference.tail_position)
             .ok_or_else(|| damaged("its pages and their checksums do not match"))?;
         let mut group_starts = vec![0u64];
@@ -164,9 +164,9 @@ fn checked(tail: &Bytes, reference: &TableRef) -> Result<ParquetMetaData, Parque
     let footer_at = end.checked_sub(length).ok_or_else(|| damaged("its footer is longer than its end"))?;
     let footer = parse_footer(&tail[footer_at..end], reference.tail_position)?;
     for column in footer.row_groups().iter().flat_map(|group| group.columns()) {
-        let place = |at: u64| at.checked_sub(reference.tail_position).and_then(|at| usize::try_from(at).ok());
+        let position_in = |at: u64| at.checked_sub(reference.tail_position).and_then(|at| usize::try_from(at).ok());
         let (from, length) = (column.offset_index_offset(), column.offset_index_length());
-        let from = from.and_then(|at| u64::try_from(at).ok()).and_then(place);
+        let from = from.and_then(|at| u64::try_from(at).ok()).and_then(position_in);
         let until =
             from.zip(length.and_then(|length| usize::try_from(length).ok())).and_then(|(at, it)| at.checked_add(it));
         let index = from.zip(until).and_then(|(from, until)| tail.get(from..until.min(footer_at)));
@@ -285,8 +285,8 @@ impl Snapshot {
         let mut batches = Vec::new();
         for (table, read) in &reads {
             let pages: Vec<_> = pages.by_ref().take(read.pages.len()).collect();
-            let place = self.reader().store().place(&table.reference.name);
-            let batch = read.decode(&pages, &place, &mut decoding).await?;
+            let location = self.reader().store().location(&table.reference.name);
+            let batch = read.decode(&pages, &location, &mut decoding).await?;
             batches.push(conform(&batch, &schema)?);
         }
         let batch = concat_batches(&schema, &batches)?;

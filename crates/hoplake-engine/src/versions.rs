@@ -1,8 +1,8 @@
 //! Versions of a graph: reading one, and finding the newest.
 //!
 //! Each version has a slot, the name of its manifest. Slots are filled in their order, and never become empty again: a
-//! version that is gone leaves a mark in its place. So the newest version is the last before an empty slot, whoever
-//! looks, and from wherever the look begins: from the hint, from an older version, or from a listing.
+//! deleted version leaves a version tombstone in its slot. So the newest version is the last before an empty slot,
+//! wherever a search begins: at the hint, at an older version, or at a listing.
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -17,8 +17,8 @@ use crate::EngineError;
 /// The manifest of a version.
 ///
 /// # Errors
-/// [`EngineError::NoGraph`] if there is no graph, [`EngineError::NoVersion`] if there is no such version, or no more; [`EngineError::Storage`] if it cannot be
-/// read, or is damaged.
+/// [`EngineError::NoGraph`] if there is no graph, [`EngineError::NoVersion`] if the version does not exist, or was
+/// removed; [`EngineError::Storage`] if it cannot be read, or is damaged.
 pub fn read<'a>(
     reader: &'a Reader,
     version: u64,
@@ -31,7 +31,7 @@ pub fn read<'a>(
             Some(Slot::Removed { .. }) => {
                 Err(EngineError::NoVersion(format!("version {version} of {url} was removed by a vacuum")))
             }
-            // Whoever names a version of no graph has the wrong address.
+            // If not even a graph exists, the caller has the wrong address.
             None if nearly_newest(reader, branch).await?.is_none() => Err(EngineError::no_graph(url)),
             None => Err(EngineError::NoVersion(format!("{url} has no version {version}"))),
         }
@@ -49,8 +49,8 @@ pub fn newest<'a>(reader: &'a Reader, branch: &'a mut Branch) -> BoxFuture<'a, R
     })
 }
 
-/// The manifest of a version that is probably the newest: the hint's, or without a readable hint the last that a listing
-/// shows.
+/// The manifest of a version that is probably the newest: the hint's, or without a readable hint the last that a
+/// listing shows.
 pub(crate) async fn nearly_newest(reader: &Reader, branch: &mut Branch) -> Result<Option<Manifest>, EngineError> {
     // A hint is only advice: it is overwritten, so that a reader may meet half of it.
     let decode = |hint: Bytes| Ok(Manifest::decode(&hint).ok());
@@ -60,8 +60,8 @@ pub(crate) async fn nearly_newest(reader: &Reader, branch: &mut Branch) -> Resul
     }
 }
 
-/// The manifest of the newest version, if it is newer than `version`. One request if it is not, and one for each version
-/// between.
+/// The manifest of the newest version, if it is newer than `version`. One request if it is not, and one for each
+/// version between.
 pub(crate) async fn after(reader: &Reader, version: u64, branch: &mut Branch) -> Result<Option<Manifest>, EngineError> {
     let Some(mut newest) = later(reader, version, branch).await? else { return Ok(None) };
     while let Some(newer) = later(reader, newest.version, branch).await? {
@@ -73,8 +73,8 @@ pub(crate) async fn after(reader: &Reader, version: u64, branch: &mut Branch) ->
 /// Versions that may be missing in a listing of those that can be opened, because it lags behind or they are gone.
 const UNLISTED_MAX: u64 = 10_000;
 
-/// The past versions that a manifest says can be opened, oldest first. Without a request, unless they are very many: who
-/// forges two numbers may claim more versions than memory holds, and then a listing has to show them.
+/// The past versions that a manifest says can be opened, oldest first. Without a request, unless they are very many:
+/// who forges two numbers may claim more versions than memory holds, and then a listing has to show them.
 ///
 /// # Errors
 /// That there are far fewer; the store's.
@@ -88,8 +88,8 @@ pub fn past<'a>(reader: &'a Reader, newest: &'a Manifest) -> BoxFuture<'a, Resul
             let there = listed.filter(past).count() as u64;
             if claimed - there.min(claimed) > UNLISTED_MAX {
                 let why = format!("it says that {claimed} past versions can be opened, and {there} are there");
-                let place = reader.store().place(&manifest_name(newest.version));
-                return Err(EngineError::format(place)(FormatError::corrupt("manifest", why)));
+                let location = reader.store().location(&manifest_name(newest.version));
+                return Err(EngineError::format(location)(FormatError::corrupt("manifest", why)));
             }
         }
         Ok(newest.history.iter().flat_map(|range| range.since..=range.until).collect())
@@ -135,15 +135,16 @@ async fn first_left(reader: &Reader, mut version: u64, branch: &mut Branch) -> R
             Some(Slot::Version(manifest)) => return Ok(*manifest),
             Some(Slot::Removed { .. }) => version += 1,
             None => {
-                let why = format!("version {} of {} is gone, and none is newer", version - 1, reader.store().url());
+                let why =
+                    format!("version {} of {} was removed, and no newer one exists", version - 1, reader.store().url());
                 return Err(EngineError::NoVersion(why));
             }
         }
     }
 }
 
-/// The last version that a listing shows, or if that is gone the next that is not; a newer one may exist. A listing may lag
-/// behind even the first version, but that one's slot is taken for ever: `None` if it is empty.
+/// The last version that a listing shows, or if that is gone the next that is not; a newer one may exist. A listing may
+/// lag behind even the first version, but that one's slot is taken for ever: `None` if it is empty.
 async fn listed(reader: &Reader, branch: &mut Branch) -> Result<Option<Manifest>, EngineError> {
     let listed = reader.list(MANIFEST_FOLDER, branch).await?;
     let last = listed.iter().filter_map(|object| manifest_version(&object.name)).max();
@@ -161,7 +162,7 @@ pub(crate) fn slot<'a>(
 ) -> BoxFuture<'a, Result<Option<Slot>, StorageError>> {
     let decode = move |bytes: Bytes| match Slot::decode(&bytes)? {
         Slot::Version(manifest) if manifest.version != version => {
-            let why = format!("it says that it is version {}", manifest.version);
+            let why = format!("it claims to be version {}", manifest.version);
             Err(FormatError::corrupt("manifest", why))
         }
         slot => Ok(slot),

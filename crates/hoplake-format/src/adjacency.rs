@@ -2,7 +2,7 @@
 //!
 //! The adjacency of one section (one edge type in one direction) is a run of blocks. A block holds
 //! the lists of ascending sources, each a sorted list of targets in which a target may repeat, and
-//! can be read without any other. It is read whole ([`Block::decode_all`]), by one source
+//! can be read without any other. It can be decoded completely ([`Block::decode_all`]), by one source
 //! ([`Block::list`]) or by several ([`Block::lists`]).
 //!
 //! # How
@@ -19,7 +19,7 @@
 //! Chunks as short as 16 follow the density of a list, where longer ones must suit their largest
 //! gap. On a Kronecker graph in locality order a block takes 11.5 bits per edge, everything
 //! included; packed by 128 the gaps alone would take 13.5, patched by 32 they would take as much
-//! as the whole block does. Rice and Elias-Fano codes take a bit less, and half as long again to
+//! as the entire block does. Rice and Elias-Fano codes take a bit less, and half as long again to
 //! decode. RFC 0002 has the measurements and the normative layout of the bytes.
 
 mod decode;
@@ -37,13 +37,13 @@ pub use decode::Block;
 pub use encode::{BlockEncoder, EncodedBlock};
 pub use lists::Lists;
 
-/// The block size of a load that does not say otherwise, in bytes.
+/// The default block size of a load, in bytes.
 pub const BLOCK_BYTES_DEFAULT: usize = 16 << 10;
 
 /// The block sizes there may be, in bytes.
 pub const BLOCK_BYTES: Range<usize> = 64..(64 << 10) + 1;
 
-/// What a section's index says of a block.
+/// The entry of a block in its section's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockEntry {
     /// The source of the block's first list.

@@ -1,7 +1,7 @@
-//! CRC-32C over a block and the place where it belongs.
+//! CRC-32C over a block and its location.
 //!
 //! The checksum of a block covers its bytes, its position and the name of its object: a block that
-//! is read from the wrong place fails like one that was flipped. CRC-32C finds every error burst of up
+//! is read from the wrong location fails like a flipped one. CRC-32C finds every error burst of up
 //! to 32 bits, and processors compute it at memory speed.
 
 use crate::{

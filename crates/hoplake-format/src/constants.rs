@@ -4,15 +4,15 @@
 pub const SEGMENT_MAGIC: [u8; 8] = *b"HOPSEG02";
 /// First and last bytes of a manifest.
 pub const MANIFEST_MAGIC: [u8; 8] = *b"HOPMAN01";
-/// First and last bytes of what stands in the place of a manifest that was removed.
+/// First and last bytes of a version tombstone.
 pub const REMOVED_MAGIC: [u8; 8] = *b"HOPGONE2";
-/// A mark in the place of a manifest is at most this long, and a manifest longer.
+/// A version tombstone is at most this long, and a manifest is longer.
 pub const REMOVED_BYTES_MAX: u64 = 48;
 /// The version of the format that this build writes and reads. Those before it were never released.
 pub const FORMAT_VERSION: u32 = 3;
-/// Bytes of the CRC-32C behind every block.
+/// Bytes of the CRC-32C after every block.
 pub const CHECKSUM_BYTES: usize = 4;
-/// Bytes behind a segment's index: its length, its checksum, the magic.
+/// Bytes after a segment's index: its length, its checksum, the magic.
 pub const SEGMENT_TRAILER_BYTES: usize = 16;
 /// The column of keys in a vertex table.
 pub const KEY_COLUMN: &str = "~key";

@@ -18,7 +18,7 @@ pub enum FormatError {
     Unsupported {
         /// The structure that was being read.
         what: &'static str,
-        /// What it says of itself.
+        /// The version that it claims.
         found: String,
         /// What this build can read.
         supported: String,

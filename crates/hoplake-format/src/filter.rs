@@ -43,8 +43,8 @@ impl KeyFilter {
         };
         let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| descriptor[at + byte]));
         let (segment, mask, body) = (word(8), word(12), word(16));
-        // A key's fingerprints lie in a segment of the body and in the two after it: without a body they
-        // would lie behind the end.
+        // A key's fingerprints are in a segment of the body and in the two after it: without a body they would be after
+        // the end.
         if !segment.is_power_of_two() || mask != segment - 1 || body == 0 || body % segment != 0 {
             return corrupt(format!("its segments of {segment} (mask {mask:x}) do not make up {body}"));
         }
@@ -90,7 +90,7 @@ mod tests {
         assert!(KeyFilter::decode(&[0; 3]).is_err());
     }
 
-    /// What a descriptor says of segments decides where look-ups read, so whatever it says, they end.
+    /// The segment lengths of a descriptor decide where look-ups read, so every value must keep them within the body.
     #[test]
     fn descriptors_of_no_filter_are_refused() {
         let filter = |segment: u32, mask: u32, body: u32, fingerprints: usize| {

@@ -56,11 +56,11 @@ impl FromStr for VertexId {
     }
 }
 
-/// An edge, from whichever end it is seen.
+/// An edge, seen from either of its ends.
 ///
-/// An id is stable within a version. Later versions keep it as long as they keep the edges of its type between its two vertices
-/// as they are, since commits and compactions keep the ordinals of vertices and the order of parallel edges. A load that
-/// replaces the graph gives new ones.
+/// An id is stable within a version. Later versions keep it as long as they keep the edges of its type between its two
+/// vertices as they are, since commits and compactions keep the ordinals of vertices and the order of parallel edges. A
+/// load that replaces the graph gives new ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EdgeId {
     /// Its type.

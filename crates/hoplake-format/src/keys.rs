@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! varint  number of keys, at least 1
-//! varint  first ordinal + 1 if ordinals are consecutive, 0 if each key carries its own
+//! varint  first ordinal + 1 if ordinals are consecutive, 0 if each key has its own
 //! keys    int64: zigzag varint of the first, then varints of the differences
 //!         string: front coded: varint shared prefix, varint suffix length, suffix
 //! varint* ordinals, one a key, unless consecutive
@@ -17,9 +17,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{FormatError, KeyType, VertexId};
 
-/// What the keys of a block may take in full, beyond twice what it has of them. Front coding makes much of few bytes, and a
-/// forged block would make gigabytes of them: a hundred thousand keys that share all but a byte of a long one. A writer closes a
-/// block at 4 KiB of keys in full, whatever they share, and its last key is no longer than the block.
+/// What the keys of a block may take in full, beyond twice what it has of them. Front coding makes much of few bytes,
+/// and a forged block would make gigabytes of them: a hundred thousand keys that share all but a byte of a long one. A
+/// writer closes a block at 4 KiB of keys in full, whatever they share, and its last key is no longer than the block.
 const KEY_BYTES_FREE: usize = 64 << 10;
 
 /// The user-given name of a vertex within its label.
@@ -149,7 +149,7 @@ fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Reads a whole block, in key order.
+/// Decodes all keys of a block, in key order.
 ///
 /// # Errors
 /// [`FormatError::Corrupt`] on bytes that [`encode_key_block`] does not write.
@@ -184,7 +184,7 @@ pub fn decode_key_block(payload: &[u8], key_type: KeyType) -> Result<Vec<(Key, u
 pub fn find_in_key_block(payload: &[u8], key: &Key) -> Result<Option<u64>, FormatError> {
     let mut rest = payload;
     let (count, first_ordinal) = decode_header(&mut rest)?;
-    // Ordinals of their own stand behind the last key.
+    // Separate ordinals follow the last key.
     let to_end = first_ordinal.is_none();
     let found = match key {
         Key::Int64(key) => find_number(*key, count, to_end, &mut rest)?,
@@ -224,7 +224,8 @@ fn find_number(key: i64, count: u64, to_end: bool, rest: &mut &[u8]) -> Result<O
     Ok(found)
 }
 
-/// Skips numbers. A step is taken whole while more numbers than it ends are to be skipped: what it begins is one of them.
+/// Skips numbers. A step is taken whole while more numbers than it ends are to be skipped: what it begins is one of
+/// them.
 fn skip_numbers(count: u64, rest: &mut &[u8]) -> Result<(), FormatError> {
     let mut left = count;
     while let Some((step, after)) = rest.split_first_chunk::<STEP>() {
@@ -237,8 +238,8 @@ fn skip_numbers(count: u64, rest: &mut &[u8]) -> Result<(), FormatError> {
     (0..left).try_for_each(|_| decode_number(rest).map(drop))
 }
 
-/// The sum of differences, if each is one byte: in dense keys all are, and a look-up takes a tenth of the time. The folds
-/// are without branches, for the compiler to make vectors of them.
+/// The sum of differences, if each is one byte: in dense keys all are, and a look-up takes a tenth of the time. The
+/// folds are without branches, for the compiler to make vectors of them.
 fn sum_of_bytes(step: &[u8; STEP]) -> Option<u64> {
     let all = step.iter().fold(0, |bits, byte| bits | byte);
     let least = step.iter().fold(u8::MAX, |least, byte| least.min(*byte));
@@ -383,7 +384,7 @@ mod tests {
 
     #[test]
     fn keys_that_share_too_much_are_refused() {
-        // Each has a byte of its own behind all of the one before: 2 KiB of block, 220 KiB of keys.
+        // Each adds a byte to all of the one before: 2 KiB of block, 220 KiB of keys.
         let mut block = Vec::new();
         encode_varint(200, &mut block);
         encode_varint(1, &mut block);
@@ -391,7 +392,7 @@ mod tests {
         (1000..1199).for_each(|shared| encode_suffix(shared, b"a", &mut block));
         let refused = decode_key_block(&block, KeyType::String).unwrap_err().to_string();
         assert!(refused.contains("its keys take more than"), "{refused}");
-        // A long key is no reason to refuse a block, nor is one behind 4 KiB of others that shares most of it.
+        // A block may have a long key, also after 4 KiB of others with which it shares most bytes.
         let long = "x".repeat(1 << 20);
         let entries = [("x".repeat(4000), 3), (long, 4)].map(|(key, ordinal)| (Key::String(key), ordinal));
         let block = encode_key_block(&entries).unwrap();

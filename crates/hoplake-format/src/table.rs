@@ -1,8 +1,9 @@
 //! Tables of properties: Parquet with small pages, no dictionaries and a checksum for each page.
 //!
 //! Parquet's writer does not write the page checksums that its format allows for, so they are kept in the footer's
-//! metadata. They are known only when all pages are: [`TableWriter`] writes to some scratch first, a file or memory, and
-//! the pages of an [`EncodedTable`] are then copied one by one, checksummed on the way, followed by the footer with the checksums in it.
+//! metadata. They are known only when all pages are: [`TableWriter`] writes to some scratch first, a file or memory,
+//! and the pages of an [`EncodedTable`] are then copied one by one, checksummed on the way, followed by the footer with
+//! the checksums in it.
 
 mod encoded;
 mod writer;
@@ -20,7 +21,7 @@ use crate::Property;
 /// The most rows of one table, so that the end of it that a reader needs stays small.
 pub const TABLE_ROWS_MAX: u64 = 4 << 20;
 
-/// Bytes up to which a table lies behind a segment, in its object: another object would cost a request to write
+/// The maximum size of a table that follows a segment in its object: another object would cost a request to write
 /// and another to read.
 pub const SMALL_TABLE_BYTES: u64 = 1 << 20;
 

@@ -24,7 +24,7 @@ pub struct BadRow {
     pub column: Option<String>,
     /// The value at fault, as it was read.
     pub value: Option<String>,
-    /// What is wrong with it, as the end of a sentence: `is not an int64`.
+    /// The mistake, as the end of a sentence: `is not an int64`.
     pub why: String,
 }
 
@@ -67,7 +67,8 @@ impl BadRows {
     /// Bad rows go to the CSV file `rejects` (file, line, column, value, reason) and the load goes on.
     ///
     /// # Errors
-    /// [`IngestError::Invalid`] if there is a file that is no list of rejects; [`IngestError::Write`] if it cannot be written.
+    /// [`IngestError::Invalid`] if the file exists and is not a list of rejects; [`IngestError::Write`] if it cannot be
+    /// written.
     pub fn skip(rejects: &Path) -> Result<Self, IngestError> {
         if is_anothers(rejects) {
             let shown = rejects.display();
@@ -117,8 +118,8 @@ impl BadRows {
     }
 }
 
-/// Whether a file has something in it, and does not begin as a file of rejects does. One that cannot be read shows that when it is
-/// written.
+/// Whether a file has something in it, and does not begin as a file of rejects does. One that cannot be read shows that
+/// when it is written.
 fn is_anothers(file: &Path) -> bool {
     let expected = HEADER.join(",");
     let mut begins = Vec::new();

@@ -24,7 +24,7 @@ pub struct VertexTable {
     /// The label.
     pub label: String,
     /// The name space of its keys. A key belongs to one vertex within its id space; labels that share
-    /// a space (all labels of a Neptune file) are told apart by their rows. All labels of a space have
+    /// a space (all labels of a Neptune file) are distinguished by their rows. All labels of a space have
     /// one key type.
     pub id_space: String,
     /// The type of its keys.
@@ -89,7 +89,7 @@ pub enum Phase {
     Edges,
 }
 
-/// A batch of rows and where they came from. Key columns hold no nulls.
+/// A batch of rows and their source. Key columns hold no nulls.
 #[derive(Debug, Clone)]
 pub struct Chunk {
     /// Which rows these are.

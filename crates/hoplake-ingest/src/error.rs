@@ -12,15 +12,15 @@ pub enum IngestError {
     /// A row that cannot be loaded, under the policy that stops at the first.
     #[error("{0}")]
     BadRow(BadRow),
-    /// A place from which on a file cannot be understood, under any policy: a quote that is not closed.
+    /// A file that cannot be parsed from a line on, under any policy: a quote that is not closed.
     #[error("{0}")]
     Broken(BadRow),
-    /// A Parquet file that lies, or is cut off.
+    /// A Parquet file that contradicts itself, or is truncated.
     #[error("{path}: is not a Parquet file that can be read: {why}")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The mistake.
         why: String,
     },
     /// A file of the source is larger than the limits allow.
@@ -36,7 +36,7 @@ pub enum IngestError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file of bad rows could not be written.
@@ -44,7 +44,7 @@ pub enum IngestError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file of the source is not in the layout it was taken for.
@@ -55,7 +55,7 @@ pub enum IngestError {
         /// What is missing or wrong, and what to do.
         why: String,
     },
-    /// The request cannot be carried out as it stands.
+    /// The request is not valid.
     #[error("{0}")]
     Invalid(String),
     /// The work does not fit the memory budget.

@@ -7,11 +7,11 @@
 //! It is computed in one index space of all vertices, whatever their label; a label's ordinals are
 //! the ranks of its vertices. Edges are not kept: they are passed over twice, in any order, and
 //! memory is 12 bytes per vertex. That is why it was chosen over searches and label propagation,
-//! which need the whole graph in memory and, measured in RFC 0002, do not do better.
+//! which need the entire graph in memory and, measured in RFC 0002, do not do better.
 
 use std::cmp::Reverse;
 
-/// Vertices with fewer neighbours than this stand beside their most popular neighbour.
+/// Vertices with fewer neighbours than this are ordered next to their most popular neighbour.
 ///
 /// Below 8 few vertices do; from 32 on the popular ones lose the order of degrees, and with it
 /// size on graphs without communities.
@@ -21,7 +21,7 @@ const LEAF_DEGREE: u32 = 16;
 ///
 /// Vertices with 16 neighbours or more come first, by falling degree: popular targets get small
 /// numbers, so that most gaps are small. The others follow by the position of their most popular
-/// neighbour, so that, say, the messages of a person or the members of a forum stand together.
+/// neighbour, so that, say, the messages of a person or the members of a forum are adjacent.
 /// Vertices without edges come last. Equal ones keep the order they have.
 ///
 /// `edges` is called twice and must yield the same edges, directed or not, each once, with both

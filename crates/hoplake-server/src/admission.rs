@@ -1,7 +1,7 @@
 //! How many queries run at once, and how many may wait.
 //!
-//! Permits are given in the order in which they are asked for. Whoever finds the queue full, or waits in it too
-//! long, is told at once, so that a balancer or a client can go elsewhere while that still helps.
+//! Permits are given in the order in which they are asked for. A query that finds the queue full, or waits in it too
+//! long, fails at once, so that a balancer or a client can try another server in time.
 
 use std::{
     sync::{
@@ -56,10 +56,10 @@ impl Admission {
         Self { running, running_max, waiting: AtomicUsize::new(0), waiting_max, wait }
     }
 
-    /// Waits for a place among those that run.
+    /// Waits for a permit to run.
     ///
     /// # Errors
-    /// [`Reason::Busy`] if too many wait already, or it took too long.
+    /// [`Reason::Busy`] if the queue is full, or the wait was too long.
     pub(crate) async fn admit(&self) -> Result<OwnedSemaphorePermit, Failure> {
         if let Ok(permit) = self.running.clone().try_acquire_owned() {
             return Ok(permit);

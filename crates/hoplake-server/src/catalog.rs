@@ -3,19 +3,19 @@
 //! A graph is opened by its first use. All who ask meanwhile wait for that one opening; it is a task of its own, so
 //! that it goes on if the first who asked leaves. A failure is everyone's who waited, and is forgotten then.
 //!
-//! A name takes a slot when its graph is open, and not before: names that lead nowhere close no graph. They are remembered for
-//! a few seconds, and only so many are looked for at a time, so that asking for them costs the store little. Asking for the
-//! newest version looks anew.
+//! A name takes a slot when its graph is open, and not before: names that lead nowhere close no graph. They are
+//! remembered for a few seconds, and only so many are looked for at a time, so that asking for them costs the store
+//! little. Asking for the newest version looks anew.
 //!
 //! All read through one pool: one budget of memory, one cache on disk, one bound on bytes in flight.
 //!
-//! The newest version of a graph is *followed* while somebody uses it, and only then: the first request that comes an interval
-//! after the last look begins one look for a newer version, beside itself. If that was due for twice as long, the
-//! request waits for it, for at most half a second, since what is served is not to be older than that. A look takes one
-//! request to the store if there is nothing new, and one more to see that the graph is still there. A client may also ask
-//! for a look, and then waits for it.
+//! The newest version of a graph is *followed* only while it is in use: the first request that arrives an interval
+//! after the last look starts one look for a newer version, in parallel. If that was due for twice as long, the request
+//! waits for it, for at most half a second, since what is served is not to be older than that. A look takes one request
+//! to the store if there is nothing new, and one more to see that the graph is still there. A client may also ask for a
+//! look, and then waits for it.
 //!
-//! A graph is *in use* while somebody holds its [`OpenGraph`]. Others are closed when they were not used for a
+//! A graph is *in use* while a call holds its [`OpenGraph`]. Others are closed when they were not used for a
 //! while, or when the room is needed.
 
 use std::{
@@ -43,7 +43,7 @@ use crate::{
 /// Opens the store at a URL; tests bring stores of their own.
 pub type StoreOpener = Arc<dyn Fn(&str) -> Result<Store, hoplake::Error> + Send + Sync>;
 
-/// A graph that is open for as long as somebody holds this.
+/// A graph that stays open for as long as this is held.
 #[derive(Debug)]
 pub(crate) struct OpenGraph {
     /// The name it was asked for by.
@@ -55,9 +55,9 @@ pub(crate) struct OpenGraph {
 /// The longest that a request waits for a look at what it did not ask for.
 const LOOK_WAIT: Duration = Duration::from_millis(500);
 
-/// A look asks for the next version, which is one request. Each of so many also asks whether the one that is open is still
-/// there: somebody may have removed the graph, or loaded another in its place. The next look after a query that met
-/// damage does, too.
+/// A look asks for the next version, which is one request. Each of so many also asks whether the one that is open is
+/// still there: another process may have removed the graph, or loaded another one there. The next look after a query
+/// that met damage does, too.
 const LOOKS_PER_THOROUGH: u32 = 10;
 
 /// Graphs that are being opened at a time. Each reads indexes of some megabytes.
@@ -66,7 +66,7 @@ const OPENINGS_MAX: usize = 16;
 const OPENINGS_WAITING_MAX: usize = 256;
 /// That a name leads nowhere is believed for so long: short, since a graph may appear at any time.
 const ABSENT_FOR: Duration = Duration::from_secs(5);
-/// Names of which that is known, at most.
+/// The maximum number of absent names that are remembered.
 const ABSENT_MAX: usize = 1_024;
 
 /// What may break off, for messages.
@@ -89,7 +89,7 @@ struct Slot {
     look: Option<Look>,
     /// Looks that began since the last thorough one.
     looks: u32,
-    /// Whether the version that is open is known to be gone.
+    /// Whether the open version is known to be removed.
     removed: bool,
 }
 
@@ -98,7 +98,7 @@ impl Slot {
         Self { graph, used: Instant::now(), looked: Instant::now(), look: None, looks: 0, removed: false }
     }
 
-    /// Whether somebody but the slot holds it.
+    /// Whether it is held outside of the slot.
     fn in_use(&self) -> bool {
         Arc::strong_count(&self.graph) > 1
     }
@@ -131,7 +131,7 @@ struct Slots {
     open: HashMap<SlotKey, Slot>,
     /// Those that are looked for.
     openings: HashMap<SlotKey, Opening>,
-    /// Those that were looked for in vain, and when.
+    /// Names that were not found, and when.
     absent: HashMap<SlotKey, Instant>,
 }
 
@@ -163,20 +163,20 @@ pub(crate) enum Origin {
 
 impl Origin {
     /// What may have a graph of this name, the likeliest first, each by its URL.
-    fn places(&self, name: &str) -> Vec<String> {
+    fn urls(&self, name: &str) -> Vec<String> {
         match self {
-            Self::Stores { sources, .. } => sources.iter().flat_map(|source| source.places(name)).collect(),
+            Self::Stores { sources, .. } => sources.iter().flat_map(|source| source.urls(name)).collect(),
             Self::Nodes(nodes) => vec![NodesSource::new(nodes.clone(), name).url()],
         }
     }
 
-    /// What reads the graph of this name at one of its places.
-    async fn reader(&self, name: &str, place: &str, pool: Arc<ReadPool>) -> Result<Reader, Failure> {
+    /// A reader of the graph of this name at one of its URLs.
+    async fn reader(&self, name: &str, url: &str, pool: Arc<ReadPool>) -> Result<Reader, Failure> {
         match self {
-            Self::Stores { opener, .. } => Ok(Reader::new(opener(place)?, pool)),
+            Self::Stores { opener, .. } => Ok(Reader::new(opener(url)?, pool)),
             Self::Nodes(nodes) => {
                 let source = NodesSource::new(nodes.clone(), name);
-                let store = Store::elsewhere(place, source.profile().await?);
+                let store = Store::elsewhere(url, source.profile().await?);
                 Ok(Reader::from_source(store, Arc::new(source), pool))
             }
         }
@@ -241,8 +241,8 @@ impl Catalog {
     /// The graph of this name, opened if need be; `version` 0 is the newest.
     ///
     /// # Errors
-    /// [`Reason::Invalid`] if it is no name, [`Reason::NotFound`] if there is no such graph, [`Reason::Busy`] if
-    /// there is no room for one more; the store's.
+    /// [`Reason::Invalid`] if it is not a valid name, [`Reason::NotFound`] if the graph does not exist,
+    /// [`Reason::Busy`] if too many graphs are open; the store's error.
     pub(crate) async fn acquire(self: &Arc<Self>, name: &str, version: u64) -> Result<Arc<OpenGraph>, Failure> {
         let (graph, key, look) = match self.find(name, version)? {
             Found::Open(graph) => return Ok(graph),
@@ -289,7 +289,8 @@ impl Catalog {
         self.acquire(name, 0).await
     }
 
-    /// What is under way when a refresh begins: it may have begun too early, and is waited for. What is not open is opened now.
+    /// What is under way when a refresh begins: it may have begun too early, and is waited for. What is not open is
+    /// opened now.
     fn before_refresh(self: &Arc<Self>, key: &SlotKey) -> Result<Before, Failure> {
         let mut slots = self.slots();
         if let Some(slot) = slots.open.get(key) {
@@ -356,18 +357,18 @@ impl Catalog {
 
     async fn open(&self, (name, version): &SlotKey) -> Result<Arc<OpenGraph>, Failure> {
         let settings = OpenSettings { version: (*version > 0).then_some(*version), ..OpenSettings::default() };
-        for place in self.origin.places(name) {
+        for url in self.origin.urls(name) {
             let begun = Instant::now();
-            let reader = self.origin.reader(name, &place, self.pool.clone()).await?;
+            let reader = self.origin.reader(name, &url, self.pool.clone()).await?;
             match Graph::open_through(reader, &settings).await {
                 Ok(graph) => {
                     let (version, waves, time_ms) =
                         (graph.version(), graph.open_cost().waves, begun.elapsed().as_millis() as u64);
-                    tracing::info!(graph = name, version, url = place, waves, time_ms, "graph opened");
+                    tracing::info!(graph = name, version, url = url, waves, time_ms, "graph opened");
                     return Ok(Arc::new(OpenGraph { name: name.clone(), graph }));
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    tracing::debug!(graph = name, url = place, %error, "no graph there");
+                    tracing::debug!(graph = name, url = url, %error, "no graph there");
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -375,7 +376,7 @@ impl Catalog {
         Err(nothing_there(&(name.clone(), *version)))
     }
 
-    /// Closes the graph that was not used for longest, if there is no room for one more.
+    /// Closes the graph that was not used for longest, if the maximum number of graphs is open.
     fn make_room(&self, slots: &mut HashMap<SlotKey, Slot>) -> Result<(), Failure> {
         if slots.len() < self.open_max {
             return Ok(());
@@ -425,7 +426,7 @@ impl Catalog {
         look
     }
 
-    /// What a query ended with, unless it met something missing or damaged and its version is no longer there: a vacuum may
+    /// The outcome of a query, unless it met a missing or damaged object and its version was removed: a vacuum may
     /// remove what was the newest version when the query began. Then the next request looks for a newer one first.
     pub(crate) async fn unless_removed<T>(
         &self,
@@ -448,7 +449,7 @@ impl Catalog {
                 let message = format!("version {} of {name} was removed while it was read; ask again", graph.version());
                 Err(Failure::new(Reason::Conflict, message))
             }
-            // Nobody can say now which of both it is.
+            // It is unknown which of the two it is.
             Err(error) => Err(error.into()),
         }
     }
@@ -526,7 +527,7 @@ impl Catalog {
     }
 }
 
-/// That there is no such graph. Where it was looked for is for the log alone.
+/// The error that the graph does not exist. Only the log has the URLs that were searched.
 fn nothing_there((name, version): &SlotKey) -> Failure {
     let version = if *version > 0 { format!(" with version {version}") } else { String::new() };
     Failure::new(Reason::NotFound, format!("there is no graph {name:?}{version}"))

@@ -1,9 +1,9 @@
 //! A server that compacts the graphs it serves.
 //!
 //! Idle is free: whether something is due is asked only when a request has led to a newer version, and answered from
-//! indexes that are in memory then. One graph is compacted at a time, within one budget; others wait for their turn, each
-//! once. What is due is planned anew when its turn has come, so several servers that follow one graph are in each other's way,
-//! but do no harm: the first merge counts.
+//! indexes that are in memory then. One graph is compacted at a time, within one budget; others wait for their turn,
+//! each once. What is due is planned anew when its turn has come, so several servers that follow one graph are in each
+//! other's way, but do no harm: the first merge counts.
 //!
 //! When the server drains, a compaction breaks off and takes its name out of the graph; what it has published stays.
 
@@ -43,7 +43,7 @@ impl Compactor {
         self.considered.lock().expect("no thread panics with the names")
     }
 
-    /// Compacts a graph of which a newer version was found, in a task of its own, if something is due.
+    /// Compacts a graph after a newer version was found, in a task of its own, if a compaction is due.
     pub(crate) fn consider(self: &Arc<Self>, name: &str, graph: &Graph) {
         if self.lifecycle.is_draining() || !self.considered().insert(name.to_owned()) {
             return;

@@ -1,161 +1,108 @@
-//! What a query took, as it is told to clients. The one place that reads the engine's account.
+//! What a call cost, as the server reports it. Only this module reads the engine's counters by name: every protocol gets them
+//! as the message [`v1::Cost`], also as JSON, as text and in the OpenAPI document.
 
-use std::ops::AddAssign;
+use std::{borrow::Cow, ops::AddAssign};
 
 use hoplake::{Cost, PriceList, Query, StepCost};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, schema::Schema},
+};
 
 use crate::v1;
 
-/// What was taken from the store and from memory.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = Cost)]
-pub struct Spent {
-    /// Dependent round trips to the store; parallel requests count once.
-    pub waves: u64,
-    /// Round trips that were waited for one after the other: the waves, and what bounds on requests in flight and an order of
-    /// expansions, as depth-first, added to them.
-    pub waits: u64,
-    /// Requests to the store, with hedges, retries and those that read ahead; without those in the background.
-    pub requests: u64,
-    /// Of these, second requests for what a first one was slow to bring.
-    pub hedges: u64,
-    /// Of these, requests that repeat a failed one.
-    pub retries: u64,
-    /// Of these, requests that read ahead.
-    pub prefetches: u64,
-    /// Bytes from the store; without those in the background.
-    pub bytes: u64,
-    /// Requests that the query led to in the background, for queries to come: the rest of small segments.
-    pub background_requests: u64,
-    /// Bytes that these bring.
-    pub background_bytes: u64,
-    /// Blocks found in memory.
-    pub cache_hits: u64,
-    /// Bytes found in memory.
-    pub cache_bytes: u64,
-    /// Blocks that had been read ahead.
-    pub prefetched_hits: u64,
-    /// Blocks found on the local disk.
-    pub disk_hits: u64,
-    /// Bytes found on the local disk.
-    pub disk_bytes: u64,
-    /// Blocks that came with a request of another query.
-    pub shared_hits: u64,
+/// The counters of a call, and their price.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[serde(into = "v1::Cost")]
+pub struct PricedCost {
+    /// As the engine counts them.
+    pub counters: Cost,
     /// US dollars for requests and bytes, those in the background included.
     pub usd: f64,
 }
 
-/// What a step took.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+/// What a step of a query cost.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, ToSchema)]
 pub struct Step {
     /// From the store and from memory.
-    pub cost: Spent,
+    pub cost: PricedCost,
     /// In microseconds.
     pub time_us: u64,
 }
 
-impl Spent {
-    /// The engine's account at these prices.
+impl PricedCost {
+    /// These counters at these prices.
     pub(crate) fn of(cost: &Cost, prices: &PriceList) -> Self {
-        Self {
-            waves: cost.waves,
-            waits: cost.waits,
-            requests: cost.requests,
-            hedges: cost.hedges,
-            retries: cost.retries,
-            prefetches: cost.prefetches,
-            bytes: cost.store_bytes,
-            background_requests: cost.background.requests,
-            background_bytes: cost.background.bytes,
-            cache_hits: cost.memory.blocks,
-            cache_bytes: cost.memory.bytes,
-            prefetched_hits: cost.prefetched.blocks,
-            disk_hits: cost.disk.blocks,
-            disk_bytes: cost.disk.bytes,
-            shared_hits: cost.shared.blocks,
-            usd: cost.usd(prices),
-        }
+        Self { counters: *cost, usd: cost.usd(prices) }
     }
 
-    /// What a query took since its account stood at `before`.
+    /// What a query cost since its meter stood at `before`.
     pub(crate) fn since(query: &Query, before: &Cost, prices: &PriceList) -> Self {
         Self::of(&query.cost().since(before), prices)
     }
 
-    /// Names and values, for places that take only text.
-    pub(crate) fn pairs(&self) -> Vec<(&'static str, String)> {
-        let counts = [
-            ("waves", self.waves),
-            ("waits", self.waits),
-            ("requests", self.requests),
-            ("hedges", self.hedges),
-            ("retries", self.retries),
-            ("prefetches", self.prefetches),
-            ("bytes", self.bytes),
-            ("background_requests", self.background_requests),
-            ("background_bytes", self.background_bytes),
-            ("cache_hits", self.cache_hits),
-            ("cache_bytes", self.cache_bytes),
-            ("prefetched_hits", self.prefetched_hits),
-            ("disk_hits", self.disk_hits),
-            ("disk_bytes", self.disk_bytes),
-            ("shared_hits", self.shared_hits),
-        ];
-        let mut pairs: Vec<_> = counts.into_iter().map(|(name, value)| (name, value.to_string())).collect();
-        pairs.push(("usd", self.usd.to_string()));
-        pairs
+    /// Names and values, for protocols that take only text.
+    pub(crate) fn pairs(self) -> Vec<(String, String)> {
+        let Ok(Value::Object(fields)) = serde_json::to_value(self) else { return Vec::new() };
+        fields.into_iter().map(|(name, value)| (name, text(&value))).collect()
     }
 }
 
-impl AddAssign for Spent {
+/// A number as Rust writes it: JSON would write small dollars with an exponent.
+fn text(value: &Value) -> String {
+    match value.as_u64() {
+        Some(count) => count.to_string(),
+        None => value.as_f64().unwrap_or_default().to_string(),
+    }
+}
+
+impl AddAssign for PricedCost {
     fn add_assign(&mut self, more: Self) {
-        self.waves += more.waves;
-        self.waits += more.waits;
-        self.requests += more.requests;
-        self.hedges += more.hedges;
-        self.retries += more.retries;
-        self.prefetches += more.prefetches;
-        self.bytes += more.bytes;
-        self.background_requests += more.background_requests;
-        self.background_bytes += more.background_bytes;
-        self.cache_hits += more.cache_hits;
-        self.cache_bytes += more.cache_bytes;
-        self.prefetched_hits += more.prefetched_hits;
-        self.disk_hits += more.disk_hits;
-        self.disk_bytes += more.disk_bytes;
-        self.shared_hits += more.shared_hits;
+        self.counters = self.counters + more.counters;
         self.usd += more.usd;
     }
 }
 
 impl Step {
     pub(crate) fn of(step: &StepCost, prices: &PriceList) -> Self {
-        Self { cost: Spent::of(&step.cost, prices), time_us: step.time_us }
+        Self { cost: PricedCost::of(&step.cost, prices), time_us: step.time_us }
     }
 }
 
-impl From<Spent> for v1::Cost {
-    fn from(spent: Spent) -> Self {
+impl From<PricedCost> for v1::Cost {
+    fn from(PricedCost { counters, usd }: PricedCost) -> Self {
         Self {
-            waves: spent.waves,
-            waits: spent.waits,
-            requests: spent.requests,
-            hedges: spent.hedges,
-            retries: spent.retries,
-            prefetches: spent.prefetches,
-            bytes: spent.bytes,
-            background_requests: spent.background_requests,
-            background_bytes: spent.background_bytes,
-            cache_hits: spent.cache_hits,
-            cache_bytes: spent.cache_bytes,
-            prefetched_hits: spent.prefetched_hits,
-            disk_hits: spent.disk_hits,
-            disk_bytes: spent.disk_bytes,
-            shared_hits: spent.shared_hits,
-            usd: spent.usd,
+            waves: counters.waves,
+            waits: counters.waits,
+            requests: counters.requests,
+            hedges: counters.hedges,
+            retries: counters.retries,
+            prefetches: counters.prefetches,
+            bytes: counters.store_bytes,
+            background_requests: counters.background.requests,
+            background_bytes: counters.background.bytes,
+            cache_hits: counters.memory.blocks,
+            cache_bytes: counters.memory.bytes,
+            prefetched_hits: counters.prefetched.blocks,
+            disk_hits: counters.disk.blocks,
+            disk_bytes: counters.disk.bytes,
+            shared_hits: counters.shared.blocks,
+            usd,
         }
+    }
+}
+
+impl PartialSchema for PricedCost {
+    fn schema() -> RefOr<Schema> {
+        v1::Cost::schema()
+    }
+}
+
+impl ToSchema for PricedCost {
+    fn name() -> Cow<'static, str> {
+        v1::Cost::name()
     }
 }
 

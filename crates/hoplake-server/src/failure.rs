@@ -1,4 +1,4 @@
-//! Why a call failed, and what each protocol says of it. The one place that knows both sets of statuses.
+//! Why a call failed, and its status in each protocol. Only this module maps both sets of statuses.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio::task::JoinError;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use crate::cost::Spent;
+use crate::cost::PricedCost;
 
 /// What kind of failure, finer than the facade's kinds where a server adds its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ pub enum Reason {
     TooLarge,
     /// It did not come in time.
     Slow,
-    /// Its place has other methods of HTTP.
+    /// Its path has other methods of HTTP.
     Method,
     /// It brought no token, or a wrong one.
     Unauthenticated,
@@ -53,13 +53,11 @@ impl Reason {
             Self::Invalid => ("INVALID", Http::BAD_REQUEST, Code::InvalidArgument, "The request is wrong"),
             Self::TooLarge => ("TOO_LARGE", Http::PAYLOAD_TOO_LARGE, Code::OutOfRange, "The request is too large"),
             Self::Slow => ("SLOW", Http::REQUEST_TIMEOUT, Code::DeadlineExceeded, "The request did not come in time"),
-            Self::Method => {
-                ("METHOD", Http::METHOD_NOT_ALLOWED, Code::Unimplemented, "This method is not for this place")
-            }
+            Self::Method => ("METHOD", Http::METHOD_NOT_ALLOWED, Code::Unimplemented, "Method not allowed"),
             Self::Unauthenticated => {
                 ("UNAUTHENTICATED", Http::UNAUTHORIZED, Code::Unauthenticated, "A token is needed")
             }
-            Self::NotFound => ("NOT_FOUND", Http::NOT_FOUND, Code::NotFound, "There is no such thing"),
+            Self::NotFound => ("NOT_FOUND", Http::NOT_FOUND, Code::NotFound, "Not found"),
             Self::Conflict => ("CONFLICT", Http::CONFLICT, Code::Aborted, "Another writer was faster"),
             // Not 429: the same question meets the same limit again.
             Self::Limit => ("LIMIT", Http::UNPROCESSABLE_ENTITY, Code::ResourceExhausted, "The query reached a limit"),
@@ -99,13 +97,13 @@ impl Reason {
         self.on_the_wire().3
     }
 
-    /// After how long to try again, if that is all there is to do.
+    /// The delay before the next attempt, if a retry may succeed.
     pub fn retry_after(self) -> Option<Duration> {
         matches!(self, Self::Busy | Self::ShuttingDown).then_some(Duration::from_secs(1))
     }
 }
 
-/// Why a call failed: a reason to act on, a sentence to read, and what the query took until then.
+/// Why a call failed: a reason to act on, a sentence to read, and the cost until then.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
@@ -113,14 +111,14 @@ pub struct Failure {
     pub reason: Reason,
     /// A sentence.
     pub message: String,
-    /// What was spent, if the query had begun; in a box, since most results are no failures and all make room.
-    pub spent: Option<Box<Spent>>,
+    /// The cost, if the query had begun; in a box, to keep `Result` small.
+    pub cost: Option<Box<PricedCost>>,
 }
 
 impl Failure {
     /// A failure of this kind.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), spent: None }
+        Self { reason, message: message.into(), cost: None }
     }
 
     /// The request is wrong.
@@ -133,7 +131,8 @@ impl Failure {
         Self::new(Reason::ShuttingDown, "the server is shutting down; ask another, or try again")
     }
 
-    /// A task of the server's own panicked, or was ended from outside. Why is for the log: it may name places and secrets.
+    /// A task of the server's own panicked, or was aborted. Only the log has the cause: it may contain paths and
+    /// secrets.
     pub(crate) fn broken_off(what: &str, error: &JoinError) -> Self {
         tracing::error!(%error, "{what} broke off");
         Self::new(Reason::Internal, format!("{what} broke off by a mistake in Hoplake; the log of the server has more"))
@@ -141,8 +140,8 @@ impl Failure {
 
     /// For gRPC, with details that any client library can read.
     pub(crate) fn status(&self) -> Status {
-        let spent = self.spent.as_deref().map(Spent::pairs).unwrap_or_default();
-        let metadata: HashMap<String, String> = spent.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        let cost = self.cost.as_deref().map(|cost| cost.pairs()).unwrap_or_default();
+        let metadata: HashMap<String, String> = cost.into_iter().collect();
         let mut details = ErrorDetails::with_error_info(self.reason.name(), "hoplake", metadata);
         if let Some(delay) = self.reason.retry_after() {
             details.set_retry_info(Some(delay));
@@ -165,7 +164,7 @@ impl From<Error> for Failure {
             ErrorKind::Conflict => Reason::Conflict,
             ErrorKind::Unavailable => Reason::Unavailable,
             ErrorKind::Unknown => Reason::Unknown,
-            // Whether it was time is for the call to say, which knows when it began.
+            // The call decides whether it was the deadline, since it knows when it began.
             ErrorKind::Limit => Reason::Limit,
             ErrorKind::Corrupt => Reason::Corrupt,
             ErrorKind::Internal => Reason::Internal,
@@ -176,20 +175,22 @@ impl From<Error> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use hoplake::Cost;
     use tonic_types::StatusExt;
 
     use super::*;
 
     #[test]
-    fn a_status_says_what_was_spent_and_when_to_come_back() {
-        let spent = Spent { requests: 3, ..Spent::default() };
-        let status = Failure { spent: Some(Box::new(spent)), ..Failure::new(Reason::Limit, "too far") }.status();
+    fn a_status_has_the_cost_and_when_to_retry() {
+        let counters = Cost { requests: 3, ..Cost::default() };
+        let cost = PricedCost { counters, usd: 0.000_002 };
+        let status = Failure { cost: Some(Box::new(cost)), ..Failure::new(Reason::Limit, "too far") }.status();
         let info = status.get_details_error_info().unwrap();
         assert_eq!(
             (status.code(), info.reason.as_str(), info.domain.as_str()),
             (Code::ResourceExhausted, "LIMIT", "hoplake")
         );
-        assert_eq!(info.metadata["requests"], "3");
+        assert_eq!([&info.metadata["requests"], &info.metadata["usd"]], ["3", "0.000002"]);
         assert!(status.get_details_retry_info().is_none());
         assert!(Failure::new(Reason::Busy, "later").status().get_details_retry_info().is_some());
     }

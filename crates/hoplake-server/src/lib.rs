@@ -1,6 +1,6 @@
 //! Hoplake as a service: gRPC on one port, HTTP/JSON, probes and counters on another.
 //!
-//! It is stateless but for caches and for traversals that clients steer: run one, or many behind a balancer. What it
+//! It is stateless except for caches and cursors: run one, or many behind a balancer. What it
 //! can be asked, how graphs are found by name, and what ends a query is in
 //! [RFC 0004](https://github.com/hoplake/hoplake/blob/main/docs/rfcs/0004-service.md).
 //!
@@ -49,13 +49,13 @@ pub mod v1 {
     // Checked in, so that a build needs no compiler of protos; `hoplake-protogen` writes it.
     include!("../proto/generated/hoplake.v1.rs");
 
-    /// The files themselves, as reflection tells them.
+    /// The descriptors of the `.proto` files, for reflection.
     pub const DESCRIPTORS: &[u8] = include_bytes!("../proto/generated/descriptors.bin");
 }
 
 pub use access::Resolver;
 pub use catalog::StoreOpener;
-pub use cost::{Spent, Step};
+pub use cost::{PricedCost, Step};
 pub use failure::{Failure, Reason};
 pub use names::Source;
 pub use server::{Server, ServerBuilder, ServerError};

@@ -12,7 +12,7 @@ const NAME_BYTES_MAX: usize = 128;
 /// What is served, as it is written on the command line.
 ///
 /// * `NAME=URL` is one graph under a name of its own.
-/// * `URL` is a graph under the last part of its URL, or a folder of graphs: `URL/NAME` is opened when somebody asks
+/// * `URL` is a graph under the last part of its URL, or a folder of graphs: `URL/NAME` is opened when a request asks
 ///   for NAME.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
@@ -24,21 +24,21 @@ impl FromStr for Source {
     type Err = Failure;
 
     fn from_str(text: &str) -> Result<Self, Failure> {
-        // An = behind the scheme belongs to the URL.
+        // An `=` after the scheme belongs to the URL.
         let (name, url) = match text.split_once('=').filter(|(name, _)| !name.contains(['/', ':'])) {
             Some((name, url)) => (Some(check_name(name)?.to_owned()), url),
             None => (None, text),
         };
         if url.is_empty() {
-            return Err(Failure::invalid(format!("{text:?} names no place; write URL or NAME=URL")));
+            return Err(Failure::invalid(format!("{text:?} is not a source of graphs; write URL or NAME=URL")));
         }
         Ok(Self { name, url: url.to_owned() })
     }
 }
 
 impl Source {
-    /// The places where a graph of this name may be, the likeliest first.
-    pub(crate) fn places(&self, name: &str) -> Vec<String> {
+    /// The URLs where a graph of this name may be, the most likely first.
+    pub(crate) fn urls(&self, name: &str) -> Vec<String> {
         let below = || format!("{}/{name}", self.url.trim_end_matches('/'));
         match &self.name {
             Some(own) if own == name => vec![self.url.clone()],
@@ -53,8 +53,8 @@ impl Source {
         self.name.as_deref()
     }
 
-    /// Refuses a place where no graph can ever be: of no store, or below a folder that is not there. Whether a bucket has
-    /// graphs is not asked, since they may come.
+    /// Rejects a URL that can never have a graph: of an unknown store, or below a folder that does not exist. Whether a
+    /// bucket has graphs is not asked, since they may come.
     ///
     /// # Errors
     /// [`Reason::Invalid`], or [`Reason::NotFound`], with what to write.
@@ -83,10 +83,10 @@ impl Source {
     }
 }
 
-/// Refuses two places of one name: only the first would ever be asked.
+/// Rejects two sources of one name: only the first would ever be used.
 ///
 /// # Errors
-/// [`Reason::Invalid`] with the name and both places.
+/// [`Reason::Invalid`] with the name and both sources.
 pub(crate) fn check_names(sources: &[Source]) -> Result<(), Failure> {
     for (position, later) in sources.iter().enumerate().filter(|(_, source)| source.name.is_some()) {
         if let Some(first) = sources[..position].iter().find(|first| first.name == later.name) {
@@ -131,12 +131,12 @@ mod tests {
 
     #[test]
     fn a_source_is_a_graph_or_a_folder_of_graphs() {
-        let places = |source: &str, name: &str| source.parse::<Source>().unwrap().places(name);
-        assert_eq!(places("s3://b/graphs/", "social"), ["s3://b/graphs/social"]);
-        assert_eq!(places("s3://b/social", "social"), ["s3://b/social", "s3://b/social/social"]);
-        assert_eq!(places("people=s3://b/social", "people"), ["s3://b/social"]);
-        assert!(places("people=s3://b/social", "social").is_empty());
-        assert_eq!(places("s3://b/x=y", "a"), ["s3://b/x=y/a"]);
+        let urls = |source: &str, name: &str| source.parse::<Source>().unwrap().urls(name);
+        assert_eq!(urls("s3://b/graphs/", "social"), ["s3://b/graphs/social"]);
+        assert_eq!(urls("s3://b/social", "social"), ["s3://b/social", "s3://b/social/social"]);
+        assert_eq!(urls("people=s3://b/social", "people"), ["s3://b/social"]);
+        assert!(urls("people=s3://b/social", "social").is_empty());
+        assert_eq!(urls("s3://b/x=y", "a"), ["s3://b/x=y/a"]);
         assert!("../x=s3://b".parse::<Source>().is_ok_and(|source| source.name().is_none()));
         assert!("a b=s3://b".parse::<Source>().is_err() && "a=".parse::<Source>().is_err());
     }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_of_one_place() {
+    fn a_name_has_one_source() {
         let names = |urls: &[&str]| check_names(&urls.iter().map(|url| url.parse().unwrap()).collect::<Vec<_>>());
         names(&["x=a", "y=a", "a", "b/a"]).unwrap();
         let failure = names(&["x=a", "b", "x=c"]).unwrap_err();

@@ -26,7 +26,8 @@ use crate::{
     workers::Workers,
 };
 
-/// After the grace, for the last answers to leave. A half of the second that is documented: giving memory back takes time, too.
+/// After the grace, for the last answers to leave. A half of the second that is documented: giving memory back takes
+/// time, too.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Why a server did not begin, or broke off.
@@ -43,7 +44,7 @@ pub enum ServerError {
     Listen {
         /// Where.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -52,7 +53,7 @@ pub enum ServerError {
     Threads {
         /// How many were to be.
         threads: usize,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -88,7 +89,7 @@ impl ServerBuilder {
         Self { settings, opener: None, resolver }
     }
 
-    /// Opens stores in another way, such as one that is already at hand. Then any URL will do.
+    /// Opens stores by another function, for example one that is already open. Then any URL is valid.
     #[must_use]
     pub fn open_stores_with(self, opener: StoreOpener) -> Self {
         Self { opener: Some(opener), ..self }
@@ -103,7 +104,7 @@ impl ServerBuilder {
     /// Checks the settings and listens; nothing is answered before [`Server::run`]. No graph is opened.
     ///
     /// # Errors
-    /// A setting that cannot be; a place of which no store is known, or a folder that is not there; a port that is taken.
+    /// An invalid setting; an unknown URL scheme, or a folder that does not exist; a port in use.
     pub async fn bind(self) -> Result<Server, ServerError> {
         let Self { settings, opener, resolver } = self;
         settings.validate()?;
@@ -143,8 +144,8 @@ impl ServerBuilder {
     }
 }
 
-/// Connections that the system completes before they are accepted. The usual 128 are full after one burst, and then the system
-/// drops what a client sends first, which it repeats after a second: a probe would be as late.
+/// Connections that the system completes before they are accepted. The usual 128 are full after one burst, and then the
+/// system drops what a client sends first, which it repeats after a second: a probe would be as late.
 const BACKLOG: u32 = 4_096;
 
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
@@ -250,7 +251,7 @@ async fn wind_down(
     Ok(())
 }
 
-/// Closes what nobody uses, looking often enough that nothing stays open twice as long as it should.
+/// Closes idle graphs and cursors, and looks often enough that none stays open twice as long as it should.
 async fn keep(service: Arc<Service>) {
     let idle = service.settings.graph_idle().min(service.settings.traversal_idle());
     let mut ticks = tokio::time::interval((idle / 4).max(Duration::from_millis(1)));

@@ -44,8 +44,8 @@ pub struct Settings {
     pub token: Option<String>,
     /// Bounds of each query.
     pub limits: LimitSettings,
-    /// Memory of all queries together, in bytes: what they build, requests as they come, and answers until their last byte is
-    /// sent. Caches, indexes of open graphs and compaction are apart from it. Default 1 GiB.
+    /// Memory of all queries together, in bytes: what they build, requests as they come, and answers until their last
+    /// byte is sent. Caches, indexes of open graphs and compaction are apart from it. Default 1 GiB.
     pub memory_bytes_max: u64,
     /// Threads that queries run on. Default: as many as there are processors.
     pub query_threads: usize,
@@ -59,24 +59,25 @@ pub struct Settings {
     pub fetches_max: usize,
     /// Traversals that clients have open to steer. Default 1,000.
     pub traversals_max: usize,
-    /// A cursor that nobody uses for this long is closed, in milliseconds. Default 60,000.
+    /// A cursor that is idle for this long is closed, in milliseconds. Default 60,000.
     pub traversal_idle_ms: u64,
     /// Graphs that are open at once. Default 16.
     pub graphs_open_max: usize,
-    /// A graph that nobody uses for this long is closed, in milliseconds. Default 600,000.
+    /// A graph that is idle for this long is closed, in milliseconds. Default 600,000.
     pub graph_idle_ms: u64,
     /// A graph in use is looked at for a newer version this long after the last look, in milliseconds; 0 is
     /// never. Default 60,000.
     pub refresh_ms: u64,
-    /// Whether graphs are compacted of which a request found a newer version. Default false.
+    /// Whether the server compacts graphs after a request found a newer version. Default false.
     pub compact: bool,
-    /// Memory for that, in bytes, beside all else. Default 256 MiB.
+    /// Memory for compaction, in bytes, in addition to all other budgets. Default 256 MiB.
     pub compact_memory_bytes: u64,
     /// How stores are read, and the caches in memory and on disk that all graphs share. See [`ReadSettings`].
     pub read: ReadSettings,
     /// The largest request, in bytes. Default 4 MiB.
     pub message_bytes_max: usize,
-    /// Connections that are open, over both ports; beyond, the oldest that is idle or half-open is closed. Default 1,000.
+    /// Connections that are open, over both ports; beyond, the oldest that is idle or half-open is closed. Default
+    /// 1,000.
     pub connections_max: usize,
     /// Of these, connections without a complete request yet; beyond, the oldest is closed. Default 256.
     pub half_open_max: usize,
@@ -88,7 +89,8 @@ pub struct Settings {
     pub header_timeout_ms: u64,
     /// For the body of a request to come, or a message of a stream that has begun, in milliseconds. Default 30,000.
     pub body_timeout_ms: u64,
-    /// A connection without a request, or a stream without a query, is closed after this, in milliseconds. Default 300,000.
+    /// A connection without a request, or a stream without a query, is closed after this, in milliseconds. Default
+    /// 300,000.
     pub idle_timeout_ms: u64,
     /// A connection whose client reads nothing of an answer for this long is closed, in milliseconds. Default 30,000.
     pub send_timeout_ms: u64,
@@ -107,7 +109,7 @@ pub enum Role {
     All,
     /// It serves blocks of its stores to algorithm nodes, and answers no queries.
     Access,
-    /// It answers queries with blocks from access nodes, and has no stores.
+    /// It answers queries with blocks from access nodes, and accesses no store.
     Algorithm,
 }
 
@@ -345,7 +347,7 @@ impl Settings {
     fn validate_compaction(&self) -> Result<(), InvalidSetting> {
         let (memory, least) = (self.compact_memory_bytes, COMPACTION_MEMORY_BYTES_MIN);
         if self.compact && self.role != Role::All {
-            let why = "is for role all: others have no stores, or look for no newer versions".into();
+            let why = "needs role all: the other roles access no store, or do not look for newer versions".into();
             return Err(InvalidSetting { name: "compact", why });
         }
         if self.compact && memory < least {

@@ -1,9 +1,9 @@
-//! From JSON and TOML to the types that are asked for; what is wrong is said with its place and with what to write there.
+//! Decodes JSON and TOML into typed values; an error has its path and says what to write there.
 //!
-//! What serde derives says `invalid type: string "abc", expected u64`: a type of Rust and no place. [`read`] puts itself between
-//! the format and the type, at each level: it knows the way there, and has words for each shape that a type asks for. No
-//! field and no type has to do anything for that, so none can forget it. Types that take several shapes say in `expecting` what to
-//! write.
+//! Serde's derived errors read `invalid type: string "abc", expected u64`: a type of Rust and no path. [`read`] puts
+//! itself between the format and the type, at each level: it knows the way there, and has words for each shape that a
+//! type asks for. No field and no type has to do anything for that, so none can forget it. Types that take several
+//! shapes say in `expecting` what to write.
 //!
 //! It is also stricter: an object is written with the names of its fields, and never as a list.
 
@@ -25,45 +25,45 @@ const SHOWN_MAX: usize = 60;
 
 const COUNT: &str = "a whole number, 0 or more";
 
-/// Reads a value; of a failure also where it is, as in `hops[1].direction`, and nothing for the whole.
+/// Reads a value; an error has its path, as in `hops[1].direction`, or an empty one for the root.
 ///
 /// # Errors
 /// The format's; that a shape is wrong, with what to write.
 pub(crate) fn read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<T, (String, D::Error)> {
     let wrong = Wrong::default();
-    let read = T::deserialize(Shaped { inner: from, place: &Place::Whole, wrong: &wrong });
+    let read = T::deserialize(Shaped { inner: from, path: &Path::Root, wrong: &wrong });
     read.map_err(|error| (wrong.into_inner().unwrap_or_default(), error))
 }
 
-/// The innermost place where something was wrong.
+/// The innermost path of an error.
 type Wrong = RefCell<Option<String>>;
 
-/// A way from the whole to one value.
-enum Place<'a> {
-    Whole,
-    Field(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+/// A path from the root to one value.
+enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
 }
 
-impl Display for Place<'_> {
+impl Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Whole => Ok(()),
-            Self::Field(Self::Whole, name) => f.write_str(name),
+            Self::Root => Ok(()),
+            Self::Field(Self::Root, name) => f.write_str(name),
             Self::Field(of, name) => write!(f, "{of}.{name}"),
             Self::Item(of, position) => write!(f, "{of}[{position}]"),
         }
     }
 }
 
-/// The value at a place.
+/// The value at a path.
 struct Shaped<'a, D> {
     inner: D,
-    place: &'a Place<'a>,
+    path: &'a Path<'a>,
     wrong: &'a Wrong,
 }
 
-/// What may be there beside single values, which the visitor judges.
+/// What is allowed in addition to single values, which the visitor judges.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Single,
@@ -73,7 +73,7 @@ enum Takes {
 
 impl<'a, D> Shaped<'a, D> {
     fn checked<V>(&self, words: Option<&'a str>, takes: Takes, visitor: V) -> Checked<'a, V> {
-        Checked { visitor, words, takes, place: self.place, wrong: self.wrong }
+        Checked { visitor, words, takes, path: self.path, wrong: self.wrong }
     }
 }
 
@@ -137,8 +137,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Shaped<'_, D> {
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         let words = format!("an object with {}", fields.join(", "));
-        let Self { inner, place, wrong } = self;
-        inner.deserialize_any(Checked { visitor, words: Some(&words), takes: Takes::Object, place, wrong })
+        let Self { inner, path, wrong } = self;
+        inner.deserialize_any(Checked { visitor, words: Some(&words), takes: Takes::Object, path, wrong })
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -148,8 +148,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Shaped<'_, D> {
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         let words = choice(variants);
-        let Self { inner, place, wrong } = self;
-        let checked = Checked { visitor: Choice(variants), words: Some(&words), takes: Takes::Single, place, wrong };
+        let Self { inner, path, wrong } = self;
+        let checked = Checked { visitor: Choice(variants), words: Some(&words), takes: Takes::Single, path, wrong };
         let chosen: StringDeserializer<D::Error> = inner.deserialize_any(checked)?.into_deserializer();
         visitor.visit_enum(chosen)
     }
@@ -187,15 +187,15 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Shaped<'_, D> {
 /// Hands a value on to its visitor if it has the right shape.
 struct Checked<'a, V> {
     visitor: V,
-    /// What to write, if not what the visitor says.
+    /// What to write, if not the visitor's own text.
     words: Option<&'a str>,
     takes: Takes,
-    place: &'a Place<'a>,
+    path: &'a Path<'a>,
     wrong: &'a Wrong,
 }
 
 impl<'de, V: Visitor<'de>> Checked<'_, V> {
-    /// A single value, of which the visitor says whether it will do.
+    /// A single value, which the visitor accepts or rejects.
     fn single<E: Error>(self, visit: impl FnOnce(V) -> Result<V::Value, Mistake>) -> Result<V::Value, E> {
         visit(self.visitor).map_err(|mistake| match mistake {
             Mistake::Said(message) => E::custom(message),
@@ -243,29 +243,29 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Checked<'_, V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
-        let Self { visitor, place, wrong, .. } = self;
-        visitor.visit_some(Shaped { inner, place, wrong })
+        let Self { visitor, path, wrong, .. } = self;
+        visitor.visit_some(Shaped { inner, path, wrong })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         if self.takes != Takes::List {
             return Err(self.refuse("a list"));
         }
-        self.visitor.visit_seq(Items { inner, place: self.place, wrong: self.wrong, position: 0 })
+        self.visitor.visit_seq(Items { inner, path: self.path, wrong: self.wrong, position: 0 })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         if self.takes != Takes::Object {
             return Err(self.refuse("an object"));
         }
-        self.visitor.visit_map(Fields { inner, place: self.place, wrong: self.wrong, name: String::new() })
+        self.visitor.visit_map(Fields { inner, path: self.path, wrong: self.wrong, name: String::new() })
     }
 }
 
 /// The items of a list.
 struct Items<'a, A> {
     inner: A,
-    place: &'a Place<'a>,
+    path: &'a Path<'a>,
     wrong: &'a Wrong,
     position: usize,
 }
@@ -274,9 +274,9 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, A> {
     type Error = A::Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, A::Error> {
-        let place = Place::Item(self.place, self.position);
+        let path = Path::Item(self.path, self.position);
         self.position += 1;
-        self.inner.next_element_seed(At { seed, place, wrong: self.wrong })
+        self.inner.next_element_seed(At { seed, path, wrong: self.wrong })
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -287,7 +287,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, A> {
 /// The fields of an object.
 struct Fields<'a, A> {
     inner: A,
-    place: &'a Place<'a>,
+    path: &'a Path<'a>,
     wrong: &'a Wrong,
     /// The last that was read.
     name: String,
@@ -301,8 +301,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Fields<'_, A> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
-        let place = Place::Field(self.place, &self.name);
-        self.inner.next_value_seed(At { seed, place, wrong: self.wrong })
+        let path = Path::Field(self.path, &self.name);
+        self.inner.next_value_seed(At { seed, path, wrong: self.wrong })
     }
 }
 
@@ -321,10 +321,10 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Noting<'_, K> {
     }
 }
 
-/// Reads what is at a place, and notes the place if that fails.
+/// Reads the value at a path, and notes the path if that fails.
 struct At<'a, T> {
     seed: T,
-    place: Place<'a>,
+    path: Path<'a>,
     wrong: &'a Wrong,
 }
 
@@ -332,10 +332,10 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for At<'_, T> {
     type Value = T::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, inner: D) -> Result<T::Value, D::Error> {
-        let Self { seed, place, wrong } = self;
-        let read = seed.deserialize(Shaped { inner, place: &place, wrong });
+        let Self { seed, path, wrong } = self;
+        let read = seed.deserialize(Shaped { inner, path: &path, wrong });
         if read.is_err() {
-            wrong.borrow_mut().get_or_insert_with(|| place.to_string());
+            wrong.borrow_mut().get_or_insert_with(|| path.to_string());
         }
         read
     }
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_said_with_its_place_and_what_to_write() {
+    fn an_error_has_its_path_and_what_to_write() {
         let long = "x".repeat(100);
         let cases = [
             (r#"{"count": -1}"#, "count", "write a whole number, 0 or more, not -1"),
@@ -446,9 +446,9 @@ mod tests {
             ("[1]", "", "write an object with count, small, flag"),
             (&format!(r#"{{"flag": "{long}"}}"#), "flag", "write true or false, not \"xxx"),
         ];
-        for (json, place, words) in cases {
+        for (json, path, words) in cases {
             let wrong = read::<Sample, _>(&mut serde_json::Deserializer::from_str(json)).unwrap_err();
-            assert_eq!(wrong.0, place, "{json}");
+            assert_eq!(wrong.0, path, "{json}");
             let message = wrong.1.to_string();
             assert!(message.contains(words) && message.len() < 200, "{json}: {message}");
         }

@@ -1,8 +1,8 @@
 //! The threads that queries run on, apart from those that accept connections and answer probes.
 //!
 //! A query may be busy for milliseconds at a time, and there may be as many as there are processors. On the threads of
-//! the connections, probes would wait behind them, and so would the signal that ends the server. So everything of a
-//! call, from decoding its request to encoding its answer, is a task of a runtime of its own. Whoever asked holds the
+//! the connections, probes would wait for them, and so would the signal that ends the server. So everything of a
+//! call, from decoding its request to encoding its answer, is a task of a runtime of its own. The connection holds the
 //! task and aborts it by dropping it; work gives way every few milliseconds, so it ends soon after.
 
 use std::{future::Future, io};
@@ -41,7 +41,7 @@ impl Workers {
 }
 
 impl Drop for Workers {
-    /// What still runs is dropped where it waits next. Nobody waits for that: the last to hold this may be one of the
+    /// Running tasks are dropped at their next await. This does not wait for them: the last holder may be one of the
     /// tasks themselves, where waiting is not allowed.
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
@@ -60,7 +60,7 @@ mod tests {
     async fn work_ends_with_what_holds_it() {
         let workers = Workers::new(1).unwrap();
         assert_eq!(workers.begin(async { 7 }).await.unwrap(), 7);
-        // Its result is here before its task is gone.
+        // The result arrives before the task has ended.
         while workers.tasks() > 0 {
             tokio::task::yield_now().await;
         }

@@ -24,8 +24,8 @@ pub struct Vocabulary {
     pub vertices_max: u64,
     /// Edge operations of a batch, at most.
     pub edges_max: u64,
-    /// Whether edges are only written whole: the model cannot say which of several a change without a key keeps.
-    pub whole_edges: bool,
+    /// Whether edges are only replaced: the model cannot know which of several a change without a key keeps.
+    pub replaces_edges: bool,
     /// Whether a batch may change an item several times.
     pub repeats: bool,
 }
@@ -41,7 +41,7 @@ impl Vocabulary {
             edge_labels,
             vertices_max: 12,
             edges_max: 30,
-            whole_edges: false,
+            replaces_edges: false,
             repeats: false,
         }
     }
@@ -70,7 +70,7 @@ impl Vocabulary {
                 Operation::DeleteVertex { vertex }
             } else {
                 gone.remove(&vertex);
-                Operation::UpsertVertex { vertex, properties: properties(random), whole: random.below(2) == 0 }
+                Operation::UpsertVertex { vertex, properties: properties(random), replace: random.below(2) == 0 }
             });
         }
         let mut with_vertices = model.clone();
@@ -101,8 +101,8 @@ impl Vocabulary {
                 batch.operations.push(if random.below(3) == 0 && known.is_some() {
                     Operation::DeleteEdge { label, source, target, key: None }
                 } else {
-                    let whole = self.whole_edges || random.below(2) == 0;
-                    Operation::UpsertEdge { label, source, target, key: None, properties: properties(random), whole }
+                    let replace = self.replaces_edges || random.below(2) == 0;
+                    Operation::UpsertEdge { label, source, target, key: None, properties: properties(random), replace }
                 });
                 continue;
             }
@@ -114,8 +114,8 @@ impl Vocabulary {
                 batch.operations.push(match random.below(6) {
                     0 | 1 if keys => Operation::DeleteEdge { label, source, target, key },
                     _ => {
-                        let whole = random.below(2) == 0;
-                        Operation::UpsertEdge { label, source, target, key, properties: properties(random), whole }
+                        let replace = random.below(2) == 0;
+                        Operation::UpsertEdge { label, source, target, key, properties: properties(random), replace }
                     }
                 });
             }
@@ -133,7 +133,7 @@ fn properties(random: &mut SplitMix64) -> Properties {
         properties.insert("weight", if random.below(8) == 0 { Value::Null } else { Value::Int64(number) });
     }
     if random.below(4) == 0 {
-        // Integers until somebody writes a fraction.
+        // Integers until a batch writes a fraction.
         let number = random.below(100) as i64;
         let fraction = random.below(12) == 0;
         properties.insert("score", if fraction { Value::Float64(number as f64 + 0.5) } else { Value::Int64(number) });

@@ -2,8 +2,9 @@
 //!
 //! Most begin empty. Some begin with one heavy commit: its part outweighs what follows, so that a compaction merges
 //! newer parts among themselves, and what they remember as removed still counts. Some small ones follow it at once, so
-//! that there is something to merge from the first compaction on. Some graphs begin with a load, whose sections go on over many
-//! segments: the golden files of its first version. What these say is read once without faults, which is the model of that version.
+//! that there is something to merge from the first compaction on. Some graphs begin with a load, whose sections go on
+//! over many segments: the golden files of its first version. They are read once without faults, which gives the model
+//! of that version.
 
 use std::{sync::Arc, time::Duration};
 
@@ -70,7 +71,7 @@ impl Beginning {
     }
 }
 
-/// A graph of which nothing is known yet.
+/// A graph without a model yet.
 fn begin_empty(world: &World) {
     let change = Change { writer: "nobody".into(), ..Change::default() };
     let manifest = Manifest { version: 1, reset: 1, created_unix_ms: EPOCH_UNIX_MS, change, ..Manifest::default() };
@@ -124,7 +125,7 @@ fn heavy_batch(vocabulary: &Vocabulary, random: &mut SplitMix64) -> Batch {
     };
     let mut operations = Vec::new();
     for vertex in vocabulary.vertices.iter().cloned() {
-        operations.push(Operation::UpsertVertex { vertex, properties: text(LABEL_BYTES, per_label), whole: true });
+        operations.push(Operation::UpsertVertex { vertex, properties: text(LABEL_BYTES, per_label), replace: true });
     }
     for label in &vocabulary.edge_labels {
         let key = (label == PARALLEL).then(|| EdgeKey { property: KEY.into(), value: Value::Int64(0) });
@@ -132,7 +133,7 @@ fn heavy_batch(vocabulary: &Vocabulary, random: &mut SplitMix64) -> Batch {
             for target in &vocabulary.vertices {
                 let (label, source, target, key) = (label.clone(), source.clone(), target.clone(), key.clone());
                 let properties = text(EDGE_TYPE_BYTES, per_label * per_label);
-                operations.push(Operation::UpsertEdge { label, source, target, key, properties, whole: true });
+                operations.push(Operation::UpsertEdge { label, source, target, key, properties, replace: true });
             }
         }
     }
@@ -164,12 +165,12 @@ const LOADED: [(&str, &[u8]); 11] = [
 /// What the loaded graph has, and some that it has not.
 fn loaded_vocabulary() -> Vocabulary {
     let people = [-4, 1, 2, 30, 5, 1_000].map(|key| VertexRef::new("P", key));
-    let places = ["here", "there", "where else", "nowhere"].map(|key| VertexRef::new("C", key));
+    let locations = ["here", "there", "where else", "nowhere"].map(|key| VertexRef::new("C", key));
     Vocabulary {
-        vertices: people.into_iter().chain(places).collect(),
+        vertices: people.into_iter().chain(locations).collect(),
         edge_labels: ["knows", "livesIn", PARALLEL].map(Name::new).to_vec(),
         // Some of its people know each other by several edges without keys.
-        whole_edges: true,
+        replaces_edges: true,
         repeats: false,
         ..Vocabulary::of_keys(0)
     }
@@ -195,7 +196,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_loaded_graph_is_known_whole() {
+    async fn the_model_has_the_loaded_graph() {
         let world = World::new(1, false);
         begin_loaded(&world, &loaded_vocabulary()).await;
         assert_eq!(world.outcome().0, None);

@@ -1,7 +1,7 @@
-//! Clones: somebody begins a graph as a version of the first one, and others change that.
+//! Clones: a process creates a graph from a version of the first one, and others change it.
 //!
-//! What is promised: a clone is what the version was, and stays so whatever becomes of the first graph, as long as the
-//! tag is there that cloning leaves in it, which nobody removes here. The oracle of each graph looks at every object
+//! The guarantee: a clone has the content of the version, and keeps it whatever happens to the first graph, as long as
+//! the first graph has the clone's tag, which no process removes here. The oracle of each graph looks at every object
 //! that goes.
 
 use std::sync::{Arc, atomic::AtomicU64};
@@ -11,8 +11,8 @@ use hoplake_engine::history;
 use hoplake_storage::QueryContext;
 
 use crate::{
+    location::GraphLocation,
     machine::Machine,
-    place::Place,
     process::{self, Workload, excused, reader_of, store_at},
     run::{compact_once, vacuum_once},
     world::World,
@@ -22,8 +22,8 @@ use crate::{
 pub async fn clone_once(world: Arc<World>, machine: Arc<Machine>, workload: Arc<Workload>) {
     let versions: Vec<u64> = world.history().versions().collect();
     let version = versions[world.below(versions.len() as u64) as usize];
-    let Some(place) = world.next_place() else { return clone_over(&world, &machine, version).await };
-    if !clone(&world, &machine, version, place).await {
+    let Some(location) = world.next_location() else { return clone_over(&world, &machine, version).await };
+    if !clone(&world, &machine, version, location).await {
         return;
     }
     let workload = Workload {
@@ -31,8 +31,8 @@ pub async fn clone_once(world: Arc<World>, machine: Arc<Machine>, workload: Arc<
         operations: AtomicU64::new(1 + world.below(6)),
         pause_ms: workload.pause_ms,
     };
-    process::run(world.clone(), Arc::new(workload), place, format!("p of {}", place.url())).await;
-    let machine = Machine::at(place, format!("keeper of {}", place.url()), false);
+    process::run(world.clone(), Arc::new(workload), location, format!("p of {}", location.url())).await;
+    let machine = Machine::at(location, format!("keeper of {}", location.url()), false);
     let work = async {
         if world.below(2) == 0 {
             compact_once(world.clone(), machine.clone()).await;
@@ -47,17 +47,18 @@ pub async fn clone_once(world: Arc<World>, machine: Arc<Machine>, workload: Arc<
 }
 
 /// Whether there is a clone then.
-async fn clone(world: &Arc<World>, machine: &Arc<Machine>, version: u64, place: Place) -> bool {
+async fn clone(world: &Arc<World>, machine: &Arc<Machine>, version: u64, location: GraphLocation) -> bool {
     let source = reader_of(world, machine);
-    let target = Reader::new(store_at(place, world, machine), source.pool().clone());
-    world.log(|| format!("{} clones version {version} to {}", machine.name, place.url()));
+    let target = Reader::new(store_at(location, world, machine), source.pool().clone());
+    world.log(|| format!("{} clones version {version} to {}", machine.name, location.url()));
     let cloned =
         history::clone(&source, version, &target, &mut QueryContext::new().branch()).await.map_err(Error::from);
-    world.log(|| format!("{}: {}", place.url(), cloned.as_ref().map_or_else(ToString::to_string, |tag| tag.clone())));
-    let found = world.history_of(place).newest();
+    world
+        .log(|| format!("{}: {}", location.url(), cloned.as_ref().map_or_else(ToString::to_string, |tag| tag.clone())));
+    let found = world.history_of(location).newest();
     match cloned {
         Ok(_) if found != version => {
-            world.violated(format!("{} was cloned as version {version}, and has {found}", place.url()));
+            world.violated(format!("{} was cloned as version {version}, and has {found}", location.url()));
         }
         Ok(_) => return true,
         // A vacuum was faster.
@@ -70,14 +71,14 @@ async fn clone(world: &Arc<World>, machine: &Arc<Machine>, version: u64, place: 
     false
 }
 
-/// Nobody clones over a graph that is there.
+/// A clone over an existing graph must fail.
 async fn clone_over(world: &Arc<World>, machine: &Arc<Machine>, version: u64) {
-    let begun = Place::all().skip(1).find(|place| world.history_of(*place).newest() > 0);
-    let Some(place) = begun else { return };
+    let begun = GraphLocation::all().skip(1).find(|location| world.history_of(*location).newest() > 0);
+    let Some(location) = begun else { return };
     let source = reader_of(world, machine);
-    let target = Reader::new(store_at(place, world, machine), source.pool().clone());
+    let target = Reader::new(store_at(location, world, machine), source.pool().clone());
     match history::clone(&source, version, &target, &mut QueryContext::new().branch()).await.map_err(Error::from) {
-        Ok(_) => world.violated(format!("version {version} was cloned over {}", place.url())),
+        Ok(_) => world.violated(format!("version {version} was cloned over {}", location.url())),
         Err(error) if error.kind() == ErrorKind::Conflict => {}
         Err(error) if error.kind() == ErrorKind::Unknown && !world.schedule.is_fair() => {}
         Err(error) if error.kind() == ErrorKind::NotFound && world.history().is_gone(version) => {}

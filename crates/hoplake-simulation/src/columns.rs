@@ -28,11 +28,11 @@ pub type Shape = (Name, Option<[Name; 2]>, bool);
 pub fn shape(operation: &Operation) -> Option<Shape> {
     let named = |properties: &Properties| properties.iter().all(|(_, value)| *value != Value::Null);
     match operation {
-        Operation::UpsertVertex { vertex, properties, whole } if named(properties) => {
-            Some((vertex.label.clone(), None, *whole))
+        Operation::UpsertVertex { vertex, properties, replace } if named(properties) => {
+            Some((vertex.label.clone(), None, *replace))
         }
-        Operation::UpsertEdge { label, source, target, key: None, properties, whole } if named(properties) => {
-            Some((label.clone(), Some([source.label.clone(), target.label.clone()]), *whole))
+        Operation::UpsertEdge { label, source, target, key: None, properties, replace } if named(properties) => {
+            Some((label.clone(), Some([source.label.clone(), target.label.clone()]), *replace))
         }
         _ => None,
     }
@@ -112,5 +112,5 @@ fn columns(shape: &Shape, operations: &[Operation]) -> Operation {
         Some([source, target]) => Columns::edges(label, source.clone(), target.clone(), &batch),
     };
     let columns = columns.expect("columns with keys");
-    Operation::UpsertColumns(Arc::new(if shape.2 { columns.whole() } else { columns }))
+    Operation::UpsertColumns(Arc::new(if shape.2 { columns.replacing() } else { columns }))
 }

@@ -1,6 +1,6 @@
 //! The local disk of a machine: what a disk cache keeps there outlives its process, and is not what was written.
 //!
-//! It is in memory, and everything happens in place, so that the seed decides it. A process that has ended writes
+//! It is in memory and synchronous, so that the seed decides everything. A process that has ended writes
 //! nothing more, as one that was killed.
 
 use std::{
@@ -17,7 +17,7 @@ use crate::{
     world::{Concern, World},
 };
 
-/// A file, which whoever has it open can read after it was deleted.
+/// A file; an open handle can read it after its deletion.
 type File = Arc<Mutex<Vec<u8>>>;
 
 /// What is on a disk.
@@ -45,7 +45,7 @@ impl Platter {
         Arc::new(Mounted { platter: self.clone(), way: Way { world: world.clone(), machine: machine.clone() } })
     }
 
-    /// The machine has crashed: the last log ends somewhere, some are gone, or have a wrong bit.
+    /// The machine has crashed: the last log is truncated, some are missing, or have a wrong bit.
     pub fn crashed(&self, world: &World) {
         let mut files = lock(&self.files);
         if world.is_calm() || files.is_empty() {
@@ -108,7 +108,7 @@ impl Way {
         self.world.random(Concern::Disk).below(bound as u64) as usize
     }
 
-    /// Nobody lives any more who could write.
+    /// No process is left that could write.
     fn check_alive(&self) -> io::Result<()> {
         match self.machine.is_dead() {
             true => Err(io::Error::other("the process has ended")),
@@ -169,7 +169,7 @@ struct Open {
 }
 
 impl Open {
-    /// Bytes of another place: of this file, or of the same place in another.
+    /// Bytes of another position in this file, or of the same position in another one.
     fn elsewhere(&self, buffer: &mut [u8], position: usize) -> io::Result<()> {
         let files: Vec<File> = lock(&self.platter.files).values().cloned().collect();
         match files.get(self.way.below(files.len() + 1)) {

@@ -5,16 +5,17 @@
 //!
 //! - *A status of 5xx* is repeated by the client, and at last an error of kind `Generic`. Reads go through a client
 //!   without repetitions, so that they meet every one.
-//! - *A create that is answered with 5xx after it took effect* is repeated, meets itself and is answered `AlreadyExists`.
-//!   A time-out or a broken connection is not repeated for a create: `Generic`, and the effect may come later.
-//! - *409* (two creates at once, and none of them may have happened) becomes `AlreadyExists` as 412 does, in some clients
-//!   `Precondition`; so whoever is answered so cannot conclude that the object is there.
+//! - *A create that is answered with 5xx after it took effect* is repeated, meets itself and is answered
+//!   `AlreadyExists`. A time-out or a broken connection is not repeated for a create: `Generic`, and the effect may
+//!   come later.
+//! - *409* (two concurrent creates; perhaps neither took effect) becomes `AlreadyExists` as 412 does, in some clients
+//!   `Precondition`; so the caller cannot conclude that the object exists.
 //! - *Steps of an upload in parts* are repeated, and each is answered as itself; a completion that took effect and is
 //!   repeated finds no such upload: `NotFound`.
-//! - *A body that is shorter than announced* is an error; one whose announced length is short already arrives as a short
-//!   answer.
+//! - *A body that is shorter than announced* is an error; one whose announced length is short already arrives as a
+//!   short answer.
 //! - *200 where 206 was due* and *a wrong range* are errors of S3's client, which compares headers. Other clients, and
-//!   proxies that lie in both header and body, hand such bytes over: they are simulated as bytes, which is worse.
+//!   proxies with a wrong header and body, deliver such bytes: they are simulated as bytes, which is worse.
 //! - *403* is `PermissionDenied` at once.
 //! - Nothing waits longer than the client's time-out of 30 s for an answer.
 
@@ -39,7 +40,7 @@ pub enum Fault {
     Reset,
     /// A body that is too short, and looks complete.
     Short,
-    /// The whole object, where a range was asked.
+    /// The complete object instead of a range.
     Whole,
     /// Half of a body, and then nothing for longer than anybody waits.
     Stalled,
@@ -53,7 +54,7 @@ pub enum Fault {
     LostAnswer,
     /// A create is answered with 409, and nothing is done.
     ConflictForNothing,
-    /// A create takes effect, is repeated by the client, and is told that the object exists.
+    /// A create takes effect, is repeated by the client, and gets the answer that the object exists.
     ExistsByItself,
     /// What is due as "exists" comes as "precondition failed".
     Precondition,
@@ -61,9 +62,9 @@ pub enum Fault {
     Late,
     /// It is done and answered, and done once more minutes later.
     Twice,
-    /// An upload in parts is gone: the rules of the bucket removed it.
+    /// An upload in parts disappears: the rules of the bucket removed it.
     UploadGone,
-    /// An upload is completed, which the client repeats, and is told that there is no such upload.
+    /// An upload is completed, which the client repeats, and the answer is that the upload does not exist.
     UploadRepeated,
     /// A listing that lacks what was written of late.
     StaleList,
@@ -83,9 +84,9 @@ pub enum Fault {
     DiskFull,
     /// A bit on the local disk is wrong from now on.
     DiskFlipped,
-    /// A log on the local disk cannot be read; after a restart some are gone.
+    /// A log on the local disk cannot be read; after a restart some are missing.
     DiskLost,
-    /// The local disk reads from another place.
+    /// The local disk reads from another position.
     DiskOther,
 }
 
@@ -195,7 +196,8 @@ impl Kind {
         matches!(self, Self::Create) || self.is_repeated() && self != Self::List
     }
 
-    /// Whether the client repeats it when the connection breaks: all but reads, which are another client's, and creates.
+    /// Whether the client repeats it when the connection breaks: all but reads, which are another client's, and
+    /// creates.
     pub fn is_repeated(self) -> bool {
         use Kind::{Abort, Begin, Complete, Delete, List, Part, Put};
         matches!(self, Put | Begin | Part | Complete | Abort | List | Delete)

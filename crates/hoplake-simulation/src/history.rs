@@ -1,4 +1,4 @@
-//! The oracle: what was asked, what was answered, and what each published version must say.
+//! The oracle: requests, answers, and the content that each published version must have.
 //!
 //! It learns from the manifests, at the moment when the store takes one, which batches are in which version: each
 //! batch has its number for a message. Everything is held against that.
@@ -15,21 +15,21 @@ use hoplake_format::{
 };
 
 use crate::{
+    location::GraphLocation,
     model::{Changed, Model, Pair},
-    place::Place,
     world::Bucket,
 };
 
 /// What became of a batch, as far as its caller knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// There is none, or nobody waits for it any more.
+    /// No answer, or no caller waits for it any more.
     None,
     /// It is in this version.
     Committed(u64),
     /// It is in none.
     Refused(ErrorKind),
-    /// The caller was told that it is not known.
+    /// The caller got `Unknown`.
     Unknown,
 }
 
@@ -55,20 +55,20 @@ struct Version {
 /// All versions and batches of a seed.
 #[derive(Debug)]
 pub struct History {
-    place: Place,
+    location: GraphLocation,
     versions: BTreeMap<u64, Version>,
     batches: Vec<Submitted>,
 }
 
 impl History {
-    /// Of a graph that has no version yet.
-    pub fn of(place: Place) -> Self {
-        Self { place, versions: BTreeMap::new(), batches: Vec::new() }
+    /// The history of a graph without a version.
+    pub fn of(location: GraphLocation) -> Self {
+        Self { location, versions: BTreeMap::new(), batches: Vec::new() }
     }
 
     /// Takes the first version of a clone, which must be one of the graph that it began as.
     pub fn begin_as(&mut self, manifest: Manifest, original: &Self, bucket: &Bucket) -> Result<(), String> {
-        let (url, version, of) = (self.place.url(), manifest.version, original.place.url());
+        let (url, version, of) = (self.location.url(), manifest.version, original.location.url());
         let from = original.versions.get(&version).filter(|from| from.gone_by.is_none());
         let from = from.ok_or(format!("{url} begins as version {version} of {of}, which is not there"))?;
         if manifest.change.message != format!("version {version} of {of}") || manifest.reset != version {
@@ -77,7 +77,7 @@ impl History {
         if manifest.source_positions != from.manifest.source_positions {
             return Err(format!("{url} does not begin with the source positions of version {version} of {of}"));
         }
-        check_objects(self.place, &manifest, bucket)?;
+        check_objects(self.location, &manifest, bucket)?;
         check_counts(&manifest, &from.model)?;
         self.begin(manifest, Model::clone(&from.model));
         Ok(())
@@ -109,7 +109,7 @@ impl History {
         self.versions.get(&version).is_some_and(|version| version.gone_by.is_some())
     }
 
-    /// What a version says.
+    /// The content of a version.
     pub fn model(&self, version: u64) -> Option<Arc<Model>> {
         self.versions.get(&version).map(|version| version.model.clone())
     }
@@ -119,7 +119,7 @@ impl History {
         self.batches.len()
     }
 
-    /// The newest version of which somebody was told.
+    /// The newest acknowledged version.
     pub fn acknowledged(&self) -> u64 {
         let told = |submitted: &Submitted| match submitted.answer {
             Answer::Committed(version) => Some(version),
@@ -128,25 +128,25 @@ impl History {
         self.batches.iter().filter_map(told).max().unwrap_or(0)
     }
 
-    /// Takes what is left after a loss of power: all versions of which somebody was told, and of the others none without those
-    /// before it. What the lost ones decided has not happened.
+    /// Takes the state after a loss of power: all acknowledged versions, and of the others none without those before
+    /// it. What the lost ones decided has not happened.
     pub fn lost_power(&mut self, bucket: &Bucket) -> Result<(), String> {
-        let slot = |version: u64| bucket.get(&self.place.in_bucket(&manifest_name(version)));
-        let is_whole = |number: u64, version: &Version| match slot(number).map(|stored| Slot::decode(&stored.bytes)) {
+        let slot = |version: u64| bucket.get(&self.location.in_bucket(&manifest_name(version)));
+        let is_intact = |number: u64, version: &Version| match slot(number).map(|stored| Slot::decode(&stored.bytes)) {
             Some(Ok(Slot::Version(manifest))) => {
-                let whole = version.gone_by.is_some() || check_objects(self.place, &manifest, bucket).is_ok();
-                *manifest == version.manifest && whole
+                let intact = version.gone_by.is_some() || check_objects(self.location, &manifest, bucket).is_ok();
+                *manifest == version.manifest && intact
             }
             Some(Ok(Slot::Removed { .. })) => version.gone_by.is_some(),
             _ => false,
         };
-        let Some(first) = self.versions.iter().find(|(number, it)| !is_whole(**number, it)).map(|(number, _)| *number)
+        let Some(first) = self.versions.iter().find(|(number, it)| !is_intact(**number, it)).map(|(number, _)| *number)
         else {
             return Ok(());
         };
         let told = self.acknowledged();
         if first <= told {
-            return Err(format!("the loss of power took version {first}, and version {told} was acknowledged"));
+            return Err(format!("the loss of power removed version {first}, but version {told} was acknowledged"));
         }
         if let Some((later, _)) = self.versions.range(first..).find(|(number, _)| slot(**number).is_some()) {
             return Err(format!("the loss of power spoilt version {first}, and left the manifest of version {later}"));
@@ -177,7 +177,7 @@ impl History {
         self.batches[number].published
     }
 
-    /// Takes the answer to a batch, and says what is wrong with it.
+    /// Checks the answer to a batch.
     pub fn answered(&mut self, number: usize, answer: Answer, excuse: bool) -> Result<(), String> {
         let submitted = &mut self.batches[number];
         submitted.answer = answer;
@@ -211,7 +211,7 @@ impl History {
         let mut since = self.versions.range(base + 1..).map(|(_, version)| version);
         let conflicts = since.any(|Version { changed, manifest, .. }| {
             let same = !changed.vertices.is_disjoint(&touched.vertices) || !changed.pairs.is_disjoint(&touched.pairs);
-            // A part that a compaction made of older and newer ones no longer tells which of its items are newer.
+            // A run that a compaction merged from older and newer ones no longer shows which of its items are newer.
             same || matches!(manifest.change.kind, ChangeKind::Restore | ChangeKind::Compaction)
         });
         match conflicts {
@@ -232,7 +232,7 @@ impl History {
         }
     }
 
-    /// Takes a manifest that the store has just created, and says what is wrong with it.
+    /// Checks a manifest that the store has just created.
     pub fn published(&mut self, manifest: Manifest, bucket: &Bucket) -> Result<(), String> {
         let version = manifest.version;
         let before = self.versions.get(&(version - 1)).ok_or(format!("version {version} follows no version"))?;
@@ -242,7 +242,7 @@ impl History {
         if manifest.created_unix_ms < before.manifest.created_unix_ms {
             return Err(format!("version {version} is older than the one before it"));
         }
-        check_objects(self.place, &manifest, bucket)?;
+        check_objects(self.location, &manifest, bucket)?;
         let mut positions = before.manifest.source_positions.clone();
         let mut model = Model::clone(&before.model);
         let mut changed = Changed::default();
@@ -309,18 +309,18 @@ impl History {
     fn restored(&self, manifest: &Manifest) -> Result<&Version, String> {
         let of = manifest.change.message.strip_prefix("version ").and_then(|of| of.parse().ok());
         let of: u64 = of.ok_or(format!("version {} does not say what it restores", manifest.version))?;
-        let gone = || format!("version {} restores {of}, which is gone", manifest.version);
+        let gone = || format!("version {} restores {of}, which was removed", manifest.version);
         self.versions.get(&of).filter(|version| version.gone_by.is_none()).ok_or_else(gone)
     }
 
-    /// Takes note of which versions can no longer be opened: only a vacuum lets any go, and none with a tag.
+    /// Notes which versions can no longer be opened: only a vacuum removes versions, and none with a tag.
     fn let_go(&mut self, manifest: &Manifest) -> Result<(), String> {
         let version = manifest.version;
         let going = self.versions.iter().filter(|(number, it)| it.gone_by.is_none() && !manifest.has_version(**number));
         let going: Vec<u64> = going.map(|(number, _)| *number).collect();
         for number in &going {
             if manifest.change.kind != ChangeKind::Fence || manifest.change.message != "vacuum" {
-                return Err(format!("version {version} is no vacuum, and lets version {number} go"));
+                return Err(format!("version {version} is not a vacuum, but removes version {number}"));
             }
             if manifest.tags.values().any(|tagged| tagged == number) {
                 return Err(format!("version {version} lets version {number} go, which has a tag"));
@@ -330,18 +330,18 @@ impl History {
             }
         }
         match manifest.history.iter().flat_map(|range| range.since..=range.until).find(|number| self.is_gone(*number)) {
-            Some(number) => Err(format!("version {version} has version {number} in its history, which is gone")),
+            Some(number) => Err(format!("version {version} has version {number} in its history, which was removed")),
             None => Ok(()),
         }
     }
 
     /// Takes a slot that was overwritten.
-    pub fn marked(&self, version: u64) -> Result<(), String> {
+    pub fn removed(&self, version: u64) -> Result<(), String> {
         match self.versions.get(&version) {
             Some(it) if it.gone_by.is_some() => Ok(()),
-            // Whoever clones a graph takes the first slot before all others.
+            // A clone takes the first slot before all others.
             None if version == 1 && self.versions.is_empty() => Ok(()),
-            _ => Err(format!("the manifest of version {version} was overwritten, and nobody let it go")),
+            _ => Err(format!("the manifest of version {version} was overwritten, but no vacuum removed that version")),
         }
     }
 
@@ -358,7 +358,8 @@ impl History {
             Err(format!("batch {number} on version {base} is in version {version}, but {what} changed in version {at}"))
         };
         let mut reborn = BTreeSet::new();
-        // What came and went since is as if it had never been, and after a compaction nobody can know better.
+        // An item that was added and deleted since counts as unchanged, and after a compaction this cannot be
+        // distinguished.
         let none = |vertex: &VertexRef| {
             let then = self.versions.get(&base).is_some_and(|then| then.model.vertices.contains_key(vertex));
             !then && !before.vertices.contains_key(vertex)
@@ -389,7 +390,7 @@ impl History {
                     _ => {}
                 }
             }
-            // A vertex that came back is another: edges of the one before it are nobody's.
+            // A vertex that returned is another one: it does not get the edges of the one before.
             reborn.extend(changed.reborn.clone());
         }
         Ok(())
@@ -397,15 +398,15 @@ impl History {
 
     /// An object of the bucket that goes must be named by no version that can be opened.
     pub fn deleted(&self, name: &str) -> Result<(), String> {
-        let (place, below) = Place::of(name);
-        if let Some(version) = manifest_version(below).filter(|_| place == self.place) {
-            return self.marked(version);
+        let (location, below) = GraphLocation::of(name);
+        if let Some(version) = manifest_version(below).filter(|_| location == self.location) {
+            return self.removed(version);
         }
-        let from_here = if place == self.place { below.to_owned() } else { format!("/{name}") };
+        let from_here = if location == self.location { below.to_owned() } else { format!("/{name}") };
         let mut live = self.versions.iter().filter(|(_, version)| version.gone_by.is_none());
         match live.find(|(_, version)| version.manifest.objects().contains_key(from_here.as_str())) {
             Some((version, _)) => {
-                Err(format!("{name} was deleted, and version {version} of {} names it", self.place.url()))
+                Err(format!("{name} was deleted, and version {version} of {} names it", self.location.url()))
             }
             None => Ok(()),
         }
@@ -422,7 +423,7 @@ fn replaced(batch: &Batch) -> BTreeSet<Pair> {
     // With a base it is about what there was then.
     let operations = batch.operations.iter().filter(|_| batch.base.is_none());
     let replaced = operations.filter_map(|operation| match operation {
-        Operation::UpsertEdge { label, source, target, key: None, whole: true, .. }
+        Operation::UpsertEdge { label, source, target, key: None, replace: true, .. }
         | Operation::DeleteEdge { label, source, target, key: None } => {
             Some((label.clone(), source.clone(), target.clone()))
         }
@@ -454,15 +455,15 @@ fn touched(batch: &Batch) -> Changed {
 }
 
 /// Everything that a version names must be there when it appears.
-fn check_objects(place: Place, manifest: &Manifest, bucket: &Bucket) -> Result<(), String> {
+fn check_objects(location: GraphLocation, manifest: &Manifest, bucket: &Bucket) -> Result<(), String> {
     let version = manifest.version;
     for (name, length) in manifest.objects() {
-        match bucket.get(&place.in_bucket(name)) {
+        match bucket.get(&location.in_bucket(name)) {
             None => return Err(format!("version {version} was published, but its object {name} is not there")),
-            // What nothing names any more of an object may be behind that.
+            // An object may continue after the named bytes, with bytes that no version names any more.
             Some(stored) if (stored.bytes.len() as u64) < length => {
                 let found = stored.bytes.len();
-                return Err(format!("version {version} says that {name} has {length} bytes, but it has {found}"));
+                return Err(format!("version {version} claims that {name} has {length} bytes, but it has {found}"));
             }
             Some(_) => {}
         }

@@ -1,14 +1,14 @@
 //! A deterministic simulation of graphs that change. Development only.
 //!
-//! One seed decides everything: what actors do, how long each request takes, what goes wrong, and what the clocks say.
-//! Processes with several callers each commit and read, a vacuum removes leftovers, and an oracle that learns from
-//! published manifests says what each version must be. `docs/simulation.md` says what it covers and what it found. `mutations`
-//! has mistakes that it must find, as patches of the sources.
+//! One seed decides everything: what actors do, how long each request takes, which faults happen, and the time of each
+//! clock. Processes with several callers each commit and read, a vacuum removes leftovers, and an oracle that learns
+//! from published manifests knows what each version must be. `docs/simulation.md` describes its coverage and its
+//! findings. `mutations` has mistakes that it must find, as patches of the sources.
 //!
 //! - [`run_seed`]: one seed from beginning to end.
 //! - [`faults`]: what may go wrong; [`client`], [`machine`], [`disk`] and [`power`]: how it reaches Hoplake.
-//! - [`place`]: the graphs of the bucket; `clones`: who makes more of them.
-//! - [`history`]: the oracle; [`model`]: what a version must say; [`reading`]: what it says.
+//! - [`location`]: the graphs of the bucket; `clones`: creates more of them.
+//! - [`history`]: the oracle; [`model`]: the content that a version must have; [`reading`]: the content that it has.
 //! - [`beginning`]: what there is at first; [`batches`]: random changes, also by [`columns`].
 //! - [`chaos`]: the real thing: processes that are killed, a real server, a network that breaks.
 
@@ -21,9 +21,9 @@ pub mod columns;
 pub mod disk;
 pub mod faults;
 pub mod history;
+pub mod location;
 pub mod machine;
 pub mod model;
-pub mod place;
 pub mod power;
 mod process;
 pub mod reading;

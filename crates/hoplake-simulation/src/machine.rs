@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::{
     faults::Kind,
-    place::Place,
+    location::GraphLocation,
     world::{Concern, EPOCH_UNIX_MS, World},
 };
 
@@ -25,7 +25,7 @@ pub struct Machine {
     /// Its name in the trace.
     pub name: String,
     /// The graph that it works on.
-    pub place: Place,
+    pub location: GraphLocation,
     /// Whether faults befall it.
     pub reliable: bool,
     dead: AtomicBool,
@@ -45,14 +45,14 @@ pub struct Machine {
 impl Machine {
     /// A process that has just begun, and works on the first graph.
     pub fn new(name: impl Into<String>, reliable: bool) -> Arc<Self> {
-        Self::at(Place::FIRST, name, reliable)
+        Self::at(GraphLocation::FIRST, name, reliable)
     }
 
     /// One that works on another graph.
-    pub fn at(place: Place, name: impl Into<String>, reliable: bool) -> Arc<Self> {
+    pub fn at(location: GraphLocation, name: impl Into<String>, reliable: bool) -> Arc<Self> {
         Arc::new(Self {
             name: name.into(),
-            place,
+            location,
             reliable,
             dead: AtomicBool::new(false),
             died: Notify::new(),
@@ -84,7 +84,7 @@ impl Machine {
         now < self.suspended_until.get()
     }
 
-    /// Counts a request, and says how often it was sent since a caller last took a step.
+    /// Counts a request, and returns how often it was sent since a caller last took a step.
     pub(crate) fn count(&self, kind: Kind, name: String) -> u32 {
         let mut asked = lock(&self.asked);
         let times = asked.entry((kind, name)).or_default();

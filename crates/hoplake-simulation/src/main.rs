@@ -1,4 +1,5 @@
-//! `hoplake-simulation simulate`: runs seeds, and says which of them found something. `chaos`: the real thing.
+//! `hoplake-simulation simulate`: runs seeds, and reports which of them found a violation. `chaos`: the same with real
+//! processes.
 
 use std::{
     ops::RangeInclusive,
@@ -130,8 +131,8 @@ fn chaos(arguments: &ChaosArguments) -> anyhow::Result<()> {
         None => Some(std::env::current_exe()?.with_file_name("hoplake")),
     };
     if let Some(hoplake) = hoplake.as_ref().filter(|hoplake| !hoplake.is_file()) {
-        let place = hoplake.display();
-        bail!("there is no {place}; build it with cargo build -p hoplake-cli, or give --appliers 0 --servers 0");
+        let program = hoplake.display();
+        bail!("there is no {program}; build it with cargo build -p hoplake-cli, or give --appliers 0 --servers 0");
     }
     let report = ChaosTest { time, seed, writers, hoplake, appliers, servers };
     let report = report.run().context("an invariant does not hold")?;
@@ -161,7 +162,7 @@ fn replay(seed: u64, trace: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lines about a seed; the second, if there is one, says what it violates and when. `mutations/run` reads it.
+/// Lines about a seed; the second, if any, has the violation and its time. `mutations/run` reads it.
 fn report(outcome: &Outcome) -> String {
     let Outcome { seed, violation, steps, versions, batches, virtual_time, .. } = outcome;
     let virtual_s = virtual_time.as_secs();
@@ -185,13 +186,13 @@ fn simulate(arguments: &Simulate) -> anyhow::Result<()> {
     match ran.found {
         Some(found) => {
             print!("{}", report(&found));
-            bail!("an invariant does not hold; --seed {} --trace says how it came", found.seed)
+            bail!("an invariant does not hold; --seed {} --trace shows how", found.seed)
         }
         None => Ok(()),
     }
 }
 
-/// What came of many seeds.
+/// The outcome of many seeds.
 #[derive(Default)]
 struct Ran {
     seeds: u64,
@@ -205,7 +206,7 @@ struct Ran {
 fn run_until_found(seeds: &RangeInclusive<u64>, jobs: usize, run: impl Fn(u64) -> Outcome + Sync) -> Ran {
     let begun = Instant::now();
     let (next, ran) = (AtomicU64::new(*seeds.start()), Mutex::new(Ran::default()));
-    let locked = || ran.lock().expect("no thread panics with it");
+    let locked = || ran.lock().expect("no thread panics with the outcome");
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
@@ -235,7 +236,7 @@ fn run_until_found(seeds: &RangeInclusive<u64>, jobs: usize, run: impl Fn(u64) -
             });
         }
     });
-    ran.into_inner().expect("no thread panics with it")
+    ran.into_inner().expect("no thread panics with the outcome")
 }
 
 #[cfg(test)]

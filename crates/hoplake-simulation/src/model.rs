@@ -1,4 +1,4 @@
-//! What a graph should say: the naive model of a version, and what a batch makes of it.
+//! The naive model of a version, and the effect of a batch on it.
 //!
 //! It is written for being obviously right: maps of everything, copied for each version.
 
@@ -9,7 +9,7 @@ use hoplake::{Batch, Name, Operation, Properties, Value, VertexRef};
 /// An edge label and the two ends.
 pub type Pair = (Name, VertexRef, VertexRef);
 
-/// What a graph should say.
+/// The content that a graph should have.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Model {
     /// Vertices and their properties, without those that are null.
@@ -27,7 +27,7 @@ pub struct Model {
 pub struct Changed {
     /// Vertices that it added, changed or deleted.
     pub vertices: BTreeSet<VertexRef>,
-    /// Of these, the ones that it deleted, or that came back.
+    /// Of these, the ones that it deleted, or that returned.
     pub reborn: BTreeSet<VertexRef>,
     /// Pairs whose edges it wrote or removed.
     pub pairs: BTreeSet<Pair>,
@@ -67,7 +67,7 @@ impl Model {
         })
     }
 
-    /// Applies a batch that is not refused, and says what it changed.
+    /// Applies a valid batch, and returns what it changed.
     pub fn apply(&mut self, batch: &Batch) -> Changed {
         let mut changed = Changed::default();
         for operation in &batch.operations {
@@ -81,8 +81,8 @@ impl Model {
 
     fn apply_to_vertex(&mut self, operation: &Operation, changed: &mut Changed) {
         match operation {
-            Operation::UpsertVertex { vertex, properties, whole } => {
-                let row = merged(self.vertices.get(vertex), properties, *whole);
+            Operation::UpsertVertex { vertex, properties, replace } => {
+                let row = merged(self.vertices.get(vertex), properties, *replace);
                 if self.vertices.insert(vertex.clone(), row).is_none() {
                     changed.reborn.insert(vertex.clone());
                 }
@@ -102,8 +102,8 @@ impl Model {
 
     fn apply_to_edge(&mut self, operation: &Operation, changed: &mut Changed) {
         let (label, source, target, key, change) = match operation {
-            Operation::UpsertEdge { label, source, target, key, properties, whole } => {
-                (label, source, target, key, Some((properties, *whole)))
+            Operation::UpsertEdge { label, source, target, key, properties, replace } => {
+                (label, source, target, key, Some((properties, *replace)))
             }
             Operation::DeleteEdge { label, source, target, key } => (label, source, target, key, None),
             Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } | Operation::UpsertColumns(_) => return,
@@ -115,7 +115,7 @@ impl Model {
         let mut edges = self.edges.remove(&pair).unwrap_or_default();
         let old = edges.iter().find(|edge| of_key(edge)).cloned();
         edges.retain(|edge| !of_key(edge));
-        if let Some((properties, whole)) = change {
+        if let Some((properties, replace)) = change {
             for end in [source, target] {
                 // Only a batch that makes missing ends gets here without them.
                 if !self.vertices.contains_key(end) {
@@ -124,7 +124,7 @@ impl Model {
                     changed.reborn.insert(end.clone());
                 }
             }
-            let mut row = merged(old.as_ref(), properties, whole);
+            let mut row = merged(old.as_ref(), properties, replace);
             row.extend(key.iter().map(|key| (key.property.clone(), widened(key.value.clone()))));
             let edge_type = (label.clone(), source.label.clone(), target.label.clone());
             self.edge_types.entry(edge_type).or_default().extend(row.names().cloned());
@@ -133,7 +133,7 @@ impl Model {
             edges.sort_by_key(|edge| format!("{edge:?}"));
             changed.pairs.insert(pair.clone());
         }
-        // Without its ends, before the batch and after it, there is no edge to say anything of.
+        // Without its ends, before the batch and after it, no edge exists.
         let there = |end| self.vertices.contains_key(end) && !changed.reborn.contains(end);
         if there(source) && there(target) {
             changed.pairs.insert(pair.clone());
@@ -186,8 +186,8 @@ fn differences<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
     }
 }
 
-fn merged(old: Option<&Properties>, new: &Properties, whole: bool) -> Properties {
-    let mut merged = old.filter(|_| !whole).cloned().unwrap_or_default();
+fn merged(old: Option<&Properties>, new: &Properties, replace: bool) -> Properties {
+    let mut merged = old.filter(|_| !replace).cloned().unwrap_or_default();
     merged.extend(new.iter().map(|(name, value)| (name.clone(), widened(value.clone()))));
     merged.retain(|_, value| *value != Value::Null);
     merged

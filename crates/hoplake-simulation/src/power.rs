@@ -1,9 +1,10 @@
-//! A disk that forgets what was not flushed, for graphs in a folder: one machine, on which all processes run, loses its power.
+//! A disk that forgets what was not flushed, for graphs in a folder: one machine, on which all processes run, loses its
+//! power.
 //!
-//! What processes see is what they wrote. What the disk keeps is what was flushed: the bytes of files, and the names in each
-//! folder. When the power goes, everything between the two is drawn: of each name that was not flushed whether it is as it is
-//! seen or as it was kept, of each file that was not flushed whether its bytes are all there, none, or some. All processes
-//! end then, and the oracle looks at what is left: no version that somebody was told of may be gone, and none without those
+//! Processes see what they wrote. The disk keeps what was flushed: the bytes of files, and the names in each folder.
+//! When the power goes, everything between the two is drawn: of each name that was not flushed whether it is as it is
+//! seen or as it was flushed, and for each unflushed file whether all, none or some of its bytes remain. All processes
+//! end then, and the oracle checks the result: no acknowledged version may be lost, and none may exist without those
 //! after it.
 
 use std::{
@@ -29,7 +30,7 @@ use crate::{
 /// One operation in so many loses the power.
 const OPERATIONS_PER_LOSS: u64 = 60;
 
-/// A file: what is seen of it, and what is kept.
+/// A file: its visible and its flushed bytes.
 #[derive(Debug, Default, Clone)]
 struct Content {
     seen: Vec<u8>,
@@ -87,7 +88,7 @@ impl Medium {
         }
     }
 
-    /// A file goes, as is seen.
+    /// Deletes a file, visibly.
     pub fn removed(&mut self, name: &str) {
         self.seen.remove(name);
     }
@@ -107,7 +108,7 @@ impl Medium {
         }
     }
 
-    /// Puts a name into its folder, over one that is there if that is allowed.
+    /// Puts a name into its folder, over an existing one if that is allowed.
     fn name(&mut self, name: String, entry: Entry, replace: bool) -> io::Result<()> {
         self.check_folder(folder_of(&name))?;
         if !replace && self.seen.contains_key(&name) {
@@ -125,7 +126,8 @@ impl Medium {
         Ok(())
     }
 
-    /// What is left when the power goes: the objects among it, and the number of names and files that are not as they were seen.
+    /// The state after a loss of power: its objects, and the number of names and files that differ from what was
+    /// visible.
     fn lose(&mut self, random: &mut SplitMix64) -> (BTreeMap<String, Bytes>, usize) {
         let mut names: Vec<String> = self.seen.keys().chain(self.kept.keys()).cloned().collect();
         names.sort();

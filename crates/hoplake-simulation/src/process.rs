@@ -25,30 +25,30 @@ use crate::{
     disk::Platter,
     faults::Fault,
     history::Answer,
+    location::GraphLocation,
     machine::{Machine, MachineClock},
-    place::Place,
     power::Ground,
     reading::{ReadFailure, read},
     world::{Concern, World},
 };
 
-/// A commit that others overtook fewer times has no excuse for running out of time.
+/// A commit that others overtook fewer times must not run out of time.
 const OVERTAKEN_MIN: u64 = 5;
 
 /// The graph that a process works on, as it reaches it.
 pub fn store_of(world: &Arc<World>, machine: &Arc<Machine>) -> Store {
-    store_at(machine.place, world, machine)
+    store_at(machine.location, world, machine)
 }
 
 /// A graph, as a process reaches it.
-pub fn store_at(place: Place, world: &Arc<World>, machine: &Arc<Machine>) -> Store {
+pub fn store_at(location: GraphLocation, world: &Arc<World>, machine: &Arc<Machine>) -> Store {
     let clock = MachineClock { machine: machine.clone(), world: world.clone() };
-    let (client, prefix) = (Arc::new(Client::new(world, machine)), Path::from(place.prefix()));
+    let (client, prefix) = (Arc::new(Client::new(world, machine)), Path::from(location.prefix()));
     let store = if world.in_folder {
         world.has_machine(machine);
-        Store::on_files(Arc::new(Ground::new(world, machine)), client, prefix, &place.url())
+        Store::on_files(Arc::new(Ground::new(world, machine)), client, prefix, &location.url())
     } else {
-        Store::new(client, prefix, &place.url()).with_proof()
+        Store::new(client, prefix, &location.url()).with_proof()
     };
     store.with_clock(Arc::new(clock)).with_part_bytes(world.part_bytes)
 }
@@ -93,12 +93,12 @@ impl Workload {
     }
 }
 
-/// Runs a process, and after each that ends or crashes another in its place, until there is nothing left to do. All of
+/// Runs a process, and after each that ends or crashes another one, until the work is done. All of
 /// them have the same disk, or none.
-pub async fn run(world: Arc<World>, workload: Arc<Workload>, place: Place, name: String) {
+pub async fn run(world: Arc<World>, workload: Arc<Workload>, location: GraphLocation, name: String) {
     let platter = Platter::draw(&world);
     for life in 0u64.. {
-        let machine = Machine::at(place, format!("{name}.{life}"), false);
+        let machine = Machine::at(location, format!("{name}.{life}"), false);
         let mut callers = JoinSet::new();
         let died = {
             let pool = platter.as_ref().map(|platter| pool_on(platter, &world, &machine));
@@ -109,7 +109,7 @@ pub async fn run(world: Arc<World>, workload: Arc<Workload>, place: Place, name:
                 () = live => false,
             }
         };
-        // Whoever still waits for an answer never gets one.
+        // Calls that still wait for an answer never get one.
         callers.abort_all();
         while callers.join_next().await.is_some() {}
         machine.crash();
@@ -134,7 +134,7 @@ fn pool_on(platter: &Arc<Platter>, world: &Arc<World>, machine: &Arc<Machine>) -
     pool.expect("the settings are valid, and the disk can be listed")
 }
 
-/// A reader of what is not worth caching, whose pauses come from the seed.
+/// A reader with a minimal cache, whose pauses come from the seed.
 pub fn reader_of(world: &Arc<World>, machine: &Arc<Machine>) -> Reader {
     let pool = ReadPool::new(settings(world, None).read).expect("the settings are valid");
     Reader::new(store_of(world, machine), pool)
@@ -174,7 +174,7 @@ async fn live(
     }
 }
 
-/// Opens a machine's graph, trying again while the store fails; `None` if the version is gone.
+/// Opens a machine's graph, trying again while the store fails; `None` if the version was removed.
 pub async fn open(world: &Arc<World>, machine: &Arc<Machine>, version: Option<u64>) -> Option<Graph> {
     open_through(world, machine, None, version).await
 }
@@ -197,7 +197,7 @@ async fn open_through(
     let mut failures = 0;
     while failures < 10 {
         machine.stepped();
-        let acknowledged = world.history_of(machine.place).acknowledged();
+        let acknowledged = world.history_of(machine.location).acknowledged();
         match graph_at(store_of(world, machine), pool, &settings).await {
             Ok(graph) => {
                 world.log(|| format!("{} opened version {}", machine.name, graph.version()));
@@ -213,7 +213,9 @@ async fn open_through(
                 }
                 return Some(graph);
             }
-            Err(_) if version.is_some_and(|version| world.history_of(machine.place).is_gone(version)) => return None,
+            Err(_) if version.is_some_and(|version| world.history_of(machine.location).is_gone(version)) => {
+                return None;
+            }
             Err(error) => {
                 world.log(|| format!("{} could not open: {:?}", machine.name, error.kind()));
                 excused(world, machine, "open", &error);
@@ -274,7 +276,8 @@ impl Caller {
                 let now = self.graph.version();
                 self.world.log(|| format!("{} refreshed from version {before} to {now}", self.name));
                 if moved != (now > before) || now < before {
-                    self.world.violated(format!("refreshing moved from version {before} to {now} and said {moved}"));
+                    self.world
+                        .violated(format!("refreshing moved from version {before} to {now} and returned {moved}"));
                 }
             }
             Err(error) => excused(&self.world, &self.machine, "refresh", &error),
@@ -289,13 +292,13 @@ impl Caller {
     }
 
     async fn read_past(&mut self) {
-        let versions: Vec<u64> = self.world.history_of(self.machine.place).versions().collect();
+        let versions: Vec<u64> = self.world.history_of(self.machine.location).versions().collect();
         let version = versions[self.world.below(versions.len() as u64) as usize];
         let settings = settings(&self.world, Some(version));
         match graph_at(store_of(&self.world, &self.machine), self.pool.as_ref(), &settings).await {
             Ok(graph) => check_reading(&self.world, &self.machine, &graph, &self.workload.vocabulary, 2).await,
             // A vacuum may have been faster.
-            Err(_) if self.world.history_of(self.machine.place).is_gone(version) => {}
+            Err(_) if self.world.history_of(self.machine.location).is_gone(version) => {}
             Err(error) => excused(&self.world, &self.machine, "open a past version", &error),
         }
     }
@@ -303,9 +306,9 @@ impl Caller {
     /// Makes a batch that would do on the version that the caller sees, or on the newest.
     fn batch(&mut self) -> Batch {
         let world = &self.world;
-        let (newest, seen) = (world.history_of(self.machine.place).newest(), self.graph.version());
+        let (newest, seen) = (world.history_of(self.machine.location).newest(), self.graph.version());
         let on = if world.below(3) == 0 { newest } else { seen };
-        let model = world.history_of(self.machine.place).model(on).unwrap_or_default();
+        let model = world.history_of(self.machine.location).model(on).unwrap_or_default();
         let (mut batch, _) = self.workload.vocabulary.batch(&mut world.random(Concern::Batches), &model);
         batch.base = (world.below(2) == 0).then_some(seen);
         match world.below(12) {
@@ -317,9 +320,9 @@ impl Caller {
                     target,
                     key: None,
                     properties: Properties::new(),
-                    whole: true,
+                    replace: true,
                 };
-                // Perhaps its ends are not there, and the whole batch is refused.
+                // Perhaps its ends are missing, and the batch is rejected.
                 if !batch.operations.iter().any(|it| same_pair(it, &edge)) {
                     batch.operations.push(edge);
                 }
@@ -342,13 +345,13 @@ impl Caller {
     async fn commit(&mut self) {
         let mut batch = self.batch();
         let (base, operations) = (batch.base, describe(&batch));
-        let number = self.world.history_of(self.machine.place).submit(&mut batch, self.graph.version());
+        let number = self.world.history_of(self.machine.location).submit(&mut batch, self.graph.version());
         self.world.log(|| format!("{} commits batch {number} on {base:?}: {operations}", self.name));
         let patience = match self.world.below(20) {
             0 => Duration::from_millis(self.world.below(500)),
             _ => Duration::from_secs(48 * 3_600),
         };
-        let (begun, before) = (self.world.now(), self.world.history_of(self.machine.place).newest());
+        let (begun, before) = (self.world.now(), self.world.history_of(self.machine.location).newest());
         // Whatever a batch does, it does as columns too.
         let by_columns = self.world.random(Concern::Columns).below(2) == 0;
         let batch = if by_columns { columns::by_columns(&batch) } else { batch };
@@ -358,7 +361,7 @@ impl Caller {
             Err(_) => Answer::None,
         };
         self.world.log(|| format!("{}: batch {number} is {answer:?}", self.name));
-        let mut history = self.world.history_of(self.machine.place);
+        let mut history = self.world.history_of(self.machine.location);
         // Where every flush takes seconds, others may be faster again and again until its time is over.
         let had_its_time = self.world.now() - begun >= Duration::from_millis(COMMIT_TIMEOUT_MS);
         let overtaken = had_its_time && history.newest() >= before + OVERTAKEN_MIN;
@@ -398,7 +401,7 @@ fn same_pair(one: &Operation, other: &Operation) -> bool {
     ends(one).is_some_and(|one| Some(one) == ends(other))
 }
 
-/// Reads everything that a graph says, and holds it against the oracle.
+/// Reads everything in a graph, and compares it with the oracle.
 pub async fn check_reading(
     world: &Arc<World>,
     machine: &Arc<Machine>,
@@ -406,13 +409,13 @@ pub async fn check_reading(
     vocabulary: &Vocabulary,
     starts: usize,
 ) {
-    // It had read before the power went, and nobody hears what it says.
+    // It had read before the loss of power, and no process gets its result.
     if machine.is_dead() {
         return;
     }
     let version = graph.version();
-    let Some(expected) = world.history_of(machine.place).model(version) else {
-        return world.violated(format!("version {version} is open, and nobody published it"));
+    let Some(expected) = world.history_of(machine.location).model(version) else {
+        return world.violated(format!("version {version} is open, but was never published"));
     };
     match read(graph, vocabulary, starts).await {
         Ok(found) if found == *expected => world.log(|| format!("{} read version {version}", machine.name)),
@@ -423,7 +426,7 @@ pub async fn check_reading(
         Err(ReadFailure::Contradiction(why)) => {
             world.violated(format!("{} read version {version}: {why}", machine.name))
         }
-        Err(ReadFailure::Error(_)) if world.history_of(machine.place).is_gone(version) => {}
+        Err(ReadFailure::Error(_)) if world.history_of(machine.location).is_gone(version) => {}
         Err(ReadFailure::Error(error)) => {
             world.log(|| format!("{} could not read version {version}: {:?}", machine.name, error.kind()));
             excused(world, machine, &format!("read version {version}"), &error);

@@ -1,4 +1,4 @@
-//! Everything that a graph says, by every kind of read.
+//! Reads everything in a graph, by every kind of read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::{
 /// Why a graph could not be read, or contradicts itself.
 #[derive(Debug)]
 pub enum ReadFailure {
-    /// The engine said so.
+    /// The engine's error.
     Error(Error),
     /// Two of its answers do not go together.
     Contradiction(String),
@@ -33,7 +33,7 @@ struct Found {
     by_id: BTreeMap<VertexId, VertexRef>,
 }
 
-/// What a graph says of all vertices that there may be: their keys, rows, edges in both directions with their
+/// What a graph has of all possible vertices: their keys, rows, edges in both directions with their
 /// properties, and traversals of two hops from `starts` of them, by every strategy.
 ///
 /// # Errors

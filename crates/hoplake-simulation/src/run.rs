@@ -22,8 +22,8 @@ use crate::{
     beginning::Beginning,
     clones::clone_once,
     history::Answer,
+    location::{GRAPHS_MAX, GraphLocation},
     machine::Machine,
-    place::{PLACES, Place},
     process::{self, Workload, check_reading, open, reader_of, store_of},
     world::{Concern, Violation, World},
 };
@@ -31,7 +31,7 @@ use crate::{
 /// After so much virtual time every operation has ended: the longest sleep of a zombie, and the longest pause.
 const LONGEST: Duration = Duration::from_secs(14 * 24 * 3_600);
 
-/// What came of a seed.
+/// The outcome of a seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// The seed.
@@ -44,7 +44,7 @@ pub struct Outcome {
     pub versions: u64,
     /// Batches that were committed, refused or lost.
     pub batches: u64,
-    /// The virtual time that it took.
+    /// Its virtual time.
     pub virtual_time: Duration,
     /// What happened, if it was asked for.
     pub trace: Vec<String>,
@@ -62,7 +62,7 @@ pub fn run_seed(seed: u64, trace: bool) -> Outcome {
             biased;
             () = world.until_violated() => {}
             ended = timeout(LONGEST, live(&world)) => if ended.is_err() {
-                world.violated("somebody waits for what never comes");
+                world.violated("a task waits forever");
             }
         }
         let (versions, batches) = {
@@ -82,7 +82,7 @@ async fn live(world: &Arc<World>) {
     beginning.make(world, &workload.vocabulary).await;
     let mut actors = JoinSet::new();
     for number in 0..1 + world.below(3) {
-        actors.spawn(process::run(world.clone(), workload.clone(), Place::FIRST, format!("p{number}")));
+        actors.spawn(process::run(world.clone(), workload.clone(), GraphLocation::FIRST, format!("p{number}")));
     }
     actors.spawn(audit(world.clone(), workload.clone()));
     let mut beside = JoinSet::new();
@@ -114,9 +114,9 @@ async fn live(world: &Arc<World>) {
     }
     world.log(|| "all is done; now it is calm".into());
     world.calm_down();
-    for place in Place::all() {
-        if world.history_of(place).newest() > 0 {
-            reckon(world, &workload, place).await;
+    for location in GraphLocation::all() {
+        if world.history_of(location).newest() > 0 {
+            reckon(world, &workload, location).await;
         }
     }
 }
@@ -137,14 +137,14 @@ async fn audit(world: Arc<World>, workload: Arc<Workload>) {
     if world.in_folder {
         std::future::pending::<()>().await;
     }
-    let mut audited = [0; PLACES];
+    let mut audited = [0; GRAPHS_MAX];
     audited[0] = world.history().newest();
     loop {
-        for place in Place::all() {
-            let machine = Machine::at(place, format!("auditor of {}", place.url()), true);
+        for location in GraphLocation::all() {
+            let machine = Machine::at(location, format!("auditor of {}", location.url()), true);
             loop {
-                let Some(version) = world.history_of(place).after(audited[place.number()]) else { break };
-                audited[place.number()] = version;
+                let Some(version) = world.history_of(location).after(audited[location.number()]) else { break };
+                audited[location.number()] = version;
                 if let Some(graph) = open(&world, &machine, Some(version)).await {
                     check_reading(&world, &machine, &graph, &workload.vocabulary, 1).await;
                 }
@@ -245,21 +245,21 @@ fn summary<T: std::fmt::Debug>(done: Result<T, EngineError>) -> String {
 }
 
 /// In the end everything works again, and everything that was ever published is as it was.
-async fn reckon(world: &Arc<World>, workload: &Arc<Workload>, place: Place) {
-    let machine = Machine::at(place, format!("reckoner of {}", place.url()), true);
+async fn reckon(world: &Arc<World>, workload: &Arc<Workload>, location: GraphLocation) {
+    let machine = Machine::at(location, format!("reckoner of {}", location.url()), true);
     let Some(mut graph) = open(world, &machine, None).await else { return };
-    let newest = world.history_of(place).newest();
+    let newest = world.history_of(location).newest();
     if graph.version() != newest {
         world.violated(format!("version {newest} is the newest, and {} was opened", graph.version()));
     }
     let (mut batch, _) = {
-        let model = world.history_of(place).model(newest).unwrap_or_default();
+        let model = world.history_of(location).model(newest).unwrap_or_default();
         workload.vocabulary.batch(&mut world.random(Concern::Batches), &model)
     };
-    let number = world.history_of(place).submit(&mut batch, newest);
+    let number = world.history_of(location).submit(&mut batch, newest);
     match graph.apply(batch).await {
         Ok(committed) => {
-            let answered = world.history_of(place).answered(number, Answer::Committed(committed.version), false);
+            let answered = world.history_of(location).answered(number, Answer::Committed(committed.version), false);
             world.check(answered);
         }
         Err(error) => world.violated(format!("the last commit failed: {:?}, {error}", error.kind())),
@@ -283,7 +283,7 @@ async fn reckon(world: &Arc<World>, workload: &Arc<Workload>, place: Place) {
     if let Err(error) = vacuumed {
         world.violated(format!("the last vacuum failed: {error}"));
     }
-    let versions: Vec<u64> = world.history_of(place).versions().collect();
+    let versions: Vec<u64> = world.history_of(location).versions().collect();
     for version in versions {
         if let Some(graph) = open(world, &machine, Some(version)).await {
             check_reading(world, &machine, &graph, &workload.vocabulary, 0).await;

@@ -18,16 +18,16 @@ use crate::{
     client::Uploads,
     faults::FaultSchedule,
     history::History,
+    location::{GRAPHS_MAX, GraphLocation},
     machine::Machine,
-    place::{PLACES, Place},
     power::Medium,
 };
 
 /// Virtual time 0, in milliseconds since 1970: some day after the golden files were written.
 pub const EPOCH_UNIX_MS: u64 = 1_790_000_000_000;
 
-/// Requests of a seed, those of auditors too, who read every version of every graph whole: several times what the longest
-/// take.
+/// Requests of a seed, those of auditors included, which read every version of every graph completely: several times
+/// what the longest take.
 const REQUESTS_MAX: u64 = 250_000;
 
 /// Parts of uploads may be so long: compactions of small graphs have several of them, or one.
@@ -98,9 +98,9 @@ pub struct World {
     /// The processes of that machine.
     machines: Mutex<Vec<Weak<Machine>>>,
     uploads: Mutex<Uploads>,
-    histories: [Mutex<History>; PLACES],
-    /// The last graph that somebody began to clone.
-    cloned: Mutex<Place>,
+    histories: [Mutex<History>; GRAPHS_MAX],
+    /// The last graph that a process began to clone.
+    cloned: Mutex<GraphLocation>,
     log: Mutex<Log>,
     violated: Notify,
     published: Notify,
@@ -139,8 +139,8 @@ impl World {
             medium: Mutex::default(),
             machines: Mutex::default(),
             uploads: Mutex::default(),
-            histories: std::array::from_fn(|number| Mutex::new(History::of(Place::numbered(number)))),
-            cloned: Mutex::new(Place::FIRST),
+            histories: std::array::from_fn(|number| Mutex::new(History::of(GraphLocation::numbered(number)))),
+            cloned: Mutex::new(GraphLocation::FIRST),
             log: Mutex::new(log),
             violated: Notify::new(),
             published: Notify::new(),
@@ -195,25 +195,25 @@ impl World {
 
     /// The oracle of the first graph.
     pub fn history(&self) -> MutexGuard<'_, History> {
-        self.history_of(Place::FIRST)
+        self.history_of(GraphLocation::FIRST)
     }
 
     /// The oracle of a graph.
-    pub fn history_of(&self, place: Place) -> MutexGuard<'_, History> {
-        lock(&self.histories[place.number()])
+    pub fn history_of(&self, location: GraphLocation) -> MutexGuard<'_, History> {
+        lock(&self.histories[location.number()])
     }
 
-    /// The oracle learns of a manifest that the store has just taken, and says what is wrong with it.
-    pub fn took(&self, place: Place, manifest: Manifest, bucket: &Bucket) -> Result<(), String> {
-        let mut history = self.history_of(place);
-        if place != Place::FIRST && history.newest() == 0 {
+    /// Gives the oracle a manifest that the store has just created; the error is a violation.
+    pub fn took(&self, location: GraphLocation, manifest: Manifest, bucket: &Bucket) -> Result<(), String> {
+        let mut history = self.history_of(location);
+        if location != GraphLocation::FIRST && history.newest() == 0 {
             return history.begin_as(manifest, &self.history(), bucket);
         }
         history.published(manifest, bucket)
     }
 
-    /// A place that nobody has tried to clone a graph to, if there is one.
-    pub fn next_place(&self) -> Option<Place> {
+    /// A location that is not the target of a clone yet, if any.
+    pub fn next_location(&self) -> Option<GraphLocation> {
         let mut cloned = lock(&self.cloned);
         *cloned = cloned.next()?;
         Some(*cloned)
@@ -233,7 +233,7 @@ impl World {
     pub fn admits_request(&self) -> bool {
         let admitted = self.requests.fetch_add(1, Relaxed) < REQUESTS_MAX;
         if !admitted {
-            self.violated(format!("there were {REQUESTS_MAX} requests, and there is no end to it"));
+            self.violated(format!("there were {REQUESTS_MAX} requests, without an end"));
         }
         admitted
     }

@@ -1,8 +1,7 @@
 //! One read of many blocks, on its way through the tiers.
 //!
-//! What is in memory, or was read ahead, is handed over at once. What is on the local disk, what other readers
-//! have asked for already, and what must be fetched then come side by side, and each block is handed over
-//! when it is here.
+//! Blocks in memory, or read ahead, are delivered at once. What is on the local disk, what other readers
+//! have asked for already, and what must be fetched then arrive concurrently, and each block is delivered on arrival.
 
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ use crate::{
 pub(crate) struct Batch<'a> {
     reader: &'a Reader,
     requests: &'a [BlockRequest<'a>],
-    /// Of the query, as far as it had come when this began.
+    /// The line of the query at the time this read began.
     branch: &'a Branch,
     /// Its number among the query's reads, for traces.
     number: u32,
@@ -45,7 +44,7 @@ struct Arrived {
 struct Launched {
     joined: Vec<(InFlightRequest, usize)>,
     new: Vec<(InFlightRequest, Vec<usize>)>,
-    /// What the new ones take, as planned.
+    /// The planned cost of the new requests.
     planned: Background,
 }
 
@@ -78,7 +77,7 @@ impl<'a> Batch<'a> {
     fn record(&self, index: usize, payload: &Bytes, served: Tier) {
         let trace = &self.pool().trace;
         let BlockRequest { object, range, check } = &self.requests[index];
-        // What is not cached tells nothing of caches.
+        // Requests past the caches say nothing about caches, so the trace omits them.
         if trace.is_on() && *check != Check::Later {
             let (query, bytes) = (self.context().number(), payload.len() as u64);
             trace.record(&Access {
@@ -92,7 +91,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Hands over what is in memory; returns what is not.
+    /// Delivers the blocks that are in memory; returns the others.
     pub(crate) async fn take_from_memory<E: From<StorageError>>(
         &self,
         each: &mut impl FnMut(usize, Bytes) -> Result<(), E>,
@@ -116,7 +115,7 @@ impl<'a> Batch<'a> {
         Ok(missing)
     }
 
-    /// Hands over what was read ahead for the query; returns what was not, and the wave. What was came in a
+    /// Delivers blocks that were read ahead for the query; returns the others, and the wave. Reading ahead took a
     /// round trip of its own, whenever that was.
     pub(crate) fn take_ahead<E>(
         &self,
@@ -141,7 +140,7 @@ impl<'a> Batch<'a> {
         Ok((absent, wave))
     }
 
-    /// Hands over the rest as it comes; returns the wave in which the last came.
+    /// Delivers the remaining blocks as they arrive; returns the wave of the last one.
     pub(crate) async fn read_missing<E: From<StorageError>>(
         &self,
         missing: Vec<usize>,
@@ -166,26 +165,26 @@ impl<'a> Batch<'a> {
         Ok(wave)
     }
 
-    /// Starts to read what the disk cache has; returns what it does not have.
+    /// Starts to read the blocks that the disk cache has; returns the others.
     fn start_from_disk<'b>(&'b self, missing: Vec<usize>, arriving: &mut Arriving<'b>) -> Vec<usize> {
         let Some(disk) = &self.pool().disk else { return missing };
         let (mut found, mut absent) = (Vec::new(), Vec::new());
         for index in missing {
             let BlockRequest { object, range, .. } = &self.requests[index];
             match disk.find(object.identity, range) {
-                Some(place) => found.push((index, place)),
+                Some(location) => found.push((index, location)),
                 None => absent.push(index),
             }
         }
         if !found.is_empty() {
-            let (indices, places): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-            let blocks = disk.read(places);
+            let (indices, locations): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+            let blocks = disk.read(locations);
             arriving.push(async move { Ok(self.check_from_disk(indices, blocks.await)) }.boxed());
         }
         absent
     }
 
-    /// What is damaged or gone on the disk is read from the store.
+    /// Blocks that are damaged or missing on disk are read from the store.
     fn check_from_disk(&self, indices: Vec<usize>, blocks: Vec<Option<Bytes>>) -> Arrived {
         let mut arrived = Arrived::default();
         for (index, block) in indices.into_iter().zip(blocks) {
@@ -213,7 +212,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Waits for a request and picks some blocks from what it brings.
+    /// Waits for a request and picks some blocks from its answer.
     async fn landed(
         &self,
         request: InFlightRequest,
@@ -238,14 +237,15 @@ impl<'a> Batch<'a> {
         Ok(arrived)
     }
 
-    /// In how many rounds requests go that begin together: only so many, of so many bytes, are in flight at once.
+    /// The number of rounds for requests that begin together: the number and the bytes of requests in flight are
+    /// bounded.
     fn rounds(&self, planned: Background) -> u64 {
         let settings = &self.pool().settings;
         let by_requests = planned.requests.div_ceil(settings.parallel_requests_max as u64);
         by_requests.max(planned.bytes.div_ceil(settings.in_flight_bytes_max.max(1)).min(planned.requests))
     }
 
-    /// Reads what no tier near has into what is kept ahead for the query.
+    /// Reads blocks that no nearer tier has, and keeps them for the query.
     pub(crate) async fn read_ahead(&self, ahead: &Arc<Ahead>) -> Result<(), StorageError> {
         land_all(self.launch_absent(Some(ahead))?.0).await.map(drop)
     }
@@ -267,7 +267,7 @@ impl<'a> Batch<'a> {
         Ok((new.into_iter().map(|(request, _)| request).collect(), planned))
     }
 
-    /// Plans requests for what is on its way for nobody, and registers them in the same step. Returns who
+    /// Plans requests for blocks that no request in flight brings, and registers them in the same step. Returns who
     /// brings what: the requests of others, and new ones.
     fn launch(&self, missing: Vec<usize>, ahead: Option<&Arc<Ahead>>) -> Result<Launched, StorageError> {
         let (mut joined, mut new, mut absent) = (Vec::new(), Vec::new(), Vec::new());
@@ -290,7 +290,7 @@ impl<'a> Batch<'a> {
                 new.push((in_flight.launch(&keys, request), fetch.blocks));
             }
         }
-        // Whoever drops the last handle of a request takes the lock again.
+        // Dropping the last handle of a request takes the lock again.
         drop(in_flight);
         admitted.map(|()| Launched { joined, new, planned })
     }

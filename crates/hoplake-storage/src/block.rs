@@ -1,4 +1,4 @@
-//! Blocks, the objects they are in, and how they prove that they are whole.
+//! Blocks, the objects they are in, and how they prove that they are intact.
 
 use std::{ops::Range, sync::Arc};
 
@@ -15,9 +15,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub struct Object {
     /// Its name below the prefix.
     pub name: Arc<str>,
-    /// Tells its blocks apart from those of other objects in memory; unique within a pool.
+    /// Identifies the object in memory caches; unique within a pool.
     pub(crate) number: u32,
-    /// Tells its blocks apart on disk, in every process.
+    /// Identifies the object in disk caches, in every process.
     pub(crate) identity: u64,
     pub(crate) seed: ObjectSeed,
 }
@@ -29,14 +29,14 @@ impl Object {
     }
 }
 
-/// How a block proves that it is whole.
+/// How a block proves that it is intact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     /// It ends with its own checksum, which is taken off.
     Sealed,
     /// Its CRC-32C is known.
     Known(u32),
-    /// Whoever asked looks into it; it is not cached.
+    /// No check here: the caller checks the bytes, and they are not cached.
     Later,
 }
 
@@ -51,7 +51,7 @@ pub struct BlockRequest<'a> {
     pub check: Check,
 }
 
-/// A block's payload, if it is whole.
+/// A block's payload, if it is intact.
 pub(crate) fn open(object: &Object, position: u64, check: Check, block: &Bytes) -> Result<Bytes, FormatError> {
     match check {
         Check::Sealed => {

@@ -1,16 +1,16 @@
 //! A line of work within a query.
 //!
-//! A query has one account and one set of limits, its [`QueryContext`], whatever its work branches into: blocks of many
-//! sections that are read side by side, expansions of many vertices, steps that an optimiser runs at once. Each such line is
-//! a [`Branch`]: the account, and how many dependent round trips lie behind the line. What reads takes `&mut Branch` and moves
-//! it on when it waits for the store, so that a read that follows another comes in a later wave by itself, and two reads
-//! can only be in the same wave if their branches were forked.
+//! A query has one cost meter and one set of limits, its [`QueryContext`], whatever its work branches into: blocks of
+//! many sections that are read side by side, expansions of many vertices, steps that an optimiser runs at once. Each
+//! such line is a [`Branch`]: the meter, and the number of dependent round trips so far. A function that reads takes
+//! `&mut Branch` and moves it on when it waits for the store, so that a read that follows another comes in a later wave
+//! by itself, and two reads can only be in the same wave if their branches were forked.
 
 use futures::future::try_join_all;
 
 use crate::{QueryContext, Wave};
 
-/// A line of work within a query: its account, and the wave it has come to.
+/// A line of work within a query: its meter, and the wave that it has reached.
 #[derive(Debug, Clone)]
 pub struct Branch {
     context: QueryContext,
@@ -23,18 +23,18 @@ impl Branch {
         Self { context: context.clone(), wave: Wave::default() }
     }
 
-    /// The account and the limits.
+    /// The meter and the limits.
     pub fn context(&self) -> &QueryContext {
         &self.context
     }
 
-    /// How many dependent round trips lie behind it.
+    /// The number of dependent round trips so far.
     pub fn wave(&self) -> Wave {
         self.wave
     }
 
-    /// Works on some items side by side, each on a line that goes on from here, and waits for all of them. `work` returns its
-    /// line with what it found.
+    /// Works on some items side by side, each on a line that goes on from here, and waits for all of them. `work`
+    /// returns its line with what it found.
     ///
     /// # Errors
     /// The first error of `work`, which ends the others.
@@ -51,7 +51,7 @@ impl Branch {
         Ok(done.into_iter().map(joined).collect())
     }
 
-    /// A line of the same query that goes on from what came in another wave.
+    /// A line of the same query that continues from an answer of another wave.
     pub fn at(&self, wave: Wave) -> Self {
         Self { context: self.context.clone(), wave }
     }
@@ -67,7 +67,7 @@ impl Branch {
         self.context.meter().reached(self.wave);
     }
 
-    /// Notes that it waited for what came in a wave.
+    /// Notes that it waited for an answer of a wave.
     pub fn reached(&mut self, wave: Wave) {
         self.wave = self.wave.max(wave);
     }

@@ -1,12 +1,12 @@
 //! Budgets of memory: what queries build and what answers hold is counted here before it is allocated.
 //!
-//! A [`MemoryBudget`] is a number of bytes that many share; a budget *within* another also counts against that one, as a
-//! query's does against its server's. Whoever is about to build something takes a [`MemoryHold`] of its size, which gives
-//! the bytes back when it is dropped: a hold lives in the same value as the memory it stands for.
+//! A [`MemoryBudget`] is a number of bytes that many share; a budget *within* another also counts against that one, as
+//! a query's does against its server's. Code that is about to build something takes a [`MemoryHold`] of its size, which
+//! gives the bytes back when it is dropped: a hold lives in the same value as the memory it stands for.
 //!
-//! Counting is by estimate, of what grows with the data: elements times their size, the capacity of a vector, the buffers
-//! of a column. An allocator that counts would be exact, but it can only abort, not refuse; and it cannot tell one query
-//! from another.
+//! Counting is by estimate, of what grows with the data: elements times their size, the capacity of a vector, the
+//! buffers of a column. An allocator that counts would be exact, but it can only abort, not refuse; and it cannot
+//! distinguish one query from another.
 
 use std::{
     fmt,

@@ -1,7 +1,7 @@
 //! Clients of object stores, each behind a feature: `s3`, `gcs` and `azure`.
 //!
-//! They bring HTTP, TLS and what else a network takes, half of what is compiled for a library that reads folders. Without
-//! any of them this module still says what a URL would have needed.
+//! They bring HTTP, TLS and what else a network takes, half of what is compiled for a library that reads folders.
+//! Without any of them, this module still names the feature that a URL needs.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) struct Clients {
     pub(crate) prefix: Path,
 }
 
-/// How a request failed that has no answer.
+/// How a request failed that got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "cloud"), expect(dead_code, reason = "without clients nothing is sent"))]
 pub(crate) enum Unanswered {
@@ -26,7 +26,7 @@ pub(crate) enum Unanswered {
     Late,
     /// The connection broke.
     Broken,
-    /// What came was no answer.
+    /// The response was not valid HTTP.
     Unreadable,
 }
 

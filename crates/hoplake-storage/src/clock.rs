@@ -1,7 +1,7 @@
-//! What a writer asks of its surroundings: the time, and names that nobody else has.
+//! The time and unique names, as a writer gets them from its environment.
 //!
-//! They come with the [`Store`](crate::Store), since whoever writes to one needs them, and a simulation puts its
-//! own in their place. Nothing that is read depends on them.
+//! They come with the [`Store`](crate::Store), since every writer needs them, and a simulation provides its own. No
+//! read depends on them.
 
 use std::{
     fmt::Debug,
@@ -17,7 +17,7 @@ pub trait Clock: Debug + Send + Sync {
     /// How long the process has been running: it never goes back, but may stand still while the machine is suspended.
     fn running(&self) -> Duration;
 
-    /// A name that nobody else has: a ULID, 26 characters that begin with the time.
+    /// A unique name: a ULID, 26 characters that begin with the time.
     fn ulid(&self) -> String;
 }
 

@@ -1,4 +1,4 @@
-//! What goes with a query on its way down to the store: its account and its limits.
+//! The context that a query passes down to the store: its cost meter and its limits.
 
 use std::sync::{
     Arc, Mutex, OnceLock,
@@ -67,7 +67,7 @@ impl Inner {
 }
 
 impl QueryContext {
-    /// A query that has spent nothing and has no limits.
+    /// A query without cost so far, and without limits.
     pub fn new() -> Self {
         Self::default()
     }
@@ -77,7 +77,7 @@ impl QueryContext {
         Self(Arc::new(Inner::new(budget.within(OWNER, u64::MAX))))
     }
 
-    /// Tells queries of this process apart.
+    /// Identifies the query within this process.
     pub fn number(&self) -> u64 {
         self.0.number
     }
@@ -101,13 +101,13 @@ impl QueryContext {
         self.0.ahead.get()
     }
 
-    /// What it spent so far.
+    /// Its cost so far.
     pub fn cost(&self) -> Cost {
         self.0.meter.cost()
     }
 
-    /// Notes round trips that were waited for although nothing depends on them, as an order in which vertices are expanded
-    /// brings about ([`Cost::waits`]).
+    /// Notes round trips that were waited for although nothing depends on them, as an order in which vertices are
+    /// expanded brings about ([`Cost::waits`]).
     pub fn waited(&self, waits: u32) {
         self.0.meter.waited(waits);
     }
@@ -118,7 +118,7 @@ impl QueryContext {
         requests_max.is_some() || bytes_max.is_some() || usd_max.is_some()
     }
 
-    /// Sets its limits from now on; what was spent before counts.
+    /// Sets its limits from now on; the cost so far counts.
     pub fn limit(&self, limits: ReadLimits) {
         self.0.memory.set_bytes_max(limits.memory_bytes_max.unwrap_or(u64::MAX));
         *self.0.limits.lock().expect("no thread panics with the limits") = limits;
@@ -138,7 +138,7 @@ impl QueryContext {
         self.limits().deadline.map(|(deadline, _)| deadline)
     }
 
-    /// Ends something at the deadline, and with it every request of it that waits for an answer.
+    /// Runs `work` until the deadline, which also drops its requests in flight.
     ///
     /// # Errors
     /// What it ends with, or [`StorageError::Limit`].
@@ -155,7 +155,7 @@ impl QueryContext {
     /// Whether it is within its limits.
     ///
     /// # Errors
-    /// [`StorageError::Limit`] with what was spent so far.
+    /// [`StorageError::Limit`] with the cost so far.
     pub fn check(&self, prices: &PriceList) -> Result<(), StorageError> {
         self.check_time()?;
         self.admit(0, 0, prices)
@@ -164,7 +164,7 @@ impl QueryContext {
     /// Whether it is within its time.
     ///
     /// # Errors
-    /// [`StorageError::Limit`] with what was spent so far.
+    /// [`StorageError::Limit`] with the cost so far.
     pub fn check_time(&self) -> Result<(), StorageError> {
         match self.deadline() {
             Some(deadline) if deadline <= Instant::now() => Err(self.too_late()),
@@ -187,10 +187,10 @@ impl QueryContext {
         &self.0.memory
     }
 
-    /// Takes memory for something that it builds; the hold is kept with it.
+    /// Acquires memory for something that the query builds.
     ///
     /// # Errors
-    /// [`StorageError::Limit`] with what was spent so far.
+    /// [`StorageError::Limit`] with the cost so far.
     pub fn hold(&self, bytes: u64) -> Result<MemoryHold, StorageError> {
         self.0.memory.hold(bytes).map_err(|full| self.out_of_memory(full))
     }
@@ -216,7 +216,7 @@ impl QueryContext {
     /// Refuses requests that would go beyond a limit, before they are sent.
     ///
     /// # Errors
-    /// [`StorageError::Limit`] with what was spent so far.
+    /// [`StorageError::Limit`] with the cost so far.
     pub(crate) fn admit(&self, requests: u64, bytes: u64, prices: &PriceList) -> Result<(), StorageError> {
         let limits = self.limits();
         if limits == ReadLimits::default() {

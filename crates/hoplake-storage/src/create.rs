@@ -1,9 +1,9 @@
 //! What a create that failed has done.
 //!
-//! A create that is repeated blindly tells less than one that is not: of an error after many requests nobody knows which of
-//! them arrived. So creates go through the client that sends each request once, are repeated here, and each error is judged
-//! by itself. For 20 seconds at most: with the three minutes that `object_store`'s client goes on by default, for each of several
-//! tries, a commit hung when its store was away.
+//! Repeating a create blindly loses information: after an error of many requests, it is unknown which of them arrived.
+//! So creates go through the client that sends each request once, are repeated here, and each error is judged by
+//! itself. For 20 seconds at most: with the three minutes that `object_store`'s client goes on by default, for each of
+//! several tries, a commit hung when its store was away.
 
 use std::time::Duration;
 
@@ -32,11 +32,11 @@ pub(crate) struct Failure {
     pub(crate) perhaps: bool,
 }
 
-/// Whether an object was created, as the first answer says. A create that is refused for now, or does not reach the store, is
-/// sent again.
+/// Whether an object was created, as the first answer says. A create that the store rejects for now, or that does not
+/// reach it, is sent again.
 ///
-/// Not by `backon`, whose limit of time adds up pauses alone: what takes long here are the attempts. And what an error leaves
-/// unknown adds up over all of them.
+/// Not by `backon`, whose limit of time adds up pauses alone: what takes long here are the attempts. And what an error
+/// leaves unknown adds up over all of them.
 pub(crate) async fn repeated<T, F: Future<Output = Result<T>>>(
     mut attempt: impl FnMut() -> F,
 ) -> Result<bool, Failure> {
@@ -62,11 +62,11 @@ pub(crate) async fn repeated<T, F: Future<Output = Result<T>>>(
 struct Judged {
     /// Whether the request may have taken effect, or may yet.
     perhaps: bool,
-    /// Whether it is worth sending again without looking.
+    /// Whether it can be sent again without looking first.
     may_pass: bool,
 }
 
-/// What one request that failed may have done: anything, unless the error says otherwise.
+/// The possible effect of one failed request: unknown, unless the error excludes it.
 fn judge(error: &Error) -> Judged {
     let source = match error {
         Error::Generic { source, .. } => source.as_ref(),
@@ -91,7 +91,7 @@ fn judge(error: &Error) -> Judged {
     match status(&source.to_string()) {
         Some(429) => Judged { perhaps: false, may_pass: true },
         Some(400..=499) => Judged { perhaps: false, may_pass: false },
-        // What stands before the store may say so after it has passed the request on.
+        // A proxy in front of the store may answer so after it has forwarded the request.
         Some(500..=599) => Judged { perhaps: true, may_pass: true },
         _ => Judged { perhaps: true, may_pass: false },
     }
@@ -123,7 +123,8 @@ mod tests {
         generic(HttpError::new(kind, io::Error::other("broken")))
     }
 
-    /// What comes of requests that fail so, one after the other, until one is answered with yes; and how many were sent.
+    /// What comes of requests that fail so, one after the other, until one is answered with yes; and how many were
+    /// sent.
     async fn tried(failures: Vec<Error>) -> (Result<bool, bool>, usize) {
         let (failures, sent) = (RefCell::new(failures.into_iter()), RefCell::new(0));
         let attempt = || {

@@ -11,17 +11,17 @@ use crate::{Cost, StoreFault, fault};
 #[derive(Debug, Clone, Error)]
 pub enum StorageError {
     /// The URL is not one of a store.
-    #[error("{url:?} is not a place for a graph: {why}")]
+    #[error("{url:?} is not a valid location of a graph: {why}")]
     Url {
         /// As it was given.
         url: String,
-        /// What is wrong with it, and what to write instead.
+        /// The mistake, and what to write instead.
         why: String,
     },
     /// The object is not there.
     #[error("{object} does not exist")]
     NotFound {
-        /// Its full place.
+        /// Its URL.
         object: String,
     },
     /// The store refused, failed or could not be reached, after retries.
@@ -31,7 +31,7 @@ pub enum StorageError {
         action: &'static str,
         /// On which object.
         object: String,
-        /// What the store said.
+        /// The store's answer.
         #[source]
         source: Arc<object_store::Error>,
     },
@@ -40,7 +40,7 @@ pub enum StorageError {
     Unanswered {
         /// The object.
         object: String,
-        /// What came in place of an answer.
+        /// The error instead of an answer.
         #[source]
         source: Arc<object_store::Error>,
     },
@@ -58,9 +58,9 @@ pub enum StorageError {
     /// A node in front of the store did not bring it.
     #[error("{message}")]
     Node {
-        /// What it comes to.
+        /// Its meaning.
         fault: NodeFault,
-        /// What was asked of whom, and what it said.
+        /// The request and the answer, with its sender.
         message: String,
         /// Whether the same request may succeed when it is sent again, to another node if there is one.
         may_pass: bool,
@@ -79,7 +79,7 @@ pub enum StorageError {
     Limit {
         /// The limit, with its number and unit.
         limit: String,
-        /// What was spent until then.
+        /// The cost until then.
         cost: Box<Cost>,
     },
     /// Settings that cannot work.
@@ -92,7 +92,7 @@ pub enum StorageError {
         object: String,
         /// What was asked.
         expected: u64,
-        /// What came.
+        /// The length received.
         found: u64,
     },
     /// The bytes are not what was written there.
@@ -110,14 +110,14 @@ pub enum StorageError {
     },
 }
 
-/// What a failure of a node in front of a store comes to.
+/// The meaning of a failure of a node in front of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeFault {
     /// It was asked for what cannot be asked.
     Invalid,
     /// It does not answer, refuses, or cannot reach its store.
     Unavailable,
-    /// What is stored is damaged, or gone.
+    /// A stored object is damaged, or missing.
     Corrupt,
     /// It, or what asks it, has a mistake.
     Internal,
@@ -133,7 +133,7 @@ impl StorageError {
         }
     }
 
-    /// Whether the store has no room left: then nothing was written.
+    /// Whether the store is full: then nothing was written.
     pub fn is_full(&self) -> bool {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
         while let Some(error) = cause {
@@ -164,7 +164,7 @@ impl StorageError {
     }
 }
 
-/// Whether there was no room left.
+/// Whether the disk or the store is full.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

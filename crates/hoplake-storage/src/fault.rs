@@ -1,8 +1,8 @@
 //! What a store's failure means: a kind to act on, and a sentence in plain words.
 //!
-//! Clients of stores report failures with all they know: the request, their own retries, and the store's answer, kilobytes of
-//! XML. Of that only what a person can use is kept. The client library keeps its own error of a failed request to itself, so
-//! the status and the code of the answer are found in its text.
+//! Clients of stores report failures with all they know: the request, their own retries, and the store's answer,
+//! kilobytes of XML. Of that only what a person can use is kept. The client library keeps its own error of a failed
+//! request to itself, so the status and the code of the answer are found in its text.
 
 use std::{error::Error, io, iter::successors};
 
@@ -16,17 +16,17 @@ use crate::{
 /// What a store's failure means, as far as the advice differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFault {
-    /// There are no credentials, or the store does not know them.
+    /// Credentials are missing, or the store rejects them.
     Credentials,
     /// The credentials are known, and do not suffice; or a local file may not be touched.
     Denied,
-    /// There is no such bucket or container.
+    /// The bucket or container does not exist.
     NoBucket,
     /// The bucket is in another region.
     Region,
-    /// Nobody answers at that address.
+    /// The address does not answer.
     Unreachable,
-    /// It has no room left.
+    /// It is full.
     Full,
     /// Anything else.
     Other,
@@ -35,10 +35,10 @@ pub enum StoreFault {
 /// The longest message of a store that is passed on.
 const MESSAGE_CHARS_MAX: usize = 200;
 
-/// Places where clients of clouds ask for credentials when they were given none.
+/// Addresses where clients of clouds look for credentials by default.
 const METADATA_HOSTS: [&str; 3] = ["169.254.169.254", "169.254.170.2", "metadata.google.internal"];
 
-/// Codes of answers by which S3, and what speaks like it, says what is wrong.
+/// Error codes of S3 and of compatible stores.
 const CODES: [(&str, StoreFault, &str); 15] = [
     ("NoSuchBucket", StoreFault::NoBucket, "there is no such bucket"),
     ("ContainerNotFound", StoreFault::NoBucket, "there is no such container"),
@@ -57,7 +57,7 @@ const CODES: [(&str, StoreFault, &str); 15] = [
     ("SlowDown", StoreFault::Other, "it asks for fewer requests a second"),
 ];
 
-/// How clients say which half of the credentials is missing.
+/// Client messages about a missing half of the credentials.
 const MISSING: [(&str, &str); 3] = [
     ("Missing AccessKeyId", "there is a secret key without an access key"),
     ("Missing SecretAccessKey", "there is an access key without its secret key"),
@@ -123,7 +123,7 @@ fn of_file(error: &io::Error) -> (StoreFault, String) {
     (fault, sentence.into())
 }
 
-/// What a system says of a file, in plain words and without the number of its error.
+/// An operating system's error about a file, in plain words and without its number.
 pub fn system_text(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split_once(" (os error").map_or(text.as_str(), |(text, _)| text);
@@ -131,7 +131,7 @@ pub fn system_text(error: &io::Error) -> String {
     chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
 }
 
-/// What an answer says: by its code if that is known, else by status and message.
+/// The meaning of an answer: by its code if that is known, else by status and message.
 fn of_answer(text: &str) -> Option<(StoreFault, String)> {
     let (_, answer) = text.split_once("status code: ").or_else(|| text.split_once("error response: "))?;
     let code = between(answer, "<Code>", "</Code>");

@@ -3,7 +3,7 @@
 //! Everything that is read goes through here. An attempt is over when it is answered, when it has taken
 //! too long, or when its hedge was faster. What failed in a way that may pass is tried again after a
 //! pause, as often as the request, and the query, may. An answer that fails its check counts as failed:
-//! the store or the way to it may have damaged it, and what is stored may be whole. Dropping the future
+//! the store or the network may have damaged it, and the stored bytes may be intact. Dropping the future
 //! drops whatever is in flight.
 
 use std::{
@@ -38,11 +38,11 @@ pub(crate) struct Fetcher {
 pub(crate) struct Landed {
     /// The blocks as they are stored, and their payloads.
     pub(crate) blocks: Vec<(Bytes, Bytes)>,
-    /// Dependent round trips that it took: one, and one for each repetition.
+    /// Its dependent round trips: one, and one for each repetition.
     pub(crate) rounds: u32,
 }
 
-/// A whole object of unknown length is taken for this long.
+/// The assumed length of an object of unknown length, in bytes.
 const OBJECT_BYTES: u64 = 64 << 10;
 
 impl Fetcher {
@@ -68,7 +68,7 @@ impl Fetcher {
             let opened = wanted.iter().zip(blocks).map(|(block, bytes)| {
                 let opened = open(object, block.range.start, block.check, &bytes);
                 let payload = opened.map_err(|source| StorageError::Corrupt {
-                    object: self.store.place(name),
+                    object: self.store.location(name),
                     start: block.range.start,
                     end: block.range.end,
                     source,
@@ -84,7 +84,7 @@ impl Fetcher {
         }
     }
 
-    /// A whole object, decoded; `None` if it is not there.
+    /// A complete object, decoded; `None` if it does not exist.
     pub(crate) async fn object<T>(
         &self,
         name: &str,
@@ -103,7 +103,7 @@ impl Fetcher {
         let check = |found: Option<Bytes>| {
             let Some(bytes) = found else { return Ok(None) };
             let end = bytes.len() as u64;
-            let corrupt = |source| StorageError::Corrupt { object: self.store.place(name), start: 0, end, source };
+            let corrupt = |source| StorageError::Corrupt { object: self.store.location(name), start: 0, end, source };
             decode(bytes).map(Some).map_err(corrupt)
         };
         let (found, rounds) = self.repeated(OBJECT_BYTES, 0, at, attempt, check).await?;
@@ -111,7 +111,7 @@ impl Fetcher {
         Ok(found)
     }
 
-    /// Enters what an attempt took. Requests to a store count when they are sent, whatever comes of them.
+    /// Meters an attempt. Requests to a store count when they are sent, whatever their outcome.
     fn took(&self, requests: u64, bytes: u64, context: &QueryContext) {
         context.meter().received(bytes);
         if !self.source.is_store() {
@@ -119,11 +119,11 @@ impl Fetcher {
         }
     }
 
-    /// Tries until an answer passes its check, with pauses between, and says in how many rounds.
+    /// Tries until an answer passes its check, with pauses between; returns the number of rounds.
     ///
-    /// A crate for retries such as `backon` would not do: it counts the attempts of one call, and here a query has a budget
-    /// for all of its reads, a hedge is an attempt too, no pause is due while another node can be asked, and each round is
-    /// a wave on the query's account.
+    /// A crate for retries such as `backon` would not do: it counts the attempts of one call, and here a query has a
+    /// budget for all of its reads, a hedge is an attempt too, no pause is due while another node can be asked, and
+    /// each round is a wave on the query's meter.
     async fn repeated<'a, T, U>(
         &'a self,
         bytes: u64,
@@ -144,8 +144,8 @@ impl Fetcher {
                 Ok(value) => return Ok((value, rounds)),
                 Err(error) => error,
             };
-            let spent = rounds >= retry.attempts_max || context.meter().retried() >= retry.query_retries_max;
-            if !error.may_pass() || spent {
+            let exhausted = rounds >= retry.attempts_max || context.meter().retried() >= retry.query_retries_max;
+            if !error.may_pass() || exhausted {
                 return Err(error);
             }
             // While there is another node to ask, no store needs time to recover.
@@ -156,10 +156,10 @@ impl Fetcher {
         }
     }
 
-    /// A pause drawn evenly from zero to a bound that doubles with each round ("full jitter"), so that
-    /// those who failed together do not come back together. The pool counts its pauses: a number that all of the
-    /// process share would let what others do decide how long one waits, and nothing could be repeated. (`backon` adds its
-    /// jitter to the bound, which leaves those who failed together closer together than full jitter does.)
+    /// A pause drawn evenly from zero to a bound that doubles with each round ("full jitter"), so that those who failed
+    /// together do not come back together. The pool counts its pauses: a number that all of the process share would let
+    /// what others do decide how long one waits, and nothing could be repeated. (`backon` adds its jitter to the bound,
+    /// which leaves those who failed together closer together than full jitter does.)
     fn pause(&self, round: u32, seed: u64) -> Duration {
         let retry = &self.pool.settings.retry;
         let bound = retry.backoff_ms.saturating_mul(1 << (round - 1).min(20)).min(retry.backoff_max_ms);
@@ -172,7 +172,7 @@ impl Fetcher {
         Duration::from_secs_f64(bound as f64 * share / 1e3)
     }
 
-    /// One attempt, when there is room for its bytes, and a second beside it if the first is slow.
+    /// One attempt, once its bytes fit the memory in flight, and a hedge if it is slow.
     async fn hedged<'a, T>(
         &'a self,
         bytes: u64,
@@ -211,7 +211,7 @@ impl Fetcher {
                 answer
             }
         };
-        // Of the first it is known that it took so long, or longer.
+        // The first request took at least so long.
         pool.hedge.observed(sent.elapsed(), bytes, profile);
         answer
     }

@@ -6,11 +6,11 @@
 //! store slower:
 //!
 //! * the bound of "slow" follows what is observed, and nothing is hedged before the first answer: a store that
-//!   is steadily slower than its profile says is not asked twice for everything by each new process;
+//!   is always slower than its profile does not get two requests for everything from each new process;
 //! * the bound is some medians at least: where all answers take about as long, a second request could not
 //!   overtake the first;
 //! * a token bucket, filled by a share of a token with each request, pays for hedges. It starts with one. When a
-//!   store slows down as a whole, the hedges of the time until that is known are what the bucket holds.
+//!   store slows down altogether, the bucket bounds the hedges until the observations show it.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{HedgeSettings, StoreProfile};
 const WINDOW: usize = 1024;
 const REFRESH: usize = 64;
 
-/// With fewer observations than these, a quantile says little: then the profile's counts as well, and the bound is
+/// With fewer observations, a quantile is unreliable: then the profile's counts as well, and the bound is
 /// further away from the median.
 const LEARNT: usize = 16;
 const MEDIANS_UNLEARNT: u32 = 4;
@@ -67,7 +67,7 @@ impl Hedge {
         Self { settings, state: Mutex::new(state) }
     }
 
-    /// Notes that a request was sent, and says after which time to send it again; `None` is never.
+    /// Notes that a request was sent, and returns the delay before its hedge; `None` means no hedge.
     pub(crate) fn sent(&self, bytes: u64, profile: &StoreProfile) -> Option<Duration> {
         if self.settings.share_max == 0.0 || !profile.hedges {
             return None;
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn the_bound_follows_what_is_observed() {
         let (hedge, profile) = (Hedge::new(HedgeSettings::default()), standard());
-        // Of the first nobody knows what is slow.
+        // The first requests have no estimate of what is slow.
         assert_eq!(hedge.sent(0, &profile), None);
         hedge.observed(Duration::from_millis(10), 0, &profile);
         let before = hedge.sent(0, &profile).unwrap();
@@ -137,7 +137,7 @@ mod tests {
         for request in 0..2_000u64 {
             hedge.observed(Duration::from_millis(2_000 + request % 100), 0, &profile);
         }
-        // Answers that are all about as slow have no slow ones among them: twice the median of 2,050 ms.
+        // If all answers take about as long, none counts as slow: twice the median of 2,050 ms.
         let after = hedge.sent(0, &profile).unwrap();
         assert!((4_090..4_110).contains(&after.as_millis()), "{after:?}");
         // A longer answer may take longer.

@@ -1,7 +1,7 @@
 //! Single flight: a block that is on its way is not asked for again.
 //!
-//! A request is a shared future, driven by whoever waits for it. So there is no task to leak, nobody
-//! waits for one that was cancelled, and when the last who waits is gone the request is dropped with it.
+//! A request is a shared future, driven by the readers that wait for it. So no task can leak, no reader waits for a
+//! cancelled request, and dropping the last reader drops the request.
 
 use std::{
     collections::HashMap,
@@ -26,7 +26,7 @@ pub(crate) type InFlightRequest = Shared<BoxFuture<'static, Flown>>;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InFlightRequests(Arc<Mutex<HashMap<BlockKey, WeakShared<BoxFuture<'static, Flown>>>>>);
 
-/// Takes a request out when it is over, or when nobody waits for it any more.
+/// Removes a request when it ends, or when no reader waits for it any more.
 pub(crate) struct Landing {
     in_flight: InFlightRequests,
     keys: Vec<BlockKey>,

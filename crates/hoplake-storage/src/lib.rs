@@ -1,16 +1,16 @@
-//! Object store access for Hoplake: one door to every store, reads in waves, caches, accounts.
+//! Object store access for Hoplake: one interface to every store, reads in waves, caches, cost meters.
 //!
 //! Floor 1 of the house: it knows objects and blocks, not graphs.
 //!
 //! * [`Store`]: a prefix in an object store, by URL.
 //!   Of a folder of this machine, every write is flushed (`folder`), one [`Files`] operation at a time.
 //! * [`StoreProfile`]: prices, latencies and limits of a kind of store.
-//! * [`Reader`]: many blocks in one wave. What a wave asks goes from tier to tier: the memory cache, the
+//! * [`Reader`]: many blocks in one wave. A wave asks tier after tier: the memory cache, the
 //!   cache on the local disk (`disk`), requests that are in flight for others (`in_flight`), and at last an
 //!   [`ObjectSource`], in requests that are planned (`plan`), hedged (`hedge`), and repeated until an
 //!   answer passes its check (`fetch`).
 //! * [`ReadPool`]: what all readers of a process share.
-//! * [`QueryContext`]: what a query spent, in waves, requests, bytes and dollars, and what it may spend.
+//! * [`QueryContext`]: the cost of a query, in waves, requests, bytes and dollars, and its limits.
 //! * [`MemoryBudget`]: what queries may hold in memory; [`Pace`]: their processor work, in pieces.
 //! * [`cache`]: the memory cache and its eviction policies.
 //! * [`trace`]: records of accesses, which `hoplake-cache-sim` replays through those policies.

@@ -1,4 +1,4 @@
-//! What a folder or a URL names, and what the environment says of stores.
+//! Parses the location of a graph, a folder or a URL, and checks store settings of the environment.
 
 use std::path::{Component, Path as FilePath, PathBuf, absolute};
 
@@ -10,7 +10,7 @@ use crate::clients::has_buckets;
 const ENDPOINTS: [&str; 5] =
     ["aws_endpoint", "aws_endpoint_url", "aws_endpoint_url_s3", "azure_endpoint", "azure_storage_endpoint"];
 
-/// Refuses an endpoint that is no URL, at which the client would panic. Says what to write.
+/// Rejects an endpoint that is not a URL, at which the client would panic. The error says what to write.
 pub(crate) fn check_endpoints(settings: &[(String, String)]) -> Result<(), String> {
     let is_url =
         |value: &str| Url::parse(value).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
@@ -20,7 +20,7 @@ pub(crate) fn check_endpoints(settings: &[(String, String)]) -> Result<(), Strin
     })
 }
 
-/// What a folder or a URL leads to; or what is wrong with it, and what to write.
+/// The URL of a folder or a URL; or the mistake in it, and what to write.
 pub(crate) fn parse_location(location: &str) -> Result<Url, String> {
     if location.is_empty() {
         return Err("it is empty; give a folder, or a URL such as s3://bucket/prefix".into());
@@ -45,8 +45,8 @@ pub(crate) fn parse_location(location: &str) -> Result<Url, String> {
     }
 }
 
-/// An absolute path without `..`, which names of objects cannot have. Above a link is what the link leads to, as the system
-/// has it.
+/// An absolute path without `..`, which names of objects cannot have. `..` after a symbolic link is the parent of its
+/// target, as for the operating system.
 fn without_parents(path: &FilePath) -> std::io::Result<PathBuf> {
     let mut walked = PathBuf::new();
     for component in absolute(path)?.components() {
@@ -97,11 +97,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join("a/b")).unwrap();
-        for (path, place) in
+        for (path, target) in
             [("a/b/../graph", "a/graph"), ("missing/../graph", "graph"), ("a/./b/../../graph", "graph")]
         {
             let url = Store::open(root.join(path).to_str().unwrap()).unwrap().url().to_owned();
-            assert_eq!(url, format!("file://{}", root.join(place).display()));
+            assert_eq!(url, format!("file://{}", root.join(target).display()));
         }
     }
 

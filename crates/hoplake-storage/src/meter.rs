@@ -1,19 +1,19 @@
-//! What a query cost.
+//! The cost of a query.
 //!
-//! A [`Wave`] is how many dependent round trips lie behind an answer. A [`Branch`](crate::Branch) carries it along a line of
-//! work: a read that needs the store moves it on to the next, a read from memory does not. The waves of a query are the
-//! longest such chain, whatever ran in parallel.
+//! A [`Wave`] is the number of dependent round trips that an answer took. A [`Branch`](crate::Branch) tracks it along a
+//! line of work: a read from the store advances it, a read from memory does not. The waves of a query are the longest
+//! such chain, whatever ran in parallel.
 //!
-//! A wave says what depends on what. What was *waited for* can be more: a depth-first traversal expands one vertex after
-//! the other although none depends on the one before, and more requests than may be in flight at once go in several
-//! rounds. Such waits beyond the waves are noted where they arise ([`QueryContext::waited`](crate::QueryContext::waited)).
+//! Waves express dependence. A query can *wait* more often: a depth-first traversal expands one vertex after the other
+//! although none depends on the one before, and more requests than may be in flight at once go in several rounds. Such
+//! waits beyond the waves are noted where they arise ([`QueryContext::waited`](crate::QueryContext::waited)).
 //!
-//! Writes pass through a [`Store`](crate::Store) that is on the account, which counts them; a writer that waits for one says so
-//! ([`Branch::then`](crate::Branch::then)).
+//! Writes pass through a [`Store`](crate::Store) with a meter, which counts them; a writer that waits for a write
+//! advances its branch ([`Branch::then`](crate::Branch::then)).
 
 use std::{
     collections::BTreeMap,
-    ops::Add,
+    ops::{Add, Sub},
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -22,7 +22,7 @@ use std::{
 
 use crate::{PriceList, Tier};
 
-/// The number of dependent round trips behind an answer.
+/// The number of dependent round trips that an answer took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Wave(pub u32);
 
@@ -32,7 +32,7 @@ impl Wave {
         self.later(1)
     }
 
-    /// The wave that lies some dependent round trips after this one.
+    /// The wave that is so many dependent round trips later.
     pub fn later(self, rounds: u32) -> Self {
         Self(self.0 + rounds)
     }
@@ -47,7 +47,7 @@ pub struct Served {
     pub bytes: u64,
 }
 
-/// What is read for queries to come: the rest of small segments of which a query read a part.
+/// Reads for later queries: the rest of small segments of which a query read a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Background {
     /// Requests to the store.
@@ -56,18 +56,19 @@ pub struct Background {
     pub bytes: u64,
 }
 
-/// What was spent up to a moment.
+/// A reading of a meter: the cost of a query, a load or a commit so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// Dependent round trips to the store; parallel requests count once.
     pub waves: u64,
     /// Round trips that were waited for one after the other: the waves, and what schedules and bounds added to them.
-    /// Breadth-first it is the waves, unless a hop took more requests than may be in flight at once; depth-first it is
-    /// the longest run of expansions of which each began when the one before was done.
+    /// Breadth-first it is the waves, unless a hop needs more requests than may be in flight at once; depth-first it is
+    /// the longest sequence of expansions in which each began when the one before ended.
     pub waits: u64,
-    /// Requests that read from the store, with hedges, retries and those that read ahead; without those in the background.
+    /// Requests that read from the store, with hedges, retries and those that read ahead; without those in the
+    /// background.
     pub requests: u64,
-    /// Of these, second requests for what a first one was slow to bring.
+    /// Of these, hedges: second copies of slow requests.
     pub hedges: u64,
     /// Of these, requests that repeat a failed one.
     pub retries: u64,
@@ -75,11 +76,11 @@ pub struct Cost {
     pub prefetches: u64,
     /// Bytes read from the store; without those in the background.
     pub store_bytes: u64,
-    /// What this led to in the background, besides the above. Nobody waits for it, so it is noted when it begins, as far
-    /// as it is planned by then.
+    /// The reads that this caused in the background, in addition. No query waits for them, so they count when they
+    /// begin, as far as they are planned by then.
     pub background: Background,
-    /// Requests that write to the store, or that a writer lists its objects with: what stores charge as PUT. What the store's
-    /// client repeats by itself is not seen here, and deletions are free.
+    /// Requests that write to the store, or that a writer lists its objects with: what stores charge as PUT.
+    /// Repetitions by the store's client do not count, and deletions are free.
     pub puts: u64,
     /// Bytes written to the store.
     pub put_bytes: u64,
@@ -89,7 +90,7 @@ pub struct Cost {
     pub prefetched: Served,
     /// Blocks found on the local disk.
     pub disk: Served,
-    /// Blocks that came with a request of another reader.
+    /// Blocks that arrived with a request of another reader.
     pub shared: Served,
 }
 
@@ -111,7 +112,7 @@ impl Tally {
     }
 }
 
-/// The running account of one query. Shared by all its tasks.
+/// The running cost of one query. All its tasks share it.
 #[derive(Debug, Default)]
 pub struct Meter {
     waves: AtomicU64,
@@ -139,7 +140,7 @@ impl Meter {
         self.waves.fetch_max(wave.0.into(), Relaxed);
     }
 
-    /// Notes waits that no wave accounts for.
+    /// Notes waits beyond the waves.
     pub(crate) fn waited(&self, waits: u32) {
         self.waited.fetch_add(waits.into(), Relaxed);
     }
@@ -178,7 +179,7 @@ impl Meter {
         self.prefetches.fetch_add(1, Relaxed);
     }
 
-    /// Notes bytes that came from the store.
+    /// Notes bytes that arrived from the store.
     pub(crate) fn received(&self, bytes: u64) {
         self.store_bytes.fetch_add(bytes, Relaxed);
     }
@@ -201,7 +202,7 @@ impl Meter {
         }
     }
 
-    /// What was spent so far.
+    /// The cost so far.
     pub fn cost(&self) -> Cost {
         let waves = self.waves.load(Relaxed);
         let rounds: u64 = self.rounds.lock().expect("no thread panics with the rounds").values().sum();
@@ -226,22 +227,14 @@ impl Meter {
 }
 
 impl Served {
-    fn since(self, earlier: Self) -> Self {
-        Self { blocks: self.blocks - earlier.blocks, bytes: self.bytes - earlier.bytes }
-    }
-}
-
-impl Add for Served {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { blocks: self.blocks + other.blocks, bytes: self.bytes + other.bytes }
+    fn zip(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
+        Self { blocks: combine(self.blocks, other.blocks), bytes: combine(self.bytes, other.bytes) }
     }
 }
 
 impl Background {
-    fn since(self, earlier: Self) -> Self {
-        Self { requests: self.requests - earlier.requests, bytes: self.bytes - earlier.bytes }
+    fn zip(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
+        Self { requests: combine(self.requests, other.requests), bytes: combine(self.bytes, other.bytes) }
     }
 
     /// Dollars for them, at these prices.
@@ -250,32 +243,29 @@ impl Background {
     }
 }
 
-impl Add for Background {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { requests: self.requests + other.requests, bytes: self.bytes + other.bytes }
-    }
-}
-
 impl Cost {
-    /// What was spent since `earlier`.
+    /// What the work since `earlier` cost.
     pub fn since(&self, earlier: &Self) -> Self {
+        self.zip(earlier, u64::sub)
+    }
+
+    /// Combines each counter with the same counter of another cost.
+    fn zip(&self, other: &Self, combine: fn(u64, u64) -> u64) -> Self {
         Self {
-            waves: self.waves - earlier.waves,
-            waits: self.waits - earlier.waits,
-            background: self.background.since(earlier.background),
-            requests: self.requests - earlier.requests,
-            hedges: self.hedges - earlier.hedges,
-            retries: self.retries - earlier.retries,
-            prefetches: self.prefetches - earlier.prefetches,
-            store_bytes: self.store_bytes - earlier.store_bytes,
-            puts: self.puts - earlier.puts,
-            put_bytes: self.put_bytes - earlier.put_bytes,
-            memory: self.memory.since(earlier.memory),
-            prefetched: self.prefetched.since(earlier.prefetched),
-            disk: self.disk.since(earlier.disk),
-            shared: self.shared.since(earlier.shared),
+            waves: combine(self.waves, other.waves),
+            waits: combine(self.waits, other.waits),
+            background: self.background.zip(other.background, combine),
+            requests: combine(self.requests, other.requests),
+            hedges: combine(self.hedges, other.hedges),
+            retries: combine(self.retries, other.retries),
+            prefetches: combine(self.prefetches, other.prefetches),
+            store_bytes: combine(self.store_bytes, other.store_bytes),
+            puts: combine(self.puts, other.puts),
+            put_bytes: combine(self.put_bytes, other.put_bytes),
+            memory: self.memory.zip(other.memory, combine),
+            prefetched: self.prefetched.zip(other.prefetched, combine),
+            disk: self.disk.zip(other.disk, combine),
+            shared: self.shared.zip(other.shared, combine),
         }
     }
 
@@ -297,21 +287,6 @@ impl Add for Cost {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self {
-            waves: self.waves + other.waves,
-            waits: self.waits + other.waits,
-            background: self.background + other.background,
-            requests: self.requests + other.requests,
-            hedges: self.hedges + other.hedges,
-            retries: self.retries + other.retries,
-            prefetches: self.prefetches + other.prefetches,
-            store_bytes: self.store_bytes + other.store_bytes,
-            puts: self.puts + other.puts,
-            put_bytes: self.put_bytes + other.put_bytes,
-            memory: self.memory + other.memory,
-            prefetched: self.prefetched + other.prefetched,
-            disk: self.disk + other.disk,
-            shared: self.shared + other.shared,
-        }
+        self.zip(&other, u64::add)
     }
 }

@@ -1,8 +1,9 @@
 //! Processor work in pieces, so that it ends with its query and lets others run.
 //!
-//! A future can only be dropped where it waits, and a deadline is only seen by who looks. A query that works through
-//! millions of edges therefore notes its work on a [`Pace`], in units of some nanoseconds (an edge decoded, compared or
-//! copied). After each piece, about a millisecond, the pace looks at the deadline and gives way to other tasks.
+//! A future can only be dropped where it awaits, and a deadline takes effect only where code checks it. A query that
+//! works through millions of edges therefore notes its work on a [`Pace`], in units of some nanoseconds (an edge
+//! decoded, compared or copied). After each piece, about a millisecond, the pace looks at the deadline and gives way to
+//! other tasks.
 //!
 //! Pieces are counted, not timed: a clock would make the order of tasks differ from run to run, and a simulation could
 //! not repeat what it found.

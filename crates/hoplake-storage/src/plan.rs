@@ -7,7 +7,7 @@
 //!
 //! So a wave is planned by trying a few pairs of (longest gap, longest request) and taking the one that
 //! is cheapest by a model with the store's own figures: dollars of requests and bytes, and the wave's time,
-//! weighed by what an hour of waiting is worth. The time of a wave of n requests is the n/(n + 1)
+//! weighed by the price of an hour of waiting. The time of a wave of n requests is the n/(n + 1)
 //! quantile of the first byte (about the median of the slowest of n), the transfer of the longest, and
 //! the processor's time for each.
 
@@ -33,7 +33,7 @@ pub(crate) struct Fetch<'a> {
     pub(crate) blocks: Vec<usize>,
 }
 
-/// What a plan comes to.
+/// The cost of a plan.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     requests: u64,
@@ -107,7 +107,7 @@ impl Planner {
         best.1
     }
 
-    /// What a plan comes to in US dollars, with time at its worth.
+    /// The cost of a plan in US dollars, with its waiting time priced.
     fn usd(&self, sum: &Sum, settings: &ReadSettings) -> f64 {
         let profile = &self.profile;
         let parallel = settings.parallel_requests_max as u64;

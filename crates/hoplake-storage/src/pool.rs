@@ -60,7 +60,7 @@ impl ReadPool {
         Ok(Self::with(settings, disk, trace))
     }
 
-    /// A pool whose disk cache is on a disk at hand, where it takes `bytes_max` at most. A folder in the settings
+    /// A pool whose disk cache is on a given disk, where it takes `bytes_max` at most. A folder in the settings
     /// is not used.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl ReadPool {
         &self.settings
     }
 
-    /// What was read in the background, by all queries, and is done: the rest of small segments of which a query read a
+    /// The finished background reads of all queries: the rest of small segments of which a query read a
     /// part.
     pub fn background(&self) -> Background {
         self.background.cost().background

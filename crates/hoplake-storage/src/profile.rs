@@ -1,6 +1,6 @@
 //! What a kind of store charges, how fast it answers, and what it refuses.
 //!
-//! **What it is.** A [`StoreProfile`] is what a plan of reads, an account in dollars and a simulated store
+//! **What it is.** A [`StoreProfile`] is what a plan of reads, a cost in dollars and a simulated store
 //! must agree on. Those that are shipped are in one file of settings, `profiles.toml`, which is part of
 //! the binary; a user with other prices or another network gives a file of the same shape.
 //!
@@ -92,9 +92,9 @@ impl StoreProfile {
         SHIPPED.get(name).expect("the shipped profiles have these names")
     }
 
-    /// The shipped profile for a store's URL: `file` and `memory` are local, `gs` is Google Cloud Storage and `az` Azure Blob
-    /// Storage, a bucket of S3 whose name ends with `--x-s3` is Express One Zone, and all others are taken for S3 Standard.
-    /// Which class or tier a bucket has is not in its URL: the commonest is assumed.
+    /// The shipped profile for a store's URL: `file` and `memory` are local, `gs` is Google Cloud Storage and `az`
+    /// Azure Blob Storage, a bucket of S3 whose name ends with `--x-s3` is Express One Zone, and all others are taken
+    /// for S3 Standard. Which class or tier a bucket has is not in its URL: the commonest is assumed.
     pub fn of_url(url: &str) -> Arc<Self> {
         let (scheme, rest) = url.split_once("://").unwrap_or((url.split(':').next().unwrap_or_default(), ""));
         let bucket = rest.split('/').next().unwrap_or_default();
@@ -131,7 +131,7 @@ pub enum ProfileError {
     Read {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
@@ -148,7 +148,7 @@ pub enum ProfileError {
     Value {
         /// The profile it is in.
         name: String,
-        /// What is wrong with it.
+        /// The mistake.
         why: String,
     },
 }
@@ -196,7 +196,7 @@ impl Profiles {
     }
 }
 
-/// What the parser says, as a sentence: its own text draws the place on several lines.
+/// The parser's error as one sentence: its own text draws the position on several lines.
 fn misshapen(text: &str, error: &toml::de::Error) -> ProfileError {
     let until = error.span().map_or(0, |span| span.start);
     let line = 1 + text.bytes().take(until).filter(|byte| *byte == b'\n').count();

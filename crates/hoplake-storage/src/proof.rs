@@ -1,12 +1,13 @@
 //! Whether a store's conditional create can be relied on: tried once per process, before anything hangs on it.
 //!
-//! Everything that is published is published by `If-None-Match: *`: of all who create a name, one succeeds. Some stores that
-//! speak S3 ignore the header, and others look first and write later, so that two who come at once both succeed. The second
-//! of them silently replaces a version that was acknowledged.
+//! Everything that is published is published by `If-None-Match: *`: of all who create a name, one succeeds. Some stores
+//! that speak S3 ignore the header, and others look first and write later, so that two who come at once both succeed.
+//! The second of them silently replaces a version that was acknowledged.
 //!
-//! So several creates of one name, with different bytes, are sent at once. If more than one of them succeeds, the store is
-//! refused; but if they took long, it is tried again: a vacuum may have removed what the first created. A store that passes is taken for good; one that could not be tried, because requests failed, is not: what is created there
-//! is read back, and it is tried again next time.
+//! So several creates of one name, with different bytes, are sent at once. If more than one of them succeeds, the store
+//! is refused; but if they took long, it is tried again: a vacuum may have removed what the first created. A store that
+//! passes is taken for good; one that could not be tried, because requests failed, is not: what is created there is
+//! read back, and it is tried again next time.
 
 use std::{
     collections::HashMap,
@@ -35,11 +36,12 @@ const QUICK: Duration = Duration::from_secs(2);
 /// Slow trials that must all have several winners before a store is refused.
 const SLOW_TRIALS: usize = 3;
 
-/// How long what they would create is. Stores that look first and write later do it when all of a body has come: the longer
-/// that takes, the surer they meet. Of 40 trials on s3s-fs two of 256 KiB found it in 40, of 64 KiB in 38; six of 16 KiB in 21.
+/// How long what they would create is. Stores that look first and write later do it when all of a body has come: the
+/// longer that takes, the surer they meet. Of 40 trials on s3s-fs two of 256 KiB found it in 40, of 64 KiB in 38; six
+/// of 16 KiB in 21.
 const PROBE_BYTES: usize = 256 << 10;
 
-/// What is known of the stores at one place.
+/// What this process knows about the stores at one endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Proof {
     proven: AtomicBool,
@@ -51,9 +53,9 @@ pub(crate) struct Proof {
 static PROOFS: LazyLock<Mutex<HashMap<String, Arc<Proof>>>> = LazyLock::new(Mutex::default);
 
 impl Proof {
-    /// What this process knows of a place.
-    pub(crate) fn of_place(place: String) -> Arc<Self> {
-        PROOFS.lock().unwrap_or_else(PoisonError::into_inner).entry(place).or_default().clone()
+    /// What this process knows about the stores at one endpoint.
+    pub(crate) fn of_store(location: String) -> Arc<Self> {
+        PROOFS.lock().unwrap_or_else(PoisonError::into_inner).entry(location).or_default().clone()
     }
 
     /// Of a store that needs none: a file system, or the memory of this process.
@@ -68,12 +70,12 @@ impl Store {
         self.proof.proven.load(Relaxed)
     }
 
-    /// Tries whether its conditional create works, if that is not known, with an object of this name. Returns the removal of
-    /// that object if anything was sent: it is to be waited for, alongside whatever comes next.
+    /// Tries whether its conditional create works, if that is not known, with an object of this name. Returns the
+    /// removal of that object if anything was sent: it is to be waited for, alongside whatever comes next.
     ///
     /// # Errors
-    /// [`StorageError::Unfit`] if it does not work; [`StorageError::Limit`] if the account's time is over. That requests failed is
-    /// not an error: then it remains unknown.
+    /// [`StorageError::Unfit`] if it does not work; [`StorageError::Limit`] if the deadline has passed. That requests
+    /// failed is not an error: then it remains unknown.
     pub async fn prove(&self, name: &str) -> Result<Option<BoxFuture<'static, ()>>, StorageError> {
         if self.is_proven() {
             return Ok(None);
@@ -81,7 +83,7 @@ impl Store {
         self.in_time(self.race(name)).await
     }
 
-    /// Lets several create a name, while nobody else of the process does so.
+    /// Lets several tasks create a name, while no other task of the process does so.
     async fn race(&self, name: &str) -> Result<Option<BoxFuture<'static, ()>>, StorageError> {
         let _alone = self.proof.trying.lock().await;
         if self.is_proven() {

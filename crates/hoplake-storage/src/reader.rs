@@ -25,7 +25,7 @@ impl Reader {
     /// A reader of a store through the caches of `pool`.
     pub fn new(store: Store, pool: Arc<ReadPool>) -> Self {
         // What it reads and lists, it notes itself.
-        let source = Arc::new(store.off_account());
+        let source = Arc::new(store.unmetered());
         Self::from_source(store, source, pool)
     }
 
@@ -35,12 +35,12 @@ impl Reader {
         Self { fetcher: Arc::new(Fetcher { store, source, pool, planner }), in_flight: InFlightRequests::default() }
     }
 
-    /// The same reader, for a writer: what is written through [`Self::store`] is noted on this account.
+    /// The same reader, for a writer: its [`Self::store`] meters writes in this context.
     #[must_use]
-    pub fn on_account(&self, account: &QueryContext) -> Self {
+    pub fn metered_by(&self, context: &QueryContext) -> Self {
         let Fetcher { store, source, pool, planner } = self.fetcher.as_ref();
         let (source, pool, planner) = (source.clone(), pool.clone(), planner.clone());
-        let fetcher = Fetcher { store: store.on_account(account), source, pool, planner };
+        let fetcher = Fetcher { store: store.metered_by(context), source, pool, planner };
         Self { fetcher: Arc::new(fetcher), in_flight: self.in_flight.clone() }
     }
 
@@ -59,8 +59,8 @@ impl Reader {
         self.pool().object(self.store().url(), name)
     }
 
-    /// What `decode` makes of a whole object, which is not cached; `None` if it is not there. An answer that it refuses is
-    /// asked for again.
+    /// A complete object, decoded by `decode` and not cached; `None` if it does not exist. An answer that `decode`
+    /// rejects is asked for again.
     ///
     /// # Errors
     /// The store's, that a limit of the query was reached, or [`StorageError::Corrupt`] if no answer was accepted.
@@ -139,10 +139,10 @@ impl Reader {
         }
     }
 
-    /// Begins to read blocks into the caches that nobody waits for. What is there or on its way already is left alone. It
-    /// is noted as [`Cost::background`] of the query that led to it, as planned, and what that leaves out when it is done. A
-    /// query with a limit on requests, bytes or dollars should lead to none ([`Self::whole_bytes_max`]). The payloads go to
-    /// `take` with their positions, for what no cache keeps.
+    /// Begins to read blocks into the caches in the background. Blocks in a cache or in flight are skipped. The read
+    /// counts as [`Cost::background`] of the query that caused it: as planned now, and the difference when it ends. A
+    /// query with a limit on requests, bytes or dollars should cause none ([`Self::full_read_bytes_max`]). `take` gets
+    /// the payloads with their positions, for structures that no cache keeps.
     pub fn read_in_background(
         &self,
         requests: &[BlockRequest<'_>],
@@ -151,12 +151,12 @@ impl Reader {
     ) {
         let own = Branch::new(&QueryContext::new());
         let Ok((in_flight, planned)) = Batch::new(self, requests, &own).launch_absent(None) else { return };
-        // What requests to nodes take of the store behind them is known when they are answered.
+        // The answers of nodes say what their requests cost in the store behind them.
         let planned = if self.fetcher.source.is_store() { planned } else { Background::default() };
         context.meter().in_background(planned);
         let (pool, context, under_way) = (self.pool().clone(), context.clone(), self.pool().under_way.subscribe());
         tokio::spawn(async move {
-            // What fails here is asked for again when it is needed, and the error is told then.
+            // A failed block is requested again when a query needs it, which then gets the error.
             let _ = land_all(in_flight).await.map(take);
             let Cost { requests, store_bytes: bytes, .. } = own.context().cost();
             pool.background.in_background(Background { requests, bytes });
@@ -178,21 +178,21 @@ impl Reader {
         Some(payload)
     }
 
-    /// The payload of a block that came otherwise than through this reader, as it is stored, if it is whole.
+    /// The payload of a stored block that was read without this reader, if it is intact.
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] if it fails its check.
     pub fn open(&self, block: &BlockRequest<'_>, stored: &Bytes) -> Result<Bytes, StorageError> {
         let BlockRequest { object, range, check } = block;
         open(object, range.start, *check, stored).map_err(|source| StorageError::Corrupt {
-            object: self.store().place(&object.name),
+            object: self.store().location(&object.name),
             start: range.start,
             end: range.end,
             source,
         })
     }
 
-    /// Keeps a block in memory that came otherwise than through this reader: what was just written, or read in bulk.
+    /// Keeps a block in memory that was just written, or read in bulk without this reader.
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] if it fails its check.
@@ -203,19 +203,19 @@ impl Reader {
         Ok(())
     }
 
-    /// How long a segment or a section may be that is worth reading whole once a query read a part of it: as long
-    /// as it costs no more than a few requests, and takes little of the cache. 0 if the query has a limit on requests, bytes
-    /// or dollars: what is read for later is not to take what the query itself may need.
-    pub fn whole_bytes_max(&self, context: &QueryContext) -> u64 {
+    /// The maximum length of a segment or section for a full read after a query read a part of it: it must cost no more
+    /// than a few requests, and take little of the cache. 0 if the query has a limit on requests, bytes or dollars:
+    /// reads for later must not consume its limits.
+    pub fn full_read_bytes_max(&self, context: &QueryContext) -> u64 {
         if context.has_spending_limit() {
             return 0;
         }
         let settings = &self.pool().settings;
         let prices = self.store().prices();
         let a_request_in_bytes = prices.reads_usd(1, 0) / prices.reads_usd(0, 1);
-        // Where bytes are free this is no bound; where all is free it is no number.
+        // Free bytes give infinity; if requests are free, too, 0 / 0 is not a number, and `min` ignores it.
         let by_price = if a_request_in_bytes.is_nan() { u64::MAX } else { (a_request_in_bytes * 8.0) as u64 };
-        settings.whole_bytes_max.min(settings.cache_bytes_max / 16).min(by_price)
+        settings.full_read_bytes_max.min(settings.cache_bytes_max / 16).min(by_price)
     }
 
     /// Blocks of an object as they are stored, for a reader elsewhere that checks them itself: from the

@@ -16,16 +16,16 @@ pub struct ReadSettings {
     pub cache_policy: Policy,
     /// A cache on the local disk; none by default.
     pub disk: Option<DiskSettings>,
-    /// What an hour of waiting is worth, in US dollars: weighs time against requests and bytes when it
+    /// The price of an hour of waiting, in US dollars: weighs time against requests and bytes when it
     /// is decided which ranges to read as one. Default 0.5: an hour of a machine that could serve someone
-    /// else (c7gn.xlarge, 0.25), and as much for whoever waits for its answer.
+    /// else (c7gn.xlarge, 0.25), and as much for the caller that waits for its answer.
     pub waiting_usd_per_hour: f64,
     /// A joined request grows no longer than this, in bytes; 0 joins nothing. Default 4 MiB.
     pub request_bytes_max: u64,
-    /// A segment of at most this many bytes, or else a section, is read whole beside the first query that reads a part
-    /// of it from the store, and the next queries find it in memory; less where bytes cost as much as requests,
-    /// or the cache is small. 0 switches it off. Default 8 MiB: a few requests, 75 ms of two streams.
-    pub whole_bytes_max: u64,
+    /// A segment of at most this many bytes, or else a section, is read in full in the background of the first query
+    /// that reads a part of it from the store, and the next queries find it in memory; less where bytes cost as much as
+    /// requests, or the cache is small. 0 switches it off. Default 8 MiB: a few requests, 75 ms of two streams.
+    pub full_read_bytes_max: u64,
     /// Requests of one wave that are in flight at once. Default 128.
     pub parallel_requests_max: usize,
     /// Bytes of all queries that are in flight at once; one request may always go. Default 256 MiB.
@@ -86,7 +86,7 @@ impl Default for ReadSettings {
             disk: None,
             waiting_usd_per_hour: 0.5,
             request_bytes_max: 4 << 20,
-            whole_bytes_max: 8 << 20,
+            full_read_bytes_max: 8 << 20,
             parallel_requests_max: 128,
             in_flight_bytes_max: 256 << 20,
             hedge: HedgeSettings::default(),

@@ -16,23 +16,23 @@ pub struct Wanted {
     pub check: Check,
 }
 
-/// What came of one request, and what it took behind the source.
+/// The outcome of one request, and its cost behind the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// The blocks as they are stored, in the order in which they were wanted; not checked yet.
     pub blocks: Vec<Bytes>,
-    /// Requests to the store that it took; a node that had all of it says 0.
+    /// Its requests to the store; 0 if a node had all blocks.
     pub requests: u64,
     /// Bytes that these brought.
     pub bytes: u64,
 }
 
-/// A whole object, and what it took behind the source.
+/// A complete object, and its cost behind the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Its bytes; `None` if it is not there.
     pub object: Option<Bytes>,
-    /// Requests to the store that it took.
+    /// Its requests to the store.
     pub requests: u64,
     /// Bytes that these brought.
     pub bytes: u64,
@@ -41,17 +41,17 @@ pub struct Found {
 /// Reads objects. A call is one request, which may be sent again: with the next `attempt`, counted from 0,
 /// so that a source of several nodes can ask another. Callers check what comes.
 pub trait ObjectSource: Debug + Send + Sync {
-    /// Whether each call is a request to the store. If not, answers say how many it took.
+    /// Whether each call is a request to the store. If not, answers say how many requests they caused.
     fn is_store(&self) -> bool {
         false
     }
 
-    /// How many nodes can be asked; a failure of one says nothing of the others.
+    /// The number of nodes; a failure of one says nothing about the others.
     fn nodes(&self) -> u32 {
         1
     }
 
-    /// A whole object, if it is there.
+    /// A complete object, if it exists.
     fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Found, StorageError>>;
 
     /// Blocks of one object that lie close together; they ascend and may overlap.
@@ -65,7 +65,7 @@ pub trait ObjectSource: Debug + Send + Sync {
     /// All objects whose name begins with `folder/`.
     fn list<'a>(&'a self, folder: &'a str) -> BoxFuture<'a, Result<Vec<ObjectInfo>, StorageError>>;
 
-    /// What to say when `fetch` has failed for good.
+    /// The final error after `fetch` has failed.
     fn diagnose<'a>(
         &'a self,
         _name: &'a str,
@@ -83,8 +83,8 @@ fn covering(blocks: &[Wanted]) -> Range<u64> {
     start..end
 }
 
-/// An answer that comes in one piece is itself a slice of what the connection read, which is at most so long. Longer ones were put
-/// together from pieces.
+/// An answer that comes in one piece is itself a slice of what the connection read, which is at most so long. Longer
+/// ones were put together from pieces.
 const CONNECTION_BUFFER_BYTES: usize = 1 << 20;
 
 impl ObjectSource for Store {
@@ -112,7 +112,7 @@ impl ObjectSource for Store {
             let cut = |block: &Wanted| {
                 let start = (block.range.start - all.start) as usize;
                 let cut = answer.slice(start..start + (block.range.end - block.range.start) as usize);
-                // A slice would keep the whole answer alive for as long as a cache keeps the block.
+                // A slice would keep the entire answer alive for as long as a cache keeps the block.
                 let is_slice = blocks.len() > 1 || answer.len() <= CONNECTION_BUFFER_BYTES;
                 if is_slice { Bytes::copy_from_slice(&cut) } else { cut }
             };

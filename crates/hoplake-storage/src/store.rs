@@ -22,7 +22,7 @@ use crate::{
     proof::Proof,
 };
 
-/// Parts of an upload, unless the store is told otherwise: S3's minimum is 5 MiB, and 10,000 parts make 80 GB.
+/// Parts of an upload, by default: S3's minimum is 5 MiB, and 10,000 parts make 80 GB.
 const PART_BYTES: usize = 8 << 20;
 
 /// Objects in an answer to a listing, of all stores we know.
@@ -46,7 +46,7 @@ pub struct Store {
     profile: Arc<StoreProfile>,
     clock: Arc<dyn Clock>,
     /// Who pays for what is written.
-    account: Option<QueryContext>,
+    context: Option<QueryContext>,
     pub(crate) part_bytes: usize,
 }
 
@@ -66,9 +66,8 @@ impl Store {
     /// credentials and endpoint from the provider's usual environment variables.
     ///
     /// # Errors
-    /// [`StorageError::Url`] if it names no store, or one whose feature (`s3`, `gcs`, `azure`) this build does not have;
-    /// [`StorageError::Settings`] or [`StorageError::Unavailable`] if the environment
-    /// does not suffice.
+    /// [`StorageError::Url`] if its scheme is unknown, or one whose feature (`s3`, `gcs`, `azure`) this build does not
+    /// have; [`StorageError::Settings`] or [`StorageError::Unavailable`] if the environment does not suffice.
     pub fn open(url: &str) -> Result<Self, StorageError> {
         let wrong = |why: String| StorageError::Url { url: url.to_owned(), why };
         let parsed = parse_location(url).map_err(wrong)?;
@@ -96,16 +95,16 @@ impl Store {
         let endpoint =
             environment().into_iter().find(|(key, _)| key.contains("endpoint")).map(|(_, endpoint)| endpoint);
         let host = parsed.host_str().unwrap_or_default();
-        let proof = Proof::of_place(format!("{}://{host} {endpoint:?}", parsed.scheme()));
+        let proof = Proof::of_store(format!("{}://{host} {endpoint:?}", parsed.scheme()));
         Ok(Self { reads: clients.reads, proof, ..Self::new(clients.writes, clients.prefix, parsed.as_str()) })
     }
 
-    /// A prefix of a store at hand; `url` is its name in messages, and its scheme sets the profile.
+    /// A prefix of a given store; `url` is its name in messages, and its scheme selects the profile.
     pub fn new(inner: Arc<dyn ObjectStore>, prefix: Path, url: &str) -> Self {
         let proof = if url.starts_with("memory:") { Proof::given() } else { Arc::default() };
         let profile = StoreProfile::of_url(url);
         let url = url.trim_end_matches('/').to_owned();
-        let (clock, account) = (Arc::new(SystemClock), None);
+        let (clock, context) = (Arc::new(SystemClock), None);
         Self {
             reads: inner.clone(),
             inner,
@@ -115,7 +114,7 @@ impl Store {
             profile,
             url,
             clock,
-            account,
+            context,
             part_bytes: PART_BYTES,
         }
     }
@@ -161,35 +160,35 @@ impl Store {
         self.clock.as_ref()
     }
 
-    /// The same store on this account: writes and listings are noted there. Reads are noted by a [`Reader`](crate::Reader),
-    /// on the account that it is given.
+    /// The same store, which meters writes and listings in `context`. A [`Reader`](crate::Reader) meters reads in the
+    /// context of the query.
     #[must_use]
-    pub fn on_account(&self, account: &QueryContext) -> Self {
-        Self { account: Some(account.clone()), ..self.clone() }
+    pub fn metered_by(&self, context: &QueryContext) -> Self {
+        Self { context: Some(context.clone()), ..self.clone() }
     }
 
-    /// The account that it is on, or a new one.
-    pub fn account(&self) -> QueryContext {
-        self.account.clone().unwrap_or_default()
+    /// The context of its meter, or a new one.
+    pub fn context(&self) -> QueryContext {
+        self.context.clone().unwrap_or_default()
     }
 
-    pub(crate) fn off_account(&self) -> Self {
-        Self { account: None, ..self.clone() }
+    pub(crate) fn unmetered(&self) -> Self {
+        Self { context: None, ..self.clone() }
     }
 
-    /// Ends a request at the deadline of the account that it is on.
+    /// Ends a request at the deadline of its context.
     pub(crate) async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, StorageError>>,
     ) -> Result<T, StorageError> {
-        match &self.account {
-            Some(account) => account.in_time(work).await,
+        match &self.context {
+            Some(context) => context.in_time(work).await,
             None => work.await,
         }
     }
 
     pub(crate) fn wrote(&self, puts: u64, bytes: usize) {
-        self.account.iter().for_each(|account| account.meter().wrote(puts, bytes as u64));
+        self.context.iter().for_each(|context| context.meter().wrote(puts, bytes as u64));
     }
 
     /// Where it is.
@@ -211,8 +210,8 @@ impl Store {
         &self.profile.prices
     }
 
-    /// The full place of an object, for messages.
-    pub fn place(&self, name: &str) -> String {
+    /// The URL of an object, for messages.
+    pub fn location(&self, name: &str) -> String {
         match Url::parse(&self.url) {
             Ok(mut url) if is_elsewhere(name) => {
                 url.set_path(name);
@@ -243,7 +242,7 @@ impl Store {
     }
 
     pub(crate) fn failed(&self, action: &'static str, name: &str) -> impl Fn(object_store::Error) -> StorageError {
-        let object = self.place(name);
+        let object = self.location(name);
         move |source| match source {
             // Some stores have the same status for a bucket that is not there, and for a user.
             object_store::Error::NotFound { .. } if fault::explain(&source).0 == StoreFault::Other => {
@@ -253,7 +252,7 @@ impl Store {
         }
     }
 
-    /// A whole object; `None` if it is not there. Queries read through a [`Reader`](crate::Reader).
+    /// A complete object; `None` if it does not exist. Queries read through a [`Reader`](crate::Reader).
     ///
     /// # Errors
     /// [`StorageError::Unavailable`] if the store fails.
@@ -319,18 +318,18 @@ impl Store {
         }
         let bytes = client.get_range(&self.path(name), range).await.map_err(self.failed("read", name))?;
         if bytes.len() as u64 != expected {
-            return Err(StorageError::Length { object: self.place(name), expected, found: bytes.len() as u64 });
+            return Err(StorageError::Length { object: self.location(name), expected, found: bytes.len() as u64 });
         }
         Ok(bytes)
     }
 
-    /// Why a range could not be read, for a message: each store refuses a range behind an object's end
-    /// in its own way, and only the length tells.
+    /// Why a range could not be read, for a message: each store rejects a range after an object's end in its own way,
+    /// so this compares the length.
     pub(crate) async fn diagnose(&self, name: &str, range: &Range<u64>, error: StorageError) -> StorageError {
         let StorageError::Unavailable { .. } = error else { return error };
         match self.inner.head(&self.path(name)).await {
             Ok(meta) if meta.size < range.end => StorageError::Length {
-                object: self.place(name),
+                object: self.location(name),
                 expected: range.end - range.start,
                 found: meta.size.saturating_sub(range.start),
             },
@@ -338,12 +337,12 @@ impl Store {
         }
     }
 
-    /// Creates an object if there is none of that name; `false` if there is. That decides something: who waits for it
-    /// says so to its [`Branch`](crate::Branch). A refusal that may pass is repeated.
+    /// Creates an object if there is none of that name; `false` if there is. A caller that waits for it advances its
+    /// [`Branch`](crate::Branch). A transient rejection is repeated.
     ///
     /// # Errors
-    /// [`StorageError::Unanswered`] if the store gave no answer: the object may be there, now or later. Any other error says
-    /// that this created nothing.
+    /// [`StorageError::Unanswered`] if the store gave no answer: the object may be there, now or later. Any other error
+    /// says that this created nothing.
     pub async fn create(&self, name: &str, bytes: Bytes) -> Result<bool, StorageError> {
         let attempt = || {
             self.wrote(1, bytes.len());
@@ -357,19 +356,19 @@ impl Store {
             create::Failure { error, perhaps: true }
         };
         created.unwrap_or_else(|error| Err(late(error))).map_err(|failure| match failure.perhaps {
-            true => StorageError::Unanswered { object: self.place(name), source: Arc::new(failure.error) },
+            true => StorageError::Unanswered { object: self.location(name), source: Arc::new(failure.error) },
             false => {
-                let (action, object) = ("create", self.place(name));
+                let (action, object) = ("create", self.location(name));
                 StorageError::Unavailable { action, object, source: Arc::new(failure.error) }
             }
         })
     }
 
-    /// Makes sure that what was read of a folder survives a loss of power, also if its writer has not come to that yet. In an
-    /// object store it does.
+    /// Makes names and files that were read in a folder survive a loss of power, even if their writer has not flushed
+    /// them yet. In an object store it does.
     ///
     /// # Errors
-    /// [`StorageError::Unavailable`] if that cannot be said.
+    /// [`StorageError::Unavailable`] if the flush fails.
     pub async fn flush(&self, folder: &str) -> Result<(), StorageError> {
         match &self.folder {
             Some(files) => files.flush_read(&self.path(folder)).await.map_err(self.failed("flush", folder)),
@@ -387,8 +386,8 @@ impl Store {
         files.advise(&self.path(name), bytes).await.map_err(self.failed("write", name))
     }
 
-    /// Removes what writers that ended in the middle have left of objects in a folder, if it was last written before a time, and
-    /// says what it was. An object store does that by rules of the bucket.
+    /// Removes what writers that ended in the middle have left of objects in a folder, if it was last written before a
+    /// time, and says what it was. An object store does that by rules of the bucket.
     ///
     /// # Errors
     /// [`StorageError::Unavailable`] if the store fails; then some may be removed.
@@ -501,29 +500,29 @@ mod tests {
 
     #[tokio::test]
     async fn writes_are_on_the_account() {
-        let (store, account) = (Store::open("memory://account/graph").unwrap(), QueryContext::new());
-        let on_account = store.on_account(&account);
+        let (store, context) = (Store::open("memory://account/graph").unwrap(), QueryContext::new());
+        let metered = store.metered_by(&context);
         store.put("other", Bytes::from_static(b"not on it")).await.unwrap();
-        let spent = || (account.cost().puts, account.cost().put_bytes);
-        assert_eq!(spent(), (0, 0));
-        on_account.put("hint", Bytes::from_static(b"four")).await.unwrap();
-        assert_eq!(spent(), (1, 4));
+        let written = || (context.cost().puts, context.cost().put_bytes);
+        assert_eq!(written(), (0, 0));
+        metered.put("hint", Bytes::from_static(b"four")).await.unwrap();
+        assert_eq!(written(), (1, 4));
         // One that finds the name taken is paid all the same.
         for created in [true, false] {
-            assert_eq!(on_account.create("manifest", Bytes::from_static(b"three")).await.unwrap(), created);
+            assert_eq!(metered.create("manifest", Bytes::from_static(b"three")).await.unwrap(), created);
         }
-        assert_eq!(spent(), (3, 14));
-        let mut upload = on_account.upload("small");
+        assert_eq!(written(), (3, 14));
+        let mut upload = metered.upload("small");
         upload.write(b"123").await.unwrap();
         upload.finish().await.unwrap();
-        assert_eq!(spent(), (4, 17));
+        assert_eq!(written(), (4, 17));
         // To begin, two parts and a rest, to end.
-        let mut upload = on_account.upload("large");
+        let mut upload = metered.upload("large");
         upload.write(&vec![7; 2 * PART_BYTES + 1]).await.unwrap();
         upload.finish().await.unwrap();
-        assert_eq!(spent(), (9, 18 + 2 * PART_BYTES as u64));
-        on_account.delete(&["small".into(), "large".into()]).await.unwrap();
-        assert_eq!(on_account.list("").await.unwrap().len(), 3);
-        assert_eq!(spent(), (10, 18 + 2 * PART_BYTES as u64));
+        assert_eq!(written(), (9, 18 + 2 * PART_BYTES as u64));
+        metered.delete(&["small".into(), "large".into()]).await.unwrap();
+        assert_eq!(metered.list("").await.unwrap().len(), 3);
+        assert_eq!(written(), (10, 18 + 2 * PART_BYTES as u64));
     }
 }

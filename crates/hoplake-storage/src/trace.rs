@@ -1,8 +1,8 @@
 //! Traces of block accesses: what was asked, by which query, and where it was served from.
 //!
-//! A trace is what caches are judged by (`hoplake cache-sim`). It is text, so that any tool can read it:
-//! comma-separated (RFC 4180, UTF-8), compressed by zstd if the file's name ends in `.zst`, in the order of the accesses,
-//! with this header:
+//! A trace of accesses evaluates caches (`hoplake cache-sim`). It is text, so that any tool can read it:
+//! comma-separated (RFC 4180, UTF-8), compressed by zstd if the file's name ends in `.zst`, in the order of the
+//! accesses, with this header:
 //!
 //! ```text
 //! query,wave,object,position,bytes,served
@@ -12,15 +12,16 @@
 //!
 //! | column | what |
 //! | --- | --- |
-//! | `query` | tells queries apart: a whole number below 2⁶⁴, see [`Trace::next_query`] |
-//! | `wave` | the batch of reads of that query in which it was asked, from 0: blocks of the same one were asked together |
+//! | `query` | identifies the query: a whole number below 2⁶⁴, see [`Trace::next_query`] |
+//! | `wave` | the batch of reads of that query in which it was asked, from 0: blocks of the same one were asked
+//! together |
 //! | `object` | the object's name, or any text that is the same for the same object |
 //! | `position` | where in the object the block begins, in bytes |
 //! | `bytes` | the length of the block as the cache would keep it, in bytes |
 //! | `served` | `memory`, `prefetch`, `disk`, `store`, or `shared`: waited for a request that another asker had sent |
 //!
-//! The column `wave` counts batches that memory answered, too; [`Wave`](crate::Wave) does not. Otherwise a trace of a warm
-//! cache would not say which accesses a cold one could join.
+//! The column `wave` counts batches that memory answered, too; [`Wave`](crate::Wave) does not. Otherwise a trace of a
+//! warm cache would not show which accesses a cold one could join.
 //!
 //! [`Trace`] records and [`TraceReader`] reads.
 
@@ -49,7 +50,7 @@ pub const COLUMNS: [&str; 6] = ["query", "wave", "object", "position", "bytes", 
 /// One access, to be recorded. The fields are the trace's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access<'a> {
-    /// Tells queries apart.
+    /// Identifies the query.
     pub query: u64,
     /// The batch of reads of that query.
     pub wave: u32,
@@ -59,7 +60,7 @@ pub struct Access<'a> {
     pub position: u64,
     /// Its length, in bytes.
     pub bytes: u64,
-    /// Where it came from.
+    /// The tier that served it.
     pub served: Tier,
 }
 
@@ -103,7 +104,7 @@ pub enum TraceError {
         line: u64,
         /// The name of the column, if it is one column's fault.
         column: Option<&'static str>,
-        /// What is wrong with it.
+        /// The mistake.
         why: String,
     },
 }
@@ -183,7 +184,7 @@ impl Trace {
     }
 
     /// Writes out what is buffered, ends the file, and returns how many accesses it holds; 0 if off. Dropping the
-    /// trace does the same, but tells nobody what went wrong.
+    /// trace does the same, but nothing reports its error.
     ///
     /// # Errors
     /// [`TraceError::Write`] with the first error there was, at any time.
@@ -195,7 +196,7 @@ impl Trace {
 impl Drop for Trace {
     fn drop(&mut self) {
         if let Some(recorder) = self.recorder.take() {
-            // Nobody is left to be told.
+            // No caller is left to get the error.
             let _ = recorder.finish();
         }
     }
@@ -325,10 +326,13 @@ mod tests {
         for (text, message) in [
             ("", "trace.csv, line 1: the header should be query,wave,object,position,bytes,served"),
             ("query,wave\n", "line 1: the header should be query,wave,object,position,bytes,served"),
-            (&format!("{header}\n{good}\n0,x,a,0,10,store\n"), "line 3, column wave: \"x\" is no whole number"),
-            (&format!("{header}\n0,0,a,-1,10,store\n"), "line 2, column position: \"-1\" is no whole number"),
-            (&format!("{header}\n0,4294967296,a,1,10,store\n"), "line 2, column wave: \"4294967296\" is no whole"),
-            (&format!("{header}\n0,0,a,0,10,tape\n"), "line 2, column served: \"tape\" is none of memory, prefetch,"),
+            (&format!("{header}\n{good}\n0,x,a,0,10,store\n"), "line 3, column wave: \"x\" is not a whole number"),
+            (&format!("{header}\n0,0,a,-1,10,store\n"), "line 2, column position: \"-1\" is not a whole number"),
+            (&format!("{header}\n0,4294967296,a,1,10,store\n"), "line 2, column wave: \"4294967296\" is not a whole"),
+            (
+                &format!("{header}\n0,0,a,0,10,tape\n"),
+                "line 2, column served: \"tape\" is not one of memory, prefetch,",
+            ),
             (&format!("{header}\n0,0,,0,10,store\n"), "line 2, column object: no object is named"),
             (&format!("{header}\n\n{good}\n0,0,a\n"), "line 4: it has 3 columns where 6 are due"),
         ] {

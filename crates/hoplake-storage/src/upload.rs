@@ -1,7 +1,7 @@
 //! An object of any length, written in parts while it is made.
 //!
-//! One part is in memory at a time. Nothing is there before the last part is: an upload that is dropped leaves parts that the
-//! store removes in its own time, or a vacuum on a file system.
+//! One part is in memory at a time. Nothing is there before the last part is: an upload that is dropped leaves parts
+//! that the store removes in its own time, or a vacuum on a file system.
 
 use object_store::{MultipartUpload, ObjectStoreExt};
 
@@ -81,7 +81,7 @@ impl Upload {
     /// Ends the object and returns the CRC-32C of all its bytes.
     ///
     /// # Errors
-    /// [`StorageError::Unavailable`] if the store fails; then nothing is there, as far as the store can tell.
+    /// [`StorageError::Unavailable`] if the store fails; then, as far as the store knows, the object does not exist.
     pub async fn finish(mut self) -> Result<u32, StorageError> {
         let rest = std::mem::take(&mut self.buffer);
         if self.parts.is_none() {

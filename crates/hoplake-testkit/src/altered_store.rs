@@ -1,7 +1,7 @@
 //! A store in which some things go otherwise than in the one below it.
 //!
-//! A test that needs a store which refuses, loses or holds back requests writes an [`Alteration`] with the one or two of them
-//! that it means; everything else passes. Uploads in parts pass in any case.
+//! A test that needs a store which refuses, loses or holds back requests writes an [`Alteration`] with the one or two
+//! of them that it means; everything else passes. Uploads in parts pass in any case.
 
 use std::fmt;
 
@@ -18,12 +18,12 @@ pub trait Alteration: fmt::Debug + Send + Sync + 'static {
     /// The store below.
     fn below(&self) -> &dyn ObjectStore;
 
-    /// A write of a whole object.
+    /// A write of a complete object.
     async fn put(&self, path: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
         self.below().put_opts(path, payload, options).await
     }
 
-    /// A read, of a part or the whole.
+    /// A read, of a range or the complete object.
     async fn get(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
         self.below().get_opts(path, options).await
     }

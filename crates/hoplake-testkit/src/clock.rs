@@ -17,7 +17,7 @@ pub fn in_virtual_time<T>(work: impl Future<Output = T>) -> T {
     runtime.expect("a runtime without threads of its own").block_on(work)
 }
 
-/// What something took.
+/// A measured duration.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Took {
     /// Waiting for the store, in milliseconds of virtual time.

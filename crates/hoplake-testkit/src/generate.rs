@@ -4,7 +4,7 @@
 //! * [`log_normal`]: log-normal out-degrees and uniform targets, the least compressible one.
 //! * [`SocialNetwork`]: labels, edge types, skew and locality of LDBC's social network.
 //! * [`labelled_multigraph`]: small, with labels, parallel edges and self-loops, for properties.
-//! * [`block_accesses`]: what queries ask of a cache. [`Zipf`]: numbers of which few are popular.
+//! * [`block_accesses`]: the accesses of queries to a cache. [`Zipf`]: numbers, few of them popular.
 //!
 //! Large graphs are iterators of edges, so that a hundred million of them need no memory, and
 //! the random numbers are [`SplitMix64`]'s, so that a seed names the same graph for ever: a

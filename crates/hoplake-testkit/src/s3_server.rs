@@ -7,12 +7,12 @@
 //! folder (`HOPLAKE_BUILD_DIR`, else `hoplake` in the user's cache folder), which the first test that
 //! needs it builds there with Go, in some minutes, while others wait. `./test` does so beforehand.
 //!
-//! **The negative control.** [`S3Server::start_negative_control`] runs s3s-fs, whose conditional create is broken: it looks
-//! whether a name is there, and writes later. A test of races that passes on it tests nothing, and Hoplake refuses it. It is
-//! named by `HOPLAKE_S3S_FS`, or is built by cargo in the same folder.
+//! **The negative control.** [`S3Server::start_negative_control`] runs s3s-fs, whose conditional create is broken: it
+//! looks whether a name is there, and writes later. A test of races that passes on it tests nothing, and Hoplake
+//! refuses it. It is named by `HOPLAKE_S3S_FS`, or is built by cargo in the same folder.
 //!
-//! **The second opinion.** [`S3Server::start_each`] also starts MinIO, for tests of races. It is named by `HOPLAKE_MINIO`, or is
-//! built by Go in the same folder.
+//! **The second opinion.** [`S3Server::start_each`] also starts MinIO, for tests of races. It is named by
+//! `HOPLAKE_MINIO`, or is built by Go in the same folder.
 //!
 //! **How it ends.** By its process id when the [`S3Server`] is dropped, so also when a test panics. Keep
 //! it in a variable of the test and not in a `static`, which is never dropped.
@@ -77,7 +77,7 @@ impl S3Server {
         Self::start_program(&S3S_FS)
     }
 
-    /// Starts each kind of server of which one wins: Versity and MinIO.
+    /// Starts both kinds of servers that have exactly one winner of a create: Versity and MinIO.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -142,7 +142,7 @@ impl S3Server {
     /// A client of the bucket that goes to `endpoint`, where something stands before the server.
     pub fn store_at(&self, endpoint: &str) -> AmazonS3 {
         // The client is built with rustls even if it only speaks http, and rustls wants to know by which
-        // cryptography. An error says that somebody chose before, which is as good.
+        // cryptography. An error means that another test has chosen one, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let settings = self.env_at(endpoint).into_iter().map(|(name, value)| {
             let key = name.to_lowercase().parse().expect("object_store knows these settings");
@@ -175,9 +175,9 @@ struct Server {
     /// Its name in messages and in the shared build folder.
     name: &'static str,
     version: &'static str,
-    /// Names a program to use in place of the one that is built.
+    /// An environment variable with a program to use instead of the built one.
     variable: &'static str,
-    /// What it is told: the port, a path for its health that nobody else answers, the folder of its buckets.
+    /// Its arguments: the port, a unique path of its health check, the folder of its buckets.
     arguments: fn(&mut Command, u16, &str, &Path),
     /// How its answer on that path begins when it is ready.
     ready: &'static str,
@@ -206,7 +206,7 @@ const MINIO: Server = Server {
         command.args(["server", "--quiet", "--address", &format!("127.0.0.1:{port}")]).arg(folder);
         command.env("MINIO_ROOT_USER", ACCESS_KEY).env("MINIO_ROOT_PASSWORD", SECRET_KEY).env("MINIO_BROWSER", "off");
     },
-    // It refuses what nobody signed when it is ready, and answers 503 before.
+    // It rejects unsigned requests when it is ready, and answers 503 before.
     ready: "HTTP/1.1 4",
     build: |folder| go_install(&format!("github.com/minio/minio@{MINIO_VERSION}"), folder),
 };
@@ -219,7 +219,7 @@ const S3S_FS: Server = Server {
         command.args(["--host", "127.0.0.1", "--port", &port.to_string()]);
         command.args(["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY]).arg(folder);
     },
-    // It has no health to ask for, and refuses what nobody signed.
+    // It has no health check, and rejects unsigned requests.
     ready: "HTTP/1.1 4",
     build: |folder| {
         let mut command = Command::new("cargo");
@@ -276,7 +276,7 @@ impl Server {
         let lock = File::create(folder.join(format!("{name}.lock")))?;
         lock.lock()?;
         if !program.is_file() {
-            // Built aside and renamed, so that nobody runs half a program.
+            // Built in another folder and renamed, so that no test runs half a program.
             let aside = tempfile::tempdir_in(&folder)?;
             self.install(aside.path())?;
             let built = [aside.path().join(name), aside.path().join("bin").join(name)];

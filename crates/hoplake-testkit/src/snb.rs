@@ -1,7 +1,7 @@
 //! The real social networks (LDBC SNB) and the answers that queries on them must give.
 //!
 //! The data is not in the repository. It is looked for in `HOPLAKE_TEST_DATA`, and else in
-//! `../shared/data` beside the clone. A test that needs it asks [`available`] first and returns if it is
+//! `../shared/data` next to the clone. A test that needs it asks [`available`] first and returns if it is
 //! not there; once the variable is set, absence is a failure, so that a gate cannot skip by accident.
 //!
 //! ```no_run
@@ -140,7 +140,7 @@ pub fn data_dir() -> Option<PathBuf> {
     Some(workspace_root().join("../shared/data")).filter(|beside| beside.is_dir())
 }
 
-/// Whether a data set is there; says so on stderr if it is not.
+/// Whether a data set exists; reports on stderr if not.
 ///
 /// # Panics
 /// If it is not there although `HOPLAKE_TEST_DATA` is set.
@@ -148,7 +148,7 @@ pub fn available(folder: &str) -> bool {
     let found = data_dir().is_some_and(|data| data.join(folder).is_dir());
     if !found {
         assert!(std::env::var_os("HOPLAKE_TEST_DATA").is_none(), "HOPLAKE_TEST_DATA has no folder {folder}");
-        eprintln!("skipped: no {folder} in ../shared/data beside the clone; HOPLAKE_TEST_DATA can name a place");
+        eprintln!("skipped: no {folder} in ../shared/data next to the clone; set HOPLAKE_TEST_DATA");
     }
     found
 }

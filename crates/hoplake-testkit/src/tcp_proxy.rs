@@ -5,10 +5,10 @@
 //! happens to end, as a network does.
 //!
 //! **Signatures cover the host.** A client signs for the proxy's address; the header goes on unchanged, and the server
-//! behind checks the signature against it.
+//! behind it checks the signature against it.
 //!
-//! **Late effects.** What a client sent is passed on even if it has gone meanwhile: a request that stalled here may take
-//! effect seconds after the process that sent it was killed.
+//! **Late effects.** A client's bytes are forwarded even if it has disconnected meanwhile: a request that stalled here
+//! may take effect seconds after the process that sent it was killed.
 
 use std::{
     io,
@@ -52,7 +52,7 @@ pub enum TcpFault {
     Delay,
     /// Nothing more is passed on, as if a cable were cut, until the connection is reset some seconds later.
     Drop,
-    /// Nothing more is passed on and nobody learns of it for up to a minute, longer than a client should wait. A new
+    /// Both directions stall without an error for up to a minute, longer than a client should wait. A new
     /// connection is accepted and leads nowhere.
     Hang,
 }
@@ -79,7 +79,7 @@ struct FaultSchedule {
 
 impl FaultSchedule {
     fn faults(&self) -> MutexGuard<'_, (TcpFaults, SplitMix64)> {
-        self.faults.lock().expect("nobody panics with the faults")
+        self.faults.lock().expect("no thread panics with the faults")
     }
 
     /// What becomes of something to which these faults may happen.
@@ -101,7 +101,7 @@ impl FaultSchedule {
     }
 }
 
-/// A proxy before a server. Calm at first; it ends when it is dropped, and with it all that passes through it.
+/// A proxy before a server. Calm at first; dropping it ends it, and all connections through it.
 ///
 /// ```no_run
 /// use hoplake_testkit::{S3Server, TcpFault, TcpProxy};
@@ -226,7 +226,7 @@ async fn pass_on(
             Some(TcpFault::CutShort) => {
                 to.write_all(&piece[..count / 2]).await?;
                 to.shutdown().await?;
-                // What a server says to half a request is for nobody: the client sees an orderly end as well.
+                // The answer to half a request is dropped: the client sees an orderly end as well.
                 return if is_answer { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
             }
             Some(TcpFault::LoseAnswer) => return broken(),
@@ -328,7 +328,7 @@ mod tests {
                     assert!(first.heard.is_none() && first.got.is_empty() && !first.orderly);
                     assert_eq!((&later.got[..], later.orderly), (&b"answered"[..], true));
                 }
-                // What was on its way when the reset came may be lost with it.
+                // Bytes in flight at the reset may be lost.
                 TcpFault::Reset => {
                     assert!(first.heard.unwrap().len() <= 4 && first.got.is_empty());
                     assert!(later.got.len() <= 4 && !later.orderly);

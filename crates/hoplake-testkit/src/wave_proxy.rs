@@ -2,11 +2,12 @@
 //!
 //! **How it works.** Requests are held back until no further one has come for a moment; then all that are held go on
 //! together. What the client sends before it has an answer so becomes one wave, and what depends on an answer another.
-//! [`WaveStore`](crate::WaveStore) does the same in virtual time for a client in the same process; this one counts for real
-//! processes, and knows nothing of what they say of themselves.
+//! [`WaveStore`](crate::WaveStore) does the same in virtual time for a client in the same process; this one counts for
+//! real processes, and does not rely on their own counts.
 //!
-//! **Its limit.** A client that is not given the processor for that moment in the middle of a wave makes two of it, so the
-//! number of waves can come out too high on a machine that is busy, and never too low. Requests and bytes are exact.
+//! **Its limit.** A client that is not given the processor for that moment in the middle of a wave makes two of it, so
+//! the number of waves can come out too high on a machine that is busy, and never too low. Requests and bytes are
+//! exact.
 
 use std::{
     io,
@@ -68,9 +69,9 @@ impl Gate {
         self.log.lock().expect("no test panics while it holds the log")
     }
 
-    /// Notes a request and waits until its wave goes on. Returns its place in the log.
+    /// Notes a request and waits until its wave goes on. Returns its index in the log.
     async fn enter(self: &Arc<Self>, kind: RequestKind, path: &str) -> usize {
-        let (place, wave, first) = {
+        let (index, wave, first) = {
             let mut log = self.lock();
             let first = !log.gathering;
             log.gathering = true;
@@ -86,7 +87,7 @@ impl Gate {
         let mut on = self.on.subscribe();
         // The gate outlives its requests.
         let _ = on.wait_for(|on| *on >= wave).await;
-        place
+        index
     }
 
     async fn let_on(self: Arc<Self>) {
@@ -148,7 +149,7 @@ impl WaveProxy {
         format!("http://{}", self.address)
     }
 
-    /// What passed since the last time, in the order in which it came. No request should be under way.
+    /// The requests since the last call, in the order of their arrival. No request should be in flight.
     pub fn take(&self) -> Vec<Passed> {
         let mut log = self.gate.lock();
         let passed = std::mem::take(&mut log.passed);
@@ -187,7 +188,7 @@ async fn answer(
     let path = request.uri().path().to_owned();
     let (head, body) = request.into_parts();
     let content = body.collect().await?.to_bytes();
-    let place = gate.enter(kind, &path).await;
+    let index = gate.enter(kind, &path).await;
     let sent = content.len() as u64;
     let (head, content) = pass_on(head, content, &server).await?.into_parts();
     let bytes = match kind {
@@ -195,7 +196,7 @@ async fn answer(
         RequestKind::Put => sent,
         _ => 0,
     };
-    if let Some(passed) = gate.lock().passed.get_mut(place) {
+    if let Some(passed) = gate.lock().passed.get_mut(index) {
         passed.bytes = bytes;
     }
     Ok(Response::from_parts(head, Full::new(content)))

@@ -10,7 +10,7 @@
 //! **Why ticks and not elapsed time.** Processor work does not move a paused clock, but a hedge timer,
 //! a backoff or a batching delay does. A request that such a timer starts in the middle of a second
 //! still ends at the next full one, so a tick is one wave whatever else sleeps, and idle seconds
-//! between requests are no waves.
+//! between requests are not waves.
 //!
 //! **What counts as one request.** What S3 would bill: a listing costs one per 1,000 entries, and
 //! those depend on each other; a multipart upload costs one to begin, one a part and one to complete;

@@ -1,6 +1,6 @@
-//! Graphs that are read through something that is no store: nodes with caches in front of one, a proxy, a test.
+//! Graphs that are read through a source other than a store: nodes with caches in front of one, a proxy, a test.
 //!
-//! An [`ObjectSource`] has three calls: a whole object, blocks of an object, a listing. What is above it is as for a
+//! An [`ObjectSource`] has three calls: a complete object, blocks of an object, a listing. What is above it is as for a
 //! store: waves are planned, slow requests hedged, failed ones repeated, and every block is checked, so that a source
 //! need not be trusted. A [`Reader`](crate::Reader) made of it opens graphs:
 //!
@@ -21,7 +21,8 @@
 //!     fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
 //!         ObjectSource::get(&self.0, name, attempt)
 //!     }
-//!     fn fetch<'a>(&'a self, name: &'a str, blocks: &'a [Wanted], attempt: u32) -> BoxFuture<'a, Result<Fetched, StorageError>> {
+//! fn fetch<'a>(&'a self, name: &'a str, blocks: &'a [Wanted], attempt: u32) -> BoxFuture<'a, Result<Fetched,
+//! StorageError>> {
 //!         self.0.fetch(name, blocks, attempt)
 //!     }
 //!     fn list<'a>(&'a self, folder: &'a str) -> BoxFuture<'a, Result<Vec<ObjectInfo>, StorageError>> {
@@ -36,9 +37,9 @@
 //! hoplake::load("memory://docs/through", LoadOptions::from_paths([csv])).await?;
 //! let store = Store::open("memory://docs/through")?;
 //! // A name for messages, and prices and latencies to plan by.
-//! let place = Store::elsewhere("through://people", Arc::new(store.profile().clone()));
+//! let target = Store::elsewhere("through://people", Arc::new(store.profile().clone()));
 //! let pool = ReadPool::new(Default::default())?;
-//! let reader = Reader::from_source(place, Arc::new(Through(store)), pool);
+//! let reader = Reader::from_source(target, Arc::new(Through(store)), pool);
 //! let graph = Graph::open_through(reader, &OpenSettings::default()).await?;
 //! assert!(graph.query().vertex("vertex", 3).await?.is_some());
 //! # Ok(())

@@ -1,4 +1,4 @@
-//! Changing a graph: batches that are applied whole or not at all.
+//! Changing a graph: batches that are applied completely or not at all.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,11 +18,10 @@ use crate::{Error, ErrorKind, Graph};
 /// # let file = folder.path().join("knows.csv");
 /// # std::fs::write(&file, "1,2\n2,3\n").unwrap();
 /// # hoplake::load("memory://commit", hoplake::LoadOptions::from_paths([&file])).await?;
-/// let mut graph = hoplake::Graph::open("memory://commit").await?;
-/// let mut commit = graph.begin();
-/// commit.upsert_vertex("vertex", 4, [("name", "Ann")]).upsert_edge("edge", ("vertex", 3), ("vertex", 4), [("since", 2026)]);
-/// let committed = commit.message("Ann joins").commit().await?;
-/// assert_eq!(committed.counts.vertices_added, 1);
+/// let mut graph = hoplake::Graph::open("memory://commit").await?; let mut commit = graph.begin();
+/// commit.upsert_vertex("vertex", 4, [("name", "Ann")]).upsert_edge("edge", ("vertex", 3), ("vertex", 4), [("since",
+/// 2026)]); let committed = commit.message("Ann joins").commit().await?; assert_eq!(committed.counts.vertices_added,
+/// 1);
 ///
 /// graph.refresh().await?; // a reader keeps its version until it asks
 /// assert_eq!(graph.version(), committed.version);
@@ -43,26 +42,27 @@ impl Graph {
         Commit { graph: self.clone(), batch: Batch { base: Some(self.version()), ..Batch::default() } }
     }
 
-    /// Applies a batch, all of it or nothing, as the next version or as a part of it: batches that are applied at the same
-    /// time through clones of one graph share a version. The graph itself stays at its version.
+    /// Applies a batch, all of it or nothing, as the next version or as a part of it: batches that are applied at the
+    /// same time through clones of one graph share a version. The graph itself stays at its version.
     ///
     /// # Errors
     /// [`Invalid`](crate::ErrorKind::Invalid) that names the operation which is not allowed,
     /// [`Conflict`](crate::ErrorKind::Conflict) if the batch has a base and an item of it changed since,
-    /// [`Unknown`](crate::ErrorKind::Unknown) if the store does not say whether it was published; the store's, and
+    /// [`Unknown`](crate::ErrorKind::Unknown) if it is unknown whether it was published; the store's, and
     /// then it was not.
     pub async fn apply(&self, batch: Batch) -> Result<Committed, Error> {
         Ok(self.committer().commit(batch).await?)
     }
 
-    /// How long a commit may take from now on, through this graph and its clones; 2 minutes ([`COMMIT_TIMEOUT_MS`](crate::COMMIT_TIMEOUT_MS)) unless
-    /// it was set. Beyond that it ends: as [`Unavailable`](crate::ErrorKind::Unavailable) if nothing was published, as
-    /// [`Unknown`](crate::ErrorKind::Unknown) if the store did not say whether the version was.
+    /// How long a commit may take from now on, through this graph and its clones; 2 minutes
+    /// ([`COMMIT_TIMEOUT_MS`](crate::COMMIT_TIMEOUT_MS)) unless it was set. Beyond that it ends: as
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) if nothing was published, as
+    /// [`Unknown`](crate::ErrorKind::Unknown) if it is unknown whether the version was.
     pub fn set_commit_timeout(&self, timeout: Duration) {
         self.committer().set_timeout_ms(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     }
 
-    /// What a batch would come to if it were applied to the newest version now. Nothing is written.
+    /// The result that a batch would have on the newest version now. Writes nothing.
     ///
     /// # Errors
     /// As [`Self::apply`].
@@ -80,7 +80,7 @@ impl Commit {
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> &mut Self {
         let vertex = VertexRef::new(label, key);
-        self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), whole: false })
+        self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), replace: false })
     }
 
     /// The vertex is there from then on, with these properties and no others.
@@ -91,10 +91,10 @@ impl Commit {
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> &mut Self {
         let vertex = VertexRef::new(label, key);
-        self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), whole: true })
+        self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), replace: true })
     }
 
-    /// The vertex is gone from then on, and all its edges. If it is not there, nothing happens.
+    /// Deletes the vertex and all its edges. Without the vertex, nothing happens.
     pub fn delete_vertex(&mut self, label: &str, key: impl Into<Key>) -> &mut Self {
         self.push(Operation::DeleteVertex { vertex: VertexRef::new(label, key) })
     }
@@ -109,10 +109,10 @@ impl Commit {
     ) -> &mut Self {
         let (source, target) = (VertexRef::new(source.0, source.1), VertexRef::new(target.0, target.1));
         let properties = properties.into_iter().collect();
-        self.push(Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, whole: false })
+        self.push(Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, replace: false })
     }
 
-    /// There is no edge of this label from the one vertex to the other from then on.
+    /// Deletes all edges of this label from the one vertex to the other.
     pub fn delete_edge(
         &mut self,
         label: &str,
@@ -123,19 +123,20 @@ impl Commit {
         self.push(Operation::DeleteEdge { label: label.into(), source, target, key: None })
     }
 
-    /// Upserts of vertices of a label, a row each: the keys are in column `key`, as int64 or utf8, and every other column is a
-    /// property of its name. A null is not named: the property keeps its value. Columns may have any type that a
-    /// [load](crate::load) accepts.
+    /// Upserts of vertices of a label, a row each: the keys are in column `key`, as int64 or utf8, and every other
+    /// column is a property of its name. A null is not named: the property keeps its value. Columns may have any type
+    /// that a [load](crate::load) accepts.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) if a column lacks, is of a wrong type, or has a value that its type of property
-    /// does not hold. Whether the rows fit the graph is found out by the commit.
+    /// [`Invalid`](crate::ErrorKind::Invalid) if a column lacks, is of a wrong type, or has a value that its type of
+    /// property does not hold. Whether the rows fit the graph is found out by the commit.
     pub fn upsert_vertices(&mut self, label: &str, rows: &RecordBatch) -> Result<&mut Self, Error> {
         Ok(self.upsert_columns(Columns::vertices(label, &typed(rows)?)?))
     }
 
-    /// Upserts of edges of a label from vertices of one label to vertices of another, a row each: the keys of their ends are
-    /// in the columns `source` and `target`, and every other column is a property, as of [vertices](Self::upsert_vertices).
+    /// Upserts of edges of a label from vertices of one label to vertices of another, a row each: the keys of their
+    /// ends are in the columns `source` and `target`, and every other column is a property, as of
+    /// [vertices](Self::upsert_vertices).
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -171,12 +172,12 @@ impl Commit {
         Ok(self.upsert_columns(Columns::edges(label, source, target, &typed(rows)?)?))
     }
 
-    /// Upserts as columns, such as [whole](Columns::whole) ones.
+    /// Upserts as columns, such as [replacing](Columns::replacing) ones.
     pub fn upsert_columns(&mut self, columns: Columns) -> &mut Self {
         self.push(Operation::UpsertColumns(Arc::new(columns)))
     }
 
-    /// Adds any change, such as one of an edge that a key tells from others between the same two vertices.
+    /// Adds any change, such as one of an edge that a key distinguishes from others between the same two vertices.
     pub fn push(&mut self, operation: Operation) -> &mut Self {
         self.batch.operations.push(operation);
         self
@@ -195,8 +196,8 @@ impl Commit {
     }
 
     /// Applies the changes only if the source was read up to here in the version before, or not at all if it is `None`;
-    /// otherwise they are a [`Conflict`](crate::ErrorKind::Conflict). Of two feeds that read the same, each batch of the
-    /// source is applied by one of them, if both say from where they go on.
+    /// otherwise they are a [`Conflict`](crate::ErrorKind::Conflict). Of two feeds that read the same, each batch of
+    /// the source is applied by one of them, if both set the position from which they continue.
     ///
     /// ```
     /// # async fn example() -> Result<(), hoplake::Error> {
@@ -219,8 +220,8 @@ impl Commit {
         self
     }
 
-    /// Makes ends of edges that are not there, without properties; otherwise they are an error. Their labels have to be in the
-    /// graph, or of vertices that the batch upserts.
+    /// Makes ends of edges that are not there, without properties; otherwise they are an error. Their labels have to be
+    /// in the graph, or of vertices that the batch upserts.
     pub fn create_missing(&mut self) -> &mut Self {
         self.batch.create_missing = true;
         self

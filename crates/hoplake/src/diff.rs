@@ -36,8 +36,9 @@ use crate::{Error, Graph};
 pub struct Diff(diff::Diff);
 
 impl Graph {
-    /// What is different in `other`, which is another version of the same graph, older or newer: of vertices and edges of
-    /// these labels, or of all. After a few commits that is what they wrote; after a load all of both is read.
+    /// What is different in `other`, which is another version of the same graph, older or newer: of vertices and edges
+    /// of these labels, or of all. After a few commits it reads what they wrote; after a load it reads both versions
+    /// completely.
     ///
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if neither version has a label of that name.
@@ -47,7 +48,7 @@ impl Graph {
 }
 
 impl Diff {
-    /// Some more differences; `None` when there are no more. A page may be empty.
+    /// Some more differences; `None` at the end. A page may be empty.
     ///
     /// # Errors
     /// The store's; [`Corrupt`](crate::ErrorKind::Corrupt) if a block is damaged.
@@ -55,7 +56,7 @@ impl Diff {
         Ok(self.0.next_page().await?)
     }
 
-    /// What it took so far.
+    /// The cost so far.
     pub fn cost(&self) -> Cost {
         self.0.cost()
     }

@@ -17,7 +17,7 @@ pub enum ErrorKind {
     NotFound,
     /// Another writer was faster, or something is there already: look at it and try again.
     Conflict,
-    /// Whether it happened is not known, since the store did not say: look at the graph before trying again.
+    /// The outcome is unknown, since the store did not answer: look at the graph before you try again.
     Unknown,
     /// The store cannot be reached or refuses: check address and credentials, or try again later.
     Unavailable,
@@ -29,39 +29,39 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// What exactly is wrong, where there are several things to do about a kind. More may be told apart later.
+/// The exact cause, where a kind has several remedies. More variants may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The URL is not one of a place for a graph.
-    Place,
-    /// There is no graph.
+    /// The URL is not a valid location of a graph.
+    Url,
+    /// The graph does not exist.
     NoGraph,
-    /// There is no such version or tag, or no more.
+    /// The version or tag does not exist, or was removed.
     NoVersion,
     /// There is a graph already.
     Exists,
     /// Another writer was faster with the same.
     Overtaken,
-    /// There are no credentials, or the store does not accept them.
+    /// Credentials are missing, or the store rejects them.
     Credentials,
     /// The credentials do not suffice, or a local file may not be touched.
     Denied,
-    /// There is no such bucket or container.
+    /// The bucket or container does not exist.
     NoBucket,
     /// The bucket is in another region.
     Region,
     /// The store does not answer.
     Unreachable,
-    /// There is no space left.
+    /// The disk or the store is full.
     Full,
     /// A file of the input cannot be read.
     File,
-    /// A compressed file of the input is damaged, or not what its name says.
+    /// A compressed file of the input is damaged, or not of the type in its name.
     Archive,
     /// The input is in a store, and not on this machine.
     Remote,
-    /// A file of the input is not well-formed, so that nothing behind some place in it can be trusted.
+    /// A file of the input is not well-formed, so that the rest after some line cannot be read.
     Broken,
     /// A file of the input is not in the layout it was taken for.
     Layout,
@@ -96,7 +96,7 @@ impl Error {
         self.kind
     }
 
-    /// What exactly is wrong, where that is told apart.
+    /// The exact cause, if the kind has several.
     pub fn reason(&self) -> Option<Reason> {
         self.reason
     }
@@ -140,7 +140,7 @@ fn storage_kind(error: &StorageError) -> ErrorKind {
         StorageError::Url { .. } | StorageError::Settings(_) | StorageError::Unfit { .. } => ErrorKind::Invalid,
         StorageError::Limit { .. } => ErrorKind::Limit,
         StorageError::Unanswered { .. } => ErrorKind::Unknown,
-        // The manifest names the object: that it is gone is damage.
+        // The manifest names the object: its absence is damage.
         StorageError::NotFound { .. } | StorageError::Length { .. } | StorageError::Corrupt { .. } => {
             ErrorKind::Corrupt
         }
@@ -161,7 +161,7 @@ fn format_kind(error: &FormatError) -> ErrorKind {
 
 fn storage_reason(error: &StorageError) -> Option<Reason> {
     if let StorageError::Url { .. } = error {
-        return Some(Reason::Place);
+        return Some(Reason::Url);
     }
     match error.fault()? {
         StoreFault::Credentials => Some(Reason::Credentials),

@@ -1,8 +1,8 @@
 //! What a query will need to know later, read alongside an earlier step.
 //!
-//! Before cells of a table can be read, the end of its file must be known, which names its pages. Read when the cells are
-//! asked for, that is a wave of its own. But which tables those will be follows from the schema as soon as labels and hops
-//! are known, so their ends come with the look-up of the start vertices, or with the first hop.
+//! Before cells of a table can be read, the end of its file must be known, which names its pages. Read when the cells
+//! are asked for, that is a wave of its own. But which tables those will be follows from the schema as soon as labels
+//! and hops are known, so their ends come with the look-up of the start vertices, or with the first hop.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -11,7 +11,7 @@ use hoplake_engine::{EngineError, Snapshot};
 use hoplake_format::{Direction, EdgeTypeId, LabelId};
 use hoplake_storage::Branch;
 
-/// Tables of which cells will be asked for.
+/// Tables whose cells the query will request.
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
     /// Labels of vertices.

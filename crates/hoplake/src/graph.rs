@@ -26,13 +26,14 @@ impl Graph {
     /// `file://`, `memory://`) or in a local folder. Two round trips.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph, [`Unavailable`](crate::ErrorKind::Unavailable)
-    /// if the store cannot be reached, [`Corrupt`](crate::ErrorKind::Corrupt) if its index is damaged.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the graph does not exist,
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) if the store cannot be reached,
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if its index is damaged.
     pub async fn open(url: &str) -> Result<Self, Error> {
         Self::open_with(Store::open(url)?, &OpenSettings::default()).await
     }
 
-    /// Opens a graph at a store at hand, or another version, or with other budgets. It has caches of its own.
+    /// Opens a graph in a given store, or another version, or with other budgets. It has caches of its own.
     ///
     /// # Errors
     /// As [`Self::open`]; [`Invalid`](crate::ErrorKind::Invalid) if the settings cannot work.
@@ -52,8 +53,9 @@ impl Graph {
         Ok(Self { snapshot, committer })
     }
 
-    /// Moves on to the newest version, and says whether there was a newer one. One round trip if there is none, and one
-    /// or two for each newer version that this process did not commit itself. Queries that have begun stay where they are.
+    /// Moves on to the newest version, and returns whether a newer one existed. One round trip if there is none, and
+    /// one or two for each newer version that this process did not commit itself. Queries that have begun stay where
+    /// they are.
     ///
     /// # Errors
     /// As [`Self::open`]; then the graph stays at its version.
@@ -70,7 +72,8 @@ impl Graph {
         Ok(moved)
     }
 
-    /// Whether the open version can still be opened: a vacuum may have removed it, or somebody the graph. One request.
+    /// Whether the open version can still be opened: a vacuum may have removed it, or another process the graph. One
+    /// request.
     ///
     /// # Errors
     /// The store's.
@@ -78,7 +81,7 @@ impl Graph {
         Ok(self.snapshot.is_there(&mut QueryContext::new().branch()).await?)
     }
 
-    /// Waits until nothing of it is under way any more that nobody waited for: reads in the background through its caches, and
+    /// Waits for all background work of the graph: reads in the background through its caches, and
     /// the hints that commits of this process leave to the next who opens it. For a process that is about to end.
     pub async fn settled(&self) {
         self.committer.settled().await;
@@ -93,7 +96,7 @@ impl Graph {
         &self.committer
     }
 
-    /// Up to where a source that feeds the graph was read, as the last commit that named it said.
+    /// The position up to which a source was read, from the last commit that named the source.
     pub fn source_position(&self, source: &str) -> Option<&str> {
         self.manifest().source_positions.get(source).map(String::as_str)
     }
@@ -104,7 +107,7 @@ impl Graph {
     /// The store's; [`Corrupt`](crate::ErrorKind::Corrupt) if the newest one claims thousands that are not there.
     pub async fn versions(store: &Store) -> Result<Vec<u64>, Error> {
         let reader = reader(store)?;
-        let Some(newest) = versions::newest(&reader, &mut store.account().branch()).await? else {
+        let Some(newest) = versions::newest(&reader, &mut store.context().branch()).await? else {
             return Ok(Vec::new());
         };
         let mut versions = versions::past(&reader, &newest).await?;
@@ -122,12 +125,12 @@ impl Graph {
         self.snapshot.schema()
     }
 
-    /// Everything that the version says of itself.
+    /// The description of the version.
     pub fn manifest(&self) -> &Manifest {
         self.snapshot.manifest()
     }
 
-    /// What opening it took.
+    /// The cost of opening it.
     pub fn open_cost(&self) -> Cost {
         self.snapshot.open_cost()
     }
@@ -160,7 +163,7 @@ impl Graph {
         GraphInfo::of(&self.snapshot).await
     }
 
-    /// Reads everything and says whether it is whole. `progress` is told the bytes read so far.
+    /// Reads everything and checks it. `progress` gets the number of bytes read so far.
     ///
     /// # Errors
     /// [`Corrupt`](crate::ErrorKind::Corrupt), naming the first damaged object, section and block.
@@ -168,58 +171,59 @@ impl Graph {
         Ok(self.snapshot.verify(progress).await?)
     }
 
-    /// Reads everything of the graph at a store: the hint, the manifest of every version that can be opened, and each object
-    /// once. Damage is listed, not an error. `progress` is told the bytes of objects read so far.
+    /// Reads everything of the graph at a store: the hint, the manifest of every version that can be opened, and each
+    /// object once. Damage is listed, not an error. `progress` gets the number of bytes read so far.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if the place has no graph, or whatever error the store has.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the graph does not exist, or the store's error.
     pub async fn verify_all(store: &Store, progress: impl Fn(u64)) -> Result<Verification, Error> {
         Ok(verify_graph(&reader(store)?, progress, &mut QueryContext::new().branch()).await?)
     }
 
-    /// Names a version, which no vacuum removes from then on; without a version the name is removed. Returns the version
-    /// that has the change, or `None` if nothing was to change.
+    /// Names a version, which no vacuum removes from then on; without a version the name is removed. Returns the
+    /// version that has the change, or `None` if nothing was to change.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version or name; the store's.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the version or name does not exist; the store's error.
     pub async fn tag(store: &Store, name: &str, version: Option<u64>) -> Result<Option<u64>, Error> {
-        Ok(history::tag(&reader(store)?, name, version, &mut store.account().branch()).await?)
+        Ok(history::tag(&reader(store)?, name, version, &mut store.context().branch()).await?)
     }
 
-    /// What the newest version says of itself, without opening it.
+    /// The description of the newest version, without opening it.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if the place has no graph, or whatever error the store has.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the graph does not exist, or the store's error.
     pub async fn newest(store: &Store) -> Result<Manifest, Error> {
-        let newest = versions::newest(&reader(store)?, &mut store.account().branch()).await?;
+        let newest = versions::newest(&reader(store)?, &mut store.context().branch()).await?;
         newest.ok_or_else(|| Error::no_graph(store.url()))
     }
 
     /// The version that has a name.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if the place has no graph, or whatever error the store has.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the graph does not exist, or the store's error.
     pub async fn tagged(store: &Store, name: &str) -> Result<Option<u64>, Error> {
         Ok(Self::newest(store).await?.tags.get(name).copied())
     }
 
-    /// Makes what an older version says the newest version, and returns that.
+    /// Publishes the content of an older version as the newest version, and returns its number.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version; the store's.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the version does not exist; the store's error.
     pub async fn restore(store: &Store, version: u64, message: &str) -> Result<u64, Error> {
-        Ok(history::restore(&reader(store)?, version, message, &mut store.account().branch()).await?)
+        Ok(history::restore(&reader(store)?, version, message, &mut store.context().branch()).await?)
     }
 
-    /// Makes a graph in another place of the same bucket that is what a version of this one is (the newest without a
-    /// number). Nothing is copied: it reads these objects, which a tag here keeps, and writes its own. Its first version has
-    /// the number of the one it began as. Returns the tag.
+    /// Creates a graph at another location of the same bucket with the content of a version of this one (the newest
+    /// without a number). Nothing is copied: it reads these objects, which a tag here keeps, and writes its own. Its
+    /// first version has the number of the one it began as. Returns the tag.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such version, [`Conflict`](crate::ErrorKind::Conflict) if
-    /// there is something at `target`, [`Invalid`](crate::ErrorKind::Invalid) if that is in another bucket; the store's.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the version does not exist, [`Conflict`](crate::ErrorKind::Conflict)
+    /// if there is something at `target`, [`Invalid`](crate::ErrorKind::Invalid) if that is in another bucket; the
+    /// store's.
     pub async fn clone_to(store: &Store, version: Option<u64>, target: &Store) -> Result<String, Error> {
-        let (source, mut branch) = (reader(store)?, store.account().branch());
+        let (source, mut branch) = (reader(store)?, store.context().branch());
         let newest = versions::newest(&source, &mut branch).await?;
         let missing = || Error::no_graph(store.url());
         let version = version.unwrap_or(newest.ok_or_else(missing)?.version);
@@ -230,13 +234,13 @@ impl Graph {
     ///
     /// # Errors
     /// [`Invalid`](crate::ErrorKind::Invalid) if the budget is too small, [`Conflict`](crate::ErrorKind::Conflict) if a
-    /// vacuum took it for dead; the store's. What was published until then stays.
+    /// vacuum took it for dead; the store's error. Versions published until then stay.
     pub async fn compact(store: &Store, settings: &CompactionSettings) -> Result<Compacted, Error> {
-        Ok(compaction::compact(store, settings, &store.account()).await?)
+        Ok(compaction::compact(store, settings, &store.context()).await?)
     }
 
-    /// As [`Self::compact`], but breaks off when `stop` is ready: what was published until then stays, and nothing of it is
-    /// left announced.
+    /// As [`Self::compact`], but breaks off when `stop` is ready: what was published until then stays, and nothing of
+    /// it is left announced.
     ///
     /// # Errors
     /// As [`Self::compact`].
@@ -245,7 +249,7 @@ impl Graph {
         settings: &CompactionSettings,
         stop: impl Future<Output = ()>,
     ) -> Result<Compacted, Error> {
-        Ok(compaction::compact_until(store, settings, stop, &store.account()).await?)
+        Ok(compaction::compact_until(store, settings, stop, &store.context()).await?)
     }
 
     /// Whether [`Self::compact`] would merge something of the open version. No request, if its indexes are in memory.
@@ -261,13 +265,13 @@ impl Graph {
     /// # Errors
     /// The store's.
     pub async fn vacuum(store: &Store, settings: &VacuumSettings) -> Result<Vacuumed, Error> {
-        let context = store.account();
+        let context = store.context();
         context.give_time(settings.timeout_ms);
-        Ok(vacuum::vacuum(&reader(&store.on_account(&context))?, settings, &mut context.branch()).await?)
+        Ok(vacuum::vacuum(&reader(&store.metered_by(&context))?, settings, &mut context.branch()).await?)
     }
 }
 
-/// A reader of what is not worth caching.
+/// A reader with a minimal cache.
 pub(crate) fn reader(store: &Store) -> Result<Reader, Error> {
     Ok(Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?))
 }

@@ -1,4 +1,4 @@
-//! What a graph says of itself.
+//! The description of a graph.
 
 use std::sync::Arc;
 

@@ -41,9 +41,9 @@ pub enum BadRowPolicy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadOptions {
     /// Files and folders to load from. The layout is recognised: LDBC SNB, Gremlin or neo4j-admin CSV, edge
-    /// lists, or whatever `mapping` says.
+    /// lists, or files of a `mapping`.
     pub from: Vec<PathBuf>,
-    /// A TOML file that says which column of which file is what.
+    /// A TOML file that assigns columns of files to the graph.
     pub mapping: Option<PathBuf>,
     /// How much of a file is read at a time. The budget of memory bounds it, too.
     pub limits: ReadLimits,
@@ -102,9 +102,9 @@ pub struct LoadReport {
     pub bytes: u64,
     /// Bytes of adjacency for each edge and direction.
     pub bytes_per_directed_edge: f64,
-    /// How long it took.
+    /// Its duration.
     pub time: Duration,
-    /// What it took of the store, publication and the removal of leftovers included.
+    /// Its cost in the store, publication and the removal of leftovers included.
     pub cost: Cost,
 }
 
@@ -118,7 +118,7 @@ pub async fn load(url: &str, options: LoadOptions) -> Result<LoadReport, Error> 
     load_with(Store::open(url)?, options, Arc::new(())).await
 }
 
-/// Loads a graph into a store at hand, and tells `progress` what it is doing.
+/// Loads a graph into a given store, and reports its steps to `progress`.
 ///
 /// # Errors
 /// As [`load`].
@@ -131,9 +131,9 @@ pub async fn load_with(
     report.ok_or_else(|| Error::new(ErrorKind::Internal, "the load stopped by itself"))
 }
 
-/// As [`load_with`], but breaks off when `stop` is ready, until everything is written: then `None` is returned, the load has
-/// taken its name out of the graph, and nothing of it will ever be visible. Its threads end at their next step; what they
-/// still write is garbage that the next load or a vacuum removes.
+/// As [`load_with`], but breaks off when `stop` is ready, until everything is written: then `None` is returned, the
+/// load has taken its name out of the graph, and nothing of it will ever be visible. Its threads end at their next
+/// step; what they still write is garbage that the next load or a vacuum removes.
 ///
 /// # Errors
 /// As [`load`].
@@ -147,7 +147,7 @@ pub async fn load_until(
     options.from.iter().try_for_each(|path| check_local(path))?;
     let context = QueryContext::new();
     let (mut stop, mut branch) = (pin!(stop), context.branch());
-    let store = store.on_account(&context);
+    let store = store.metered_by(&context);
     let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
     let mut load = Load::new(&reader, options.replace, &mut branch).await?;
     let begin = tokio::select! {
@@ -224,7 +224,7 @@ fn build(
     Ok((built, bad_rows.skipped()))
 }
 
-/// Refuses a URL in the place of a file or folder: input is read from this machine.
+/// Rejects a URL instead of a file or folder: input is read from this machine.
 pub(crate) fn check_local(path: &Path) -> Result<(), Error> {
     match path.to_str().and_then(|text| text.split_once(":/")) {
         Some((scheme, _)) if SCHEMES.contains(&scheme) => {
@@ -235,5 +235,5 @@ pub(crate) fn check_local(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Schemes by which a URL in the place of a file is told.
+/// Schemes that identify a URL.
 const SCHEMES: [&str; 10] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "azure", "http", "https", "file"];

@@ -1,4 +1,4 @@
-//! Versions of a graph: told from the newest back, and found by time.
+//! Versions of a graph: listed from the newest back, and found by time.
 
 use hoplake_engine::log::{self, LogEntry};
 use hoplake_format::WriterLease;
@@ -7,8 +7,8 @@ use hoplake_storage::{Cost, Store};
 
 use crate::{Error, ErrorKind, Graph, graph::reader};
 
-/// The versions of a graph that can be opened, from the newest back: what made each, who, why, and how far its sources were
-/// read.
+/// The versions of a graph that can be opened, from the newest back: what made each, who, why, and how far its sources
+/// were read.
 ///
 /// ```
 /// # async fn example() -> Result<(), hoplake::Error> {
@@ -48,33 +48,33 @@ impl Log {
         Ok(self.0.next().await?)
     }
 
-    /// What it took so far.
+    /// The cost so far.
     pub fn cost(&self) -> Cost {
         self.0.cost()
     }
 }
 
 impl Graph {
-    /// Begins to tell the versions of the graph at a store.
+    /// Begins to list the versions of the graph in a store.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) if the place has no graph, or whatever error the store has.
+    /// [`NotFound`](ErrorKind::NotFound) if the graph does not exist, or the store's error.
     pub async fn log(store: &Store) -> Result<Log, Error> {
         Ok(Log(log::Log::open(reader(store)?).await?))
     }
 
-    /// The newest version that was made at or before a time, in milliseconds since 1970. As many requests as the number of
-    /// versions has binary digits, at most.
+    /// The newest version that was made at or before a time, in milliseconds since 1970. As many requests as the number
+    /// of versions has binary digits, at most.
     ///
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if all versions that can be opened are younger; the store's.
     pub async fn version_as_of(store: &Store, unix_ms: u64) -> Result<u64, Error> {
-        Ok(log::version_as_of(&reader(store)?, unix_ms, &mut store.account().branch()).await?)
+        Ok(log::version_as_of(&reader(store)?, unix_ms, &mut store.context().branch()).await?)
     }
 }
 
-/// A time in ISO 8601, such as `2026-11-01T00:00:00Z`, as milliseconds since 1970. Without an offset it is taken as UTC, and
-/// a date as its midnight.
+/// A time in ISO 8601, such as `2026-11-01T00:00:00Z`, as milliseconds since 1970. Without an offset it is taken as
+/// UTC, and a date as its midnight.
 ///
 /// # Errors
 /// [`Invalid`](ErrorKind::Invalid).

@@ -1,4 +1,4 @@
-//! Queries: steps that depend on each other, and one account for all of them.
+//! Queries: steps that depend on each other, and one cost meter for all of them.
 
 use std::{mem::take, sync::Arc, time::Instant};
 
@@ -42,14 +42,14 @@ impl std::fmt::Display for StartKey {
     }
 }
 
-/// A whole traversal, from keys to properties.
+/// A complete traversal, from keys to properties.
 #[derive(Debug, Clone, Default)]
 pub struct TraversalRequest {
     /// Where it starts.
     pub starts: Vec<StartKey>,
     /// The traversal; its own starts are added to those above.
     pub traversal: Traversal,
-    /// Properties of the result to fetch, beside label and key; `None` fetches nothing, not even keys.
+    /// Properties of the result to fetch, in addition to label and key; `None` fetches nothing, not even keys.
     pub select: Option<Vec<String>>,
     /// The most vertices to fetch properties of.
     pub limit: Option<usize>,
@@ -73,30 +73,29 @@ pub struct EdgeRows {
     pub batch: RecordBatch,
 }
 
-/// What one step of a query took.
+/// The cost of one step of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StepCost {
     /// What it cost.
     pub cost: Cost,
-    /// How long it took, in microseconds.
+    /// Its duration in microseconds.
     pub time_us: u64,
 }
 
-/// What a whole traversal found.
+/// The result of a complete traversal.
 #[derive(Debug, Clone)]
 pub struct TraversalAnswer {
-    /// The sets by depth, and what each hop took.
+    /// The sets by depth, and the cost of each hop.
     pub reached: Held<Reached>,
     /// The vertices of the last depth, by label and ordinal, up to the limit.
     pub rows: Held<Vec<Rows>>,
-    /// What finding the start vertices took, and what the properties need to know.
+    /// The cost of the look-up of the start vertices, and of the metadata of properties.
     pub start_cost: StepCost,
-    /// What the keys and properties of the result took.
+    /// The cost of the keys and properties of the result.
     pub rows_cost: StepCost,
 }
 
-/// A query on one version of a graph. Each step depends on those before it; [`Query::cost`] says what
-/// all of them took.
+/// A query on one version of a graph. Each step depends on those before it; [`Query::cost`] is the cost of all of them.
 #[derive(Debug)]
 pub struct Query {
     pub(crate) snapshot: Arc<Snapshot>,
@@ -116,13 +115,13 @@ impl Query {
         self.branch.context().memory()
     }
 
-    /// Ends the query at these limits from now on; what it took before counts. Traversals and shortest paths bring limits of
-    /// their own, which then hold.
+    /// Ends the query at these limits from now on; the cost so far counts. Traversals and shortest paths bring limits
+    /// of their own, which then hold.
     pub fn limit(&mut self, limits: &Limits) {
         limits.apply(self.branch.context());
     }
 
-    /// What the query took so far.
+    /// The cost of the query so far.
     pub fn cost(&self) -> Cost {
         self.branch.context().cost()
     }
@@ -146,7 +145,7 @@ impl Query {
     /// The vertex with this label and key, if there is one. One wave.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) if there is no such label, [`Invalid`](ErrorKind::Invalid) if the key
+    /// [`NotFound`](ErrorKind::NotFound) if the label does not exist, [`Invalid`](ErrorKind::Invalid) if the key
     /// is of the wrong type; the store's.
     pub async fn vertex(&mut self, label: &str, key: impl Into<Key>) -> Result<Option<VertexId>, Error> {
         Ok(self.vertices(&[(label, key.into())]).await?.pop().flatten())
@@ -166,7 +165,7 @@ impl Query {
         self.step(async |snapshot, branch| snapshot.look_up(keys, branch).await).await
     }
 
-    /// Runs a step, and alongside reads what later ones were said to need.
+    /// Runs a step, and in parallel reads the metadata that later steps will need.
     async fn step<T>(
         &mut self,
         step: impl AsyncFnOnce(&Arc<Snapshot>, &mut Branch) -> Result<T, EngineError>,
@@ -203,15 +202,15 @@ impl Query {
     /// position. One wave, and one more for a condition on properties.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) if the graph has no edge label of that name;
+    /// [`NotFound`](ErrorKind::NotFound) if the edge label does not exist;
     /// [`Invalid`](ErrorKind::Invalid) if a condition of the hop cannot be; the store's.
     pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Neighbour>>, Error> {
         let frontier = vertices.iter().copied().collect();
         self.step(async |snapshot, branch| snapshot.neighbours(&frontier, hop, branch).await).await
     }
 
-    /// The edges with these ids ([`Neighbour::id`]), in their order, as seen from their sources. One wave, which reads all edges of
-    /// these types that the sources have.
+    /// The edges with these ids ([`Neighbour::id`]), in their order, as seen from their sources. One wave, which reads
+    /// all edges of these types that the sources have.
     ///
     /// # Errors
     /// The store's.
@@ -339,7 +338,7 @@ impl Query {
     }
 
     /// Runs a traversal from keys to properties: the key look-up, the hops, and one wave for the
-    /// properties of the result, because what that needs to know is read beside the look-up.
+    /// properties of the result, because their metadata is read in parallel with the look-up.
     ///
     /// # Errors
     /// As [`Self::named`], [`Self::traverse`] and [`Self::properties`].
@@ -357,7 +356,7 @@ impl Query {
         let found = self.look_up(&keys).await?;
         let mut traversal = request.traversal.clone();
         traversal.starts.extend(all_found(&request.starts, found)?);
-        // The others hold already, and the look-up took its part of them.
+        // The query already has the other limits, and the look-up has consumed its share.
         traversal.limits = Limits { vertices_max: traversal.limits.vertices_max, ..Limits::default() };
         let start_cost = self.step_since(begun, &before);
         let reached = self.traverse(traversal).await?;

@@ -1,7 +1,7 @@
 //! Keys and properties of what a query found, in one wave whatever is asked.
 //!
 //! Steps that do not depend on each other begin after the same wave. What they need to know of tables is read with an
-//! earlier step, if that was said before it: see [`Query::expect_rows`].
+//! earlier step, if the query expects them before it: see [`Query::expect_rows`].
 
 use arrow_array::UInt32Array;
 use arrow_select::take::take_record_batch;
@@ -32,8 +32,8 @@ impl Described {
 }
 
 impl Query {
-    /// Says that keys or properties of vertices of these labels will be asked for. What that needs to know is read alongside
-    /// the next step, such as the look-up of a start vertex, and then takes no wave of its own.
+    /// Announces that keys or properties of vertices of these labels will be requested. Their metadata is read in
+    /// parallel with the next step, such as the look-up of a start vertex, and then takes no wave of its own.
     pub fn expect_rows(&mut self, labels: impl IntoIterator<Item = LabelId>) {
         self.expected.vertices.extend(labels);
     }
@@ -118,9 +118,9 @@ impl Query {
                 if wanted.is_empty() {
                     continue;
                 }
-                let place = |ordinal: &u64| known.binary_search(ordinal).ok().map(|place| place as u32);
-                let places: UInt32Array = wanted.iter().map(place).collect();
-                let batch = take_record_batch(&rows.batch, &places).map_err(EngineError::from)?;
+                let row_of = |ordinal: &u64| known.binary_search(ordinal).ok().map(|row| row as u32);
+                let indices: UInt32Array = wanted.iter().map(row_of).collect();
+                let batch = take_record_batch(&rows.batch, &indices).map_err(EngineError::from)?;
                 parts.push(Rows { label: rows.label.clone(), batch });
             }
             Ok(parts)

@@ -1,8 +1,9 @@
-//! What a hop reads behind many commits, of a graph whose lists are not in memory.
+//! What a hop reads after many commits, of a graph whose lists are not in memory.
 //!
-//! The commits change the edge type that was loaded, so that lists lie in several parts. A hop begins at one vertex, and no
-//! two hops know of each other: with vertices drawn evenly from a graph of millions, nearly every hop finds that the block
-//! of its list is not in memory. Counted after a warm-up, so that what a process reads once is no longer part of it.
+//! The commits change the edge type that was loaded, so that lists are in several sorted runs. A hop begins at one
+//! vertex, and no two hops know of each other: with vertices drawn evenly from a graph of millions, nearly every hop
+//! finds that the block of its list is not in memory. Counted after a warm-up, so that what a process reads once is no
+//! longer part of it.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ const HOPS: usize = 1_000;
 /// Edges of a commit, and the cache in MiB: a default one, and one that is far too small for what the commits add.
 const CASES: [(usize, u64); 3] = [(100, 256), (10_000, 256), (10_000, 4)];
 
-/// What hops took.
+/// The cost of hops.
 #[derive(Default)]
 struct Hops {
     waves: u64,
@@ -66,7 +67,7 @@ fn upsert((source, target): (i64, i64)) -> Operation {
         target: VertexRef::new("vertex", target),
         key: None,
         properties: Properties::default(),
-        whole: true,
+        replace: true,
     }
 }
 

@@ -1,4 +1,5 @@
-//! Clients that mean it ill, and some that do not: what each does, over HTTP ([`super::http`]) and gRPC ([`super::grpc`]).
+//! Clients that mean it ill, and some that do not: what each does, over HTTP ([`super::http`]) and gRPC
+//! ([`super::grpc`]).
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -88,7 +89,7 @@ impl Kind {
 /// How long a client waits that does not read, or does not go on.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One attempt, and what came of it.
+/// One attempt, and its outcome.
 pub(super) async fn once(kind: Kind, target: Target, seed: u64) -> Result<String> {
     let mut random = SplitMix64::new(seed);
     let person = random.below(target.vertices);

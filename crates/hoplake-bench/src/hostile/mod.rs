@@ -1,9 +1,9 @@
 //! A server under clients that mean it ill: whether its memory, its probes and its end stay within their bounds.
 //!
-//! A real `hoplake serve` process on loopback, on a generated graph; clients of every kind in [`clients`] for a while, each
-//! beginning anew when it was answered or cut off. Meanwhile the process's resident memory is read from `/proc`, and
-//! `/healthz` is asked on a connection of its own twenty times a second. At the end, with all clients still at it, the server gets
-//! SIGTERM.
+//! A real `hoplake serve` process on loopback, on a generated graph; clients of every kind in [`clients`] for a while,
+//! each beginning anew when it was answered or cut off. Meanwhile the process's resident memory is read from `/proc`,
+//! and `/healthz` is asked on a connection of its own twenty times a second. At the end, with all clients still at it,
+//! the server gets SIGTERM.
 
 mod clients;
 mod grpc;
@@ -32,13 +32,14 @@ use tokio::time::sleep;
 
 use clients::{Kind, Target};
 
-/// What is beside caches, bytes in flight and the budget: code, connections, indexes, and what the allocator keeps.
+/// Memory in addition to caches, bytes in flight and the budget: code, connections, indexes, and what the allocator
+/// keeps.
 const REST_BYTES: u64 = 256 << 20;
 
 /// What to attack, and for how long.
 #[derive(Debug, Clone, Args)]
 pub struct Arguments {
-    /// The `hoplake` command; by default the one beside this one.
+    /// The `hoplake` command; by default the one next to this one.
     #[arg(long)]
     hoplake: Option<PathBuf>,
     /// The number of vertices is two to the power of this.
@@ -113,7 +114,8 @@ async fn at_it(kind: Kind, target: Target, number: u64, outcomes: Outcomes) {
     }
 }
 
-/// Times of `/healthz`; `None` is no answer within 5 seconds. On a thread of its own, so that it does not wait for the clients.
+/// Times of `/healthz`; `None` is no answer within 5 seconds. On a thread of its own, so that it does not wait for the
+/// clients.
 fn probe(http: SocketAddr, time: Duration) -> Vec<Option<Duration>> {
     let begun = Instant::now();
     let mut times = Vec::new();

@@ -41,7 +41,8 @@ fn write_json(batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes what JSON has no type for as `hoplake apply` reads it: Arrow's writer has null for NaN, and years of its own.
+/// Writes values that JSON cannot represent in the form that `hoplake apply` reads: Arrow's writer has null for NaN,
+/// and years of its own.
 #[derive(Debug)]
 struct PlainValues;
 
@@ -79,7 +80,8 @@ fn write_csv(batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a column is called. Behind a colon a header has a type, so a name with one gets its type, too.
+/// The header of a column. A header can have a type after a colon, so a name that contains a colon always gets its
+/// type.
 fn csv_header(field: &Field) -> String {
     let name = field.name();
     match name.contains(':') {

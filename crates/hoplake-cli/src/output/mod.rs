@@ -1,12 +1,12 @@
 //! What commands print: rows in four formats, numbers for people, profiles and progress.
 
+pub mod cost;
 pub mod formats;
 pub mod numbers;
 pub mod pipe;
 pub mod profile;
 pub mod progress;
 pub mod rows;
-pub mod spent;
 pub mod tables;
 
 use std::{
@@ -36,7 +36,7 @@ pub enum Format {
 /// Where rows go, and how.
 #[derive(Debug, Clone, clap::Args)]
 pub struct OutputArgs {
-    /// How to write the result; by default as the name of --output says, else a table
+    /// How to write the result; by default by the extension of --output, else a table
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Write to this file instead of standard output
@@ -79,7 +79,7 @@ impl OutputArgs {
         Ok(())
     }
 
-    /// Opens the place where rows go.
+    /// Opens the destination of the rows.
     pub fn open(&self) -> anyhow::Result<Sink> {
         let inner: Box<dyn Write + Send> = match &self.output {
             Some(path) => Box::new(

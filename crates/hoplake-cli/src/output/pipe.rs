@@ -1,7 +1,7 @@
 //! Standard output whose reader may go away.
 //!
-//! `hoplake … | head` closes the pipe when it has seen enough. That is no failure: the rest is written
-//! nowhere, and whoever produces it without end can ask whether anybody still reads.
+//! `hoplake … | head` closes the pipe after its last line. That is not a failure: the rest is discarded, and an endless
+//! producer can ask whether the reader is still there.
 
 use std::{
     io::{self, ErrorKind, Stdout, Write},

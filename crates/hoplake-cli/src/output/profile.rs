@@ -1,4 +1,4 @@
-//! What a query took, step by step: a table or one JSON object, on standard error.
+//! The cost of a query, step by step: a table or one JSON object, on standard error.
 
 use std::time::{Duration, Instant};
 
@@ -18,16 +18,16 @@ pub enum ProfileFormat {
     Json,
 }
 
-/// Whether what a query took is said, and how.
+/// Whether and how to print the cost of a query.
 #[derive(Debug, clap::Args)]
 pub struct ProfileArgs {
-    /// Say on standard error what each step took
+    /// Print the cost of each step on standard error
     #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
     profile: Option<ProfileFormat>,
 }
 
 impl ProfileArgs {
-    /// Ends a query: what it led to in the background is waited for, so that it is told whole, and the profile is written if
+    /// Ends a query: waits for its background reads, so that the profile includes them, and writes the profile if
     /// that was asked for.
     pub async fn end(&self, opened: &Opened, query: &Query, profile: Profile) {
         opened.settle().await;
@@ -52,13 +52,13 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Adds what opening the graph took.
+    /// Adds the cost of opening the graph.
     pub fn open(mut self, cost: StepCost) -> Self {
         self.open = cost;
         self
     }
 
-    /// Adds what finding the start vertices took.
+    /// Adds the cost of the look-up of the start vertices.
     pub fn look_up(mut self, cost: StepCost) -> Self {
         self.look_up = cost;
         self
@@ -76,19 +76,19 @@ impl Profile {
         self
     }
 
-    /// Adds what a search from both ends took.
+    /// Adds the cost of a search from both ends.
     pub fn search(mut self, cost: StepCost) -> Self {
         self.search = Some(cost);
         self
     }
 
-    /// Adds what the rows of the result took.
+    /// Adds the cost of the rows of the result.
     pub fn properties(mut self, cost: StepCost) -> Self {
         self.properties = cost;
         self
     }
 
-    /// All steps together, with what went on in the background.
+    /// The sum of all steps, background reads included.
     pub fn total(&self) -> StepCost {
         let hops = self.hops.iter().map(|(_, depth)| StepCost { cost: depth.cost, time_us: depth.time_us });
         let steps = hops.chain(self.search).chain([self.open, self.look_up, self.properties]);
@@ -205,12 +205,12 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts at what the query took so far.
+    /// Starts at the query's cost so far.
     pub fn start(query: &Query) -> Self {
         Self { begun: Instant::now(), before: query.cost() }
     }
 
-    /// What it took since.
+    /// The cost since then.
     pub fn stop(&self, query: &Query) -> StepCost {
         StepCost { cost: query.cost().since(&self.before), time_us: self.begun.elapsed().as_micros() as u64 }
     }

@@ -35,7 +35,7 @@ pub fn table<H: AsRef<str>>(header: &[H], right: &[usize]) -> TextTable {
 }
 
 impl TextTable {
-    /// Wraps long cells, also where there is no terminal whose width could be fitted.
+    /// Wraps long cells, also without a terminal, which has no width.
     pub fn wrapped(mut self) -> Self {
         if !stdout().is_terminal() {
             self.0.set_content_arrangement(ContentArrangement::Dynamic).set_width(WRAPPED_WIDTH);

@@ -11,7 +11,7 @@ use std::{
 use bytesize::ByteSize;
 use hoplake::{
     Batch, ChangeCounts, Cost, Error, ErrorKind, Graph, Operation, PriceList,
-    changes::{ChangeReader, ChangeSettings, Changes, Place, ReadChange},
+    changes::{ChangeReader, ChangeSettings, Changes, ReadChange, SourceLocation},
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use crate::{
     arguments,
     failure::Failure,
     opening::GraphArgs,
-    output::{numbers, print_line, spent},
+    output::{cost, numbers, print_line},
 };
 
 /// Operations of one commit, at most: it is put together in memory.
@@ -63,8 +63,8 @@ pub struct Args {
     /// Up to where a source was read, to keep with the version; with --batch, with the last. May be repeated
     #[arg(long, value_name = "NAME=POSITION", value_parser = position)]
     source_position: Vec<(String, String)>,
-    /// Apply only if the source was read up to this position so far, or not at all if it is empty (NAME=); otherwise it is a
-    /// conflict, as another feed has gone on. May be repeated
+    /// Apply only if the source was read up to this position so far, or not at all if it is empty (NAME=); otherwise it
+    /// is a conflict, since another feed has read on. May be repeated
     #[arg(long, value_name = "NAME=POSITION", value_parser = position, conflicts_with = "batch")]
     if_position: Vec<(String, String)>,
     /// So many operations become a version at a time, instead of all: an error leaves those before it applied
@@ -73,7 +73,7 @@ pub struct Args {
     /// The version that the changes were decided on: if what they change was changed since, it is a conflict
     #[arg(long, value_name = "VERSION", conflicts_with = "batch", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     base: Option<u64>,
-    /// How long opening the graph and each commit may take; beyond that it ends, and says whether it is known that nothing
+    /// How long opening the graph and each commit may take; then it ends, and reports whether it is known that nothing
     /// was applied
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
     timeout: Duration,
@@ -114,7 +114,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         args,
         graph,
         batch: Batch::default(),
-        places: Vec::new(),
+        locations: Vec::new(),
         changes: 0,
         bytes: 0,
         applied: Applied::default(),
@@ -147,7 +147,7 @@ struct Run<'a> {
     graph: Graph,
     batch: Batch,
     /// Where its operations are written.
-    places: Vec<Place>,
+    locations: Vec<SourceLocation>,
     /// How many changes they are.
     changes: usize,
     /// The memory that they take.
@@ -172,13 +172,13 @@ impl Run<'_> {
 
     async fn read(&mut self, changes: Changes<'_>) -> anyhow::Result<()> {
         for change in changes {
-            let ReadChange { operation, place } = change?;
+            let ReadChange { operation, location } = change?;
             let full = self.args.batch.map_or(COMMIT_OPERATIONS_MAX, |batch| batch as usize);
             let mut taken = 0;
             while taken < operation.changes() {
                 if self.changes == full {
                     if self.args.batch.is_none() {
-                        return Err(too_many(&place.further(taken)).into());
+                        return Err(too_many(&location.further(taken)).into());
                     }
                     self.commit(false).await?;
                 }
@@ -191,10 +191,10 @@ impl Run<'_> {
                 };
                 self.bytes += part.memory_bytes() as u64;
                 if self.bytes > self.args.memory.as_u64() {
-                    return Err(self.too_large(&place.further(taken)).into());
+                    return Err(self.too_large(&location.further(taken)).into());
                 }
                 self.batch.operations.push(part);
-                self.places.push(place.further(taken));
+                self.locations.push(location.further(taken));
                 self.changes += some;
                 taken += some;
             }
@@ -202,9 +202,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn too_large(&self, place: &Place) -> Failure {
+    fn too_large(&self, location: &SourceLocation) -> Failure {
         let memory = self.args.memory.display().iec();
-        let message = format!("{place}: with it the changes of one version take more than {memory} of memory");
+        let message = format!("{location}: with it the changes of one version take more than {memory} of memory");
         let hint = match self.args.batch {
             None => "give --batch 10000 to apply them as several versions, or more --memory",
             Some(_) => "give a smaller --batch, or more --memory",
@@ -244,7 +244,7 @@ impl Run<'_> {
             return Ok(());
         }
         let committed = self.graph.apply(batch).await?;
-        self.places.clear();
+        self.locations.clear();
         self.applied.version = committed.version;
         self.applied.commits += 1;
         add(&mut self.applied.counts, committed.counts);
@@ -252,25 +252,26 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The error with the place of what it is about.
+    /// The error with the source location of its change.
     fn explain(&self, error: &Error) -> anyhow::Error {
-        let place = error.operation().and_then(|number| self.places.get(number));
-        // The row of the file says which row of the columns it is.
+        let location = error.operation().and_then(|number| self.locations.get(number));
+        // The error has the row within the columns; add it to the row of the file.
         let said = error.to_string();
         let said = error.row().and_then(|row| said.strip_prefix(&format!("row {row}, "))).unwrap_or(&said);
-        let place = place.map(|place| place.further(error.row().unwrap_or(0)));
-        let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
+        let location = location.map(|location| location.further(error.row().unwrap_or(0)));
+        let location = location.map(|location| format!("{location}: ")).unwrap_or_default();
         let done = match self.applied.commits {
             0 => String::new(),
             _ => format!(" (what stands before is applied, up to version {})", self.applied.version),
         };
-        Failure::said(error, format!("{place}{said}{done}")).into()
+        Failure::said(error, format!("{location}{said}{done}")).into()
     }
 }
 
-fn too_many(place: &Place) -> Failure {
+fn too_many(location: &SourceLocation) -> Failure {
     let most = numbers::count(COMMIT_OPERATIONS_MAX as u64);
-    let message = format!("{place}: there are more than {most} changes, too many for one version; nothing is applied");
+    let message =
+        format!("{location}: there are more than {most} changes, too many for one version; nothing is applied");
     Failure::new(ErrorKind::Limit, message, "give --batch 100000 to apply them as several versions")
 }
 
@@ -320,7 +321,7 @@ fn text_of(args: &Args, applied: &Applied, prices: &PriceList) -> String {
         "version {}: {what}; {operations} in {}: {}",
         applied.version,
         numbers::counted(applied.commits, "commit", "commits"),
-        spent::text(&applied.cost, prices)
+        cost::text(&applied.cost, prices)
     )
 }
 
@@ -331,6 +332,6 @@ fn json_of(args: &Args, applied: &Applied, prices: &PriceList) -> Value {
         "operations": applied.operations,
         "counts": counts_json(&applied.counts),
         "dry_run": args.dry_run,
-        "cost": spent::json(&applied.cost, prices),
+        "cost": cost::json(&applied.cost, prices),
     })
 }

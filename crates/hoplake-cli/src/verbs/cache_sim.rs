@@ -25,9 +25,9 @@ use crate::{
 #[command(after_help = "\
 A trace is CSV, compressed if its name ends in .zst, with these columns:
   query,wave,object,position,bytes,served
-Policies: lru, lfu, lrfu:LAMBDA, s3-fifo, w-tiny-lfu. With +worth, those with scores keep a small block, which costs a
-request all the same, longer. Beside them stand belady, who knows the future (the best there is if all blocks have one
-size), and bound, which nobody can pass.
+Policies: lru, lfu, lrfu:LAMBDA, s3-fifo, w-tiny-lfu. With +retention-cost, those with scores keep a
+small block longer, since it costs a full request all the same. The table adds belady, which knows the future (optimal if
+all blocks have one size), and bound, which no policy can exceed.
 
 Example: what would half and twice the memory do, and would another policy?
   hoplake cache-sim trace.csv.zst --sizes 128MiB,256MiB,512MiB --policies lru,s3-fifo --plot curves.svg")]
@@ -78,7 +78,7 @@ impl Args {
     fn check(&self) -> Result<(), Failure> {
         match &self.plot {
             Some(path) if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) => {
-                let message = format!("{} is no name for a plot: plots are SVG", path.display());
+                let message = format!("{} is not a name for a plot: plots are SVG", path.display());
                 Err(Failure::usage(message, "end its name in .svg"))
             }
             _ => Ok(()),

@@ -12,11 +12,11 @@ use crate::{
     stopping::{in_time, within},
 };
 
-/// Begin a graph in another place of the same bucket as a version of this one, without a copy
+/// Create a graph at another location of the same bucket from a version of this one, without a copy
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The clone reads the objects of the graph it began as, which a tag there keeps, and writes its own: changes to either
-are not seen by the other. When the clone is deleted, delete the tag, too.
+are invisible to the other. When the clone is deleted, delete the tag, too.
 
 Example:
   hoplake clone s3://bucket/social s3://bucket/what-if --version 41")]
@@ -28,7 +28,7 @@ pub struct Args {
     /// The version, or its tag, instead of the newest
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionArg>,
-    /// How long it may take; beyond that it ends, and says whether it is known that nothing was changed
+    /// How long it may take; then it ends, and reports whether the graph is known to be unchanged
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
     timeout: Duration,
     /// Print one JSON object
@@ -39,14 +39,14 @@ pub struct Args {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let store = within(&open_store(&args.url)?, args.timeout);
-    let target = open_store(&args.target)?.on_account(&store.account());
+    let target = open_store(&args.target)?.metered_by(&store.context());
     let late = |error| in_time(error, "the graph was not cloned", args.timeout);
     let version = match &args.version {
         Some(version) => Some(version.find(&store).await.or_else(|error| Err(late(error.downcast()?)))?),
         None => None,
     };
     let tag = Graph::clone_to(&store, version, &target).await.map_err(|error| match error.kind() {
-        ErrorKind::Conflict => Failure::of(&error, "choose a place where there is nothing".to_owned()).into(),
+        ErrorKind::Conflict => Failure::of(&error, "choose a target that is empty".to_owned()).into(),
         ErrorKind::Invalid => {
             Failure::of(&error, "copy the objects with your store's tools, then open the copy".to_owned()).into()
         }

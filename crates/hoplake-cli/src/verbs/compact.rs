@@ -10,7 +10,7 @@ use crate::{
     arguments,
     failure::Failure,
     opening::open_store,
-    output::{numbers, print_line, spent},
+    output::{cost, numbers, print_line},
     stopping::{interrupted, stopped, timeout_ms},
 };
 
@@ -70,7 +70,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         return print_line(json!({
             "version": done.version, "merges": done.merges, "sorted_runs": done.runs,
             "bytes_read": done.bytes_read, "bytes_written": done.bytes_written,
-            "cost": spent::json(&done.cost, store.prices()),
+            "cost": cost::json(&done.cost, store.prices()),
         }));
     }
     if done.merges == 0 {
@@ -83,6 +83,6 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         numbers::bytes(done.bytes_read),
         numbers::bytes(done.bytes_written),
         done.version,
-        spent::text(&done.cost, store.prices())
+        cost::text(&done.cost, store.prices())
     ))
 }

@@ -12,7 +12,7 @@ use hoplake_costs::{CostModel, InstanceTable, Workload};
 
 use crate::{arguments, failure::Failure};
 
-/// Print what a graph costs in an object store, beside instances whose disks hold it
+/// Print what a graph costs in an object store, and on instances whose disks hold it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 An access is a look-up of one vertex's neighbours. Prices are list prices with their dates; hardware that is
@@ -44,16 +44,16 @@ pub struct Args {
     /// Accesses a second that one instance serves from the object store, if you measured it
     #[arg(long, value_name = "N", value_parser = from_1)]
     accesses_per_instance: Option<f64>,
-    /// On how many instances' disks the graph lies; their disks go when they go
+    /// The number of instances whose disks hold a copy of the graph; a lost instance loses its disks
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     copies: u64,
     /// Which store: s3-standard, s3-express, gcs-standard, azure-hot, or one of --profiles
     #[arg(long, value_name = "NAME", default_value = "s3-standard")]
     profile: String,
-    /// A file of stores and their prices, in place of the one that is shipped
+    /// A file of stores and their prices, instead of the built-in one
     #[arg(long, value_name = "FILE")]
     profiles: Option<PathBuf>,
-    /// A file of instances and their prices, in place of the one that is shipped; or study
+    /// A file of instances and their prices, instead of the built-in one; or study
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
     /// Print one JSON object
@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn store_prices(args: &Args) -> anyhow::Result<PriceList> {
     let read = args.profiles.as_deref().map(|file| {
         Profiles::read(file).map_err(|error| {
-            let message = format!("--profiles {} is no file of stores: {error}", file.display());
+            let message = format!("--profiles {} is not a file of stores: {error}", file.display());
             Failure::usage(message, "it has the shape of crates/hoplake-storage/profiles.toml in the sources")
         })
     });
@@ -123,7 +123,7 @@ fn instances(args: &Args) -> anyhow::Result<InstanceTable> {
         return Ok(InstanceTable::study());
     }
     InstanceTable::read(file).map_err(|error| {
-        let message = format!("--prices {} is no price table: {error}", file.display());
+        let message = format!("--prices {} is not a price table: {error}", file.display());
         Failure::usage(message, "it has the shape of crates/hoplake-costs/instances.toml in the sources").into()
     })
 }
@@ -142,5 +142,5 @@ fn from_1(text: &str) -> Result<f64, String> {
 
 fn number(text: &str, range: std::ops::RangeInclusive<f64>, words: &str) -> Result<f64, String> {
     let parsed = text.parse().ok().filter(|number| range.contains(number));
-    parsed.ok_or_else(|| format!("{text:?} is no number {words}"))
+    parsed.ok_or_else(|| format!("{text:?} is not a number {words}"))
 }

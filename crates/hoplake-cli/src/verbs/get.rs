@@ -30,7 +30,7 @@ pub struct Args {
     /// The vertices
     #[arg(value_name = "LABEL:KEY", required_unless_present = "edges", conflicts_with = "edges")]
     vertices: Vec<StartKey>,
-    /// An edge in place of vertices; may be repeated
+    /// An edge, instead of vertices; may be repeated
     #[arg(long = "edge", value_name = "ID")]
     edges: Vec<EdgeId>,
     /// Only these properties; all by default
@@ -109,7 +109,7 @@ async fn edge_rows(
     let source_labels: StringArray = sources.iter().map(|vertex| Some(query.label_of(*vertex))).collect();
     let source_keys = rows::keys(&query.keys_of(&sources).await?);
     let mut columns = edge_columns(graph, query, edges, &names, true).await?;
-    // Seen from its source, an edge's direction says nothing.
+    // All edges are seen from their source, so the direction is redundant.
     columns.retain(|(name, _)| name != "direction");
     columns[2].0 = "target_label".into();
     columns[3].0 = "target_key".into();

@@ -40,7 +40,7 @@ pub struct Args {
     /// What a hop may follow: a direction, edge labels and conditions
     #[arg(long, value_name = "HOP", default_value = "both")]
     hop: Hop,
-    /// Properties to print beside label and key
+    /// Properties to print in addition to label and key
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "count")]
     select: Vec<String>,
     /// Print only how many there are; in JSON by distance too

@@ -14,7 +14,7 @@ use crate::{
     arguments,
     failure::Failure,
     opening::open_store,
-    output::{numbers, print_line, progress::LoadBars, spent},
+    output::{cost, numbers, print_line, progress::LoadBars},
     stopping::{interrupted, stopped, timeout_ms},
 };
 
@@ -33,7 +33,7 @@ pub struct Args {
     /// Files and folders to load; may be repeated
     #[arg(long, value_name = "PATH", num_args = 1.., required = true)]
     from: Vec<PathBuf>,
-    /// A TOML file that says which column of which file is what
+    /// A TOML file that assigns columns of files to the graph
     #[arg(long, value_name = "FILE.toml")]
     mapping: Option<PathBuf>,
     /// Budget of memory; what does not fit is sorted in temporary files
@@ -198,6 +198,6 @@ fn report_json(report: &LoadReport, prices: &PriceList) -> serde_json::Value {
         "bytes": report.bytes,
         "bytes_per_directed_edge": report.bytes_per_directed_edge,
         "time_ms": report.time.as_millis() as u64,
-        "cost": spent::json(&report.cost, prices),
+        "cost": cost::json(&report.cost, prices),
     })
 }

@@ -180,16 +180,16 @@ impl Cells {
     fn of(graph: &Graph, edges: &[Neighbour], described: Described) -> Self {
         let mut batches = Vec::new();
         for rows in described.edges {
-            let places = rows.positions.iter().enumerate().map(|(row, edge)| (*edge, row)).collect();
-            batches.push((rows.batch, places));
+            let positions = rows.positions.iter().enumerate().map(|(row, edge)| (*edge, row)).collect();
+            batches.push((rows.batch, positions));
         }
         let ends: Frontier = edges.iter().map(|edge| edge.to).collect();
         for rows in described.vertices {
             let label = graph.schema().label_id(&rows.label);
             let ordinals = label.map_or(&[][..], |label| ends.ordinals(label));
             let mine = edges.iter().enumerate().filter(|(_, edge)| Some(edge.to.label()) == label);
-            let places = mine.filter_map(|(at, edge)| Some((at, ordinals.binary_search(&edge.to.ordinal()).ok()?)));
-            batches.push((rows.batch, places.collect()));
+            let positions = mine.filter_map(|(at, edge)| Some((at, ordinals.binary_search(&edge.to.ordinal()).ok()?)));
+            batches.push((rows.batch, positions.collect()));
         }
         Self(batches)
     }
@@ -197,11 +197,11 @@ impl Cells {
     /// The values of one property, one an edge; null where neither edge nor vertex has it.
     fn column(&self, name: &str, edges: usize) -> anyhow::Result<ArrayRef> {
         let mut sources: Vec<ArrayRef> = Vec::new();
-        let mut places: Vec<Option<(usize, usize)>> = vec![None; edges];
+        let mut positions: Vec<Option<(usize, usize)>> = vec![None; edges];
         for (batch, rows) in &self.0 {
             let Some(values) = batch.column_by_name(name) else { continue };
             for (edge, row) in rows {
-                places[*edge].get_or_insert((sources.len() + 1, *row));
+                positions[*edge].get_or_insert((sources.len() + 1, *row));
             }
             sources.push(values.clone());
         }
@@ -212,8 +212,8 @@ impl Cells {
         let mut arrays = vec![new_null_array(&kind, 1)];
         arrays.extend(texts);
         let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
-        let places: Vec<_> = places.into_iter().map(|place| place.unwrap_or((0, 0))).collect();
-        Ok(interleave(&arrays, &places)?)
+        let positions: Vec<_> = positions.into_iter().map(|position| position.unwrap_or((0, 0))).collect();
+        Ok(interleave(&arrays, &positions)?)
     }
 }
 

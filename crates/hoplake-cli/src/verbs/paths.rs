@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::output::{Format, OutputArgs, Pipe, Sink};
 
-/// The most walks that are printed when nobody says how many: there can be very many more than edges.
+/// The default limit of walks: there can be far more walks than edges.
 pub const PATHS_MAX: usize = 1000;
 
 /// Walks that are named at a time: enough to share a look-up of keys, few enough to print as they come.
@@ -29,7 +29,7 @@ impl PathWriter {
         Ok(Self { sink, format: output.format() })
     }
 
-    /// Names walks and writes them, `limit` at most, until there are no more or nobody reads on.
+    /// Looks up names of walks and writes them, `limit` at most, until the walks or the reader end.
     pub async fn write_all(&mut self, query: &mut Query, paths: &mut Paths, limit: usize) -> anyhow::Result<()> {
         let mut left = limit;
         while left > 0 && !Pipe::is_closed() {

@@ -69,7 +69,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     print_answer(&opened.graph, &answer, &mut out)?;
     let profile = Profile::default().open(opened.cost).look_up(answer.start_cost);
     let profile = profile.hops(&request.traversal.hops, &answer.reached.profile).properties(answer.rows_cost);
-    writeln!(out, "What that took, from an empty process. A wave is a round trip that waits for the one before it:\n")?;
+    writeln!(out, "The cost from an empty process. A wave is a round trip that waits for the one before it:\n")?;
     writeln!(out, "{}\n", profile.text(opened.graph.prices()))?;
     let cost = profile.total().cost;
     let requests = numbers::count(cost.requests);
@@ -90,7 +90,7 @@ fn check_folder(folder: &Path) -> anyhow::Result<()> {
     if ours || empty {
         return Ok(());
     }
-    let message = format!("{} is there already, and is no quickstart", folder.display());
+    let message = format!("{} exists already, and is not a quickstart", folder.display());
     Err(Failure::new(ErrorKind::Conflict, message, "choose another folder with --folder").into())
 }
 

@@ -11,10 +11,10 @@ use crate::{
     stopping::{in_time, within},
 };
 
-/// Make what an older version says the newest version; what came between stays in the past
+/// Publish an older version again as the newest; versions in between stay readable
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Batches that were decided on versions before the restored one are in conflict with it.
+Batches with a base before the new version are in conflict with it.
 
 Example:
   hoplake restore s3://bucket/social --version 41 --message 'the import of May was wrong'")]
@@ -27,7 +27,7 @@ pub struct Args {
     /// A message to keep with the new version
     #[arg(long, value_name = "TEXT", default_value = "")]
     message: String,
-    /// How long it may take; beyond that it ends, and says whether it is known that nothing was changed
+    /// How long it may take; then it ends, and reports whether the graph is known to be unchanged
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
     timeout: Duration,
     /// Print one JSON object
@@ -44,5 +44,5 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     if args.json {
         return print_line(json!({"version": restored, "restored": version}));
     }
-    print_line(format_args!("version {restored} is what version {version} was"))
+    print_line(format_args!("version {restored} has the content of version {version}"))
 }

@@ -15,7 +15,7 @@ use crate::{arguments, failure::Failure, output::print_line};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 NAME=URL is one graph. URL is a graph, under the last part of its URL, or a folder of graphs: s3://bucket/graphs serves
-s3://bucket/graphs/social as social when somebody asks for it. Nothing is opened before.
+s3://bucket/graphs/social as social when a request asks for it, and not before.
 
 A file of settings, and --set, have what is in docs/serving.md. Flags come before --set, and --set before the file.
 
@@ -35,7 +35,7 @@ pub struct Args {
     /// What it is among other servers [default: all]
     #[arg(long, value_enum)]
     role: Option<Role>,
-    /// Where an algorithm node has its blocks from, in place of URLs; all addresses of a host are nodes
+    /// The access nodes from which an algorithm node reads blocks, instead of URLs; all addresses of a host are nodes
     #[arg(long, value_name = "http://HOST:PORT", value_delimiter = ',')]
     access_nodes: Vec<String>,
     /// Where gRPC listens; port 0 takes a free one [default: 127.0.0.1:7480]
@@ -47,7 +47,8 @@ pub struct Args {
     /// The token that every query must bring; without, none is needed
     #[arg(long, env = "HOPLAKE_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// While it is asked, look for newer versions of a graph this long after the last look, as in 5s; 0s never [default: 1m]
+    /// While it is asked, look for newer versions of a graph this long after the last look, as in 5s; 0s never
+    /// [default: 1m]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     refresh: Option<Duration>,
     /// Compact the graphs it serves, one at a time, when a request has found a newer version
@@ -102,7 +103,7 @@ impl Args {
         let mut table = self.file()?;
         for setting in &self.set {
             let text = toml_of(setting);
-            // By itself: of all together, nothing says where a mistake is from.
+            // Each by itself: an error of the merged settings could not name its source.
             Settings::from_toml(&text).map_err(|error| wrong(&format!("--set {setting}"), &error))?;
             merge(&mut table, parsed(&text));
         }
@@ -146,11 +147,11 @@ impl Args {
 const HINT: &str = "docs/serving.md has the settings, with an example";
 
 /// That settings from somewhere cannot be read.
-fn wrong(place: &str, error: &UnreadableSettings) -> Failure {
-    Failure::usage(format!("{place}: {error}"), HINT)
+fn wrong(location: &str, error: &UnreadableSettings) -> Failure {
+    Failure::usage(format!("{location}: {error}"), HINT)
 }
 
-/// `limits.time_ms=500` as TOML; what is no value of TOML is text.
+/// `limits.time_ms=500` as TOML; anything that is not a TOML value is text.
 fn toml_of(setting: &str) -> String {
     match setting.split_once('=') {
         Some((key, value)) if setting.parse::<Table>().is_err() => format!("{key} = {}", Value::from(value)),
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_settings_are_said_with_their_place() {
+    fn an_error_of_settings_has_its_location() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("serve.toml");
         let (file, missing) = (file.to_str().unwrap(), "/nowhere/serve.toml");

@@ -30,7 +30,7 @@ pub struct Args {
     /// Remove the name
     #[arg(long, requires = "name", conflicts_with = "version")]
     delete: bool,
-    /// How long it may take; beyond that it ends, and says whether it is known that nothing was changed
+    /// How long it may take; then it ends, and reports whether the graph is known to be unchanged
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
     timeout: Duration,
     /// Print one JSON object
@@ -57,6 +57,6 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     }
     match version {
         Some(version) => print_line(format_args!("{name} is version {version}")),
-        None => print_line(format_args!("{name} is no tag any more")),
+        None => print_line(format_args!("{name} is no longer a tag")),
     }
 }

@@ -46,7 +46,7 @@ pub struct Args {
     /// Threads or, depth-first, vertices at a time; by default all processors, and 1 depth-first
     #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     parallelism: Option<usize>,
-    /// Properties to print beside label and key
+    /// Properties to print in addition to label and key
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["count", "paths"])]
     select: Vec<String>,
     /// Print at most this many rows or walks; walks 1000 by default, rows all
@@ -182,7 +182,7 @@ async fn print_paths(args: &Args, query: &mut Query) -> anyhow::Result<Profile> 
     }
     let stopwatch = Stopwatch::start(query);
     let limit = args.limit.unwrap_or(PATHS_MAX);
-    // One more says whether there are more.
+    // One more shows whether the result is truncated.
     let mut paths = query.paths(traversal, Some(limit.saturating_add(1))).await?;
     let mut writer = PathWriter::new(&args.output)?;
     writer.write_all(query, &mut paths, limit).await?;

@@ -12,11 +12,11 @@ use crate::{
     stopping::timeout_ms,
 };
 
-/// Let old versions go, and remove what failed or interrupted writers left behind
+/// Delete old versions, and leftovers of failed or interrupted writers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without --keep-versions and --keep-for all versions stay, and only leftovers are removed. The newest version and those
-with a tag always stay. A reader of a version that goes may meet objects that are gone: keep versions for longer than
+with a tag always stay. A query on a deleted version can fail with missing objects: keep versions for longer than
 your longest query.
 
 A writer that began from the newest version may still be at work; what it has written stays until it is --min-age old.
@@ -79,7 +79,7 @@ fn explain(args: &Args, error: Error) -> anyhow::Error {
             Failure::new(ErrorKind::Limit, message, "run it again to remove the rest, or raise --timeout").into()
         }
         ErrorKind::Corrupt => {
-            let hint = format!("hoplake verify {url} lists what is damaged, and says which version can be restored");
+            let hint = format!("hoplake verify {url} lists the damage, and the version that can be restored");
             Failure::of(&error, hint).into()
         }
         _ => error.into(),

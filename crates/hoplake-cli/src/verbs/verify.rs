@@ -1,4 +1,4 @@
-//! `hoplake verify`: reads everything and says whether it is whole.
+//! `hoplake verify`: reads everything and reports damage.
 
 use hoplake::{ErrorKind, Graph, Store, Verification, Verified};
 use serde_json::{Value, json};
@@ -9,11 +9,11 @@ use crate::{
     output::{numbers, print_line, progress::bytes_bar},
 };
 
-/// Read a whole graph, all its versions, and check every byte of it
+/// Read a graph with all its versions, and check every byte
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 It reads the hint, the manifest of every version that can be opened, and every object from end to end. All that is damaged
-is listed, with its block and the newest version that has it; then it says which version is whole and can be restored,
+is listed, with its block and the newest version that has it; then it names the newest version that is intact and can be restored,
 and the status is 7. With --version or --as-of it reads that version alone.
 
 Example:
@@ -55,8 +55,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     }
     let newest = found.newest().unwrap_or_default();
     let versions = match found.versions.len() {
-        1 => format!("version {newest} is whole"),
-        count => format!("all {count} versions are whole, up to version {newest}"),
+        1 => format!("version {newest} is intact"),
+        count => format!("all {count} versions are intact, up to version {newest}"),
     };
     print_line(format_args!("{versions}: {}", amounts(&found.verified)))
 }
@@ -73,7 +73,7 @@ async fn one_version(args: &Args) -> anyhow::Result<()> {
         let Verified { objects, bytes, blocks } = verified;
         return print_line(json!({"version": version, "objects": objects, "bytes": bytes, "blocks": blocks}));
     }
-    print_line(format_args!("version {version} is whole: {}", amounts(&verified)))
+    print_line(format_args!("version {version} is intact: {}", amounts(&verified)))
 }
 
 fn amounts(verified: &Verified) -> String {
@@ -87,11 +87,11 @@ fn amounts(verified: &Verified) -> String {
 
 fn as_json(found: &Verification) -> Value {
     let damage = |it: &hoplake::Damage| json!({"version": it.version, "what": it.what});
-    let versions = |whole| found.versions.iter().filter(move |it| it.1 == whole).map(|it| it.0).collect::<Vec<_>>();
+    let versions = |intact| found.versions.iter().filter(move |it| it.1 == intact).map(|it| it.0).collect::<Vec<_>>();
     let Verified { objects, bytes, blocks } = found.verified;
     json!({
         "version": found.newest(), "objects": objects, "bytes": bytes, "blocks": blocks,
-        "whole_versions": versions(true), "damaged_versions": versions(false),
+        "intact_versions": versions(true), "damaged_versions": versions(false),
         "damages": found.damages.iter().map(damage).collect::<Vec<_>>(),
     })
 }
@@ -99,22 +99,22 @@ fn as_json(found: &Verification) -> Value {
 /// How much is damaged, and what can be done about it.
 fn failure(store: &Store, args: &Args, found: &Verification) -> Failure {
     let url = &args.graph.url;
-    let count = numbers::counted(found.damages.len() as u64, "damaged place", "damaged places");
-    let (newest, whole) = (found.newest(), found.newest_whole());
-    let damaged = found.versions.iter().filter(|(_, whole)| !whole).count() as u64;
-    let (state, hint) = match whole {
-        None => ("no version is whole".into(), format!("restore {} from a copy", store.url())),
+    let count = numbers::counted(found.damages.len() as u64, "damaged item", "damaged items");
+    let (newest, intact) = (found.newest(), found.newest_intact());
+    let damaged = found.versions.iter().filter(|(_, intact)| !intact).count() as u64;
+    let (state, hint) = match intact {
+        None => ("no version is intact".into(), format!("restore {} from a copy", store.url())),
         Some(_) if damaged == 0 => (
-            "all versions are whole".into(),
+            "all versions are intact".into(),
             "the next commit writes the hint again, and readers do not need it".into(),
         ),
-        Some(whole) if Some(whole) == newest => (
-            format!("the newest version, {whole}, is whole"),
+        Some(intact) if Some(intact) == newest => (
+            format!("the newest version, {intact}, is intact"),
             format!("hoplake vacuum {url} --keep-versions 1 lets the past go that is damaged"),
         ),
-        Some(whole) => (
-            format!("version {whole} is whole"),
-            format!("hoplake restore {url} --version {whole} makes it the newest"),
+        Some(intact) => (
+            format!("version {intact} is intact"),
+            format!("hoplake restore {url} --version {intact} makes it the newest"),
         ),
     };
     Failure::new(ErrorKind::Corrupt, format!("{count} in {}; {state}", store.url()), hint)

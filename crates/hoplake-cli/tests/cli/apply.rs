@@ -35,7 +35,7 @@ fn lines_of_json_are_applied_whole() {
         &lines(&[
             json!({"op": "upsert_vertex", "label": "Person", "key": 5, "properties": {"name": "Eve", "born": {"date": "2001-02-03"}}}),
             json!({"op": "upsert_vertex", "label": "Person", "key": 1, "properties": {"age": 32}}),
-            json!({"op": "upsert_vertex", "label": "Person", "key": 2, "whole": true, "properties": {"name": "Bert"}}),
+            json!({"op": "upsert_vertex", "label": "Person", "key": 2, "replace": true, "properties": {"name": "Bert"}}),
             json!({"op": "upsert_edge", "label": "knows", "source": ["Person", 5], "target": ["Person", "1"], "properties": {"since": 2026}}),
             json!({"op": "delete_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", 2]}),
             json!({"op": "delete_vertex", "label": "Person", "key": 4}),

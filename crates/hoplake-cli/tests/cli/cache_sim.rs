@@ -77,7 +77,7 @@ fn mistakes_in_traces_and_names() {
     shell.write("other.csv", "id,name\n");
     let run = |args: &str| shell.run(&args.split(' ').collect::<Vec<_>>());
     run("cache-sim none.csv").fails(3, "could not read trace none.csv", "check its name");
-    run("cache-sim trace.csv").fails(2, "trace.csv, line 3, column bytes: \"ten\" is no whole number", "--help");
+    run("cache-sim trace.csv").fails(2, "trace.csv, line 3, column bytes: \"ten\" is not a whole number", "--help");
     run("cache-sim other.csv").fails(2, "other.csv, line 1: the header should be query,wave,object", "--help");
     run("cache-sim trace.csv --plot curves.png").fails(2, "curves.png is no name for a plot", ".svg");
     let run = run("cache-sim trace.csv --policies lru,mru");

@@ -94,7 +94,7 @@ fn prices_come_from_files_too() {
     shell.write("broken.toml", &table.replace("usd_per_hour", "usd"));
     run("--prices broken.toml").fails(
         2,
-        "broken.toml is no price table: line 8: unknown field `usd`",
+        "broken.toml is not a price table: line 8: unknown field `usd`",
         "instances.toml",
     );
     run("--prices none.toml").fails(2, "none.toml", "instances.toml");

@@ -194,12 +194,12 @@ fn verify_lists_all_damage_and_says_what_can_be_restored() {
         shell.write("more.jsonl", &format!("{line}\n"));
         shell.run(&["apply", "graph", "more.jsonl", "--timeout", "1m"]).ok();
     }
-    assert!(shell.run(&["verify", "graph"]).ok().out.starts_with("all 4 versions are whole, up to version 4: "));
+    assert!(shell.run(&["verify", "graph"]).ok().out.starts_with("all 4 versions are intact, up to version 4: "));
     shell.write("graph/manifest/00000000000000000004.hlm", "");
     shell.write("graph/manifest/00000000000000000002.hlm", "");
     let run = shell.run(&["verify", "graph"]);
     assert_eq!(run.status, 7, "{}", run.err);
-    for expected in ["damaged: version 4: ", "damaged: version 2: ", "2 damaged places", "version 3 is whole"] {
+    for expected in ["damaged: version 4: ", "damaged: version 2: ", "2 damaged items", "version 3 is intact"] {
         assert!(run.err.contains(expected), "{expected}: {}", run.err);
     }
     assert!(run.err.contains("hint: hoplake restore graph --version 3 makes it the newest"), "{}", run.err);
@@ -215,7 +215,7 @@ fn verify_lists_all_damage_and_says_what_can_be_restored() {
     assert_eq!(run.status, 7, "{}", run.err);
     let found: serde_json::Value = serde_json::from_str(run.out.trim()).unwrap();
     assert_eq!(
-        (&found["damaged_versions"], &found["whole_versions"]),
+        (&found["damaged_versions"], &found["intact_versions"]),
         (&serde_json::json!([2]), &serde_json::json!([1, 3, 5]))
     );
     assert!(run.err.contains("hoplake vacuum graph --keep-versions 1"), "{}", run.err);

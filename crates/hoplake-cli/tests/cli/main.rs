@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers outside of #[test] functions are test code, too")]
 
-mod accounts;
 mod apply;
 mod cache_sim;
 mod cost;
+mod costs;
 mod deadlines;
 mod durable;
 mod errors;

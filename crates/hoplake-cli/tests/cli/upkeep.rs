@@ -96,7 +96,7 @@ fn a_clone_and_its_origin_go_ways_of_their_own() {
     shell.run(&["verify", "what-if"]).ok();
     assert_eq!((known(&shell, "what-if", &[]).len(), known(&shell, "graph", &[]).len()), (3, 6));
     // All that it read of its origin it has written anew but what never changed: the towns.
-    shell.run(&["clone", "graph", "what-if"]).fails(4, "there is something at", "choose a place");
+    shell.run(&["clone", "graph", "what-if"]).fails(4, "there is something at", "choose a target");
     shell.run(&["clone", "graph", "s3://elsewhere/graph"]).fails(2, "shares its objects", "copy the objects");
     let tags = shell.run(&["tag", "graph"]).ok().out;
     assert!(tags.contains(clone["tag"].as_str().unwrap()), "{tags}");

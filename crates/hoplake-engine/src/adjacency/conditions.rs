@@ -43,14 +43,14 @@ impl Snapshot {
     }
 
     /// Where a condition of a hop along an edge type finds its property.
-    fn property_owner(&self, edge_type: EdgeTypeId, direction: Direction, name: &str) -> Option<PropertyPlace> {
+    fn property_owner(&self, edge_type: EdgeTypeId, direction: Direction, name: &str) -> Option<PropertyOwner> {
         let edge = self.schema().edge_type(edge_type)?;
         if let Some(property) = edge.properties.iter().find(|property| property.name == name) {
-            return Some(PropertyPlace { of_edge: true, far: edge.far(direction), kind: property.kind });
+            return Some(PropertyOwner { of_edge: true, far: edge.far(direction), kind: property.kind });
         }
         let far = edge.far(direction);
         let property = self.schema().label(far)?.properties.iter().find(|property| property.name == name)?;
-        Some(PropertyPlace { of_edge: false, far, kind: property.kind })
+        Some(PropertyOwner { of_edge: false, far, kind: property.kind })
     }
 
     /// Refuses conditions that nothing along the hop could ever fulfil for want of the property.
@@ -65,8 +65,8 @@ impl Snapshot {
                     continue;
                 }
                 for direction in hop.direction.each() {
-                    if let Some(place) = self.property_owner(edge_type, *direction, &predicate.property) {
-                        predicate.literal(place.kind)?;
+                    if let Some(owner) = self.property_owner(edge_type, *direction, &predicate.property) {
+                        predicate.literal(owner.kind)?;
                         known = true;
                     }
                 }
@@ -93,16 +93,16 @@ impl Snapshot {
             for (near, _) in frontier.by_label() {
                 for direction in hop.direction.each() {
                     for (edge_type, _) in self.edge_types_from(near, &hop.labels, *direction) {
-                        let place = self.property_owner(edge_type, *direction, &predicate.property);
-                        loads.extend(place.map(|place| (place, TableOwner::Edges(edge_type, *direction))));
+                        let owner = self.property_owner(edge_type, *direction, &predicate.property);
+                        loads.extend(owner.map(|owner| (owner, TableOwner::Edges(edge_type, *direction))));
                     }
                 }
             }
         }
-        let loads = branch.each(loads, |(place, edges), mut line| async move {
-            match place.of_edge {
+        let loads = branch.each(loads, |(owner, edges), mut line| async move {
+            match owner.of_edge {
                 true => self.load_table_metadata(edges, &mut line).await?,
-                false => self.load_vertex_metadata(place.far, &mut line).await?,
+                false => self.load_vertex_metadata(owner.far, &mut line).await?,
             }
             Ok::<_, EngineError>(((), line))
         });
@@ -118,20 +118,20 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<Vec<bool>, EngineError> {
         let context = branch.context().clone();
-        let mut rows: BTreeMap<RowsOf, (PropertyPlace, Vec<u64>)> = BTreeMap::new();
+        let mut rows: BTreeMap<RowsOf, (PropertyOwner, Vec<u64>)> = BTreeMap::new();
         // Its row's number, twice as vectors grow, its owner, and its place in the mask.
         let _memory = context.hold(bytes_of::<(u64, u64, Option<RowsOf>, bool)>(edges.len()))?;
         let mut pace = context.pace();
         let mut owners = Vec::with_capacity(edges.len());
         for edge in edges {
-            let place = self.property_owner(edge.edge_type, edge.direction, property);
-            let row = place.map(|place| match place.of_edge {
-                true => (place, RowsOf::Edges(edge.edge_type, edge.direction, edge.run), edge.position),
-                false => (place, RowsOf::Vertices(place.far), edge.to.ordinal()),
+            let owner = self.property_owner(edge.edge_type, edge.direction, property);
+            let row = owner.map(|owner| match owner.of_edge {
+                true => (owner, RowsOf::Edges(edge.edge_type, edge.direction, edge.run), edge.position),
+                false => (owner, RowsOf::Vertices(owner.far), edge.to.ordinal()),
             });
             owners.push(row.map(|(_, of, _)| of));
-            if let Some((place, of, row)) = row {
-                rows.entry(of).or_insert((place, Vec::new())).1.push(row);
+            if let Some((owner, of, row)) = row {
+                rows.entry(of).or_insert((owner, Vec::new())).1.push(row);
             }
             pace.rest(8).await?;
         }
@@ -142,10 +142,10 @@ impl Snapshot {
         });
         let read = reads.await?;
         let mut masks = BTreeMap::new();
-        for ((of, (place, _)), batch) in rows.iter().zip(read) {
+        for ((of, (owner, _)), batch) in rows.iter().zip(read) {
             let mut mask = vec![true; batch.num_rows()];
             for condition in conditions {
-                let fulfilled = condition.evaluate(batch.column(0), &condition.literal(place.kind)?)?;
+                let fulfilled = condition.evaluate(batch.column(0), &condition.literal(owner.kind)?)?;
                 mask.iter_mut().zip(fulfilled).for_each(|(all, one)| *all &= one);
                 pace.rest(mask.len() as u64).await?;
             }
@@ -162,7 +162,7 @@ impl Snapshot {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct PropertyPlace {
+struct PropertyOwner {
     /// Whether it is the edge's, not the vertex's that it reaches.
     of_edge: bool,
     /// The label of that vertex.

@@ -2,7 +2,7 @@
 
 use crate::{
     Snapshot,
-    index::{IndexPlace, Run, Section, SectionPlace},
+    index::{IndexLocation, Run, Section, SectionLocation},
 };
 
 /// A run that may have lists of an edge type. The roots of those of its pieces are in memory that may have a source of the plan.
@@ -16,7 +16,7 @@ pub(super) struct Layer<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IndexOfLayer {
     piece: usize,
-    pub(super) place: IndexPlace,
+    pub(super) location: IndexLocation,
 }
 
 impl<'a> Layer<'a> {
@@ -25,9 +25,9 @@ impl<'a> Layer<'a> {
         Self { snapshot, run, removed }
     }
 
-    fn section(&self, piece: usize) -> Option<(SectionPlace, Section<'a>)> {
-        let place = self.run.place(piece)?;
-        Some((place, self.snapshot.section(place).ok()?))
+    fn section(&self, piece: usize) -> Option<(SectionLocation, Section<'a>)> {
+        let location = self.run.location(piece)?;
+        Some((location, self.snapshot.section(location).ok()?))
     }
 
     /// Whether it may have a list of a source; `false` is certain.
@@ -40,9 +40,11 @@ impl<'a> Layer<'a> {
     pub(super) fn index_of_source(&self, source: u64) -> impl Iterator<Item = (IndexOfLayer, Section<'a>)> {
         let pieces = self.run.pieces_of_source(source);
         let known = pieces.filter_map(|piece| Some((piece, self.section(piece)?)));
-        known.flat_map(move |(piece, (place, section))| {
+        known.flat_map(move |(piece, (location, section))| {
             let numbers = section.root().index_of_source(source);
-            numbers.map(move |number| (IndexOfLayer { piece, place: IndexPlace { section: place, number } }, section))
+            numbers.map(move |number| {
+                (IndexOfLayer { piece, location: IndexLocation { section: location, number } }, section)
+            })
         })
     }
 
@@ -53,7 +55,7 @@ impl<'a> Layer<'a> {
 
     /// The source that the index block after one begins with, in its piece or the next.
     pub(super) fn begins_after(&self, index: IndexOfLayer, section: &Section<'_>) -> u64 {
-        let in_piece = section.root().first_source(index.place.number + 1);
+        let in_piece = section.root().first_source(index.location.number + 1);
         in_piece.or_else(|| self.run.first_source(index.piece + 1)).unwrap_or(u64::MAX)
     }
 }

@@ -90,14 +90,14 @@ impl Snapshot {
                 None => sink.take(task.of, task.until, &lists),
             });
             taken.map_err(|error| {
-                let place = self.reader().store().place(&requests[index].object.name);
-                error.at(format!("{place}, {:?}, block at byte {}", task.of, task.block.start))
+                let location = self.reader().store().location(&requests[index].object.name);
+                error.at(format!("{location}, {:?}, block at byte {}", task.of, task.block.start))
             })
         };
         let before = branch.wave();
         self.reader().read_each(&requests, branch, take).await?;
         if branch.wave() > before {
-            self.read_whole(tasks.iter().map(|task| task.place), &context);
+            self.read_in_full(tasks.iter().map(|task| task.location), &context);
         }
         let mut pace = context.pace();
         for merger in mergers {

@@ -9,7 +9,7 @@ use std::{ops::Range, sync::Arc};
 use hoplake_format::{Direction, EdgeTypeId, LabelId};
 use hoplake_storage::{BlockRequest, MemoryHold, QueryContext, StorageError};
 
-use crate::{index::SectionPlace, memory::bytes_of};
+use crate::{index::SectionLocation, memory::bytes_of};
 
 /// The edges of a type in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) struct EdgesOf {
 #[derive(Debug, Clone)]
 pub(crate) struct ListTask {
     pub(crate) of: EdgesOf,
-    pub(crate) place: SectionPlace,
+    pub(crate) location: SectionLocation,
     /// The newest version of its run.
     pub(crate) until: u64,
     /// Whether the lists name pairs that have no edge any more.

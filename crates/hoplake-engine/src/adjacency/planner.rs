@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     EngineError, Frontier, Snapshot,
-    index::{IndexPlace, Run, SectionPlace},
+    index::{IndexLocation, Run, SectionLocation},
     memory::{HeldVec, bytes_of},
     pieces::position_of,
     traversal::Hop,
@@ -33,7 +33,7 @@ enum SourcesOf<'a> {
 
 /// Some sources, or all lists of one, in the blocks of an index block.
 struct Asked<'a> {
-    index: IndexPlace,
+    index: IndexLocation,
     of: EdgesOf,
     until: u64,
     removed: bool,
@@ -85,7 +85,7 @@ impl Snapshot {
     ) -> BTreeSet<usize> {
         self.absent(wanted.into_iter().flat_map(|(of, sources)| {
             let runs = self.list_runs(of).filter(move |(run, _)| run.versions.until > newer_than);
-            runs.flat_map(move |(run, _)| places_of_sources(run, sources))
+            runs.flat_map(move |(run, _)| locations_of_sources(run, sources))
         }))
     }
 
@@ -113,12 +113,12 @@ impl Snapshot {
         &'a self,
         tasks: impl IntoIterator<Item = &'a ListTask>,
     ) -> Result<Vec<BlockRequest<'a>>, EngineError> {
-        tasks.into_iter().map(|task| Ok(self.section(task.place)?.request(task.block.clone()))).collect()
+        tasks.into_iter().map(|task| Ok(self.section(task.location)?.request(task.block.clone()))).collect()
     }
 }
 
 /// The pieces of a run that may have lists of some sources, which ascend.
-fn places_of_sources<'a>(run: &'a Run, sources: &'a [u64]) -> impl Iterator<Item = SectionPlace> + 'a {
+fn locations_of_sources<'a>(run: &'a Run, sources: &'a [u64]) -> impl Iterator<Item = SectionLocation> + 'a {
     let mut at = 0;
     let pieces = std::iter::from_fn(move || {
         let pieces = run.pieces_of_source(*sources.get(at)?);
@@ -126,7 +126,7 @@ fn places_of_sources<'a>(run: &'a Run, sources: &'a [u64]) -> impl Iterator<Item
         at = position_of(sources, at + 1, next);
         Some(pieces)
     });
-    pieces.flatten().filter_map(|piece| run.place(piece))
+    pieces.flatten().filter_map(|piece| run.location(piece))
 }
 
 /// Makes a plan.
@@ -149,16 +149,17 @@ impl<'a> Planner<'a> {
     async fn finish(mut self, branch: &mut Branch) -> Result<Plan, EngineError> {
         if let Some(asked) = &self.asked {
             let _requests =
-                self.context.hold(bytes_of::<(IndexPlace, IndexPlace, Vec<usize>, BlockRequest<'_>)>(asked.len()))?;
+                self.context
+                    .hold(bytes_of::<(IndexLocation, IndexLocation, Vec<usize>, BlockRequest<'_>)>(asked.len()))?;
             let plan = &mut self.plan;
-            let places: Vec<_> = asked.iter().map(|asked| asked.index).collect();
+            let locations: Vec<_> = asked.iter().map(|asked| asked.index).collect();
             let take = |number: usize, block: &IndexBlock| {
                 asked[number].answer(block, plan);
                 Ok(())
             };
-            self.snapshot.each_index_block(&places, branch, take).await?;
+            self.snapshot.each_index_block(&locations, branch, take).await?;
             // As they lie in the store, whichever index block came first.
-            let order = |task: &ListTask| (task.place, task.block.start);
+            let order = |task: &ListTask| (task.location, task.block.start);
             self.plan.tasks.sort_unstable_by_key(order);
             self.plan.merges.iter_mut().for_each(|merge| merge.tasks.sort_unstable_by_key(order));
         }
@@ -239,7 +240,7 @@ impl<'a> Planner<'a> {
                     end = position_of(sources, at + 1, layer.begins_after(index, &section));
                 }
                 let asked = Asked {
-                    index: index.place,
+                    index: index.location,
                     of,
                     until: layer.run.versions.until,
                     removed: layer.removed,
@@ -247,7 +248,7 @@ impl<'a> Planner<'a> {
                     sources: at + offset..end + offset,
                     goes_on,
                 };
-                match section.index_block(index.place.number) {
+                match section.index_block(index.location.number) {
                     Some(block) => asked.answer_for(block, &sources[at..end], &mut self.plan),
                     None => match &mut self.asked {
                         Some(all) => all.push(asked)?,
@@ -275,7 +276,7 @@ impl Asked<'_> {
 
     /// Adds a task for each block that may hold lists of `sources`.
     fn answer_for(&self, index: &IndexBlock, sources: &[u64], plan: &mut Plan) {
-        let Self { index: place, of, until, removed, .. } = *self;
+        let Self { index: location, of, until, removed, .. } = *self;
         let tasks = match self.sources_of {
             SourcesOf::Frontier(_) => &mut plan.tasks,
             SourcesOf::Merge(merge) => &mut plan.merges[merge].tasks,
@@ -283,7 +284,7 @@ impl Asked<'_> {
         let mut task = |block: usize, of_block: Range<usize>| {
             let sources = of_block.start + self.sources.start..of_block.end + self.sources.start;
             let block = index.range(block);
-            tasks.push(ListTask { of, place: place.section, until, removed, block, sources });
+            tasks.push(ListTask { of, location: location.section, until, removed, block, sources });
         };
         if self.goes_on {
             index.blocks_beginning_with(sources[0]).for_each(|block| task(block, 0..1));

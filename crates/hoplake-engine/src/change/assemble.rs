@@ -18,7 +18,7 @@ use super::{
 };
 use crate::EngineError;
 
-/// What some batches make of a version: all that the next manifest says but its runs.
+/// The effect of some batches on a version: the next manifest without its runs.
 #[derive(Debug, Default)]
 pub(crate) struct Assembled<'a> {
     pub(crate) schema: Schema,
@@ -30,7 +30,7 @@ pub(crate) struct Assembled<'a> {
 }
 
 impl<'a> Assembled<'a> {
-    /// Puts batches together, one after the other, of which no two want a property to be of two types. Two may write the
+    /// Assembles batches in sequence; no two of them need different types of a property. Two may write the
     /// edges of one pair, if the later one does not build on what there was: it decides.
     ///
     /// # Errors
@@ -39,11 +39,11 @@ impl<'a> Assembled<'a> {
         let mut assembled = Self::nothing(manifest);
         let mut widening = batches.iter().filter(|batch| batch.widens != Widening::None);
         widening.try_for_each(|batch| assembled.widen(batch))?;
-        let mut placed: Vec<Placed> = batches.iter().map(|_| Placed::default()).collect();
-        let ordinals = assembled.add_vertices(batches, &mut placed)?;
-        for (batch, placed) in batches.iter().zip(&mut placed) {
-            assembled.change_vertices(batch, placed)?;
-            assembled.write_pairs(batch, &ordinals, placed)?;
+        let mut column_rows: Vec<ColumnRows> = batches.iter().map(|_| ColumnRows::default()).collect();
+        let ordinals = assembled.add_vertices(batches, &mut column_rows)?;
+        for (batch, column_rows) in batches.iter().zip(&mut column_rows) {
+            assembled.change_vertices(batch, column_rows)?;
+            assembled.write_pairs(batch, &ordinals, column_rows)?;
         }
         assembled.count_edges(batches.len());
         assembled.schema.validate().map_err(|error| EngineError::Invalid(error.to_string()))?;
@@ -67,8 +67,8 @@ impl<'a> Assembled<'a> {
         Ok((widening, converted))
     }
 
-    /// Widens the schema for one more batch; `false`, and nothing, if it does not fit what others have made of it, or wants
-    /// another type of a property that they have: their values were not held against that.
+    /// Widens the schema for one more batch; `false`, and nothing, if it does not fit what others have made of it, or
+    /// wants another type of a property that they have: their values were not held against that.
     pub(crate) fn fits(&mut self, batch: &Resolved) -> bool {
         let before = self.schema.clone();
         let fits = self.widen(batch).is_ok()
@@ -95,8 +95,8 @@ impl<'a> Assembled<'a> {
         }
     }
 
-    /// Lets the schema hold what a batch has. If a property becomes float64 on the way, values that were looked at before
-    /// are looked at again: each must stay exact.
+    /// Lets the schema hold what a batch has. If a property becomes float64 on the way, values that were looked at
+    /// before are looked at again: each must stay exact.
     fn widen(&mut self, batch: &Resolved) -> Result<(), EngineError> {
         if self.hold(batch)? {
             self.hold(batch)?;
@@ -104,7 +104,7 @@ impl<'a> Assembled<'a> {
         Ok(())
     }
 
-    /// Lets the schema hold what a batch has; says whether a property became float64.
+    /// Extends the schema by the names and types of a batch; returns whether a property became float64.
     fn hold(&mut self, batch: &Resolved) -> Result<bool, EngineError> {
         let mut converted = false;
         let of = |end: &VertexRef, misfit: Misfit| batch.misfits(misfit, |_, at| is_upsert_of(at, end));
@@ -222,13 +222,13 @@ impl<'a> Assembled<'a> {
     fn add_vertices(
         &mut self,
         batches: &'a [Resolved],
-        placed: &mut [Placed],
+        column_rows: &mut [ColumnRows],
     ) -> Result<BTreeMap<VertexRef, VertexId>, EngineError> {
         let mut added: BTreeMap<LabelId, BTreeMap<&Key, Row>> = BTreeMap::new();
-        for (batch, placed) in batches.iter().zip(placed) {
+        for (batch, column_rows) in batches.iter().zip(column_rows) {
             for (end, row) in batch.added() {
                 let label = self.label(end)?;
-                let row = placed.row(&mut self.changes.labels.entry(label).or_default().rows, row);
+                let row = column_rows.row(&mut self.changes.labels.entry(label).or_default().rows, row);
                 added.entry(label).or_default().insert(&end.key, row);
             }
         }
@@ -250,10 +250,10 @@ impl<'a> Assembled<'a> {
         Ok(ordinals)
     }
 
-    fn change_vertices(&mut self, batch: &'a Resolved, placed: &mut Placed) -> Result<(), EngineError> {
+    fn change_vertices(&mut self, batch: &'a Resolved, column_rows: &mut ColumnRows) -> Result<(), EngineError> {
         for (vertex, end, row) in batch.changed() {
             let of_label = self.changes.labels.entry(vertex.label()).or_default();
-            let row = placed.row(&mut of_label.rows, row);
+            let row = column_rows.row(&mut of_label.rows, row);
             of_label.changed.insert(vertex.ordinal(), (&end.key, row));
             self.counts.vertices_changed += 1;
         }
@@ -270,7 +270,7 @@ impl<'a> Assembled<'a> {
         &mut self,
         batch: &'a Resolved,
         ordinals: &BTreeMap<VertexRef, VertexId>,
-        placed: &mut Placed,
+        column_rows: &mut ColumnRows,
     ) -> Result<(), EngineError> {
         let of_new = |number: usize| ordinals.get(&batch.end(number as u32)).copied();
         let named = batch.known().iter().enumerate().map(|(number, known)| known.or_else(|| of_new(number)));
@@ -286,7 +286,7 @@ impl<'a> Assembled<'a> {
         for (pair, edges) in batch.groups() {
             let edge_type = self.edge_type(&pair, batch, &mut types)?;
             let ends = (ordinal(pair.source)?, ordinal(pair.target)?);
-            self.changes.groups.entry(edge_type).or_default().push(ends, edges, placed);
+            self.changes.groups.entry(edge_type).or_default().push(ends, edges, column_rows);
         }
         Ok(())
     }
@@ -316,11 +316,11 @@ fn is_upsert_of(at: At<'_>, end: &VertexRef) -> bool {
 
 /// The first row of the columns of a batch, by operation, among the rows of their label or edge type.
 #[derive(Debug, Default)]
-struct Placed {
+struct ColumnRows {
     first_rows: BTreeMap<usize, u64>,
 }
 
-impl Placed {
+impl ColumnRows {
     /// Where a row is among others, to which it or all of its columns are added.
     fn row<'a>(&mut self, rows: &mut Rows<'a>, written: Written<'a>) -> Row {
         match written {
@@ -338,11 +338,11 @@ type EdgeTypes = BTreeMap<(u32, LabelId, LabelId), EdgeTypeId>;
 
 impl<'a> EdgeChanges<'a> {
     /// Adds all edges between two vertices.
-    fn push(&mut self, ends: (u64, u64), edges: impl Iterator<Item = Written<'a>>, placed: &mut Placed) {
+    fn push(&mut self, ends: (u64, u64), edges: impl Iterator<Item = Written<'a>>, column_rows: &mut ColumnRows) {
         // They are one row of columns, or single ones, which get numbers that follow each other.
         let (mut first, mut rows) = (None, 0);
         for edge in edges {
-            let row = placed.row(&mut self.rows, edge);
+            let row = column_rows.row(&mut self.rows, edge);
             first.get_or_insert(row);
             rows += 1;
         }

@@ -54,9 +54,9 @@ pub enum Operation {
         /// Its properties.
         properties: Properties,
         /// Whether properties that are not named become null; otherwise they keep their values.
-        whole: bool,
+        replace: bool,
     },
-    /// The vertex is gone from now on, and all its edges.
+    /// Deletes the vertex and all its edges.
     DeleteVertex {
         /// Which vertex.
         vertex: VertexRef,
@@ -70,12 +70,12 @@ pub enum Operation {
         source: VertexRef,
         /// The vertex that it reaches.
         target: VertexRef,
-        /// What tells it from other edges between the two.
+        /// Its edge key, which distinguishes it from other edges between the two.
         key: Option<EdgeKey>,
         /// Its properties.
         properties: Properties,
         /// Whether properties that are not named become null; otherwise they keep their values.
-        whole: bool,
+        replace: bool,
     },
     /// There is no edge of this label between the two; if there is a key, none with this key.
     DeleteEdge {
@@ -85,7 +85,7 @@ pub enum Operation {
         source: VertexRef,
         /// The vertex that it reached.
         target: VertexRef,
-        /// What tells it from other edges between the two.
+        /// Its edge key, which distinguishes it from other edges between the two.
         key: Option<EdgeKey>,
     },
     /// One upsert after the other, as the rows of a record batch.
@@ -166,23 +166,24 @@ impl fmt::Display for Of<'_> {
 /// Changes that are applied together or not at all.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Batch {
-    /// The changes. Those of vertices take effect before those of edges, and of either kind one after the other: the last
-    /// change of an item wins.
+    /// The changes. Those of vertices take effect before those of edges, and of either kind one after the other: the
+    /// last change of an item wins.
     pub operations: Vec<Operation>,
     /// Why, to be kept with the version.
     pub message: String,
     /// Up to where a source was read, by its name, once this is applied.
     pub source_positions: BTreeMap<String, String>,
-    /// Up to where sources have to have been read in the version before, by their names; `None` if nothing of a source may
-    /// have been applied yet. Otherwise the batch is in conflict: somebody else has gone on with the source.
+    /// Up to where sources have to have been read in the version before, by their names; `None` if nothing of a source
+    /// may have been applied yet. Otherwise the batch is in conflict: another writer has read on from the source.
     pub if_positions: BTreeMap<String, Option<String>>,
     /// The version that the changes were decided on: they are in conflict with later changes of the same vertices and
     /// edges. Without one they go onto whatever is the newest.
     pub base: Option<u64>,
-    /// Whether an end of an edge that is not there is made, without properties; otherwise it is an error. Its label has to be
-    /// one of the graph, or of a vertex that the batch upserts.
+    /// Whether an end of an edge that is not there is made, without properties; otherwise it is an error. Its label has
+    /// to be one of the graph, or of a vertex that the batch upserts.
     pub create_missing: bool,
-    /// Whether a label, an edge type or a property that the graph does not have is an error; otherwise an upsert adds it.
+    /// Whether a label, an edge type or a property that the graph does not have is an error; otherwise an upsert adds
+    /// it.
     pub strict: bool,
 }
 

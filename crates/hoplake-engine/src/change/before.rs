@@ -1,7 +1,7 @@
-//! What a batch needs to know of the version before it: rows that it changes in part, edges of which something
+//! What a batch reads from the version before it: rows that it changes in part, groups of edges of which something
 //! stays, and those that go with a vertex.
 //!
-//! What is replaced as a whole is not read.
+//! Items that are replaced completely are not read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -105,7 +105,7 @@ impl Resolved {
         Ok(rows)
     }
 
-    /// The groups of which something stays, as they are now.
+    /// The groups that keep something, in their current state.
     pub(super) async fn groups_to_change(
         &self,
         edits: &[(Pair, u32)],

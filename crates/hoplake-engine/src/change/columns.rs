@@ -1,6 +1,6 @@
 //! Upserts as columns: a record batch with a row for each vertex or edge.
 //!
-//! What a single operation has in an allocation of its own lies here side by side, and stays so until it is encoded. A row
+//! The values, for which single operations need an allocation each, are adjacent here until they are encoded. A row
 //! means what the single upsert of its cells means; a null is a property that is not named.
 
 use std::fmt;
@@ -14,8 +14,9 @@ use crate::EngineError;
 
 /// Upserts of vertices of one label, or of edges of one label between vertices of two: one for each row.
 ///
-/// Vertices have their key in column `key`, edges the keys of their ends in `source` and `target`, as int64 or utf8. Every
-/// other column is a property of its name; a dot before the name is left out, so that `.key` is the property `key`.
+/// Vertices have their key in column `key`, edges the keys of their ends in `source` and `target`, as int64 or utf8.
+/// Every other column is a property of its name; a dot before the name is left out, so that `.key` is the property
+/// `key`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
     label: Name,
@@ -25,7 +26,7 @@ pub struct Columns {
     keys: Vec<KeyColumn>,
     rows: usize,
     properties: Vec<PropertyColumn>,
-    whole: bool,
+    replace: bool,
 }
 
 /// The keys of all rows.
@@ -69,7 +70,7 @@ impl Columns {
     /// Upserts of vertices of a label.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] if there is no column `key` of a type that keys have, if a key is null, if a column has a type
+    /// [`EngineError::Invalid`] if it lacks a column `key` of a type of keys, if a key is null, if a column has a type
     /// that no property has, and if two have one name.
     pub fn vertices(label: impl Into<Name>, rows: &RecordBatch) -> Result<Self, EngineError> {
         Self::of(label.into(), None, &["key"], rows)
@@ -90,8 +91,8 @@ impl Columns {
 
     /// Properties that a row does not name become null; otherwise they keep their values.
     #[must_use]
-    pub fn whole(self) -> Self {
-        Self { whole: true, ..self }
+    pub fn replacing(self) -> Self {
+        Self { replace: true, ..self }
     }
 
     fn of(label: Name, ends: Option<[Name; 2]>, of_keys: &[&str], rows: &RecordBatch) -> Result<Self, EngineError> {
@@ -128,7 +129,7 @@ impl Columns {
         }
         // As a row of a single operation has them.
         properties.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        Ok(Self { label, ends, keys, rows: rows.num_rows(), properties, whole: false })
+        Ok(Self { label, ends, keys, rows: rows.num_rows(), properties, replace: false })
     }
 
     /// Some of the rows.
@@ -176,18 +177,18 @@ impl Columns {
 
     /// The single upsert that a row stands for.
     pub fn operation(&self, row: usize) -> Operation {
-        let (label, properties, whole) = (self.label.clone(), self.properties_at(row), self.whole);
+        let (label, properties, replace) = (self.label.clone(), self.properties_at(row), self.replace);
         match self.ends {
-            None => Operation::UpsertVertex { vertex: self.end(row, 0), properties, whole },
+            None => Operation::UpsertVertex { vertex: self.end(row, 0), properties, replace },
             Some(_) => {
                 let (source, target) = (self.end(row, 0), self.end(row, 1));
-                Operation::UpsertEdge { label, source, target, key: None, properties, whole }
+                Operation::UpsertEdge { label, source, target, key: None, properties, replace }
             }
         }
     }
 
-    pub(super) fn is_whole(&self) -> bool {
-        self.whole
+    pub(super) fn replaces(&self) -> bool {
+        self.replace
     }
 
     /// The label of a vertex that is named: `which` is 1 of a target, 0 else.
@@ -301,12 +302,12 @@ mod tests {
             target: VertexRef::new("B", target),
             key: None,
             properties,
-            whole: false,
+            replace: false,
         };
         assert_eq!(columns.operation(0), edge(1, "x", [("source", 5)].into()));
         assert_eq!(columns.operation(1), edge(2, "y", [("age", 7)].into()));
-        let Operation::UpsertVertex { vertex, whole: true, .. } =
-            Columns::vertices("A", &batch(&[("key", ints(&[Some(3)]))])).unwrap().whole().operation(0)
+        let Operation::UpsertVertex { vertex, replace: true, .. } =
+            Columns::vertices("A", &batch(&[("key", ints(&[Some(3)]))])).unwrap().replacing().operation(0)
         else {
             panic!()
         };

@@ -1,11 +1,11 @@
 //! Commits: batches put together, written as one delta, and published as the next version.
 //!
-//! A committer has one delta under way. Batches that come meanwhile wait, and go into the next delta together if
-//! they name different items: the answer to one write is shared by all who waited for it (*group commit*). Whoever finds
-//! no delta under way carries the next one, in a task of its own, so that one who stops waiting stops nobody else.
+//! A committer has one delta under way. Batches that come meanwhile wait, and go into the next delta together if they
+//! name different items: all batches that wait share one write and its answer (*group commit*). A batch that finds no
+//! delta under way leads the next group commit, in a task of its own, so that dropping its future stops no other batch.
 //!
-//! If another writer was faster, its version becomes the base, and the delta is built anew on it. A batch that is based on
-//! a version is in conflict with whoever changed one of its items since.
+//! If another writer was faster, its version becomes the base, and the delta is built anew on it. A batch that is based
+//! on a version is in conflict with later changes of one of its items.
 
 use std::{
     collections::VecDeque,
@@ -45,16 +45,16 @@ pub const COMMIT_TIMEOUT_MS: u64 = 120_000;
 /// Changes of one delta, at most: it is built in memory.
 const LEVEL_OPERATIONS_MAX: usize = 1 << 20;
 
-/// What a commit came to.
+/// The result of a commit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Committed {
     /// The version that has the changes.
     pub version: u64,
-    /// What the version wrote: this batch and those that went with it.
+    /// The changes of the version: this batch and those that were committed with it.
     pub counts: ChangeCounts,
     /// How many batches went into it.
     pub batches: usize,
-    /// What it took, publication included.
+    /// Its cost, publication included.
     pub cost: Cost,
 }
 
@@ -88,20 +88,20 @@ impl Committer {
         self.timeout_ms.store(timeout_ms, Relaxed);
     }
 
-    /// Waits until the hints of its commits are written. A commit does not wait for its own: a process that ends without
-    /// leaves the next opening a round trip more.
+    /// Waits until the hints of its commits are written. A commit does not wait for its own: a process that ends
+    /// without leaves the next opening a round trip more.
     pub fn settled<'a>(&'a self) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             self.hinting.closed().await;
         })
     }
 
-    /// The newest version that it has seen.
+    /// The newest version that it knows.
     pub fn newest<'a>(&'a self) -> BoxFuture<'a, Arc<Snapshot>> {
         Box::pin(async move { self.newest.lock().await.clone() })
     }
 
-    /// Lets it know of a version, if that is newer: who has seen it may build on what is in it.
+    /// Notes a newer version: a caller that has read it may build on its content.
     pub fn move_on<'a>(&'a self, snapshot: &'a Arc<Snapshot>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let mut newest = self.newest.lock().await;
@@ -115,7 +115,7 @@ impl Committer {
     ///
     /// # Errors
     /// [`EngineError::Invalid`] that names the operation which is not allowed; [`EngineError::Conflict`] that names an
-    /// item which another writer changed since the batch's base; [`EngineError::Unknown`] if the store does not say
+    /// item which another writer changed since the batch's base; [`EngineError::Unknown`] if the store does not answer
     /// whether it was published; the store's, and then nothing was.
     pub fn commit<'a>(self: &'a Arc<Self>, batch: Batch) -> BoxFuture<'a, Result<Committed, EngineError>> {
         Box::pin(async move {
@@ -142,7 +142,7 @@ impl Committer {
         })
     }
 
-    /// What a batch would come to on the newest version, if it were committed now. Nothing is written.
+    /// The result that a batch would have on the newest version, if it were committed now. Writes nothing.
     ///
     /// # Errors
     /// As [`Self::commit`], but for what a publication may end with.
@@ -165,7 +165,8 @@ impl Committer {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries batches that wait, until a delta is published or none of them can be. What it has done with is returned.
+    /// Leads a group commit of waiting batches, until a delta is published or all of them have failed. Returns the
+    /// finished batches.
     async fn carry(&self, newest: &mut Arc<Snapshot>) -> Vec<Resolved> {
         let mut group = self.take_group();
         let context = QueryContext::new();
@@ -215,7 +216,7 @@ impl Committer {
         group
     }
 
-    /// What batches come to on the newest version. Those that are not allowed get their answer; those that name what
+    /// Resolves batches on the newest version. Batches that are not allowed get their answer; those that name what
     /// another of them writes wait for the next delta.
     async fn resolve(
         &self,
@@ -225,8 +226,8 @@ impl Committer {
     ) -> (Vec<Waiting>, Vec<Resolved>) {
         let mut results = resolve_all(&group, newest, branch).await;
         let mut looked = false;
-        // What is refused may be allowed by now, so that is looked at once; a vacuum may have let the version go that was the
-        // newest when this began.
+        // What is refused may be allowed by now, so that is looked at once; a vacuum may have let the version go that
+        // was the newest when this began.
         while results.iter().any(|result| matches!(result, Err(error) if !looked || error.is_missing_object()))
             || !looked && any_is_elsewhere(&group, newest)
         {
@@ -242,12 +243,12 @@ impl Committer {
         let batches: Vec<_> = group.iter().map(|waiting| waiting.batch.clone()).collect();
         let mut positions = Positions::of(&newest.manifest().source_positions);
         for ((waiting, batch), result) in group.into_iter().zip(&batches).zip(results) {
-            // Nobody waits any more: it is as if it had not been asked.
+            // Its caller no longer waits: drop it as if it had never been sent.
             if waiting.done.is_closed() {
                 continue;
             }
             match (result, positions.check(batch)) {
-                // What became of its source is why it is out of place, whatever else is wrong with it.
+                // A changed source takes precedence over all other errors of the batch.
                 (_, Condition::Fails(error)) => drop(waiting.done.send(Err(error))),
                 (Err(error), _) => {
                     let error = in_time(error, self.timeout_ms.load(Relaxed), newest);
@@ -280,14 +281,15 @@ impl Committer {
         attempt: u32,
         branch: &mut Branch,
     ) -> Result<Written, EngineError> {
-        // The snapshot, and with it the reader, outlives the commit and its account.
-        let reader = newest.reader().on_account(branch.context());
+        // The snapshot, and with it the reader, outlives the commit and its meter.
+        let reader = newest.reader().metered_by(branch.context());
         let (base, store) = (newest.manifest(), reader.store());
         let assembled = Assembled::of(base, resolved)?;
         let writer = store.clock().ulid();
         let delta = delta::build(&assembled.changes, &assembled.schema, &writer, base.version + 1)?;
         let put = try_join_all(delta.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));
-        // The first commit of a process tries the store, in the same wave, and removes what it tried alongside the next.
+        // The first commit of a process tries the store, in the same wave, and removes what it tried alongside the
+        // next.
         let (_, removal) = try_join(put, publish::prove(store, base.version)).await?;
         branch.then(1);
         let counts = assembled.counts;
@@ -296,7 +298,7 @@ impl Committer {
             Published::Visible => {
                 let (store, hinted) = (store.clone(), manifest.clone());
                 let mut hinting = Box::pin(async move { publish::hint(&store, &hinted).await });
-                // Nobody waits for it, but its PUT is on the account that the commit returns.
+                // The commit does not wait for it, but returns the cost of its PUT.
                 if poll!(hinting.as_mut()).is_pending() {
                     let under_way = self.hinting.subscribe();
                     tokio::spawn(async move {
@@ -306,14 +308,16 @@ impl Committer {
                 }
                 let own = delta.objects.into_iter().collect();
                 let version = manifest.version;
-                // It is published and acknowledged, whether this process can read it in what is left of its time or not.
+                // It is published and acknowledged, whether this process can read it in what is left of its time or
+                // not.
                 let snapshot = newest.advance(manifest, &own, branch).await.map(Arc::new).ok();
                 Ok(Written::Published { version, snapshot, counts })
             }
             Published::Taken(by) => {
                 let names: Vec<_> = delta.objects.into_iter().map(|(name, _)| name).collect();
                 let overtaken_by = async {
-                    // Mostly there is no later one, and nothing was asked in vain. Who meets another again is far behind.
+                    // Mostly no later version exists, so a request for it would be wasted. A writer that is overtaken
+                    // again is far behind.
                     if let (Slot::Version(manifest), 0) = (by, attempt) {
                         match newest.at(*manifest, branch).await {
                             // A vacuum has let that one go since.
@@ -331,7 +335,7 @@ impl Committer {
     }
 }
 
-/// Waits for work, while a removal goes on beside it. One that takes longer goes on by itself: nobody waits for it.
+/// Waits for work while a removal runs. A removal that takes longer continues in the background.
 async fn alongside<T>(work: impl Future<Output = T>, removal: Option<BoxFuture<'static, ()>>) -> T {
     let Some(mut removal) = removal else { return work.await };
     match select(pin!(work), &mut removal).await {
@@ -355,7 +359,7 @@ fn any_is_elsewhere(group: &[Waiting], version: &Snapshot) -> bool {
     })
 }
 
-/// What each batch comes to, each in a task of its own, so that those of many changes use many threads.
+/// Resolves each batch in a task of its own, so that large batches use many threads.
 async fn resolve_all(
     group: &[Waiting],
     newest: &Arc<Snapshot>,

@@ -44,8 +44,8 @@ pub(super) struct Items {
     edge_labels: Vec<Name>,
     /// The schema as they widen it: another one may want it otherwise.
     schema: Assembled<'static>,
-    /// How many there are, and whether one gives a property another type: it goes alone, since values of others were held
-    /// against the type before.
+    /// How many there are, and whether one gives a property another type: it goes alone, since values of others were
+    /// held against the type before.
     batches: usize,
     converts: bool,
 }
@@ -58,12 +58,12 @@ impl Items {
         Self { schema: Assembled::nothing(manifest), asks_for_pairs, ..Self::default() }
     }
 
-    /// Adds a batch, if it goes into one delta with those before. It does not if it names a vertex that another one writes, or
-    /// the reverse; if it builds on the edges of a pair that another one writes; or if it wants a property to be of another
-    /// type. Then it `waits`, as if it had to anyway, and so does any later one that it has something in common with: batches
-    /// of one item keep their order.
+    /// Adds a batch, if it goes into one delta with those before. It does not if it names a vertex that another one
+    /// writes, or the reverse; if it builds on the edges of a pair that another one writes; or if it wants a property
+    /// to be of another type. Then it `waits`, as if it had to anyway, and so does any later one that it has something
+    /// in common with: batches of one item keep their order.
     pub(super) fn add(&mut self, batch: &Resolved, waits: bool) -> bool {
-        // A pair with a vertex that is missing is written by whoever adds that.
+        // A pair with a missing vertex is written by the batch that adds the vertex.
         let labels: Vec<_> = batch.edge_labels().iter().map(|label| number_of(&mut self.edge_labels, label)).collect();
         let known = |pair: Pair| match (pair.source, pair.target) {
             (Vertex::Known(source), Vertex::Known(target)) => Some((labels[pair.label as usize], source, target)),
@@ -114,7 +114,7 @@ impl Items {
     }
 }
 
-/// Refuses a batch of which an item was changed after its base.
+/// Rejects a batch if one of its items was changed after its base.
 pub(super) async fn check_conflicts(
     resolved: &Resolved,
     base: u64,
@@ -131,7 +131,7 @@ pub(super) async fn check_conflicts(
     };
     let compacted = |owner: Owner, name: &str| match spans(newest.manifest(), owner, base) {
         true => Err(EngineError::Conflict(format!(
-            "changes of {name} after version {base} were compacted with those before, and cannot be told apart; \
+            "changes of {name} after version {base} were compacted with those before, and cannot be distinguished; \
              look at version {version} and begin again"
         ))),
         false => Ok(()),
@@ -184,7 +184,8 @@ pub(super) async fn check_conflicts(
     Ok(())
 }
 
-/// The pairs that a batch writes, but for those that only go along with a vertex: ascending, by their edge type in the schema.
+/// The pairs that a batch writes, but for those that only go along with a vertex: ascending, by their edge type in the
+/// schema.
 fn pairs_by_type(resolved: &Resolved, schema: &Schema) -> BTreeMap<EdgeTypeId, Vec<(VertexId, VertexId)>> {
     let mut types: BTreeMap<_, Option<EdgeTypeId>> = BTreeMap::new();
     let mut pairs: BTreeMap<_, Vec<_>> = BTreeMap::new();

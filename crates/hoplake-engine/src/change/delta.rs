@@ -115,7 +115,7 @@ struct Side {
     tables: Vec<Table>,
 }
 
-/// Both directions, at the same time if that is worth a thread.
+/// Both directions, in parallel if they are large enough for a second thread.
 fn sides(
     edges: &EdgeChanges<'_>,
     edge_type: EdgeTypeId,
@@ -133,7 +133,7 @@ fn sides(
             let other = std::thread::Builder::new().spawn_scoped(scope, || side(Direction::ALL[1]));
             let one = side(Direction::ALL[0]);
             let join = |other: ScopedJoinHandle<'_, _>| other.join().unwrap_or_else(|panic| resume_unwind(panic));
-            // Where there is no thread to be had, this one does both.
+            // Without a second thread, this one does both.
             [one, other.map_or_else(|_| side(Direction::ALL[1]), join)]
         }),
         false => Direction::ALL.map(side),
@@ -237,7 +237,7 @@ fn key_column(keys: Vec<&Key>, key_type: KeyType) -> (Field, ArrayRef) {
 /// Adds the segments to a delta, and an object for small tables if there are none.
 fn finish_segments(mut segments: SegmentWriter, names: &DataNames, delta: &mut Delta) -> Result<(), EngineError> {
     segments.finish().map_err(EngineError::format("a new segment"))?;
-    // Nothing was taken before: each comes whole.
+    // Nothing was taken before: each is complete.
     while let Some(SegmentBytes { name, bytes, ended }) = segments.take(1) {
         delta.objects.push((name, bytes.into()));
         delta.segments.extend(ended);

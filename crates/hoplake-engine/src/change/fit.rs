@@ -36,7 +36,7 @@ impl PropertyPositions {
     }
 }
 
-/// Lets properties hold values: new ones are added, int64 becomes float64. Says whether it did.
+/// Extends properties for values: adds new ones, widens int64 to float64. Returns whether it did.
 pub(super) fn fit(
     owner: &str,
     known: &mut Vec<Property>,
@@ -96,10 +96,10 @@ fn fit_value(
                 check_count(owner, known, name, value)?;
                 known.push(Property { name: name.to_string(), kind });
             }
-            // A property that nobody has is as good as null.
+            // A property that no row has is equivalent to null.
             None if *value == Value::Null => {}
             None => {
-                let why = format!("{owner} has no property {name}, and {value} does not tell its type");
+                let why = format!("{owner} has no property {name}, and {value} does not show its type");
                 return Err(misfit(Refusal::Other, why));
             }
         }
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(known.len(), 1);
         let misfit =
             fit("Person", &mut known, &mut Default::default(), &[("c", Value::List(vec![]))].into()).unwrap_err();
-        assert!(misfit.why.contains("[] does not tell its type"), "{}", misfit.why);
+        assert!(misfit.why.contains("[] does not show its type"), "{}", misfit.why);
     }
 
     #[test]

@@ -2,36 +2,36 @@
 
 use super::{EdgeKey, Properties, Value};
 
-/// One change of a group: of the edge with a key, or of the group as a whole.
+/// One change of a group: of the edge with a key, or of the entire group.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Edit {
     pub(crate) key: Option<EdgeKey>,
     /// What the edge has from now on; `None` if it goes.
     pub(crate) properties: Option<Properties>,
     /// Whether properties that are not named become null.
-    pub(crate) whole: bool,
+    pub(crate) replace: bool,
 }
 
 impl Edit {
     /// Changes a group.
     pub(crate) fn apply(self, group: &mut Vec<Properties>) {
-        let Self { key, properties, whole } = self;
+        let Self { key, properties, replace } = self;
         let mut before = None;
-        let mut place = group.len();
+        let mut position = group.len();
         let mut at = 0;
         group.retain_mut(|edge| {
             let goes = key.as_ref().is_none_or(|key| key.is_of(edge));
             if goes && before.is_none() {
-                (place, before) = (at, Some(std::mem::take(edge)));
+                (position, before) = (at, Some(std::mem::take(edge)));
             }
             at += usize::from(!goes);
             !goes
         });
         let Some(properties) = properties else { return };
-        let mut edge = before.filter(|_| !whole).unwrap_or_default();
+        let mut edge = before.filter(|_| !replace).unwrap_or_default();
         edge.extend(properties);
         edge.extend(key.map(|key| (key.property, key.value)));
-        group.insert(place.min(group.len()), edge);
+        group.insert(position.min(group.len()), edge);
     }
 }
 
@@ -55,9 +55,9 @@ mod tests {
         [("id", Value::Int64(id))].into_iter().chain(weight).collect()
     }
 
-    fn edit(id: Option<i64>, properties: Option<Properties>, whole: bool) -> Edit {
+    fn edit(id: Option<i64>, properties: Option<Properties>, replace: bool) -> Edit {
         let key = id.map(|id| EdgeKey { property: "id".into(), value: Value::Int64(id) });
-        Edit { key, properties, whole }
+        Edit { key, properties, replace }
     }
 
     fn applied(edits: impl IntoIterator<Item = Edit>) -> Vec<Properties> {

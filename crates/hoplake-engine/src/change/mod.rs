@@ -1,4 +1,4 @@
-//! Changes: batches of them, what they come to on a version of a graph, and the delta that holds them.
+//! Changes: batches, their resolution on a version of a graph, and the delta that stores them.
 //!
 //! ```text
 //! Batch ── resolve: keys to ordinals, rows as they will be, constraints ──▶ Changes ── encode ──▶ Delta ── publish

@@ -12,7 +12,7 @@ pub(super) struct Positions<'a> {
     waiting: BTreeSet<&'a str>,
 }
 
-/// What a batch's condition comes to.
+/// The outcome of a batch's condition.
 #[derive(Debug)]
 pub(super) enum Condition {
     Holds,

@@ -1,7 +1,7 @@
 //! Names and properties as changes have them.
 //!
-//! A batch may have a million edges, each with a few properties. So short names lie in place, and the properties of
-//! an item side by side in one piece of memory: what is looked at one after the other is near each other.
+//! A batch may have a million edges, each with a few properties. So short names are stored inline, and the properties
+//! of an item side by side in one piece of memory: what is looked at one after the other is near each other.
 
 use std::{fmt, ops::Index};
 
@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 
 use super::Value;
 
-/// The name of a label or of a property. One of at most 23 bytes lies in place, a longer one is shared by its clones.
+/// The name of a label or of a property. One of at most 23 bytes is stored inline; clones share a longer one.
 pub type Name = SmolStr;
 
 /// Values by the names of their properties, ascending.
@@ -43,7 +43,7 @@ impl Properties {
         self.0.len() * size_of::<(Name, Value)>() + values
     }
 
-    /// What a row of a batch says; the key of a vertex is no property.
+    /// The properties of a row of a batch; the key of a vertex is not among them.
     pub(crate) fn at(batch: &RecordBatch, row: usize) -> Self {
         let schema = batch.schema();
         let columns = schema.fields().iter().zip(batch.columns()).filter(|(field, _)| field.name() != KEY_COLUMN);
@@ -70,7 +70,7 @@ impl Properties {
         self.0.insert(name.into(), value.into())
     }
 
-    /// Keeps those of which `wanted` says so.
+    /// Keeps the properties that `wanted` selects.
     pub fn retain(&mut self, mut wanted: impl FnMut(&Name, &Value) -> bool) {
         self.0.retain(|name, value| wanted(name, value));
     }

@@ -1,11 +1,11 @@
-//! What a batch comes to on a version of a graph: which vertices exist, rows as they will be, which edges go with a vertex
+//! Resolves a batch on a version of a graph: which vertices exist, rows as they will be, which edges go with a vertex
 //! that goes; and whether all of it is allowed.
 //!
 //! Reading takes one wave for the keys, and one more for the rows and lists of what is changed in part or
 //! deleted. Nothing is numbered yet: new vertices get their ordinals when it is known which batches go into a delta.
 //!
-//! A batch may have a million edges, most of them upserted blindly. So names are replaced by numbers first ([`Names`]), and
-//! properties stay where the batch has them unless something is to be added to them.
+//! A batch may have a million edges, most of them upserted blindly. So names are replaced by numbers first ([`Names`]),
+//! and properties stay where the batch has them unless something is to be added to them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -45,7 +45,7 @@ pub(crate) struct Pair {
 enum Edges {
     /// One, as a change of the batch has it.
     Of(u32),
-    /// So many, with properties that are no operation's.
+    /// So many, with properties that do not come from an operation.
     Made(Vec<Properties>),
 }
 
@@ -81,7 +81,7 @@ struct ChangedVertex {
     end: VertexRef,
     row: VertexRow,
     /// Whether nothing of the row before stays.
-    whole: bool,
+    replace: bool,
 }
 
 /// What a batch needs of the schema.
@@ -104,7 +104,7 @@ pub(crate) struct Resolved {
     pub(super) known: Vec<Option<VertexId>>,
     /// Vertices that it adds.
     added: BTreeMap<VertexRef, VertexRow>,
-    /// Rows that it writes anew, whole.
+    /// Rows that it writes completely.
     changed: BTreeMap<VertexId, ChangedVertex>,
     /// Vertices that go.
     pub(crate) gone: BTreeMap<VertexId, VertexRef>,
@@ -192,7 +192,8 @@ impl Resolved {
         groups
     }
 
-    /// Takes in the pairs that lose their edges because one of the two goes; one that came back may have new ones.
+    /// Adds the pairs that lose their edges because one of the two vertices is deleted; a vertex that returned may have
+    /// new edges.
     fn remove(&mut self, mut removed: BTreeSet<Pair>) {
         if removed.is_empty() {
             return;
@@ -286,7 +287,7 @@ impl Resolved {
 
     /// Vertices whose rows keep something, each with whether it is given a property.
     pub(super) fn partial_rows(&self) -> impl Iterator<Item = (VertexId, impl Fn(&str) -> bool)> {
-        let partial = self.changed.iter().filter(|(_, changed)| !changed.whole);
+        let partial = self.changed.iter().filter(|(_, changed)| !changed.replace);
         partial.map(|(vertex, changed)| {
             let row = self.written_row(&changed.row);
             let names = move |property: &str| match row {
@@ -329,7 +330,7 @@ impl Resolved {
         self.names.change(&self.batch, number)
     }
 
-    /// Whether a pair loses its edges because one of the two goes, not because the batch says so.
+    /// Whether a pair loses its edges because one of its vertices is deleted, not by an operation on its edges.
     pub(crate) fn goes_along(&self, pair: &Pair) -> bool {
         let goes = |vertex: &Vertex| matches!(vertex, Vertex::Known(vertex) if self.gone.contains_key(vertex));
         goes(&pair.source) || goes(&pair.target)
@@ -343,9 +344,9 @@ impl Resolved {
             let numbers = first..first + it.changes() as u32;
             first = numbers.end;
             match it {
-                Operation::UpsertVertex { whole, .. } => self.upsert_vertex(numbers.start, *whole),
+                Operation::UpsertVertex { replace, .. } => self.upsert_vertex(numbers.start, *replace),
                 Operation::UpsertColumns(columns) if columns.ends().is_none() => {
-                    numbers.for_each(|number| self.upsert_vertex(number, columns.is_whole()));
+                    numbers.for_each(|number| self.upsert_vertex(number, columns.replaces()));
                 }
                 Operation::DeleteVertex { vertex } => {
                     self.delete_vertex(vertex, At { operation, change: Single::One(it) }, numbers.start, snapshot)?;
@@ -356,7 +357,7 @@ impl Resolved {
         Ok(())
     }
 
-    fn upsert_vertex(&mut self, number: u32, whole: bool) {
+    fn upsert_vertex(&mut self, number: u32, replace: bool) {
         let row = VertexRow::Of(number);
         let vertex = self.names.changes[number as usize].ends[0];
         let end = self.end(vertex);
@@ -366,11 +367,11 @@ impl Resolved {
                 self.cleared.insert(known);
             }
             match self.changed.entry(known) {
-                Entry::Vacant(free) => drop(free.insert(ChangedVertex { end, row, whole: whole || returns })),
+                Entry::Vacant(free) => drop(free.insert(ChangedVertex { end, row, replace: replace || returns })),
                 Entry::Occupied(changed) => {
                     let changed = changed.into_mut();
-                    changed.whole |= whole;
-                    changed.row = then(&self.names, &self.batch, &mut changed.row, row, whole);
+                    changed.replace |= replace;
+                    changed.row = then(&self.names, &self.batch, &mut changed.row, row, replace);
                 }
             }
             return;
@@ -383,7 +384,7 @@ impl Resolved {
             Entry::Vacant(free) => drop(free.insert(row)),
             Entry::Occupied(added) => {
                 let added = added.into_mut();
-                *added = then(&self.names, &self.batch, added, row, whole);
+                *added = then(&self.names, &self.batch, added, row, replace);
             }
         }
     }
@@ -411,8 +412,8 @@ impl Resolved {
         Ok(())
     }
 
-    /// Which change is of which pair, by pair and in the order of the batch, without those after which all edges of the pair
-    /// were replaced.
+    /// Which change is of which pair, by pair and in the order of the batch, without those after which all edges of the
+    /// pair were replaced.
     fn edits(&mut self, snapshot: &Snapshot) -> Result<Vec<(Pair, u32)>, EngineError> {
         let batch = self.batch.clone();
         let mut edits = Vec::with_capacity(self.names.changes.len());
@@ -465,7 +466,7 @@ impl Resolved {
         Some((Pair { label: named.edge_label, source, target }, number))
     }
 
-    /// The last change of a pair as a whole decides, and what comes after it.
+    /// The last change of the entire pair decides, and the changes after it.
     fn drop_overwritten(&self, edits: &mut Vec<(Pair, u32)>) {
         let same = |edits: &[(Pair, u32)]| edits[0].0 == edits[1].0;
         if !edits.windows(2).any(same) {
@@ -482,8 +483,8 @@ impl Resolved {
     /// Whether nothing stays of the edges that there were between two vertices.
     pub(super) fn resets(&self, number: u32) -> bool {
         match self.change(number).change {
-            Single::Row(columns, _) => columns.is_whole(),
-            Single::One(Operation::UpsertEdge { key, whole, .. }) => key.is_none() && *whole,
+            Single::Row(columns, _) => columns.replaces(),
+            Single::One(Operation::UpsertEdge { key, replace, .. }) => key.is_none() && *replace,
             Single::One(Operation::DeleteEdge { key, .. }) => key.is_none(),
             Single::One(_) => false,
         }
@@ -517,20 +518,22 @@ impl Resolved {
     fn edit(&self, number: u32) -> Edit {
         match self.change(number).change {
             Single::Row(columns, row) => {
-                Edit { key: None, properties: Some(columns.properties_at(row)), whole: columns.is_whole() }
+                Edit { key: None, properties: Some(columns.properties_at(row)), replace: columns.replaces() }
             }
-            Single::One(Operation::UpsertEdge { key, properties, whole, .. }) => {
-                Edit { key: key.clone(), properties: Some(properties.clone()), whole: *whole }
+            Single::One(Operation::UpsertEdge { key, properties, replace, .. }) => {
+                Edit { key: key.clone(), properties: Some(properties.clone()), replace: *replace }
             }
-            Single::One(Operation::DeleteEdge { key, .. }) => Edit { key: key.clone(), properties: None, whole: true },
+            Single::One(Operation::DeleteEdge { key, .. }) => {
+                Edit { key: key.clone(), properties: None, replace: true }
+            }
             Single::One(_) => Edit::default(),
         }
     }
 }
 
 /// The row of a vertex that is upserted once more.
-fn then(names: &Names, batch: &Batch, before: &mut VertexRow, row: VertexRow, whole: bool) -> VertexRow {
-    if whole {
+fn then(names: &Names, batch: &Batch, before: &mut VertexRow, row: VertexRow, replace: bool) -> VertexRow {
+    if replace {
         return row;
     }
     let mut row = row;
@@ -593,7 +596,7 @@ pub(crate) fn number_of(labels: &mut Vec<Name>, label: &Name) -> u32 {
     at as u32
 }
 
-/// An edge's key has a value, and its properties do not say otherwise.
+/// Checks that an edge's key has a value, and that its properties do not contradict it.
 fn check_key(at: At<'_>, key: Option<&EdgeKey>, properties: &Properties) -> Result<(), EngineError> {
     let Some(EdgeKey { property, value }) = key else { return Ok(()) };
     if *value == Value::Null {
@@ -607,7 +610,7 @@ fn check_key(at: At<'_>, key: Option<&EdgeKey>, properties: &Properties) -> Resu
     }
 }
 
-/// That there are no such edges, or none that have such a key, is an error.
+/// It is an error if such edges, or edges with such a key, do not exist.
 fn check_edge_type(
     at: At<'_>,
     label: &str,

@@ -8,7 +8,7 @@ use hoplake_format::{Property, PropertyType, ScalarType, table::table_schema};
 
 use super::{Columns, Properties, Value, value::column};
 
-/// Rows by number: those of columns first, in the order in which the columns came, and then all others.
+/// Rows by number: those of columns first, in the order of the columns, and then all others.
 #[derive(Debug, Default)]
 pub(crate) struct Rows<'a> {
     columns: Vec<&'a Columns>,
@@ -40,7 +40,7 @@ impl<'a> Rows<'a> {
         Row::Single(self.single.len() as u64 - 1)
     }
 
-    /// The number of a row, when there will be no more.
+    /// The number of a row, once all rows are added.
     pub(crate) fn number(&self, row: Row) -> u64 {
         match row {
             Row::OfColumns(number) => number,
@@ -85,7 +85,7 @@ fn widens(from: PropertyType, to: PropertyType) -> bool {
     matches!((from, to), (Scalar(Int64), Scalar(Float64)) | (List(Int64), List(Float64)))
 }
 
-/// Some rows of a batch of properties, in an order, behind their keys if they have any.
+/// Some rows of a batch of properties, in an order, after their keys if they have any.
 pub(crate) fn in_order(
     key: Option<(Field, ArrayRef)>,
     all: &RecordBatch,
@@ -128,7 +128,7 @@ mod tests {
             Columns::vertices("A", &RecordBatch::try_from_iter([("key", key), ("p", values)]).unwrap()).unwrap()
         };
         let (integers, floats) = (of(ints(&[1, 2])), of(Arc::new(Float64Array::from(vec![0.5]))));
-        // It can only be there if none of its rows is written.
+        // A row with it can only exist if the batch writes no row of it.
         let unused = of(Arc::new(StringArray::from(vec!["x"])));
         let single = Properties::from([("p", 7)]);
         let mut rows = Rows::default();

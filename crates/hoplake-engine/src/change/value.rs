@@ -16,7 +16,8 @@ use crate::float;
 
 /// The value of a property.
 ///
-/// Two are equal as conditions and keys of edges have it: −0.0 is 0.0, and any NaN is NaN. [`Self::is_same`] tells these apart.
+/// Two are equal as conditions and keys of edges have it: −0.0 is 0.0, and any NaN is NaN. [`Self::is_same`]
+/// distinguishes these.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// None: the property is absent.
@@ -132,8 +133,8 @@ impl Value {
         }
     }
 
-    /// Itself as a property of this type has it: an integer becomes a floating-point number where the type is one and has
-    /// that integer. `None` if the type cannot hold it.
+    /// Itself as a property of this type has it: an integer becomes a floating-point number where the type is one and
+    /// has that integer. `None` if the type cannot hold it.
     pub fn conform(self, kind: PropertyType) -> Option<Self> {
         match (self, kind) {
             (Self::Null, _) => Some(Self::Null),
@@ -227,7 +228,7 @@ pub(crate) fn column<'a>(values: impl Iterator<Item = &'a Value>, kind: Property
     }
     let field = match kind.arrow() {
         DataType::List(field) => field,
-        other => return Err(ArrowError::SchemaError(format!("{other} is no list"))),
+        other => return Err(ArrowError::SchemaError(format!("{other} is not a list"))),
     };
     let offsets = arrow_buffer::OffsetBuffer::from_lengths(lengths);
     let list = ListArray::try_new(field, offsets, scalars(items.into_iter(), scalar), Some(there.into()))?;

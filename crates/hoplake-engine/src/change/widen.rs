@@ -1,9 +1,9 @@
 //! From int64 to float64, without a change of any value: what a float64 cannot hold exactly stops it.
 //!
-//! Tables keep the type they were written with, and reading converts. So all tables of the property's owner are looked at, by
-//! the least and greatest value that Parquet's footers tell of each row group: one wave for those whose ends were not read
-//! before, whatever their size. All integers up to 2^53 either way are exact; a column that reaches beyond might still be, but
-//! only reading all of it could tell.
+//! Tables keep the type they were written with, and reading converts. So all tables of the property's owner are looked
+//! at, by the least and greatest value of each row group in Parquet's footers: one wave for those whose ends were not
+//! read before, whatever their size. All integers up to 2^53 either way are exact; a column that reaches beyond might
+//! still be, but only reading all of it could show.
 
 use hoplake_format::{Direction, EdgeTypeId, LabelId, PropertyType, ScalarType, Schema, TableOwner};
 use hoplake_storage::Branch;

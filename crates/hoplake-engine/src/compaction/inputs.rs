@@ -24,7 +24,7 @@ use hoplake_storage::{BlockRequest, Branch, Check, Object};
 use super::Merging;
 use crate::{
     EngineError, Snapshot,
-    index::{SectionPlace, Segment},
+    index::{SectionLocation, Segment},
     scan::EXTENT_BYTES,
     table::Table,
 };
@@ -66,7 +66,7 @@ pub(super) async fn take_small(
         Ok::<_, EngineError>(())
     };
     let names: BTreeSet<&str> = small.iter().map(|(segment, ..)| segment.name()).collect();
-    let others = snapshot.all_places().filter(|place| !names.contains(snapshot.segment_of(*place).name()));
+    let others = snapshot.all_locations().filter(|location| !names.contains(snapshot.segment_of(*location).name()));
     let mut line = branch.clone();
     let others = snapshot.make_resident(others, &mut line);
     try_join(reader.read_each(&requests, branch, take), others).await?;
@@ -82,13 +82,13 @@ pub(super) async fn take_small(
 
 /// A section or a table.
 enum Input {
-    Section(SectionPlace),
+    Section(SectionLocation),
     Table(Arc<Table>),
 }
 
 /// What a piece is cut into.
 enum Cut<'a> {
-    Block(SectionPlace),
+    Block(SectionLocation),
     Table(&'a Table),
 }
 
@@ -102,14 +102,14 @@ struct Piece<'a> {
 /// Reads what the runs of a merge, or of several, have, as far as `bytes_max` holds it, the smallest first.
 pub(super) async fn fetch(merging: &mut Merging<'_>, bytes_max: u64) -> Result<(), EngineError> {
     let snapshot = merging.inputs.clone();
-    snapshot.make_resident(snapshot.all_places(), merging.branch).await?;
+    snapshot.make_resident(snapshot.all_locations(), merging.branch).await?;
     let mut inputs = Vec::new();
-    for place in snapshot.all_places() {
-        let section = snapshot.section(place)?;
+    for location in snapshot.all_locations() {
+        let section = snapshot.section(location)?;
         // What is so large that its index blocks are not in memory is left to scans.
         let Some(mut blocks) = section.blocks() else { continue };
         if !blocks.all(|block| snapshot.reader().is_in_memory(&section.request(block))) {
-            inputs.push((section.bytes(), Input::Section(place)));
+            inputs.push((section.bytes(), Input::Section(location)));
         }
     }
     let tables = snapshot.tables.iter().filter(|table| table.reference.length <= EXTENT_BYTES && !table.is_known());
@@ -131,10 +131,10 @@ fn pieces<'a>(merging: &Merging<'_>, inputs: &'a [(u64, Input)]) -> Result<Vec<P
     let mut cuts: BTreeMap<&str, Vec<(Range<u64>, Cut<'a>)>> = BTreeMap::new();
     for (_, input) in inputs {
         match input {
-            Input::Section(place) => {
-                let blocks = merging.inputs.section(*place)?.blocks().into_iter().flatten();
-                let of_object = cuts.entry(merging.inputs.segment_of(*place).name()).or_default();
-                of_object.extend(blocks.map(|block| (block, Cut::Block(*place))));
+            Input::Section(location) => {
+                let blocks = merging.inputs.section(*location)?.blocks().into_iter().flatten();
+                let of_object = cuts.entry(merging.inputs.segment_of(*location).name()).or_default();
+                of_object.extend(blocks.map(|block| (block, Cut::Block(*location))));
             }
             Input::Table(table) => {
                 let reference = &table.reference;
@@ -179,7 +179,9 @@ async fn read(merging: &mut Merging<'_>, pieces: &[Piece<'_>]) -> Result<(), Eng
             let stored = bytes.slice((range.start - within.start) as usize..(range.end - within.start) as usize);
             match cut {
                 // What is damaged is read again when it is asked for.
-                Cut::Block(place) => drop(reader.keep(&snapshot.section(*place)?.request(range.clone()), &stored)),
+                Cut::Block(location) => {
+                    drop(reader.keep(&snapshot.section(*location)?.request(range.clone()), &stored))
+                }
                 Cut::Table(table) => table.keep(&reader, &stored),
             }
         }

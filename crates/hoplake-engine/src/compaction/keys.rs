@@ -36,7 +36,7 @@ impl KeyStream {
     async fn fill(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
         while self.entries.as_slice().is_empty() {
             let Some(block) = self.scan.next(merging.branch).await? else { return Ok(()) };
-            let entries = decode_key_block(&block, self.key_type).map_err(EngineError::format(merging.place()))?;
+            let entries = decode_key_block(&block, self.key_type).map_err(EngineError::format(merging.location()))?;
             self.entries = entries.into_iter();
         }
         Ok(())

@@ -38,7 +38,7 @@ impl ListStream {
             self.lists.clear();
             self.at = 0;
             let decoded = Block::parse(&block).and_then(|block| block.decode_all(&mut self.lists));
-            decoded.map_err(EngineError::format(merging.place()))?;
+            decoded.map_err(EngineError::format(merging.location()))?;
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ impl Merging<'_> {
         let runs: Vec<_> =
             kinds.iter().flat_map(|kind| inputs.runs(*kind).iter().map(move |run| (*kind, run))).collect();
         // The first piece of each; scans make the others resident as they reach them.
-        inputs.make_resident(runs.iter().filter_map(|(_, run)| run.place(0)), self.branch).await?;
+        inputs.make_resident(runs.iter().filter_map(|(_, run)| run.location(0)), self.branch).await?;
         let ahead = Ahead::of(self.memory / 8, runs.len());
         let mut scans: Vec<_> = runs.into_iter().map(|(kind, run)| (kind, Scan::new(&inputs, run, ahead))).collect();
         for (_, scan) in &mut scans {
@@ -67,7 +67,7 @@ impl Merging<'_> {
     }
 
     /// Where it reads, for messages.
-    pub(super) fn place(&self) -> &str {
+    pub(super) fn location(&self) -> &str {
         self.inputs.reader().store().url()
     }
 }

@@ -163,7 +163,7 @@ pub async fn compact_until(
         let why = format!("compaction needs at least {MEMORY_BYTES_MIN} bytes of memory, not {memory}");
         return Err(EngineError::Invalid(why));
     }
-    let reader = Reader::new(store.on_account(context), ReadPool::new(read_settings(settings))?);
+    let reader = Reader::new(store.metered_by(context), ReadPool::new(read_settings(settings))?);
     let mut run = Run {
         reader,
         memory,
@@ -209,7 +209,7 @@ fn read_settings(compaction: &CompactionSettings) -> ReadSettings {
         // Nobody waits: what costs least is best.
         waiting_usd_per_hour: 0.0,
         // A merge reads everything once: nothing is worth reading before its turn.
-        whole_bytes_max: 0,
+        full_read_bytes_max: 0,
         // It reads as much as hundreds of queries.
         retry: RetrySettings { query_retries_max: 10_000, seed: compaction.retry_seed, ..RetrySettings::default() },
         ..ReadSettings::default()

@@ -181,8 +181,9 @@ impl Both {
     fn own(&self, side: usize, kind: SectionKind) -> Vec<&Run> {
         let snapshot = &self.snapshots[side];
         let is_own = |run: &&Run| {
-            let mut places = run.places();
-            places.any(|it| !self.sections[1 - side].contains(&(snapshot.segment_of(it).name().to_owned(), it.section)))
+            let mut locations = run.locations();
+            locations
+                .any(|it| !self.sections[1 - side].contains(&(snapshot.segment_of(it).name().to_owned(), it.section)))
         };
         snapshot.runs(kind).iter().filter(is_own).collect()
     }

@@ -23,14 +23,14 @@ use hoplake_storage::{BlockRequest, Branch, Check};
 
 use crate::{EngineError, Snapshot};
 
-pub(crate) use run::{Run, SectionPlace, runs};
+pub(crate) use run::{Run, SectionLocation, runs};
 pub(crate) use segment::{Section, Segment, SegmentIndex};
 pub(crate) use tail::{Tails, at_first_use, begins_of_tails, read_tails};
 
 /// Which index block of which section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct IndexPlace {
-    pub(crate) section: SectionPlace,
+pub(crate) struct IndexLocation {
+    pub(crate) section: SectionLocation,
     pub(crate) number: usize,
 }
 
@@ -38,15 +38,15 @@ impl Snapshot {
     /// Reads those roots of segments that are not in memory, all in one wave. Usually all are, and nothing waits.
     pub(crate) async fn make_resident(
         &self,
-        places: impl IntoIterator<Item = SectionPlace>,
+        locations: impl IntoIterator<Item = SectionLocation>,
         branch: &mut Branch,
     ) -> Result<(), EngineError> {
-        self.read_absent(self.absent(places), branch).await
+        self.read_absent(self.absent(locations), branch).await
     }
 
     /// The segments of some sections whose roots are not in memory.
-    pub(crate) fn absent(&self, places: impl IntoIterator<Item = SectionPlace>) -> BTreeSet<usize> {
-        let segments = places.into_iter().map(|place| place.segment);
+    pub(crate) fn absent(&self, locations: impl IntoIterator<Item = SectionLocation>) -> BTreeSet<usize> {
+        let segments = locations.into_iter().map(|location| location.segment);
         segments.filter(|segment| !self.segments[*segment].is_resident()).collect()
     }
 
@@ -82,31 +82,31 @@ impl Snapshot {
         reads.await.map(drop)
     }
 
-    /// Gives `take` some index blocks, each with its number among `places`: at once those that are in memory with their root,
+    /// Gives `take` some index blocks, each with its number among `locations`: at once those that are in memory with their root,
     /// the others as they come, in one wave. An index block that is asked for several times is read once.
     pub(crate) async fn each_index_block(
         &self,
-        places: &[IndexPlace],
+        locations: &[IndexLocation],
         branch: &mut Branch,
         mut take: impl FnMut(usize, &IndexBlock) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
-        let mut absent: BTreeMap<IndexPlace, Vec<usize>> = BTreeMap::new();
-        for (number, place) in places.iter().enumerate() {
-            match self.section(place.section)?.index_block(place.number) {
+        let mut absent: BTreeMap<IndexLocation, Vec<usize>> = BTreeMap::new();
+        for (number, location) in locations.iter().enumerate() {
+            match self.section(location.section)?.index_block(location.number) {
                 Some(block) => take(number, block)?,
-                None => absent.entry(*place).or_default().push(number),
+                None => absent.entry(*location).or_default().push(number),
             }
         }
         if absent.is_empty() {
             return Ok(());
         }
-        let sections = absent.keys().map(|place| Ok((self.section(place.section)?, place.number)));
+        let sections = absent.keys().map(|location| Ok((self.section(location.section)?, location.number)));
         let sections = sections.collect::<Result<Vec<_>, EngineError>>()?;
         let requests: Vec<_> = sections.iter().map(|(section, number)| section.index_request(*number)).collect();
         let askers: Vec<_> = absent.into_values().collect();
         let parse = |at: usize, payload: Bytes| {
             let (section, number) = sections[at];
-            let failed = EngineError::format(self.reader().store().place(&section.object.name));
+            let failed = EngineError::format(self.reader().store().location(&section.object.name));
             let block = section.parse_index_block(number, payload).map_err(failed)?;
             askers[at].iter().try_for_each(|number| take(*number, &block))
         };

@@ -6,7 +6,7 @@ use hoplake_format::{First, FormatError, Key, Manifest, VersionRange, segment::S
 
 /// Where a section is, or a piece of one: which segment, and which of its sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct SectionPlace {
+pub(crate) struct SectionLocation {
     pub(crate) segment: usize,
     pub(crate) section: usize,
 }
@@ -20,33 +20,33 @@ pub(crate) struct Run {
 
 #[derive(Debug, Clone)]
 struct Piece {
-    place: SectionPlace,
+    location: SectionLocation,
     /// What it begins with, but for the first.
     first: Option<First>,
 }
 
 impl Run {
     /// Its pieces, in order.
-    pub(crate) fn places(&self) -> impl ExactSizeIterator<Item = SectionPlace> + Clone + '_ {
-        self.pieces.iter().map(|piece| piece.place)
+    pub(crate) fn locations(&self) -> impl ExactSizeIterator<Item = SectionLocation> + Clone + '_ {
+        self.pieces.iter().map(|piece| piece.location)
     }
 
     /// A piece, by its number.
-    pub(crate) fn place(&self, number: usize) -> Option<SectionPlace> {
-        self.pieces.get(number).map(|piece| piece.place)
+    pub(crate) fn location(&self, number: usize) -> Option<SectionLocation> {
+        self.pieces.get(number).map(|piece| piece.location)
     }
 
     /// The piece that may hold a key.
-    pub(crate) fn place_of_key(&self, key: &Key) -> Option<SectionPlace> {
+    pub(crate) fn location_of_key(&self, key: &Key) -> Option<SectionLocation> {
         if let [only] = &self.pieces[..] {
-            return Some(only.place);
+            return Some(only.location);
         }
         let first = match key {
             Key::Int64(key) => First::Number(hoplake_format::segment::index_block::ordered(*key)),
             Key::String(key) => First::Text(key.clone()),
         };
         let through = self.pieces.partition_point(|piece| piece.first.as_ref().is_none_or(|it| *it <= first));
-        self.place(through.checked_sub(1)?)
+        self.location(through.checked_sub(1)?)
     }
 
     /// The pieces that may have the list of a source, as numbers: the last that begins with less, and those that begin with it.
@@ -76,7 +76,7 @@ pub(crate) fn runs(manifest: &Manifest) -> Result<HashMap<SectionKind, Vec<Run>>
     for (segment, reference) in manifest.segments.iter().enumerate() {
         for (section, named) in reference.sections.iter().enumerate() {
             let Some(versions) = named.versions else { continue };
-            let piece = Piece { place: SectionPlace { segment, section }, first: named.continues.clone() };
+            let piece = Piece { location: SectionLocation { segment, section }, first: named.continues.clone() };
             pieces.entry((named.kind, versions)).or_default().push(piece);
         }
     }

@@ -23,7 +23,7 @@ pub(crate) struct Segment {
     pub(crate) object: Object,
     index: OnceCell<SegmentIndex>,
     /// For each section, whether all of it is read, or being read, for its being small.
-    pub(crate) whole: Vec<AtomicBool>,
+    pub(crate) read_in_full: Vec<AtomicBool>,
 }
 
 /// What is known of a segment's sections.
@@ -49,7 +49,7 @@ impl Segment {
             reference: reference.clone(),
             object: reader.object(&reference.name),
             index: OnceCell::new(),
-            whole: reference.sections.iter().map(|_| AtomicBool::new(false)).collect(),
+            read_in_full: reference.sections.iter().map(|_| AtomicBool::new(false)).collect(),
         }
     }
 

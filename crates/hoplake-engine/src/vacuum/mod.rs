@@ -1,29 +1,30 @@
-//! Lets old versions go, and removes what no version names.
+//! Deletes old versions, and objects that no version names.
 //!
 //! ```text
-//! read what stays, and prove it whole ──▶ mark and remove what went before ──▶ decide ──▶ mark and remove what goes now
+//! read and prove what stays ──▶ tombstones and deletions of earlier decisions ──▶ decide ──▶ tombstones and deletions
 //! ```
-//! A vacuum decides by publishing: the version that it publishes no longer has those that go in its history, so that
-//! nobody can tag or restore them, and fills the slot that a writer who stalled was about to take. Only then is
-//! anything removed that a version could still have named.
+//! A vacuum decides by publishing: the history of the version that it publishes no longer has the deleted versions, so
+//! that they cannot be tagged or restored. The version also fills the slot that a stalled writer was about to take.
+//! Only then does the vacuum delete objects that a version could still have named.
 //!
-//! **What is garbage.** The name of a data object says from which version its writer began, and who it is. Unpublished,
-//! it could only have become part of the version after that one; once that slot is filled the object is garbage for
-//! ever, unless its writer has announced that it takes long (`lease`). No clock is asked.
+//! **What is garbage.** The name of a data object has the version from which its writer began, and the writer.
+//! Unpublished, it could only have become part of the version after that one; once that slot is filled the object is
+//! garbage for ever, unless its writer holds a lease (`lease`). This needs no clock.
 //!
-//! **Nothing to do.** A vacuum publishes only if something goes, and what it publishes leaves nothing for the next: on a graph
-//! that nobody changes, a second one only reads. With versions kept by time, the version that a vacuum published itself goes
-//! with the next one that says something.
+//! **Nothing to do.** A vacuum publishes only if it deletes something, and leaves no work for the next one: on a graph
+//! without changes, a second vacuum only reads. With versions kept by time, the version that a vacuum published itself
+//! is deleted with the next one that has other content.
 //!
-//! **Proof first.** What is removed cannot be fetched back, so a vacuum first reads the manifests of all versions that are
-//! to stay, and sees that each object they name is there with its length. If not, it says what is damaged and does nothing:
-//! what it was about to remove may be what a version can be repaired from.
+//! **Proof first.** Deletions cannot be undone, so a vacuum first reads the manifests of all versions that stay, and
+//! checks that each object that they name exists with its length. If not, it reports the damage and does nothing: the
+//! objects that it was about to delete may serve to repair a version.
 //!
-//! **A full disk.** Leftovers that no version will ever name need no decision, and go before anything is written. If the
-//! decision still finds no room, the hint makes some: it is advice, as large as the manifest that is to be written.
+//! **A full disk.** Leftovers that no version will ever name need no decision, so they are deleted before the vacuum
+//! writes. If the disk is still full, it deletes the hint: the hint decides nothing, and is as large as the manifest to
+//! be written.
 //!
-//! **What stays of a version.** Its slot is overwritten with a mark, since an empty slot could be taken by a writer who
-//! believes that it comes next.
+//! **What stays of a version.** A version tombstone in its slot, since a writer that believes that it comes next could
+//! take an empty slot.
 
 mod proof;
 
@@ -49,34 +50,34 @@ use crate::{
 };
 use proof::Past;
 
-/// Manifests that are read or marked at the same time.
+/// Manifests that are read or overwritten at the same time.
 const PARALLEL: usize = 32;
 
-/// Damaged or missing things that an error names.
+/// The maximum number of damaged or missing objects that an error names.
 const DAMAGES_TOLD: usize = 8;
 
-/// What a writer tries the store with is spared for so long, whatever version its name has: if it went between two creates, both
-/// would succeed, and the writer would refuse the store.
+/// What a writer tries the store with is spared for so long, whatever version its name has: if it went between two
+/// creates, both would succeed, and the writer would refuse the store.
 const PROBE_AGE_MS: i64 = 10_000;
 
 /// What a vacuum lets go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VacuumSettings {
-    /// Of past versions, so many of the newest stay; `None` keeps all, unless `keep_since_unix_ms` says otherwise.
+    /// Of past versions, so many of the newest stay; `None` keeps all, unless `keep_since_unix_ms` is set.
     pub keep_versions: Option<u64>,
     /// Of past versions, those that were the newest at this time or later stay; `None` keeps all, unless
-    /// `keep_versions` says otherwise. If both are given, what either keeps stays. Tagged versions always stay.
+    /// `keep_versions` is set. If both are set, a version stays if either keeps it. Tagged versions always stay.
     pub keep_since_unix_ms: Option<u64>,
-    /// What may belong to a writer at work on the newest version, or to the first load of all, is removed only if it was
-    /// last written before this time; such a writer has to begin again. In a folder so are the files of objects that were not
-    /// finished, and a writer at work on one fails. By the store's clock.
+    /// What may belong to a writer at work on the newest version, or to the first load of all, is removed only if it
+    /// was last written before this time; such a writer has to begin again. In a folder so are the files of objects
+    /// that were not finished, and a writer at work on one fails. By the store's clock.
     pub written_before_unix_ms: i64,
     /// Writers that announced themselves are taken for dead if they did so before this time.
     pub announced_before_unix_ms: u64,
     /// Writers that are dead.
     pub abort: Vec<String>,
-    /// How long it may take, in milliseconds; what it did not remove until then, the next removes. Without one, the default,
-    /// as long as it takes.
+    /// How long it may take, in milliseconds; what it did not remove until then, the next removes. Without one, the
+    /// default, as long as it takes.
     pub timeout_ms: Option<u64>,
 }
 
@@ -112,8 +113,8 @@ pub struct Vacuumed {
 /// Removes versions that are not to stay, and data objects that no version names.
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if there is neither a graph nor what a first load left; [`EngineError::Format`] that lists what is
-/// damaged or missing of what is to stay, and then nothing is done; the store's.
+/// [`EngineError::NotFound`] if there is neither a graph nor what a first load left; [`EngineError::Format`] that lists
+/// what is damaged or missing of what is to stay, and then nothing is done; the store's.
 pub fn vacuum<'a>(
     reader: &'a Reader,
     settings: &'a VacuumSettings,
@@ -149,15 +150,15 @@ pub fn vacuum<'a>(
                 continue;
             }
             refuse(store, &damages)?;
-            // It is not known of them which version they were for, and they hold room that is wanted now.
+            // Their versions are unknown, and they occupy space that is needed now.
             remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
-            let unmarked = unmarked(store).await?;
-            return Vacuum { reader, settings, branch, listed, unmarked, past, since }.run(newest, staged).await;
+            let present = versions_present(store).await?;
+            return Vacuum { reader, settings, branch, listed, present, past, since }.run(newest, staged).await;
         }
     })
 }
 
-/// Nothing is done if something of what is to stay is damaged.
+/// Fails if an object of a version that stays is damaged.
 fn refuse(store: &Store, damages: &[String]) -> Result<(), EngineError> {
     if damages.is_empty() {
         return Ok(());
@@ -167,28 +168,29 @@ fn refuse(store: &Store, damages: &[String]) -> Result<(), EngineError> {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    let why = format!("nothing is removed, since what is to stay is not whole: {told}{more}");
+    let why = format!("nothing is removed, since versions that stay are damaged: {told}{more}");
     Err(EngineError::format(store.url())(FormatError::corrupt("graph", why)))
 }
 
-/// A vacuum of a graph whose versions that are to stay are whole.
+/// A vacuum of a graph after the proof that the versions that stay are intact.
 struct Vacuum<'a> {
     reader: &'a Reader,
     settings: &'a VacuumSettings,
     branch: &'a mut Branch,
     /// Data objects.
     listed: Vec<ObjectInfo>,
-    /// Versions whose slots have no mark yet.
-    unmarked: Vec<u64>,
+    /// Versions whose slots have no version tombstone yet.
+    present: Vec<u64>,
     past: Past,
     /// The first version that stays for its time.
     since: Option<u64>,
 }
 
 impl Vacuum<'_> {
-    /// Adds what it removes to what was removed before.
+    /// Adds its deletions to those before.
     async fn run(mut self, newest: Manifest, mut vacuumed: Vacuumed) -> Result<Vacuumed, EngineError> {
-        // What a version names that cannot be read, nobody knows: then all waits until it is decided that it goes.
+        // The objects of an unreadable version are unknown: then nothing is deleted before the decision to delete that
+        // version.
         if self.past.is_readable() {
             self.clear(&newest, &mut vacuumed).await?;
         }
@@ -202,48 +204,49 @@ impl Vacuum<'_> {
             decided => decided?,
         };
         if decided.version > known {
-            // It may let go what others published meanwhile.
-            self.unmarked = unmarked(self.reader.store()).await?;
+            // It may delete versions that others published meanwhile.
+            self.present = versions_present(self.reader.store()).await?;
         }
-        // What it says goes for ever, so it must not be lost, also if another vacuum published it a moment ago.
+        // Deletions are final, so the decision must not be lost, also if another vacuum published it a moment ago.
         self.reader.store().flush(MANIFEST_FOLDER).await?;
         self.past.read_more(self.reader, &decided, self.branch).await?;
         self.clear(&decided, &mut vacuumed).await?;
         Ok(Vacuumed { aborted, spared: decided.leases, ..vacuumed })
     }
 
-    /// Marks the versions that a manifest lets go, and then removes what only they named: an earlier vacuum that decided so may
-    /// have been killed before it marked them, and a version without a mark is taken for whole.
+    /// Writes tombstones of the versions that a manifest excludes, and then deletes the objects that only they named:
+    /// an earlier vacuum that decided so may have been killed before that, and a version without a tombstone counts as
+    /// readable.
     async fn clear(&mut self, decided: &Manifest, vacuumed: &mut Vacuumed) -> Result<(), EngineError> {
-        let marked = self.mark_removed(decided).await;
-        let full = matches!(&marked, Err(EngineError::Storage(error)) if error.is_full());
+        let written = self.write_tombstones(decided).await;
+        let full = matches!(&written, Err(EngineError::Storage(error)) if error.is_full());
         if !full {
-            vacuumed.versions += marked?;
+            vacuumed.versions += written?;
         }
         self.remove_garbage(decided, vacuumed).await?;
         if full {
-            // There is room now.
-            vacuumed.versions += self.mark_removed(decided).await?;
+            // The deletions have made room.
+            vacuumed.versions += self.write_tombstones(decided).await?;
         }
         Ok(())
     }
 
-    /// Overwrites the slots of versions that cannot be opened any more, and says how many there were.
-    async fn mark_removed(&mut self, decided: &Manifest) -> Result<u64, EngineError> {
+    /// Overwrites the slots of deleted versions, and returns their number.
+    async fn write_tombstones(&mut self, decided: &Manifest) -> Result<u64, EngineError> {
         let (reader, past) = (self.reader, &self.past);
         let goes = |version: u64| version < decided.version && !decided.has_version(version);
-        let gone: Vec<_> = self.unmarked.iter().copied().filter(|version| goes(*version)).collect();
+        let gone: Vec<_> = self.present.iter().copied().filter(|version| goes(*version)).collect();
         let branch = &*self.branch;
-        let marks = gone.iter().map(|version| mark(reader, *version, past, branch.clone()).boxed());
-        let marks: Vec<_> = marks.collect();
-        let marked: Vec<Branch> = stream::iter(marks).buffer_unordered(PARALLEL).try_collect().await?;
-        self.branch.join(&marked);
-        self.unmarked.retain(|version| !goes(*version));
+        let writes = gone.iter().map(|version| write_tombstone(reader, *version, past, branch.clone()).boxed());
+        let writes: Vec<_> = writes.collect();
+        let written: Vec<Branch> = stream::iter(writes).buffer_unordered(PARALLEL).try_collect().await?;
+        self.branch.join(&written);
+        self.present.retain(|version| !goes(*version));
         Ok(gone.len() as u64)
     }
 
-    /// Publishes which versions and writers go, if any do, or if the newest version is to be closed to those at work on it.
-    /// Returns the manifest that says so.
+    /// Publishes the decision which versions and leases end, if any, or if writers at work on the newest version must
+    /// be fenced off. Returns the manifest with the decision.
     async fn decide(&mut self, newest: Manifest) -> Result<(Manifest, Vec<WriterLease>), EngineError> {
         let (reader, settings, since) = (self.reader, self.settings, self.since);
         let stale = self.is_stale(&newest);
@@ -255,7 +258,8 @@ impl Vacuum<'_> {
                 newest.leases.iter().cloned().partition(|lease| !dead.contains(&lease.writer));
             aborted = leases.1;
             let stays = kept(newest, &newest.history);
-            // By count, what is published takes the place of what goes; by time, it would go by itself the next time.
+            // By count, the published version replaces a deleted one; by time, it would itself be deleted the next
+            // time.
             let goes = stays != newest.history && (since.is_none() || self.past.is_worth_a_version(newest, &stays));
             if !goes && aborted.is_empty() && !stale {
                 return Ok(None);
@@ -316,7 +320,7 @@ async fn remove_staged(store: &Store, before_unix_ms: i64, removed: &mut Vacuume
     Ok(())
 }
 
-/// Publishes a first version with nothing in it, for a load that never came to its end: should it wake up, it cannot publish
+/// Publishes a first version with nothing in it, for a load that never ended: if it resumes, it cannot publish
 /// what is removed now.
 async fn close_first(reader: &Reader, branch: &mut Branch) -> Result<Manifest, EngineError> {
     let change = change(reader.store(), ChangeKind::Fence, "vacuum of a load that was not done");
@@ -379,7 +383,7 @@ async fn dead(
     for lease in &newest.leases {
         let announced = match versions::slot(reader, lease.since, branch).await? {
             Some(Slot::Version(manifest)) => manifest.created_unix_ms,
-            // That version is gone, which says nothing of its age: many commits may have followed in a moment.
+            // That version was removed, which does not show its age: many commits may have followed in a moment.
             _ => Ulid::from_string(&lease.writer).map_or(0, |name| name.timestamp_ms()),
         };
         if announced < settings.announced_before_unix_ms {
@@ -389,21 +393,26 @@ async fn dead(
     Ok(dead)
 }
 
-/// The versions whose slots have no mark.
-async fn unmarked(store: &Store) -> Result<Vec<u64>, EngineError> {
+/// The versions whose slots have a manifest.
+async fn versions_present(store: &Store) -> Result<Vec<u64>, EngineError> {
     let listed = store.list(MANIFEST_FOLDER).await?;
     let whole = listed.into_iter().filter(|object| object.bytes > REMOVED_BYTES_MAX);
     Ok(whole.filter_map(|object| manifest_version(&object.name)).collect())
 }
 
-/// Marks a version that is gone, and returns its line of work.
-async fn mark(reader: &Reader, version: u64, past: &Past, mut branch: Branch) -> Result<Branch, EngineError> {
+/// Overwrites the slot of a deleted version with a tombstone, and returns the branch of this work.
+async fn write_tombstone(
+    reader: &Reader,
+    version: u64,
+    past: &Past,
+    mut branch: Branch,
+) -> Result<Branch, EngineError> {
     let writer = match past.writer(version) {
         Some(writer) => writer.to_owned(),
         None => match versions::slot(reader, version, &mut branch).await.map_err(EngineError::from) {
             Ok(Some(Slot::Version(manifest))) => manifest.change.writer,
             Ok(_) => return Ok(branch),
-            // Nobody can tell any more whose it was; nobody can open it either.
+            // Its writer is lost, and it cannot be opened either.
             Err(error) if error.is_damage() => return Ok(branch),
             Err(error) => return Err(error),
         },

@@ -1,4 +1,4 @@
-//! The past versions of a graph, read once: what they name, and whether what is to stay of them is whole.
+//! The past versions of a graph, read once: the objects that they name, and whether those that stay are intact.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -32,14 +32,14 @@ impl Version {
 pub(super) struct Past(BTreeMap<u64, Result<Version, String>>);
 
 impl Past {
-    /// The versions that the newest one says can be opened.
+    /// The versions in the history of the newest one.
     pub(super) async fn read(reader: &Reader, newest: &Manifest, branch: &mut Branch) -> Result<Self, EngineError> {
         let mut past = Self::default();
         past.read_more(reader, newest, branch).await?;
         Ok(past)
     }
 
-    /// Those that a newer version says can be opened, and that were not read.
+    /// Those in the history of a newer version that were not read.
     pub(super) async fn read_more(
         &mut self,
         reader: &Reader,
@@ -91,7 +91,7 @@ impl Past {
         self.0.iter().rev().find(|(_, version)| then(version)).map_or(0, |(number, _)| *number)
     }
 
-    /// Whether a version is to say that others go than these: not if only one does that says nothing of its own, such as the one
+    /// Whether the decision needs a new version: not if it only deletes one without content of its own, such as the one
     /// that the last vacuum published, and has no object to itself.
     pub(super) fn is_worth_a_version(&self, newest: &Manifest, stays: &[VersionRange]) -> bool {
         let is_in = |ranges: &[VersionRange], version| ranges.iter().any(|range| range.contains(version));
@@ -136,7 +136,7 @@ impl Past {
             match version {
                 Err(why) => damages.push(format!("version {number}: {why}")),
                 Ok(version) => {
-                    // Behind what a version names of it, an object may have what only others name.
+                    // An object may continue after the bytes that a version names, with bytes that only others name.
                     let whole =
                         |(name, length): &&(String, u64)| there.get(name.as_str()).is_some_and(|found| found >= length);
                     let absent = version.objects.iter().filter(|it| !whole(it));
@@ -144,7 +144,7 @@ impl Past {
                 }
             }
         }
-        // A listing does not show what a clone has elsewhere, and may lag behind.
+        // A listing does not show objects of another prefix, which a clone names, and may lag.
         let look = |((name, length), version): ((&str, u64), u64)| {
             let name = name.to_owned();
             async move { Ok::<_, EngineError>((store.length(&name).await?, name, length, version)) }.boxed()
@@ -152,11 +152,11 @@ impl Past {
         let looks: Vec<_> = unseen.into_iter().map(look).collect();
         let mut looks = stream::iter(looks).buffer_unordered(PARALLEL);
         while let Some((found, name, length, version)) = looks.try_next().await? {
-            let place = store.place(&name);
+            let location = store.location(&name);
             match found {
                 Some(found) if found >= length => {}
-                Some(found) => damages.push(format!("version {version}: {place} has {found} bytes of {length}")),
-                None => damages.push(format!("version {version}: {place} of {length} bytes is missing")),
+                Some(found) => damages.push(format!("version {version}: {location} has {found} bytes of {length}")),
+                None => damages.push(format!("version {version}: {location} of {length} bytes is missing")),
             }
         }
         damages.sort_unstable();

@@ -47,8 +47,8 @@ impl Findings {
         self.read.get(&(name.to_owned(), position)).copied()
     }
 
-    pub(super) fn learn(&mut self, name: &str, position: u64, whole: bool) {
-        self.read.insert((name.to_owned(), position), whole);
+    pub(super) fn learn(&mut self, name: &str, position: u64, intact: bool) {
+        self.read.insert((name.to_owned(), position), intact);
     }
 
     /// Counts objects of a version, each once.

@@ -41,8 +41,8 @@ pub struct Verification {
 
 impl Verification {
     /// The newest version that is whole: it can be opened, and restored.
-    pub fn newest_whole(&self) -> Option<u64> {
-        self.versions.iter().rev().find(|(_, whole)| *whole).map(|(version, _)| *version)
+    pub fn newest_intact(&self) -> Option<u64> {
+        self.versions.iter().rev().find(|(_, intact)| *intact).map(|(version, _)| *version)
     }
 
     /// The newest version, whole or not.
@@ -71,7 +71,7 @@ pub async fn verify_graph(
         }
         None => Vec::new(),
     };
-    let mut whole: Vec<(u64, bool)> = lost.iter().map(|version| (*version, false)).collect();
+    let mut intact: Vec<(u64, bool)> = lost.iter().map(|version| (*version, false)).collect();
     let from = &*branch;
     let read = |version| async move { (version, versions::read(reader, version, &mut from.clone()).await) };
     let mut manifests = stream::iter(past.into_iter().rev()).map(read).buffered(PARALLEL);
@@ -84,27 +84,27 @@ pub async fn verify_graph(
             Err(EngineError::NoVersion(why)) => found.note(Err(missing(reader, version, why)))?,
             manifest => found.note(manifest)?,
         };
-        let mut is_whole = false;
+        let mut is_intact = false;
         if let Some(manifest) = manifest {
             let opened = Snapshot::of_manifest(manifest, reader.clone(), before.as_deref());
             if let Some(snapshot) = found.note(opened)? {
                 let snapshot = Arc::new(snapshot);
-                is_whole = snapshot.verify_into(&mut found, &progress).await?;
+                is_intact = snapshot.verify_into(&mut found, &progress).await?;
                 before = Some(snapshot);
             }
         }
-        whole.push((version, is_whole));
+        intact.push((version, is_intact));
         next = manifests.next().await;
     }
     found.of_version(None);
     let hint = check_hint(reader, newest.as_ref(), lost.iter().max().copied()).await;
     found.note(hint)?;
-    whole.sort_unstable();
-    Ok(Verification { verified: found.verified, versions: whole, damages: found.told() })
+    intact.sort_unstable();
+    Ok(Verification { verified: found.verified, versions: intact, damages: found.told() })
 }
 
 fn missing(reader: &Reader, version: u64, why: String) -> EngineError {
-    EngineError::format(reader.store().place(&manifest_name(version)))(FormatError::corrupt("manifest", why))
+    EngineError::format(reader.store().location(&manifest_name(version)))(FormatError::corrupt("manifest", why))
 }
 
 /// The newest manifest that can be read, and the versions above it whose cannot.
@@ -150,8 +150,8 @@ async fn newest_readable(
 async fn check_hint(reader: &Reader, newest: Option<&Manifest>, lost: Option<u64>) -> Result<(), EngineError> {
     let store = reader.store();
     let Some(bytes) = store.get(HINT_NAME).await? else { return Ok(()) };
-    let failed = |why: String| EngineError::format(store.place(HINT_NAME))(FormatError::corrupt("hint", why));
-    let hint = Manifest::decode(&bytes).map_err(EngineError::format(store.place(HINT_NAME)))?;
+    let failed = |why: String| EngineError::format(store.location(HINT_NAME))(FormatError::corrupt("hint", why));
+    let hint = Manifest::decode(&bytes).map_err(EngineError::format(store.location(HINT_NAME)))?;
     let last = newest.map_or(0, |newest| newest.version).max(lost.unwrap_or(0));
     if hint.version > last {
         return Err(failed(format!("it is of version {}, and the newest is {last}", hint.version)));

@@ -53,14 +53,14 @@ impl Snapshot {
 
     /// Reads everything of this version that was not read before, and says whether all of it is whole.
     async fn verify_into(&self, found: &mut Findings, progress: &impl Fn(u64)) -> Result<bool, EngineError> {
-        let (mut segments_whole, mut tables_whole) = (true, true);
+        let (mut segments_intact, mut tables_intact) = (true, true);
         for segment in &self.manifest().segments {
-            segments_whole &= match found.known(&segment.name, 0) {
-                Some(whole) => whole,
+            segments_intact &= match found.known(&segment.name, 0) {
+                Some(intact) => intact,
                 None => {
-                    let whole = self.verify_segment(segment, found).await?;
-                    found.learn(&segment.name, 0, whole);
-                    whole
+                    let intact = self.verify_segment(segment, found).await?;
+                    found.learn(&segment.name, 0, intact);
+                    intact
                 }
             };
             progress(found.verified.bytes);
@@ -68,22 +68,22 @@ impl Snapshot {
         for table in &self.manifest().tables {
             // Behind a segment, and so at no position that a segment has.
             let position = table.position + table.length;
-            tables_whole &= match found.known(&table.name, position) {
-                Some(whole) => whole,
+            tables_intact &= match found.known(&table.name, position) {
+                Some(intact) => intact,
                 None => {
                     let verified = self.verify_table(table).await;
-                    let whole = found.note(verified)?.is_some();
-                    found.verified.bytes += if whole { table.length } else { 0 };
-                    found.learn(&table.name, position, whole);
-                    whole
+                    let intact = found.note(verified)?.is_some();
+                    found.verified.bytes += if intact { table.length } else { 0 };
+                    found.learn(&table.name, position, intact);
+                    intact
                 }
             };
             progress(found.verified.bytes);
         }
         // Without the indexes there is nothing to count.
-        let counted = segments_whole && found.note(self.verify_counts().await)?.is_some();
+        let counted = segments_intact && found.note(self.verify_counts().await)?.is_some();
         found.objects(self.manifest().objects().into_keys());
-        Ok(counted && tables_whole)
+        Ok(counted && tables_intact)
     }
 
     async fn checksum_of(&self, name: &str, range: Range<u64>) -> Result<u32, EngineError> {
@@ -101,29 +101,30 @@ impl Snapshot {
     /// Reads a segment, and says whether it is whole.
     async fn verify_segment(&self, segment: &SegmentRef, found: &mut Findings) -> Result<bool, EngineError> {
         let store = self.reader().store();
-        let place = store.place(&segment.name);
+        let location = store.location(&segment.name);
         let checksum = self.checksum_of(&segment.name, 0..segment.end.length).await;
         let Some(checksum) = found.note(checksum)? else { return Ok(false) };
         let tail = store.get_range(&segment.name, segment.end.filters_position..segment.end.length).await?;
-        let root = decode_root(&tail, &segment.end).map_err(EngineError::format(&place));
+        let root = decode_root(&tail, &segment.end).map_err(EngineError::format(&location));
         let Some(root) = found.note(root)? else { return Ok(false) };
-        let mut whole = true;
+        let mut intact = true;
         for (section, named) in root.sections.iter().zip(&segment.sections) {
-            let index = section.index_blocks(&segment.name, &segment.end, &tail).map_err(EngineError::format(&place));
+            let index =
+                section.index_blocks(&segment.name, &segment.end, &tail).map_err(EngineError::format(&location));
             let Some(index) = found.note(index)? else { return Ok(false) };
             let checker = SectionChecker::new(self, section, named.continues.is_some());
-            whole &= self.verify_section(segment, checker, &index, found).await?;
+            intact &= self.verify_section(segment, checker, &index, found).await?;
         }
-        if whole && checksum != segment.checksum {
+        if intact && checksum != segment.checksum {
             let why = format!(
                 "it fails its checksum outside its blocks (expected {:08x}, found {checksum:08x})",
                 segment.checksum
             );
-            found.note::<()>(Err(EngineError::format(place)(FormatError::corrupt("segment", why))))?;
-            whole = false;
+            found.note::<()>(Err(EngineError::format(location)(FormatError::corrupt("segment", why))))?;
+            intact = false;
         }
-        found.verified.bytes += if whole { segment.end.length } else { 0 };
-        Ok(whole)
+        found.verified.bytes += if intact { segment.end.length } else { 0 };
+        Ok(intact)
     }
 
     /// Reads the blocks of a section, and says whether all are whole. Behind one that is not, nobody knows how many items
@@ -157,9 +158,10 @@ impl Snapshot {
                         Err(source) => {
                             (items, damaged) = (None, damaged + 1);
                             if damaged <= BLOCKS_MAX {
-                                let (object, section) = (store.place(&segment.name), self.section_text(section.kind));
-                                let place = format!("{object}, {section}, block {number}");
-                                found.note::<()>(Err(EngineError::Format { place, source }))?;
+                                let (object, section) =
+                                    (store.location(&segment.name), self.section_text(section.kind));
+                                let location = format!("{object}, {section}, block {number}");
+                                found.note::<()>(Err(EngineError::Format { location, source }))?;
                             }
                         }
                     }
@@ -171,25 +173,25 @@ impl Snapshot {
         }
         if number != section.block_count {
             let why = format!("it has {number} blocks and says {}", section.block_count);
-            let place = format!("{}, {}", store.place(&segment.name), self.section_text(section.kind));
-            found.note::<()>(Err(EngineError::format(place)(FormatError::corrupt("section", why))))?;
+            let location = format!("{}, {}", store.location(&segment.name), self.section_text(section.kind));
+            found.note::<()>(Err(EngineError::format(location)(FormatError::corrupt("section", why))))?;
             return Ok(false);
         }
         if let Some(items) = items.filter(|items| *items != section.items) {
             let why = format!("it holds {items} items and says {}", section.items);
-            let place = format!("{}, {}", store.place(&segment.name), self.section_text(section.kind));
-            found.note::<()>(Err(EngineError::format(place)(FormatError::corrupt("section", why))))?;
+            let location = format!("{}, {}", store.location(&segment.name), self.section_text(section.kind));
+            found.note::<()>(Err(EngineError::format(location)(FormatError::corrupt("section", why))))?;
             return Ok(false);
         }
         Ok(damaged == 0)
     }
 
     async fn verify_table(&self, table: &TableRef) -> Result<(), EngineError> {
-        let place = self.reader().store().place(&table.name);
+        let location = self.reader().store().location(&table.name);
         let found = self.checksum_of(&table.name, table.position..table.position + table.length).await?;
         if found != table.checksum {
             let why = format!("it fails its checksum (expected {:08x}, found {found:08x})", table.checksum);
-            return Err(EngineError::format(place)(FormatError::corrupt("table", why)));
+            return Err(EngineError::format(location)(FormatError::corrupt("table", why)));
         }
         Ok(())
     }

@@ -4,12 +4,12 @@
 //! at most 65,535 edges, never a panic. (Wrong lists are for the checksum of the layer above.)
 
 use super::Lists;
-use super::group::{Group, Numbers, Place};
+use super::group::{Group, ListLocation, Numbers};
 use super::layout::{ENTRY, FLAG_CONTINUED, FLAG_CONTINUES, Header, Parts, STRIDE, corrupt, u16_at, u32_at};
 use super::pack::{CHUNK, unpack};
 use crate::{FormatError, VertexId};
 
-/// How many sources of a group make it worth unpacking whole.
+/// From so many sources of a group on, unpacking the entire group is faster.
 const GROUP_LOAD_MIN: usize = 4;
 
 /// A block whose header was checked. It borrows the bytes and holds nothing else.
@@ -70,7 +70,7 @@ impl<'a> Block<'a> {
     /// # Errors
     /// [`FormatError::Corrupt`] if the group of `source` is damaged.
     pub fn degree(&self, source: u64) -> Result<usize, FormatError> {
-        Ok(self.find(source)?.map_or(0, |place| place.degree))
+        Ok(self.find(source)?.map_or(0, |list| list.degree))
     }
 
     /// Appends the targets that `source` has in this block, and returns the position in the section
@@ -79,9 +79,9 @@ impl<'a> Block<'a> {
     /// # Errors
     /// [`FormatError::Corrupt`] if a group or chunk on the way is damaged; `targets` is then as before.
     pub fn list(&self, source: u64, targets: &mut Vec<u64>) -> Result<Option<u64>, FormatError> {
-        let Some(place) = self.find(source)? else { return Ok(None) };
-        self.read(place, targets)?;
-        Ok(Some(self.header.first_edge + place.edge as u64))
+        let Some(list) = self.find(source)? else { return Ok(None) };
+        self.read(list, targets)?;
+        Ok(Some(self.header.first_edge + list.edge as u64))
     }
 
     /// Appends the lists of those of `sources`, which ascend, that have edges in this block.
@@ -109,16 +109,16 @@ impl<'a> Block<'a> {
                 continue;
             }
             group.load(self, index)?;
-            group.join(now, |source, place| self.append(source, Some(place), into))?;
+            group.join(now, |source, list| self.append(source, Some(list), into))?;
         }
         Ok(())
     }
 
-    fn append(&self, source: u64, place: Option<Place>, into: &mut Lists) -> Result<(), FormatError> {
-        let Some(place) = place else { return Ok(()) };
-        self.read(place, &mut into.targets)?;
+    fn append(&self, source: u64, list: Option<ListLocation>, into: &mut Lists) -> Result<(), FormatError> {
+        let Some(list) = list else { return Ok(()) };
+        self.read(list, &mut into.targets)?;
         into.sources.push(source);
-        into.first_edges.push(self.header.first_edge + place.edge as u64);
+        into.first_edges.push(self.header.first_edge + list.edge as u64);
         into.offsets.push(into.targets.len());
         Ok(())
     }
@@ -190,7 +190,7 @@ impl<'a> Block<'a> {
     }
 
     /// Where the list of `source` is. O(log lists + 64).
-    fn find(&self, source: u64) -> Result<Option<Place>, FormatError> {
+    fn find(&self, source: u64) -> Result<Option<ListLocation>, FormatError> {
         if source < self.first_source() || source > self.last_source() {
             return Ok(None);
         }
@@ -202,19 +202,19 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Appends the list at `place`. O(degree), plus at most 31 widths to reach its first chunk.
-    fn read(&self, place: Place, targets: &mut Vec<u64>) -> Result<(), FormatError> {
-        let end = place.edge + place.degree;
+    /// Appends the targets of a list. O(degree), plus at most 31 widths to reach its first chunk.
+    fn read(&self, list: ListLocation, targets: &mut Vec<u64>) -> Result<(), FormatError> {
+        let end = list.edge + list.degree;
         if end > self.header.edges {
-            return Err(corrupt(format!("a list has edges {} to {end} of {}", place.edge, self.header.edges)));
+            return Err(corrupt(format!("a list has edges {} to {end} of {}", list.edge, self.header.edges)));
         }
-        let mut chunk = place.edge / CHUNK;
+        let mut chunk = list.edge / CHUNK;
         let mut position = self.chunk_position(chunk);
         let before = targets.len();
         let mut target = self.header.base;
         let mut slots = [0; CHUNK];
-        let mut skipped = place.edge % CHUNK;
-        let mut left = place.degree;
+        let mut skipped = list.edge % CHUNK;
+        let mut left = list.degree;
         while left > 0 {
             let width = self.parts.widths[chunk];
             if unpack(self.parts.targets, position, width, &mut slots).is_none() {

@@ -7,7 +7,7 @@ use super::pack::{CHUNK, pack, packed_len, width_of};
 use super::{BLOCK_BYTES, BlockEntry};
 use crate::{FormatError, VertexId};
 
-/// A finished block and what the index says of it.
+/// A finished block and its index entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedBlock {
     /// The bytes, without a checksum.
@@ -113,7 +113,7 @@ struct OpenBlock {
     degrees: Vec<u32>,
     /// Of each list the first target, then the gaps.
     slots: Vec<u64>,
-    /// The bounds of the first targets; the lower one may lie below the smallest.
+    /// The bounds of the first targets; the lower one may be less than the smallest.
     firsts: (u64, u64),
     size: Size,
 }
@@ -141,7 +141,7 @@ impl OpenBlock {
         let degree_max = targets.len().min(EDGES_MAX - self.slots.len());
         let gap = self.sources.last().map_or(0, |last| source - last - 1);
         let mut size = self.size;
-        // The degree is that of the whole list, an upper bound if only a part of it fits.
+        // The degree is that of the complete list, an upper bound if only a part of it fits.
         size.add_list(gap, degree_max.saturating_sub(1) as u64);
         let mut previous = self.firsts.0;
         for (index, &target) in targets[..degree_max].iter().enumerate() {
@@ -180,7 +180,7 @@ impl OpenBlock {
         size
     }
 
-    /// How many sources without a list lie before list `index`.
+    /// The number of sources without a list before list `index`.
     fn gap(&self, index: usize) -> u64 {
         if index == 0 { 0 } else { self.sources[index] - self.sources[index - 1] - 1 }
     }

@@ -7,7 +7,7 @@ use crate::FormatError;
 
 /// Where a list is within a block.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ListLocation {
     pub edge: usize,
     pub degree: usize,
 }
@@ -54,7 +54,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// Where the list of the source that is `reach` after the group's first is.
-    pub(super) fn find(&self, reach: u64) -> Result<Option<Place>, FormatError> {
+    pub(super) fn find(&self, reach: u64) -> Result<Option<ListLocation>, FormatError> {
         let Some(index) = self.index_of(reach)? else { return Ok(None) };
         let mut numbers = [0; CHUNK];
         let mut edge = self.first_edge;
@@ -65,7 +65,7 @@ impl<'a> Numbers<'a> {
         self.degrees(index / CHUNK, &mut numbers)?;
         let before = &numbers[..index % CHUNK];
         edge += before.len() + before.iter().sum::<u64>() as usize;
-        Ok(Some(Place { edge, degree: numbers[index % CHUNK] as usize + 1 }))
+        Ok(Some(ListLocation { edge, degree: numbers[index % CHUNK] as usize + 1 }))
     }
 
     /// Which list of the group it is that is `reach` sources after the first.
@@ -133,7 +133,7 @@ impl Group {
     pub(super) fn join(
         &self,
         wanted: &[u64],
-        mut found: impl FnMut(u64, Place) -> Result<(), FormatError>,
+        mut found: impl FnMut(u64, ListLocation) -> Result<(), FormatError>,
     ) -> Result<(), FormatError> {
         let sources = &self.sources[..self.len];
         let mut index = 0;
@@ -141,7 +141,7 @@ impl Group {
             index += sources[index..].partition_point(|&here| here < source);
             if sources.get(index) == Some(&source) {
                 let edge = if index == 0 { self.start } else { self.ends[index - 1] };
-                found(source, Place { edge, degree: self.ends[index] - edge })?;
+                found(source, ListLocation { edge, degree: self.ends[index] - edge })?;
             }
         }
         Ok(())

@@ -27,7 +27,7 @@ pub(super) const STRIDE: usize = 32;
 /// The most edges of a block: positions within it are 16 bits.
 pub(super) const EDGES_MAX: usize = u16::MAX as usize;
 
-/// What the header says, checked.
+/// The header, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub flags: u8,
@@ -45,7 +45,7 @@ pub(super) struct Header {
 /// The five parts of a block after its header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parts<'a> {
-    /// The packed targets. It runs on over what follows them, so that whole words can be loaded.
+    /// The packed targets. It includes what follows them, so that loads of full words stay within it.
     pub targets: &'a [u8],
     pub widths: &'a [u8],
     /// The packed sources and degrees. It runs on, likewise, over the directory.

@@ -33,7 +33,7 @@ impl Lists {
         self.sources.len()
     }
 
-    /// Whether there is no list.
+    /// Whether it has no lists.
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }

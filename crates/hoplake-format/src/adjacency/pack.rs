@@ -67,7 +67,7 @@ fn unpack_last(data: &[u8], width: u8, out: &mut [u64; CHUNK]) {
 /// vectorization, 2015), without the lanes.
 #[inline(always)]
 fn unpack_window(window: &[u8; WINDOW], width: u8, out: &mut [u64; CHUNK]) {
-    // Never more than 48; the mask tells the compiler, which then checks no bound.
+    // Never more than 48; the mask shows the compiler, which then omits the bounds check.
     let width = usize::from(width) & 63;
     let mask = (1 << width) - 1;
     let word_at = |bit: usize| {

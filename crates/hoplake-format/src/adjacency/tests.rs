@@ -255,7 +255,7 @@ fn sources_of_a_made_up_block_ascend_and_are_its_own() {
     let section: Section = (0..70).map(|source| (source * 2, vec![source])).collect();
     let mut blocks = encode(&section, BLOCK_BYTES_DEFAULT);
     let bytes = &mut blocks[0].bytes;
-    // The second of two groups says where it begins: 10 bytes before a checkpoint of 2.
+    // The second of two groups stores where it begins: 10 bytes before a checkpoint of 2.
     let at = bytes.len() - 12;
     assert_eq!(bytes[at..at + 4], 128u32.to_le_bytes());
     for forged in [0u32, 126, 129, u32::MAX] {

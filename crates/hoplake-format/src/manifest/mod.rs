@@ -28,7 +28,7 @@ use crate::{
 pub enum Slot {
     /// Its manifest.
     Version(Box<Manifest>),
-    /// A mark that the version is gone.
+    /// A version tombstone: the version was removed.
     Removed {
         /// The writer of the manifest that was there.
         writer: String,
@@ -36,17 +36,17 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// The bytes of a mark in the place of a manifest that `writer` wrote. A writer that was slow tells by it whether the version
-    /// was its own, and removes what it wrote if not: so a mark has a checksum.
+    /// The version tombstone that replaces a manifest of `writer`. A slow writer learns from it whether the version was
+    /// its own, and removes its objects if not: so a version tombstone has a checksum.
     pub fn encode_removed(writer: &str) -> Vec<u8> {
         let checksum = crc32c::crc32c(writer.as_bytes()).to_le_bytes();
         [&REMOVED_MAGIC[..], writer.as_bytes(), &checksum, &REMOVED_MAGIC[..]].concat()
     }
 
-    /// The writer that a mark names, if it is one and whole.
+    /// The writer that a version tombstone names, if the bytes are an intact version tombstone.
     fn removed(bytes: &[u8]) -> Option<String> {
-        let mark = bytes.strip_prefix(&REMOVED_MAGIC)?.strip_suffix(&REMOVED_MAGIC)?;
-        let (writer, checksum) = mark.split_last_chunk()?;
+        let tombstone = bytes.strip_prefix(&REMOVED_MAGIC)?.strip_suffix(&REMOVED_MAGIC)?;
+        let (writer, checksum) = tombstone.split_last_chunk()?;
         (crc32c::crc32c(writer) == u32::from_le_bytes(*checksum)).then(|| String::from_utf8(writer.to_vec()).ok())?
     }
 
@@ -101,7 +101,7 @@ pub struct Manifest {
 pub struct Change {
     /// What it was.
     pub kind: ChangeKind,
-    /// Who: a ULID drawn for this change alone, which tells it from all others.
+    /// Who: a ULID drawn for this change alone, which identifies it.
     pub writer: String,
     /// Why, in the writer's words.
     pub message: String,
@@ -109,7 +109,7 @@ pub struct Change {
     pub counts: ChangeCounts,
 }
 
-/// What a version came from.
+/// The origin of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ChangeKind {
     /// A load: nothing of the version before is left.
@@ -117,7 +117,7 @@ pub enum ChangeKind {
     Load,
     /// A batch of changes.
     Commit,
-    /// Runs became one; what the graph says is the same.
+    /// A compaction merged runs; the graph has the same content.
     Compaction,
     /// Nothing changed: a vacuum let versions go, or a writer that takes long begins or ends.
     Fence,
@@ -148,7 +148,7 @@ pub struct ChangeCounts {
     pub vertices_added: u64,
     /// Vertices whose row was written anew.
     pub vertices_changed: u64,
-    /// Vertices that are gone.
+    /// Deleted vertices.
     pub vertices_removed: u64,
     /// Edges written, new or not.
     pub edges_written: u64,
@@ -172,7 +172,7 @@ pub struct WriterLease {
 pub struct VertexCount {
     /// Ordinals that were given out: also the next.
     pub ordinals: u64,
-    /// Of these, vertices that are gone.
+    /// Of these, deleted vertices.
     pub gone: u64,
 }
 
@@ -299,7 +299,7 @@ pub enum TableOwner {
 pub struct TableRef {
     /// The name of its object, below the graph's prefix.
     pub name: String,
-    /// Where in the object it begins; 0 unless it stands behind a segment.
+    /// Its position in the object; 0 unless it follows a segment.
     pub position: u64,
     /// What its rows belong to.
     pub owner: TableOwner,
@@ -324,7 +324,7 @@ impl Manifest {
     pub fn next(&self, change: Change, now_unix_ms: u64) -> Self {
         let mut next = Self { change, ..self.clone() };
         next.version += 1;
-        // A clock that is behind another writer's does not make time go back.
+        // A clock that lags another writer's does not make time go back.
         next.created_unix_ms = now_unix_ms.max(self.created_unix_ms);
         match next.history.last_mut() {
             Some(last) if last.until + 1 == self.version => last.until = self.version,
@@ -352,7 +352,8 @@ impl Manifest {
     /// Reads an object.
     ///
     /// # Errors
-    /// [`FormatError::Corrupt`] if its checks fail, [`FormatError::Unsupported`] if it is of another version of the format.
+    /// [`FormatError::Corrupt`] if its checks fail, [`FormatError::Unsupported`] if it is of another version of the
+    /// format.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let too_short = || corrupt(format!("{} bytes are too few", bytes.len()));
         let (magic, rest) = bytes.split_first_chunk::<8>().ok_or_else(too_short)?;
@@ -364,7 +365,7 @@ impl Manifest {
         }
         let length = u32::from_le_bytes(*length);
         if length as usize != payload.len() {
-            return Err(corrupt(format!("it is {} bytes and says {length}", payload.len())));
+            return Err(corrupt(format!("it is {} bytes, but claims {length}", payload.len())));
         }
         if crc32c::crc32c(payload) != u32::from_le_bytes(*checksum) {
             return Err(corrupt("it fails its checksum".into()));
@@ -373,8 +374,8 @@ impl Manifest {
         message.try_into()
     }
 
-    /// Versions before `version` that can be opened, as far as this one knows, from the newest back; itself is one if it is
-    /// before.
+    /// Versions before `version` that can be opened, as far as this one knows, from the newest back; itself is one if
+    /// it is before.
     pub fn versions_before(&self, version: u64) -> impl Iterator<Item = u64> {
         let own = (self.version < version).then_some(self.version);
         let older = self.history.iter().rev().flat_map(|range| (range.since..=range.until).rev());

@@ -168,23 +168,23 @@ fn versions_that_can_be_opened_are_counted_on() {
         assert!(why.contains("version 5 comes after versions"), "{why}");
     }
     let why = refused(Manifest { tags: [("gone".to_owned(), 2)].into(), ..fifth });
-    assert!(why.contains("tag gone is of version 2, which is gone"), "{why}");
+    assert!(why.contains("tag gone is of version 2, which was removed"), "{why}");
 }
 
-/// A writer that takes a mark of its own version for another's removes what the version names.
+/// A writer that takes a version tombstone of its own version for another's removes what the version names.
 #[test]
-fn a_damaged_mark_is_no_mark() {
+fn a_damaged_version_tombstone_is_rejected() {
     let writer = "01M3250VEDKQDVVEPC34NCX9XZ";
-    let mark = Slot::encode_removed(writer);
-    assert!(mark.len() as u64 <= REMOVED_BYTES_MAX);
-    assert_eq!(Slot::decode(&mark).unwrap(), Slot::Removed { writer: writer.to_owned() });
-    for bit in 0..mark.len() * 8 {
-        let mut damaged = mark.clone();
+    let tombstone = Slot::encode_removed(writer);
+    assert!(tombstone.len() as u64 <= REMOVED_BYTES_MAX);
+    assert_eq!(Slot::decode(&tombstone).unwrap(), Slot::Removed { writer: writer.to_owned() });
+    for bit in 0..tombstone.len() * 8 {
+        let mut damaged = tombstone.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
         Slot::decode(&damaged).unwrap_err();
     }
-    for length in 0..mark.len() {
-        Slot::decode(&mark[..length]).unwrap_err();
+    for length in 0..tombstone.len() {
+        Slot::decode(&tombstone[..length]).unwrap_err();
     }
 }
 

@@ -233,7 +233,7 @@ fn change_kind(number: u32) -> Result<ChangeKind, FormatError> {
     }
 }
 
-/// What two numbers say, in a manifest of this version.
+/// The version range of two numbers, in a manifest of this version.
 fn version_range(since: u64, until: u64, version: u64) -> Result<VersionRange, FormatError> {
     if since == 0 || since > until || until > version {
         return Err(corrupt(format!("version {version} has a part of versions {since} to {until}")));
@@ -426,17 +426,23 @@ impl TryFrom<ManifestMessage> for Manifest {
     fn try_from(message: ManifestMessage) -> Result<Self, FormatError> {
         // The version after it must be a version too.
         if message.version == 0 || message.version == u64::MAX {
-            return Err(corrupt(format!("it says that it is version {}", message.version)));
+            return Err(corrupt(format!("it claims to be version {}", message.version)));
         }
         let version = message.version;
         if message.reset == 0 || message.reset > version {
-            return Err(corrupt(format!("version {version} says that version {} was a new beginning", message.reset)));
+            return Err(corrupt(format!(
+                "version {version} claims that version {} was a new beginning",
+                message.reset
+            )));
         }
         let mut schema = Schema::default();
         let (mut vertex_counts, mut edge_counts, mut degrees) = (Vec::new(), Vec::new(), Vec::new());
         for label in message.labels {
             if label.count > VertexId::ORDINAL_MAX || label.gone > label.count {
-                return Err(corrupt(format!("{} of {} vertices of {} are gone", label.gone, label.count, label.name)));
+                return Err(corrupt(format!(
+                    "{} of {} vertices of {} are deleted",
+                    label.gone, label.count, label.name
+                )));
             }
             vertex_counts.push(VertexCount { ordinals: label.count, gone: label.gone });
             schema.vertex_labels.push(label.try_into()?);
@@ -458,7 +464,7 @@ impl TryFrom<ManifestMessage> for Manifest {
         if let Some((name, tagged)) =
             message.tags.iter().find(|(_, tagged)| !history.iter().any(|range| range.contains(**tagged)))
         {
-            return Err(corrupt(format!("tag {name} is of version {tagged}, which is gone")));
+            return Err(corrupt(format!("tag {name} is of version {tagged}, which was removed")));
         }
         Ok(Self {
             version,
@@ -501,8 +507,8 @@ fn history(bounds: &[u64], version: u64) -> Result<Vec<VersionRange>, FormatErro
     Ok(history)
 }
 
-/// Every sorted run of this version belongs to a label or an edge type of its schema. A section outside this version need not: its
-/// object was written for a version with another schema, and this version restores an older one.
+/// Every sorted run of this version belongs to a label or an edge type of its schema. A section outside this version
+/// need not: its object was written for a version with another schema, and this version restores an older one.
 fn check_owners(schema: &Schema, segments: &[SegmentRef], tables: &[TableRef]) -> Result<(), FormatError> {
     for section in segments.iter().flat_map(|segment| &segment.sections).filter(|section| section.versions.is_some()) {
         let known = match section.kind {

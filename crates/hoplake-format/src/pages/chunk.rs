@@ -20,11 +20,12 @@ use super::{
 /// So much of a page is read to find its header; more where statistics make it longer.
 const HEADER_BYTES: usize = 1 << 10;
 const HEADER_BYTES_MAX: usize = 4 << 20;
-/// Levels take memory that values do not account for: a page of a few bytes can say that a million of them are equal. So
+/// Levels take memory in addition to values: a page of a few bytes can claim a million equal levels. So
 /// many are fine in a chunk, where a row has one value and where it has a list,
 const LEVELS_FREE: u64 = 64 << 20;
 const LEVELS_FREE_OF_LISTS: u64 = 4 << 20;
-/// and beyond that so many for each byte on disk, and for each byte decompressed: lists of one length each take two bits a level.
+/// and beyond that so many for each byte on disk, and for each byte decompressed: lists of one length each take two
+/// bits a level.
 const LEVELS_OF_BYTE: u64 = 512;
 const LEVELS_OF_DECOMPRESSED_BYTE: u64 = 8;
 
@@ -88,7 +89,7 @@ impl<R: ChunkReader> ChunkPages<R> {
         if header.compressed > in_window - length {
             let left = in_window - length;
             return Err(corrupt(format!(
-                "a page of {} bytes would end behind its chunk, {left} bytes away",
+                "a page of {} bytes would end after its chunk, {left} bytes away",
                 header.compressed
             )));
         }
@@ -242,7 +243,7 @@ impl<R: ChunkReader> ChunkPages<R> {
 }
 
 fn size(found: usize, expected: usize) -> ParquetError {
-    corrupt(format!("a page has {found} bytes where its header says {expected}"))
+    corrupt(format!("a page has {found} bytes but its header says {expected}"))
 }
 
 /// What follows the levels of a data page of the first version.

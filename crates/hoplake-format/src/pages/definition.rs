@@ -1,8 +1,9 @@
 //! The structures of Parquet's metadata, and what their fields hold, as `parquet.thrift` defines them.
 //!
-//! Parquet's reader takes the type of a field from its definition, and skips by the type that the bytes name only what it does
-//! not know. A field of another type than defined would be read in one way there and in another here, and nothing that was
-//! checked here would hold. So such a field is refused. A structure that the reader takes more fields of must be extended here.
+//! Parquet's reader takes the type of a field from its definition, and skips by the type that the bytes name only what
+//! it does not know. A field of another type than defined would be read in one way there and in another here, and
+//! nothing that was checked here would hold. So such a field is refused. A structure that the reader takes more fields
+//! of must be extended here.
 
 use parquet::errors::ParquetError;
 
@@ -165,7 +166,7 @@ impl Type {
             Self::List(element) => {
                 let (count, of) = thrift.list()?;
                 if count > 0 && of != element.kind() {
-                    return Err(corrupt(format!("a list has elements of type {of} in place of {}", element.kind())));
+                    return Err(corrupt(format!("a list has elements of type {of} instead of {}", element.kind())));
                 }
                 (0..count).try_for_each(|_| element.check(thrift))
             }
@@ -179,19 +180,16 @@ impl Type {
 pub(super) fn check(thrift: &mut Thrift<'_>, fields: &Fields) -> Result<(), ParquetError> {
     let mut seen = 0u32;
     thrift.fields(|thrift, number, of| {
-        let Some(place) = fields.iter().position(|field| field.0 == number) else { return thrift.skip(of, 0) };
-        let expected = &fields[place].1;
+        let Some(index) = fields.iter().position(|field| field.0 == number) else { return thrift.skip(of, 0) };
+        let expected = &fields[index].1;
         let is_expected = of == expected.kind() || (matches!(expected, Type::Bool) && of == kind::FALSE);
         if !is_expected {
-            return Err(corrupt(format!(
-                "field {number} of a structure has type {of} in place of {}",
-                expected.kind()
-            )));
+            return Err(corrupt(format!("field {number} of a structure has type {of} instead of {}", expected.kind())));
         }
-        if seen & (1 << place) != 0 {
+        if seen & (1 << index) != 0 {
             return Err(corrupt(format!("field {number} of a structure is there twice")));
         }
-        seen |= 1 << place;
+        seen |= 1 << index;
         expected.check(thrift)
     })
 }

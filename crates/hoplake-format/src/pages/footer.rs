@@ -31,7 +31,7 @@ const DECODED_FREE_BYTES: usize = 16 << 20;
 /// Reads the footer of a file, and checks it.
 ///
 /// # Errors
-/// What is wrong with it, as the end of a sentence.
+/// The mistake, as the end of a sentence.
 pub fn read_footer<R: ChunkReader>(file: &R) -> Result<ParquetMetaData, ParquetError> {
     let length = file.len();
     let too_short = || corrupt("it is shorter than a footer");
@@ -50,10 +50,10 @@ pub fn read_footer<R: ChunkReader>(file: &R) -> Result<ParquetMetaData, ParquetE
     parse_footer(&file.get_bytes(footer_at, footer_bytes as usize)?, footer_at)
 }
 
-/// Decodes a footer and checks it. `data_end` is where the footer begins in its file: what it describes lies before.
+/// Decodes a footer and checks it. `data_end` is where the footer begins in its file: all pages must be before it.
 ///
 /// # Errors
-/// What is wrong with it, as the end of a sentence.
+/// The mistake, as the end of a sentence.
 pub fn parse_footer(bytes: &[u8], data_end: u64) -> Result<ParquetMetaData, ParquetError> {
     check_structure(bytes, definition::FILE)?;
     check_schema(bytes)?;
@@ -79,13 +79,13 @@ pub fn parse_footer(bytes: &[u8], data_end: u64) -> Result<ParquetMetaData, Parq
 /// Checks the index of the pages of a column: lists are within its bytes, and what they become is within reason.
 ///
 /// # Errors
-/// What is wrong with it, as the end of a sentence.
+/// The mistake, as the end of a sentence.
 pub fn check_offset_index(bytes: &[u8]) -> Result<(), ParquetError> {
     check_structure(bytes, definition::OFFSET_INDEX)
 }
 
-/// Checks a structure: its fields have the types of its definition, lists, texts and nesting are within its bytes, and what they
-/// become is within reason.
+/// Checks a structure: its fields have the types of its definition, lists, texts and nesting are within its bytes, and
+/// what they become is within reason.
 fn check_structure(bytes: &[u8], fields: &Fields) -> Result<(), ParquetError> {
     let mut thrift = Thrift::new(bytes);
     definition::check(&mut thrift, fields).map_err(|error| corrupt(format!("its footer is damaged: {error}")))?;
@@ -95,8 +95,8 @@ fn check_structure(bytes: &[u8], fields: &Fields) -> Result<(), ParquetError> {
     Ok(())
 }
 
-/// Checks the groups of the schema before a decoder that calls itself for each of them, and reserves as much as they claim:
-/// together they have as many children as there are elements after the root, and they are not nested too deep.
+/// Checks the groups of the schema before a decoder that calls itself for each of them, and reserves as much as they
+/// claim: together they have as many children as there are elements after the root, and they are not nested too deep.
 fn check_schema(bytes: &[u8]) -> Result<(), ParquetError> {
     const SCHEMA: i64 = 2;
     const CHILDREN: i64 = 5;
@@ -152,9 +152,9 @@ pub(super) fn chunk_range(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
 }
 
 fn check_chunk(column: &ColumnChunkMetaData, rows: u64, data_end: u64) -> Result<(), String> {
-    let range = chunk_range(column).ok_or("has no place in the file")?;
+    let range = chunk_range(column).ok_or("is not within the file")?;
     if range.end > data_end {
-        return Err(format!("ends at byte {}, behind the last byte of data, {data_end}", range.end));
+        return Err(format!("ends at byte {}, after the last byte of data, {data_end}", range.end));
     }
     let values = u64::try_from(column.num_values()).map_err(|_| "has less than no values")?;
     if column.column_descr().max_rep_level() == 0 && values != rows {
@@ -191,17 +191,17 @@ mod tests {
     #[test]
     fn fields_that_a_reader_takes_for_others_are_refused() {
         // The count of children as 64 bits, which are read all the same; and a second time.
-        assert!(refused(&footer(&[0x16, 0xfe, 0xff, 0xff, 0xff, 0x0f])).contains("has type 6 in place of 5"));
+        assert!(refused(&footer(&[0x16, 0xfe, 0xff, 0xff, 0xff, 0x0f])).contains("has type 6 instead of 5"));
         assert!(refused(&footer(&[0x15, 2, 0x05, 10, 2])).contains("field 5 of a structure is there twice"));
         // Field 65541, of whose number a reader keeps 16 bits: 5.
         assert!(refused(&footer(&[0x05, 0x8a, 0x80, 8, 0x15])).contains("more bits than its type"));
-        // A field that nobody knows, whose list of truth values a reader takes for one without bytes.
+        // An unknown field: a list of booleans, which a reader could skip as if it had no bytes.
         let unknown = [&footer(&[0x15, 2])[..18], &[0xf9, 0x22, 1, 1, 0]].concat();
         assert!(refused(&unknown).contains("a list holds truth values"));
         // Row groups as a text that holds a list of many.
         let mut groups = footer(&[0x15, 2]);
         groups.truncate(groups.len() - 3);
         groups.extend([0x18, 5, 0xfc, 0xff, 0xff, 0xff, 0x07, 0]);
-        assert!(refused(&groups).contains("field 4 of a structure has type 8 in place of 9"));
+        assert!(refused(&groups).contains("field 4 of a structure has type 8 instead of 9"));
     }
 }

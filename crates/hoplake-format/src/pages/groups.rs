@@ -18,7 +18,7 @@ use super::{PageLimits, chunk::ChunkPages, corrupt, footer::chunk_range, values:
 /// The widest values of fixed width: UUIDs have 16 bytes and decimals up to 32.
 const WIDTH_MAX: i32 = 256;
 
-/// Bytes that hold pages, one behind the other.
+/// Bytes of consecutive pages.
 #[derive(Debug)]
 pub struct Window<R> {
     /// What has the bytes.
@@ -134,8 +134,8 @@ impl Iterator for Chunks {
 
 impl PageIterator for Chunks {}
 
-/// The longest text in the dictionary of a column chunk; 0 if it has none. Rows that name a text by its number take as much
-/// memory as the text, whatever the file has: readers choose batches by this.
+/// The longest text in the dictionary of a column chunk; 0 if it has none. Rows that name a text by its number take as
+/// much memory as the text, whatever the file has: readers choose batches by this.
 ///
 /// # Errors
 /// If its first page is damaged.

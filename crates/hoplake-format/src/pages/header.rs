@@ -1,4 +1,4 @@
-//! Headers of pages: read from bytes at hand, held against the chunk they are in.
+//! Headers of pages: decoded from bytes in memory, and checked against their chunk.
 
 use parquet::{basic::Encoding, errors::ParquetError};
 
@@ -51,10 +51,10 @@ type Numbers = [Option<i64>; 9];
 fn numbers(thrift: &mut Thrift<'_>) -> Result<Numbers, ParquetError> {
     let mut numbers = Numbers::default();
     thrift.fields(|thrift, number, of| {
-        let place = usize::try_from(number).ok().and_then(|number| numbers.get_mut(number));
-        match (of, place) {
-            (kind::TRUE | kind::FALSE, Some(place)) => *place = Some((of == kind::TRUE).into()),
-            (kind::I16 | kind::I32 | kind::I64, Some(place)) => *place = Some(thrift.integer()?),
+        let field = usize::try_from(number).ok().and_then(|number| numbers.get_mut(number));
+        match (of, field) {
+            (kind::TRUE | kind::FALSE, Some(field)) => *field = Some((of == kind::TRUE).into()),
+            (kind::I16 | kind::I32 | kind::I64, Some(field)) => *field = Some(thrift.integer()?),
             _ => thrift.skip(of, 0)?,
         }
         Ok(())
@@ -63,7 +63,7 @@ fn numbers(thrift: &mut Thrift<'_>) -> Result<Numbers, ParquetError> {
 }
 
 fn unsigned<T: TryFrom<i64>>(numbers: &Numbers, field: usize, what: &str) -> Result<T, ParquetError> {
-    let number = numbers[field].ok_or_else(|| corrupt(format!("a page does not say its {what}")))?;
+    let number = numbers[field].ok_or_else(|| corrupt(format!("a page lacks its {what}")))?;
     // Sizes and counts have 31 bits.
     let plausible = (0..=i64::from(i32::MAX)).contains(&number);
     let number = Some(number).filter(|_| plausible).and_then(|number| T::try_from(number).ok());
@@ -105,7 +105,7 @@ impl PageHeader {
             }
             Ok(())
         })?;
-        let missing = || corrupt("a page has no header of its kind");
+        let missing = || corrupt("a page has a header of another kind");
         let kind = match own[1] {
             Some(0) => page_of_data(&data.ok_or_else(missing)?)?,
             Some(2) => {

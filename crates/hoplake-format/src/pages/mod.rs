@@ -1,20 +1,20 @@
-//! Parquet that may lie: footers and pages are checked before anything is allocated or decoded by what they say.
+//! Untrusted Parquet: footers and pages are checked before anything is allocated or decoded from them.
 //!
-//! Parquet's reader takes the numbers of a file at their word: it allocates what a page header claims, 2 GiB and more for a
-//! file of a hundred bytes, and an allocation that fails ends the process. So the bytes go through these checks first, and
-//! Parquet's decoders get only pages that passed:
+//! Parquet's reader takes the numbers of a file at their word: it allocates what a page header claims, 2 GiB and more
+//! for a file of a hundred bytes, and an allocation that fails ends the process. So the bytes go through these checks
+//! first, and Parquet's decoders get only pages that passed:
 //!
 //! ```text
 //! thrift      lists and texts of a footer fit into it; nesting is bounded
 //! definition  its fields have the types that Parquet's reader takes them for
-//! footer      groups have the columns they claim; column chunks lie within the file; rows and values agree
-//! header      a page lies within its chunk; what it becomes is within the limits
+//! footer      groups have the columns they claim; column chunks are within the file; rows and values agree
+//! header      a page is within its chunk; its decoded size is within the limits
 //! values      lengths within a page fit into it, as do the values of a dictionary
 //! chunk       pages, decompressed here: a `PageReader`
 //! groups      row groups made of such pages
 //! ```
-//! What is left, a panic of a decoder, [`guarded`] turns into an error. A checksum is no protection here: a forged object can
-//! have the right one.
+//! The remaining case, a panic of a decoder, becomes an error through [`guarded`]. A checksum is no protection here: a
+//! forged object can have the right one.
 
 mod chunk;
 mod definition;
@@ -63,7 +63,7 @@ fn corrupt(why: impl Into<String>) -> ParquetError {
     ParquetError::General(why.into())
 }
 
-/// What an error of Parquet says, without the names of its kinds.
+/// The message of a Parquet error, without the name of its kind.
 pub fn reason(error: &ParquetError) -> String {
     let text = error.to_string();
     let mut why = &text[..];

@@ -28,7 +28,7 @@ pub(super) mod kind {
     pub(crate) const UUID: u8 = 13;
 }
 
-/// A place in encoded bytes.
+/// A cursor in encoded bytes.
 pub(super) struct Thrift<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -40,7 +40,7 @@ impl<'a> Thrift<'a> {
         Self { bytes, at: 0, decoded_bytes: 0 }
     }
 
-    /// How many bytes have been gone over.
+    /// The number of bytes read.
     pub(super) fn position(&self) -> usize {
         self.at
     }
@@ -109,7 +109,7 @@ impl<'a> Thrift<'a> {
         }
     }
 
-    /// Goes over the head of a list: how many elements it has, of which type. There are bytes for as many.
+    /// Reads the head of a list: its length and element type. The remaining bytes suffice for that length.
     pub(super) fn list(&mut self) -> Result<(usize, u8), ParquetError> {
         let head = self.byte()?;
         let count = match head >> 4 {

@@ -1,8 +1,8 @@
 //! Encoded values of a page: the lengths and counts within it, before a decoder allocates by them.
 //!
-//! Most encodings are decoded as far as a batch of rows needs, and cannot claim more than there is. Three can: a dictionary
-//! says how many values it has; the delta encodings of texts begin with the lengths of all of them, whose count is theirs to
-//! say; and a text that shares the beginning of the one before may be large in few bytes.
+//! Most encodings are decoded as far as a batch of rows needs, and cannot claim more than there is. Three can: a
+//! dictionary has its number of values; the delta encodings of texts begin with the lengths of all texts, with a count
+//! of their own; and a text that shares a prefix with the one before may be large in few bytes.
 
 use parquet::{
     basic::{Encoding, Type},
@@ -11,11 +11,12 @@ use parquet::{
 
 use super::{PageLimits, corrupt};
 
-/// Lengths of texts take four bytes each in memory and may take far less in the page: so many of them are fine in any page,
+/// Lengths of texts take four bytes each in memory and may take far less in the page: so many of them are fine in any
+/// page,
 const LENGTHS_FREE: usize = 1 << 20;
 /// and beyond that so many for each byte. Texts of one length take a 21st of a byte for it.
 const LENGTHS_OF_BYTE: usize = 64;
-/// Writers use 128; larger ones would say much in few bytes.
+/// Writers use 128; larger ones would claim many values in few bytes.
 const DELTA_BLOCK_MAX: u64 = 1 << 16;
 
 /// Checks the values of a data page, at most `values` of them.
@@ -141,7 +142,7 @@ impl<'a> Deltas<'a> {
         if self.count <= values.min(bound) as u64 {
             return Ok(());
         }
-        Err(corrupt(format!("a page of {values} values says that it has {}", self.count)))
+        Err(corrupt(format!("a page of {values} values claims {}", self.count)))
     }
 
     fn varint(&mut self) -> Result<u64, ParquetError> {
@@ -202,7 +203,7 @@ fn cut_off() -> ParquetError {
     corrupt("a page ends within its lengths")
 }
 
-/// The number of so many bits at this place in packed ones.
+/// The number of so many bits at this index of packed numbers.
 fn unpack(packed: &[u8], index: usize, bits: usize) -> u64 {
     let from = index * bits;
     let mut value = 0u128;

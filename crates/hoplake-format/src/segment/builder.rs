@@ -14,11 +14,11 @@ use crate::{
     keys::Key,
 };
 
-/// Blocks of keys are read whole, and decoded by a look-up of many keys.
+/// A look-up of many keys reads and decodes entire blocks of keys.
 const KEY_BLOCK_BYTES_MAX: usize = 64 << 10;
 
-/// When blocks, index blocks and segments end. Readers take any: these decide what a request reads, what a writer keeps in
-/// memory, and what a first use of a segment reads.
+/// When blocks, index blocks and segments end. Readers take any: these decide what a request reads, what a writer keeps
+/// in memory, and what a first use of a segment reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentSettings {
     /// Bytes of a block of lists, at most. Default 16 KiB.
@@ -29,7 +29,8 @@ pub struct SegmentSettings {
     pub index_entries: usize,
     /// Items of a filter, at which an index block ends, too. Default 2¹⁸, the most.
     pub filter_items: usize,
-    /// What a segment keeps in memory until its end, filters and index blocks: then a section goes on in another. Default 8 MiB.
+    /// What a segment keeps in memory until its end, filters and index blocks: then a section goes on in another.
+    /// Default 8 MiB.
     pub tail_bytes: usize,
     /// Blocks of a segment. Default 64 GiB: an object ends at some 84 GB, 10,000 parts of 8 MiB.
     pub data_bytes: u64,
@@ -187,8 +188,8 @@ impl SegmentBuilder {
         Ok(())
     }
 
-    /// Adds sources to the filter of a section of lists, each before the block that it begins in. A section has no filter
-    /// if none are added: most vertices of a graph are sources in the sorted run that was loaded.
+    /// Adds sources to the filter of a section of lists, each before the block that it begins in. A section has no
+    /// filter if none are added: most vertices of a graph are sources in the sorted run that was loaded.
     ///
     /// # Errors
     /// [`FormatError::Invalid`] if a filter cannot be built.
@@ -324,7 +325,7 @@ impl SegmentBuilder {
         position..self.position()
     }
 
-    /// What was written so far; whole once the segment has ended.
+    /// The bytes so far; complete once the segment has ended.
     pub fn root(&self) -> &SegmentRoot {
         &self.root
     }

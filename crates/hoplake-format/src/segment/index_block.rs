@@ -1,12 +1,13 @@
 //! Index blocks: which block of a section begins with what, and where.
 //!
 //! ```text
-//! numbers  1 u8 │ first bytes u8 │ position bytes u8 │ 0 u8 │ n u32 │ first u64 │ position u64 │ n × (first − first) │ n + 1 × position
-//! text     2 u8 │ offset bytes u8 │ position bytes u8 │ 0 u8 │ n u32 │ position u64 │ n + 1 × position │ n + 1 × offset │ text
+//! numbers 1 u8 │ first bytes u8 │ position bytes u8 │ 0 u8 │ n u32 │ first u64 │ position u64 │ n × (first − first) │
+//! n + 1 × position text 2 u8 │ offset bytes u8 │ position bytes u8 │ 0 u8 │ n u32 │ position u64 │ n + 1 × position │
+//! n + 1 × offset │ text
 //! ```
-//! A binary search in the bytes as they came: all numbers of a kind have one width within a block, so nothing is decoded. An
-//! index block is served from a cache as fast as from a vector, and thousands of them cost an open nothing. A keyed number is
-//! kept as an unsigned one of the same order, its sign flipped.
+//! A binary search in the stored bytes: all numbers of a kind have one width within a block, so nothing is decoded. An
+//! index block is served from a cache as fast as from a vector, and thousands of them cost an open nothing. A keyed
+//! number is kept as an unsigned one of the same order, its sign flipped.
 
 use std::ops::Range;
 
@@ -60,7 +61,7 @@ struct Packed {
 }
 
 impl Packed {
-    /// What comes behind some of them.
+    /// The values after some of them.
     fn followed_by(self, count: usize, width: usize) -> Self {
         Self { at: self.at + count * self.width, width }
     }
@@ -77,7 +78,7 @@ impl IndexBlock {
     /// Reads the payload of an index block whose blocks are `within`, as the root has them.
     ///
     /// # Errors
-    /// [`FormatError::Corrupt`] if its length is not what its header says, or first items or positions do not ascend.
+    /// [`FormatError::Corrupt`] if its length does not match its header, or first items or positions do not ascend.
     pub fn parse(payload: Bytes, within: &Range<u64>) -> Result<Self, FormatError> {
         let header: &[u8; HEADER_BYTES] = payload.first_chunk().ok_or_else(|| corrupt("its header is cut off"))?;
         let [kind, item_width, position_width, zero, n @ ..] = *header;
@@ -88,7 +89,7 @@ impl IndexBlock {
         }
         let [item_width, position_width] = widths;
         let word = |at: usize| Packed { at, width: 8 };
-        // Where each part begins, one behind the other.
+        // Where each array begins, in sequence.
         let (firsts, position, positions, end) = match kind {
             NUMBERS => {
                 let deltas = Packed { at: HEADER_BYTES + 16, width: item_width };
@@ -140,7 +141,7 @@ impl IndexBlock {
                         .ok()
                         .and_then(|until| self.payload.get(at + from..at.checked_add(until)?));
                     let text = text.and_then(|text| std::str::from_utf8(text).ok());
-                    let text = text.ok_or_else(|| corrupt("its texts lie outside of it, or are no UTF-8"))?;
+                    let text = text.ok_or_else(|| corrupt("its texts are outside of it, or not UTF-8"))?;
                     if before.is_some_and(|before| before >= text) {
                         return Err(corrupt("its first items do not ascend"));
                     }
@@ -218,15 +219,15 @@ impl IndexBlock {
         }
     }
 
-    /// The blocks that may have the list of a source: the last that begins with less, if none begins with it, else all that
-    /// begin with it. Empty if all begin with more.
+    /// The blocks that may have the list of a source: the last that begins with less, if none begins with it, else all
+    /// that begin with it. Empty if all begin with more.
     pub fn blocks_of_source(&self, source: u64) -> Range<usize> {
         let end = self.partition_point(|block| self.number(block) <= source);
         let start = self.partition_point(|block| self.number(block) < source);
         start.min(end.saturating_sub(1))..end
     }
 
-    /// The first block of which `is_before` is not true.
+    /// The first block for which `is_before` is false.
     pub fn partition_point(&self, is_before: impl Fn(usize) -> bool) -> usize {
         let (mut low, mut high) = (0, self.count);
         while low < high {

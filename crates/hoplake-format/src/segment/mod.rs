@@ -1,14 +1,15 @@
 //! Segments: immutable objects made of sections, which are made of sealed blocks.
 //!
 //! ```text
-//! magic │ blocks of section 0 │ blocks of section 1 │ … │ filters │ index blocks │ root │ root length u32 │ CRC-32C u32 │ magic
+//! magic │ blocks of section 0 │ blocks of section 1 │ … │ filters │ index blocks │ root │ root length u32 │ CRC-32C
+//! u32 │ magic
 //!       8                                               ^ filters_position       ^ root_position
 //!                                                                 ^ index_position
 //! ```
-//! The index has two levels, so that neither an open nor a first touch reads what grows with the graph. An
-//! [index block](index_block) says of up to 2,048 consecutive blocks of a section where each begins and with what; the
-//! [root](SegmentRoot) says so of each index block. A section that is longer than a segment goes on in the next one; the manifest says with
-//! what each begins.
+//! The index has two levels, so that neither an open nor a first touch reads what grows with the graph. An [index
+//! block](index_block) has the position and first item of up to 2,048 consecutive blocks of a section; the
+//! [root](SegmentRoot) has the same of each index block. A section that is longer than a segment goes on in the next
+//! one; the manifest says with what each begins.
 
 mod builder;
 pub mod index_block;
@@ -33,7 +34,7 @@ pub enum SectionKind {
     Adjacency(EdgeTypeId, Direction),
     /// The ends of pairs that have no edge of a type any more, as lists in one direction.
     Removed(EdgeTypeId, Direction),
-    /// The keys of a label that are gone, with the ordinals they stood for.
+    /// The deleted keys of a label, with their ordinals.
     Tombstones(LabelId),
     /// Changed rows of a label: the ordinal of each as a key, and the number of its row.
     Rows(LabelId),

@@ -13,7 +13,7 @@ use crate::{
     manifest::First,
 };
 
-/// What the end of a segment says of its sections.
+/// The sections of a segment, as its end lists them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SegmentRoot {
     /// In the order of their blocks.
@@ -97,7 +97,7 @@ impl SectionRoot {
     /// All of its index blocks, from the last bytes of the segment called `name`.
     ///
     /// # Errors
-    /// [`FormatError::Corrupt`] if one is damaged or lies outside of these bytes.
+    /// [`FormatError::Corrupt`] if one is damaged or outside of these bytes.
     pub fn index_blocks(&self, name: &str, end: &SegmentEnd, tail: &Bytes) -> Result<Vec<IndexBlock>, FormatError> {
         let seed = ObjectSeed::of(name);
         let tail_position = end.length.saturating_sub(tail.len() as u64);
@@ -106,7 +106,7 @@ impl SectionRoot {
                 let end = start + (entry.range.end - entry.range.start);
                 (end <= tail.len() as u64).then_some(start as usize..end as usize)
             });
-            let sealed = tail.slice(range.ok_or_else(|| corrupt("an index block lies outside of its end".into()))?);
+            let sealed = tail.slice(range.ok_or_else(|| corrupt("an index block is outside of its end".into()))?);
             let payload = open_block(seed, entry.range.start, &sealed)?;
             IndexBlock::parse(sealed.slice_ref(payload), &entry.blocks)
         };
@@ -129,8 +129,8 @@ impl SectionRoot {
         }
     }
 
-    /// The index blocks that may name the list of a source: as of blocks, the last that begins with less, if none begins with
-    /// it, else that one and all that begin with it. Empty if all begin with more.
+    /// The index blocks that may name the list of a source: as of blocks, the last that begins with less, if none
+    /// begins with it, else that one and all that begin with it. Empty if all begin with more.
     pub fn index_of_source(&self, source: u64) -> Range<usize> {
         let Firsts::Numbers(firsts) = &self.firsts else { return 0..0 };
         let end = firsts.partition_point(|first| *first <= source);
@@ -179,7 +179,7 @@ pub fn decode_root(tail: &[u8], end: &SegmentEnd) -> Result<SegmentRoot, FormatE
         return Err(corrupt("its last bytes are not a segment's".into()));
     }
     if word(0) as usize != encoded.len() {
-        return Err(corrupt(format!("its root is {} bytes and says {}", encoded.len(), word(0))));
+        return Err(corrupt(format!("its root is {} bytes, but claims {}", encoded.len(), word(0))));
     }
     if crc32c::crc32c(encoded) != word(4) {
         return Err(corrupt("its root fails its checksum".into()));

@@ -52,7 +52,7 @@ fn a_segment_is_read_as_written() {
     assert_eq!(keys.index_of_key(&Key::String("aa".into())), None);
     assert_eq!(keys.index_of_key(&Key::String("bz".into())), Some(0));
     let (block, filter) = index_of(&bytes, lists, 0);
-    assert!(filter.is_none(), "no source was said to be filtered");
+    assert!(filter.is_none(), "no source was added to the filter");
     let blocks = |source| block.blocks_of_source(source);
     assert_eq!((blocks(0), blocks(4), blocks(5), blocks(6)), (0..1, 0..1, 1..4, 3..4));
     assert_eq!((blocks(9), blocks(1000)), (4..5, 4..5));

@@ -16,7 +16,7 @@ pub struct SegmentBytes {
     pub name: String,
     /// What follows what was taken of it before.
     pub bytes: Vec<u8>,
-    /// What a manifest says of it, if these are its last bytes.
+    /// Its entry in a manifest, if these are its last bytes.
     pub ended: Option<SegmentRef>,
 }
 
@@ -95,7 +95,7 @@ impl SegmentWriter {
         ended + self.current.as_ref().map_or(0, |current| current.builder.buffered_bytes())
     }
 
-    /// Takes bytes of the oldest segment of which there are any. Of a segment that has not ended it takes none as long as they
+    /// Takes bytes of the oldest segment that has any. Of a segment that has not ended it takes none as long as they
     /// are fewer than `bytes_min`.
     pub fn take(&mut self, bytes_min: usize) -> Option<SegmentBytes> {
         if let Some(segment) = self.ended.pop_front() {
@@ -142,7 +142,8 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Adds a block of lists that begins with `first_source`. `filtered` are the sources that begin in it and go into a filter.
+    /// Adds a block of lists that begins with `first_source`. `filtered` are the sources that begin in it and go into a
+    /// filter.
     pub(super) fn adjacency_block(
         &mut self,
         first_source: u64,

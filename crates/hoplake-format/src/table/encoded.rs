@@ -23,7 +23,7 @@ pub struct EncodedTable<S: Write + Send> {
     pub(super) metadata: ParquetMetaData,
 }
 
-/// What is known of a table that was written: all that a manifest says of it but where it is.
+/// A finished table: its manifest entry without its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableEnd {
     rows: TableRows,
@@ -36,7 +36,7 @@ pub struct TableEnd {
 }
 
 impl TableEnd {
-    /// What a manifest says of the table, which lies at a position of this object.
+    /// The manifest entry of the table at a position of this object.
     pub fn at(self, name: impl Into<String>, position: u64) -> TableRef {
         let Self { rows, count, length, tail_position, tail_checksum, checksum } = self;
         TableRef {
@@ -55,7 +55,7 @@ impl TableEnd {
 }
 
 impl<S: Read + Write + Seek + Send> EncodedTable<S> {
-    /// Copies the pages, and writes the end behind them.
+    /// Copies the pages, and writes the end after them.
     ///
     /// # Errors
     /// Those of the scratch and of `to`, as Parquet's.
@@ -104,7 +104,7 @@ fn copy_pages(
     };
     for page in order {
         let (start, length) = pages[page];
-        // Nothing but the magic at the start lies between pages.
+        // Only the magic at the start precedes the pages.
         copy(start, to)?;
         checksums[page] = copy(start + length as u64, to)?;
     }

@@ -24,7 +24,7 @@ impl<'a, 'b> AdjacencyWriter<'a, 'b> {
         edge_type: EdgeTypeId,
         direction: Direction,
     ) -> Result<Self, IngestError> {
-        // What is loaded has lists of most vertices: a filter would say nothing.
+        // A load has lists of most vertices: a filter would exclude nothing.
         let lists = ListWriter::new(SectionKind::Adjacency(edge_type, direction), false, &segments.writer)?;
         Ok(Self { segments, lists, source: 0, targets: Vec::new(), degrees: DegreeSummary::default(), edges: 0 })
     }

@@ -2,7 +2,7 @@
 //! target for the other.
 //!
 //! Without properties an edge is one number, `near << far_bits | far`, and sorting is all there is to
-//! do. With properties a row carries them along, and its origin (input and line) breaks ties, so that
+//! do. With properties a row includes them, and its origin (input and line) breaks ties, so that
 //! parallel edges stand in one order in both directions.
 
 use std::{path::Path, sync::Arc};

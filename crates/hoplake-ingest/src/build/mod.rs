@@ -192,7 +192,8 @@ impl Build<'_> {
                 &group.tables,
                 &group.inputs,
                 self.settings.threads,
-                // Beside it are the tables of keys, with 16 parts and half of them again where labels share their keys.
+                // The tables of keys are in memory, too, with 16 parts and half of them again where labels share their
+                // keys.
                 self.share(36),
                 self.spill_dir,
             )?;
@@ -262,7 +263,7 @@ impl Build<'_> {
             let batch = ordering::with_ordinals(&batch, new)?;
             let sorter = match &mut sorter {
                 Some(sorter) => sorter,
-                // Beside it are the tables of keys, with 16 parts, and the order, with up to 15.
+                // The tables of keys are in memory, too, with 16 parts, and the order, with up to 15.
                 None => sorter.insert(BatchSorter::new(batch.schema(), &[0], self.share(26), self.spill_dir)?),
             };
             sorter.push(batch)?;

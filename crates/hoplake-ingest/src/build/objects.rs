@@ -54,7 +54,7 @@ impl Objects {
 
 /// An object that is being written.
 pub(crate) struct ObjectWriter {
-    /// Gone once the object is there.
+    /// `None` once the object exists.
     upload: Option<Upload>,
     runtime: Handle,
     length: u64,
@@ -130,7 +130,7 @@ impl<'a> SegmentUpload<'a> {
         Ok(())
     }
 
-    /// Ends the last segment and returns what the manifest says of all, and how many bytes their lists have.
+    /// Ends the last segment and returns the manifest entries of all, and the bytes of their lists.
     pub(crate) fn finish(mut self) -> Result<(Vec<SegmentRef>, u64), IngestError> {
         self.writer.finish()?;
         self.send_all(1)?;

@@ -106,7 +106,7 @@ impl EdgeSink for PairSink<'_> {
     }
 }
 
-/// Pairs from a file. A file that cannot be read ends early and says so in `failed`.
+/// Pairs from a file. A file that cannot be read ends early and sets `failed`.
 struct Pairs<'a> {
     reader: BufReader<&'a File>,
     left: u64,

@@ -1,4 +1,4 @@
-//! How a load tells what it is doing.
+//! How a load reports its progress.
 
 /// Steps of a load, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use crate::{
 
 /// The edges of one type, in the sorters of all threads.
 pub(crate) struct RoutedType {
-    /// The edge table they came from.
+    /// Their edge table.
     pub(crate) table: usize,
     pub(crate) source: LabelId,
     pub(crate) target: LabelId,

@@ -53,7 +53,7 @@ impl<'a> TableUpload<'a> {
     }
 }
 
-/// Parquet's writer passes on what its scratch and its object said: the temporary folder's error, or the store's.
+/// Parquet's writer wraps the errors of its scratch and its object: the temporary folder's error, or the store's.
 fn failed(error: ParquetError) -> IngestError {
     let source = match error {
         ParquetError::External(source) => source,

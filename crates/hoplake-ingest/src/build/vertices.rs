@@ -72,7 +72,7 @@ impl Worker for TableSorters {
     }
 }
 
-/// Keys that a sorter has seen. A graph names each vertex in many edges: without this, all ends of all
+/// Keys that a sorter already has. A graph names each vertex in many edges: without this, all ends of all
 /// edges would be sorted to find few vertices. Forgetting costs time only: the sort merges what is left.
 struct KnownKeys {
     integers: HashSet<i64, FixedState>,
@@ -82,10 +82,10 @@ struct KnownKeys {
     bytes_max: usize,
 }
 
-/// What an allocation takes beside its bytes, about.
+/// The approximate overhead of an allocation, in bytes.
 const ALLOCATION_BYTES: usize = 16;
 
-/// The bytes of a set of so many entries: a power of two of slots, of which 7 in 8 are used, and a byte for each.
+/// The bytes of a set of so many entries: a power of two of slots, 7 in 8 of them used, and a byte for each.
 fn set_bytes(capacity: usize, entry_bytes: usize) -> usize {
     (capacity * 8 / 7).next_power_of_two() * (entry_bytes + 1)
 }
@@ -132,7 +132,7 @@ impl KnownKeys {
     }
 }
 
-/// Puts the input's number and the line of each row behind the key.
+/// Appends the input's number and the line of each row to the key.
 fn with_origin(input: usize, chunk: &Chunk) -> Result<RecordBatch, IngestError> {
     let rows = chunk.batch.num_rows();
     let lines: UInt64Array = match &chunk.lines {

@@ -1,7 +1,7 @@
 //! A hash table that is built in the allocation of its entries and read one cache line a look-up.
 //!
 //! Slots form lines of 64 bytes, the processor's cache line. The hash of an entry, scaled to the number
-//! of lines, says in which line it belongs; a line fills from its end, and what does not fit goes to the
+//! of lines, gives its line; a line fills from its end, and what does not fit goes to the
 //! nearest line below with a slot to spare. To build it, sort the entries by hash and move them apart from
 //! the last to the first: a table of n entries needs 1.2 n slots and never a second table. Of entries of
 //! 16 bytes one in seven is not in its own line, of 8 bytes one in thirteen.
@@ -115,7 +115,7 @@ impl<E: Slot> Slots<E> {
     #[inline]
     pub(super) fn line<const N: usize>(&self, start: usize) -> &[E; N] {
         debug_assert_eq!(N, Self::LINE_LEN);
-        self.slots[start..].first_chunk().expect("the slots end with a whole line")
+        self.slots[start..].first_chunk().expect("the slots end with a full line")
     }
 
     /// All entries with the hash in slots before `end`, the start or the end of its line.

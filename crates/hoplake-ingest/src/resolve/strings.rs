@@ -1,4 +1,4 @@
-//! String keys in memory: an arena of texts, and their places in a table of [`Slots`].
+//! String keys in memory: an arena of texts, and an entry for each in a table of [`Slots`].
 //!
 //! ```text
 //! arena  vertex : u64 | length : u32 | text …
@@ -29,11 +29,11 @@ pub(super) fn hash(key: &str) -> u64 {
     xxh3_64(key.as_bytes())
 }
 
-/// A place: see the module.
+/// An entry of the table: see the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place(u64);
+struct Entry(u64);
 
-impl Place {
+impl Entry {
     #[inline]
     fn new(hash: u64, position: usize) -> Self {
         Self(top(hash) | position as u64)
@@ -45,7 +45,7 @@ impl Place {
     }
 }
 
-impl Slot for Place {
+impl Slot for Entry {
     // The arena never gets to the last position.
     const EMPTY: Self = Self(u64::MAX);
 
@@ -55,7 +55,7 @@ impl Slot for Place {
     }
 }
 
-/// The bits of a hash that a place keeps.
+/// The bits of a hash that an entry keeps.
 #[inline]
 fn top(hash: u64) -> u64 {
     hash >> POSITION_BITS << POSITION_BITS
@@ -65,13 +65,13 @@ fn top(hash: u64) -> u64 {
 #[derive(Debug, Default)]
 pub(super) struct StringRows {
     arena: Vec<u8>,
-    places: Vec<Place>,
+    entries: Vec<Entry>,
 }
 
 impl StringRows {
     pub(super) fn push(&mut self, key: &str, vertex: u64) {
-        reserve(&mut self.places, 1);
-        self.places.push(Place::new(hash(key), self.arena.len()));
+        reserve(&mut self.entries, 1);
+        self.entries.push(Entry::new(hash(key), self.arena.len()));
         reserve(&mut self.arena, HEADER_BYTES + key.len());
         self.arena.extend_from_slice(&vertex.to_le_bytes());
         self.arena.extend_from_slice(&(key.len() as u32).to_le_bytes());
@@ -80,8 +80,8 @@ impl StringRows {
 
     /// The size of the finished table.
     pub(super) fn bytes(&self) -> usize {
-        let places_bytes = self.places.capacity() * size_of::<Place>();
-        self.arena.capacity() + places_bytes.max(Slots::<Place>::bytes_for(self.places.len()))
+        let entries_bytes = self.entries.capacity() * size_of::<Entry>();
+        self.arena.capacity() + entries_bytes.max(Slots::<Entry>::bytes_for(self.entries.len()))
     }
 
     pub(super) fn arena_bytes(&self) -> usize {
@@ -102,7 +102,7 @@ impl StringRows {
 
     pub(super) fn finish(mut self) -> StringTable {
         self.arena.shrink_to_fit();
-        StringTable { arena: self.arena, places: Slots::new(self.places) }
+        StringTable { arena: self.arena, entries: Slots::new(self.entries) }
     }
 }
 
@@ -119,15 +119,15 @@ fn row(arena: &[u8], position: usize) -> (u64, &[u8]) {
 #[derive(Debug)]
 pub(super) struct StringTable {
     arena: Vec<u8>,
-    places: Slots<Place>,
+    entries: Slots<Entry>,
 }
 
 impl StringTable {
     pub(super) fn bytes(&self) -> usize {
-        self.arena.capacity() + self.places.bytes()
+        self.arena.capacity() + self.entries.bytes()
     }
 
-    /// Looks keys up, a group at a time: first all hashes, then all places, then all texts. The loads of one
+    /// Looks keys up, a group at a time: first all hashes, then all entries, then all texts. The loads of one
     /// step do not depend on each other, so the processor waits for many at once.
     pub(super) fn resolve<'a>(
         &self,
@@ -149,14 +149,14 @@ impl StringTable {
 
     fn resolve_group(&self, keys: &[&str], label: Option<LabelId>, vertices: &mut Vec<u64>) {
         let mut hashes = [(0, 0); GROUP_LEN];
-        let mut guesses = [(Place::EMPTY, [0; 2]); GROUP_LEN];
+        let mut guesses = [(Entry::EMPTY, [0; 2]); GROUP_LEN];
         for (slot, key) in hashes.iter_mut().zip(keys) {
             let hash = top(hash(key));
-            *slot = (hash, self.places.line_start(hash));
+            *slot = (hash, self.entries.line_start(hash));
         }
         for ((guess, &(hash, start)), key) in guesses.iter_mut().zip(&hashes).zip(keys) {
-            let place = self.guess(hash, start);
-            *guess = (place, self.touch(place.position(), key.len()));
+            let entry = self.guess(hash, start);
+            *guess = (entry, self.touch(entry.position(), key.len()));
         }
         vertices.extend(
             keys.iter()
@@ -174,27 +174,27 @@ impl StringTable {
         [byte(8), byte(HEADER_BYTES + length.saturating_sub(1))]
     }
 
-    /// A place in the line with the same hash, without a branch; mostly the right one.
+    /// An entry in the line with the same hash, without a branch; mostly the right one.
     #[inline]
-    fn guess(&self, hash: u64, start: usize) -> Place {
-        let line: &[Place; 8] = self.places.line(start);
-        line.iter().fold(Place::EMPTY, |guess, &place| select_unpredictable(place.hash() == hash, place, guess))
+    fn guess(&self, hash: u64, start: usize) -> Entry {
+        let line: &[Entry; 8] = self.entries.line(start);
+        line.iter().fold(Entry::EMPTY, |guess, &entry| select_unpredictable(entry.hash() == hash, entry, guess))
     }
 
-    /// The vertex of a key, where a place is guessed and two bytes of its row are known.
+    /// The vertex of a key, given a guessed entry and two bytes of its row.
     #[inline]
-    fn find(&self, key: &[u8], (hash, start): (u64, usize), (guess, touched): (Place, [u8; 2])) -> u64 {
+    fn find(&self, key: &[u8], (hash, start): (u64, usize), (guess, touched): (Entry, [u8; 2])) -> u64 {
         let last = key.last().copied().unwrap_or(touched[1]);
-        if guess != Place::EMPTY && touched == [key.len() as u8, last] {
+        if guess != Entry::EMPTY && touched == [key.len() as u8, last] {
             let (vertex, text) = row(&self.arena, guess.position());
             if text == key {
                 return vertex;
             }
         }
         let rows = self
-            .places
-            .candidates(hash, start + Slots::<Place>::LINE_LEN)
-            .map(|place| row(&self.arena, place.position()));
+            .entries
+            .candidates(hash, start + Slots::<Entry>::LINE_LEN)
+            .map(|entry| row(&self.arena, entry.position()));
         rows.into_iter().find(|(_, text)| *text == key).map_or(UNKNOWN, |(vertex, _)| vertex)
     }
 }

@@ -45,7 +45,7 @@ pub struct BatchSorter {
     files: Vec<BatchFile>,
 }
 
-/// Rows in memory, in the order they came.
+/// Rows in memory, in the order of their arrival.
 #[derive(Debug, Default)]
 struct Buffer {
     batches: Vec<RecordBatch>,
@@ -84,7 +84,7 @@ impl Buffer {
         // saves most comparisons a trip to memory: for addresses of pages the sort took a third of the time.
         if let Some(shared) = self.shared.filter(|&shared| shared > 0) {
             for entry in entries.iter_mut() {
-                let rows = rows[entry.batch as usize].as_ref().expect("keys that begin alike are whole");
+                let rows = rows[entry.batch as usize].as_ref().expect("keys with equal prefixes are complete");
                 entry.prefix = prefix(&rows.row(entry.row as usize).data()[shared..]);
             }
         }
@@ -105,7 +105,7 @@ impl Buffer {
         gather(&self.batches.iter().collect::<Vec<_>>(), entries).map(Some)
     }
 
-    /// Appends the rows of `other`, which came later.
+    /// Appends the rows of `other`, which arrived later.
     fn append(&mut self, other: Self) {
         let offset = self.batches.len() as u32;
         self.entries.extend(other.entries.into_iter().map(|entry| Entry { batch: entry.batch + offset, ..entry }));
@@ -113,7 +113,7 @@ impl Buffer {
         self.rows.extend(other.rows);
         self.batches_bytes += other.batches_bytes;
         self.rows_bytes += other.rows_bytes;
-        // Not worth a second look at all keys.
+        // A second pass over all keys would not pay.
         self.shared = None;
     }
 }

@@ -1,9 +1,8 @@
 //! What rows are compared by: sixteen bytes that are nearly always enough.
 //!
-//! Leading key columns of integers without nulls, as far as they sum to sixteen bytes, become one number;
-//! often that is all of the key. The columns after them are encoded by Arrow's row format and tell equal
-//! numbers apart. A key that starts with another column is encoded as a whole, and the first sixteen
-//! bytes of that are the number.
+//! Leading key columns of integers without nulls, as far as they sum to sixteen bytes, become one number; often that is
+//! all of the key. The columns after them are encoded by Arrow's row format and break ties of equal numbers. A key that
+//! starts with another column is encoded completely, and the first sixteen bytes of that are the number.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -29,7 +28,7 @@ pub(crate) struct Entry {
 pub(crate) struct BatchKeys {
     /// The prefix of each row.
     pub(crate) prefixes: Vec<u128>,
-    /// The rest of each key, or the whole key where the prefix is cut from it.
+    /// The rest of each key, or the complete key if its prefix was cut from it.
     pub(crate) rows: Option<Rows>,
 }
 

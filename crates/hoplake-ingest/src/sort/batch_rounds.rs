@@ -17,7 +17,7 @@ use crate::IngestError;
 /// Rows in an output batch.
 pub(crate) const ROWS_MAX: usize = 8192;
 
-/// A run and the batch at hand.
+/// A run and its current batch.
 struct Window {
     reader: BatchReader,
     batch: RecordBatch,

@@ -1,6 +1,6 @@
 //! Sorting numbers that fit the cache: least significant digit first, over the bits that differ.
 //!
-//! A radix sort of a whole large buffer loses to a quicksort, because its 256 write positions miss
+//! A radix sort of an entire large buffer loses to a quicksort, because its 256 write positions miss
 //! the cache and the page table. Up to some 128 Ki records it takes 4–5 ns a record where the
 //! quicksort of the standard library takes 13–19, so the sorters only ever sort pieces of this size.
 

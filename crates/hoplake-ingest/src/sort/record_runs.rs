@@ -22,7 +22,7 @@ use crate::IngestError;
 
 const BLOCK_LEN: usize = 256;
 const HEADER_BYTES: usize = 2;
-/// Room for the widest block, and for reading or writing a whole record at the last difference.
+/// Room for the widest block, and for reading or writing a full record at the last difference.
 const BLOCK_BYTES_MAX: usize = HEADER_BYTES + (BLOCK_LEN + 1) * 16;
 /// What a run being read or written keeps of its file.
 pub(crate) const FILE_BUFFER_BYTES: usize = 64 << 10;
@@ -110,7 +110,7 @@ impl<T: Record> RecordWriter<T> {
 pub(crate) enum RecordRun<T> {
     /// A range of a buffer that several runs share; the window is always all of its first records.
     Memory { buffer: Arc<Vec<T>>, range: Range<usize>, window: usize },
-    /// A file, of which `records[start..]` is decoded.
+    /// A file; `records[start..]` is decoded.
     File { reader: BlockReader, records: Vec<T>, start: usize },
 }
 

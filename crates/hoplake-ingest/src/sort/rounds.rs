@@ -3,13 +3,13 @@
 use super::radix::{Record, radix_sort};
 use crate::IngestError;
 
-/// A sorted run, of which a window of the next records is at hand.
+/// A sorted run with a window of its next records.
 pub(crate) trait Run<T> {
     /// Widens the window to `len` records or more, or to the end of the run.
     fn fill(&mut self, len: usize) -> Result<(), IngestError>;
     /// The next records.
     fn window(&self) -> &[T];
-    /// Leaves the first `len` records of the window behind.
+    /// Removes the first `len` records of the window.
     fn advance(&mut self, len: usize);
     /// Whether nothing comes after the window.
     fn ends_with_window(&self) -> bool;
@@ -17,7 +17,7 @@ pub(crate) trait Run<T> {
 
 /// The merge of runs, a piece at a time.
 ///
-/// Runs whose first record lies beyond the round *wait*: input in order, whose runs do not overlap,
+/// Runs whose first record is beyond the round *wait*: input in order, whose runs do not overlap,
 /// costs one copy.
 pub(crate) struct Rounds<T, R> {
     active: Vec<R>,
@@ -57,7 +57,7 @@ impl<T: Record, R: Run<T>> Rounds<T, R> {
         Ok(!piece.is_empty())
     }
 
-    /// Makes every run active that has a part in the round, widens their windows, and says up to which
+    /// Makes every run active that has a part in the round, widens their windows, and returns up to which
     /// record the windows hold all there is.
     fn widen(&mut self) -> Result<T, IngestError> {
         loop {

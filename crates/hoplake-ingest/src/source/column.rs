@@ -25,7 +25,7 @@ const MICROS_PER_MILLI: i64 = 1_000;
 pub(crate) struct Parse {
     /// The type of the value.
     pub(crate) kind: PropertyType,
-    /// What a whole number means in a column of dates or timestamps: so many microseconds since 1970.
+    /// The unit of a whole number in a column of dates or timestamps: microseconds since 1970.
     pub(crate) epoch_unit_micros: Option<i64>,
     /// What stands between the values of a list.
     pub(crate) separator: u8,
@@ -195,8 +195,8 @@ impl Column {
     }
 }
 
-/// Appends the items of a list: an array of JSON where `;` is the separator, as rows are printed; else empty items are left
-/// out.
+/// Appends the items of a list: an array of JSON where `;` is the separator, as rows are printed; else empty items are
+/// left out.
 fn append_list(field: &[u8], separator: u8, ends: &mut Vec<i32>, items: &mut Column) -> Result<usize, &'static str> {
     let (before, mut bytes) = (items.rows, 4);
     let json = text(field).filter(|text| separator == b';' && text.starts_with('[') && text.ends_with(']'));

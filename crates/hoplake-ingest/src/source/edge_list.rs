@@ -1,13 +1,14 @@
 //! Edge lists: two columns of ids, perhaps a weight, as text (SNAP, Graphalytics) or Parquet.
 //!
-//! Text has its columns separated by white space or commas; lines that begin with `#` or `%` are
-//! comments. A third column of numbers becomes the property `weight`; one that is not numbers is refused; what follows is left
-//! out. There is one vertex label, `vertex`, one edge label, `edge`, and one id space. The vertices are implied by the
-//! edges unless a file `.v` lists them (its first column counts).
+//! Text has its columns separated by white space or commas; lines that begin with `#` or `%` are comments. A third
+//! column of numbers becomes the property `weight`; one that is not numbers is refused; what follows is left out. There
+//! is one vertex label, `vertex`, one edge label, `edge`, and one id space. The vertices are implied by the edges
+//! unless a file `.v` lists them (its first column counts).
 //!
-//! The first records only show that a file is an edge list. What it holds is what most of all its rows hold, which a look at
-//! all of them finds out: how many columns there are, whether the first line is a header, whether there are weights. Rows that
-//! differ are bad, wherever they stand. Keys are int64 if all ids are integers in their canonical form, else strings.
+//! The first records only show that a file is an edge list. Its columns are those of most of its rows, which a look at
+//! all of them finds out: how many columns there are, whether the first line is a header, whether there are weights.
+//! Rows that differ are bad, wherever they stand. Keys are int64 if all ids are integers in their canonical form, else
+//! strings.
 
 use std::collections::BTreeMap;
 
@@ -77,15 +78,14 @@ fn recognise_parquet(file: &SourceFile) -> Result<Option<EdgeFile>, IngestError>
 }
 
 /// What to do about a column that may have been meant as a weight, and is none.
-const NO_WEIGHT: &str =
-    "which is not a weight (a number); leave the column out, or write a mapping that says what it is";
+const NO_WEIGHT: &str = "which is not a weight (a number); remove the column, or write a mapping that defines it";
 
 fn named_ends(names: &[String]) -> Option<(usize, usize)> {
     let find = |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
     ENDS.into_iter().find_map(|(source, target)| Some((find(source)?, find(target)?)))
 }
 
-/// The column of weights: that of the name, or the third if it has no name.
+/// The column of weights: the one of that name, or the third if unnamed.
 fn weight_column(
     file: &SourceFile,
     names: &[String],
@@ -102,7 +102,7 @@ fn weight_column(
     let others: Vec<_> =
         (0..names.len()).filter(|at| *at != ends.0 && *at != ends.1).map(|at| &names[at][..]).collect();
     Err(file.layout(format!(
-        "has columns {}, of which none is named weight; leave them out, or write a mapping that says what they are",
+        "has columns {}, but none is named weight; remove them, or write a mapping that defines them",
         others.join(", ")
     )))
 }
@@ -138,14 +138,14 @@ fn recognise_text(file: &SourceFile, text_ids: bool) -> Result<Option<EdgeFile>,
     Ok(found.filter(|_| text_ids && [2, 3].into_iter().any(alike)))
 }
 
-/// What a look at all rows of a text file found. No row counts for more than another, so that a row's fate does not depend
-/// on its place.
+/// What a look at all rows of a text file found. No row counts for more than another, so that a row's fate does not
+/// depend on its place.
 #[derive(Default)]
 struct Seen {
     first: Vec<String>,
     /// How many rows have so many fields.
     widths: BTreeMap<usize, u64>,
-    /// By column: in how many rows behind the first it is an integer, another number, and text.
+    /// By column: in how many rows after the first it is an integer, another number, and text.
     columns: Vec<[u64; 3]>,
 }
 
@@ -179,7 +179,7 @@ impl Seen {
         }
     }
 
-    /// In how many rows behind the first a column is an integer, another number, and text.
+    /// In how many rows after the first a column is an integer, another number, and text.
     fn kinds(&self, column: usize) -> [u64; 3] {
         self.columns.get(column).copied().unwrap_or_default()
     }
@@ -242,7 +242,8 @@ impl TextEdges {
         Ok(edges)
     }
 
-    /// Keeps a column of weights if most of its values are numbers; the others are bad rows. One without values is none.
+    /// Keeps a column of weights if most of its values are numbers; the others are bad rows. One without values is
+    /// none.
     fn check_weight(&mut self, seen: &Seen) -> Result<(), IngestError> {
         let Some(column) = self.weight else { return Ok(()) };
         let [integers, numbers, texts] = seen.kinds(column);

@@ -97,8 +97,8 @@ pub(crate) enum Tabs {
     ToSpaces,
 }
 
-/// Text of a file, decompressed. It always ends with a newline, so that the reader of records can tell
-/// the line of every record from the number of newlines behind it.
+/// Text of a file, decompressed. It always ends with a newline, so that the reader of records can compute the line of
+/// every record from the number of newlines after it.
 pub(crate) struct TextReader {
     inner: Box<dyn Read + Send>,
     ratio: Option<Ratio>,
@@ -163,7 +163,7 @@ impl Ratio {
     }
 }
 
-/// Text whose lines are no longer than a bound, for readers that take whole lines into memory.
+/// Text whose lines are no longer than a bound, for readers that hold complete lines in memory.
 pub(crate) struct LineBound<R> {
     inner: R,
     bound: Bound,

@@ -1,4 +1,4 @@
-//! A look at all rows before the load begins, for layouts that do not say what they hold: labels, used
+//! A look at all rows before the load begins, for layouts that do not declare their content: labels, used
 //! columns, whether keys are integers. Files are looked at in parallel.
 
 use std::{

@@ -1,4 +1,4 @@
-//! Property-graph CSV whose rows carry their labels (Neptune, neo4j): what both have in common.
+//! Property-graph CSV whose rows have their labels (Neptune, neo4j): what both have in common.
 //!
 //! One file has many labels and a column for every property of any of them. A first look at all rows
 //! finds the labels, the columns that each label uses (a property that is empty in every row of a label
@@ -51,7 +51,7 @@ pub(crate) struct LabelledFile {
 /// What the first look at a file found.
 #[derive(Default)]
 struct Seen {
-    /// The labels with the columns they use, in the order in which they came.
+    /// The labels with the columns they use, in the order of their first row.
     labels: Vec<(String, Vec<bool>)>,
     /// For each column of ids, whether one is not an int64.
     has_text: Vec<bool>,
@@ -153,7 +153,7 @@ impl LabelledFile {
                 }
             }
         }
-        // Without a label there is nothing to scan for, and nobody would report them.
+        // Without a label no scan would read them, and no one would report them.
         match first_bad.filter(|_| seen.labels.is_empty()) {
             Some((line, why)) => {
                 let why = format!("{why}, and no other row of the file can be loaded");
@@ -163,7 +163,7 @@ impl LabelledFile {
         }
     }
 
-    /// What is wrong with a record as a whole.
+    /// The mistake in a record, if any.
     fn why_unreadable(&self, records: &Records) -> Option<String> {
         let (found, expected) = (records.len(), self.roles.len());
         let width = || (found != expected).then(|| format!("has {found} fields where the header has {expected}"));

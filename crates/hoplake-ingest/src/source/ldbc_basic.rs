@@ -59,9 +59,9 @@ pub(crate) fn open(files: &[SourceFile]) -> Result<Dataset, IngestError> {
     let mut found = Vec::new();
     for file in files.iter().filter(|file| file.extension() == "csv" && !file.name().starts_with("updateStream")) {
         let content = content(file).ok_or_else(|| {
-            file.layout("lies among files of LDBC SNB CsvBasic and is none: <vertex>_0_0.csv or <source>_<edge>_<target>_0_0.csv is expected")
+            file.layout("is among files of LDBC SNB CsvBasic, but is not one: <vertex>_0_0.csv or <source>_<edge>_<target>_0_0.csv is expected")
         })?;
-        // A file without a single line still says that its label is there.
+        // A file without a single line still shows that its label exists.
         let header = header(file, TextFormat::ldbc())?.unwrap_or_default();
         found.push(Table { file: file.clone(), content, header, table: 0 });
     }

@@ -3,7 +3,7 @@
 //! foreign keys in the vertex's row, lists in one field separated by `;`.
 //!
 //! Foreign keys become the edges that CsvBasic has in files of their own, without properties; an empty
-//! one is no edge. Of a folder that holds `initial_snapshot`, only that is read: inserts and deletes are
+//! one is not an edge. Of a folder that holds `initial_snapshot`, only that is read: inserts and deletes are
 //! commits.
 
 use std::path::Path;
@@ -79,7 +79,7 @@ pub(crate) fn open(files: &[SourceFile]) -> Result<Dataset, IngestError> {
     for file in files.iter().filter(|file| !whole || in_snapshot(file)) {
         let Some(content) = content(file) else {
             if file.extension() == "csv" {
-                return Err(file.layout("lies among files of LDBC SNB BI and is none: <Name>/part-….csv is expected"));
+                return Err(file.layout("is among files of LDBC SNB BI, but is not one: <Name>/part-….csv is expected"));
             }
             continue;
         };
@@ -205,7 +205,7 @@ impl Part {
                 let mut keys = self.edge_keys().map(|position| self.key(position));
                 let (Some(from), Some(to)) = (keys.next(), keys.next()) else {
                     return Err(self.file.layout(format!(
-                        "has no two columns ending in Id in its first line ({}); generate with a header",
+                        "lacks two columns ending in Id in its first line ({}); generate with a header",
                         self.header.join("|")
                     )));
                 };

@@ -1,18 +1,18 @@
-//! How much of a file a reader takes at a time: bounds that keep a load within its memory whatever a file says of itself.
+//! Bounds on what a reader takes of a file at a time, which keep a load within its memory whatever a file claims.
 
 /// Bounds on what is read at a time. Reaching one is a bad row or an error that names the file and the setting.
 ///
-/// With a budget of memory, a field and a row have a sixteenth of it at most, and a Parquet page a quarter: each thread holds
-/// a row, the columns it goes into and their copy in the sort.
+/// With a budget of memory, a field and a row have a sixteenth of it at most, and a Parquet page a quarter: each thread
+/// holds a row, the columns it goes into and their copy in the sort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadLimits {
     /// The longest field of a text file, in bytes. Default 16 MiB.
     pub field_bytes_max: u64,
-    /// The longest row of a text file, in bytes: its lines and the breaks in its quotes. Where fields are not quoted, and in JSON
-    /// Lines, a row is a line. Default 64 MiB.
+    /// The longest row of a text file, in bytes: its lines and the breaks in its quotes. Where fields are not quoted,
+    /// and in JSON Lines, a row is a line. Default 64 MiB.
     pub row_bytes_max: u64,
-    /// How many bytes a compressed text file may become for each byte of its own, counted from the first 16 MiB on; and, of
-    /// Parquet, a page. Default 500; text seldom exceeds 50.
+    /// How many bytes a compressed text file may become for each byte of its own, counted from the first 16 MiB on;
+    /// and, of Parquet, a page. Default 500; text seldom exceeds 50.
     pub decompression_ratio_max: u64,
     /// The largest page of a Parquet file, decompressed, in bytes. Default 128 MiB.
     pub page_bytes_max: u64,
@@ -35,7 +35,7 @@ impl Default for ReadLimits {
 /// The most fields of a row: below it, what a reader keeps of each field is small next to the row.
 pub(crate) const FIELDS_MAX: usize = 65_536;
 
-/// Bytes that a compressed file or page may become whatever its size: small files of zeros are no attack.
+/// Bytes that a compressed file or page may always expand to: small files of zeros are not an attack.
 pub(crate) const DECOMPRESSED_FREE_BYTES: u64 = 16 << 20;
 
 /// Larger chunks are not faster.

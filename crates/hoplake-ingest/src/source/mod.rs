@@ -1,9 +1,9 @@
 //! Readers of the layouts that data comes in.
 //!
-//! [`open`] looks at the names of files and at their headers, tells the [`Layout`], and returns a
+//! [`open`] looks at the names of files and at their headers, determines the [`Layout`], and returns a
 //! [`Dataset`](crate::Dataset): the tables, and an input for each file. A layout's file of this module understands
 //! headers and writes a plan (which field of a file becomes which column of which table); two readers
-//! carry plans out, one for text and one for Parquet. So a new layout is a new way to write plans.
+//! execute plans, one for text and one for Parquet. So a new layout is a new way to write plans.
 //!
 //! ```text
 //! ldbc_basic  ldbc_bi  neptune  neo4j  edge_list  mapping     headers -> plans
@@ -16,7 +16,7 @@
 //! values      text to single values and back
 //! ```
 //!
-//! For all text: `.gz` and `.zst` are decompressed; a mark of byte order at the start and carriage
+//! For all text: `.gz` and `.zst` are decompressed; a byte order mark at the start and carriage
 //! returns at line ends are left out; an empty field is an absent value; a row with one bad field is bad
 //! as a whole. `limits` bounds how much of a file is read at a time.
 
@@ -62,10 +62,10 @@ pub enum Layout {
     EdgeList,
 }
 
-/// What [`open`] is told besides the files. The default tells it nothing.
+/// Options of [`open`], in addition to the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceOptions {
-    /// A TOML file that says which column of which file is what; see [`mapping`].
+    /// A TOML file that assigns columns of files to the graph; see [`mapping`].
     pub mapping: Option<PathBuf>,
     /// The layout; by default, it is recognised.
     pub layout: Option<Layout>,

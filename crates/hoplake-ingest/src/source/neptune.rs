@@ -63,7 +63,7 @@ fn property(file: &SourceFile, column: &str) -> Result<Role, IngestError> {
     let scalar = scalar.ok_or_else(|| {
         file.layout(format!(
             "column {column:?} has the unknown type {kind:?}; Bool, Byte, Short, Int, Long, Float, Double, String, Date \
-             and DateTime are known, each also with [] behind it"
+             and DateTime are known, each also with [] after it"
         ))
     })?;
     let kind = if array { PropertyType::List(scalar) } else { PropertyType::Scalar(scalar) };

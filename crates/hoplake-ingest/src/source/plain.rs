@@ -1,5 +1,5 @@
-//! Files as they are: lines, records and typed columns, for readers that bring a meaning of their own, such as changes to
-//! a graph. Compression, marks of byte order, quotes and the types of Parquet are dealt with here, as for a load.
+//! Files as they are: lines, records and typed columns, for readers that bring a meaning of their own, such as changes
+//! to a graph. This module handles compression, byte order marks, quotes and the types of Parquet, as for a load.
 
 use std::{
     io::{BufReader, Read},
@@ -40,7 +40,7 @@ impl PlainFile {
         &self.0.path
     }
 
-    /// The end of its name behind the last dot, without that of a compression.
+    /// The end of its name after the last dot, without that of a compression.
     pub fn extension(&self) -> &str {
         self.0.extension()
     }
@@ -66,7 +66,8 @@ impl PlainFile {
     /// Its rows, as Parquet.
     ///
     /// # Errors
-    /// [`IngestError::Damaged`] if it is not a Parquet file, [`IngestError::Layout`] if columns have types that no property has.
+    /// [`IngestError::Damaged`] if it is not a Parquet file, [`IngestError::Layout`] if columns have types that no
+    /// property has.
     pub fn batches(&self) -> Result<ParquetBatches, IngestError> {
         let parquet = ParquetFile::open(&self.0)?;
         let found = parquet.columns();
@@ -115,7 +116,7 @@ impl CsvRecords {
         self.0.len()
     }
 
-    /// A field; nothing if it is no UTF-8 text.
+    /// A field; `None` if it is not UTF-8.
     pub fn field(&self, index: usize) -> Option<&str> {
         self.0.field(index).and_then(|field| std::str::from_utf8(field).ok())
     }
@@ -172,8 +173,8 @@ impl ParquetBatches {
     }
 }
 
-/// A record batch whose columns are of the types that properties have, as a load of such columns makes them; one of nothing
-/// but nulls that has no type is left out. The error is a sentence about the rows, which are counted from 0.
+/// A record batch whose columns are of the types that properties have, as a load of such columns makes them; one of
+/// nothing but nulls that has no type is left out. The error is a sentence about the rows, which are counted from 0.
 ///
 /// # Errors
 /// The column of a type that no property has, or the value that does not fit the type of property.

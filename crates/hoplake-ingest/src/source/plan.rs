@@ -1,4 +1,4 @@
-//! What the layouts write and the readers carry out: the tables of a data set, and for each file which
+//! The plan that layouts write and readers execute: the tables of a data set, and for each file which
 //! field becomes which column of which table.
 
 use std::{collections::HashMap, sync::Arc};
@@ -262,7 +262,7 @@ fn feed(
     FeedPlan { feed, schema: Arc::new(Schema::new(fields)), columns: plans, only_filled: Vec::new() }
 }
 
-/// Refuses a file that names a column twice: which of them is meant cannot be told.
+/// Refuses a file that names a column twice: the name would be ambiguous.
 pub(crate) fn refuse_twice(file: &SourceFile, columns: &[FileColumn]) -> Result<(), IngestError> {
     for (position, column) in columns.iter().enumerate() {
         if columns[..position].iter().any(|other| other.property == column.property) {

@@ -13,7 +13,7 @@ use crate::{Dataset, IngestError};
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// Opens the files at or under `from`: recognises their layout, reads their headers (and, where the
-/// layout does not tell types, looks at all rows once), and returns tables and inputs. The inputs are
+/// layout has no types, looks at all rows once), and returns tables and inputs. The inputs are
 /// sorted by path.
 ///
 /// ```
@@ -102,7 +102,7 @@ fn with_headers(
     }
     match others.first() {
         Some(other) if !found.is_empty() => Err(other.layout(format!(
-            "has no header like that of {} beside it; leave it out, or write a mapping for all files",
+            "has no header like that of {} next to it; leave it out, or write a mapping for all files",
             found[0].0.path.display()
         ))),
         _ => Ok(found),
@@ -124,7 +124,7 @@ fn edge_lists(files: &[SourceFile], options: &SourceOptions) -> Result<Vec<edge_
     }
     match others.first() {
         Some(other) if has_edges => Err(other
-            .layout("is not an edge list as the files beside it are; leave it out, or write a mapping for all files")),
+            .layout("is not an edge list like the files next to it; leave it out, or write a mapping for all files")),
         _ if has_edges => Ok(found),
         _ => Ok(Vec::new()),
     }

@@ -1,9 +1,9 @@
 //! Records of a text file with the lines they begin on.
 //!
-//! `csv-core` takes records apart, and prefers any reading to none: it takes a quote that never closes to the end of the file,
-//! and glues text behind a closing quote to the field. What it consumes for each record is known, so a small automaton goes
-//! over the same bytes and says which records are not what they seem. It counts lines, too. White-space columns, comments and
-//! carriage returns at the ends of lines are dealt with here; so are the bounds on fields and rows.
+//! `csv-core` takes records apart, and prefers any reading to none: it takes a quote that never closes to the end of
+//! the file, and appends text after a closing quote to the field. The bytes that it consumes for each record are known,
+//! so a small automaton reads the same bytes and detects such records. It counts lines, too. White-space columns,
+//! comments and carriage returns at the ends of lines are dealt with here; so are the bounds on fields and rows.
 
 use std::{
     io::{self, Read},
@@ -57,14 +57,14 @@ pub(crate) struct Records {
     input: Input,
     core: csv_core::Reader,
     shape: Shape,
-    /// The fields of this record, one behind the other, and where each ends.
+    /// The concatenated fields of this record, and where each ends.
     text: Vec<u8>,
     ends: Vec<usize>,
     fields: usize,
     fault: Option<String>,
 }
 
-/// Text as it is read, of which some is consumed.
+/// A buffer of text, partly consumed.
 struct Input {
     reader: TextReader,
     buffer: Vec<u8>,
@@ -73,7 +73,7 @@ struct Input {
 }
 
 impl Input {
-    /// What is at hand; nothing at the end.
+    /// The unconsumed text; empty at the end.
     fn fill(&mut self) -> io::Result<&[u8]> {
         if self.from == self.until {
             self.from = 0;
@@ -90,7 +90,7 @@ impl Input {
 
 /// Where in a record a byte is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum State {
     /// Before the first byte of a record.
     Between,
     /// Before the first byte of a field.
@@ -99,7 +99,7 @@ enum Place {
     Plain,
     /// In a field that is.
     Quoted,
-    /// Behind a quote within such a field: one that closes it, or the first of two.
+    /// After a quote within such a field: one that closes it, or the first of two.
     Closing,
     /// In a line that is left out.
     Comment,
@@ -108,7 +108,7 @@ enum Place {
 /// The automaton that goes over what `csv-core` consumes.
 struct Shape {
     format: TextFormat,
-    place: Place,
+    state: State,
     /// The line of the next byte, from 1.
     line: u64,
     /// The line that this record began on.
@@ -122,7 +122,7 @@ struct Shape {
 
 impl Shape {
     fn new(format: TextFormat) -> Self {
-        Self { format, place: Place::Between, line: 1, begun: 1, opened: 0, returned: false, fault: None }
+        Self { format, state: State::Between, line: 1, begun: 1, opened: 0, returned: false, fault: None }
     }
 
     fn begin(&mut self) {
@@ -132,20 +132,20 @@ impl Shape {
 
     /// Goes over bytes that belong to one record, or stand before it.
     fn pass(&mut self, mut bytes: &[u8]) {
-        if self.place == Place::Between {
+        if self.state == State::Between {
             let blank = bytes.iter().take_while(|&&byte| byte == b'\n').count();
             self.line += blank as u64;
             bytes = &bytes[blank..];
             if bytes.is_empty() {
                 return;
             }
-            (self.begun, self.place) = (self.line, Place::Start);
+            (self.begun, self.state) = (self.line, State::Start);
         }
-        let unquoted = matches!(self.place, Place::Start | Place::Plain);
+        let unquoted = matches!(self.state, State::Start | State::Plain);
         if unquoted && !self.returned && self.is_plain(bytes) {
             match bytes.last() {
                 Some(b'\n') => self.end_line(),
-                Some(last) => self.place = if *last == self.format.delimiter { Place::Start } else { Place::Plain },
+                Some(last) => self.state = if *last == self.format.delimiter { State::Start } else { State::Plain },
                 None => {}
             }
             return;
@@ -164,7 +164,7 @@ impl Shape {
 
     fn end_line(&mut self) {
         self.line += 1;
-        self.place = Place::Between;
+        self.state = State::Between;
         self.returned = false;
     }
 
@@ -174,32 +174,34 @@ impl Shape {
             self.fault
                 .get_or_insert_with(|| "has a carriage return within the line; lines end with \\n or \\r\\n".into());
         }
-        self.place = match (self.place, byte) {
-            (Place::Quoted, b'"') => Place::Closing,
-            (Place::Quoted, _) => {
+        self.state = match (self.state, byte) {
+            (State::Quoted, b'"') => State::Closing,
+            (State::Quoted, _) => {
                 self.line += u64::from(byte == b'\n');
-                Place::Quoted
+                State::Quoted
             }
             (_, b'\n') => return self.end_line(),
-            (Place::Closing, b'"') => Place::Quoted,
-            (Place::Start | Place::Between, b'"') if self.format.quoting => {
+            (State::Closing, b'"') => State::Quoted,
+            (State::Start | State::Between, b'"') if self.format.quoting => {
                 self.opened = self.line;
-                Place::Quoted
+                State::Quoted
             }
-            (_, delimiter) if delimiter == self.format.delimiter => Place::Start,
-            (place, b'\r') => {
+            (_, delimiter) if delimiter == self.format.delimiter => State::Start,
+            (state, b'\r') => {
                 self.returned = true;
-                place
+                state
             }
-            (Place::Closing, _) => {
+            (State::Closing, _) => {
                 let line = self.line;
                 self.fault.get_or_insert_with(|| {
-                    format!("has text behind the quote that closes a field on line {line}; write a quote within quotes twice")
+                    format!(
+                        "has text after the quote that closes a field on line {line}; write a quote within quotes twice"
+                    )
                 });
-                Place::Plain
+                State::Plain
             }
-            (place @ (Place::Plain | Place::Comment), _) => place,
-            (Place::Start | Place::Between, _) => Place::Plain,
+            (state @ (State::Plain | State::Comment), _) => state,
+            (State::Start | State::Between, _) => State::Plain,
         };
     }
 }
@@ -211,7 +213,8 @@ impl Records {
         let core = csv_core::ReaderBuilder::new()
             .delimiter(format.delimiter)
             .quoting(format.quoting)
-            // Records end at \n alone, so that a record is consumed with its whole line. The \r is cut off in `field`.
+            // Records end at \n alone, so that a record is consumed with its complete line. The \r is cut off in
+            // `field`.
             .terminator(csv_core::Terminator::Any(b'\n'))
             .build();
         let reader = file.open_text(bytes_read, tabs)?;
@@ -236,8 +239,8 @@ impl Records {
     /// [fault](Self::fault).
     ///
     /// # Errors
-    /// [`IngestError::Read`], and [`IngestError::Broken`] if the file ends within quotes: then nothing behind the line on which
-    /// they opened can be trusted.
+    /// [`IngestError::Read`], and [`IngestError::Broken`] if the file ends within quotes: then nothing after the line
+    /// on which they opened can be trusted.
     pub(crate) fn advance(&mut self) -> Result<bool, IngestError> {
         loop {
             if self.format.comments && !self.skip_comments()? {
@@ -248,7 +251,7 @@ impl Records {
             }
             let text = &self.text[..self.end()];
             let blank = text.trim_ascii().is_empty() && (self.fields == 1 || self.format.any_white_space());
-            // White space may stand before the mark of a comment.
+            // White space may precede a comment.
             let comment =
                 self.format.comments && self.format.any_white_space() && matches!(text.first(), Some(b'#' | b'%'));
             if self.fault.is_some() || !blank && !comment {
@@ -264,7 +267,7 @@ impl Records {
     /// Leaves out lines that are comments, before quotes in them could mean anything; false at the end.
     fn skip_comments(&mut self) -> Result<bool, IngestError> {
         loop {
-            let comment = self.shape.place == Place::Comment;
+            let comment = self.shape.state == State::Comment;
             let at_hand = self.input.fill().map_err(|error| self.file.failed(error))?;
             let Some(&first) = at_hand.first() else { return Ok(false) };
             let skipped = match first {
@@ -276,7 +279,7 @@ impl Records {
             let ended = at_hand[skipped - 1] == b'\n';
             self.input.from += skipped;
             self.shape.line += u64::from(ended);
-            self.shape.place = if ended { Place::Between } else { Place::Comment };
+            self.shape.state = if ended { State::Between } else { State::Comment };
         }
     }
 
@@ -288,7 +291,7 @@ impl Records {
         self.shape.begin();
         loop {
             let at_hand = self.input.fill().map_err(|error| self.file.failed(error))?;
-            if at_hand.is_empty() && matches!(self.shape.place, Place::Quoted) {
+            if at_hand.is_empty() && matches!(self.shape.state, State::Quoted) {
                 return Err(self.unclosed());
             }
             let (result, read, wrote, ended) =
@@ -296,7 +299,7 @@ impl Records {
             self.shape.pass(&at_hand[..read]);
             self.input.from += read;
             (consumed, written, fields) = (consumed + read, written + wrote, fields + ended);
-            if self.shape.place == Place::Between && result == ReadRecordResult::InputEmpty {
+            if self.shape.state == State::Between && result == ReadRecordResult::InputEmpty {
                 // Blank lines belong to no record.
                 consumed = 0;
             }
@@ -307,7 +310,7 @@ impl Records {
                 ReadRecordResult::End => return Ok(false),
                 ReadRecordResult::Record => break,
                 ReadRecordResult::InputEmpty => {}
-                // What is known to be bad is gone over, not kept.
+                // A record that is known to be bad is skipped, not kept.
                 ReadRecordResult::OutputFull if fault.is_some() => written = 0,
                 ReadRecordResult::OutputEndsFull if fault.is_some() => fields = 0,
                 ReadRecordResult::OutputFull => self.text.resize((self.text.len() * 2).min(row.bytes.max(2048) + 1), 0),
@@ -324,7 +327,7 @@ impl Records {
             fault = longest.filter(|longest| *longest > field.bytes).map(|_| field.exceeded("field"));
         }
         if fault.is_some() {
-            // Nobody looks at the fields of a row that is bad as a whole.
+            // The fields of a bad row are not used.
             self.fields = 0;
             self.text.truncate(BUFFER_BYTES);
             self.text.shrink_to_fit();
@@ -333,9 +336,9 @@ impl Records {
         Ok(true)
     }
 
-    /// The reason of a row that is too long: perhaps a quote that nobody meant.
+    /// The reason of a row that is too long: perhaps an unintended quote.
     fn too_long(&self, why: String) -> String {
-        if self.shape.place == Place::Quoted && self.shape.line > self.shape.opened {
+        if self.shape.state == State::Quoted && self.shape.line > self.shape.opened {
             return format!("{why}, or close the quote that opens on line {}", self.shape.opened);
         }
         why
@@ -353,7 +356,7 @@ impl Records {
         })
     }
 
-    /// What is wrong with this record as a whole, as the end of a sentence.
+    /// The mistake in this record, if any, as the end of a sentence.
     pub(crate) fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }

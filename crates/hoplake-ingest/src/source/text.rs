@@ -1,6 +1,6 @@
 //! Scans of text files by their plan.
 //!
-//! A row is good or bad as a whole: if one of its fields is not a value, none of the tables gets it. A
+//! A row is good or bad as a unit: if one of its fields is not a value, no table gets the row. A
 //! file that feeds vertices and edges is read in both phases; a row that the first phase has reported is
 //! passed over by the second in silence, which is why the second reads the vertex columns too.
 
@@ -26,8 +26,8 @@ use crate::{
     dataset::{Chunks, Lines},
 };
 
-/// A chunk ends at so many rows, or at the bytes that the limits allow; all chunks of a scan end when together they hold twice
-/// as much.
+/// A chunk ends at so many rows, or at the bytes that the limits allow; all chunks of a scan end when together they
+/// hold twice as much.
 const CHUNK_ROWS: usize = 32_768;
 
 /// A text file with its plan.
@@ -38,7 +38,7 @@ pub(crate) struct TextInput {
 }
 
 impl TextInput {
-    /// The input that reads `file` as `plan` says.
+    /// The input that reads `file` by `plan`.
     pub(crate) fn new(file: &SourceFile, plan: TextPlan) -> Self {
         let mut feeds = Vec::new();
         for feed in plan.feeds.iter().map(|plan| plan.feed) {
@@ -155,7 +155,7 @@ impl Scan {
     }
 
     fn report(&self, fault: Fault) -> Result<(), IngestError> {
-        // What was wrong in the vertex phase has been said there.
+        // The vertex phase has reported its own mistakes.
         let Fault::Said { column, value, why } = fault else { return Ok(()) };
         self.bad_rows.report(BadRow {
             file: self.file.path.clone(),
@@ -176,7 +176,7 @@ enum Fault {
 /// Takes records apart into the buffers of all feeds.
 struct Row {
     buffers: Vec<FeedBuffer>,
-    /// The feeds that the current row has gone to.
+    /// The feeds that already have the current row.
     touched: Vec<usize>,
     /// Whether an earlier phase has reported the rows that are bad for vertices.
     second_look: bool,
@@ -304,7 +304,7 @@ fn all_keys(edges: &FeedPlan, vertices: &[&FeedPlan]) -> bool {
     edges.columns.iter().filter(|column| column.required).all(read)
 }
 
-/// Appends a record; the error is the column at fault and what is wrong with it.
+/// Appends a record; the error has the column and its mistake.
 fn append(buffer: &mut FeedBuffer, feed: &FeedPlan, records: &Records) -> Result<usize, (usize, Fault)> {
     let mut bytes = 0;
     for (position, (column, plan)) in buffer.columns.iter_mut().zip(&feed.columns).enumerate() {

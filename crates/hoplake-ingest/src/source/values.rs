@@ -18,7 +18,7 @@ const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// Reads `true`, `false`, `1` or `0`.
 ///
 /// # Errors
-/// Why it is none of them, as the end of a sentence.
+/// Why it is not a value, as the end of a sentence.
 pub fn boolean(text: &str) -> Result<bool, &'static str> {
     column::boolean(text.as_bytes())
 }
@@ -44,8 +44,8 @@ pub fn float64(text: &str) -> Result<f64, &'static str> {
     }
 }
 
-/// The items of a list that is written as text: an array of JSON, `["a", null, "b;c"]`, in which items may also be numbers, true
-/// and false; or with `;` between items, of which empty ones are left out. Null is `None`.
+/// The items of a list that is written as text: an array of JSON, `["a", null, "b;c"]`, in which items may also be
+/// numbers, true and false; or with `;` between items, without empty ones. Null is `None`.
 ///
 /// # Errors
 /// Why it is none, as the end of a sentence.
@@ -73,7 +73,8 @@ pub fn date(text: &str) -> Result<i32, &'static str> {
     column::date(text.as_bytes(), None)
 }
 
-/// Reads an ISO 8601 moment, as microseconds since 1970; without an offset it is taken as UTC, and a date as its midnight.
+/// Reads an ISO 8601 moment, as microseconds since 1970; without an offset it is taken as UTC, and a date as its
+/// midnight.
 ///
 /// # Errors
 /// Why it is none, as the end of a sentence.
@@ -86,7 +87,7 @@ pub fn is_canonical_int64(text: &str) -> bool {
     column::is_canonical_int64(text.as_bytes())
 }
 
-/// The type that a header such as `age:int`, `tags:string[]` or `since:list<date>` names behind its colon: the names
+/// The type that a header such as `age:int`, `tags:string[]` or `since:list<date>` names after its colon: the names
 /// that all layouts of the loader know.
 pub fn type_named(name: &str) -> Option<PropertyType> {
     let name = name.trim().to_ascii_lowercase();

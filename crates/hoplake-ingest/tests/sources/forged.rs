@@ -1,6 +1,6 @@
-//! Parquet files whose bytes were changed and whose headers were forged, by the thousands. Whatever they say, reading them
-//! ends with rows or with an error that names the file, and never takes memory by what they claim: they are read in a child
-//! process whose address space is bounded, where an allocation of a claimed size is the end of it.
+//! Parquet files whose bytes were changed and whose headers were forged, by the thousands. Whatever they say, reading
+//! them ends with rows or with an error that names the file, and never takes memory by what they claim: they are read
+//! in a child process whose address space is bounded, where an allocation of a claimed size is the end of it.
 
 use std::{fmt::Write, process::Command};
 
@@ -323,6 +323,6 @@ fn rows_that_no_page_holds_are_refused() {
         // A sum that passes its number would panic here.
         let message = read(folder.path(), &file).unwrap();
         assert!(message.contains("is not a Parquet file that can be read: "), "{message}");
-        assert!(message.contains("rows that its footer promises are in none of its pages"), "{message}");
+        assert!(message.contains("rows that its footer promises are not in its pages"), "{message}");
     }
 }

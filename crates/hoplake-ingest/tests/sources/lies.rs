@@ -43,7 +43,7 @@ fn text_behind_a_closing_quote_is_a_bad_row() {
     let (rows, rejects) = skipping(&opened(folder.path()));
     let lines: Vec<_> = rejects.iter().map(|reject| reject.split(',').next().unwrap()).collect();
     assert_eq!(lines, ["2", "7", "9"]);
-    assert!(rejects[2].contains("has text behind the quote that closes a field on line 10"), "{}", rejects[2]);
+    assert!(rejects[2].contains("has text after the quote that closes a field on line 10"), "{}", rejects[2]);
     assert_eq!(rows["a"], ["3: 2|a \"b\"", "4: 3|5\" pipe", "5: 4|x\ny", "8: 6|b"]);
 }
 

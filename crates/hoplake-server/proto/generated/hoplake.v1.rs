@@ -109,28 +109,21 @@ pub struct Limits {
     #[prost(uint64, tag = "6")]
     pub memory_bytes_max: u64,
 }
-/// What was taken from the store and from memory.
+/// What a call read from the store and from memory, and what that cost.
+#[derive(::serde::Serialize, ::utoipa::ToSchema)]
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Cost {
     /// Dependent round trips to the store; parallel requests count once.
     #[prost(uint64, tag = "1")]
     pub waves: u64,
+    /// Round trips that the call waited for one after the other: the waves, and what bounds on requests in flight and an order
+    /// of expansions, as depth-first, added to them.
+    #[prost(uint64, tag = "14")]
+    pub waits: u64,
     /// Requests to the store, with hedges, retries and those that read ahead; without those in the background.
     #[prost(uint64, tag = "2")]
     pub requests: u64,
-    /// Bytes from the store; without those in the background.
-    #[prost(uint64, tag = "3")]
-    pub bytes: u64,
-    /// Blocks found in memory.
-    #[prost(uint64, tag = "4")]
-    pub cache_hits: u64,
-    /// Bytes found in memory.
-    #[prost(uint64, tag = "5")]
-    pub cache_bytes: u64,
-    /// US dollars for requests and bytes, those in the background included.
-    #[prost(double, tag = "6")]
-    pub usd: f64,
-    /// Of the requests, second ones for what a first one was slow to bring.
+    /// Of the requests, hedges: second copies of slow requests.
     #[prost(uint64, tag = "7")]
     pub hedges: u64,
     /// Of the requests, those that repeat a failed one.
@@ -139,6 +132,21 @@ pub struct Cost {
     /// Of the requests, those that read ahead.
     #[prost(uint64, tag = "9")]
     pub prefetches: u64,
+    /// Bytes from the store; without those in the background.
+    #[prost(uint64, tag = "3")]
+    pub bytes: u64,
+    /// Requests that the query caused in the background, for later queries: the rest of small segments.
+    #[prost(uint64, tag = "15")]
+    pub background_requests: u64,
+    /// Bytes of the requests in the background.
+    #[prost(uint64, tag = "16")]
+    pub background_bytes: u64,
+    /// Blocks found in memory.
+    #[prost(uint64, tag = "4")]
+    pub cache_hits: u64,
+    /// Bytes found in memory.
+    #[prost(uint64, tag = "5")]
+    pub cache_bytes: u64,
     /// Blocks that had been read ahead.
     #[prost(uint64, tag = "10")]
     pub prefetched_hits: u64,
@@ -151,16 +159,9 @@ pub struct Cost {
     /// Blocks that came with a request of another query.
     #[prost(uint64, tag = "13")]
     pub shared_hits: u64,
-    /// Round trips that were waited for one after the other: the waves, and what bounds on requests in flight and an order of
-    /// expansions, as depth-first, added to them.
-    #[prost(uint64, tag = "14")]
-    pub waits: u64,
-    /// Requests that the query led to in the background, for queries to come: the rest of small segments.
-    #[prost(uint64, tag = "15")]
-    pub background_requests: u64,
-    /// Bytes that these bring.
-    #[prost(uint64, tag = "16")]
-    pub background_bytes: u64,
+    /// US dollars for requests and bytes, those in the background included.
+    #[prost(double, tag = "6")]
+    pub usd: f64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetGraphRequest {

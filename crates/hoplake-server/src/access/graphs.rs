@@ -87,15 +87,16 @@ pub(crate) struct ServedGraphs {
 }
 
 impl ServedGraphs {
-    /// Graphs at these places, read through `pool`; those that nobody uses for `idle` are forgotten.
+    /// Graphs at these URLs, read through `pool`; graphs that are idle for `idle` are closed.
     pub(crate) fn new(sources: Vec<Source>, opener: StoreOpener, pool: Arc<ReadPool>, idle: Duration) -> Self {
         Self { sources, opener, pool, idle, graphs: Mutex::default() }
     }
 
-    /// The graph of this name. If it has one place only, whether it is there is for who asks to find.
+    /// The graph of this name. If it has only one URL, the caller finds out whether it exists.
     ///
     /// # Errors
-    /// [`Reason::Invalid`] if it is no name, [`Reason::NotFound`] if there is no such graph; the store's.
+    /// [`Reason::Invalid`] if it is not a valid name, [`Reason::NotFound`] if the graph does not exist; the store's
+    /// error.
     pub(crate) async fn get(&self, name: &str) -> Result<Arc<ServedGraph>, Failure> {
         if let Some((graph, used)) = self.graphs().get_mut(name) {
             *used = Instant::now();
@@ -108,7 +109,7 @@ impl ServedGraphs {
             let unused = graphs.iter().min_by_key(|(_, (_, used))| *used).map(|(name, _)| name.clone());
             unused.and_then(|name| graphs.remove(&name));
         }
-        // Whoever was faster has the objects.
+        // Another call was faster: use its graph, with its caches.
         Ok(graphs.entry(name.to_owned()).or_insert((graph, Instant::now())).0.clone())
     }
 
@@ -117,13 +118,13 @@ impl ServedGraphs {
     }
 
     async fn find(&self, name: &str) -> Result<ServedGraph, Failure> {
-        let places: Vec<_> = self.sources.iter().flat_map(|source| source.places(name)).collect();
-        let open = |place: &String| Ok::<_, Failure>(ServedGraph::new((self.opener)(place)?, self.pool.clone()));
-        if let [place] = &places[..] {
-            return open(place);
+        let urls: Vec<_> = self.sources.iter().flat_map(|source| source.urls(name)).collect();
+        let open = |url: &String| Ok::<_, Failure>(ServedGraph::new((self.opener)(url)?, self.pool.clone()));
+        if let [url] = &urls[..] {
+            return open(url);
         }
-        for place in &places {
-            let graph = open(place)?;
+        for url in &urls {
+            let graph = open(url)?;
             if graph.exists().await.map_err(hoplake::Error::from)? {
                 return Ok(graph);
             }

@@ -2,11 +2,11 @@
 //!
 //! A name may have several addresses, and each is a node: so nodes come and go with the name service, without a
 //! restart. Names are looked up when they are used: at first, again when that was a while ago, and sooner after a
-//! failure; never while nobody asks for anything. What is known stays until a look-up succeeds.
+//! failure; never while no request arrives. The known nodes stay until a look-up succeeds.
 //!
 //! A node that does not answer is passed over for a second, doubling to ten. After that one request tries it; the
-//! others go on without it until that one is answered. That is a circuit breaker, in which nobody waits: a crate for retries
-//! such as `backon` has no part of it.
+//! others go on without it until that one is answered. That is a circuit breaker without waiting, which a crate for
+//! retries such as `backon` does not offer.
 
 use std::{
     collections::BTreeSet,
@@ -50,7 +50,7 @@ const LOOK_UP_MAX: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// A machine that is gone does not refuse a connection. Within a zone one takes a millisecond.
+/// A dead machine does not refuse a connection. Within a zone one takes a millisecond.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 /// How often a connection with requests on it is tried, and how long it may take to show that it lives.
 const PING_EVERY: Duration = Duration::from_secs(2);
@@ -115,7 +115,7 @@ impl Node {
         }
     }
 
-    /// It answered, whatever it said.
+    /// It answered, with whatever status.
     pub(super) fn answered(&self) {
         let recovered = self.failing().take();
         if recovered.is_some() {
@@ -158,7 +158,8 @@ impl Target {
 /// # Errors
 /// [`Reason::Invalid`] with what to write.
 pub(crate) fn parse_target(url: &str) -> Result<Target, Failure> {
-    let wrong = || Failure::invalid(format!("{url:?} is no access node; write http://HOST:PORT, the port of its gRPC"));
+    let wrong =
+        || Failure::invalid(format!("{url:?} is not an access node; write http://HOST:PORT, the port of its gRPC"));
     let uri: Uri = url.parse().map_err(|_| wrong())?;
     let plain = uri.scheme_str() == Some("http") && uri.path() == "/" && uri.query().is_none();
     let host = uri.host().filter(|host| plain && !host.is_empty()).ok_or_else(wrong)?;
@@ -228,7 +229,7 @@ impl AccessNodes {
         request
     }
 
-    /// Those that there are: looked up now if none is known, and beside the request if it is time to.
+    /// The nodes: looked up now if none is known, and in parallel with the request if a look-up is due.
     ///
     /// # Errors
     /// [`Reason::Unavailable`] if no name has an address.
@@ -239,7 +240,7 @@ impl AccessNodes {
         }
     }
 
-    /// Those that are known, if any are; looks again beside the request if it is time to.
+    /// The known nodes, if any; starts a look-up in parallel with the request if one is due.
     fn at_hand(self: &Arc<Self>) -> Option<Members> {
         let mut known = self.known();
         if known.members.is_empty() {
@@ -292,16 +293,16 @@ impl AccessNodes {
         if found.is_empty() { Err(io::Error::new(io::ErrorKind::NotFound, "it has none")) } else { Ok(found) }
     }
 
-    /// The node to ask for a place at an attempt: that many behind the first, or the next that is not passed over.
-    pub(super) fn choose(members: &Members, place: routing::Place, attempt: u32) -> Arc<Node> {
-        let order = routing::order(place, members.iter().map(|node| node.name()));
+    /// The node for a routing key at an attempt: that many after the first, or the next that is not skipped.
+    pub(super) fn choose(members: &Members, key: routing::RoutingKey, attempt: u32) -> Arc<Node> {
+        let order = routing::order(key, members.iter().map(|node| node.name()));
         let from = attempt as usize % order.len();
         let mut candidates = (0..order.len()).map(|step| &members[order[(from + step) % order.len()]]);
         // If all are passed over, each is asked in its turn all the same.
         candidates.find(|node| node.may_ask()).unwrap_or(&members[order[from]]).clone()
     }
 
-    /// Notes that a node did not answer, and says so: of all nodes, if none does.
+    /// Notes that a node did not answer, and returns the failure: of all nodes, if none answers.
     pub(super) fn failed(&self, node: &Node, members: &Members, status: &Status) -> String {
         self.hurry.store(true, Relaxed);
         let why = deepest(status);
@@ -333,7 +334,7 @@ impl Known {
     }
 }
 
-/// What the transport says at the bottom: its own words are "transport error".
+/// The root cause of a transport error: its own message is "transport error".
 fn deepest(status: &Status) -> String {
     let mut why = status.message().to_owned();
     let mut source = std::error::Error::source(status);
@@ -365,20 +366,17 @@ mod tests {
     async fn a_failed_node_is_passed_over_and_the_next_in_order_has_its_share() {
         let members: Members = (1..4).map(|port| Arc::new(Node::new(([127, 0, 0, 1], port).into()))).collect();
         for position in 0..50 {
-            let place = routing::Place::of("g", "data/a", position << 22);
+            let key = routing::RoutingKey::of("g", "data/a", position << 22);
             let order: Vec<_> =
-                (0..3).map(|attempt| AccessNodes::choose(&members, place, attempt).name.clone()).collect();
+                (0..3).map(|attempt| AccessNodes::choose(&members, key, attempt).name.clone()).collect();
             let first = members.iter().find(|node| node.name == order[0]).unwrap();
             first.failed("refused".into());
-            // Whoever failed to reach it goes on with the second, and so does whoever comes later.
-            assert_eq!(
-                [0, 1].map(|attempt| AccessNodes::choose(&members, place, attempt).name.clone()),
-                [&*order[1]; 2]
-            );
-            assert_eq!(AccessNodes::choose(&members, place, 2).name, order[2]);
+            // A call that failed to reach it continues with the second, and so do later calls.
+            assert_eq!([0, 1].map(|attempt| AccessNodes::choose(&members, key, attempt).name.clone()), [&*order[1]; 2]);
+            assert_eq!(AccessNodes::choose(&members, key, 2).name, order[2]);
             members.iter().for_each(|node| node.failed("refused".into()));
             // If none answers, all are tried.
-            let tried = [0, 1, 2].map(|attempt| AccessNodes::choose(&members, place, attempt).name.clone());
+            let tried = [0, 1, 2].map(|attempt| AccessNodes::choose(&members, key, attempt).name.clone());
             assert_eq!(tried.as_slice(), order);
             members.iter().for_each(|node| node.answered());
         }

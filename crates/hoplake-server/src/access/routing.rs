@@ -1,23 +1,23 @@
 //! Who is asked for what: rendezvous hashing (Thaler and Ravishankar 1998).
 //!
-//! Each node gets a weight for each place, a hash of both; the heaviest is asked first, the next one if that fails.
-//! All who know the same nodes agree without a word, and a node that comes or goes moves its own share only: the
+//! Each node gets a weight for each routing key, a hash of both; the heaviest is asked first, the next one if that
+//! fails. All who know the same nodes agree without a word, and a node that comes or goes moves its own share only: the
 //! order of the others stays. With n nodes that is n hashes a request, some nanoseconds each.
 //!
-//! A place is a stretch of an object. Smaller, and a wave would scatter over all nodes; larger, and one object's
+//! A key is of a stretch of an object. Smaller, and a wave would scatter over all nodes; larger, and one object's
 //! readers would crowd on one.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Blocks that begin in the same stretch of an object are with the same node. As long as the longest joined
-/// request. All algorithm nodes must agree on it, so it is no setting.
+/// request. All algorithm nodes must agree on it, so it is not a setting.
 const STRETCH_BYTES: u64 = 4 << 20;
 
 /// What a node is chosen for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(u64);
+pub(super) struct RoutingKey(u64);
 
-impl Place {
+impl RoutingKey {
     /// The stretch of an object that a byte is in.
     pub(super) fn of(graph: &str, object: &str, position: u64) -> Self {
         // Neither has a zero byte.
@@ -32,8 +32,8 @@ pub(super) fn stretch(position: u64) -> u64 {
 }
 
 /// The positions of nodes of these names, the first to ask first.
-pub(super) fn order<'a>(place: Place, nodes: impl Iterator<Item = &'a str>) -> Vec<usize> {
-    let weight = |name: &str| xxh3_64(&[&place.0.to_le_bytes(), name.as_bytes()].concat());
+pub(super) fn order<'a>(key: RoutingKey, nodes: impl Iterator<Item = &'a str>) -> Vec<usize> {
+    let weight = |name: &str| xxh3_64(&[&key.0.to_le_bytes(), name.as_bytes()].concat());
     let mut weights: Vec<_> = nodes.map(weight).enumerate().collect();
     weights.sort_unstable_by_key(|(index, weight)| (std::cmp::Reverse(*weight), *index));
     weights.into_iter().map(|(index, _)| index).collect()
@@ -43,12 +43,12 @@ pub(super) fn order<'a>(place: Place, nodes: impl Iterator<Item = &'a str>) -> V
 mod tests {
     use super::*;
 
-    fn places() -> impl Iterator<Item = Place> {
-        (0..3_000).map(|number| Place::of("g", &format!("data/{}", number % 30), (number / 30) * STRETCH_BYTES))
+    fn keys() -> impl Iterator<Item = RoutingKey> {
+        (0..3_000).map(|number| RoutingKey::of("g", &format!("data/{}", number % 30), (number / 30) * STRETCH_BYTES))
     }
 
-    fn ranked(place: Place, nodes: &[&'static str]) -> Vec<&'static str> {
-        order(place, nodes.iter().copied()).into_iter().map(|index| nodes[index]).collect()
+    fn ranked(key: RoutingKey, nodes: &[&'static str]) -> Vec<&'static str> {
+        order(key, nodes.iter().copied()).into_iter().map(|index| nodes[index]).collect()
     }
 
     #[test]
@@ -56,14 +56,14 @@ mod tests {
         let (three, four) = (["a:1", "b:1", "c:1"], ["c:1", "d:1", "a:1", "b:1"]);
         let mut shares = [0; 3];
         let mut moved = 0;
-        for place in places() {
-            let order = ranked(place, &three);
+        for key in keys() {
+            let order = ranked(key, &three);
             shares[three.iter().position(|node| *node == order[0]).unwrap()] += 1;
-            // Without its first node, a place goes to its second.
+            // Without its first node, a key goes to its second.
             let left: Vec<_> = three.into_iter().filter(|node| *node != order[0]).collect();
-            assert_eq!(ranked(place, &left), order[1..]);
+            assert_eq!(ranked(key, &left), order[1..]);
             // A new node takes some, and nothing else moves.
-            let more = ranked(place, &four);
+            let more = ranked(key, &four);
             assert!(more[0] == order[0] || more[0] == "d:1");
             moved += usize::from(more[0] == "d:1");
         }
@@ -72,10 +72,10 @@ mod tests {
     }
 
     #[test]
-    fn places_are_stretches_of_objects() {
-        let place = |graph, object, position| Place::of(graph, object, position);
-        assert_eq!(place("g", "data/a", 0), place("g", "data/a", STRETCH_BYTES - 1));
-        let others = [place("g", "data/a", STRETCH_BYTES), place("g", "data/b", 0), place("h", "data/a", 0)];
-        assert!(others.iter().all(|other| *other != place("g", "data/a", 0)));
+    fn a_routing_key_is_of_a_stretch_of_an_object() {
+        let key = |graph, object, position| RoutingKey::of(graph, object, position);
+        assert_eq!(key("g", "data/a", 0), key("g", "data/a", STRETCH_BYTES - 1));
+        let others = [key("g", "data/a", STRETCH_BYTES), key("g", "data/b", 0), key("h", "data/a", 0)];
+        assert!(others.iter().all(|other| *other != key("g", "data/a", 0)));
     }
 }

@@ -12,7 +12,7 @@ use tonic_types::StatusExt;
 
 use super::{
     nodes::{AccessNodes, Members, Node},
-    routing::{Place, stretch},
+    routing::{RoutingKey, stretch},
     wire::Assembly,
 };
 use crate::{
@@ -63,11 +63,11 @@ impl NodesSource {
                 return Err(Failure::new(Reason::NotFound, message));
             }
         };
-        let unknown = || Failure::new(Reason::Internal, format!("access nodes tell of an unknown profile {name:?}"));
+        let unknown = || Failure::new(Reason::Internal, format!("access nodes report an unknown profile {name:?}"));
         Profiles::shipped().get(&name).ok_or_else(unknown)
     }
 
-    /// Asks one node after the other until one answers; `Ok(Err(…))` is the answer that there is no such thing.
+    /// Asks one node after the other until one answers; `Ok(Err(…))` is the answer "not found".
     async fn ask_all<T, Asked: Future<Output = Result<T, Status>>>(
         &self,
         object: &str,
@@ -75,7 +75,7 @@ impl NodesSource {
     ) -> Result<Result<T, Status>, Failure> {
         let members = self.nodes.members().await?;
         for attempt in 0.. {
-            let node = AccessNodes::choose(&members, Place::of(&self.graph, object, 0), attempt);
+            let node = AccessNodes::choose(&members, RoutingKey::of(&self.graph, object, 0), attempt);
             let status = match ask(node.client()).await {
                 Ok(answer) => {
                     node.answered();
@@ -94,8 +94,8 @@ impl NodesSource {
         unreachable!("attempts end when all nodes were asked")
     }
 
-    /// What a failed request comes to. What a node says of its store may hold for that node alone, so the others are
-    /// asked, each once: every node has repeated it already. A node that does not answer is no such news.
+    /// Classifies a failed request. A node's error of its store may hold for that node alone, so the others are asked,
+    /// each once: every node has retried already. A node that does not answer is not such an error.
     fn judge(&self, node: &Node, members: &Members, status: &Status, object: &str, attempt: u32) -> StorageError {
         let object = format!("{}/{object}", self.url());
         let another = (attempt as usize) + 1 < members.len();
@@ -127,7 +127,7 @@ impl NodesSource {
             match parts.last_mut() {
                 Some(last) if last.stretch == stretch(start) => last.blocks.push(block),
                 _ => {
-                    let node = AccessNodes::choose(members, Place::of(&self.graph, name, start), attempt);
+                    let node = AccessNodes::choose(members, RoutingKey::of(&self.graph, name, start), attempt);
                     parts.push(Part { node, stretch: stretch(start), blocks: vec![block] });
                 }
             }
@@ -170,7 +170,7 @@ impl ObjectSource for NodesSource {
     fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
         Box::pin(async move {
             let members = self.nodes.members().await.map_err(unknown)?;
-            let node = AccessNodes::choose(&members, Place::of(&self.graph, name, 0), attempt);
+            let node = AccessNodes::choose(&members, RoutingKey::of(&self.graph, name, 0), attempt);
             let request = v1::GetRequest { graph: self.graph.clone(), name: name.to_owned() };
             let answer = node.client().get(self.nodes.request(request)).await;
             let answer = answer.map_err(|status| self.judge(&node, &members, &status, name, attempt))?;

@@ -15,7 +15,7 @@ const FOLDERS: [&str; 2] = ["manifest", "data"];
 /// Most bytes that one fetch brings: beyond the longest joined request, since an index is one block.
 const FETCH_BYTES_MAX: u64 = 256 << 20;
 
-/// The largest message that an algorithm node takes. Blocks come in parts, manifests whole.
+/// The largest message that an algorithm node takes. Blocks arrive in parts, manifests in one message.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// A message of blocks is sent when it has so many bytes; so long is a part at most.
@@ -36,7 +36,7 @@ pub(crate) fn check_object(name: &str) -> Result<&str, Failure> {
     if name == "hint" || (own == name || from_root) && own.len() <= 128 && own.split_once('/').is_some_and(in_folder) {
         return Ok(name);
     }
-    Err(Failure::invalid(format!("{name:?} is no object of a graph: hint, manifest/NAME or data/NAME")))
+    Err(Failure::invalid(format!("{name:?} is not an object of a graph: hint, manifest/NAME or data/NAME")))
 }
 
 /// Refuses folders that a graph does not have.
@@ -44,7 +44,7 @@ pub(crate) fn check_object(name: &str) -> Result<&str, Failure> {
 /// # Errors
 /// [`Reason::Invalid`](crate::Reason::Invalid), with the names.
 pub(crate) fn check_folder(folder: &str) -> Result<&str, Failure> {
-    let wrong = || Failure::invalid(format!("{folder:?} is no folder of a graph: manifest or data"));
+    let wrong = || Failure::invalid(format!("{folder:?} is not a folder of a graph: manifest or data"));
     FOLDERS.contains(&folder).then_some(folder).ok_or_else(wrong)
 }
 
@@ -91,7 +91,7 @@ impl From<&Wanted> for v1::BlockRange {
     }
 }
 
-/// Blocks as messages, the account in the last.
+/// Blocks as messages; the last has the cost.
 pub(crate) fn parts(blocks: Vec<Bytes>, cost: v1::StoreCost) -> Vec<v1::FetchResponse> {
     let mut messages = vec![v1::FetchResponse::default()];
     let mut bytes = 0;
@@ -128,7 +128,7 @@ impl Assembly {
     pub(super) fn take(&mut self, part: &[u8]) -> Option<()> {
         if self.missing == 0 {
             self.missing = self.due.next()?;
-            // Room for what is here, or a lie about lengths would cost memory.
+            // Reserves only for bytes that have arrived: claimed lengths must not cost memory.
             self.blocks.push(Vec::with_capacity(self.missing.min(part.len().max(PART_BYTES))));
         }
         self.missing = self.missing.checked_sub(part.len())?;

@@ -6,7 +6,7 @@ use hoplake::access::{ObjectInfo, QueryContext, StorageError, Wanted};
 use super::Call;
 use crate::{
     access::{ServedGraph, check_folder, check_object},
-    cost::Spent,
+    cost::PricedCost,
     failure::Failure,
 };
 
@@ -15,7 +15,7 @@ pub(crate) async fn describe(call: &mut Call, graph: &str) -> Result<String, Fai
     read(call, graph, async |served, _| Ok(served.reader.store().profile().name.clone())).await
 }
 
-/// A whole object; `None` if it is not there.
+/// A complete object; `None` if it does not exist.
 pub(crate) async fn get(call: &mut Call, graph: &str, name: &str) -> Result<Option<Bytes>, Failure> {
     check_object(name)?;
     read(call, graph, async |served, context| Ok(served.reader.read_object(name, &mut context.branch(), Ok).await?))
@@ -57,6 +57,6 @@ async fn read<T>(
     let context = QueryContext::new();
     let work = async { work(&served, &context).await.map_err(|error| hoplake::Error::from(error).into()) };
     let outcome = call.bounded(work).await;
-    let spent = Spent::of(&context.cost(), served.reader.store().prices());
-    call.settle_spent(spent, outcome)
+    let cost = PricedCost::of(&context.cost(), served.reader.store().prices());
+    call.settle_cost(cost, outcome)
 }

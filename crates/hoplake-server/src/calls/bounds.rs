@@ -33,7 +33,7 @@ impl Bounds {
         self.deadline = Some(self.deadline.map_or(deadline, |before| before.min(deadline)));
     }
 
-    /// The same in milliseconds, of which 0 changes nothing.
+    /// The same in milliseconds; 0 changes nothing.
     pub(crate) fn shorten_ms(&mut self, time_ms: u64) {
         if time_ms > 0 {
             self.shorten(Duration::from_millis(time_ms.min(TIME_MS_MAX)));
@@ -77,7 +77,7 @@ impl Bounds {
     /// The engine knows that a limit was reached; which one it was shows the clock.
     fn judge_limit(&self, failure: Failure) -> Failure {
         let time = failure.reason == Reason::Limit && self.is_over();
-        // The engine was given what was left of the time, which nobody asked for.
-        if time { Failure { spent: failure.spent, ..self.time_is_over() } } else { failure }
+        // The engine got the remaining time, which is not the limit that the client set.
+        if time { Failure { cost: failure.cost, ..self.time_is_over() } } else { failure }
     }
 }

@@ -1,12 +1,12 @@
 //! One request, from its headers to its line in the log.
 //!
-//! A call holds its place among the queries that run until its answer has left, through its [`Visit`]. Dropping it before
-//! it is finished is what a client does that hangs up, or does not read; it is logged as CANCELLED.
+//! A call holds its permit to run until its answer has left, through its [`Visit`]. Dropping it before
+//! it is finished happens if a client disconnects, or does not read; it is logged as CANCELLED.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
 use axum::http::HeaderMap;
-use hoplake::{Graph, Limits, MemoryBudget, Query};
+use hoplake::{Background, Cost, Graph, Limits, MemoryBudget, Query};
 use tracing::{Level, Span};
 
 use super::{Asked, GraphRef, Service, bounds::Bounds};
@@ -14,13 +14,13 @@ use crate::{
     LimitSettings,
     admission::Admission,
     catalog::OpenGraph,
-    cost::Spent,
+    cost::PricedCost,
     doors::Visit,
     failure::{Failure, Reason},
     telemetry,
 };
 
-/// How a request came.
+/// The protocol of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Grpc,
@@ -46,10 +46,10 @@ pub(crate) struct Call {
     pub(crate) service: Arc<Service>,
     /// Names it in the log, and to the client.
     pub(crate) id: String,
-    /// For what lies below the call in traces.
+    /// The parent of spans within the call.
     pub(crate) span: Span,
-    /// What it took so far.
-    pub(crate) spent: Spent,
+    /// Its cost so far.
+    pub(crate) cost: PricedCost,
     protocol: Protocol,
     name: &'static str,
     graph: String,
@@ -64,7 +64,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Reads what the headers say; judges nothing yet.
+    /// Parses the headers; validates nothing yet.
     pub(crate) fn begin(
         service: &Arc<Service>,
         protocol: Protocol,
@@ -82,7 +82,7 @@ impl Call {
         Self {
             id,
             span,
-            spent: Spent::default(),
+            cost: PricedCost::default(),
             protocol,
             name,
             graph: String::new(),
@@ -109,7 +109,7 @@ impl Call {
         self.enter_through(|service| &service.admission).await
     }
 
-    /// Lets it in beside the queries: blocks for another node, which has admitted the query that they are for.
+    /// Admits it without a permit: blocks for another node, which has admitted their query.
     ///
     /// # Errors
     /// As [`Self::enter`].
@@ -121,8 +121,8 @@ impl Call {
         self.check_token()?;
         let service = self.service.clone();
         self.limit_time(service.settings.limits.time_ms);
-        let place = self.bounded(gate(&service).admit()).await?;
-        self.visit.keep(place);
+        let permit = self.bounded(gate(&service).admit()).await?;
+        self.visit.keep(permit);
         Ok(())
     }
 
@@ -146,7 +146,7 @@ impl Call {
     /// Lets it in and opens its graph.
     ///
     /// # Errors
-    /// As [`Self::enter`]; that there is no such graph; the store's.
+    /// As [`Self::enter`]; that the graph does not exist; the store's error.
     pub(crate) async fn graph(&mut self, graph: &GraphRef) -> Result<Arc<OpenGraph>, Failure> {
         self.graph.clone_from(&graph.name);
         self.enter().await?;
@@ -178,7 +178,7 @@ impl Call {
         query
     }
 
-    /// Enters what a query took, and says it in its failure.
+    /// Notes the cost of a query, also in its failure.
     pub(crate) async fn settle<T>(
         &mut self,
         query: &Query,
@@ -186,19 +186,19 @@ impl Call {
         outcome: Result<T, Failure>,
     ) -> Result<T, Failure> {
         let outcome = self.unless_removed(graph, outcome).await;
-        let spent = Spent::of(&query.cost(), graph.prices());
-        self.settle_spent(spent, outcome)
+        let cost = PricedCost::of(&query.cost(), graph.prices());
+        self.settle_cost(cost, outcome)
     }
 
-    /// What a query ended with, or that its version is no longer there: then nothing is damaged.
+    /// The outcome of a query, or that its version was removed: then nothing is damaged.
     pub(crate) async fn unless_removed<T>(&self, graph: &Graph, outcome: Result<T, Failure>) -> Result<T, Failure> {
         self.bounded(self.service.catalog.unless_removed(&self.graph, graph, outcome)).await
     }
 
     /// As [`Self::settle`], for a part of a query.
-    pub(crate) fn settle_spent<T>(&mut self, spent: Spent, outcome: Result<T, Failure>) -> Result<T, Failure> {
-        self.spent = spent;
-        outcome.map_err(|failure| Failure { spent: Some(Box::new(spent)), ..failure })
+    pub(crate) fn settle_cost<T>(&mut self, cost: PricedCost, outcome: Result<T, Failure>) -> Result<T, Failure> {
+        self.cost = cost;
+        outcome.map_err(|failure| Failure { cost: Some(Box::new(cost)), ..failure })
     }
 
     /// Writes its line.
@@ -212,14 +212,13 @@ impl Call {
     fn log(&mut self, status: &'static str, failure: Option<&Failure>) {
         self.finished = true;
         let (time, protocol) = (self.bounds.begun.elapsed(), self.protocol.name());
-        self.service.metrics.request(protocol, self.name, status, time, &self.spent);
-        telemetry::traces::end(&self.span, status, failure, &self.spent);
-        let (
-            id,
-            graph,
-            call,
-            Spent { waves, waits, requests, bytes, background_requests, background_bytes, cache_hits, usd, .. },
-        ) = (&self.id, &self.graph, self.name, self.spent);
+        self.service.metrics.request(protocol, self.name, status, time, &self.cost);
+        telemetry::traces::end(&self.span, status, failure, &self.cost);
+        let (id, graph, call) = (&self.id, &self.graph, self.name);
+        let PricedCost { counters, usd } = self.cost;
+        let Cost { waves, waits, requests, store_bytes: bytes, .. } = counters;
+        let Background { requests: background_requests, bytes: background_bytes } = counters.background;
+        let cache_hits = counters.memory.blocks;
         let time_us = time.as_micros() as u64;
         let error = failure.map(|failure| failure.message.as_str());
         macro_rules! line {
@@ -259,7 +258,7 @@ impl Asked {
     }
 }
 
-/// A limit on memory, of which 0 is none.
+/// A limit on memory; 0 means none.
 fn bytes_max(limit: u64) -> u64 {
     if limit == 0 { u64::MAX } else { limit }
 }
@@ -278,7 +277,7 @@ pub(crate) fn is_trusted(token: Option<&str>, headers: &HeaderMap) -> bool {
     })
 }
 
-/// The deadline of a gRPC client, less a twentieth (at most 20 ms) for the answer's way: what the query took until
+/// The deadline of a gRPC client, less a twentieth (at most 20 ms) for the transfer of the answer: the cost until
 /// then must still reach it.
 fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;

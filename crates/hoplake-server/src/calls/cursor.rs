@@ -1,7 +1,7 @@
 //! Traversals that the client steers: open, next neighbours, close.
 //!
-//! One pins the version of its graph, and has one account and one set of limits over all its steps. Steps of one
-//! traversal come one after another. One that nobody uses is closed after a while.
+//! One pins the version of its graph, and has one cost meter and one set of limits over all its steps. Steps of one
+//! cursor run one after another. An idle cursor is closed after a while.
 
 use std::{
     collections::HashMap,
@@ -17,11 +17,11 @@ use super::{
 };
 use crate::{
     catalog::OpenGraph,
-    cost::Spent,
+    cost::PricedCost,
     failure::{Failure, Reason},
 };
 
-/// What an open traversal takes while nobody asks it, in bytes: its query, its place in the list, its account.
+/// The size of an idle cursor, in bytes: its query, its entry in the list, its meter.
 const OPEN_BYTES: u64 = 16 << 10;
 
 /// A traversal that was opened.
@@ -41,10 +41,10 @@ pub(crate) struct NextQuery {
     pub(crate) keys: bool,
 }
 
-/// The account of a traversal that was closed.
+/// The total cost of a closed cursor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Closed {
-    pub(crate) spent: Spent,
+    pub(crate) cost: PricedCost,
     pub(crate) vertices: u64,
 }
 
@@ -91,14 +91,14 @@ impl Traversals {
         self.all().get(id).cloned().ok_or_else(|| unknown(id))
     }
 
-    /// Closes those that nobody used for so long.
+    /// Closes cursors that were idle for so long.
     pub(crate) fn close_idle(&self, idle: Duration) {
         self.all().retain(|_, cursor| Arc::strong_count(cursor) > 1 || cursor.idle() < idle);
     }
 }
 
 fn unknown(id: &str) -> Failure {
-    let message = format!("no traversal {id:?} is open on this server: it was closed, or nobody used it for too long");
+    let message = format!("no traversal {id:?} is open on this server: it was closed, or it was idle for too long");
     Failure::new(Reason::NotFound, message)
 }
 
@@ -143,8 +143,8 @@ pub(crate) async fn next_neighbors(call: &mut Call, asked: &NextQuery, parts: &m
     let outcome = call.bounded(step(&call.service, &cursor, &mut steps, asked, parts)).await;
     let outcome = call.unless_removed(graph, outcome).await;
     cursor.touch();
-    let spent = Spent::since(&steps.query, &before, graph.prices());
-    call.settle_spent(spent, outcome)?;
+    let cost = PricedCost::since(&steps.query, &before, graph.prices());
+    call.settle_cost(cost, outcome)?;
     Ok(graph.version())
 }
 
@@ -157,7 +157,7 @@ async fn step(
 ) -> Result<(), Failure> {
     let graph = &cursor.open.graph;
     steps.vertices += asked.vertices.len() as u64;
-    // The account is the traversal's: a step that begins beyond a limit does not begin.
+    // The meter is the cursor's: a step that would begin beyond a limit fails.
     check_vertices(steps.vertices as usize, &cursor.limits)?;
     let unbounded = Limits { vertices_max: None, ..cursor.limits };
     let edges = edges_of(service, graph, &mut steps.query, &asked.vertices, &asked.hop, asked.keys, &unbounded).await?;
@@ -170,5 +170,5 @@ pub(crate) async fn close(call: &mut Call, id: &str) -> Result<Closed, Failure> 
     let cursor = call.service.traversals.all().remove(id).ok_or_else(|| unknown(id))?;
     call.about(&cursor.open.name);
     let steps = call.bounded(async { Ok(cursor.steps.lock().await) }).await?;
-    Ok(Closed { spent: Spent::of(&steps.query.cost(), cursor.open.graph.prices()), vertices: steps.vertices })
+    Ok(Closed { cost: PricedCost::of(&steps.query.cost(), cursor.open.graph.prices()), vertices: steps.vertices })
 }

@@ -28,7 +28,7 @@ pub(crate) struct EdgeTypeInfo {
     pub(crate) properties: Vec<PropertyInfo>,
 }
 
-/// What a graph says of itself.
+/// The description of a graph.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Info {
     pub(crate) name: String,

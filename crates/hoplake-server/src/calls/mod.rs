@@ -1,8 +1,8 @@
 //! What can be asked, whatever the protocol.
 //!
 //! One file a call. Each takes a request in types of its own, which a protocol's `receive` has made, and returns an
-//! answer that its `send` writes, part by part where it may be long; nothing here knows how either looks on a wire. [`Call`] is what all have in
-//! common: a token, a deadline, a place among the queries that run, one line in the log.
+//! answer that its `send` writes, part by part where it may be long; nothing here knows the wire formats. [`Call`] is
+//! what all have in common: a token, a deadline, a permit to run, one line in the log.
 
 pub(crate) mod blocks;
 mod bounds;

@@ -10,7 +10,7 @@ use super::{
     vertices::{find, find_all, labels_of, resolve},
 };
 use crate::{
-    cost::Spent,
+    cost::PricedCost,
     failure::{Failure, Reason},
 };
 
@@ -21,10 +21,10 @@ pub(super) const KEY_BYTES: usize = 96;
 /// Edges of a part, which is encoded in one go.
 const EDGES_MAX: usize = 8 << 10;
 
-/// Edges that were read, the memory they take, and the place of a query of a stream.
+/// Edges that were read, the memory they take, and the permit of a query of a stream.
 pub(crate) struct Edges {
     pub(crate) all: Held<Vec<Neighbour>>,
-    _place: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The edges of one type that leave one vertex in one direction: a range of a list.
@@ -66,8 +66,8 @@ pub(crate) async fn look_up(
     Ok((found, open.graph.version()))
 }
 
-/// The edges of a hop from some vertices, in the order of vertex left, type, direction and position; returns the version
-/// they are of.
+/// The edges of a hop from some vertices, in the order of vertex left, type, direction and position; returns the
+/// version they are of.
 pub(crate) async fn neighbors(
     call: &mut Call,
     graph: &GraphRef,
@@ -94,19 +94,19 @@ pub(crate) async fn stream_neighbors(
     graph: &GraphRef,
     names: &[VertexName],
     hop: &Hop,
-) -> Result<(Edges, Spent), Failure> {
+) -> Result<(Edges, PricedCost), Failure> {
     service.metrics.stream_query();
     let mut bounds = Bounds::begin(&service.lifecycle);
     bounds.shorten_ms(service.settings.limits.time_ms);
     let limits = Limits { timeout: bounds.left(), ..Asked::default().within(&service.settings.limits) };
     let work = async {
-        let place = service.admission.admit().await?;
+        let permit = service.admission.admit().await?;
         let open = service.catalog.acquire(&graph.name, graph.version).await?;
         let mut query = open.graph.query_within(&service.memory);
         query.limit(&limits);
         let edges = edges_of(service, &open.graph, &mut query, names, hop, false, &limits).await;
         let edges = service.catalog.unless_removed(&open.name, &open.graph, edges).await?;
-        Ok((Edges { _place: Some(place), ..edges }, Spent::of(&query.cost(), open.graph.prices())))
+        Ok((Edges { _permit: Some(permit), ..edges }, PricedCost::of(&query.cost(), open.graph.prices())))
     };
     bounds.bounded(work).await
 }
@@ -131,7 +131,7 @@ pub(super) async fn edges_of(
     let all = query.neighbors(&vertices, hop).await?;
     check_vertices(all.len(), limits)?;
     service.check_results(all.len())?;
-    Ok(Edges { all, _place: None })
+    Ok(Edges { all, _permit: None })
 }
 
 /// Puts edges part by part, with the keys of the vertices reached if they are wanted.
@@ -158,7 +158,7 @@ pub(super) async fn put_edges(
     Ok(())
 }
 
-/// Refuses an answer of more vertices than the limits allow. A single hop has no earlier moment to be ended at.
+/// Rejects an answer of more vertices than the limits allow. A single hop cannot be ended earlier.
 pub(super) fn check_vertices(vertices: usize, limits: &Limits) -> Result<(), Failure> {
     let reached = limits.vertices_max.filter(|limit| vertices as u64 > *limit);
     let ended = |limit| Failure::new(Reason::Limit, format!("the query was ended at its limit of {limit} vertices"));

@@ -1,7 +1,9 @@
-//! The way of an answer from its call to the client: part by part, so that no more of it is in memory than is being sent.
+//! The way of an answer from its call to the client: part by part, so that no more of it is in memory than is being
+//! sent.
 //!
-//! A call puts [`Part`]s, which borrow from what it read. A protocol encodes each at once, and hands pieces of some 100 KB to
-//! an [`Outlet`], with the memory that they hold. When two pieces wait for the client, the call waits, within its deadline.
+//! A call puts [`Part`]s, which borrow from what it read. A protocol encodes each at once, and hands pieces of some 100
+//! KB to an [`Outlet`], with the memory that they hold. When two pieces wait for the client, the call waits, within its
+//! deadline.
 
 use futures::future::BoxFuture;
 use hoplake::{Graph, Key, MemoryBudget, MemoryHold, Neighbour, VertexId};
@@ -66,7 +68,7 @@ impl<T: Send> Outlet<T> {
     /// Sends a piece with its memory, when there is room for it.
     ///
     /// # Errors
-    /// [`Reason::ShuttingDown`] if the client is gone.
+    /// [`Reason::ShuttingDown`] if the client has disconnected.
     pub(crate) async fn send(&self, item: T, hold: MemoryHold) -> Result<(), Failure> {
         self.pass(Sent { item: Ok(item), hold: Some(hold), last: false }).await?;
         // Encoding is work: others have their turn between two pieces.
@@ -86,6 +88,6 @@ impl<T: Send> Outlet<T> {
     }
 
     async fn pass(&self, sent: Sent<T>) -> Result<(), Failure> {
-        self.sender.send(sent).await.map_err(|_| Failure::new(Reason::ShuttingDown, "the client is gone"))
+        self.sender.send(sent).await.map_err(|_| Failure::new(Reason::ShuttingDown, "the client has disconnected"))
     }
 }

@@ -11,14 +11,14 @@ use super::{
     vertices::{Named, find_all, labels_of, resolve},
 };
 use crate::{
-    cost::{Spent, Step},
+    cost::{PricedCost, Step},
     failure::Failure,
 };
 
 /// Walks that are named at a time: enough to share a look-up of keys, and no more vertices than a message holds.
 const WALKS_MAX: usize = 1_024;
 const VERTICES_MAX: usize = 8 << 10;
-/// The longest path that counts, in edges, if the request does not say.
+/// The default length of the longest path, in edges.
 const DEPTH_MAX: usize = 16;
 
 /// A list of vertices, and their labels and keys if they were asked for.
@@ -59,7 +59,7 @@ pub(crate) async fn paths(
     };
     let outcome = call.bounded(work).await;
     let mut statistics = call.settle(&query, &open.graph, outcome).await?;
-    statistics.spent = call.spent;
+    statistics.cost = call.cost;
     statistics.time_us = begun.elapsed().as_micros() as u64;
     Ok(statistics)
 }
@@ -91,7 +91,7 @@ async fn put_walks(
     statistics.truncated = left == 0 && !query.next_walks(&mut paths, 1).await?.is_empty();
     statistics.depths = depths_of(paths.profile(), graph.prices());
     statistics.trace();
-    statistics.rows.cost += Spent::since(query, &before, graph.prices());
+    statistics.rows.cost += PricedCost::since(query, &before, graph.prices());
     statistics.rows.time_us += begun.elapsed().as_micros() as u64;
     Ok(())
 }
@@ -105,8 +105,9 @@ async fn walk(
 ) -> Result<(Paths, Statistics), Failure> {
     let begun = Instant::now();
     let starts = find_all(query, named).await?;
-    let look_up = Step { cost: Spent::of(&query.cost(), graph.prices()), time_us: begun.elapsed().as_micros() as u64 };
-    // One more says whether there are more.
+    let look_up =
+        Step { cost: PricedCost::of(&query.cost(), graph.prices()), time_us: begun.elapsed().as_micros() as u64 };
+    // One more shows whether the answer is truncated.
     let paths = query.paths(hoplake::Traversal { starts, ..traversal }, Some(wanted.saturating_add(1))).await?;
     Ok((paths, Statistics { look_up, version: graph.version(), ..Statistics::default() }))
 }

@@ -9,7 +9,7 @@ pub(crate) struct GraphRef {
     pub(crate) version: u64,
 }
 
-/// A vertex, by what the client has at hand.
+/// A vertex, by id or by label and key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum VertexName {
     /// The engine's 64 bits.

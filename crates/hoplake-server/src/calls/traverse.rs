@@ -1,9 +1,10 @@
-//! A whole traversal in one call.
+//! A complete traversal in one call.
 
 use std::time::Instant;
 
 use hoplake::{
-    DepthProfile, Frontier, Graph, Held, PriceList, Query, Reached, Rows, Traversal, TraversalAnswer, TraversalRequest,
+    Cost, DepthProfile, Frontier, Graph, Held, PriceList, Query, Reached, Rows, Traversal, TraversalAnswer,
+    TraversalRequest,
 };
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
     vertices::{Named, resolve},
 };
 use crate::{
-    cost::{Spent, Step},
+    cost::{PricedCost, Step},
     failure::Failure,
 };
 
@@ -21,7 +22,7 @@ const IDS_MAX: usize = 8 << 10;
 /// What an id takes, with its text.
 const ID_BYTES: usize = 64;
 
-/// What one depth took.
+/// The cost of one depth.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct DepthStatistics {
     pub(crate) edges: u64,
@@ -29,10 +30,10 @@ pub(crate) struct DepthStatistics {
     pub(crate) step: Step,
 }
 
-/// What a traversal took, and how much it found.
+/// The cost of a traversal, and the sizes of its results.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Statistics {
-    pub(crate) spent: Spent,
+    pub(crate) cost: PricedCost,
     pub(crate) time_us: u64,
     pub(crate) look_up: Step,
     pub(crate) depths: Vec<DepthStatistics>,
@@ -43,7 +44,7 @@ pub(crate) struct Statistics {
 }
 
 impl TraversalSpec {
-    /// As the facade takes it, beside the starts that are known by id.
+    /// The request for the facade. Starts by id are part of the traversal.
     pub(super) fn request(&self, call: &Call, graph: &Graph) -> Result<TraversalRequest, Failure> {
         call.service.check_batch(&self.starts)?;
         let bounds = &call.service.settings.limits;
@@ -78,12 +79,12 @@ impl Statistics {
         Self { look_up, depths, results, version: graph.version(), ..Self::default() }
     }
 
-    /// Tells each hop to whoever traces the request.
+    /// Emits a trace event for each hop.
     pub(super) fn trace(&self) {
         for (depth, hop) in (1i64..).zip(&self.depths) {
-            let Spent { waves, requests, bytes, cache_hits, .. } = hop.step.cost;
+            let Cost { waves, requests, store_bytes, memory, .. } = hop.step.cost.counters;
             // OpenTelemetry has no unsigned numbers; they would become text.
-            let counts = [waves, requests, bytes, cache_hits, hop.edges, hop.vertices, hop.step.time_us];
+            let counts = [waves, requests, store_bytes, memory.blocks, hop.edges, hop.vertices, hop.step.time_us];
             let [waves, requests, bytes, cache_hits, edges, vertices, time_us] = counts.map(|count| count as i64);
             tracing::debug!(
                 target: "hoplake::spans", depth, waves, requests, bytes, cache_hits, edges, vertices, time_us, "hop"
@@ -92,9 +93,9 @@ impl Statistics {
     }
 }
 
-/// What each hop took.
+/// The cost of each hop.
 pub(super) fn depths_of(profile: &[DepthProfile], prices: &PriceList) -> Vec<DepthStatistics> {
-    let step = |depth: &DepthProfile| Step { cost: Spent::of(&depth.cost, prices), time_us: depth.time_us };
+    let step = |depth: &DepthProfile| Step { cost: PricedCost::of(&depth.cost, prices), time_us: depth.time_us };
     let depth =
         |depth: &DepthProfile| DepthStatistics { edges: depth.edges, vertices: depth.vertices, step: step(depth) };
     profile.iter().map(depth).collect()
@@ -114,13 +115,13 @@ pub(crate) async fn traverse(
     let limit = if asked.limit == 0 { most } else { asked.limit.min(most) };
     let mut request = asked.spec.request(call, &open.graph)?;
     if let (Output::Rows(select), false) = (&asked.output, asked.all_depths) {
-        // What these need to know is read beside the look-up; later ones are read as they are sent.
+        // The metadata of these rows is read in parallel with the look-up; later rows are read while they are sent.
         (request.select, request.limit) = (Some(select.clone()), Some(limit.min(ROWS_FIRST)));
     }
     let mut query = call.query(&open.graph, &request.traversal.limits);
     let outcome = call.bounded(run(&open.graph, &mut query, request, asked, limit, parts)).await;
     let mut statistics = call.settle(&query, &open.graph, outcome).await?;
-    statistics.spent = call.spent;
+    statistics.cost = call.cost;
     statistics.time_us = begun.elapsed().as_micros() as u64;
     Ok(statistics)
 }
@@ -151,7 +152,7 @@ async fn run(
             let first = if asked.all_depths { None } else { Some(rows) };
             put_rows(graph, query, select, &wanted.sets(&reached), first, parts).await?;
             statistics.rows = Step::of(&rows_cost, graph.prices());
-            statistics.rows.cost += Spent::since(query, &before, graph.prices());
+            statistics.rows.cost += PricedCost::since(query, &before, graph.prices());
             statistics.rows.time_us += begun.elapsed().as_micros() as u64;
         }
     }

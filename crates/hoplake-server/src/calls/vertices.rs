@@ -13,7 +13,7 @@ pub(super) enum Named {
 }
 
 impl Named {
-    /// As the facade takes the starts of a whole traversal.
+    /// As the facade takes the starts of a complete traversal.
     pub(super) fn start(&self) -> Option<StartKey> {
         match self {
             Self::Vertex(_) => None,
@@ -53,7 +53,7 @@ impl Service {
 /// Holds names against the schema.
 ///
 /// # Errors
-/// [`Reason::NotFound`] if there is no such label or position, [`Reason::Invalid`] if a key is of the wrong type.
+/// [`Reason::NotFound`] if the label or position does not exist, [`Reason::Invalid`] if a key is of the wrong type.
 pub(super) fn resolve(graph: &Graph, names: &[VertexName]) -> Result<Vec<Named>, Failure> {
     names.iter().map(|name| resolve_one(graph, name)).collect()
 }
@@ -70,7 +70,7 @@ fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
             Ok(Named::Vertex(vertex))
         }
         VertexName::Key(label, key) => {
-            // The schema may not have the label: looking up says so.
+            // The schema may lack the label: the look-up reports that.
             let known = graph.schema().vertex_labels.iter().find(|known| known.name == *label);
             if let Some(known) = known.filter(|known| known.key_type != key.key_type()) {
                 let message = format!("keys of {label} are {}, but {key} is {}", known.key_type, key.key_type());
@@ -116,7 +116,7 @@ pub(super) async fn find(query: &mut Query, named: &[Named]) -> Result<Vec<Optio
     Ok(each.collect())
 }
 
-/// The vertices, all of which must be there.
+/// The vertices, all of which must exist.
 ///
 /// # Errors
 /// [`Reason::NotFound`] that names the first that is not.

@@ -20,7 +20,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 /// The bytes before each message of gRPC: whether it is compressed, and its length in 4 bytes.
 const PREFIX_BYTES: usize = 5;
 
-/// Where a body has come to, in messages. HTTP has one message, which ends with the body.
+/// The progress of a body, in messages. HTTP has one message, which ends with the body.
 #[derive(Debug)]
 enum Messages {
     Whole { bytes: u64, bytes_max: u64 },
@@ -77,10 +77,11 @@ impl Messages {
     }
 }
 
-/// The body of a request. It fails if it comes too slowly, if it is too large, or if there is no memory for it.
+/// The body of a request. It fails if it comes too slowly, if it is too large, or if memory for it runs out.
 ///
-/// Over HTTP/1.1 a client reads no answer before it has sent its body, and loses the answer if the connection is closed before.
-/// So the rest of a body that is refused is dropped as it comes, up to what a body may have, and then the refusal is said.
+/// Over HTTP/1.1 a client reads no answer before it has sent its body, and loses the answer if the connection is closed
+/// before. So the rest of a rejected body is dropped on arrival, up to the maximum of a body, and then the rejection is
+/// sent.
 pub(crate) struct Arriving {
     inner: Incoming,
     visit: Arc<Visit>,
@@ -127,7 +128,7 @@ impl Arriving {
         }
     }
 
-    /// Takes a part, or drops it, if it can be said later why.
+    /// Takes a part, or drops it, if its rejection can be sent later.
     fn arrived(&mut self, data: &Bytes) -> Result<(), Failure> {
         if self.refused.is_none() {
             let taken = self.take(data);
@@ -158,7 +159,7 @@ impl Arriving {
         self.visit.hold_request(&self.budget, bytes).map_err(no_memory)
     }
 
-    /// Ready when nothing came for too long.
+    /// Ready when no byte arrived for too long.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<Failure> {
         let (message, silence) = self.times;
         let time = if self.messages.is_between() { silence } else { message };
@@ -169,7 +170,7 @@ impl Arriving {
     }
 }
 
-/// That the server has no memory left for a request, which is no fault of it.
+/// The failure of a request for which the server has no memory left; the request is valid.
 pub(crate) fn no_memory(full: MemoryFull) -> Failure {
     let message = format!("the server has no memory for the request now (its limit is {full}); try again later");
     Failure::new(Reason::Busy, message)
@@ -233,7 +234,7 @@ impl hyper::body::Body for Leaving {
         let polled = Pin::new(&mut this.inner).poll_frame(context);
         match &polled {
             Poll::Pending => this.visit.waits(),
-            // The end waits for nobody but for parts before it.
+            // The end only waits for the parts before it.
             Poll::Ready(None) => this.visit.waits(),
             Poll::Ready(Some(_)) => {}
         }
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_body_is_bounded() {
+    fn a_body_is_bounded() {
         let mut messages = Messages::Whole { bytes: 0, bytes_max: 4 };
         messages.take(b"abcd").unwrap();
         assert!(!messages.is_between());

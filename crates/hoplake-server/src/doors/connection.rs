@@ -51,7 +51,7 @@ struct Waiting {
 pub(super) struct Connection {
     all: Arc<Connections>,
     state: Mutex<State>,
-    /// Tells its task to close it.
+    /// Signals its task to close it.
     pub(super) close: CancellationToken,
 }
 

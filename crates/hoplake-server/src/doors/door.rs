@@ -44,7 +44,7 @@ const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_MAX: Duration = Duration::from_secs(20);
 /// How often a connection is looked at, at the most seldom.
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
-/// Before it accepts again when the process has no descriptor left.
+/// The pause before it accepts again when the process is out of file descriptors.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
 
 /// What bounds the connections of a door.

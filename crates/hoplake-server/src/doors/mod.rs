@@ -2,17 +2,17 @@
 //!
 //! A *door* is a port. It answers within bounds that no client can move:
 //!
-//! * `door`: accepts connections. At the bound on connections, or on those that have not completed a request, the oldest
-//!   that is idle or half-open gives way to the new one, so that probes still get in.
+//! * `door`: accepts connections. At the bound on connections, or on those that have not completed a request, the
+//!   oldest that is idle or half-open gives way to the new one, so that probes still get in.
 //! * `connection`: one of them. It is half-open until its first request is complete, then busy or idle; one that is
 //!   half-open or idle for too long, or whose client does not read, is closed.
-//! * `visit`: one request, and its answer until the last byte is handed to the socket: its place among the queries that run,
+//! * `visit`: one request, and its answer until the last byte is handed to the socket: its permit to run,
 //!   and the memory that is held for it.
 //! * `bodies`: what arrives, counted and timed, and what leaves, counted until it has left.
 //!
 //! Without the right token nothing of a body is read, and nothing of the request reaches the threads that run queries.
 //!
-//! Hyper is used directly, not through `axum::serve`, which has none of these bounds.
+//! It uses hyper directly, since `axum::serve` lacks all of these bounds.
 
 mod bodies;
 mod connection;

@@ -1,7 +1,7 @@
 //! One request, and its answer until it has left.
 //!
 //! Hyper takes a part of an answer long before the client has it: parts wait in its buffers, which are as long as the
-//! client is slow. So each part carries what it stands for, the memory and the visit itself, and gives both back when
+//! client is slow. So each part holds its memory and the visit itself, and releases both when
 //! hyper drops the part, which is when the socket has taken its last byte.
 
 use std::{
@@ -18,7 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::connection::Connection;
 
-/// A request decoded takes this many times the bytes it came in, at most: a vertex that is named in 5 bytes becomes
+/// A decoded request takes at most this many times its encoded bytes: a vertex that is named in 5 bytes becomes
 /// some 150 in two lists.
 const DECODED_BYTES_PER_BYTE: u64 = 32;
 
@@ -27,13 +27,13 @@ const DECODED_BYTES_PER_BYTE: u64 = 32;
 pub(crate) struct Visit {
     connection: Option<Arc<Connection>>,
     begun: Instant,
-    /// The place of its query among those that run.
-    place: Mutex<Option<OwnedSemaphorePermit>>,
-    /// For the request, as it came and decoded.
+    /// The permit of its query to run.
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+    /// For the request, encoded and decoded.
     request: Mutex<Option<MemoryHold>>,
-    /// For an answer that is there as a whole.
+    /// For an answer that is complete in memory.
     answer: Mutex<Vec<MemoryHold>>,
-    /// For parts of the answer that were handed on, but of which hyper has no bytes yet.
+    /// For parts of the answer that are queued for hyper.
     handed: Mutex<Vec<MemoryHold>>,
     /// Parts that hyper has and the socket has not.
     unsent: AtomicUsize,
@@ -79,7 +79,7 @@ impl Visit {
         Self {
             connection,
             begun: Instant::now(),
-            place: Mutex::default(),
+            permit: Mutex::default(),
             request: Mutex::default(),
             answer: Mutex::default(),
             handed: Mutex::default(),
@@ -90,9 +90,9 @@ impl Visit {
         }
     }
 
-    /// Keeps the query's place until the answer has left.
-    pub(crate) fn keep(&self, place: OwnedSemaphorePermit) {
-        *locked(&self.place) = Some(place);
+    /// Keeps the query's permit until the answer has left.
+    pub(crate) fn keep(&self, permit: OwnedSemaphorePermit) {
+        *locked(&self.permit) = Some(permit);
     }
 
     /// Takes memory of `budget` for `bytes` of the request that have come.
@@ -115,7 +115,7 @@ impl Visit {
         self.connection.iter().for_each(|connection| connection.complete());
     }
 
-    /// Memory of the whole answer.
+    /// Memory of the entire answer.
     pub(crate) fn hold_answer(&self, hold: MemoryHold) {
         locked(&self.answer).push(hold);
     }
@@ -171,17 +171,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_holds_memory_and_place_until_it_is_dropped() {
-        let (budget, places) = (MemoryBudget::new("all queries", 100), Arc::new(Semaphore::new(1)));
+    fn a_part_holds_memory_and_permit_until_it_is_dropped() {
+        let (budget, permits) = (MemoryBudget::new("all queries", 100), Arc::new(Semaphore::new(1)));
         let visit = Arc::new(Visit::default());
-        visit.keep(places.clone().try_acquire_owned().unwrap());
+        visit.keep(permits.clone().try_acquire_owned().unwrap());
         visit.hand(Some(budget.hold(60).unwrap()));
         let part = visit.leaving(Bytes::from_static(b"abc"));
         let half = part.slice(1..);
         drop((visit, part));
-        assert_eq!((budget.used(), places.available_permits(), &half[..]), (60, 0, &b"bc"[..]));
+        assert_eq!((budget.used(), permits.available_permits(), &half[..]), (60, 0, &b"bc"[..]));
         drop(half);
-        assert_eq!((budget.used(), places.available_permits()), (0, 1));
+        assert_eq!((budget.used(), permits.available_permits()), (0, 1));
     }
 
     #[test]

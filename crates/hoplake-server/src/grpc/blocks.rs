@@ -6,14 +6,14 @@ use super::{Grpc, Messages, at_hand, within};
 use crate::{
     access::{listed, parts, wanted},
     calls::{Call, blocks},
-    cost::Spent,
+    cost::PricedCost,
     failure::Failure,
     v1::{self, blocks_server::Blocks},
 };
 
-impl From<Spent> for v1::StoreCost {
-    fn from(spent: Spent) -> Self {
-        Self { requests: spent.requests, bytes: spent.bytes }
+impl From<PricedCost> for v1::StoreCost {
+    fn from(cost: PricedCost) -> Self {
+        Self { requests: cost.counters.requests, bytes: cost.counters.store_bytes }
     }
 }
 
@@ -48,13 +48,13 @@ async fn describe(call: &mut Call, graph: &str) -> Result<v1::DescribeResponse, 
 
 async fn get(call: &mut Call, request: &v1::GetRequest) -> Result<v1::GetResponse, Failure> {
     let object = blocks::get(call, &request.graph, &request.name).await?;
-    Ok(v1::GetResponse { object, cost: Some(call.spent.into()) })
+    Ok(v1::GetResponse { object, cost: Some(call.cost.into()) })
 }
 
 async fn fetch(call: &mut Call, request: v1::FetchRequest) -> Result<Vec<v1::FetchResponse>, Failure> {
     let v1::FetchRequest { graph, object, blocks } = request;
     let blocks = blocks::fetch(call, &graph, &object, &wanted(blocks)?).await?;
-    Ok(parts(blocks, call.spent.into()))
+    Ok(parts(blocks, call.cost.into()))
 }
 
 async fn list(call: &mut Call, request: &v1::ListRequest) -> Result<v1::ListResponse, Failure> {

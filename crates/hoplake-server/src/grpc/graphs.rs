@@ -111,7 +111,7 @@ async fn look_up(call: &mut Call, request: v1::LookUpRequest) -> Result<v1::Look
     let graph = receive::graph(request.graph)?;
     let (found, version) = calls::look_up(call, &graph, &receive::vertices(request.vertices)?).await?;
     let found = found.into_iter().map(|vertex| v1::look_up_response::Found { id: vertex.map(raw_id) }).collect();
-    Ok(v1::LookUpResponse { found, cost: Some(call.spent.into()), version })
+    Ok(v1::LookUpResponse { found, cost: Some(call.cost.into()), version })
 }
 
 async fn neighbors(
@@ -121,7 +121,7 @@ async fn neighbors(
 ) -> Result<(), Failure> {
     let graph = receive::graph(request.graph.clone())?;
     let version = calls::neighbors(call, &graph, &request.try_into()?, parts).await?;
-    parts.end_neighbors(version, call.spent);
+    parts.end_neighbors(version, call.cost);
     Ok(())
 }
 
@@ -134,7 +134,7 @@ async fn properties(
     parts.format = receive::format(request.format)?;
     let version = calls::properties(call, &graph, &request.try_into()?, parts).await?;
     let last = parts.last();
-    (last.cost, last.version) = (Some(call.spent.into()), version);
+    (last.cost, last.version) = (Some(call.cost.into()), version);
     Ok(())
 }
 
@@ -164,7 +164,7 @@ async fn shortest_path(call: &mut Call, request: v1::ShortestPathRequest) -> Res
     let graph = receive::graph(request.graph.clone())?;
     let found = calls::shortest_path(call, &graph, &request.try_into()?).await?;
     let (path, version) = (found.path.as_ref().map(Into::into), found.version);
-    Ok(v1::ShortestPathResponse { path, cost: Some(call.spent.into()), version })
+    Ok(v1::ShortestPathResponse { path, cost: Some(call.cost.into()), version })
 }
 
 async fn open_traversal(
@@ -181,11 +181,11 @@ async fn next_neighbors(
     parts: &mut Writer<v1::NeighborsResponse>,
 ) -> Result<(), Failure> {
     let version = calls::next_neighbors(call, &request.try_into()?, parts).await?;
-    parts.end_neighbors(version, call.spent);
+    parts.end_neighbors(version, call.cost);
     Ok(())
 }
 
 async fn close_traversal(call: &mut Call, id: &str) -> Result<v1::CloseTraversalResponse, Failure> {
     let closed = calls::close(call, id).await?;
-    Ok(v1::CloseTraversalResponse { cost: Some(closed.spent.into()), vertices: closed.vertices })
+    Ok(v1::CloseTraversalResponse { cost: Some(closed.cost.into()), vertices: closed.vertices })
 }

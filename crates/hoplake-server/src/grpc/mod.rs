@@ -64,7 +64,7 @@ type Reply = axum::http::Response<axum::body::Body>;
 
 type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// A result at hand, sent as it is read.
+/// A result in memory, sent as the client reads it.
 fn at_hand<T: Send + 'static>(messages: Vec<T>) -> Messages<T> {
     Box::pin(stream::iter(messages.into_iter().map(Ok)))
 }
@@ -146,7 +146,7 @@ impl Grpc {
     }
 }
 
-/// Ends a call, with its answer or its status; both carry the name of the request.
+/// Ends a call, with its answer or its status; both have the request's id.
 fn answer<T>(call: &mut Call, outcome: Result<T, Failure>) -> Result<Response<T>, Status> {
     call.finish(&outcome);
     let id = call.id.parse().ok();

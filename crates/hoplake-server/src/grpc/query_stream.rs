@@ -1,7 +1,8 @@
 //! The service Query: many small queries on one stream.
 //!
-//! One task reads queries, runs them, and writes their answers, with as many under way as [`UNDER_WAY_MAX`]. While the client
-//! does not read, no query is read either. What is in memory is answered at the first look, so that answers fill whole frames.
+//! One task reads queries, runs them, and writes their answers, with as many under way as [`UNDER_WAY_MAX`]. While the
+//! client does not read, no query is read either. Queries on blocks in memory are answered at the first poll, so that
+//! answers fill whole frames.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::{Grpc, Messages, receive, send, writer};
 use crate::{
     calls::{self, Call, Edges, GraphRef, Outlet, Service, outlet},
-    cost::Spent,
+    cost::PricedCost,
     failure::{Failure, Reason},
     v1::{self, query_server::Query},
 };
@@ -65,7 +66,7 @@ impl Before {
 /// An answer, and what it holds until it is sent.
 struct Answered {
     message: v1::QueryNeighborsResponse,
-    spent: Spent,
+    cost: PricedCost,
     _edges: Option<Edges>,
 }
 
@@ -76,15 +77,15 @@ async fn answer(service: Arc<Service>, read: Read) -> Answered {
         Err(failure) => Err(failure),
     };
     match outcome {
-        Ok((found, spent)) => {
-            let (edges, cost) = (send::all_edges(&found.all), Some(spent.into()));
-            let message = v1::QueryNeighborsResponse { query, edges, cost, failure: None };
-            Answered { message, spent, _edges: Some(found) }
+        Ok((found, cost)) => {
+            let edges = send::all_edges(&found.all);
+            let message = v1::QueryNeighborsResponse { query, edges, cost: Some(cost.into()), failure: None };
+            Answered { message, cost, _edges: Some(found) }
         }
         Err(failure) => {
             let failure = Some((&failure).into());
             let message = v1::QueryNeighborsResponse { query, failure, ..Default::default() };
-            Answered { message, spent: Spent::default(), _edges: None }
+            Answered { message, cost: PricedCost::default(), _edges: None }
         }
     }
 }
@@ -138,8 +139,8 @@ async fn until_the_end(
 ) {
     let mut answers = Box::pin(answers);
     let mut sent = Ok(());
-    while let Some(Answered { message, spent, _edges }) = answers.next().await {
-        call.spent += spent;
+    while let Some(Answered { message, cost, _edges }) = answers.next().await {
+        call.cost += cost;
         sent = match outlet.hold(writer::message_bytes(&message)) {
             Ok(hold) => outlet.send(message, hold).await,
             Err(failure) => Err(failure),

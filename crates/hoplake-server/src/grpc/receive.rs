@@ -1,4 +1,4 @@
-//! Messages that came, as requests. The only place that judges them by themselves.
+//! Converts messages to requests. Only this module validates them by themselves.
 
 use hoplake::{Comparison, Hop, HopDirection, Key, Predicate, Strategy, VisitPolicy};
 
@@ -28,7 +28,7 @@ pub(super) fn hop(hop: Option<v1::Hop>) -> Result<Hop, Failure> {
 
 /// How rows are to be written.
 pub(super) fn format(format: i32) -> Result<v1::RowFormat, Failure> {
-    v1::RowFormat::try_from(format).map_err(|_| Failure::invalid(format!("{format} is no format of rows")))
+    v1::RowFormat::try_from(format).map_err(|_| Failure::invalid(format!("{format} is not a format of rows")))
 }
 
 impl TryFrom<v1::VertexRef> for VertexName {
@@ -57,7 +57,7 @@ impl TryFrom<v1::Hop> for Hop {
             let parts = !hop.labels.is_empty() || !hop.conditions.is_empty() || hop.direction != 0;
             if parts {
                 return Err(Failure::invalid(format!(
-                    "hop {:?} has parts beside its text; give one of the two",
+                    "hop {:?} has both parts and text; give one of the two",
                     hop.text
                 )));
             }
@@ -133,12 +133,12 @@ impl TryFrom<Option<v1::Traversal>> for TraversalSpec {
             Ok(v1::Strategy::Bfs) => Strategy::Bfs,
             Ok(v1::Strategy::BfsPipelined) => Strategy::BfsPipelined,
             Ok(v1::Strategy::Dfs) => Strategy::Dfs,
-            Err(_) => return Err(Failure::invalid(format!("{} is no strategy", traversal.strategy))),
+            Err(_) => return Err(Failure::invalid(format!("{} is not a strategy", traversal.strategy))),
         };
         let visit = match v1::VisitPolicy::try_from(traversal.visit) {
             Ok(v1::VisitPolicy::PerDepth) => VisitPolicy::PerDepth,
             Ok(v1::VisitPolicy::Global) => VisitPolicy::Global,
-            Err(_) => return Err(Failure::invalid(format!("{} is no visit policy", traversal.visit))),
+            Err(_) => return Err(Failure::invalid(format!("{} is not a visit policy", traversal.visit))),
         };
         Ok(Self {
             starts: vertices(traversal.starts)?,
@@ -167,7 +167,7 @@ impl TryFrom<v1::TraverseRequest> for TraverseQuery {
             }
             Ok(Wire::Ids) => Output::Ids,
             Ok(Wire::Nothing) => Output::Nothing,
-            Err(_) => return Err(Failure::invalid(format!("{} is no output", request.output))),
+            Err(_) => return Err(Failure::invalid(format!("{} is not an output", request.output))),
         };
         let spec = request.traversal.try_into()?;
         Ok(Self { spec, output, limit: limit(request.limit), all_depths: request.all_depths })

@@ -55,7 +55,7 @@ pub(super) fn all_edges(all: &[Neighbour]) -> Vec<v1::Edges> {
     EdgeRun::all(all, usize::MAX).map(|run| edges(&run, all, None)).collect()
 }
 
-/// Edges of a part, which has no more than one message takes.
+/// Edges of a part, which fits one message.
 pub(super) fn some_edges(all: &[Neighbour], of_ends: Option<&[Key]>) -> Vec<v1::Edges> {
     EdgeRun::all(all, usize::MAX).map(|run| edges(&run, all, of_ends)).collect()
 }
@@ -76,7 +76,7 @@ impl From<&DepthStatistics> for v1::Depth {
 impl From<Statistics> for v1::Statistics {
     fn from(statistics: Statistics) -> Self {
         Self {
-            cost: Some(statistics.spent.into()),
+            cost: Some(statistics.cost.into()),
             time_us: statistics.time_us,
             look_up: Some(statistics.look_up.into()),
             depths: statistics.depths.iter().map(Into::into).collect(),

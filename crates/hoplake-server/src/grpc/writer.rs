@@ -1,6 +1,6 @@
 //! Long answers, as messages that are sent while the rest is read.
 //!
-//! The last message of an answer often carries its account, so one is kept back until it is known whether it is the last.
+//! The last message of an answer often has its cost, so one is kept back until it is known whether it is the last.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tracing::Instrument;
 use super::{Messages, send};
 use crate::{
     calls::{Call, Outlet, Part, Parts, REQUEST_ID, Sent, outlet},
-    cost::Spent,
+    cost::PricedCost,
     doors::Visit,
     failure::{Failure, Reason},
     v1::{self, RowFormat, traverse_response::Kind},
@@ -115,10 +115,10 @@ impl<T: Piece> Writer<T> {
 }
 
 impl Writer<v1::NeighborsResponse> {
-    /// Puts version and account on the last message.
-    pub(super) fn end_neighbors(&mut self, version: u64, spent: Spent) {
+    /// Adds version and cost to the last message.
+    pub(super) fn end_neighbors(&mut self, version: u64, cost: PricedCost) {
         let last = self.last();
-        (last.version, last.cost) = (version, Some(spent.into()));
+        (last.version, last.cost) = (version, Some(cost.into()));
     }
 }
 
@@ -168,8 +168,8 @@ fn broken_off<T>() -> Sent<T> {
 /// The next message if it was taken, the others, what they are for, and the task that makes them.
 type Coming<T> = (Option<Sent<T>>, Receiver<Sent<T>>, Arc<Visit>, Option<AbortOnDropHandle<()>>);
 
-/// The messages that come on a way, after one that was taken; the task that makes them ends with them. Without a first one, the
-/// way need not have a last one.
+/// The messages that come on a way, after one that was taken; the task that makes them ends with them. Without a first
+/// one, the way need not have a last one.
 pub(super) fn messages<T: Send + 'static>(
     first: Option<Sent<T>>,
     pieces: Receiver<Sent<T>>,

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::{requests::OutputBody, values};
 use crate::{
     calls::{DepthStatistics, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo, Statistics},
-    cost::{Spent, Step},
+    cost::{PricedCost, Step},
     failure::Failure,
 };
 
@@ -77,10 +77,10 @@ pub(crate) struct GraphAnswer {
 /// What was found, in the order of the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LookUpAnswer {
-    /// An id, or null if there is no such vertex.
+    /// An id, or null if the vertex does not exist.
     ids: Vec<Option<String>>,
     version: u64,
-    cost: Spent,
+    cost: PricedCost,
 }
 
 /// An edge that was followed.
@@ -108,7 +108,7 @@ pub(crate) struct NeighborsAnswer {
     /// In the order of vertex left, type, direction and position.
     pub(super) edges: Vec<Edge>,
     pub(super) version: u64,
-    pub(super) cost: Spent,
+    pub(super) cost: PricedCost,
 }
 
 /// A vertex with its key and properties.
@@ -128,7 +128,7 @@ pub(crate) struct Row {
 pub(crate) struct PropertiesAnswer {
     pub(super) rows: Vec<Row>,
     pub(super) version: u64,
-    pub(super) cost: Spent,
+    pub(super) cost: PricedCost,
 }
 
 /// The ids at one depth.
@@ -138,7 +138,7 @@ pub(crate) struct Vertices {
     pub(super) ids: Vec<String>,
 }
 
-/// What one depth took.
+/// The cost of one depth.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Depth {
     /// Edges that were followed to it.
@@ -149,10 +149,10 @@ pub(crate) struct Depth {
     step: Step,
 }
 
-/// What a traversal took, and how much it found.
+/// The cost of a traversal, and the sizes of its results.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatisticsAnswer {
-    cost: Spent,
+    cost: PricedCost,
     time_us: u64,
     /// The keys of the starts.
     look_up: Step,
@@ -204,7 +204,7 @@ pub(crate) struct ShortestPathAnswer {
     /// Null if there is none within the length.
     pub(crate) path: Option<Vec<PathVertex>>,
     pub(crate) version: u64,
-    pub(crate) cost: Spent,
+    pub(crate) cost: PricedCost,
 }
 
 /// A traversal that was opened.
@@ -217,12 +217,12 @@ pub(crate) struct OpenAnswer {
     pub(crate) idle_ms: u64,
 }
 
-/// The account of a traversal that was closed.
+/// The total cost of a closed cursor.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CloseAnswer {
     /// Vertices that the steps were asked to go on from.
     pub(crate) vertices: u64,
-    pub(crate) cost: Spent,
+    pub(crate) cost: PricedCost,
 }
 
 pub(super) fn key(key: &Key) -> Value {
@@ -267,7 +267,7 @@ impl From<Info> for GraphAnswer {
 }
 
 impl LookUpAnswer {
-    pub(super) fn of(found: &[Option<VertexId>], version: u64, cost: Spent) -> Self {
+    pub(super) fn of(found: &[Option<VertexId>], version: u64, cost: PricedCost) -> Self {
         Self { ids: found.iter().map(|vertex| vertex.map(|vertex| vertex.to_string())).collect(), version, cost }
     }
 }
@@ -307,7 +307,7 @@ impl From<DepthStatistics> for Depth {
 impl From<Statistics> for StatisticsAnswer {
     fn from(statistics: Statistics) -> Self {
         Self {
-            cost: statistics.spent,
+            cost: statistics.cost,
             time_us: statistics.time_us,
             look_up: statistics.look_up,
             depths: statistics.depths.into_iter().map(Into::into).collect(),

@@ -66,24 +66,24 @@ impl JsonBody {
     }
 }
 
-/// Reads a body; what is wrong is said with its place.
+/// Reads a body; an error has its path.
 fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Failure> {
     let mut from = serde_json::Deserializer::from_slice(json);
-    let body = shape::read(&mut from).map_err(|(place, error)| unfit(&place, &error))?;
+    let body = shape::read(&mut from).map_err(|(path, error)| unfit(&path, &error))?;
     from.end().map_err(|error| unfit("", &error))?;
     Ok(body)
 }
 
 /// That a body is not what is asked.
-fn unfit(place: &str, error: &serde_json::Error) -> Failure {
+fn unfit(path: &str, error: &serde_json::Error) -> Failure {
     let mut why = error.to_string();
     if error.is_data() {
-        // A place by name says more than one by line and column.
+        // A path is more precise than line and column.
         let position = format!(" at line {} column {}", error.line(), error.column());
         why.truncate(why.strip_suffix(&position).map_or(why.len(), str::len));
     }
-    let place = if place.is_empty() { String::new() } else { format!(", at {place}") };
-    Failure::invalid(format!("the body is not what is asked here{place}: {why}"))
+    let path = if path.is_empty() { String::new() } else { format!(", at {path}") };
+    Failure::invalid(format!("the body is not a valid request{path}: {why}"))
 }
 
 /// All of a body, which its door bounds in size and time.
@@ -96,7 +96,7 @@ async fn collect(mut body: Body) -> Result<Bytes, Failure> {
     Ok(all.into())
 }
 
-/// Why a body did not come: what the door says, or that it broke off.
+/// Why a body is incomplete: the door's failure, or a broken connection.
 fn of_body(error: &axum::Error) -> Failure {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -108,13 +108,13 @@ fn of_body(error: &axum::Error) -> Failure {
     Failure::new(Reason::Invalid, format!("the body did not come: {error}"))
 }
 
-/// Ends a call, with its answer or its problem; both carry the name of the request.
+/// Ends a call, with its answer or its problem; both have the request's id.
 pub(super) fn respond<T: Serialize>(call: &mut Call, outcome: Result<T, Failure>) -> Response<Body> {
     let unwritable = |error| Failure::new(Reason::Internal, format!("the answer cannot be written: {error}"));
     let written = outcome.and_then(|answer| serde_json::to_vec(&answer).map_err(unwritable));
     let written = written.and_then(|json| {
-        let spent = Some(Box::new(call.spent));
-        let hold = call.memory.hold(json.len() as u64).map_err(|full| Failure { spent, ..full.into() })?;
+        let cost = Some(Box::new(call.cost));
+        let hold = call.memory.hold(json.len() as u64).map_err(|full| Failure { cost, ..full.into() })?;
         call.visit.hand(Some(hold));
         Ok(json)
     });

@@ -48,8 +48,8 @@ pub(super) async fn info(exchange: Exchange, Path(graph): Path<String>) -> Respo
     respond(&mut call, answer)
 }
 
-/// Moves the server on to the newest version: what was published before is in it. Without, it looks for newer versions at
-/// an interval of its own, while there are requests.
+/// Moves the server on to the newest version: what was published before is in it. Without, it looks for newer versions
+/// at an interval of its own, while there are requests.
 #[utoipa::path(
     post, path = "/v1/graphs/{graph}/refresh", tag = "graphs", params(("graph" = String, Path, example = "air-routes")),
     responses((status = 200, body = RefreshAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
@@ -74,7 +74,7 @@ pub(super) async fn look_up(exchange: Exchange, Path(graph): Path<String>, body:
         let body: LookUpBody = body.read(&call).await?;
         let names = vertices(body.vertices)?;
         let (found, version) = calls::look_up(&mut call, &graph_ref(graph, body.version), &names).await?;
-        Ok(LookUpAnswer::of(&found, version, call.spent))
+        Ok(LookUpAnswer::of(&found, version, call.cost))
     };
     let answer = answer.instrument(span).await;
     respond(&mut call, answer)
@@ -95,7 +95,7 @@ pub(super) async fn neighbors(exchange: Exchange, Path(graph): Path<String>, bod
             let body: NeighborsBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
             let version = calls::neighbors(call, &graph, &body.try_into()?, parts).await?;
-            Ok(NeighborsAnswer { edges: Vec::new(), version, cost: call.spent })
+            Ok(NeighborsAnswer { edges: Vec::new(), version, cost: call.cost })
         }
         .boxed()
     })
@@ -114,14 +114,14 @@ pub(super) async fn properties(exchange: Exchange, Path(graph): Path<String>, bo
             let body: PropertiesBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
             let version = calls::properties(call, &graph, &body.try_into()?, parts).await?;
-            Ok(PropertiesAnswer { rows: Vec::new(), version, cost: call.spent })
+            Ok(PropertiesAnswer { rows: Vec::new(), version, cost: call.cost })
         }
         .boxed()
     })
     .await
 }
 
-/// A whole traversal.
+/// A complete traversal.
 #[utoipa::path(
     post, path = "/v1/graphs/{graph}/traverse", tag = "graphs", params(("graph" = String, Path, example = "air-routes")),
     request_body(
@@ -188,7 +188,7 @@ pub(super) async fn shortest_path(exchange: Exchange, Path(graph): Path<String>,
         let body: ShortestPathBody = body.read(&call).await?;
         let graph = graph_ref(graph, body.version);
         let found = calls::shortest_path(&mut call, &graph, &body.try_into()?).await?;
-        Ok(ShortestPathAnswer { path: found.path.as_ref().map(path), version: found.version, cost: call.spent })
+        Ok(ShortestPathAnswer { path: found.path.as_ref().map(path), version: found.version, cost: call.cost })
     };
     let answer = answer.instrument(span).await;
     respond(&mut call, answer)

@@ -35,7 +35,7 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         .route("/readyz", get(probes::readyz))
         .route("/metrics", get(probes::metrics))
         .route("/openapi.json", get(probes::openapi_json))
-        .fallback(no_such_place)
+        .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .with_state(service)
 }
@@ -61,12 +61,12 @@ pub(crate) fn refuse(failure: &Failure) -> Response {
     problem::response(failure, None)
 }
 
-async fn no_such_place() -> Response {
+async fn no_such_path() -> Response {
     let message = "there is nothing here; /openapi.json lists what there is";
     problem::response(&Failure::new(Reason::NotFound, message), None)
 }
 
 async fn no_such_method() -> Response {
-    let message = "this place has other methods; /openapi.json lists them";
+    let message = "method not allowed here; /openapi.json lists the methods";
     problem::response(&Failure::new(Reason::Method, message), None)
 }

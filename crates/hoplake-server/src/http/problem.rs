@@ -7,7 +7,7 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{cost::Spent, failure::Failure};
+use crate::{cost::PricedCost, failure::Failure};
 
 /// Why a request failed (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,9 +25,9 @@ pub(crate) struct Problem {
     /// The name of the request in the server's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
-    /// What the query took until then, if it had begun.
+    /// The cost of the query until then, if it had begun.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cost: Option<Spent>,
+    cost: Option<PricedCost>,
 }
 
 /// A failure as a problem.
@@ -40,7 +40,7 @@ pub(super) fn of(failure: &Failure, request_id: Option<&str>) -> Problem {
         detail: failure.message.clone(),
         reason: reason.name(),
         request_id: request_id.map(str::to_owned),
-        cost: failure.spent.as_deref().copied(),
+        cost: failure.cost.as_deref().copied(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Bodies of requests, and what becomes of them. The only place that judges them by themselves.
+//! Bodies of requests, and their conversion. Only this module validates them by themselves.
 
 use hoplake::{Comparison, Hop, HopDirection, Key, Predicate, Strategy, VisitPolicy};
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub(crate) enum KeyBody {
     Text(String),
 }
 
-/// A vertex, by what is at hand.
+/// A vertex, by id or by label and key.
 #[derive(Debug, Clone, PartialEq, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum VertexBody {
@@ -249,7 +249,7 @@ pub(crate) struct PathsBody {
     visit: VisitBody,
     #[serde(default)]
     limits: LimitsBody,
-    /// At most this many walks, of which there can be very many; 1,000 if it is left out.
+    /// At most this many walks, since their number can be huge; 1,000 by default.
     #[serde(default = "walks")]
     limit: usize,
     /// Whether vertices come with label and key, or only with their ids.
@@ -318,7 +318,7 @@ impl TryFrom<VertexBody> for VertexName {
             VertexBody::Key(LabelKeyBody { label, key: KeyBody::Number(key) }) => Ok(Self::Key(label, Key::Int64(key))),
             VertexBody::Key(LabelKeyBody { label, key: KeyBody::Text(key) }) => Ok(Self::Key(label, Key::String(key))),
             VertexBody::Id(IdBody { id }) => {
-                let wrong = || Failure::invalid(format!("{id:?} is no id of a vertex; ids look like 3:17"));
+                let wrong = || Failure::invalid(format!("{id:?} is not a vertex id; ids look like 3:17"));
                 parse_id(&id).map(Self::Id).ok_or_else(wrong)
             }
         }

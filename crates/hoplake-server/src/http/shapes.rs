@@ -1,7 +1,7 @@
 //! Reading what may be written in several ways: vertices, keys and hops.
 //!
-//! By hand: serde tries the variants of an untagged enum one after the other, drops fields that none of them knows, and says no
-//! more of a mistake than that no variant fits.
+//! By hand: serde tries the variants of an untagged enum one after the other, drops fields that are unknown to all of
+//! them, and reports no more of a mistake than that no variant fits.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use super::requests::{HopBody, HopPartsBody, IdBody, KeyBody, LabelKeyBody, Vert
 
 const VERTEX: &str = r#""LABEL:KEY", {"label", "key"} or {"id"}"#;
 
-/// A vertex in parts, of which it has some.
+/// The optional parts of a vertex.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VertexParts {

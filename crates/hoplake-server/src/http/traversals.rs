@@ -13,7 +13,7 @@ use super::{
 };
 use crate::calls::{self, GraphRef};
 
-/// Opens a traversal: it pins the version of the graph and carries one account and its limits.
+/// Opens a cursor: it pins the version of the graph and has one cost meter and its limits.
 #[utoipa::path(
     post, path = "/v1/graphs/{graph}/traversals", tag = "traversals",
     params(("graph" = String, Path, example = "air-routes")),
@@ -36,7 +36,7 @@ pub(super) async fn open(exchange: Exchange, Path(graph): Path<String>, body: Js
 /// The edges of a hop from the vertices that the client wants to go on from.
 #[utoipa::path(
     post, path = "/v1/traversals/{traversal}/neighbors", tag = "traversals",
-    params(("traversal" = String, Path, description = "As opening it told")),
+    params(("traversal" = String, Path, description = "The id from the answer that opened it")),
     request_body(content = NextBody, example = json!({"vertices": ["airport:65"], "hop": "out:route"})),
     responses((status = 200, body = NeighborsAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
@@ -45,23 +45,23 @@ pub(super) async fn next_neighbors(exchange: Exchange, Path(id): Path<String>, b
         async move {
             let step = body.read::<NextBody>(call).await?.step_of(id)?;
             let version = calls::next_neighbors(call, &step, parts).await?;
-            Ok(NeighborsAnswer { edges: Vec::new(), version, cost: call.spent })
+            Ok(NeighborsAnswer { edges: Vec::new(), version, cost: call.cost })
         }
         .boxed()
     })
     .await
 }
 
-/// Closes it, and says what it took.
+/// Closes it, and returns its total cost.
 #[utoipa::path(
     delete, path = "/v1/traversals/{traversal}", tag = "traversals",
-    params(("traversal" = String, Path, description = "As opening it told")),
+    params(("traversal" = String, Path, description = "The id from the answer that opened it")),
     responses((status = 200, body = CloseAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn close(exchange: Exchange, Path(id): Path<String>) -> Response {
     let mut call = exchange.begin("CloseTraversal");
     let span = call.span.clone();
     let closed = calls::close(&mut call, &id).instrument(span).await;
-    let answer = closed.map(|closed| CloseAnswer { vertices: closed.vertices, cost: closed.spent });
+    let answer = closed.map(|closed| CloseAnswer { vertices: closed.vertices, cost: closed.cost });
     respond(&mut call, answer)
 }

@@ -1,10 +1,10 @@
 //! Long answers, written as they are read.
 //!
-//! `Accept` chooses the form. JSON is one object whose list comes first and whose account comes last; JSON Lines has a
-//! line for each item and one for the account; an Arrow stream has the items alone, in one schema. What fits one piece
-//! goes out as a whole, with its length. What does not is sent in pieces, and a failure after the first piece cannot
-//! have a status any more: in JSON Lines it is the last line, elsewhere the connection breaks off, so that no client
-//! takes what it has for all.
+//! `Accept` chooses the form. JSON is one object, first the list and then the summary; JSON Lines has a line for each
+//! item and one for the summary; an Arrow stream has the items alone, in one schema. An answer that fits one piece is
+//! sent at once, with its length. A longer one is sent in pieces, and a failure after the first piece cannot have a
+//! status any more: in JSON Lines it is the last line, elsewhere the connection breaks off, so that no client takes
+//! what it has for all.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl Form {
 /// Encodes the parts of an answer.
 pub(super) struct Writer {
     form: Form,
-    /// The name of the list; without, there is but the account.
+    /// The name of the list; without it, the answer is only the summary.
     pub(super) list: Option<&'static str>,
     buffer: Vec<u8>,
     items: u64,
@@ -170,13 +170,13 @@ impl Writer {
         }
     }
 
-    /// Writes what comes after the list. `account` is the whole answer with an empty list.
-    fn write_account<T: Serialize>(&mut self, account: &T) -> Result<(), Failure> {
+    /// Writes the fields after the list. `summary` is the complete answer with an empty list.
+    fn write_summary<T: Serialize>(&mut self, summary: &T) -> Result<(), Failure> {
         if self.form == Form::Arrow {
             return self.arrow.finish(&mut self.buffer);
         }
         self.end_depth();
-        let all = serde_json::to_string(account).map_err(unwritable)?;
+        let all = serde_json::to_string(summary).map_err(unwritable)?;
         let Some(list) = self.list else {
             self.buffer.extend_from_slice(all.as_bytes());
             return Ok(());
@@ -198,7 +198,7 @@ impl Writer {
 
     /// Ends the answer and its call.
     async fn finish<T: Serialize>(mut self, mut call: Call, outcome: Result<T, Failure>) {
-        let outcome = outcome.and_then(|account| self.write_account(&account));
+        let outcome = outcome.and_then(|summary| self.write_summary(&summary));
         call.finish(&outcome);
         match outcome {
             Ok(()) => {}
@@ -224,7 +224,8 @@ impl Parts for Writer {
     }
 }
 
-/// Runs a call whose answer is a list and an account, which it returns with an empty list, and answers as it is written.
+/// Runs a call whose answer is a list and a summary, and sends the answer as the call writes it. The call returns the
+/// summary with an empty list.
 pub(super) async fn stream<T: Serialize + Send + 'static>(
     exchange: Exchange,
     name: &'static str,

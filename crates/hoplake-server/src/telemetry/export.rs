@@ -39,7 +39,7 @@ impl Exporter {
         tracing_opentelemetry::layer().with_tracer(self.0.tracer("hoplake")).with_filter(only)
     }
 
-    /// Sends what is left, or says why not.
+    /// Sends the rest, or returns the error.
     pub(super) fn finish(self) -> Result<(), String> {
         self.0.shutdown().map_err(|error| error.to_string())
     }

@@ -16,7 +16,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::cost::Spent;
+use crate::cost::PricedCost;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
@@ -70,7 +70,7 @@ pub(crate) struct Metrics {
     half_open: Gauge,
 }
 
-/// What is read when somebody asks.
+/// Values that are read at each scrape.
 pub(crate) struct Readings {
     pub(crate) running: usize,
     pub(crate) waiting: usize,
@@ -123,13 +123,14 @@ impl Metrics {
     fn register(&mut self) {
         let registry = &mut self.registry;
         registry.register("requests", "Requests that ended, by status; a stream is one", self.requests.clone());
-        registry.register_with_unit("request", "How long requests took", Unit::Seconds, self.times.clone());
+        registry.register_with_unit("request", "Duration of requests", Unit::Seconds, self.times.clone());
         registry.register("stream_queries", "Queries on streams of Query.Neighbors", self.stream_queries.clone());
         registry.register("waves", "Dependent round trips of queries to the store", self.waves.clone());
         registry.register("store_requests", "Requests of queries to the store", self.store_requests.clone());
         let read = "Bytes that queries read from the store";
         registry.register_with_unit("store", read, Unit::Bytes, self.store_bytes.clone());
-        let background = "Requests to the store for small segments whole, after a query read a part";
+        let background =
+            "Requests to the store in the background, for the rest of small segments of which a query read a part";
         registry.register("background_requests", background, self.background_requests.clone());
         let background = "Bytes that these brought";
         registry.register_with_unit("background", background, Unit::Bytes, self.background_bytes.clone());
@@ -166,16 +167,17 @@ impl Metrics {
         call: &'static str,
         status: &'static str,
         time: Duration,
-        spent: &Spent,
+        cost: &PricedCost,
     ) {
         self.requests.get_or_create(&CallLabels { protocol, call, status }).inc();
         self.times.get_or_create(&TimeLabels { protocol, call }).observe(time.as_secs_f64());
-        self.waves.inc_by(spent.waves);
-        self.store_requests.inc_by(spent.requests);
-        self.store_bytes.inc_by(spent.bytes);
-        self.cache_hits.inc_by(spent.cache_hits);
-        self.cache_bytes.inc_by(spent.cache_bytes);
-        Atomic::inc_by(self.dollars.inner(), spent.usd);
+        let counters = &cost.counters;
+        self.waves.inc_by(counters.waves);
+        self.store_requests.inc_by(counters.requests);
+        self.store_bytes.inc_by(counters.store_bytes);
+        self.cache_hits.inc_by(counters.memory.blocks);
+        self.cache_bytes.inc_by(counters.memory.bytes);
+        Atomic::inc_by(self.dollars.inner(), cost.usd);
     }
 
     /// A query on a stream was answered.

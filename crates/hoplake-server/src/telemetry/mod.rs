@@ -1,4 +1,4 @@
-//! What a server tells of itself: logs, counters and traces.
+//! The server's telemetry: logs, counters and traces.
 
 #[cfg(feature = "telemetry")]
 mod export;
@@ -32,11 +32,11 @@ pub struct Telemetry(Option<Exporter>);
 /// Begins to log to standard error, and to trace if `OTEL_EXPORTER_OTLP_ENDPOINT` (or the same for traces alone) is
 /// in the environment. `filter` is a level, or levels by module: `info`, `warn,hoplake=debug`.
 ///
-/// Once in a process, by whoever owns it.
+/// Once per process, by its `main`.
 ///
 /// # Errors
-/// [`Reason::Invalid`](crate::Reason::Invalid) if the filter cannot be read, the endpoint is none, this build has not the
-/// feature `telemetry` that sends traces, or something else logs already.
+/// [`Reason::Invalid`](crate::Reason::Invalid) if the filter cannot be read, the endpoint is none, this build has not
+/// the feature `telemetry` that sends traces, or something else logs already.
 pub fn start(format: LogFormat, filter: &str) -> Result<Telemetry, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::invalid(format!("cannot log: {error}"));
     let targets = targets(filter)?;
@@ -53,7 +53,8 @@ pub fn start(format: LogFormat, filter: &str) -> Result<Telemetry, Failure> {
     Ok(Telemetry(exporter))
 }
 
-/// Reads levels. What is not one is refused, which would be taken for a module of all levels, so that nothing else is logged.
+/// Reads levels. What is not one is refused, which would be taken for a module of all levels, so that nothing else is
+/// logged.
 fn targets(filter: &str) -> Result<Targets, Failure> {
     let wrong = |level: &str| {
         Failure::invalid(format!(

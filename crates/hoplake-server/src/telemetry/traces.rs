@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use tracing::{Span, field::Empty};
 
 use super::export;
-use crate::{cost::Spent, failure::Failure};
+use crate::{cost::PricedCost, failure::Failure};
 
 /// The target of all spans and their events; a literal where macros need one.
 pub(crate) const TARGET: &str = "hoplake::spans";
@@ -32,18 +32,19 @@ pub(crate) fn span_of(call: &'static str, protocol: &'static str, id: &str, head
     span
 }
 
-/// Says how a request ended.
-pub(crate) fn end(span: &Span, status: &'static str, failure: Option<&Failure>, spent: &Spent) {
+/// Records the outcome of a request.
+pub(crate) fn end(span: &Span, status: &'static str, failure: Option<&Failure>, cost: &PricedCost) {
     if span.is_disabled() {
         return;
     }
     span.record("status", status);
     // OpenTelemetry has no unsigned numbers; they would become text.
-    span.record("waves", spent.waves as i64);
-    span.record("requests", spent.requests as i64);
-    span.record("bytes", spent.bytes as i64);
-    span.record("cache_hits", spent.cache_hits as i64);
-    span.record("usd", spent.usd);
+    let counters = &cost.counters;
+    span.record("waves", counters.waves as i64);
+    span.record("requests", counters.requests as i64);
+    span.record("bytes", counters.store_bytes as i64);
+    span.record("cache_hits", counters.memory.blocks as i64);
+    span.record("usd", cost.usd);
     if let Some(failure) = failure {
         span.record("otel.status_code", "ERROR");
         span.record("otel.status_description", &failure.message);

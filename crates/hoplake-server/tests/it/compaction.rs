@@ -92,7 +92,7 @@ async fn ends(server: Running) {
 }
 
 /// Whether all of the graph can be read, and whom person 1 knows of those that were committed.
-async fn whole(store: &Store) -> bool {
+async fn is_intact(store: &Store) -> bool {
     let graph = newest(store).await;
     graph.verify(|_| ()).await.unwrap();
     let mut query = graph.query();
@@ -110,9 +110,9 @@ async fn a_server_that_stops_breaks_a_compaction_off() {
     ends(server).await;
     // It has taken its name out, and published nothing.
     assert_eq!((newest(&store).await.manifest().leases.len(), runs(&store).await), (0, many));
-    assert!(whole(&store).await);
+    assert!(is_intact(&store).await);
     let done = Graph::compact(&store, &CompactionSettings::default()).await.unwrap();
-    assert!(done.merges > 0 && runs(&store).await < many && whole(&store).await, "{done:?}");
+    assert!(done.merges > 0 && runs(&store).await < many && is_intact(&store).await, "{done:?}");
 }
 
 #[tokio::test]
@@ -123,14 +123,14 @@ async fn a_compaction_that_cannot_take_its_name_out_keeps_no_server_and_harms_no
     ends(server).await;
     let left = newest(&store).await.manifest().leases.clone();
     assert_eq!((left.len(), runs(&store).await), (1, many));
-    assert!(whole(&store).await);
+    assert!(is_intact(&store).await);
     // The next does what it did not, and a vacuum that is told so takes its name out.
     let done = Graph::compact(&store, &CompactionSettings::default()).await.unwrap();
-    assert!(done.merges > 0 && runs(&store).await < many && whole(&store).await, "{done:?}");
+    assert!(done.merges > 0 && runs(&store).await < many && is_intact(&store).await, "{done:?}");
     let abort = vec![left[0].writer.clone()];
     Graph::vacuum(&store, &VacuumSettings { abort, keep_versions: Some(1), ..VacuumSettings::default() })
         .await
         .unwrap();
     assert_eq!(newest(&store).await.manifest().leases, []);
-    assert!(whole(&store).await);
+    assert!(is_intact(&store).await);
 }

@@ -96,8 +96,8 @@ async fn graphs_that_nobody_uses_are_closed() {
     assert_eq!(server.metric("hoplake_graphs_open").await, 1.0);
     tokio::time::sleep(std::time::Duration::from_millis(120)).await;
     assert_eq!(server.metric("hoplake_graphs_open").await, 1.0);
-    let place = format!("/v1/traversals/{}", opened["traversal"].as_str().unwrap());
-    server.ask("DELETE", &place, &Value::Null).await;
+    let path_of = format!("/v1/traversals/{}", opened["traversal"].as_str().unwrap());
+    server.ask("DELETE", &path_of, &Value::Null).await;
     server.until_metric("hoplake_graphs_open", 0.0).await;
     server.ask("GET", "/v1/graphs/one", &Value::Null).await;
     assert_eq!(server.metric("hoplake_graph_opens_total").await, 2.0);
@@ -142,8 +142,8 @@ async fn newer_versions_are_followed_and_old_ones_can_be_asked() {
         assert_eq!(server.ask("POST", path, &look_up(wanted)).await["version"], wanted);
     }
     let step = json!({"vertices": ["Person:1"], "hop": "out:knows"});
-    let place = format!("/v1/traversals/{}/neighbors", pinned["traversal"].as_str().unwrap());
-    assert_eq!(server.ask("POST", &place, &step).await["version"], 1);
+    let path_of = format!("/v1/traversals/{}/neighbors", pinned["traversal"].as_str().unwrap());
+    assert_eq!(server.ask("POST", &path_of, &step).await["version"], 1);
 }
 
 /// Publishes one version more.

@@ -403,10 +403,10 @@ async fn forms_of_an_answer_are_alike() {
         let with = |kind: &str| server.request("POST", &path).header("accept", kind).json(&body).send();
         let lines = with("application/x-ndjson").await.unwrap().text().await.unwrap();
         let mut lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let account = lines.pop().unwrap();
+        let summary = lines.pop().unwrap();
         assert_eq!(&json!(lines), &whole[list], "{call}");
-        assert!(lines.len() > 100 && account.get(list).is_none(), "{call}: {} {account}", lines.len());
-        assert!(account["cost"].is_object() || account["statistics"]["cost"].is_object(), "{account}");
+        assert!(lines.len() > 100 && summary.get(list).is_none(), "{call}: {} {summary}", lines.len());
+        assert!(summary["cost"].is_object() || summary["statistics"]["cost"].is_object(), "{summary}");
         let arrow = with("application/vnd.apache.arrow.stream").await.unwrap();
         assert_eq!(arrow.headers()["content-type"], "application/vnd.apache.arrow.stream");
         let arrow = arrow.bytes().await.unwrap();

@@ -175,18 +175,18 @@ async fn the_document_describes_the_server() {
     let opened = opened["traversal"].as_str().unwrap();
     let mut last = None;
     for (path, operations) in document["paths"].as_object().unwrap() {
-        let place = path.replace("{graph}", "air-routes").replace("{traversal}", opened);
+        let path_of = path.replace("{graph}", "air-routes").replace("{traversal}", opened);
         for (method, operation) in operations.as_object().unwrap() {
             let example = operation["requestBody"]["content"]["application/json"]["example"].clone();
             let has_body = method == "post" && !path.ends_with("/refresh");
             assert_eq!(has_body, !example.is_null(), "{method} {path} and its example");
             assert!(operation["responses"]["200"].is_object() && operation["summary"].is_string(), "{path}");
             if method == "delete" {
-                last = Some(place.clone());
+                last = Some(path_of.clone());
                 continue;
             }
-            let answer = server.request(&method.to_uppercase(), &place).json(&example).send().await.unwrap();
-            assert_eq!(answer.status(), 200, "{method} {place}: {}", answer.text().await.unwrap());
+            let answer = server.request(&method.to_uppercase(), &path_of).json(&example).send().await.unwrap();
+            assert_eq!(answer.status(), 200, "{method} {path_of}: {}", answer.text().await.unwrap());
             if path.starts_with("/v1") {
                 let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
                 check(&document, schema, &answer.json().await.unwrap(), path);
@@ -211,22 +211,22 @@ fn collect_references(value: &Value, references: &mut BTreeSet<String>) {
 }
 
 /// Holds an answer against its schema: required fields are there, no field is unknown, types are right.
-fn check(document: &Value, schema: &Value, answer: &Value, place: &str) {
+fn check(document: &Value, schema: &Value, answer: &Value, path_of: &str) {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = document.pointer(reference.strip_prefix('#').unwrap()).unwrap();
-        return check(document, target, answer, place);
+        return check(document, target, answer, path_of);
     }
     if let (Some(properties), Some(fields)) = (schema["properties"].as_object(), answer.as_object()) {
         for name in schema["required"].as_array().into_iter().flatten() {
-            assert!(fields.contains_key(name.as_str().unwrap()), "{place} lacks {name}: {answer}");
+            assert!(fields.contains_key(name.as_str().unwrap()), "{path_of} lacks {name}: {answer}");
         }
         for (name, value) in fields {
-            let schema = properties.get(name).unwrap_or_else(|| panic!("{place}: {name} is not in the document"));
-            check(document, schema, value, &format!("{place}.{name}"));
+            let schema = properties.get(name).unwrap_or_else(|| panic!("{path_of}: {name} is not in the document"));
+            check(document, schema, value, &format!("{path_of}.{name}"));
         }
     }
     if let Some(items) = answer.as_array().filter(|_| schema["items"].is_object()) {
-        items.iter().for_each(|item| check(document, &schema["items"], item, place));
+        items.iter().for_each(|item| check(document, &schema["items"], item, path_of));
     }
     let kinds: Vec<_> = match &schema["type"] {
         Value::String(kind) => vec![kind.as_str()],
@@ -243,5 +243,5 @@ fn check(document: &Value, schema: &Value, answer: &Value, place: &str) {
         "null" => answer.is_null(),
         _ => false,
     };
-    assert!(kinds.iter().any(fits), "{place} is {answer}, not {kinds:?}");
+    assert!(kinds.iter().any(fits), "{path_of} is {answer}, not {kinds:?}");
 }

@@ -77,14 +77,14 @@ async fn counters_count() {
     assert_eq!(server.metric(&requests("http", "GetGraph", "NOT_FOUND")).await, 1.0);
     assert_eq!(server.metric(&requests("grpc", "LookUp", "OK")).await, 1.0);
     assert_eq!(server.metric("hoplake_graphs_open").await, 1.0);
-    let spent = &cold["statistics"]["cost"];
+    let cost = &cold["statistics"]["cost"];
     for (counter, field) in [
         ("hoplake_store_requests_total", "requests"),
         ("hoplake_store_bytes_total", "bytes"),
         ("hoplake_waves_total", "waves"),
     ] {
         // The second found everything in memory.
-        assert_eq!(server.metric(counter).await, spent[field].as_f64().unwrap(), "{counter}");
+        assert_eq!(server.metric(counter).await, cost[field].as_f64().unwrap(), "{counter}");
     }
     assert!(server.metric("hoplake_cache_hits_total").await > 0.0);
     let (_, text) = server.text("/metrics").await;

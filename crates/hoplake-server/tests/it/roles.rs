@@ -134,7 +134,7 @@ async fn each_block_is_with_one_node_and_costs_its_store_one_request() {
     let nodes = AccessNode::several::<3>(&store).await;
     let reads = || nodes.iter().map(|node| node.store.count()).sum::<usize>();
     // What is read beside a query is on no query's account.
-    let read = ReadSettings { whole_bytes_max: 0, ..ReadSettings::default() };
+    let read = ReadSettings { full_read_bytes_max: 0, ..ReadSettings::default() };
     let settings = Settings { read, ..algorithm(&addresses(&nodes)) };
     let first = Running::start(settings.clone()).await;
     let open = async |server: &Running| server.ask("GET", "/v1/graphs/g", &Value::Null).await;

@@ -43,9 +43,9 @@ async fn no_field_of_an_object_within_is_ignored() {
         (starts(&json!({"id": "0:1", "label_": "Person"})), "starts[0]", "label_"),
         (json!({"starts": [], "hops": [], "limits": {"time": 1}}), "limits", "time"),
     ];
-    for (body, place, field) in cases {
+    for (body, path, field) in cases {
         let detail = refusal(&server, "traverse", &body).await;
-        assert!(detail.contains(&format!(", at {place}: unknown field `{field}`, expected one of")), "{detail}");
+        assert!(detail.contains(&format!(", at {path}: unknown field `{field}`, expected one of")), "{detail}");
     }
     // Which of both was meant, nobody can say.
     let both = starts(&json!({"label": "Person", "key": 5, "id": "0:7"}));
@@ -95,9 +95,9 @@ async fn a_wrong_shape_is_refused_with_its_place_and_what_to_write() {
         ("output", "write rows, ids or nothing, not \"all\"", with("output", json!("all"))),
         ("select[0]", "write text, not 7", with("select", json!([7]))),
     ];
-    for (place, words, body) in cases {
+    for (path, words, body) in cases {
         let detail = refusal(&server, "traverse", &body).await;
-        assert!(detail.contains(&format!(", at {place}: {words}")), "{body}: {detail}");
+        assert!(detail.contains(&format!(", at {path}: {words}")), "{body}: {detail}");
     }
     for (call, words) in [
         ("look-up", "write an object with version, vertices, not a list"),
@@ -144,7 +144,7 @@ async fn the_document_closes_every_object_of_a_body() {
     }
 }
 
-fn closed(document: &Value, schema: &Value, place: &str, seen: &mut BTreeSet<String>) {
+fn closed(document: &Value, schema: &Value, path: &str, seen: &mut BTreeSet<String>) {
     if let Some(reference) = schema["$ref"].as_str() {
         if seen.insert(reference.to_owned()) {
             closed(document, document.pointer(&reference[1..]).unwrap(), reference, seen);
@@ -152,14 +152,14 @@ fn closed(document: &Value, schema: &Value, place: &str, seen: &mut BTreeSet<Str
         return;
     }
     if let Some(properties) = schema["properties"].as_object() {
-        assert_eq!(schema["additionalProperties"], json!(false), "{place}: {schema}");
-        properties.iter().for_each(|(name, schema)| closed(document, schema, &format!("{place}.{name}"), seen));
+        assert_eq!(schema["additionalProperties"], json!(false), "{path}: {schema}");
+        properties.iter().for_each(|(name, schema)| closed(document, schema, &format!("{path}.{name}"), seen));
     }
     for list in ["oneOf", "anyOf", "allOf"] {
-        schema[list].as_array().into_iter().flatten().for_each(|schema| closed(document, schema, place, seen));
+        schema[list].as_array().into_iter().flatten().for_each(|schema| closed(document, schema, path, seen));
     }
     if schema["items"].is_object() {
-        closed(document, &schema["items"], place, seen);
+        closed(document, &schema["items"], path, seen);
     }
 }
 

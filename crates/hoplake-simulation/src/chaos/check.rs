@@ -1,4 +1,4 @@
-//! What a version says, read through nothing that breaks, and held against what writers were told.
+//! Reads a version without faults, and compares it with the answers that writers got.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,8 @@ use super::{
 /// Batches that a version has, by writer and number, each with the name of the attempt.
 pub(super) type Seen = BTreeMap<u32, BTreeMap<u64, String>>;
 
-/// What a version has, if it does not contradict itself: each of the last [`WINDOW`] batches once and whole, and rows, lamps
-/// and positions of sources that are of the last one.
+/// What a version has, if it does not contradict itself: each of the last [`WINDOW`] batches once and completely, and
+/// rows, lamps and positions of sources that are of the last one.
 pub(super) async fn read(graph: &Graph, writers: u32) -> anyhow::Result<Seen> {
     let mut reading = Reading { query: graph.query(), graph };
     let mut seen = Seen::new();
@@ -95,7 +95,7 @@ impl Reading<'_> {
         let position = self.graph.source_position(&source(number)).context("its source has no position")?;
         let last = Attempt::at_position(number, position).with_context(|| format!("its position is {position:?}"))?;
         let row = self.rows(&[id]).await?.remove(&id);
-        ensure!(row == Some(last.batch as i64), "its position is {position:?}, its row says {row:?}");
+        ensure!(row == Some(last.batch as i64), "its position is {position:?}, its row has {row:?}");
         let lit = self.edges(&[id], HopDirection::Out, "lit").await?;
         let lamp = last.lamp();
         let is_last = |edge: &Edge| Key::from(edge.key.as_str()) == lamp.key && edge.batch == last.batch as i64;
@@ -126,7 +126,7 @@ impl Reading<'_> {
         Ok(edges.iter().zip(keys).zip(batches).map(edge).collect())
     }
 
-    /// What rows of vertices of one label say.
+    /// The content of rows of one label.
     async fn rows(&mut self, vertices: &[VertexId]) -> anyhow::Result<BTreeMap<VertexId, i64>> {
         let sorted: BTreeSet<VertexId> = vertices.iter().copied().collect();
         let rows = self.query.properties(&sorted.iter().copied().collect(), &["batch".to_owned()]).await?;
@@ -136,8 +136,8 @@ impl Reading<'_> {
     }
 }
 
-/// The batches of a writer, by their number, from how many items each attempt has: each is there once, with as many as it
-/// should have, and they are the last ones, without a gap.
+/// The batches of a writer, by their number, from how many items each attempt has: each is there once, with as many as
+/// it should have, and they are the last ones, without a gap.
 pub(super) fn whole(
     counts: &BTreeMap<Attempt, u64>,
     due: impl Fn(&Attempt) -> u64,
@@ -162,14 +162,14 @@ fn number(value: Value) -> i64 {
     if let Value::Int64(number) = value { number } else { -1 }
 }
 
-/// Holds a version against what was said, also later: what is acknowledged or refused has been decided before.
+/// Compares a version with the answers, also later ones: an acknowledged or rejected batch was decided before.
 pub(super) fn hold(seen: &Seen, version: u64, ledger: &Ledger) -> anyhow::Result<()> {
     for (writer, batches) in seen {
         let last = batches.keys().last().copied().unwrap_or(0);
         for (attempt, outcome) in ledger.of_writer(*writer) {
             let found = batches.get(&attempt.batch);
             let is_there = found == Some(&attempt.name);
-            // What was deleted since shows only by what came after it.
+            // A deleted batch shows only by its successors.
             let is_due = |since: u64| since <= version && attempt.batch + WINDOW > last;
             match *outcome {
                 Outcome::Acknowledged(since) if is_there != is_due(since) => {
@@ -186,12 +186,12 @@ pub(super) fn hold(seen: &Seen, version: u64, ledger: &Ledger) -> anyhow::Result
     Ok(())
 }
 
-/// Holds a version against all that was ever said: nothing is there that nobody began.
+/// Compares a version with all attempts: it must not contain a batch that no writer began.
 pub(super) fn hold_begun(seen: &Seen, ledger: &Ledger) -> anyhow::Result<()> {
     for (writer, batches) in seen {
         for (batch, name) in batches {
             let attempt = Attempt { writer: *writer, batch: *batch, name: name.clone() };
-            ensure!(ledger.attempts.contains_key(&attempt), "{attempt} is there, and nobody began it");
+            ensure!(ledger.attempts.contains_key(&attempt), "{attempt} exists, but no writer began it");
         }
     }
     Ok(())

@@ -1,8 +1,9 @@
-//! Clients of a server: they ask again and again, over HTTP, and hold each answer against itself and against the ledger.
+//! Clients of a server: they ask again and again, over HTTP, and hold each answer against itself and against the
+//! ledger.
 //!
-//! An answer is of one version, so it has the batches of a writer whole, or it is an error that `docs/serving.md` explains by
-//! the store or by time. What was acknowledged before the server was asked to refresh is in its answer, and no answer is of an
-//! older version than one that was had before it was asked.
+//! An answer is of one version, so it has complete batches of a writer, or it is an error that `docs/serving.md`
+//! explains by the store or by time. What was acknowledged before the server was asked to refresh is in its answer, and
+//! no answer is of an older version than one that was had before it was asked.
 
 use std::{
     collections::BTreeMap,
@@ -31,11 +32,11 @@ use super::{
 /// Beyond the time of a query, for the way there and back, and for a machine that has other things to do.
 const ANSWER_SLACK: Duration = Duration::from_secs(5);
 
-/// A server that has answered nobody for so long is stuck: no storm is as long.
+/// A server that has not answered for so long is stuck: no storm lasts as long.
 const SILENT_MAX: Duration = Duration::from_secs(60);
 
-/// The statuses of a store that is away, of a query that ran out of time, of a server that has enough to do, and of a version
-/// that a vacuum removed while it was read.
+/// The statuses of a store that is away, of a query that ran out of time, of a server that has enough to do, and of a
+/// version that a vacuum removed while it was read.
 const EXPECTED: [u16; 4] = [503, 504, 429, 409];
 
 /// What clients of a server know of it.
@@ -84,11 +85,11 @@ impl Asked {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().expect("nobody panics with what is known of a server")
+        self.known.lock().expect("no thread panics with what is known of a server")
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().expect("nobody panics with the ledger")
+        self.ledger.lock().expect("no thread panics with the ledger")
     }
 
     /// A life begins.

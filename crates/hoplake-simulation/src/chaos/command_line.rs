@@ -17,12 +17,12 @@ use super::roles::TIMEOUT;
 pub(super) enum Applied {
     /// This version has it.
     Version(u64),
-    /// The writer was told this.
+    /// The writer got this answer.
     Failed(ErrorKind, String),
 }
 
 impl Applied {
-    /// What the library says.
+    /// The library's answer.
     pub(super) fn of(outcome: Result<Committed, Error>) -> Self {
         match outcome {
             Ok(done) => Self::Version(done.version),
@@ -90,9 +90,9 @@ impl CommandLine {
 /// An operation as a line of a file.
 fn line(operation: &Operation) -> anyhow::Result<String> {
     let operation = match operation {
-        Operation::UpsertVertex { vertex, properties, whole } => {
+        Operation::UpsertVertex { vertex, properties, replace } => {
             let properties = properties_json(properties)?;
-            json!({"op": "upsert_vertex", "label": vertex.label.as_str(), "key": key(&vertex.key), "whole": whole,
+            json!({"op": "upsert_vertex", "label": vertex.label.as_str(), "key": key(&vertex.key), "replace": replace,
                 "properties": properties})
         }
         Operation::UpsertEdge { label, source, target, properties, .. } => {

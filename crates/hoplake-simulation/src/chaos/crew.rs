@@ -25,7 +25,7 @@ pub(super) struct Orders {
 
 impl Orders {
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().expect("nobody panics with the ledger")
+        self.ledger.lock().expect("no thread panics with the ledger")
     }
 }
 
@@ -95,11 +95,11 @@ impl Worker {
         let ledger = orders.ledger.clone();
         let heard = ledger.clone();
         let listen = move || {
-            // A process that is killed while it writes leaves half a line: without its end it was not said.
+            // A process that is killed while it writes leaves half a line: an unfinished line does not count.
             for line in lines.split(b'\n').map_while(Result::ok) {
                 let line = String::from_utf8_lossy(&line);
                 if let Some(line) = line.strip_suffix('.') {
-                    heard.lock().expect("nobody panics with the ledger").note(role, line);
+                    heard.lock().expect("no thread panics with the ledger").note(role, line);
                 }
             }
         };
@@ -110,12 +110,12 @@ impl Worker {
         self.process.id()
     }
 
-    /// Kills it, if it runs as it should, and waits until all that it said is noted.
+    /// Kills it, if it runs as it should, and waits until all its lines are noted.
     pub(super) fn kill(&mut self) -> anyhow::Result<()> {
         let killed = self.process.kill();
         let heard = self.listener.take().map(JoinHandle::join);
         ensure!(heard.is_none_or(|it| it.is_ok()), "listening to {:?} broke off", self.role);
-        self.ledger.lock().expect("nobody panics with the ledger").killed(self.role);
+        self.ledger.lock().expect("no thread panics with the ledger").killed(self.role);
         killed.with_context(|| format!("{:?}", self.role))
     }
 }

@@ -1,4 +1,4 @@
-//! What processes said that they did, what became of each attempt at a batch, and how long each step took.
+//! The reports of processes: steps with their durations, and the outcome of each attempt at a batch.
 
 use std::{
     collections::BTreeMap,
@@ -10,11 +10,11 @@ use super::{roles::Role, script::Attempt};
 /// What is known of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It began; the process was killed before it said more.
+    /// It began; the process was killed before it reported more.
     Began,
     /// It is in this version and all later ones.
     Acknowledged(u64),
-    /// The writer was told that nobody knows.
+    /// The writer got `Unknown`.
     Unknown,
     /// It is in no version, and never will be.
     Refused,
@@ -30,11 +30,11 @@ pub(super) struct Steps {
     pub(super) longest: Duration,
 }
 
-/// All that was said.
+/// All reports.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ledger {
     pub(super) attempts: BTreeMap<Attempt, Outcome>,
-    /// Compactions that came to their end.
+    /// Finished compactions.
     pub(super) compactions: u64,
     pub(super) merges: u64,
     pub(super) parts: u64,
@@ -56,11 +56,11 @@ impl Ledger {
     /// Notes a line.
     pub(super) fn note(&mut self, role: Role, line: &str) {
         if self.noted(role, line).is_none() {
-            self.wrong.get_or_insert(format!("{role:?} says {line:?}"));
+            self.wrong.get_or_insert(format!("{role:?} printed {line:?}"));
         }
     }
 
-    /// `None` if it is no line that a process says when all is well.
+    /// `None` if it is not a line of a healthy process.
     fn noted(&mut self, role: Role, line: &str) -> Option<()> {
         let (verb, rest) = line.split_once(' ')?;
         let mut numbers = rest.split(' ').map(|word| word.parse::<u64>().ok());
@@ -113,7 +113,7 @@ impl Ledger {
         self.under_way.insert(role, (step.to_owned(), Instant::now()));
     }
 
-    /// The step under way is over. What is said of one that is over already adds to it.
+    /// Ends the current step. A report about an ended step adds to it.
     fn end(&mut self, role: Role) {
         if let Some((step, since)) = self.under_way.remove(&role) {
             let steps = self.steps.entry(step).or_default();
@@ -142,7 +142,7 @@ impl Ledger {
         Some(format!("{role:?} has been at {step} for {seconds} s; it may take {most} s"))
     }
 
-    /// A step that took longer than it may.
+    /// A step that took longer than its maximum.
     pub(super) fn too_long(&self, may_take: impl Fn(&str) -> Duration) -> Option<String> {
         let (step, steps) = self.steps.iter().find(|(step, steps)| steps.longest > may_take(step))?;
         let (seconds, most) = (steps.longest.as_secs_f64(), may_take(step).as_secs());

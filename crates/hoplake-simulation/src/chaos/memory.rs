@@ -1,7 +1,7 @@
 //! Resident memory of processes through a run: whether it stays flat.
 //!
-//! A process fills its caches first, so the second quarter of the run is held against the last one, each by its median: a
-//! peak is no leak, and one that lasts shows in the median.
+//! A process fills its caches first, so the second quarter of the run is held against the last one, each by its median:
+//! a peak is not a leak, and a lasting one shows in the median.
 
 use std::{
     collections::BTreeMap,
@@ -17,13 +17,13 @@ use tokio::time::sleep;
 const GROWTH_PERCENT: u64 = 20;
 const GROWTH_BYTES: u64 = 32 << 20;
 
-/// Fewer samples of a process say nothing.
+/// Fewer samples of a process prove nothing.
 const SAMPLES_MIN: usize = 8;
 
 /// Between two samples.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Processes whose memory is noted, each under a name that the one in its place has, too.
+/// Processes whose memory is noted, each under a name that its successor has, too.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     process_ids: Mutex<BTreeMap<String, u32>>,
@@ -33,18 +33,18 @@ pub(super) struct Watch {
 impl Watch {
     /// From now on this process has the name.
     pub(super) fn name(&self, name: String, process_id: u32) {
-        self.process_ids.lock().expect("nobody panics with the names").insert(name, process_id);
+        self.process_ids.lock().expect("no thread panics with the names").insert(name, process_id);
     }
 
     /// What was noted.
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().expect("nobody panics with the memory")
+        self.memory.lock().expect("no thread panics with the memory")
     }
 
     /// Notes the memory of all every half second until the run ends.
     pub(super) async fn go_on(&self, begun: Instant) {
         loop {
-            let process_ids = self.process_ids.lock().expect("nobody panics with the names").clone();
+            let process_ids = self.process_ids.lock().expect("no thread panics with the names").clone();
             for (name, process_id) in process_ids {
                 if let Some(bytes) = resident_bytes(process_id) {
                     self.memory().note(&name, begun.elapsed().as_secs_f64(), bytes);

@@ -6,13 +6,14 @@
 //!      ▲ SIGKILL, and another in its place                                      ▲
 //!      └───────────────────────────── this process ─────────────────────────────┘
 //! ```
-//! The deterministic simulation decides what happens in which order, and so finds what a seed finds again. This here cannot: it is
-//! for what a model of a store, of a client or of a process may have left out. Processes are this program in another
-//! role (`roles`), or the `hoplake` command: as a writer (`command_line`) and as a server (`server`), which clients ask all the
-//! time (`clients`). What writers write shows halves and doubles (`script`); what they were told is noted, and how long it took
-//! (`ledger`), and held against what can be read past the proxy (`check`).
+//! The deterministic simulation decides what happens in which order, and so finds what a seed finds again. This here
+//! cannot: it is for what a model of a store, of a client or of a process may have left out. Processes are this program
+//! in another role (`roles`), or the `hoplake` command: as a writer (`command_line`) and as a server (`server`), which
+//! clients ask all the time (`clients`). The writers' batches show if they are incomplete or doubled (`script`); their
+//! answers are noted, and their durations (`ledger`), and held against what can be read past the proxy (`check`).
 //!
-//! The first writer and the first server are not killed, so that their memory tells whether they could run for ever (`memory`).
+//! The first writer and the first server are not killed, so that their memory shows whether they could run for ever
+//! (`memory`).
 
 mod check;
 mod clients;

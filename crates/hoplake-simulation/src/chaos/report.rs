@@ -1,4 +1,4 @@
-//! What a run comes to, line by line.
+//! The report of a run, line by line.
 
 use hoplake_testkit::TcpProxy;
 
@@ -26,7 +26,7 @@ impl Run {
                 ledger.count(|_, outcome| matches!(outcome, Outcome::Acknowledged(_))),
                 ledger.count(|_, outcome| outcome == Outcome::Refused)
             ),
-            self.turned_out(ledger, Outcome::Unknown, "commits of which the writer was told that nobody knows"),
+            self.turned_out(ledger, Outcome::Unknown, "commits with an unknown outcome"),
             self.turned_out(ledger, Outcome::Began, "commits whose writer was killed"),
             format!(
                 "kills: {}, {} of them of servers; checks of a version: {}",

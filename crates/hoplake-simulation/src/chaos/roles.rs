@@ -1,8 +1,8 @@
 //! What processes do until they are killed: write, compact, vacuum.
 //!
-//! Each says on standard output what it does, one line a step, before it goes on: [`super::ledger`] holds it to that, and
-//! to the time that each step may take. A process keeps nothing: how far a writer is, it reads from the source position in
-//! the graph. It ends by itself only when nobody reads its lines any more.
+//! Each reports every step on standard output, one line a step, before it continues: [`super::ledger`] holds it to
+//! that, and to the time that each step may take. A process keeps nothing: how far a writer is, it reads from the
+//! source position in the graph. It ends by itself only when its pipe is closed.
 
 use std::{
     collections::BTreeMap,
@@ -97,7 +97,7 @@ impl Play {
     /// Does what its role does, for ever.
     ///
     /// # Errors
-    /// If the URL is not that of a store, or there is no command for an applier.
+    /// If the URL is not that of a store, or an applier lacks the command.
     pub fn run(&self) -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (store, random) = (Store::open(&self.url)?, SplitMix64::new(self.seed));
@@ -115,7 +115,7 @@ impl Play {
     }
 }
 
-/// Says a line, and that it is whole. If nobody listens any more, it panics, which ends the process.
+/// Prints a line with an end marker. If the pipe is closed, it panics, which ends the process.
 fn say(line: impl std::fmt::Display) {
     println!("{line}.");
 }
@@ -124,7 +124,7 @@ async fn pause(random: &mut SplitMix64, longest_ms: u64) {
     tokio::time::sleep(Duration::from_millis(random.below(longest_ms))).await;
 }
 
-/// What a step that failed has to say of itself: that it failed, if there may be such failures, or that it is wrong.
+/// The report of a failed step: an expected failure, or a violation.
 fn failure(what: &str, kind: ErrorKind, text: &str) -> String {
     let text = text.replace('\n', " ");
     match kind {
@@ -256,7 +256,7 @@ impl Written {
         self.last = Some(attempt.clone());
     }
 
-    /// Reads them all, since another process wrote, or nobody knows.
+    /// Reads them all, since another process may have written.
     async fn read(&mut self, graph: &Graph) -> Result<(), Error> {
         let mut query = graph.query();
         let end = writer(self.number);

@@ -1,4 +1,5 @@
-//! A run: a graph is made, processes work on it and are killed while the network breaks, and at the end all is read again.
+//! A run: a graph is made, processes work on it and are killed while the network breaks, and at the end all is read
+//! again.
 
 use std::{
     collections::BTreeMap,
@@ -33,13 +34,14 @@ const CLIENTS: u64 = 2;
 /// Of so many kills, one is that of a server that may be killed.
 const KILLS_PER_SERVER_KILL: u64 = 30;
 
-/// How long a step may take beyond its deadline: for looking what became of it, on a machine that has other things to do.
+/// How long a step may take beyond its deadline: for looking what became of it, on a machine that has other things to
+/// do.
 const SLACK: Duration = Duration::from_secs(10);
 
 /// A compaction may take so long to take its name out when its time is over.
 const WITHDRAWAL: Duration = Duration::from_secs(30);
 
-/// What has no deadline but that of each of its requests, 15 seconds, of which five are tried.
+/// The maximum of steps without a deadline: each of their requests has 15 seconds and five attempts.
 const TRIES: Duration = Duration::from_secs(90);
 
 /// After the last fault all go on for so long, or for half of the run if that is less, before they are killed.
@@ -51,8 +53,8 @@ const COMPACTIONS_IN_CALM: u64 = 3;
 /// A server answers, and from the newest version, when its store has been there for so long.
 const RECOVERY: Duration = Duration::from_secs(20);
 
-/// Sorted runs of one section, at most, after writers and the compactor were at work without faults: a compaction that others
-/// keep from its end leaves hundreds.
+/// Sorted runs of one section, at most, after writers and the compactor were at work without faults: a compaction that
+/// others keep from its end leaves hundreds.
 const RUNS_MAX: usize = 120;
 
 /// Of so many compactions that ended, one has published something, at least.
@@ -71,7 +73,7 @@ pub(super) struct Run {
     pub(super) checks: u64,
     pub(super) watch: Arc<Watch>,
     pub(super) asked: Vec<Asked>,
-    /// Attempts that some version was seen to have.
+    /// Attempts that some version contained.
     pub(super) seen: BTreeMap<Attempt, u64>,
     /// Sorted runs before the last compaction.
     pub(super) runs: usize,
@@ -178,7 +180,7 @@ impl Run {
         };
         proxy.set_faults([]);
         killed?;
-        // The writers go on: a compaction has to get on beside them.
+        // The writers continue: a compaction has to make progress next to them.
         let before = self.orders.ledger().compactions;
         tokio::time::sleep(CALM.min(self.chaos.time / 2)).await;
         // One that hung when the last fault ended first has to learn of it.
@@ -213,7 +215,7 @@ impl Run {
         Ok(())
     }
 
-    /// Kills a process that may be killed, and starts another in its place.
+    /// Kills a process that may be killed, and starts its successor.
     fn kill_one(&mut self, crew: &mut Crew) -> anyhow::Result<String> {
         self.kills += 1;
         let mortal_servers = crew.servers.len().saturating_sub(1) as u64;
@@ -234,7 +236,7 @@ impl Run {
         Ok(format!("{role:?}"))
     }
 
-    /// No step takes longer than it may, nobody says what must not be, and no server is silent.
+    /// Checks that no step exceeds its maximum, no process reports a violation, and no server is silent.
     fn check_steps(&self) -> anyhow::Result<()> {
         let ledger = self.orders.ledger();
         let wrong = ledger.wrong.clone().or_else(|| ledger.hanging(may_take)).or_else(|| ledger.too_long(may_take));
@@ -259,7 +261,7 @@ impl Run {
         self.checks += 1;
         let mut graph = self.open(None).await?;
         let mut found = self.check(&graph, &ledger).await;
-        // The vacuum is at work: what was the newest may be gone before it is read.
+        // The vacuum is at work: the newest version may be removed before it is read.
         while found.is_err() && !graph.is_there().await? {
             graph = self.open(None).await?;
             found = self.check(&graph, &ledger).await;
@@ -284,14 +286,14 @@ impl Run {
         Ok(seen)
     }
 
-    /// When nobody works any more: all versions, then what a last compaction and a last vacuum leave of them.
+    /// The check after all work: all versions, then the result of a last compaction and a last vacuum.
     pub(super) async fn end(mut self, proxy: &TcpProxy) -> anyhow::Result<ChaosReport> {
         let time_s = self.begun.elapsed().as_secs_f64();
         // What stalled in the proxy may still take effect.
         tokio::time::sleep(Duration::from_secs(4)).await;
         let ledger = self.ledger();
         eprintln!("all processes are dead, {} times in all; reading all versions", self.kills);
-        // Past versions came under vacuums that were killed; more than some take minutes to read.
+        // Killed vacuums leave past versions; reading more than some takes minutes.
         let some = VacuumSettings { keep_versions: Some(VERSIONS_READ), ..VacuumSettings::default() };
         Graph::vacuum(&self.store, &some).await.context("the vacuum before the end")?;
         self.check_versions(&ledger).await?;
@@ -310,7 +312,7 @@ impl Run {
         let newest = *kept.last().context("a graph has a version")?;
         let graph = self.open(None).await?;
         let named = graph.manifest().objects().len();
-        ensure!(graph.version() == newest, "version {} came after all was done", graph.version());
+        ensure!(graph.version() == newest, "version {} appeared after the end of all work", graph.version());
         let told = self.tell(proxy, &ledger, newest, named, time_s);
         self.demand(&ledger, time_s).inspect_err(|_| told.lines.iter().for_each(|line| eprintln!("{line}")))?;
         Ok(told)
@@ -340,7 +342,7 @@ impl Run {
         Ok(checked)
     }
 
-    /// What must hold of the run as a whole.
+    /// The checks of the entire run.
     fn demand(&self, ledger: &Ledger, time_s: f64) -> anyhow::Result<()> {
         if let Some(late) = ledger.too_long(may_take) {
             anyhow::bail!(late);

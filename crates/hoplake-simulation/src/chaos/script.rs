@@ -1,17 +1,19 @@
-//! What writers write: batches that can be told from each other, and of which a half can be told from the whole.
+//! The writers' batches: each is identifiable, and an incomplete one is detectable.
 //!
 //! Batch 17 of writer 2, tried as attempt `a`:
 //!
 //! | | |
 //! | --- | --- |
-//! | items | vertices `2/17/a/0` and on, as many as the number says; each has an edge from the writer, and one to the next item |
-//! | the writer | its row says 17: a row that every batch overwrites |
+//! | items | vertices `2/17/a/0` and on, as many as the number; each has an edge from the writer, and one to the next
+//! item |
+//! | the writer | its row has 17: a row that every batch overwrites |
 //! | a lamp | `2/17` is lit and `2/16` is deleted, with its edge: one is there at a time |
 //! | source position | `17 a` |
-//! | old items | those of the batch [`WINDOW`] before it are deleted, so that a graph that is written for an hour stays as large as it is |
+//! | old items | those of the batch [`WINDOW`] before it are deleted, so that a graph that is written for an hour stays
+//! as large as it is |
 //!
-//! Everything has the number as its property `batch`. Another attempt at the same batch has other items, so that a batch which
-//! was published twice shows.
+//! Everything has the number as its property `batch`. Another attempt at the same batch has other items, so that a
+//! batch which was published twice shows.
 
 use std::fmt::{self, Display};
 
@@ -37,7 +39,7 @@ impl Display for Attempt {
 }
 
 impl Attempt {
-    /// What a position of a source says.
+    /// The content of a source's position.
     pub(super) fn at_position(writer: u32, position: &str) -> Option<Self> {
         let (batch, name) = position.split_once(' ')?;
         Some(Self { writer, batch: batch.parse().ok()?, name: name.to_owned() })
@@ -74,7 +76,8 @@ impl Attempt {
         lamp(self.writer, self.batch)
     }
 
-    /// All its changes, with the items that are to go. With a base, so that what an earlier attempt did late is a conflict.
+    /// All its changes, with the items that are to go. With a base, so that what an earlier attempt did late is a
+    /// conflict.
     pub(super) fn changes(&self, base: Option<u64>, old: &[VertexRef]) -> Batch {
         let mut batch = Batch { base, message: self.to_string(), ..Batch::default() };
         let writer = writer(self.writer);
@@ -98,12 +101,12 @@ impl Attempt {
     }
 
     fn vertex(&self, vertex: VertexRef) -> Operation {
-        Operation::UpsertVertex { vertex, properties: self.properties(), whole: false }
+        Operation::UpsertVertex { vertex, properties: self.properties(), replace: false }
     }
 
     fn edge(&self, label: &str, source: VertexRef, target: VertexRef) -> Operation {
         let properties = self.properties();
-        Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, whole: true }
+        Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, replace: true }
     }
 
     fn properties(&self) -> Properties {

@@ -16,21 +16,21 @@ use tokio::time::sleep;
 use super::{Client, Request, TIMEOUT, exists, failed, upload::Parts};
 use crate::{
     faults::{Fault, Kind},
-    place::Place,
+    location::GraphLocation,
     world::{Bucket, Concern, EPOCH_UNIX_MS, Stored, World},
 };
 
 /// Writes an object, and lets the oracle look at what that means.
 pub(crate) fn write(bucket: &mut Bucket, world: &World, now: Duration, name: &str, bytes: &Bytes) {
     bucket.insert(name.to_owned(), Stored { bytes: bytes.clone(), modified: now });
-    let (place, below) = Place::of(name);
+    let (location, below) = GraphLocation::of(name);
     if let Some(version) = manifest_version(below) {
         world.check(match Slot::decode(bytes) {
             Ok(Slot::Version(manifest)) => {
                 world.log(|| format!("{name} is there: {:?}, {}", manifest.change.kind, manifest.change.message));
-                world.took(place, *manifest, bucket)
+                world.took(location, *manifest, bucket)
             }
-            Ok(Slot::Removed { .. }) => world.history_of(place).marked(version),
+            Ok(Slot::Removed { .. }) => world.history_of(location).removed(version),
             Err(error) => Err(format!("{name} is not a valid manifest: {error}")),
         });
         world.published();
@@ -40,7 +40,7 @@ pub(crate) fn write(bucket: &mut Bucket, world: &World, now: Duration, name: &st
 /// Removes an object, and lets the oracle look at what that means.
 pub(crate) fn remove(bucket: &mut Bucket, world: &World, name: &str) {
     if bucket.remove(name).is_some() {
-        world.check(Place::all().try_for_each(|place| world.history_of(place).deleted(name)));
+        world.check(GraphLocation::all().try_for_each(|location| world.history_of(location).deleted(name)));
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) struct Parts {
     location: Path,
     upload: u64,
     count: usize,
-    /// Parts of which the store said that it has them.
+    /// Parts that the store has acknowledged.
     received: Arc<AtomicUsize>,
 }
 

@@ -1,18 +1,19 @@
 //! The memory cache: blocks by object and position, within a budget of bytes, under a policy that can be chosen.
 //!
 //! # What it is
-//! [`MemoryCache`] is split into shards by the hash of the key, each with a lock, an index and an
-//! [eviction policy](eviction) of its own. A warm one-hop query does two look-ups and should take 5 µs in all, so a hit
-//! allocates nothing: it hashes 12 bytes, takes a lock that is nearly always free, finds the entry, tells the policy,
-//! and clones a [`Bytes`], which is a counter.
+//! [`MemoryCache`] is split into shards by the hash of the key, each with a lock, an index and an [eviction
+//! policy](eviction) of its own. A warm one-hop query does two look-ups and should take 5 µs in all, so a hit allocates
+//! nothing: it hashes 12 bytes, takes a lock that is nearly always free, finds the entry, notifies the policy, and
+//! clones a [`Bytes`], which is a counter.
 //!
 //! # Why this way
-//! The policy is what the project studies (`hoplake-cache-sim` replays traces of accesses through the same [`Shard`]), so
-//! it is ours, one file each. A library's cache has its one policy inside its tables; `hoplake-compare cache` holds this
-//! one against such a library.
+//! The project studies policies (`hoplake-cache-sim` replays traces of accesses through the same [`Shard`]), so it is
+//! ours, one file each. A library's cache has its one policy inside its tables; `hoplake-compare cache` holds this one
+//! against such a library.
 //!
-//! - *A lock for each shard rather than a reader's lock*: a hit changes the policy's books. With a shard for every 8 MiB,
-//!   two threads on 256 MiB meet once in 32 look-ups, for some 40 ns. The standard library's lock: another made no difference.
+//! - *A lock for each shard rather than a reader's lock*: a hit changes the policy's books. With a shard for every 8
+//!   MiB, two threads on 256 MiB meet once in 32 look-ups, for some 40 ns. The standard library's lock: another made no
+//!   difference.
 //! - *Budget by shard*: a shard is 8 MiB or more, so that it holds the largest block there is, and hundreds of
 //!   usual ones: the shares are uneven by a few per cent. Budgets below 16 MiB have one shard.
 //! - *Nothing oversized*: a block larger than a shard is handed back and counted as refused. It would
@@ -22,11 +23,12 @@
 //!
 //! # Why LRFU by default
 //! Requests are what a query waits and pays for. On recorded traversals of a Kronecker graph (1,815 blocks) and of a
-//! social network (124), replayed at a 64th to a half of all their blocks, LRFU with λ = 0.0001 and worth sent a tenth to
-//! four tenths fewer than LRU, S3-FIFO and W-TinyLFU, and at most a twelfth more than the best other λ. LFU with worth comes
-//! close, but never forgets. On synthetic accesses with bursts and drifting popularity (34,743 blocks), S3-FIFO and W-TinyLFU
-//! sent up to an eighth fewer in caches of a 64th, and as many in caches of a quarter. A hit costs LRFU a quarter to a half
-//! more than LRU, which is still a hundredth of a warm query. `hoplake cache-sim` says what is best for another workload.
+//! social network (124), replayed at a 64th to a half of all their blocks, LRFU with λ = 0.0001 and retention costs
+//! sent a tenth to four tenths fewer than LRU, S3-FIFO and W-TinyLFU, and at most a twelfth more than the best other λ.
+//! LFU with retention costs comes close, but never forgets. On synthetic accesses with bursts and drifting popularity
+//! (34,743 blocks), S3-FIFO and W-TinyLFU sent up to an eighth fewer in caches of a 64th, and as many in caches of a
+//! quarter. A hit costs LRFU a quarter to a half more than LRU, which is still a hundredth of a warm query. `hoplake
+//! cache-sim` finds the best policy for another workload.
 //!
 //! # What a block weighs
 //! Its bytes and [`ENTRY_BYTES`] of books, so that a million pages of 300 bytes do not take half as much again.
@@ -50,7 +52,7 @@ pub use eviction::{Policy, PolicyError};
 pub use retention_cost::FetchCost;
 pub use shard::{Arrival, Shard};
 
-/// What a block takes of the budget beside its bytes: 64 for its entry, 40 for the policy, 10 for
+/// What a block takes of the budget in addition to its bytes: 64 for its entry, 40 for the policy, 10 for
 /// the index, and 40 for the counter behind the [`Bytes`], rounded up.
 pub const ENTRY_BYTES: u64 = 160;
 
@@ -143,7 +145,7 @@ struct Padded(Mutex<Shard<Bytes>>);
 impl Padded {
     #[inline]
     fn lock(&self) -> MutexGuard<'_, Shard<Bytes>> {
-        // Nothing in a shard panics but on a mistake in its books, which nobody else's look-up should pay for.
+        // A shard panics only if its bookkeeping is inconsistent, which must not fail other look-ups.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -193,7 +195,7 @@ impl MemoryCache {
     pub fn insert(&self, key: impl Into<BlockKey>, block: Bytes) {
         let key = key.into();
         let hash = hash_of(key);
-        // The first clone of bytes that came from a vector allocates their counter: better here than in the first hit.
+        // The first clone of bytes from a vector allocates their counter: do it here rather than in the first hit.
         drop(block.clone());
         let arrival = Arrival::new(key, hash, block.len() as u64, self.fetch_cost.as_ref());
         let gone = self.shard(hash).lock().insert(arrival, block);

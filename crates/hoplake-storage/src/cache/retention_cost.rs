@@ -1,4 +1,4 @@
-//! What a block is worth keeping: what it would cost to fetch again, for each byte it occupies.
+//! The retention cost of a block: what it would cost to fetch it again, per byte that it occupies.
 //!
 //! A block that is not in memory costs a request, whatever its size, and then its bytes. On S3 Standard
 //! the request is 25 ms to the first byte, and a stream brings 55 MiB/s: a page of 300 bytes costs
@@ -26,7 +26,7 @@ impl FetchCost {
     /// A standard class of storage: 25 ms, 55 MiB/s.
     pub const STANDARD: Self = Self { first_byte_ms: 25.0, stream_bytes_per_second: (55 << 20) as f64 };
 
-    /// The size whose worth is 1: nearly all blocks of keys and adjacency have it.
+    /// The size whose retention cost is 1: nearly all blocks of keys and adjacency have it.
     const USUAL_BYTES: u64 = 16 << 10;
 
     /// That of a store: the median of its first bytes, and a stream of it.
@@ -42,13 +42,13 @@ impl FetchCost {
         self.first_byte_ms + bytes as f64 / self.stream_bytes_per_second * 1e3
     }
 
-    /// The worth of keeping a block of `bytes` that occupies `weight` bytes in memory, relative to a block of
+    /// The retention cost of a block of `bytes` that occupies `weight` bytes in memory, relative to a block of
     /// 16 KiB: positive, without a unit. The overhead of an entry is in `weight`, so that tiny blocks
-    /// are not worth infinitely much.
+    /// do not cost infinitely much.
     pub fn retention_cost(&self, bytes: u64, weight: u64) -> f32 {
         let per_byte = self.fetch_ms(bytes) / weight.max(1) as f64;
         let usual = self.fetch_ms(Self::USUAL_BYTES) / Self::USUAL_BYTES as f64;
-        // A profile of zeros says that nothing costs anything: then all blocks are worth the same.
+        // In a profile of zeros nothing costs anything: then all blocks have the same retention cost.
         let retention_cost = (per_byte / usual) as f32;
         if retention_cost.is_finite() && retention_cost > 0.0 { retention_cost } else { 1.0 }
     }

@@ -1,8 +1,8 @@
 //! A part of the cache, for one thread at a time: an index by key, the blocks in slots, and a policy for the slots.
 //!
-//! A hit touches three places: the index, which holds four bytes a block and is small enough for the processor's own
-//! cache; the block's entry, which is one cache line; and the policy's books. Slots are used again, so that a
-//! full shard allocates nothing but what its index and policy need.
+//! A hit touches three structures: the index, which holds four bytes a block and is small enough for the processor's
+//! own cache; the block's entry, which is one cache line; and the policy's books. Slots are used again, so that a full
+//! shard allocates nothing but what its index and policy need.
 
 use hashbrown::HashTable;
 
@@ -12,7 +12,8 @@ use super::{
     weight_of,
 };
 
-/// Up to `bytes_max` of blocks, each with a value: its bytes, or `()` where only hits are counted, as in `hoplake-cache-sim`.
+/// Up to `bytes_max` of blocks, each with a value: its bytes, or `()` where only hits are counted, as in
+/// `hoplake-cache-sim`.
 ///
 /// ```
 /// use hoplake_storage::cache::{Arrival, BlockKey, Policy, Shard, hash_of, weight_of};
@@ -56,13 +57,13 @@ pub struct Arrival {
     pub hash: u64,
     /// The bytes it takes of the budget.
     pub weight: u64,
-    /// What it is worth to keep it.
+    /// Its retention cost.
     pub retention_cost: f32,
 }
 
 impl Arrival {
-    /// A block of `bytes` whose key has this hash ([`hash_of`](super::hash_of)), with its weight, and its worth by what
-    /// it costs to fetch it again; `None` if all blocks are alike.
+    /// A block of `bytes` whose key has this hash ([`hash_of`](super::hash_of)), with its weight, and its retention
+    /// cost by what it costs to fetch it again; `None` if all blocks are alike.
     pub fn new(key: BlockKey, hash: u64, bytes: u64, fetch_cost: Option<&FetchCost>) -> Self {
         let weight = weight_of(bytes);
         let retention_cost = fetch_cost.map_or(1.0, |cost| cost.retention_cost(bytes, weight));
@@ -112,7 +113,7 @@ impl<V> Shard<V> {
     }
 
     /// Keeps a block, and returns what had to go for it or was there before: the caller drops it outside its lock.
-    /// A block larger than the shard is what goes itself.
+    /// A block larger than the shard is itself evicted.
     pub fn insert(&mut self, block: Arrival, value: V) -> Vec<V> {
         let mut gone = Vec::new();
         if let Some(slot) = self.find(block.hash, block.key) {
@@ -131,11 +132,12 @@ impl<V> Shard<V> {
             return gone;
         }
         while self.bytes + block.weight > self.bytes_max {
-            let slot = self.eviction.evict().expect("a block that fits an empty shard fits when all others have gone");
+            let slot =
+                self.eviction.evict().expect("a block that fits an empty shard fits once all others are evicted");
             self.counts.evictions += 1;
             gone.extend(self.release(slot));
         }
-        self.place(block, value);
+        self.insert_new(block, value);
         gone
     }
 
@@ -171,7 +173,7 @@ impl<V> Shard<V> {
         self.index.find(hash, |slot| self.entries[*slot as usize].key == key).copied()
     }
 
-    fn place(&mut self, block: Arrival, value: V) {
+    fn insert_new(&mut self, block: Arrival, value: V) {
         let Arrival { key, hash, weight, retention_cost } = block;
         let entry = Entry { key, hash, weight, value: Some(value) };
         let slot = match self.free.pop() {
@@ -223,7 +225,8 @@ mod tests {
 
     #[test]
     fn the_books_of_an_entry_are_in_its_weight() {
-        // Beside the entry: four bytes and a tag for the index at half its load, the policy's 40, and what `Bytes` allocates.
+        // In addition to the entry: four bytes and a tag for the index at half its load, the policy's 40, and what
+        // `Bytes` allocates.
         assert!(size_of::<Entry<Bytes>>() <= 64);
         assert!((size_of::<Entry<Bytes>>() + 10 + 40 + 40) as u64 <= crate::cache::ENTRY_BYTES);
     }

@@ -59,7 +59,7 @@ fn model(policy: Policy) -> Box<dyn Model> {
     }
 }
 
-/// A cache beside the model of its policy, and what both should hold.
+/// A cache, the model of its policy, and what both should hold.
 struct Pair {
     cache: MemoryCache,
     policy: Policy,
@@ -133,7 +133,7 @@ impl Pair {
     }
 }
 
-/// Takes the steps, and asserts after each that the cache holds what the model says, whole and within the budget.
+/// Takes the steps, and asserts after each that the cache holds exactly what the model holds, within the budget.
 fn check(policy: Policy, fetch_cost: Option<FetchCost>, steps: &[Step]) {
     let mut pair = Pair::new(policy, fetch_cost);
     for step in steps {
@@ -223,7 +223,7 @@ fn a_block_of_another_size_replaces_the_first() {
     cache.insert((1, 0), Bytes::from_static(b"of another object"));
     cache.remove_object(0);
     assert_eq!((cache.contains((0, 0)), cache.contains((1, 0))), (false, true));
-    // Now one that is too large for the cache: the old bytes must not be served in its place.
+    // Now one that is too large for the cache: the old bytes must not be served instead.
     cache.insert((1, 0), Bytes::from(vec![0; 1_000]));
     assert_eq!((cache.contains((1, 0)), cache.bytes()), (false, 0));
 }

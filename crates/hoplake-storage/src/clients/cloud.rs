@@ -12,8 +12,8 @@ use url::Url;
 use super::{Clients, Unanswered};
 use crate::location::environment;
 
-/// How writes are repeated by the client. Its own default goes on for three minutes, and who publishes tries four times: a
-/// commit that met a store which was away hung for as long. Whoever writes knows better when to give up.
+/// How writes are repeated by the client. Its own default goes on for three minutes, and who publishes tries four
+/// times: a commit to an unreachable store hung for as long. The writer knows better when to give up.
 fn write_retries() -> RetryConfig {
     let backoff = BackoffConfig { max_backoff: Duration::from_secs(2), ..BackoffConfig::default() };
     RetryConfig { backoff, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() }

@@ -6,7 +6,7 @@
 //! ```
 //! Little-endian. The footer is written when the log is full or the process ends, and lets a restart read
 //! the index at once. A crash leaves a log without one: its records are then scanned, up to the first
-//! whose header is not whole. The position is that of the block, behind its header.
+//! whose header is damaged. The position is that of the block, after its header.
 
 use std::{io, sync::Arc};
 
@@ -59,7 +59,7 @@ impl Log {
         Ok(Self { file, bytes, records })
     }
 
-    /// Writes a block behind the others.
+    /// Appends a block.
     pub(super) fn append(&mut self, key: u64, block: &[u8]) -> io::Result<Record> {
         let too_long = |_| io::Error::other("a log grows no longer than 4 GiB");
         let length = u32::try_from(block.len()).map_err(too_long)?;

@@ -7,18 +7,18 @@
 //! sequential, deleting frees whole files, and the index takes some 40 bytes a block.
 //!
 //! **Trust.** Nothing on the disk is believed. Blocks are kept as they are stored in the bucket, with their
-//! checksums, and are checked like an answer of the store; one that is torn, damaged, gone, or of another
+//! checksums, and are checked like an answer of the store; one that is torn, damaged, missing, or of another
 //! object whose name has the same hash, is fetched from the store. The logs have checksums only where a
 //! wrong byte would make a restart read nonsense for long (`log.rs`).
 //!
 //! **Never in the way.** One thread writes. When it cannot keep up, blocks are not cached; when the disk is
-//! full or the folder is gone, it gives up the log and tries anew with the next block.
+//! full or the folder is deleted, it abandons the log and tries again with the next block.
 //!
 //! **Several processes** may name one folder: each takes a subfolder that no other has locked, so that a
 //! process that is restarted finds its own, and keeps to the budget in it.
 //!
 //! **Another disk.** What the cache needs of a disk is a [`Disk`]: a folder (`folder.rs`), or one in memory, such as
-//! that of a simulation, which is written and read in place and not by a thread.
+//! that of a simulation, which is written and read synchronously and not by a thread.
 
 mod folder;
 mod log;
@@ -47,8 +47,8 @@ use writer::Writer;
 /// Blocks that may wait to be written.
 const QUEUE_BLOCKS: usize = 1024;
 
-/// Where a disk cache keeps its logs: numbered files, each of which is written from its beginning to its end. Whoever
-/// has one is the only one that uses it. Nothing that goes wrong with it is more than a block that is not cached.
+/// Where a disk cache keeps its logs: numbered files, each of which is written from its beginning to its end. A log has
+/// one user. A failure of it only means that a block is not cached.
 pub trait Disk: Debug + Send + Sync {
     /// The numbers of the logs, in any order.
     ///
@@ -113,7 +113,7 @@ pub(crate) struct DiskCache {
 enum Writing {
     /// A thread, as fast as the disk is; both are there until the cache is dropped.
     Beside(Option<(SyncSender<Offer>, JoinHandle<()>)>),
-    /// Whoever offers a block, since the disk does not wait.
+    /// The task that offers a block, since the disk does not wait.
     InPlace(Mutex<Writer>),
 }
 
@@ -123,7 +123,7 @@ type Offer = (u64, Bytes);
 /// The logs, and where each block is.
 #[derive(Debug, Default)]
 struct State {
-    places: HashMap<u64, Entry>,
+    entries: HashMap<u64, Entry>,
     /// Of all logs.
     files: HashMap<u32, Arc<dyn DiskFile>>,
     /// All logs but the one that is being written.
@@ -139,7 +139,7 @@ struct Entry {
 
 /// Where a block is on the disk.
 #[derive(Debug)]
-pub(crate) struct DiskPlace {
+pub(crate) struct DiskLocation {
     file: Arc<dyn DiskFile>,
     record: Record,
 }
@@ -183,21 +183,21 @@ impl DiskCache {
     }
 
     /// Where a block may be; `None` is certain.
-    pub(crate) fn find(&self, object: u64, range: &Range<u64>) -> Option<DiskPlace> {
+    pub(crate) fn find(&self, object: u64, range: &Range<u64>) -> Option<DiskLocation> {
         let mut state = lock(&self.state);
-        let entry = state.places.get_mut(&block_key(object, range.start))?;
+        let entry = state.entries.get_mut(&block_key(object, range.start))?;
         if u64::from(entry.record.length) != range.end - range.start {
             return None;
         }
         entry.used = true;
         let (number, record) = (entry.log, entry.record);
-        Some(DiskPlace { file: state.files.get(&number)?.clone(), record })
+        Some(DiskLocation { file: state.files.get(&number)?.clone(), record })
     }
 
-    /// Reads blocks, beside the threads of the runtime if the disk may wait; `None` for one that is not there any more.
-    pub(crate) async fn read(&self, places: Vec<DiskPlace>) -> Vec<Option<Bytes>> {
-        let count = places.len();
-        let read = move || places.iter().map(|place| log::read(&*place.file, place.record).ok()).collect();
+    /// Reads blocks, off the runtime's threads if the disk may wait; `None` for a block that was deleted.
+    pub(crate) async fn read(&self, locations: Vec<DiskLocation>) -> Vec<Option<Bytes>> {
+        let count = locations.len();
+        let read = move || locations.iter().map(|location| log::read(&*location.file, location.record).ok()).collect();
         match self.writing {
             Writing::Beside(_) => tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| vec![None; count]),
             Writing::InPlace(_) => read(),
@@ -208,7 +208,7 @@ impl DiskCache {
     pub(crate) fn offer(&self, object: u64, position: u64, block: Bytes) {
         let key = block_key(object, position);
         match &self.writing {
-            // Full: the disk is slower than the store, and the block is not worth waiting for.
+            // The queue is full: the disk is slower than the store, so waiting for it would not pay.
             Writing::Beside(thread) => drop(thread.as_ref().map(|(queue, _)| queue.try_send((key, block)))),
             Writing::InPlace(writer) => lock(writer).take(key, &block),
         }
@@ -234,7 +234,7 @@ impl State {
     /// Takes in a log of an earlier run with its blocks.
     fn add(&mut self, number: u32, log: Log) {
         for (key, record) in &log.records {
-            self.places.insert(*key, Entry { log: number, record: *record, used: false });
+            self.entries.insert(*key, Entry { log: number, record: *record, used: false });
         }
         self.files.insert(number, log.file.clone());
         self.finished.insert(number, log);
@@ -246,5 +246,5 @@ impl State {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no thread panics with it")
+    mutex.lock().expect("no thread panics with the state")
 }

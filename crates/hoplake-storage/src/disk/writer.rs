@@ -34,7 +34,7 @@ impl Writer {
         Self { disk, bytes_max, next, state, current: None }
     }
 
-    /// Until all who offer blocks are gone.
+    /// Runs until all senders are dropped.
     pub(super) fn run(mut self, offers: &Receiver<Offer>) {
         while let Ok((key, block)) = offers.recv() {
             self.take(key, &block);
@@ -42,10 +42,10 @@ impl Writer {
         self.finish();
     }
 
-    /// Writes a block, if it is not there. A full disk, or a folder that is gone: this block is not cached, and the
+    /// Writes a block, unless the log has it. On a full disk, or in a deleted folder, this block is not cached, and the
     /// next one begins a new log.
     pub(super) fn take(&mut self, key: u64, block: &Bytes) {
-        if !lock(&self.state).places.contains_key(&key) && self.write(key, block).is_err() {
+        if !lock(&self.state).entries.contains_key(&key) && self.write(key, block).is_err() {
             self.finish();
         }
     }
@@ -60,7 +60,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a block, and only then says where it is.
+    /// Writes a block, and only then publishes its location.
     fn append(&mut self, key: u64, block: &[u8]) -> io::Result<()> {
         let (number, log) = match &mut self.current {
             Some(current) => current,
@@ -72,7 +72,7 @@ impl Writer {
             }
         };
         let record = log.append(key, block)?;
-        lock(&self.state).places.insert(key, Entry { log: *number, record, used: false });
+        lock(&self.state).entries.insert(key, Entry { log: *number, record, used: false });
         Ok(())
     }
 
@@ -97,8 +97,8 @@ impl Writer {
         state.files.remove(&number);
         for (key, record) in &log.records {
             // Some may have been written to a later log.
-            if state.places.get(key).is_some_and(|entry| entry.log == number) {
-                used.extend(state.places.remove(key).filter(|entry| entry.used).map(|_| (*key, *record)));
+            if state.entries.get(key).is_some_and(|entry| entry.log == number) {
+                used.extend(state.entries.remove(key).filter(|entry| entry.used).map(|_| (*key, *record)));
             }
         }
         drop(state);

@@ -1,7 +1,7 @@
 //! The operations on files that a folder is written with, one by one.
 //!
-//! They are a trait so that the order of writing, flushing and naming can be seen and broken: the simulation has a disk
-//! below it that forgets what was not flushed, and tests record what happens.
+//! They are a trait so that the order of writing, flushing and naming can be observed and broken: the simulation has a
+//! disk below it that forgets what was not flushed, and tests record what happens.
 
 use std::{
     fmt,
@@ -25,8 +25,8 @@ pub struct FoundFile {
     pub modified_unix_ms: i64,
 }
 
-/// Operations on files. After a loss of power a file may have any of the bytes that were not flushed, and a folder any of
-/// the names: [`Self::flush_file`] and [`Self::flush_folder`] make sure of either.
+/// Operations on files. After a loss of power a file may have any of the bytes that were not flushed, and a folder any
+/// of the names: [`Self::flush_file`] and [`Self::flush_folder`] make sure of either.
 #[async_trait]
 pub trait Files: fmt::Debug + Send + Sync {
     /// Makes a folder, and those above it that are not there.
@@ -47,13 +47,13 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// Gives a file a second name; fails with [`io::ErrorKind::AlreadyExists`] if that is taken.
     async fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives a file another name, in place of any file that has it.
+    /// Renames a file, and replaces any file of that name.
     async fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Takes a name from a file.
     async fn remove(&self, file: &Path) -> io::Result<()>;
 
-    /// The files in a folder, without those in folders below; none if there is no such folder.
+    /// The files in a folder, without those in folders below; none if the folder does not exist.
     async fn list(&self, folder: &Path) -> io::Result<Vec<FoundFile>>;
 }
 
@@ -61,7 +61,7 @@ pub trait Files: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SystemFiles;
 
-/// Runs what waits for a disk where waiting stops nobody else.
+/// Runs work that waits for a disk on a thread that may block.
 async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     match tokio::runtime::Handle::try_current() {
         Ok(runtime) => runtime.spawn_blocking(work).await.map_err(io::Error::other)?,

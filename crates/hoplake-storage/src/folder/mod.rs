@@ -1,16 +1,17 @@
 //! Objects as files of a folder, which survive a loss of power once they are acknowledged.
 //!
-//! **How an object is written.** Into a file with a name of its own (`<name>#1`: staged), which no listing shows. Then its
-//! bytes are flushed, it gets its name in one step, and the folder is flushed. The first write to a folder makes it and
-//! flushes every folder above it, too: another process may have made one of them and died before it was flushed.
+//! **How an object is written.** Into a file with a name of its own (`<name>#1`: staged), which no listing shows. Then
+//! its bytes are flushed, it gets its name in one step, and the folder is flushed. The first write to a folder makes it
+//! and flushes every folder above it, too: another process may have made one of them and died before it was flushed.
 //!
-//! **How an object is created.** By a second name for the staged file, which fails if the name is taken. The folder is flushed
-//! before that as well: who creates a version has read the one before it, whose writer may not have come to flushing it.
+//! **How an object is created.** By a second name for the staged file, which fails if the name is taken. The folder is
+//! flushed before that as well: the creator of a version has read the one before it, whose writer may not have flushed
+//! it yet.
 //!
 //! **What is not flushed.** Deletions, which are done again; and advice ([`Folder::advise`]).
 //!
-//! Reading, listing and deleting are `object_store`'s. It can flush, too, but not what other processes made, says of an
-//! error neither whether the object is there nor whether it is flushed, and offers no place to test the order of all that.
+//! Reading, listing and deleting are `object_store`'s. It can flush, too, but not files of other processes; its errors
+//! do not say whether the object exists or is flushed; and its order of operations cannot be tested.
 
 mod files;
 mod upload;
@@ -55,7 +56,7 @@ pub(crate) enum WriteError {
     /// Nothing is there, and nothing will be.
     #[error("{0}")]
     Failed(#[source] io::Error),
-    /// It is there, and may be gone after a loss of power.
+    /// It exists, but a loss of power may remove it.
     #[error("it is there, but could not be flushed to the disk: {0}")]
     Unflushed(#[source] io::Error),
     /// Parts of it were written after it was completed or given up.
@@ -73,7 +74,7 @@ fn put_result() -> PutResult {
     PutResult { e_tag: None, version: None, extensions: Default::default() }
 }
 
-/// Whether a file is staged: a number behind the name of the object that it is to become.
+/// Whether a file is staged: the name of the object that it is to become, and a number.
 fn is_staged(file: &FilePath) -> bool {
     let number = file.file_name().and_then(|name| name.to_str()?.split_once('#')).map(|(_, number)| number);
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
@@ -103,7 +104,7 @@ impl Folder {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets all folders, and says whether this was one of them.
+    /// Forgets all folders, and returns whether this was one of them.
     fn forget(&self, folder: &FilePath) -> bool {
         let mut known = self.known();
         let there = known.contains(folder);
@@ -129,7 +130,7 @@ impl Folder {
 
     /// Flushes a folder that a new one is in, or above that.
     async fn flush_above(&self, folder: &FilePath) -> io::Result<()> {
-        // Above the graph's own parent it may be somebody else's, and was there before.
+        // Folders above the graph's own parent may belong to others, and existed before.
         let foreign = self.root.parent().is_some_and(|parent| parent != folder && parent.starts_with(folder));
         match self.flush(folder).await {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && foreign => Ok(()),
@@ -158,7 +159,7 @@ impl Folder {
             match self.files.create(&staged).await {
                 Ok(()) => return Ok(staged),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                // Somebody has removed it since, and perhaps those above it.
+                // Another process has removed it since, and perhaps its parents.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && self.forget(folder) => {
                     self.make(folder).await.map_err(WriteError::Failed)?;
                 }

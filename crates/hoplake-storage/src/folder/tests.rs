@@ -144,7 +144,7 @@ async fn a_create_flushes_what_was_there_before_it_and_itself() {
     let next = location(&folder, "manifest/2");
     folder.put_opts(&next, "three".into(), create()).await.unwrap();
     assert_eq!(files.taken()[4..], ["link manifest/2", "flush manifest", "remove manifest/2#1"]);
-    // Advice is not worth waiting for.
+    // Advice does not wait for a flush.
     folder.advise(&location(&folder, "hint"), "three".into()).await.unwrap();
     assert!(!files.taken().iter().any(|done| done.starts_with("flush hint")));
     assert_eq!(folder.get(&slot).await.unwrap().bytes().await.unwrap(), "one");
@@ -199,7 +199,7 @@ async fn what_killed_writers_left_goes_when_it_is_old() {
         removed.iter().map(|file| (file.path.file_name().unwrap().to_str().unwrap(), file.bytes)).collect();
     assert_eq!(names, [("a#1", 8), ("b#27", 8)]);
     assert_eq!(folder.list(Some(&data)).count().await, 1);
-    // An upload that nobody completes takes its file away; what is no object's name is none.
+    // An upload that is not completed removes its file; a name that is not an object's is not listed.
     let upload = folder.put_multipart(&location(&folder, "data/c")).await.unwrap();
     drop(upload);
     while !folder.files.list(&folder.root.join("data")).await.unwrap().iter().all(|file| !is_staged(&file.path)) {

@@ -49,7 +49,7 @@ impl MultipartUpload for FolderUpload {
 }
 
 impl Drop for FolderUpload {
-    /// What nobody completes is removed if there is time; else a vacuum does it.
+    /// An upload that is not completed removes its file if it can; else a vacuum does.
     fn drop(&mut self) {
         if let (Some(staged), Ok(runtime)) = (self.staged.take(), tokio::runtime::Handle::try_current()) {
             let files = self.folder.files.clone();

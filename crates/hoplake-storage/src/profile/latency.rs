@@ -1,7 +1,7 @@
 //! How long the first byte takes.
 //!
 //! The body of the distribution is a shifted log-normal: no answer is faster than the network and the
-//! store's own work, and above that, delays multiply. Beside it a small share of stragglers is uniform in
+//! store's own work, and above that, delays multiply. In addition, a small share of stragglers is uniform in
 //! a far range, because a log-normal that fits the 99th percentile has too thin a tail.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use statrs::distribution::{ContinuousCDF, LogNormal};
 
-/// What σ is where nothing is said: that of a GET from S3 Standard.
+/// The default σ: that of a GET from S3 Standard.
 const SIGMA_DEFAULT: f64 = 0.75;
 /// The 99th percentile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326_347_874_040_841;
@@ -20,7 +20,7 @@ const NORMAL_P99: f64 = 2.326_347_874_040_841;
 pub struct Latency {
     /// What every answer takes at least, in milliseconds.
     pub floor_ms: f64,
-    /// The median beyond the floor, in milliseconds, of those that are no stragglers.
+    /// The median beyond the floor, in milliseconds, without stragglers.
     pub scale_ms: f64,
     /// The spread of the logarithm.
     pub sigma: f64,
@@ -105,7 +105,7 @@ impl Latency {
     /// The latency of a request for which chance gave `unit`, a number that is uniform in [0, 1).
     ///
     /// The highest `straggler_share` of the numbers are the stragglers, the others the body, so that one
-    /// number is enough. This is no quantile: the two ranges overlap.
+    /// number is enough. This is not a quantile: the two ranges overlap.
     pub fn draw(&self, unit: f64) -> Duration {
         let body_share = 1.0 - self.straggler_share;
         milliseconds(if unit < body_share {

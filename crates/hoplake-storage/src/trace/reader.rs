@@ -1,4 +1,4 @@
-//! Reads a trace, line by line or whole.
+//! Reads a trace, line by line or completely.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use super::{COLUMNS, Tier, TraceError, is_zstd};
 /// An access that was read. The fields are the trace's columns, but for the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadAccess {
-    /// Tells queries apart.
+    /// Identifies the query.
     pub query: u64,
     /// The batch of reads of that query.
     pub wave: u32,
@@ -22,11 +22,11 @@ pub struct ReadAccess {
     pub position: u64,
     /// Its length, in bytes.
     pub bytes: u64,
-    /// Where it came from.
+    /// The tier that served it.
     pub served: Tier,
 }
 
-/// A whole trace in memory: 40 bytes an access.
+/// A complete trace in memory: 40 bytes per access.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recording {
     /// In the order in which they were recorded.
@@ -98,7 +98,7 @@ impl TraceReader {
         }
         let served = self.line[5].parse().map_err(|()| {
             let known = Tier::ALL.map(Tier::name).join(", ");
-            self.mistake(Some(5), format!("{:?} is none of {known}", &self.line[5]))
+            self.mistake(Some(5), format!("{:?} is not one of {known}", &self.line[5]))
         })?;
         let wave = u32::try_from(self.number(1)?).map_err(|_| self.no_number(1))?;
         Ok(ReadAccess {
@@ -116,7 +116,7 @@ impl TraceReader {
     }
 
     fn no_number(&self, column: usize) -> TraceError {
-        let why = format!("{:?} is no whole number, or one that is too large", &self.line[column]);
+        let why = format!("{:?} is not a whole number, or is too large", &self.line[column]);
         self.mistake(Some(column), why)
     }
 

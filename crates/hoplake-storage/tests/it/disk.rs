@@ -59,12 +59,12 @@ async fn damage_costs_time_and_never_an_answer() {
     let flip: Damage = |log| OpenOptions::new().write(true).open(log).unwrap().write_all_at(&[9; 3], 300).unwrap();
     let nonsense: Damage = |log| fs::write(log, vec![0xa5; 5000]).unwrap();
     let vanish: Damage = |log| fs::remove_file(log).unwrap();
-    let folder_in_its_place: Damage = |log| {
+    let folder_instead: Damage = |log| {
         fs::remove_file(log).unwrap();
         fs::create_dir(log).unwrap();
     };
     // How many blocks are left: a record is 124 bytes long, and the flip hits one of 16.
-    for (damage, left) in [(cut, 8), (empty, 0), (flip, 15), (nonsense, 0), (vanish, 0), (folder_in_its_place, 0)] {
+    for (damage, left) in [(cut, 8), (empty, 0), (flip, 15), (nonsense, 0), (vanish, 0), (folder_instead, 0)] {
         let folder = tempfile::tempdir().unwrap();
         read_all(folder.path()).await;
         damage(&logs(folder.path())[0]);

@@ -81,7 +81,7 @@ struct Drawn<'a> {
     random: SplitMix64,
     zipf: Zipf,
     /// Which block has which popularity: popular ones do not lie side by side.
-    places: Vec<u32>,
+    ranking: Vec<u32>,
     /// The first byte of each page, and the end of the last.
     pages: Vec<u64>,
     /// The seed of the query asked last, and how often it will be asked again.
@@ -92,9 +92,9 @@ struct Drawn<'a> {
 impl<'a> Drawn<'a> {
     fn new(pattern: &'a AccessPattern) -> Self {
         let mut random = SplitMix64::new(pattern.seed);
-        let mut places: Vec<u32> = (0..pattern.blocks as u32).collect();
-        for place in (1..places.len()).rev() {
-            places.swap(place, random.below(place as u64 + 1) as usize);
+        let mut ranking: Vec<u32> = (0..pattern.blocks as u32).collect();
+        for rank in (1..ranking.len()).rev() {
+            ranking.swap(rank, random.below(rank as u64 + 1) as usize);
         }
         let mut pages = vec![0];
         for _ in 0..pattern.blocks {
@@ -103,13 +103,13 @@ impl<'a> Drawn<'a> {
             pages.push(pages[pages.len() - 1] + bytes);
         }
         let zipf = Zipf::new(pattern.blocks, pattern.skew);
-        Self { pattern, random, zipf, places, pages, again: (0, 0), accesses: Vec::new() }
+        Self { pattern, random, zipf, ranking, pages, again: (0, 0), accesses: Vec::new() }
     }
 
     fn query(&mut self, query: u64) {
         if self.random.unit() < self.pattern.drift {
             let [one, other] = [0; 2].map(|_: u8| self.random.below(self.pattern.blocks as u64) as usize);
-            self.places.swap(one, other);
+            self.ranking.swap(one, other);
         }
         if self.random.unit() < self.pattern.scans {
             return self.scan(query);
@@ -123,9 +123,9 @@ impl<'a> Drawn<'a> {
         // The same seed asks for the same blocks.
         let mut of_query = SplitMix64::new(self.again.0);
         let start = self.zipf.draw(&mut of_query);
-        let key = u64::from(self.places[start] / 4);
+        let key = u64::from(self.ranking[start] / 4);
         self.push(query, 0, 0, key * BLOCK_BYTES, BLOCK_BYTES);
-        let mut frontier = vec![self.places[start]];
+        let mut frontier = vec![self.ranking[start]];
         let hops = 1 + of_query.below(3) as u32;
         for wave in 1..=hops {
             for block in &frontier {
@@ -143,7 +143,7 @@ impl<'a> Drawn<'a> {
 
     fn next_frontier(&self, random: &mut SplitMix64, wave: u32) -> Vec<u32> {
         let blocks = 1 + random.below(4 * u64::from(wave)) as usize;
-        let mut frontier: Vec<u32> = (0..blocks).map(|_| self.places[self.zipf.draw(random)]).collect();
+        let mut frontier: Vec<u32> = (0..blocks).map(|_| self.ranking[self.zipf.draw(random)]).collect();
         // A long list runs on into the next block.
         if random.below(4) == 0 && (frontier[0] as usize) < self.pattern.blocks - 1 {
             frontier.push(frontier[0] + 1);

@@ -19,7 +19,7 @@ impl Chance {
     }
 
     /// The random numbers of the next attempt at a request, and how many attempts were before it. `detail`
-    /// tells requests of one kind on one object apart.
+    /// distinguishes requests of one kind on one object.
     pub(super) fn of(&mut self, kind: RequestKind, path: &str, detail: &str) -> (SplitMix64, u32) {
         let what = xxh3_64_with_seed(format!("{kind:?}\n{path}\n{detail}").as_bytes(), self.seed);
         let attempts = self.attempts.entry(what).or_default();

@@ -1,6 +1,6 @@
 //! The errors that object_store's S3 client gives its caller.
 //!
-//! Code that retries looks at what an error is and says. The client's own type of error has no public
+//! Code that retries looks at the type and message of an error. The client's own type of error has no public
 //! constructor, so a real client makes them here, over a connection that answers everything in one way and
 //! never leaves the process. Its own retries are off: a simulated store is the service, and whoever wants
 //! to know how a client retries puts one before a [`SimProxy`](super::SimProxy).

@@ -36,7 +36,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    #[expect(clippy::too_many_arguments, reason = "it is what the service decided, and is called in one place")]
+    #[expect(clippy::too_many_arguments, reason = "these are the service's decisions, and there is one caller")]
     pub(super) fn new(
         sim: Sim,
         kind: RequestKind,

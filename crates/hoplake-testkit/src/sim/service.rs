@@ -121,7 +121,7 @@ impl Sim {
         &self.0.up
     }
 
-    /// A request that is sent now. `detail` tells requests of one kind on one object apart.
+    /// A request that is sent now. `detail` distinguishes requests of one kind on one object.
     pub(super) fn send(&self, kind: RequestKind, path: &str, detail: &str) -> Request {
         let state = &mut *self.lock();
         let (mut random, attempt) = state.chance.of(kind, path, detail);

@@ -80,7 +80,7 @@ impl fmt::Display for SimStore {
     }
 }
 
-/// What tells two gets of an object apart.
+/// What distinguishes two gets of an object.
 fn range_text(range: Option<&GetRange>) -> String {
     match range {
         None => String::new(),
@@ -208,7 +208,7 @@ impl MultipartUpload for SimUpload {
         let parts: Option<Vec<_>> =
             self.parts.lock().expect("nothing panics while it holds the parts").iter().cloned().collect();
         let Some(parts) = parts else {
-            // What object_store's S3 client says, before it asks the store.
+            // The error of object_store's S3 client, before it sends a request.
             return Err(Error::Generic { store: "Parts", source: "Missing part".into() });
         };
         let mut request = self.sim.send(RequestKind::Put, self.location.as_ref(), "complete");

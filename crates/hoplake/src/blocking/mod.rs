@@ -26,9 +26,9 @@
 //! # Ok::<(), hoplake::Error>(())
 //! ```
 //!
-//! All of it shares the threads of one runtime, which begins with the first call and ends with the process: what goes on in
-//! the background, such as connections that are kept and the hint behind a commit, outlives the graph that began it. Within
-//! async code it panics, as it would stop a thread there: use the facade itself.
+//! All of it shares the threads of one runtime, which begins with the first call and ends with the process: what goes
+//! on in the background, such as pooled connections and the hint after a commit, outlives its graph. Within async code
+//! it panics, as it would stop a thread there: use the facade itself.
 
 mod mirror;
 mod pages;
@@ -67,7 +67,7 @@ pub fn load(url: &str, options: LoadOptions) -> Result<LoadReport, Error> {
     wait(crate::load(url, options))
 }
 
-/// Loads a graph into a store at hand; see [`load_with`](crate::load_with).
+/// Loads a graph into a given store; see [`load_with`](crate::load_with).
 ///
 /// # Errors
 /// As [`load`](crate::load).

@@ -5,7 +5,7 @@ use std::vec;
 use super::wait;
 use crate::{Cost, Difference, Error, LogEntry, WriterLease};
 
-/// The versions of a graph from the newest back; see [`Log`](crate::Log). After an error there are no more.
+/// The versions of a graph from the newest back; see [`Log`](crate::Log). It ends after an error.
 #[derive(Debug)]
 pub struct Log {
     log: crate::Log,
@@ -22,7 +22,7 @@ impl Log {
         self.log.leases()
     }
 
-    /// What it took so far.
+    /// The cost so far.
     pub fn cost(&self) -> Cost {
         self.log.cost()
     }
@@ -41,8 +41,8 @@ impl Iterator for Log {
     }
 }
 
-/// The differences between two versions, one after another; see [`Diff`](crate::Diff). A page of them is in memory. After an
-/// error there are no more.
+/// The differences between two versions, one after another; see [`Diff`](crate::Diff). A page of them is in memory.
+/// After an error it ends.
 #[derive(Debug)]
 pub struct Diff {
     diff: crate::Diff,
@@ -55,7 +55,7 @@ impl Diff {
         Self { diff, page: Vec::new().into_iter(), failed: false }
     }
 
-    /// What it took so far.
+    /// The cost so far.
     pub fn cost(&self) -> Cost {
         self.diff.cost()
     }

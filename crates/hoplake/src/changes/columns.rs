@@ -1,8 +1,9 @@
 //! Changes as rows of CSV and Parquet: what each column is for, by its name.
 //!
-//! `op`, `label`, `key`, `source_label`, `source`, `target_label`, `target`, `edge_key` and `whole` say what is done; every
-//! other column is a property, and so is one of those names with a dot before it. A header of CSV may have a type: `age:int`.
-//! An empty cell is not named: the property keeps its value. A line of JSON without an `op` is such a row, too.
+//! `op`, `label`, `key`, `source_label`, `source`, `target_label`, `target`, `edge_key` and `replace` define the
+//! change; every other column is a property, and so is one of those names with a dot before it. A header of CSV may
+//! have a type: `age:int`. An empty cell is not named: the property keeps its value. A line of JSON without an `op` is
+//! such a row, too.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -14,7 +15,7 @@ use hoplake_ingest::source::{plain::PlainFile, values};
 use serde_json::value::RawValue;
 
 use super::{
-    Piece, Place, Source, json,
+    Piece, Source, SourceLocation, json,
     resolved::{Kind, Raw, RawChange, ResolvedChange, parse},
 };
 use crate::Error;
@@ -30,7 +31,7 @@ enum Role {
     TargetLabel,
     Target,
     EdgeKey,
-    Whole,
+    Replace,
     Property(Name),
 }
 
@@ -44,7 +45,7 @@ impl Role {
         ("target_label", Self::TargetLabel),
         ("target", Self::Target),
         ("edge_key", Self::EdgeKey),
-        ("whole", Self::Whole),
+        ("replace", Self::Replace),
     ];
 
     /// What a name stands for; the error is the end of a sentence about the file.
@@ -69,8 +70,8 @@ impl Role {
 /// Other columns of rows that are printed.
 const PRINTED: [&str; 4] = ["edge", "edge_id", "direction", "distance"];
 
-/// The name of a property's column in rows that are printed, by which changes know it again: with a dot before it if the name by
-/// itself means something else.
+/// The name of a property's column in rows that are printed, by which changes know it again: with a dot before it if
+/// the name by itself means something else.
 pub fn property_column(property: &str) -> String {
     let taken = Role::NAMES.iter().any(|(name, _)| *name == property) || PRINTED.contains(&property);
     if taken || property.starts_with('.') { format!(".{property}") } else { property.to_owned() }
@@ -90,7 +91,7 @@ impl Column {
         Ok(Self { role: Role::named(header)?, header: header.to_owned(), kind: None })
     }
 
-    /// What a header of CSV says, which may name a type; the error is the end of a sentence about the file.
+    /// A header of CSV, which may have a type; the error is the end of a sentence about the file.
     fn of(header: &str) -> Result<Self, String> {
         let (name, kind) = match header.rsplit_once(':') {
             None => (header, None),
@@ -145,10 +146,10 @@ pub(super) fn csv(file: &PlainFile) -> Result<Source, Error> {
             Ok(false) => return None,
             Err(error) => return Some(Err(error.into())),
         }
-        let place = Place { file: name.clone(), unit: "line", number: records.line() };
+        let location = SourceLocation { file: name.clone(), unit: "line", number: records.line() };
         if records.fields() != columns.len() {
             let why = format!("it has {} columns where {} are expected", records.fields(), columns.len());
-            return Some(Err(place.invalid(why)));
+            return Some(Err(location.invalid(why)));
         }
         let cell = |at: usize| {
             let text = records.field(at).ok_or("is not UTF-8 text")?;
@@ -160,7 +161,7 @@ pub(super) fn csv(file: &PlainFile) -> Result<Source, Error> {
         };
         let shown = |at| records.field(at).map(|text| format!("{text:?} ")).unwrap_or_default();
         let written = row(&columns, cell, shown);
-        Some(written.map(|written| Piece::One(place.clone(), written)).map_err(|why| place.invalid(why)))
+        Some(written.map(|written| Piece::One(location.clone(), written)).map_err(|why| location.invalid(why)))
     })))
 }
 
@@ -193,8 +194,8 @@ impl ParquetRows {
         self.batch.num_rows()
     }
 
-    pub(super) fn place(&self, row: usize) -> Place {
-        Place { file: self.file.clone(), unit: "row", number: self.first + row as u64 }
+    pub(super) fn location(&self, row: usize) -> SourceLocation {
+        SourceLocation { file: self.file.clone(), unit: "row", number: self.first + row as u64 }
     }
 
     /// One of them.
@@ -205,10 +206,11 @@ impl ParquetRows {
             Value::String(text) => Ok(Some(Raw::Untyped(text))),
             value => Ok(Some(Raw::Typed(value))),
         };
-        row(&self.columns, cell, |_| String::new()).map_err(|why| self.place(at).invalid(why))
+        row(&self.columns, cell, |_| String::new()).map_err(|why| self.location(at).invalid(why))
     }
 
-    /// All of them as one operation, if they are upserts of one label, and their columns have the types that the graph has.
+    /// All of them as one operation, if they are upserts of one label, and their columns have the types that the graph
+    /// has.
     pub(super) fn operation(&self, resolved: &mut ResolvedChange) -> Option<Operation> {
         let role = |role: Role| {
             let at = self.columns.iter().position(|column| column.role == role)?;
@@ -217,7 +219,7 @@ impl ParquetRows {
         let none = |of: Role| role(of).is_none_or(|column| column.null_count() == column.len());
         let label: Name = one_text(role(Role::Label)?)?.into();
         let op = if none(Role::Op) { None } else { Some(Kind::named(one_text(role(Role::Op)?)?.trim()).ok()?) };
-        let whole = if none(Role::Whole) { false } else { one_bool(role(Role::Whole)?)? };
+        let replace = if none(Role::Replace) { false } else { one_bool(role(Role::Replace)?)? };
         if !none(Role::EdgeKey) || label.is_empty() {
             return None;
         }
@@ -242,7 +244,7 @@ impl ParquetRows {
             named.push((name.to_owned(), column.clone()));
         }
         for (column, values) in self.columns.iter().zip(self.batch.columns()) {
-            // What has no values names nothing.
+            // A column without values names nothing.
             if let Role::Property(name) = &column.role
                 && values.null_count() < values.len()
             {
@@ -258,7 +260,7 @@ impl ParquetRows {
             false => Columns::edges(label, source, target, &rows),
         };
         let columns = columns.ok()?;
-        Some(Operation::UpsertColumns(Arc::new(if whole { columns.whole() } else { columns })))
+        Some(Operation::UpsertColumns(Arc::new(if replace { columns.replacing() } else { columns })))
     }
 }
 
@@ -340,11 +342,11 @@ fn row(
             Some(properties.remove(at))
         }
     };
-    let whole = match find(Role::Whole)? {
+    let replace = match find(Role::Replace)? {
         None => false,
-        Some(Raw::Typed(Value::Bool(whole))) => whole,
-        Some(Raw::Untyped(text)) => values::boolean(&text).map_err(|why| format!("column whole: {text:?} {why}"))?,
-        Some(Raw::Typed(other)) => return Err(format!("column whole: {other} is not true or false")),
+        Some(Raw::Typed(Value::Bool(replace))) => replace,
+        Some(Raw::Untyped(text)) => values::boolean(&text).map_err(|why| format!("column replace: {text:?} {why}"))?,
+        Some(Raw::Typed(other)) => return Err(format!("column replace: {other} is not true or false")),
     };
     Ok(RawChange {
         kind,
@@ -354,6 +356,6 @@ fn row(
         target: end(target, Role::TargetLabel, "target")?,
         edge_key,
         properties,
-        whole,
+        replace,
     })
 }

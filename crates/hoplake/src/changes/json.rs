@@ -1,12 +1,12 @@
 //! A change as a line of JSON, and values to and from JSON.
 //!
-//! Numbers are read from their digits as they stand: an integer that int64 lacks is an error and never a rounded float64, and
-//! a float64 arrives bit for bit. What JSON has no type for is an object with one member: `{"date": "2026-01-02"}`,
-//! `{"timestamp": "2026-01-02T03:04:05Z"}`, `{"float64": "NaN"}`. No member may stand twice in an object: which of the two
-//! counts is anybody's guess.
+//! Numbers are read from their digits as they stand: an integer that int64 lacks is an error and never a rounded
+//! float64, and a float64 arrives bit for bit. Types that JSON lacks are an object with one member: `{"date":
+//! "2026-01-02"}`, `{"timestamp": "2026-01-02T03:04:05Z"}`, `{"float64": "NaN"}`. No member may stand twice in an
+//! object: which of the two counts is anybody's guess.
 //!
-//! A line is read piece by piece, each from its own text, and nothing in it may nest deeper than a list in the properties. So
-//! its depth needs no bound of its own: that of its length suffices.
+//! A line is read piece by piece, each from its own text, and nothing in it may nest deeper than a list in the
+//! properties. So its depth needs no bound of its own: that of its length suffices.
 
 use std::{
     fmt,
@@ -23,7 +23,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Value as Json, json, value::RawValue};
 
 use super::{
-    ChangeSettings, Piece, Place, Source, columns,
+    ChangeSettings, Piece, Source, SourceLocation, columns,
     resolved::{Kind, Raw, RawChange, RawVertexRef},
 };
 
@@ -35,17 +35,17 @@ pub(super) fn lines(file: Arc<str>, mut text: impl BufRead + Send + 'static, set
     Box::new(std::iter::from_fn(move || {
         loop {
             number += 1;
-            let place = || Place { file: file.clone(), unit: "line", number };
+            let location = || SourceLocation { file: file.clone(), unit: "line", number };
             line.clear();
             match (&mut text).take(bytes_max as u64 + 2).read_until(b'\n', &mut line) {
                 Ok(0) => return None,
                 Ok(_) => {}
-                Err(error) => return Some(Err(place().invalid(format!("it cannot be read: {error}")))),
+                Err(error) => return Some(Err(location().invalid(format!("it cannot be read: {error}")))),
             }
             match written_line(&line, bytes_max) {
                 Ok(None) => {}
-                Ok(Some(written)) => return Some(Ok(Piece::One(place(), written))),
-                Err(why) => return Some(Err(place().invalid(why))),
+                Ok(Some(written)) => return Some(Ok(Piece::One(location(), written))),
+                Err(why) => return Some(Err(location().invalid(why))),
             }
         }
     }))
@@ -90,10 +90,10 @@ fn written(line: &str) -> Result<RawChange, String> {
         target: line.take("target").map(|end| raw_end("target", end)).transpose()?,
         edge_key: line.take("edge_key").map(edge_key).transpose()?,
         properties: line.take("properties").map(properties).transpose()?.unwrap_or_default(),
-        whole: match line.take("whole").map(value).transpose()? {
+        replace: match line.take("replace").map(value).transpose()? {
             None => false,
-            Some(Value::Bool(whole)) => whole,
-            Some(other) => return Err(format!("whole is {other}; it is true or false")),
+            Some(Value::Bool(replace)) => replace,
+            Some(other) => return Err(format!("replace is {other}; it is true or false")),
         },
     };
     match line.0.first() {
@@ -182,14 +182,14 @@ impl<'de> Visitor<'de> for MembersOf {
     }
 }
 
-/// Before a message that is whole as it is.
+/// Marks a message that is complete.
 const TWICE: &str = "the member ";
 
-/// Reads a text of JSON; the error says where it is none.
+/// Parses JSON; the error has its position.
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| {
         let why = error.to_string();
-        // Its place within the line is said in our own words; a line of the file is known elsewhere.
+        // This rewords the position within the line; the caller knows the line of the file.
         let why = why.rsplit_once(" at line ").map_or(why.as_str(), |(why, _)| why);
         match error.is_eof() {
             _ if why.starts_with(TWICE) => why.to_owned(),
@@ -209,9 +209,8 @@ fn shown(json: &RawValue) -> String {
     }
 }
 
-/// Reads a value from a text of JSON: `true`, `3`, `3.0`, `"text"`, `[1, 2]`, `{"date": "2026-01-02"}`,
-/// `{"timestamp": "2026-01-02T03:04:05Z"}` or `{"float64": "NaN"}`. Whether a text stands for a date is for the graph's schema
-/// to say.
+/// Reads a value from a text of JSON: `true`, `3`, `3.0`, `"text"`, `[1, 2]`, `{"date": "2026-01-02"}`, `{"timestamp":
+/// "2026-01-02T03:04:05Z"}` or `{"float64": "NaN"}`. Whether a text stands for a date is for the graph's schema to say.
 ///
 /// ```
 /// use hoplake::{Value, changes::value_from_json};
@@ -233,7 +232,7 @@ fn value(json: &RawValue) -> Result<Value, String> {
         Some(b'[') => {
             let items: Vec<&RawValue> = read(text)?;
             let item = |item: &RawValue| match item.get().starts_with('[') {
-                true => Err("a list has no lists in it".to_owned()),
+                true => Err("a list cannot contain lists".to_owned()),
                 false => value(item),
             };
             items.into_iter().map(item).collect::<Result<_, _>>().map(Value::List)
@@ -277,7 +276,7 @@ fn typed(json: &RawValue) -> Result<Value, String> {
     }
 }
 
-/// The float64 that JSON has no digits for.
+/// The float64 values that are not numbers in JSON.
 pub(super) fn beyond_numbers(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),
@@ -298,8 +297,8 @@ pub fn value_to_json(value: &Value) -> Json {
     }
 }
 
-/// A value in JSON as rows have it: what JSON has no type for is text, such as `"2026-01-02"` and `"NaN"`. Changes read it back
-/// where the graph has the property.
+/// A value in JSON, as in rows: types that JSON lacks are text, such as `"2026-01-02"` and `"NaN"`. Changes read
+/// it back where the graph has the property.
 pub fn plain_json(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,
@@ -360,7 +359,7 @@ mod tests {
             (r#"{"a": 1}"#, "is not a value; objects are"),
             (r#"{"float64": "soon"}"#, "is not a value"),
             (r#"{"date": "2026-01-02", "date": "2026-01-03"}"#, "the member \"date\" is there twice"),
-            ("[[1]]", "a list has no lists in it"),
+            ("[[1]]", "a list cannot contain lists"),
             (
                 "9223372036854775808",
                 "9223372036854775808 does not fit an int64; as a float64 it is written 9223372036854775808.0",
@@ -377,7 +376,7 @@ mod tests {
         }
         // Depth is refused where it begins.
         let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
-        assert_eq!(value_from_json(&deep), Err("a list has no lists in it".into()));
+        assert_eq!(value_from_json(&deep), Err("a list cannot contain lists".into()));
     }
 
     proptest! {

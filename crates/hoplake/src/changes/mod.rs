@@ -1,16 +1,15 @@
 //! Changes from files: JSON Lines, CSV and Parquet become the operations of a batch.
 //!
 //! ```text
-//! json     a line   \
-//!                     Written (names and raw values) ── known: types of the graph ──▶ Operation, with its place
-//! columns  a row    /
-//!          rows of Parquet of one label, with the types of the graph ──▶ Operation of columns, with its place
+//! json a line \ RawChange (names and raw values) ── resolved: types of the graph ──▶ Operation, with its location
+//! columns a row /
+//!          rows of Parquet of one label, with the types of the graph ──▶ Operation of columns, with its location
 //! ```
-//! JSON has no dates, CSV has no types at all: what a value means is for the graph's schema to say. `resolved` holds the types
-//! of keys and properties as the graph has them, and as the file adds to them, so that a value which does not fit is refused
-//! with its file and line, before anything is sent. What only the graph can tell, such as a missing end of an edge, is told
-//! by the commit: [`Error::operation`] says which operation it was, and its place is known here.
-//! The layouts are described in `docs/changes.md`.
+//! JSON has no dates, CSV has no types at all: the graph's schema gives a value its meaning. `resolved` holds the types
+//! of keys and properties as the graph has them, and as the file adds to them, so that a value which does not fit is
+//! refused with its file and line, before anything is sent. Only the commit can detect other mistakes, such as a
+//! missing end of an edge: [`Error::operation`] is the number of the operation, whose location is known here. The
+//! layouts are described in `docs/changes.md`.
 
 mod columns;
 mod json;
@@ -30,25 +29,25 @@ use resolved::{RawChange, ResolvedChange};
 
 /// Where a change is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     file: Arc<str>,
     unit: &'static str,
     number: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {} {}", self.file, self.unit, self.number)
     }
 }
 
-impl Place {
+impl SourceLocation {
     /// The line of a text file, the row of any other; from 1.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The place so many rows further on.
+    /// The location so many rows further on.
     #[must_use]
     pub fn further(&self, rows: usize) -> Self {
         Self { number: self.number + rows as u64, ..self.clone() }
@@ -65,7 +64,7 @@ pub struct ReadChange {
     /// The change.
     pub operation: Operation,
     /// Where it is written; of columns the first row.
-    pub place: Place,
+    pub location: SourceLocation,
 }
 
 /// Reads changes to one graph, from one file after another.
@@ -115,11 +114,11 @@ type Source = Box<dyn Iterator<Item = Result<Piece, Error>> + Send>;
 /// A change, or several side by side.
 #[expect(clippy::large_enum_variant, reason = "nearly all are the large one, and each is taken at once")]
 enum Piece {
-    One(Place, RawChange),
+    One(SourceLocation, RawChange),
     Rows(ParquetRows),
 }
 
-/// The changes of a file, in its order. After an error there are no more.
+/// The changes of a file, in its order. It ends after an error.
 pub struct Changes<'a> {
     source: Source,
     /// Rows that are changes each, and the next of them.
@@ -140,12 +139,12 @@ impl ChangeReader {
         Self { settings, ..self }
     }
 
-    /// The changes in a file: JSON Lines (`.jsonl`, `.ndjson`, `.json`) or CSV (`.csv`), each also with `.gz` or `.zst`, or
-    /// Parquet (`.parquet`).
+    /// The changes in a file: JSON Lines (`.jsonl`, `.ndjson`, `.json`) or CSV (`.csv`), each also with `.gz` or
+    /// `.zst`, or Parquet (`.parquet`).
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) if it cannot be read, or its columns are not those of changes. Each change may be one
-    /// too: then it names file, line and item.
+    /// [`Invalid`](ErrorKind::Invalid) if it cannot be read, or its columns are not those of changes. Each change may
+    /// be one too: then it names file, line and item.
     pub fn read(&mut self, path: &Path) -> Result<Changes<'_>, Error> {
         check_local(path)?;
         let file = PlainFile::at(path)?;
@@ -187,15 +186,15 @@ impl Changes<'_> {
         loop {
             if let Some((rows, at)) = self.rows.as_mut().filter(|(rows, at)| *at < rows.len()) {
                 *at += 1;
-                let (place, written) = (rows.place(*at - 1), rows.row(*at - 1));
-                return Some(written.and_then(|written| meant(self.resolved, place, written)));
+                let (location, written) = (rows.location(*at - 1), rows.row(*at - 1));
+                return Some(written.and_then(|written| meant(self.resolved, location, written)));
             }
             self.rows = match self.source.next()? {
                 Err(error) => return Some(Err(error)),
-                Ok(Piece::One(place, written)) => return Some(meant(self.resolved, place, written)),
+                Ok(Piece::One(location, written)) => return Some(meant(self.resolved, location, written)),
                 Ok(Piece::Rows(rows)) => {
                     if let Some(operation) = rows.operation(self.resolved) {
-                        return Some(Ok(ReadChange { operation, place: rows.place(0) }));
+                        return Some(Ok(ReadChange { operation, location: rows.location(0) }));
                     }
                     Some((rows, 0))
                 }
@@ -204,7 +203,7 @@ impl Changes<'_> {
     }
 }
 
-fn meant(resolved: &mut ResolvedChange, place: Place, written: RawChange) -> Result<ReadChange, Error> {
-    let operation = resolved.operation(written).map_err(|why| place.invalid(why))?;
-    Ok(ReadChange { operation, place })
+fn meant(resolved: &mut ResolvedChange, location: SourceLocation, written: RawChange) -> Result<ReadChange, Error> {
+    let operation = resolved.operation(written).map_err(|why| location.invalid(why))?;
+    Ok(ReadChange { operation, location })
 }

@@ -12,7 +12,7 @@ use super::json::beyond_numbers;
 /// A value as it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Raw {
-    /// Text in a place that has no types.
+    /// Text of a format without types.
     Untyped(String),
     /// A value whose type is known; text may still stand for a date or a moment.
     Typed(Value),
@@ -67,10 +67,10 @@ pub(super) struct RawChange {
     /// Of an edge.
     pub(super) source: Option<RawVertexRef>,
     pub(super) target: Option<RawVertexRef>,
-    /// A property that tells parallel edges apart, and its value.
+    /// A property that distinguishes parallel edges, and its value.
     pub(super) edge_key: Option<(Name, Raw)>,
     pub(super) properties: Vec<(Name, Raw)>,
-    pub(super) whole: bool,
+    pub(super) replace: bool,
 }
 
 type Types = HashMap<Name, PropertyType>;
@@ -114,8 +114,8 @@ impl ResolvedChange {
         resolved.arrow() == *column
     }
 
-    /// Whether a column with values has a property as it stands: then a new one is added. `owner` is the label of a vertex,
-    /// or that of an edge and of its ends.
+    /// Whether a column with values has a property as it stands: then a new one is added. `owner` is the label of a
+    /// vertex, or that of an edge and of its ends.
     pub(super) fn has_property(&mut self, owner: &[Name; 3], of_vertex: bool, name: &Name, column: &DataType) -> bool {
         use ScalarType::{Bool, Date, Float64, Int64, String, Timestamp};
         let types = match of_vertex {
@@ -131,7 +131,7 @@ impl ResolvedChange {
         true
     }
 
-    /// What a written change means; the error says which item is wrong, and why.
+    /// Resolves a raw change; the error names the item and its mistake.
     pub(super) fn operation(&mut self, written: RawChange) -> Result<Operation, String> {
         let kind = written.kind;
         if written.label.is_empty() {
@@ -141,7 +141,7 @@ impl ResolvedChange {
     }
 
     fn vertex(&mut self, written: RawChange) -> Result<Operation, String> {
-        let RawChange { kind, label, key, source, target, edge_key, properties, whole } = written;
+        let RawChange { kind, label, key, source, target, edge_key, properties, replace } = written;
         let item = |why: String| format!("the {kind} of {label} {why}");
         if source.is_some() || target.is_some() || edge_key.is_some() {
             return Err(item("has an end of an edge, or an edge_key".into()));
@@ -155,11 +155,11 @@ impl ResolvedChange {
         let types = self.vertices.entry(label.clone()).or_default();
         let properties =
             meant(types, &label, properties).map_err(|why| format!("the {kind} of {vertex} is refused: {why}"))?;
-        Ok(Operation::UpsertVertex { vertex, properties, whole })
+        Ok(Operation::UpsertVertex { vertex, properties, replace })
     }
 
     fn edge(&mut self, written: RawChange) -> Result<Operation, String> {
-        let RawChange { kind, label, key, source, target, edge_key, properties, whole } = written;
+        let RawChange { kind, label, key, source, target, edge_key, properties, replace } = written;
         let item = |why: String| format!("the {kind} of {label} {why}");
         if key.is_some() {
             return Err(item("has a key; an edge has a source and a target, and perhaps an edge_key".into()));
@@ -184,7 +184,7 @@ impl ResolvedChange {
             return Ok(Operation::DeleteEdge { label, source, target, key });
         }
         let properties = meant(types, &label, properties).map_err(refused)?;
-        Ok(Operation::UpsertEdge { label, source, target, key, properties, whole })
+        Ok(Operation::UpsertEdge { label, source, target, key, properties, replace })
     }
 
     /// A vertex, its key as the label has keys: a number and its digits are the same to a label that is known.
@@ -235,7 +235,7 @@ fn value(types: &mut Types, owner: &str, name: &Name, raw: Raw) -> Result<Value,
         match value.property_type() {
             Some(kind) => drop(types.insert(name.clone(), kind)),
             None if value == Value::Null => {}
-            None => return Err(format!("{owner} has no property {name}, and {value} does not tell its type")),
+            None => return Err(format!("{owner} has no property {name}, and {value} does not show its type")),
         }
         return Ok(value);
     };
@@ -320,7 +320,16 @@ mod tests {
         let properties = properties.iter().map(|(name, raw)| (Name::new(name), raw.clone())).collect();
         let kind = Kind::UpsertVertex;
         let label = "Person".into();
-        RawChange { kind, label, key: Some(key), source: None, target: None, edge_key: None, properties, whole: false }
+        RawChange {
+            kind,
+            label,
+            key: Some(key),
+            source: None,
+            target: None,
+            edge_key: None,
+            properties,
+            replace: false,
+        }
     }
 
     fn text(text: &str) -> Raw {

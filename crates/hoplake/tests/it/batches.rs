@@ -16,13 +16,13 @@ use hoplake::{
 use super::commits::loaded;
 
 fn vertex(label: &str, key: impl Into<Key>, properties: Properties) -> Operation {
-    Operation::UpsertVertex { vertex: VertexRef::new(label, key), properties, whole: false }
+    Operation::UpsertVertex { vertex: VertexRef::new(label, key), properties, replace: false }
 }
 
 fn edge(label: &str, target: VertexRef, key: Option<Value>) -> Operation {
     let key = key.map(|value| EdgeKey { property: "id".into(), value });
     let (source, properties) = (VertexRef::new("vertex", 1), Properties::new());
-    Operation::UpsertEdge { label: label.into(), source, target, key, properties, whole: false }
+    Operation::UpsertEdge { label: label.into(), source, target, key, properties, replace: false }
 }
 
 async fn apply(graph: &mut Graph, operations: impl IntoIterator<Item = Operation>) -> Result<Commit, Error> {
@@ -127,7 +127,7 @@ async fn int64_becomes_float64_only_if_every_value_stays_exact() {
     // Up to 2^53 all is exact, and stays what it was. It takes a look at the ends of tables: one wave.
     let batch = |value: Value| {
         let (vertex, properties) = (VertexRef::new("vertex", 2), [("other", value)].into());
-        Batch { operations: vec![Operation::UpsertVertex { vertex, properties, whole: true }], ..Batch::default() }
+        Batch { operations: vec![Operation::UpsertVertex { vertex, properties, replace: true }], ..Batch::default() }
     };
     graph.apply(batch(Value::Int64(1))).await.unwrap();
     let usual = graph.apply(batch(Value::Int64(2))).await.unwrap().cost.waves;

@@ -97,10 +97,10 @@ async fn edges(graph: &Graph, label: &str, from: i64) -> Vec<BTreeMap<String, St
     found
 }
 
-fn edge(source: i64, target: i64, key: Option<i64>, properties: Properties, whole: bool) -> Operation {
+fn edge(source: i64, target: i64, key: Option<i64>, properties: Properties, replace: bool) -> Operation {
     let key = key.map(|id| EdgeKey { property: "id".into(), value: Value::Int64(id) });
     let (source, target) = (VertexRef::new("vertex", source), VertexRef::new("vertex", target));
-    Operation::UpsertEdge { label: "paid".into(), source, target, key, properties, whole }
+    Operation::UpsertEdge { label: "paid".into(), source, target, key, properties, replace }
 }
 
 fn deletion(source: i64, target: i64, key: Option<i64>) -> Operation {
@@ -115,7 +115,7 @@ async fn the_last_change_of_an_edge_wins() {
     let eur = |eur: i64| Properties::from([("eur", eur)]);
     let row = |eur: i64| {
         let rows = batch([("source", ints(&[1])), ("target", ints(&[2])), ("eur", ints(&[eur]))]);
-        Operation::UpsertColumns(Arc::new(Columns::edges("paid", "vertex", "vertex", &rows).unwrap().whole()))
+        Operation::UpsertColumns(Arc::new(Columns::edges("paid", "vertex", "vertex", &rows).unwrap().replacing()))
     };
     let found = |rows: &[&[(&str, i64)]]| -> Vec<BTreeMap<String, String>> {
         let row =
@@ -157,10 +157,10 @@ async fn the_last_change_of_an_edge_wins() {
 #[tokio::test]
 async fn the_last_change_of_a_vertex_wins() {
     let graph = loaded("memory://columns/last-vertex").await;
-    let upsert = |key: i64, properties: Properties, whole| Operation::UpsertVertex {
+    let upsert = |key: i64, properties: Properties, replace| Operation::UpsertVertex {
         vertex: VertexRef::new("vertex", key),
         properties,
-        whole,
+        replace,
     };
     let delete = |key: i64| Operation::DeleteVertex { vertex: VertexRef::new("vertex", key) };
     let apply = |operations| Batch { operations, ..Batch::default() };
@@ -199,8 +199,8 @@ async fn the_last_change_of_a_vertex_wins() {
 async fn batches_of_one_pair_share_a_version_and_the_last_wins() {
     let mut graph = loaded("memory://columns/group").await;
     // One carries the first level, and the others wait until it is taken over: they go together, in their order.
-    let of = |source, target, weight: i64, whole| Batch {
-        operations: vec![edge(source, target, None, [("eur", weight)].into(), whole)],
+    let of = |source, target, weight: i64, replace| Batch {
+        operations: vec![edge(source, target, None, [("eur", weight)].into(), replace)],
         ..Batch::default()
     };
     let note = Batch { operations: vec![edge(1, 2, None, [("note", 1)].into(), false)], ..Batch::default() };
@@ -399,12 +399,12 @@ async fn parquet_of_one_label_is_read_as_columns() {
         let path = written("changes.parquet", columns);
         let mut reader = ChangeReader::new(graph.schema());
         let read: Vec<_> = reader.read(&path).unwrap().map(|change| change.unwrap()).collect();
-        assert_eq!((read[0].place.number(), read[0].place.further(1).number()), (1, 2));
+        assert_eq!((read[0].location.number(), read[0].location.further(1).number()), (1, 2));
         let operations: Vec<_> = read.into_iter().map(|change| change.operation).collect();
         operations
     };
     let of = |more: Vec<(&'static str, ArrayRef)>| ends().into_iter().chain(labels()).chain(more).collect::<Vec<_>>();
-    let edges = read(of(vec![("label", texts(["knows"; 2])), ("whole", flags)]));
+    let edges = read(of(vec![("label", texts(["knows"; 2])), ("replace", flags)]));
     let [Operation::UpsertColumns(columns)] = &edges[..] else { panic!("{edges:?}") };
     assert_eq!(columns.operation(1).to_string(), "upsert of edge vertex:2 -knows-> vertex:1");
     let mixed = read(of(vec![("label", texts(["knows", "likes"]))]));

@@ -151,17 +151,17 @@ enum Outcome {
     Refused,
 }
 
-fn assert_damage(error: &Error, place: &str) {
-    assert_eq!(error.kind(), ErrorKind::Corrupt, "{place}: {error}");
+fn assert_damage(error: &Error, case: &str) {
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{case}: {error}");
 }
 
 /// Reads everything; answers that come must be right, and all others tell damage.
-async fn outcome(store: &Store, version: Option<u64>, expected: &[String], place: &str) -> Outcome {
+async fn outcome(store: &Store, version: Option<u64>, expected: &[String], case: &str) -> Outcome {
     let ask = async {
         let graph = match open_damaged(store, version).await {
             Ok(graph) => graph,
             Err(error) => {
-                assert_damage(&error, place);
+                assert_damage(&error, case);
                 return Outcome::Refused;
             }
         };
@@ -171,24 +171,24 @@ async fn outcome(store: &Store, version: Option<u64>, expected: &[String], place
         for answer in found {
             match answer {
                 // An answer is left out where the one before it failed.
-                Ok(answer) => assert!(rest.any(|expected| *expected == answer), "{place}: {answer} is another answer"),
+                Ok(answer) => assert!(rest.any(|expected| *expected == answer), "{case}: {answer} is another answer"),
                 Err(error) => {
-                    assert_damage(&error, place);
+                    assert_damage(&error, case);
                     refused = true;
                 }
             }
         }
         let verified = graph.verify(|_| ()).await.map(drop);
         if let Err(error) = &verified {
-            assert_damage(error, place);
+            assert_damage(error, case);
         }
         if refused {
-            assert!(verified.is_err(), "{place}: verify finds what a query finds");
+            assert!(verified.is_err(), "{case}: verify finds what a query finds");
             return Outcome::Refused;
         }
         Outcome::Right(verified)
     };
-    AssertUnwindSafe(ask).catch_unwind().await.unwrap_or_else(|_| panic!("{place}: a panic"))
+    AssertUnwindSafe(ask).catch_unwind().await.unwrap_or_else(|_| panic!("{case}: a panic"))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -224,8 +224,8 @@ async fn each_damage(
     for damage in damages {
         let damaged = damage.on(&objects[name]);
         inner.put(&Path::from(name), damaged.into()).await.unwrap();
-        let place = format!("{name}, {damage:?}");
-        judge(outcome(&store, version, expected, &place).await, &place);
+        let case = format!("{name}, {damage:?}");
+        judge(outcome(&store, version, expected, &case).await, &case);
     }
 }
 
@@ -250,10 +250,10 @@ async fn every_damage_of_a_data_object_is_found() {
         for part in damages(objects[name].len()).chunks(64) {
             let (objects, expected, name, part) = (objects.clone(), expected.clone(), name.clone(), part.to_vec());
             running.push(tokio::spawn(async move {
-                let judge = |outcome, place: &str| {
+                let judge = |outcome, case: &str| {
                     // A byte that no answer needs is still found by who looks at everything.
                     if let Outcome::Right(Ok(())) = outcome {
-                        panic!("{place}: verify finds the graph whole");
+                        panic!("{case}: verify finds the graph whole");
                     }
                 };
                 each_damage(&objects, &name, None, &expected, part.into_iter(), judge).await;
@@ -270,7 +270,7 @@ async fn every_damage_of_a_data_object_is_found() {
 async fn a_damaged_hint_changes_nothing() {
     let objects = tiny().await;
     let expected = expected_of(&objects).await;
-    let whole = |outcome: Outcome, place: &str| assert!(matches!(outcome, Outcome::Right(Ok(()))), "{place}");
+    let whole = |outcome: Outcome, case: &str| assert!(matches!(outcome, Outcome::Right(Ok(()))), "{case}");
     let some = damages(objects["g/hint"].len()).into_iter().step_by(3);
     each_damage(&objects, "g/hint", None, &expected, some, whole).await;
 }
@@ -280,11 +280,11 @@ async fn a_damaged_manifest_is_refused_by_whoever_reads_it() {
     let mut objects = tiny().await;
     let expected = expected_of(&objects).await;
     let name = objects.keys().find(|name| name.starts_with("g/manifest/")).unwrap().clone();
-    let refused = |outcome: Outcome, place: &str| assert!(matches!(outcome, Outcome::Refused), "{place}");
+    let refused = |outcome: Outcome, case: &str| assert!(matches!(outcome, Outcome::Refused), "{case}");
     let damages = damages(objects[&name].len());
     each_damage(&objects, &name, Some(1), &expected, damages.iter().copied(), refused).await;
     // The hint is a copy: with it, nobody needs to read the manifest.
-    let whole = |outcome: Outcome, place: &str| assert!(matches!(outcome, Outcome::Right(Ok(()))), "{place}");
+    let whole = |outcome: Outcome, case: &str| assert!(matches!(outcome, Outcome::Right(Ok(()))), "{case}");
     each_damage(&objects, &name, None, &expected, damages.iter().copied().step_by(50), whole).await;
     objects.remove("g/hint");
     each_damage(&objects, &name, None, &expected, damages.into_iter(), refused).await;
@@ -314,15 +314,15 @@ async fn an_object_in_anothers_place_is_found() {
     let objects = tiny().await;
     let expected = expected_of(&objects).await;
     let names: Vec<_> = objects.keys().filter(|name| name.starts_with("g/data/")).collect();
-    for (place, other) in names.iter().flat_map(|place| names.iter().map(move |other| (place, other))) {
-        if objects[*place] == objects[*other] {
+    for (name, other) in names.iter().flat_map(|name| names.iter().map(move |other| (name, other))) {
+        if objects[*name] == objects[*other] {
             continue;
         }
         let mut swapped = objects.clone();
-        swapped.insert((*place).clone(), objects[*other].clone());
+        swapped.insert((*name).clone(), objects[*other].clone());
         let store = graph_at(store_of(&swapped).await);
-        let outcome = outcome(&store, None, &expected, &format!("{other} in the place of {place}")).await;
-        assert!(!matches!(outcome, Outcome::Right(Ok(()))), "{other} in the place of {place}");
+        let outcome = outcome(&store, None, &expected, &format!("{other} instead of {name}")).await;
+        assert!(!matches!(outcome, Outcome::Right(Ok(()))), "{other} instead of {name}");
     }
 }
 
@@ -358,8 +358,8 @@ async fn verify_names_object_section_and_block() {
                         SectionKind::Adjacency(_, Direction::In) => "edges vertex -edge-> vertex, in",
                         _ => "keys of vertex",
                     };
-                    let place = format!("{}, {holds}, block {block}: ", store.place(&segment.name));
-                    assert!(error.to_string().starts_with(&place), "{error} begins with {place}");
+                    let case = format!("{}, {holds}, block {block}: ", store.location(&segment.name));
+                    assert!(error.to_string().starts_with(&case), "{error} begins with {case}");
                     seen.insert(section.kind);
                 }
             }

@@ -119,7 +119,7 @@ async fn parallel_edges_and_vertices_that_came_back_are_told_apart() {
         target: VertexRef::new("vertex", 2),
         key: Some(EdgeKey { property: "id".into(), value: Value::Int64(id) }),
         properties: [("note".to_owned(), Value::from(note))].into(),
-        whole: false,
+        replace: false,
     };
     let mut commit = graph.begin();
     commit.push(edge(1, "a")).push(edge(2, "b")).upsert_vertex("Person", 7, [("name", "Ann")]);
@@ -206,7 +206,8 @@ async fn a_vertex_that_came_back_is_the_same_however_much_changed_between() {
     assert_eq!(differences(&after, &before, &["edge"]).await.len(), 5_000);
 }
 
-/// What the ring says once its vertices have names and its edges weights, but for every hundredth vertex, which is gone.
+/// What the ring says once its vertices have names and its edges weights, but for every hundredth vertex, which was
+/// removed.
 fn ring(vertices: i64, changed: bool) -> Model {
     let (mut model, end) = (Model::default(), |key: i64| VertexRef::new("vertex", key % vertices));
     let stays = |key: i64| !changed || key % vertices % 100 != 0;
@@ -222,8 +223,8 @@ fn ring(vertices: i64, changed: bool) -> Model {
     model
 }
 
-/// Two versions that share nothing mention every key twice, in sections of their own: wherever a page of candidates ends,
-/// nothing may be told twice or left out.
+/// Two versions that share nothing mention every key twice, in sections of their own: wherever a page of candidates
+/// ends, nothing may be told twice or left out.
 #[tokio::test(flavor = "multi_thread")]
 async fn differences_are_told_once_however_many_pages_they_take() {
     const VERTICES: i64 = 25_000;

@@ -8,11 +8,11 @@ fn ends() -> (VertexRef, VertexRef) {
     (VertexRef::new("vertex", 1), VertexRef::new("vertex", 2))
 }
 
-fn upsert(id: i64, amount: Option<i64>, whole: bool) -> Operation {
+fn upsert(id: i64, amount: Option<i64>, replace: bool) -> Operation {
     let (source, target) = ends();
     let properties = amount.map(|amount| ("amount".to_owned(), Value::Int64(amount))).into_iter().collect();
     let key = Some(EdgeKey { property: "id".into(), value: Value::Int64(id) });
-    Operation::UpsertEdge { label: "pays".into(), source, target, key, properties, whole }
+    Operation::UpsertEdge { label: "pays".into(), source, target, key, properties, replace }
 }
 
 fn delete(key: Option<i64>) -> Operation {

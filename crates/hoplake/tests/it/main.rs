@@ -1,13 +1,13 @@
 //! The facade on real data, on real stores, against other systems' answers and a naive oracle.
 #![allow(clippy::unwrap_used)]
 
-mod accounts;
 mod batches;
 mod blocking;
 mod bounds;
 mod columns;
 mod commits;
 mod compaction;
+mod costs;
 mod damage;
 mod deadlines;
 mod diffs;
@@ -26,6 +26,6 @@ mod simulated;
 mod snb;
 mod social_network;
 mod vast;
+mod verification;
 mod waves;
-mod wholeness;
 mod write_costs;

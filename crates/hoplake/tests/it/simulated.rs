@@ -84,7 +84,7 @@ async fn reading_ahead_shortens_the_wait_and_changes_no_answer() {
     let run = async |strategy, prefetch, seed| {
         let store = SimStore::new(inner.clone(), StoreProfile::s3_standard(), seed);
         // A request for each block, so that some of a hop are slower than others.
-        let read = ReadSettings { request_bytes_max: 0, whole_bytes_max: 0, ..Default::default() };
+        let read = ReadSettings { request_bytes_max: 0, full_read_bytes_max: 0, ..Default::default() };
         let settings = OpenSettings { read, ..Default::default() };
         let graph = Graph::open_with(graph_at(store.clone()), &settings).await.unwrap();
         let mut query = graph.query();
@@ -119,9 +119,9 @@ async fn reading_ahead_shortens_the_wait_and_changes_no_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_small_graph_is_in_memory_after_its_first_query() {
     let inner = loaded();
-    let run = async |whole_bytes_max| {
+    let run = async |full_read_bytes_max| {
         let store = SimStore::new(inner.clone(), StoreProfile::s3_standard(), 1);
-        let read = ReadSettings { whole_bytes_max, ..Default::default() };
+        let read = ReadSettings { full_read_bytes_max, ..Default::default() };
         let settings = OpenSettings { read, ..Default::default() };
         let graph = Graph::open_with(graph_at(store.clone()), &settings).await.unwrap();
         let hop = async |key| {
@@ -176,9 +176,9 @@ async fn a_segment_comes_whole_if_it_is_small_and_else_its_section() {
     let sizes: Vec<u64> = info.sections.iter().filter(out).map(|section| section.bytes).collect();
     assert_eq!(sizes.len(), 2);
     // Waves of a hop along each type, from people far apart, after one along the first type.
-    let run = async |whole_bytes_max| {
+    let run = async |full_read_bytes_max| {
         let store = SimStore::new(inner.clone(), StoreProfile::s3_standard(), 1);
-        let read = ReadSettings { whole_bytes_max, request_bytes_max: 0, ..Default::default() };
+        let read = ReadSettings { full_read_bytes_max, request_bytes_max: 0, ..Default::default() };
         let settings = OpenSettings { read, ..Default::default() };
         let graph = Graph::open_with(graph_at(store), &settings).await.unwrap();
         let ids = [1, 900].map(|ordinal| VertexId::new(LabelId(0), ordinal).unwrap());

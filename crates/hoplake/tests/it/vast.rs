@@ -214,8 +214,8 @@ impl Shape {
         add(0, &SEGMENT_MAGIC);
         for (entry, pair) in entries.iter().zip(index.windows(2)).filter(|(entry, _)| touches(&entry.blocks)) {
             let positions = self.positions(*kind, &(pair[0]..pair[1]), entry.blocks.start);
-            for (block, place) in (pair[0]..).zip(positions.windows(2)).filter(|(_, it)| touches(&(it[0]..it[1]))) {
-                add(place[0], &sealed(place[0], &self.block(*kind, block)));
+            for (block, range) in (pair[0]..).zip(positions.windows(2)).filter(|(_, it)| touches(&(it[0]..it[1]))) {
+                add(range[0], &sealed(range[0], &self.block(*kind, block)));
             }
         }
         assert!(!touches(&(end.filters_position..end.index_position)), "a filter is read of {name}");
@@ -346,7 +346,7 @@ async fn a_graph_of_ten_to_the_twelfth_edges_is_opened_and_hopped_from() {
 
     // An open: the manifest, and ends of segments as far as 8 MiB hold them, the shortest first: those of keys.
     let store = WaveStore::new(AlteredStore(vast));
-    let read = ReadSettings { whole_bytes_max: 0, parallel_requests_max: 100_000, ..ReadSettings::default() };
+    let read = ReadSettings { full_read_bytes_max: 0, parallel_requests_max: 100_000, ..ReadSettings::default() };
     let settings = OpenSettings { read, ..OpenSettings::default() };
     let graph = Graph::open_with(Store::new(Arc::new(store.clone()), "g".into(), "memory://vast/g"), &settings);
     let graph = graph.await.unwrap();

@@ -58,14 +58,18 @@ fn log_normal_graph(edges: u64) -> Loaded {
 /// blocks needed; and no
 /// request waits for another of its wave, as the 129th does by default.
 pub(crate) fn unjoined() -> OpenSettings {
-    let read =
-        ReadSettings { request_bytes_max: 0, parallel_requests_max: 100_000, whole_bytes_max: 0, ..Default::default() };
+    let read = ReadSettings {
+        request_bytes_max: 0,
+        parallel_requests_max: 100_000,
+        full_read_bytes_max: 0,
+        ..Default::default()
+    };
     OpenSettings { read, ..Default::default() }
 }
 
 /// Nothing is read whole, so that only what a query waits for is counted.
 pub(crate) fn in_parts() -> OpenSettings {
-    let read = ReadSettings { whole_bytes_max: 0, ..Default::default() };
+    let read = ReadSettings { full_read_bytes_max: 0, ..Default::default() };
     OpenSettings { read, ..Default::default() }
 }
 
@@ -305,9 +309,9 @@ async fn indexes_that_did_not_come_with_the_open_take_one_wave_at_first_touch() 
 #[tokio::test(start_paused = true)]
 async fn filters_that_did_not_come_are_read_when_they_pay() {
     let inner = people();
-    let settings = |whole_bytes_max| {
+    let settings = |full_read_bytes_max| {
         let mut settings = OpenSettings { filter_bytes_max: 0, ..unjoined() };
-        settings.read.whole_bytes_max = whole_bytes_max;
+        settings.read.full_read_bytes_max = full_read_bytes_max;
         settings
     };
     let (with, graph) = open(&inner, &unjoined()).await;

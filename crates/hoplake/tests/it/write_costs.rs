@@ -178,7 +178,7 @@ async fn an_edge_of_now(graph: &Graph, source: i64, target: i64) -> Committed {
     let mut batch = Batch::default();
     let [source, target] = [source, target].map(|key| VertexRef::new("vertex", key));
     let (label, properties) = ("edge".into(), Properties::new());
-    batch.operations.push(Operation::UpsertEdge { label, source, target, key: None, properties, whole: true });
+    batch.operations.push(Operation::UpsertEdge { label, source, target, key: None, properties, replace: true });
     graph.apply(batch).await.unwrap()
 }
 

@@ -9,7 +9,7 @@ use plotters::{coord::Shift, prelude::*};
 use super::name;
 use crate::{failure::Failure, output::numbers};
 
-/// Of the whole picture, in pixels.
+/// Of the entire picture, in pixels.
 const PICTURE: (u32, u32) = (1_280, 560);
 
 /// A contender's name, colour and outcomes by size.

@@ -28,7 +28,7 @@ struct Curve {
 }
 
 impl Curve {
-    /// Its name, and what its mark means: beside the mark, words of two curves would run into each other.
+    /// Its name, and the meaning of its symbol: next to the symbol, the labels of two curves would overlap.
     fn label(&self) -> String {
         let mark =
             self.break_even.map(|(rate, _)| format!("; disks cheaper from {}/s", numbers::count(rate.ceil() as u64)));

@@ -12,7 +12,7 @@ struct Row<'a> {
     name: &'static str,
     workload: Workload,
     offer: Option<Offer<'a>>,
-    /// From how many accesses a second disks are cheaper, for rows that are no disks.
+    /// From how many accesses a second disks are cheaper, for rows without disks.
     break_even: Option<Option<f64>>,
 }
 
@@ -83,7 +83,7 @@ fn plan_json(row: &Row<'_>) -> Value {
         plan["requests_per_second"] = json!(row.workload.requests_per_second());
         plan["local_disks_cheaper_from_accesses_per_second"] = json!(break_even);
     }
-    // Null, where the price table has no instance for it.
+    // Null if the price table has no instance for it.
     plan["instance"] = json!(row.offer.map(|offer| &offer.instance.name));
     plan["instance_count"] = json!(row.offer.map(|offer| offer.count));
     plan["instances_usd_per_hour"] = json!(row.offer.map(|offer| offer.instances_usd));

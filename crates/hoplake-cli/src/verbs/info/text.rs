@@ -105,7 +105,7 @@ fn write_sizes(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
     for section in &facts.info.sections {
         let name = match section.kind {
             SectionKind::Keys(label) => format!("keys of {}", label_name(schema, label)),
-            SectionKind::Tombstones(label) => format!("keys that are gone of {}", label_name(schema, label)),
+            SectionKind::Tombstones(label) => format!("deleted keys of {}", label_name(schema, label)),
             SectionKind::Rows(label) => format!("changed rows of {}", label_name(schema, label)),
             SectionKind::Adjacency(edge_type, direction) => format!("{}, {direction}", edge(edge_type)),
             SectionKind::Removed(edge_type, direction) => format!("removed {}, {direction}", edge(edge_type)),

@@ -1,4 +1,4 @@
-//! Any CSV or Parquet file, by a TOML file that says which column is what.
+//! Any CSV or Parquet file, by a TOML file that assigns their columns.
 //!
 //! ```toml
 //! # Vertex labels that edges name and no [[vertices]] entry declares are an error, unless:
@@ -15,7 +15,7 @@
 //! comments = false         # whether lines that begin with # or % are left out
 //!
 //! [[vertices]]
-//! file = "people.csv"      # relative to this file, or to a folder given beside it; .gz and .zst too
+//! file = "people.csv"      # relative to this file, or to a folder of the command line; .gz and .zst too
 //! label = "Person"
 //! key = "person_id"        # the column of the key
 //! key_type = "int64"       # or "string", the default for CSV; Parquet has types
@@ -48,7 +48,7 @@
 //! source_label = "Person"
 //! target = "city"
 //! target_label = "City"
-//! optional = true          # an empty end is no edge
+//! optional = true          # a row with an empty end is not an edge
 //! ```
 
 mod spec;
@@ -87,7 +87,7 @@ target = "to"
 target_label = "Person"
 "#;
 
-/// A file that the mapping names, with what it says of it.
+/// A file that the mapping names, with its entries.
 struct Mapped<'a> {
     file: SourceFile,
     csv: CsvSpec,
@@ -153,7 +153,7 @@ fn find(named: &Path, mapping: &Path, from: &[PathBuf], limits: ReadLimits) -> R
     let path = found.ok_or_else(|| IngestError::Layout {
         path: mapping.to_owned(),
         why: format!(
-            "names the file {}, which is neither beside the mapping nor in the folders given",
+            "names the file {}, which is neither next to the mapping nor in the given folders",
             named.display()
         ),
     })?;

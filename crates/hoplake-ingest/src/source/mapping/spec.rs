@@ -14,11 +14,11 @@ use crate::source::column::Parse;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
-    /// How CSV files are written, unless an entry says otherwise.
+    /// The default format of CSV files; an entry can override it.
     #[serde(default)]
     pub csv: CsvSpec,
-    /// Whether labels that edges name and no entry declares are made of what the edges name. Default false: a label that is
-    /// misspelt would become one of its own.
+    /// Whether labels that edges name and no entry declares are made of what the edges name. Default false: a label
+    /// that is misspelt would become one of its own.
     #[serde(default)]
     pub imply_labels: bool,
     /// The vertex labels.
@@ -57,7 +57,7 @@ impl Default for CsvSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VertexSpec {
-    /// The file, relative to the mapping, or else to one of the folders given beside it. Without a file,
+    /// The file, relative to the mapping, or else to one of the folders given with it. Without a file,
     /// the vertices are implied by the edges that name the label.
     pub file: Option<PathBuf>,
     /// The label.
@@ -85,7 +85,7 @@ pub struct VertexSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EdgeSpec {
-    /// The file, relative to the mapping, or else to one of the folders given beside it.
+    /// The file, relative to the mapping, or else to one of the folders given with it.
     pub file: PathBuf,
     /// The edge label.
     pub label: String,
@@ -97,7 +97,7 @@ pub struct EdgeSpec {
     pub target: String,
     /// The label of that vertex.
     pub target_label: String,
-    /// Whether a row with an empty end is no edge, rather than a bad row. Default false.
+    /// Whether a row with an empty end is skipped, rather than a bad row. Default false.
     #[serde(default)]
     pub optional: bool,
     /// Properties whose type or name differs from their column's.
@@ -128,7 +128,7 @@ impl<'de> Deserialize<'de> for PropertySpec {
     }
 }
 
-/// Knows which of the two is meant, and so what is wrong with it.
+/// Decides which of the two is meant, for a precise error.
 struct PropertyVisitor;
 
 impl<'de> Visitor<'de> for PropertyVisitor {

@@ -1,4 +1,4 @@
-//! Scans of Parquet files: columns are cast as a whole and handed on; rows are looked at one by one only
+//! Scans of Parquet files: columns are cast at once and passed on; rows are looked at one by one only
 //! where a value is missing or does not fit its type.
 
 mod types;
@@ -48,7 +48,7 @@ pub(crate) struct ParquetRows {
     reader: ParquetRecordBatchReader,
     /// The types of its columns where the writer knows more than Parquet can say.
     restored: Vec<Option<DataType>>,
-    /// Rows that the footer says are still to come.
+    /// Rows that the footer promises and that are not read yet.
     left: u64,
     failed: bool,
 }
@@ -64,7 +64,7 @@ impl Iterator for ParquetRows {
         let Some(batch) = batch else {
             // The decoder takes pages that end early for the end of the rows.
             self.failed = self.left > 0;
-            let why = format!("{} rows that its footer promises are in none of its pages", self.left);
+            let why = format!("{} rows that its footer promises are not in its pages", self.left);
             return self.failed.then(|| Err(IngestError::Damaged { path: self.file.path.clone(), why }));
         };
         self.left = self.left.saturating_sub(batch.as_ref().map_or(0, |batch| batch.num_rows() as u64));
@@ -179,8 +179,8 @@ fn rows(
         }
         let bytes_of_row = longest.max(usize::try_from(levels).unwrap_or(usize::MAX).saturating_mul(LEVEL_BYTES));
         let batch_rows = batch_rows.min(CHUNKS_OF_BATCH_MAX * file.limits.chunk_bytes() / bytes_of_row).max(1);
-        // The types that the writer's own schema names are not asked for: they are casts, which come later, and its sizes
-        // could be anything.
+        // The types that the writer's own schema names are not asked for: they are casts, which come later, and its
+        // sizes could be anything.
         let mask = ProjectionMask::roots(schema, roots.iter().copied());
         let levels = parquet_to_arrow_field_levels(schema, mask, None)?;
         let groups = PageGroups::of_file(&handle, Arc::clone(metadata), groups, limits)?;

@@ -1,7 +1,8 @@
 //! What the columns of Parquet files become: the property types of Arrow types, their names for people, and the casts.
 //!
-//! A cast is of a whole column. What does not fit becomes null, which the caller tells from what was null before; so nothing
-//! is rounded or cut in silence, but for moments and dates, which are kept to the microsecond and the day.
+//! A cast converts a column at once. A value that does not fit becomes null, which the caller distinguishes from
+//! earlier nulls; so nothing is rounded or cut in silence, but for moments and dates, which are kept to the microsecond
+//! and the day.
 
 use std::{ops::RangeInclusive, sync::Arc};
 
@@ -33,7 +34,7 @@ pub(crate) struct ParquetColumn {
     pub(crate) name: String,
     /// Its type, for messages.
     pub(crate) type_name: String,
-    /// The type of property it becomes unless a mapping says otherwise; none if it cannot be one.
+    /// The type of property it becomes by default; `None` if it cannot be one.
     pub(crate) property: Option<PropertyType>,
     /// The type of the keys it holds, if it can hold keys.
     pub(crate) key: Option<KeyType>,
@@ -43,8 +44,8 @@ pub(crate) struct ParquetColumn {
 }
 
 impl ParquetColumn {
-    /// The columns of a file. `fields` are their types as whoever wrote the file knows them, which may say more than Parquet
-    /// can.
+    /// The columns of a file. `fields` are their types as the writer declared them, which may be more precise than
+    /// Parquet can.
     pub(crate) fn all(fields: &Fields, schema: &SchemaDescriptor) -> Vec<Self> {
         let of_parquet = schema.root_schema().get_fields();
         fields.iter().zip(of_parquet).map(|(field, of_parquet)| Self::new(field, of_parquet)).collect()
@@ -95,7 +96,7 @@ impl ParquetColumn {
     }
 }
 
-/// The names and types of columns of which no properties can be made, if there are any.
+/// The names and types of columns that cannot become properties, if any.
 pub(crate) fn refused<'a>(columns: impl Iterator<Item = &'a ParquetColumn>) -> Option<String> {
     let refused: Vec<_> = columns.filter(|column| column.property.is_none()).map(ParquetColumn::shown).collect();
     match &refused[..] {
@@ -170,8 +171,8 @@ pub(crate) fn type_name(column: &DataType) -> String {
     }
 }
 
-/// The type of a column that is stored as plain numbers, whose meaning only the writer's own schema says: moments in seconds
-/// and dates in milliseconds.
+/// The type of a column that is stored as plain numbers, whose meaning only the writer's own schema has: moments in
+/// seconds and dates in milliseconds.
 pub(super) fn restored(column: &DataType) -> Option<DataType> {
     let number = |column: &DataType| matches!(column, DataType::Date64 | DataType::Timestamp(TimeUnit::Second, _));
     match column {

@@ -4,8 +4,8 @@
 //! hits walk from the root's side to the leaves, and half as many levels mean half as many cache lines.
 //!
 //! Crates with such a queue (`priority-queue`, `keyed_priority_queue`) find an item by hashing it and keep it in an
-//! `IndexMap`: some 60 bytes a slot, where this takes 28 and a policy may take 40, and a look-up more for each hit. Here a
-//! slot is its own index.
+//! `IndexMap`: some 60 bytes a slot, where this takes 28 and a policy may take 40, and a look-up more for each hit.
+//! Here a slot is its own index.
 
 use super::Slot;
 
@@ -25,14 +25,14 @@ pub struct Rank {
 pub struct RankHeap {
     nodes: Vec<(Rank, Slot)>,
     /// Where a slot is in `nodes`.
-    places: Vec<u32>,
+    positions: Vec<u32>,
 }
 
 impl RankHeap {
     /// Adds a slot that is not there.
     pub fn push(&mut self, slot: Slot, rank: Rank) {
-        if slot as usize >= self.places.len() {
-            self.places.resize(slot as usize + 1, 0);
+        if slot as usize >= self.positions.len() {
+            self.positions.resize(slot as usize + 1, 0);
         }
         self.nodes.push((rank, slot));
         self.rise(self.nodes.len() - 1);
@@ -41,26 +41,26 @@ impl RankHeap {
     /// The score of a slot that is there.
     #[inline]
     pub fn score(&self, slot: Slot) -> f64 {
-        self.nodes[self.places[slot as usize] as usize].0.score
+        self.nodes[self.positions[slot as usize] as usize].0.score
     }
 
     /// Gives a slot that is there a rank that is not lower than the one it has.
     #[inline]
     pub fn raise(&mut self, slot: Slot, rank: Rank) {
-        let place = self.places[slot as usize] as usize;
-        debug_assert!(self.nodes[place].0 <= rank, "a use never lowers a rank");
-        self.nodes[place].0 = rank;
-        self.sink(place);
+        let position = self.positions[slot as usize] as usize;
+        debug_assert!(self.nodes[position].0 <= rank, "a use never lowers a rank");
+        self.nodes[position].0 = rank;
+        self.sink(position);
     }
 
     /// Removes a slot that is there.
     pub fn remove(&mut self, slot: Slot) {
-        let place = self.places[slot as usize] as usize;
-        self.nodes.swap_remove(place);
-        if place < self.nodes.len() {
-            // What came from the end may belong above or below.
-            self.sink(place);
-            self.rise(place);
+        let position = self.positions[slot as usize] as usize;
+        self.nodes.swap_remove(position);
+        if position < self.nodes.len() {
+            // The node from the end may belong above or below.
+            self.sink(position);
+            self.rise(position);
         }
     }
 
@@ -74,26 +74,26 @@ impl RankHeap {
     /// Removes all.
     pub fn clear(&mut self) {
         self.nodes.clear();
-        self.places.clear();
+        self.positions.clear();
     }
 
-    fn rise(&mut self, mut place: usize) {
-        let moved = self.nodes[place];
-        while place > 0 {
-            let parent = (place - 1) / CHILDREN;
+    fn rise(&mut self, mut position: usize) {
+        let moved = self.nodes[position];
+        while position > 0 {
+            let parent = (position - 1) / CHILDREN;
             if self.nodes[parent].0 <= moved.0 {
                 break;
             }
-            self.put(place, self.nodes[parent]);
-            place = parent;
+            self.put(position, self.nodes[parent]);
+            position = parent;
         }
-        self.put(place, moved);
+        self.put(position, moved);
     }
 
-    fn sink(&mut self, mut place: usize) {
-        let moved = self.nodes[place];
+    fn sink(&mut self, mut position: usize) {
+        let moved = self.nodes[position];
         loop {
-            let first = place * CHILDREN + 1;
+            let first = position * CHILDREN + 1;
             let Some(children) = self.nodes.get(first..self.nodes.len().min(first + CHILDREN)) else { break };
             let mut lowest = 0;
             for (child, node) in children.iter().enumerate().skip(1) {
@@ -104,16 +104,16 @@ impl RankHeap {
             if children.is_empty() || moved.0 <= children[lowest].0 {
                 break;
             }
-            self.put(place, children[lowest]);
-            place = first + lowest;
+            self.put(position, children[lowest]);
+            position = first + lowest;
         }
-        self.put(place, moved);
+        self.put(position, moved);
     }
 
     #[inline]
-    fn put(&mut self, place: usize, node: (Rank, Slot)) {
-        self.nodes[place] = node;
-        self.places[node.1 as usize] = place as u32;
+    fn put(&mut self, position: usize, node: (Rank, Slot)) {
+        self.nodes[position] = node;
+        self.positions[node.1 as usize] = position as u32;
     }
 }
 
@@ -135,20 +135,20 @@ mod tests {
                     heap.push(slot, rank);
                     naive.push((rank, slot));
                 }
-                Some(place) if used % 3 == 0 => {
+                Some(position) if used % 3 == 0 => {
                     heap.remove(slot);
-                    naive.swap_remove(place);
+                    naive.swap_remove(position);
                 }
-                Some(place) => {
-                    let higher = Rank { score: naive[place].0.score + 10.0, used };
+                Some(position) => {
+                    let higher = Rank { score: naive[position].0.score + 10.0, used };
                     heap.raise(slot, higher);
-                    naive[place].0 = higher;
+                    naive[position].0 = higher;
                     assert_eq!(heap.score(slot), higher.score);
                 }
             }
             if used % 100 == 99 {
                 let lowest = (0..naive.len()).min_by(|a, b| naive[*a].0.partial_cmp(&naive[*b].0).unwrap());
-                assert_eq!(heap.pop(), lowest.map(|place| naive.swap_remove(place).1));
+                assert_eq!(heap.pop(), lowest.map(|position| naive.swap_remove(position).1));
             }
         }
         naive.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap());

@@ -1,4 +1,4 @@
-//! Least frequently used: a heap by the number of uses since the block came in, times its worth.
+//! Least frequently used: a heap by the number of uses since the block was inserted, times its retention cost.
 //!
 //! The count begins anew when a block comes in again, and never fades while it stays: what was popular once stays
 //! for long. It is LRFU with λ = 0, kept apart because it needs no logarithms, and because counts are exact.
@@ -33,7 +33,7 @@ impl Lfu {
         self.now += 1;
         let uses = &mut self.uses[slot as usize];
         uses.count += 1;
-        // Multiplied rather than added up, so that equal counts of equal worth tie exactly.
+        // Multiplied rather than added up, so that equal counts at equal retention cost tie exactly.
         Rank { score: uses.count as f64 * uses.retention_cost, used: self.now }
     }
 }

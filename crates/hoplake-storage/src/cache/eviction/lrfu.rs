@@ -11,16 +11,16 @@
 //! # Numbers
 //! A score at time t is Σ 2^(-λ(t - tᵢ)), which would have to be brought up to date before any two are compared.
 //! Taken times 2^(λt), it is S = Σ 2^(λtᵢ): the same order, and no time in it; but 2^(λt) overflows soon. So the
-//! heap holds s = log₂ S. A use at t makes it log₂(2^s + 2^(λt)) = max + log₂(1 + 2^-|s - λt|), and a worth w,
+//! heap holds s = log₂ S. A use at t makes it log₂(2^s + 2^(λt)) = max + log₂(1 + 2^-|s - λt|), and a retention cost w,
 //! which multiplies S, adds log₂ w. That s grows by λ with each access: after 10¹² accesses it still tells 1/8,000 of
 //! an access apart, whatever λ, and it reaches the end of an f64 in no time that matters. It never overflows, and
 //! nothing is ever rescaled. Scores too close to tell tie, and the block used least recently goes.
 //!
 //! # λ and shards
-//! λ is for an access to the whole cache. A shard sees one in as many accesses as there are shards, and takes so many
+//! λ is per access to the entire cache. A shard sees one in as many accesses as there are shards, and takes so many
 //! steps of time at each.
 //!
-//! What has gone is forgotten: a block that comes again starts anew, as in the paper's experiments without history.
+//! Evicted blocks are forgotten: a block that returns starts anew, as in the paper's experiments without history.
 
 use super::{
     Eviction, Incoming, Slot,
@@ -30,10 +30,10 @@ use super::{
 /// The policy.
 #[derive(Debug)]
 pub struct Lrfu {
-    /// λ times the accesses to the whole cache for each that is seen here.
+    /// λ times the accesses to the entire cache per access to this shard.
     step: f64,
     heap: RankHeap,
-    /// log₂ of the worth of each slot.
+    /// log₂ of the retention cost of each slot.
     retention_cost_log2: Vec<f32>,
     now: u64,
 }

@@ -1,7 +1,7 @@
 //! Least recently used: one queue, in the order of the last use.
 //!
 //! Adapts at once and remembers nothing: one scan of more than the budget empties it of all that was useful, and
-//! a loop over a little more than the budget never hits. Worth is ignored: the queue has no score that
+//! a loop over a little more than the budget never hits. Retention costs are ignored: the queue has no score that
 //! it could scale.
 
 use super::{

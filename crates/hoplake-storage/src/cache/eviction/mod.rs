@@ -1,6 +1,6 @@
 //! Which block goes when room is needed: one trait, one file per policy.
 //!
-//! | policy | keeps | a hit costs | worth ([`FetchCost`](super::FetchCost)) |
+//! | policy | keeps | a hit costs | retention cost ([`FetchCost`](super::FetchCost)) |
 //! | --- | --- | --- | --- |
 //! | [`lru`] | what was used last | O(1) | has no scores: ignored |
 //! | [`lfu`] | what was used most | O(log n) | multiplies the count |
@@ -27,24 +27,24 @@ pub mod w_tiny_lfu;
 
 pub use policy::{Policy, PolicyError};
 
-/// A block's number within one cache: small, dense, and given again after its block has gone.
+/// A block's number within one cache: small, dense, and reused after its block is evicted.
 pub type Slot = u32;
 
 /// What a policy learns of a block that comes in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Incoming {
-    /// The hash of its key, the same whenever this block comes in: policies that remember what has gone
+    /// The hash of its key, the same whenever this block comes in: policies that remember evicted blocks
     /// know it by that. Two blocks may share a hash; then they share a memory, too, and no harm is done.
     pub hash: u64,
     /// The bytes it takes of the budget.
     pub weight: u64,
-    /// What it is worth to keep it, relative to others; positive. 1 if all blocks are alike.
+    /// Its retention cost, relative to others; positive. 1 if all blocks are alike.
     pub retention_cost: f32,
 }
 
 /// Decides which block goes.
 ///
-/// The policy tracks the slots it was told of: those inserted and neither removed nor evicted since.
+/// The policy tracks the slots that were inserted and neither removed nor evicted since.
 ///
 /// # The caller's duties
 /// - One call at a time, in the order of the accesses.
@@ -59,11 +59,11 @@ pub struct Incoming {
 /// - `evict` returns a tracked slot and tracks it no more; `None` only if it tracks nothing. So the caller's loop
 ///   ends, and every block can be made to go.
 /// - It is deterministic: the same calls give the same evictions. Where its score ties, the block used
-///   least recently goes, unless the policy says otherwise.
+///   least recently is evicted, unless the policy documents otherwise.
 /// - `hit` allocates nothing and is at most O(log n): it runs under the lock of a shard.
 /// - It keeps within some 40 bytes for a slot, which the cache counts as a part of each block's weight.
 pub trait Eviction: std::fmt::Debug + Send {
-    /// Tracks a block that came in, as just used.
+    /// Tracks an inserted block, as just used.
     fn insert(&mut self, slot: Slot, block: Incoming);
 
     /// Notes that a tracked block was used.
@@ -75,6 +75,6 @@ pub trait Eviction: std::fmt::Debug + Send {
     /// Chooses the block that goes, and tracks it no more.
     fn evict(&mut self) -> Option<Slot>;
 
-    /// Forgets everything, also what it remembers of blocks that have gone.
+    /// Forgets everything, also what it remembers of evicted blocks.
     fn clear(&mut self);
 }

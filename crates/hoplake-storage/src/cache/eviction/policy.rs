@@ -35,7 +35,7 @@ impl Policy {
     /// One of each, with the usual λ.
     pub const ALL: [Self; 5] = [Self::Lru, Self::Lfu, Self::Lrfu { lambda: LAMBDA }, Self::S3Fifo, Self::WTinyLfu];
 
-    /// Whether it keeps a block longer that is worth more (see [`FetchCost`](crate::cache::FetchCost)).
+    /// Whether it keeps a block longer that costs more to fetch (see [`FetchCost`](crate::cache::FetchCost)).
     pub fn heeds_retention_cost(self) -> bool {
         matches!(self, Self::Lfu | Self::Lrfu { .. } | Self::WTinyLfu)
     }
@@ -53,7 +53,7 @@ impl Policy {
 }
 
 impl Default for Policy {
-    /// LRFU with λ = 0.0001: with worth, it sends the fewest requests on recorded traversals (see
+    /// LRFU with λ = 0.0001: with retention costs, it sends the fewest requests on recorded traversals (see
     /// [`cache`](crate::cache)).
     fn default() -> Self {
         Self::Lrfu { lambda: LAMBDA }
@@ -72,9 +72,9 @@ impl fmt::Display for Policy {
     }
 }
 
-/// A text that names no policy.
+/// A text that is not a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{text:?} is no cache policy: write lru, lfu, lrfu:LAMBDA with LAMBDA from 0 to 1, s3-fifo or w-tiny-lfu")]
+#[error("{text:?} is not a cache policy: write lru, lfu, lrfu:LAMBDA with LAMBDA from 0 to 1, s3-fifo or w-tiny-lfu")]
 pub struct PolicyError {
     text: String,
 }
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(Policy::default().to_string(), "lrfu:0.0001");
         for wrong in ["", "LRU", "lrfu:", "lrfu:2", "lrfu:-0.1", "lrfu:NaN", "lru:1"] {
             let error = wrong.parse::<Policy>().unwrap_err();
-            assert!(error.to_string().starts_with(&format!("{wrong:?} is no cache policy")), "{error}");
+            assert!(error.to_string().starts_with(&format!("{wrong:?} is not a cache policy")), "{error}");
         }
     }
 }

@@ -28,7 +28,7 @@ impl Queue {
     /// A queue of nothing.
     pub const EMPTY: Self = Self { newest: NONE, oldest: NONE };
 
-    /// The slot that came first.
+    /// The oldest slot.
     pub fn oldest(&self) -> Option<Slot> {
         (self.oldest != NONE).then_some(self.oldest)
     }

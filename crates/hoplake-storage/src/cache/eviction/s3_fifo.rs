@@ -6,7 +6,7 @@
 //! in a *ghost* queue, and enters the main queue at once when it comes again. A hit counts to three and moves nothing.
 //!
 //! Sizes are taken as the paper's implementation does: queues are measured in bytes. The ghost remembers as
-//! many bytes of blocks as the main queue holds. Worth is ignored: there is no score that it could scale.
+//! many bytes of blocks as the main queue holds. Retention costs are ignored: there is no score that they could scale.
 
 use std::collections::VecDeque;
 
@@ -133,7 +133,7 @@ impl Eviction for S3Fifo {
     }
 }
 
-/// The hashes of blocks that have gone, oldest first, up to a sum of weights.
+/// The hashes of evicted blocks, oldest first, up to a sum of weights.
 #[derive(Debug)]
 struct Ghost {
     queue: VecDeque<Gone>,

@@ -1,4 +1,4 @@
-//! About how often a block was used lately, also before it came in: a count-min sketch whose counts fade.
+//! Estimates how often a block was used lately, also before its insertion: a count-min sketch whose counts fade.
 //!
 //! Cormode, Muthukrishnan: An improved data stream summary, 2005; with the saturating counters and the periodic halving
 //! of TinyLFU (Einziger, Friedman, Manes: TinyLFU: A Highly Efficient Cache Admission Policy, ACM TOS 13(4), 2017).
@@ -22,7 +22,7 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Has seen nothing; for a cache that holds about `blocks`.
+    /// An empty sketch for a cache that holds about `blocks`.
     pub fn new(blocks: usize) -> Self {
         let blocks = blocks.max(16);
         let row = (blocks * COUNTERS_PER_BLOCK / ROWS).next_power_of_two();
@@ -32,8 +32,8 @@ impl Sketch {
     /// Counts a use of what has this hash.
     #[inline]
     pub fn count(&mut self, hash: u64) {
-        for place in self.places(hash) {
-            let count = &mut self.counts[place];
+        for cell in self.cells(hash) {
+            let count = &mut self.counts[cell];
             *count = (*count + 1).min(COUNT_MAX);
         }
         self.uses += 1;
@@ -45,7 +45,7 @@ impl Sketch {
 
     /// How often it was used lately, or more.
     pub fn estimate(&self, hash: u64) -> u8 {
-        self.places(hash).into_iter().map(|place| self.counts[place]).min().unwrap_or(0)
+        self.cells(hash).into_iter().map(|cell| self.counts[cell]).min().unwrap_or(0)
     }
 
     /// Forgets everything.
@@ -55,16 +55,16 @@ impl Sketch {
     }
 
     #[inline]
-    fn places(&self, hash: u64) -> [usize; ROWS] {
+    fn cells(&self, hash: u64) -> [usize; ROWS] {
         let row = self.counts.len() / ROWS;
         // Each row looks at the hash through another odd factor, and takes the high half, where all bits meet.
         const FACTORS: [u64; ROWS] =
             [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb, 0xff51_afd7_ed55_8ccd];
-        let mut places = [0; ROWS];
-        for (index, place) in places.iter_mut().enumerate() {
-            *place = index * row + ((hash.wrapping_mul(FACTORS[index]) >> 32) as usize & (row - 1));
+        let mut cells = [0; ROWS];
+        for (index, cell) in cells.iter_mut().enumerate() {
+            *cell = index * row + ((hash.wrapping_mul(FACTORS[index]) >> 32) as usize & (row - 1));
         }
-        places
+        cells
     }
 }
 

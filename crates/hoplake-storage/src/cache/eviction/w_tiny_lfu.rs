@@ -1,11 +1,11 @@
 //! W-TinyLFU (Einziger, Friedman, Manes: TinyLFU: A Highly Efficient Cache Admission Policy, ACM TOS 13(4), 2017).
 //!
 //! A newcomer enters a *window* of 1 % of the budget, which is an LRU queue, so that bursts are served. What leaves the
-//! window is a *candidate* for the main part. It is let in if it was used more often lately than the block that
-//! would have to go for it; a sketch (`sketch.rs`) remembers how often, also of blocks that are not in the cache.
-//! The main part is a segmented LRU: a block starts on *probation*, and moves to the *protected* 80 % when it is used there.
+//! window is a *candidate* for the main part. It is let in if it was used more often lately than the block that would
+//! have to go for it; a sketch (`sketch.rs`) remembers how often, also of blocks that are not in the cache. The main
+//! part is a segmented LRU: a block starts on *probation*, and moves to the *protected* 80 % when it is used there.
 //!
-//! Worth multiplies the counts that are compared. Queues are measured in bytes.
+//! The retention cost multiplies the counts that are compared. Queues are measured in bytes.
 
 use super::{
     Eviction, Incoming, Slot,
@@ -36,7 +36,7 @@ struct Part {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Place {
+enum Region {
     #[default]
     Window,
     Probation,
@@ -48,7 +48,7 @@ struct Note {
     hash: u64,
     weight: u64,
     retention_cost: f32,
-    place: Place,
+    region: Region,
 }
 
 impl Part {
@@ -73,32 +73,32 @@ impl WTinyLfu {
         }
     }
 
-    fn part(&mut self, place: Place) -> &mut Part {
-        match place {
-            Place::Window => &mut self.window,
-            Place::Probation => &mut self.probation,
-            Place::Protected => &mut self.protected,
+    fn part(&mut self, region: Region) -> &mut Part {
+        match region {
+            Region::Window => &mut self.window,
+            Region::Probation => &mut self.probation,
+            Region::Protected => &mut self.protected,
         }
     }
 
-    fn enter(&mut self, slot: Slot, place: Place) {
+    fn enter(&mut self, slot: Slot, region: Region) {
         let note = self.links.note(slot);
-        note.place = place;
+        note.region = region;
         let weight = note.weight;
-        let part = self.part(place);
+        let part = self.part(region);
         part.bytes += weight;
         let mut queue = part.queue;
         self.links.push(&mut queue, slot);
-        self.part(place).queue = queue;
+        self.part(region).queue = queue;
     }
 
     fn leave(&mut self, slot: Slot) {
-        let Note { place, weight, .. } = *self.links.note(slot);
-        let part = self.part(place);
+        let Note { region, weight, .. } = *self.links.note(slot);
+        let part = self.part(region);
         part.bytes -= weight;
         let mut queue = part.queue;
         self.links.take(&mut queue, slot);
-        self.part(place).queue = queue;
+        self.part(region).queue = queue;
     }
 
     /// Lets blocks into the main part without a judgement while it has room: the window holds
@@ -109,7 +109,7 @@ impl WTinyLfu {
             && self.probation.bytes + self.protected.bytes + self.links.note(oldest).weight <= self.main_bytes_max
         {
             self.leave(oldest);
-            self.enter(oldest, Place::Probation);
+            self.enter(oldest, Region::Probation);
         }
     }
 
@@ -124,25 +124,25 @@ impl Eviction for WTinyLfu {
     fn insert(&mut self, slot: Slot, block: Incoming) {
         let Incoming { hash, weight, retention_cost } = block;
         self.sketch.count(hash);
-        self.links.put(slot, Note { hash, weight, retention_cost, place: Place::Window });
-        self.enter(slot, Place::Window);
+        self.links.put(slot, Note { hash, weight, retention_cost, region: Region::Window });
+        self.enter(slot, Region::Window);
     }
 
     #[inline]
     fn hit(&mut self, slot: Slot) {
-        let Note { hash, place, .. } = *self.links.note(slot);
+        let Note { hash, region, .. } = *self.links.note(slot);
         self.sketch.count(hash);
-        match place {
-            Place::Window => self.links.renew(&mut self.window.queue, slot),
-            Place::Protected => self.links.renew(&mut self.protected.queue, slot),
-            Place::Probation => {
+        match region {
+            Region::Window => self.links.renew(&mut self.window.queue, slot),
+            Region::Protected => self.links.renew(&mut self.protected.queue, slot),
+            Region::Probation => {
                 self.leave(slot);
-                self.enter(slot, Place::Protected);
+                self.enter(slot, Region::Protected);
                 while self.protected.bytes > self.protected.bytes_max
                     && let Some(oldest) = self.protected.queue.oldest()
                 {
                     self.leave(oldest);
-                    self.enter(oldest, Place::Probation);
+                    self.enter(oldest, Region::Probation);
                 }
             }
         }
@@ -163,7 +163,7 @@ impl Eviction for WTinyLfu {
                 let admitted = self.appeal(candidate) > self.appeal(victim);
                 if admitted {
                     self.leave(candidate);
-                    self.enter(candidate, Place::Probation);
+                    self.enter(candidate, Region::Probation);
                 }
                 if admitted { victim } else { candidate }
             }
@@ -175,8 +175,8 @@ impl Eviction for WTinyLfu {
 
     fn clear(&mut self) {
         self.links.clear();
-        for place in [Place::Window, Place::Probation, Place::Protected] {
-            let part = self.part(place);
+        for region in [Region::Window, Region::Probation, Region::Protected] {
+            let part = self.part(region);
             (part.queue, part.bytes) = (Queue::EMPTY, 0);
         }
         self.sketch.clear();

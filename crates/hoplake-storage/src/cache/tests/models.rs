@@ -1,4 +1,4 @@
-//! What each policy says it does, in the plainest way: lists, and all scores worked out anew each time.
+//! What each policy documents, implemented naively: lists, and all scores computed anew each time.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::cache::hash_of;
 pub trait Model {
     fn hit(&mut self, position: u64);
     fn remove(&mut self, position: u64);
-    /// A block comes in, for which `gone` had to go. Asserts that the policy would have chosen so.
+    /// Inserts a block, for which `gone` was evicted. Asserts that the policy would have chosen so.
     fn insert(&mut self, position: u64, weight: u64, retention_cost: f64, gone: &[u64], budget: u64);
 }
 
@@ -18,7 +18,7 @@ pub struct Scored {
     blocks: Vec<Block>,
     now: u64,
     score: Score,
-    /// Scores this close, relatively, are not told apart: a sum and its logarithm round differently.
+    /// Scores this close, relatively, count as equal: a sum and its logarithm round differently.
     tolerance: f64,
 }
 
@@ -53,7 +53,7 @@ impl Scored {
         Self { blocks: Vec::new(), now: 0, score: Box::new(score), tolerance }
     }
 
-    fn place(&self, position: u64) -> usize {
+    fn index_of(&self, position: u64) -> usize {
         self.blocks.iter().position(|block| block.position == position).unwrap()
     }
 }
@@ -61,12 +61,12 @@ impl Scored {
 impl Model for Scored {
     fn hit(&mut self, position: u64) {
         self.now += 1;
-        let place = self.place(position);
-        self.blocks[place].uses.push(self.now);
+        let index = self.index_of(position);
+        self.blocks[index].uses.push(self.now);
     }
 
     fn remove(&mut self, position: u64) {
-        self.blocks.remove(self.place(position));
+        self.blocks.remove(self.index_of(position));
     }
 
     fn insert(&mut self, position: u64, weight: u64, retention_cost: f64, gone: &[u64], budget: u64) {
@@ -74,7 +74,7 @@ impl Model for Scored {
         let rank = |block: &Block| ((self.score)(block, self.now), block.uses[block.uses.len() - 1]);
         while self.blocks.iter().map(|block| block.weight).sum::<u64>() + weight > budget {
             let of_gone = self.blocks.iter().filter(|block| gone.contains(&block.position));
-            let chosen = of_gone.min_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap()).expect("too few have gone");
+            let chosen = of_gone.min_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap()).expect("too few were evicted");
             for other in &self.blocks {
                 let near = rank(chosen).0 <= rank(other).0 * (1.0 + self.tolerance);
                 let least = if self.tolerance > 0.0 { near } else { rank(chosen) <= rank(other) };
@@ -91,7 +91,7 @@ impl Model for Scored {
             gone.retain(|position| *position != chosen);
             self.blocks.retain(|block| block.position != chosen);
         }
-        assert!(gone.is_empty(), "{gone:?} need not have gone");
+        assert!(gone.is_empty(), "{gone:?} need not have been evicted");
         self.now += 1;
         self.blocks.push(Block { position, weight, retention_cost, uses: vec![self.now] });
     }
@@ -105,8 +105,8 @@ fn bytes<T>(queue: &VecDeque<Queued<T>>) -> u64 {
 }
 
 fn take<T>(queue: &mut VecDeque<Queued<T>>, position: u64) -> Option<Queued<T>> {
-    let place = queue.iter().position(|block| block.0 == position)?;
-    queue.remove(place)
+    let index = queue.iter().position(|block| block.0 == position)?;
+    queue.remove(index)
 }
 
 /// S3-FIFO after the paper's Algorithm 1. The front of a queue is its oldest.
@@ -175,7 +175,8 @@ impl Model for S3FifoModel {
     }
 }
 
-/// W-TinyLFU with the real sketch, which has a test of its own. The front of a queue is its oldest; notes are worths.
+/// W-TinyLFU with the real sketch, which has a test of its own. The front of a queue is its oldest; notes are retention
+/// costs.
 pub struct WTinyLfuModel {
     window: VecDeque<Queued<f64>>,
     probation: VecDeque<Queued<f64>>,

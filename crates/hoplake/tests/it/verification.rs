@@ -94,8 +94,8 @@ async fn all_damage_is_listed_with_the_newest_version_that_has_it() {
     assert!(told(Some(2), &manifest(2)), "{found:#?}");
     assert!(told(Some(6), &of_three) && told(Some(6), "block 0"), "{found:#?}");
     assert!(told(Some(6), &of_four) && told(Some(6), &of_six) && told(None, "hint"), "{found:#?}");
-    let whole: Vec<u64> = found.versions.iter().filter(|(_, whole)| *whole).map(|(version, _)| *version).collect();
-    assert_eq!((found.versions.len(), whole, found.newest_whole()), (6, vec![1], Some(1)));
+    let intact: Vec<u64> = found.versions.iter().filter(|(_, intact)| *intact).map(|(version, _)| *version).collect();
+    assert_eq!((found.versions.len(), intact, found.newest_intact()), (6, vec![1], Some(1)));
 }
 
 #[tokio::test]
@@ -200,7 +200,7 @@ async fn what_verification_says_can_be_restored_can_be() {
             inner.delete(&Path::from("g/hint")).await.unwrap();
         }
         let found = verify(&store).await;
-        assert_eq!((found.newest(), found.newest_whole()), (Some(6), Some(5)), "{found:#?}");
+        assert_eq!((found.newest(), found.newest_intact()), (Some(6), Some(5)), "{found:#?}");
         let restored = Graph::restore(&store, 5, "").await.unwrap();
         assert_eq!(restored, 7);
         let graph = open(&store).await;

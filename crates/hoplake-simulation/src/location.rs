@@ -1,29 +1,29 @@
 //! The graphs of the bucket: the first one, and those that began as a version of it.
 
-/// How many graphs there may be.
-pub const PLACES: usize = 3;
+/// The maximum number of graphs.
+pub const GRAPHS_MAX: usize = 3;
 
 /// A graph of the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(usize);
+pub struct GraphLocation(usize);
 
-impl Place {
-    /// The graph that is there at first, at the root of the bucket.
+impl GraphLocation {
+    /// The first graph, at the root of the bucket.
     pub const FIRST: Self = Self(0);
 
-    /// The one of a number, below [`PLACES`].
+    /// The graph of a number, below [`GRAPHS_MAX`].
     pub fn numbered(number: usize) -> Self {
         Self(number)
     }
 
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
-        (0..PLACES).map(Self)
+        (0..GRAPHS_MAX).map(Self)
     }
 
     /// The graph that is cloned next, if there may be one more.
     pub fn next(self) -> Option<Self> {
-        (self.0 + 1 < PLACES).then_some(Self(self.0 + 1))
+        (self.0 + 1 < GRAPHS_MAX).then_some(Self(self.0 + 1))
     }
 
     /// Its number: 0 for the first.
@@ -44,7 +44,7 @@ impl Place {
     /// The graph that an object of the bucket was written for, and its name there.
     pub fn of(name: &str) -> (Self, &str) {
         let clones = Self::all().skip(1);
-        let below = |place: Self| Some((place, name.strip_prefix(&place.prefix())?.strip_prefix('/')?));
+        let below = |location: Self| Some((location, name.strip_prefix(&location.prefix())?.strip_prefix('/')?));
         clones.filter_map(below).next().unwrap_or((Self::FIRST, name))
     }
 
@@ -64,14 +64,14 @@ mod tests {
 
     #[test]
     fn names_lead_to_their_graph_and_back() {
-        let clone = Place::FIRST.next().unwrap();
-        for (name, place, below) in [
-            ("manifest/1", Place::FIRST, "manifest/1"),
+        let clone = GraphLocation::FIRST.next().unwrap();
+        for (name, location, below) in [
+            ("manifest/1", GraphLocation::FIRST, "manifest/1"),
             ("clone-1/data/x", clone, "data/x"),
-            ("clone-1x", Place::FIRST, "clone-1x"),
+            ("clone-1x", GraphLocation::FIRST, "clone-1x"),
         ] {
-            assert_eq!(Place::of(name), (place, below));
-            assert_eq!(place.in_bucket(below), name);
+            assert_eq!(GraphLocation::of(name), (location, below));
+            assert_eq!(location.in_bucket(below), name);
         }
         assert_eq!(clone.in_bucket("/data/x"), "data/x");
     }

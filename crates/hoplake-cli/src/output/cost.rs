@@ -1,4 +1,4 @@
-//! What a writer took of the store: what it read, what it wrote, and what that costs.
+//! The cost of a writer: its reads and writes, and their price.
 
 use hoplake::{Cost, PriceList};
 use serde_json::{Value, json};

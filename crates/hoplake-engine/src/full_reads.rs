@@ -10,20 +10,20 @@ use hoplake_storage::QueryContext;
 
 use crate::{
     Snapshot,
-    index::{SectionPlace, Segment},
+    index::{SectionLocation, Segment},
 };
 
 impl Snapshot {
     /// Starts to read the rest of what a query has just read from, if it is small.
-    pub(crate) fn read_whole(&self, places: impl IntoIterator<Item = SectionPlace>, context: &QueryContext) {
-        let bytes_max = self.reader().whole_bytes_max(context);
-        for place in places {
-            let segment = self.segment_of(place);
+    pub(crate) fn read_in_full(&self, locations: impl IntoIterator<Item = SectionLocation>, context: &QueryContext) {
+        let bytes_max = self.reader().full_read_bytes_max(context);
+        for location in locations {
+            let segment = self.segment_of(location);
             let Some(mut sections) = segment.sections() else { continue };
             if sections.clone().map(|section| section.bytes()).sum::<u64>() <= bytes_max {
-                self.read_rest(segment, 0..segment.whole.len(), context);
-            } else if sections.nth(place.section).is_some_and(|section| section.bytes() <= bytes_max) {
-                self.read_rest(segment, place.section..place.section + 1, context);
+                self.read_rest(segment, 0..segment.read_in_full.len(), context);
+            } else if sections.nth(location.section).is_some_and(|section| section.bytes() <= bytes_max) {
+                self.read_rest(segment, location.section..location.section + 1, context);
             }
         }
     }
@@ -33,7 +33,7 @@ impl Snapshot {
     fn read_rest(&self, segment: &Segment, sections: std::ops::Range<usize>, context: &QueryContext) {
         let known = sections.filter_map(|number| Some((number, segment.section(number)?)));
         let known = known.filter_map(|(number, section)| Some((number, section, section.blocks()?)));
-        let new = known.filter(|(number, ..)| !segment.whole[*number].swap(true, Relaxed));
+        let new = known.filter(|(number, ..)| !segment.read_in_full[*number].swap(true, Relaxed));
         let requests = new.flat_map(|(_, section, blocks)| blocks.map(move |range| section.request(range)));
         let requests: Vec<_> = requests.collect();
         if requests.len() >= 2 {

@@ -63,6 +63,11 @@ impl StoreProfile {
         Duration::from_secs_f64(bytes as f64 / self.stream_bytes_per_second as f64)
     }
 
+    /// The bytes that one stream transfers in the median time to a first byte: a request for fewer waits more than it reads.
+    pub fn bytes_per_first_byte(&self) -> u64 {
+        (self.get.quantile(0.5).as_secs_f64() * self.stream_bytes_per_second as f64) as u64
+    }
+
     /// Amazon S3 Standard, us-east-1.
     pub fn s3_standard() -> Arc<Self> {
         Self::shipped("s3-standard")

@@ -209,6 +209,23 @@ impl Query {
         self.step(async |snapshot, branch| snapshot.neighbours(&frontier, hop, branch).await).await
     }
 
+    /// The first edges of [`Self::neighbors`], up to a limit, in the same order. One wave reads the first
+    /// blocks of the hop, about 360 KiB on S3 Standard, and another one twice as many until there are enough edges: a few edges of
+    /// a vertex with millions take one request. Vertices with changes that were not compacted are read completely, and so is a
+    /// hop with a condition.
+    ///
+    /// # Errors
+    /// As [`Self::neighbors`].
+    pub async fn first_neighbors(
+        &mut self,
+        vertices: &[VertexId],
+        hop: &Hop,
+        limit: usize,
+    ) -> Result<Held<Vec<Neighbour>>, Error> {
+        let frontier = vertices.iter().copied().collect();
+        self.step(async |snapshot, branch| snapshot.first_neighbours(&frontier, hop, limit, branch).await).await
+    }
+
     /// The edges with these ids ([`Neighbour::id`]), in their order, as seen from their sources. One wave, which reads
     /// all edges of these types that the sources have.
     ///

@@ -108,13 +108,15 @@ async fn edge_rows(
     let sources: Vec<_> = edges.iter().map(|edge| edge.from).collect();
     let source_labels: StringArray = sources.iter().map(|vertex| Some(query.label_of(*vertex))).collect();
     let source_keys = rows::keys(&query.keys_of(&sources).await?);
-    let mut columns = edge_columns(graph, query, edges, &names, true).await?;
+    let mut columns = edge_columns(graph, query, edges, [&names, &[]], true).await?;
     // All edges are seen from their source, so the direction is redundant.
     columns.retain(|(name, _)| name != "direction");
-    columns[2].0 = "target_label".into();
-    columns[3].0 = "target_key".into();
+    // By the names that changes have, so that `hoplake apply` reads them.
+    for (column, name) in columns[1..].iter_mut().zip(["label", "target_label", "target"]) {
+        column.0 = name.into();
+    }
     let source: [(String, ArrayRef); 2] =
-        [("source_label".into(), Arc::new(source_labels)), ("source_key".into(), source_keys)];
+        [("source_label".into(), Arc::new(source_labels)), ("source".into(), source_keys)];
     columns.splice(2..2, source);
     Ok(RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))?)
 }

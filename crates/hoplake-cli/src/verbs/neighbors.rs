@@ -16,7 +16,7 @@ use crate::{
     failure::Failure,
     opening::{GraphArgs, check_hop},
     output::{
-        OutputArgs, formats, numbers,
+        OutputArgs, formats,
         profile::{Profile, ProfileArgs, Stopwatch},
         rows,
     },
@@ -47,7 +47,7 @@ pub struct Args {
     /// Print only how many edges there are
     #[arg(long, conflicts_with = "limit")]
     count: bool,
-    /// Print at most this many rows
+    /// Print the first rows only, at most this many; of a vertex with many edges, only their blocks are read
     #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     limit: Option<usize>,
     #[command(flatten)]
@@ -80,22 +80,23 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         args.profile.end(&opened, &query, profile).await;
         return Ok(());
     }
-    let mut edges = query.neighbors(&vertex, &args.hop).await?;
-    let all = edges.len();
+    let mut edges = match args.limit {
+        None => query.neighbors(&vertex, &args.hop).await?,
+        // One more tells whether there are more.
+        Some(limit) => query.first_neighbors(&vertex, &args.hop, limit.saturating_add(1)).await?,
+    };
+    let found = edges.len();
+    let limit = args.limit.unwrap_or(found);
+    edges.truncate(limit);
     let reached: Frontier = edges.iter().map(|edge| edge.to).collect();
-    let profile = profile.hop(&args.hop, depth(all as u64, reached.len() as u64, stopwatch.stop(&query)));
-    edges.truncate(args.limit.unwrap_or(all));
+    let profile = profile.hop(&args.hop, depth(edges.len() as u64, reached.len() as u64, stopwatch.stop(&query)));
     let stopwatch = Stopwatch::start(&query);
     let batch = read_rows(graph, &mut query, &edges, &args.select, args.ids).await?;
     let profile = profile.properties(stopwatch.stop(&query));
     let empty = batch.slice(0, 0);
     formats::write(&args.output, &[batch], empty)?;
-    if edges.len() < all {
-        eprintln!(
-            "{} of {}; --limit shows more",
-            numbers::count(edges.len() as u64),
-            numbers::counted(all as u64, "edge", "edges")
-        );
+    if limit < found {
+        eprintln!("there are more edges; --limit shows more, and --count counts them");
     }
     args.profile.end(&opened, &query, profile).await;
     Ok(())
@@ -133,18 +134,19 @@ async fn read_rows(
     select: &[String],
     with_ids: bool,
 ) -> anyhow::Result<RecordBatch> {
-    let columns = edge_columns(graph, query, edges, select, with_ids).await?;
+    let columns = edge_columns(graph, query, edges, [select, select], with_ids).await?;
     let fields = columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), true));
     let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
     Ok(RecordBatch::try_new(schema, columns.into_iter().map(|(_, column)| column).collect())?)
 }
 
-/// The columns of [`read_rows`].
+/// The columns of [`read_rows`]: of the edges themselves, and of the vertices at their other ends where an edge does not have a
+/// property.
 pub(super) async fn edge_columns(
     graph: &Graph,
     query: &mut Query,
     edges: &[Neighbour],
-    select: &[String],
+    [of_edges, of_vertices]: [&[String]; 2],
     with_ids: bool,
 ) -> anyhow::Result<Vec<(String, ArrayRef)>> {
     let ends: Vec<_> = edges.iter().map(|edge| edge.to).collect();
@@ -152,8 +154,9 @@ pub(super) async fn edge_columns(
     let edge_label = |edge: &Neighbour| graph.schema().edge_type(edge.edge_type).map(|edge| edge.label.as_str());
     let edge_labels: StringArray = edges.iter().map(edge_label).collect();
     let directions: StringArray = edges.iter().map(|edge| Some(edge.direction.to_string())).collect();
-    let of_edges = if has_edge_property(graph, select) { select } else { &[] };
-    let of_vertices: Vec<_> = select.iter().filter(|name| has_vertex_property(graph, name)).cloned().collect();
+    let select = of_edges;
+    let of_edges = if has_edge_property(graph, of_edges) { of_edges } else { &[] };
+    let of_vertices: Vec<_> = of_vertices.iter().filter(|name| has_vertex_property(graph, name)).cloned().collect();
     let described = query.describe(edges, of_edges, &of_vertices).await?;
     let keys = rows::keys(&described.keys);
     let mut columns: Vec<(String, ArrayRef)> = vec![

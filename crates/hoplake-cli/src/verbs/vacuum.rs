@@ -10,6 +10,7 @@ use crate::{
     opening::open_store,
     output::{numbers, print_line},
     stopping::timeout_ms,
+    verbs::verify,
 };
 
 /// Delete old versions, and leftovers of failed or interrupted writers
@@ -45,6 +46,10 @@ pub struct Args {
     /// End after so long; the next vacuum removes the rest
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
     timeout: Duration,
+    /// Read the whole graph first, as hoplake verify does, and delete nothing if the newest version is damaged. Without it, a
+    /// vacuum sees whether objects are missing or too short, and not whether their bytes are right
+    #[arg(long)]
+    verify: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -53,6 +58,9 @@ pub struct Args {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let store = open_store(&args.url)?;
+    if args.verify {
+        verify::newest_is_intact(&store, &args.url).await?;
+    }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let ago = |time: Duration| now.saturating_sub(time).as_millis() as u64;
     let settings = VacuumSettings {

@@ -32,11 +32,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         return one_version(args).await;
     }
     let store = open_store(&args.graph.url)?;
-    let total = store.list("data").await?.iter().map(|object| object.bytes).sum();
-    let bar = bytes_bar("verifying", total);
-    let found = Graph::verify_all(&store, |bytes| bar.set_position(bytes)).await;
-    bar.finish_and_clear();
-    let found = found?;
+    let found = verified(&store).await?;
     if args.json {
         print_line(as_json(&found))?;
     } else {
@@ -48,7 +44,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     if !found.damages.is_empty() {
-        return Err(failure(&store, args, &found).into());
+        return Err(failure(&store, &args.graph.url, &found).into());
     }
     if args.json {
         return Ok(());
@@ -96,9 +92,25 @@ fn as_json(found: &Verification) -> Value {
     })
 }
 
+async fn verified(store: &Store) -> anyhow::Result<Verification> {
+    let total = store.list("data").await?.iter().map(|object| object.bytes).sum();
+    let bar = bytes_bar("verifying", total);
+    let found = Graph::verify_all(store, |bytes| bar.set_position(bytes)).await;
+    bar.finish_and_clear();
+    Ok(found?)
+}
+
+/// Fails if the newest version is damaged, whatever else is.
+pub(super) async fn newest_is_intact(store: &Store, url: &str) -> anyhow::Result<()> {
+    let found = verified(store).await?;
+    match found.newest().is_some() && found.newest() == found.newest_intact() {
+        true => Ok(()),
+        false => Err(failure(store, url, &found).into()),
+    }
+}
+
 /// How much is damaged, and what can be done about it.
-fn failure(store: &Store, args: &Args, found: &Verification) -> Failure {
-    let url = &args.graph.url;
+fn failure(store: &Store, url: &str, found: &Verification) -> Failure {
     let count = numbers::counted(found.damages.len() as u64, "damaged item", "damaged items");
     let (newest, intact) = (found.newest(), found.newest_intact());
     let damaged = found.versions.iter().filter(|(_, intact)| !intact).count() as u64;

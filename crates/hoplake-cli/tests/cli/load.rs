@@ -75,6 +75,23 @@ fn verify_reads_all_and_finds_damage() {
 }
 
 #[test]
+fn a_vacuum_that_verifies_keeps_the_version_that_is_intact() {
+    let shell = Shell::with_graph();
+    shell.write("one.jsonl", r#"{"op": "upsert_vertex", "label": "Person", "key": 1, "properties": {"age": 70}}"#);
+    shell.run(&["apply", "graph", "one.jsonl"]).ok();
+    shell.run(&["vacuum", "graph", "--keep-versions", "2", "--verify"]).ok();
+    let data = shell.path().join("graph/data");
+    let newest = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    let mut bytes = std::fs::read(&newest).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&newest, bytes).unwrap();
+    let run = shell.run(&["vacuum", "graph", "--keep-versions", "1", "--verify"]);
+    run.fails(7, "version 1 is intact", "hoplake restore graph --version 1");
+    shell.run(&["restore", "graph", "--version", "1"]).ok();
+    shell.run(&["vacuum", "graph", "--verify"]).ok();
+}
+
+#[test]
 fn vacuum_spares_what_is_young_and_what_is_named() {
     let shell = Shell::with_graph();
     let leftover = "graph/data/00000000000000000001-01JDXFAKEFAKEFAKEFAKEFAKE0-000000.hls";

@@ -66,10 +66,26 @@ fn an_edge_has_one_id_from_either_end() {
     assert!(neighbors("Person:2", "in:knows").iter().any(|edge| edge["edge_id"] == json!(id)), "{id}");
     let found = shell.run(&["get", "graph", "--edge", id, "--format", "json"]).ok().json().remove(0);
     let expected = json!({
-        "edge_id": id, "edge": "knows", "source_label": "Person", "source_key": 1, "target_label": "Person",
-        "target_key": 2, "id": 100, "since": 2001
+        "edge_id": id, "label": "knows", "source_label": "Person", "source": 1, "target_label": "Person",
+        "target": 2, "id": 100, "since": 2001
     });
     assert_eq!(found, expected);
+    // Changes are read from what is printed.
+    for file in ["edge.json", "edge.csv", "edge.parquet"] {
+        shell.run(&["get", "graph", "--edge", id, "--output", file]).ok();
+        let applied = shell.run(&["apply", "graph", file, "--strict"]).ok();
+        assert!(applied.out.contains("1 edge written"), "{file}: {}", applied.out);
+    }
+    assert_eq!(shell.run(&["get", "graph", "--edge", id, "--format", "json"]).ok().json(), [expected]);
+    // A property of the target is not one of the edge, though another edge has one of that name.
+    let made = json!({
+        "op": "upsert_edge", "label": "made", "source": ["Person", 1], "target": ["Person", 2], "properties": {"name": "x"}
+    });
+    shell.write("made.jsonl", &made.to_string());
+    shell.run(&["apply", "graph", "made.jsonl"]).ok();
+    let made = neighbors("Person:1", "out:made")[0]["edge_id"].as_str().unwrap().to_owned();
+    let both = shell.run(&["get", "graph", "--edge", id, "--edge", &made, "--format", "json"]).ok().json();
+    assert_eq!((&both[0]["name"], &both[1]["name"]), (&Value::Null, &json!("x")));
     shell.run(&["get", "graph", "--edge", "0/0:0/0:0/7"]).fails(3, "there is no edge 0/0:0/0:0/7", "--ids");
     shell.run(&["get", "graph", "--edge", "9/0:0/0:99/0"]).fails(3, "there is no edge", "--ids");
     let wrong = shell.run(&["get", "graph", "--edge", "knows"]);

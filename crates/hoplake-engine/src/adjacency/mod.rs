@@ -6,6 +6,7 @@
 //! other ([`merge`]). What a hop is for decides what becomes of its lists ([`sinks`]): a set and degrees never hold its edges.
 
 mod conditions;
+mod first;
 mod layer;
 pub(crate) mod merge;
 mod pipeline;
@@ -65,6 +66,11 @@ impl Neighbour {
         };
         EdgeId { edge_type: self.edge_type, source, target, parallel: self.parallel }
     }
+}
+
+/// The order of the edges of a hop.
+fn order(edge: &Neighbour) -> (VertexId, EdgeTypeId, Direction, VertexId, u64) {
+    (edge.from, edge.edge_type, edge.direction, edge.to, edge.position)
 }
 
 /// How many edges of a hop a vertex has.
@@ -171,23 +177,28 @@ impl Snapshot {
             let (mut edges, ()) = futures::future::try_join(read, loaded).await?;
             branch.join([&loading]);
             let context = branch.context().clone();
-            let order = |edge: &Neighbour| (edge.from, edge.edge_type, edge.direction, edge.to, edge.position);
             sort_by_key(edges.items(), order, &context).await?;
-            let mut pace = context.pace();
-            let mut before: Option<Neighbour> = None;
-            for step in edges.items().chunks_mut(STEP) {
-                let length = step.len() as u64;
-                for edge in step {
-                    self.check_end(edge)?;
-                    // All edges between two vertices lie in one run, in the same order from either end.
-                    edge.parallel = before.filter(|before| before.is_parallel(edge)).map_or(0, |it| it.parallel + 1);
-                    before = Some(*edge);
-                }
-                pace.rest(length).await?;
-            }
+            self.number_parallel(edges.items(), &context).await?;
             let edges = edges.finish();
             self.keep_fulfilling(edges, hop, branch).await
         })
+    }
+
+    /// Numbers parallel edges, which follow each other in the order of [`Self::neighbours`], and checks that all ends exist.
+    async fn number_parallel(&self, edges: &mut [Neighbour], context: &QueryContext) -> Result<(), EngineError> {
+        let mut pace = context.pace();
+        let mut before: Option<Neighbour> = None;
+        for step in edges.chunks_mut(STEP) {
+            let length = step.len() as u64;
+            for edge in step {
+                self.check_end(edge)?;
+                // All edges between two vertices lie in one run, in the same order from either end.
+                edge.parallel = before.filter(|before| before.is_parallel(edge)).map_or(0, |it| it.parallel + 1);
+                before = Some(*edge);
+            }
+            pace.rest(length).await?;
+        }
+        Ok(())
     }
 
     /// The edges with these ids, in their order, as seen from their sources. One wave.

@@ -77,6 +77,13 @@ impl Plan {
         tasks.chain(merges.into_iter().map(move |merge| part(Vec::new(), vec![merge])))
     }
 
+    /// Takes in another part of the same plan.
+    pub(super) fn join(&mut self, other: Self) {
+        self.tasks.extend(other.tasks);
+        self.merges.extend(other.merges);
+        self.memory = other.memory;
+    }
+
     /// Cuts it into so many plans of like size.
     pub(crate) fn cut(self, parts: usize) -> Vec<Self> {
         let size = |whole: usize| whole.div_ceil(parts).max(1);

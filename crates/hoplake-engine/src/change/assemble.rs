@@ -98,15 +98,15 @@ impl<'a> Assembled<'a> {
     /// Lets the schema hold what a batch has. If a property becomes float64 on the way, values that were looked at
     /// before are looked at again: each must stay exact.
     fn widen(&mut self, batch: &Resolved) -> Result<(), EngineError> {
-        if self.hold(batch)? {
-            self.hold(batch)?;
+        if self.hold(batch, false)? {
+            self.hold(batch, true)?;
         }
         Ok(())
     }
 
     /// Extends the schema by the names and types of a batch; returns whether a property became float64.
-    fn hold(&mut self, batch: &Resolved) -> Result<bool, EngineError> {
-        let mut converted = false;
+    fn hold(&mut self, batch: &Resolved, is_last: bool) -> Result<bool, EngineError> {
+        let mut again = false;
         let of = |end: &VertexRef, misfit: Misfit| batch.misfits(misfit, |_, at| is_upsert_of(at, end));
         // What columns have fits column by column.
         let (mut of_labels, mut of_edges) = (BTreeMap::new(), BTreeMap::new());
@@ -121,8 +121,8 @@ impl<'a> Assembled<'a> {
             match row {
                 Written::OfColumns { operation, columns, row } => later(operation, columns, row),
                 Written::Single(properties) => {
-                    let fitted = fit(&label.name, &mut label.properties, positions, properties);
-                    converted |= fitted.map_err(|misfit| of(end, misfit))?;
+                    let fitted = fit(&label.name, &mut label.properties, positions, properties, is_last);
+                    again |= fitted.map_err(|misfit| of(end, misfit))?;
                 }
             }
         }
@@ -135,9 +135,9 @@ impl<'a> Assembled<'a> {
                 match edge {
                     Written::OfColumns { operation, columns, row } => later(operation, columns, row),
                     Written::Single(edge) => {
-                        let fitted = fit(&edge_type.label, &mut edge_type.properties, positions, edge);
+                        let fitted = fit(&edge_type.label, &mut edge_type.properties, positions, edge, is_last);
                         let is_of = |number, at: At<'_>| batch.is_of(number, at, &pair);
-                        converted |= fitted.map_err(|misfit| batch.misfits(misfit, is_of))?;
+                        again |= fitted.map_err(|misfit| batch.misfits(misfit, is_of))?;
                     }
                 }
             }
@@ -146,9 +146,9 @@ impl<'a> Assembled<'a> {
             rows.sort_unstable();
             let known = self.properties_of(columns);
             let fitted = fit_columns(columns.label(), known, columns, &rows);
-            converted |= fitted.map_err(|misfit| batch.misfits_in(operation, columns, misfit))?;
+            again |= fitted.map_err(|misfit| batch.misfits_in(operation, columns, misfit))?;
         }
-        Ok(converted)
+        Ok(again)
     }
 
     /// The properties that the schema has for columns, whose labels and edge type are in it.

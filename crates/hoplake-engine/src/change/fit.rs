@@ -36,19 +36,23 @@ impl PropertyPositions {
     }
 }
 
-/// Extends properties for values: adds new ones, widens int64 to float64. Returns whether it did.
+/// Extends properties for values: adds new ones, widens int64 to float64. Returns whether all values have to be looked at again,
+/// because a property was widened, or because a list that is empty waits for another value to show the type of its property. In
+/// the last pass such a list is refused.
 pub(super) fn fit(
     owner: &str,
     known: &mut Vec<Property>,
     positions: &mut PropertyPositions,
     values: &Properties,
+    is_last: bool,
 ) -> Result<bool, Misfit> {
-    let mut converted = false;
+    let mut again = false;
     for (name, value) in values {
         let position = positions.of(known, name);
-        converted |= fit_value(owner, known, position, name, value)?;
+        let shows_no_type = position.is_none() && *value != Value::Null && value.property_type().is_none();
+        again |= (shows_no_type && !is_last) || fit_value(owner, known, position, name, value)?;
     }
-    Ok(converted)
+    Ok(again)
 }
 
 /// The same for some rows of columns; the error has the row. Only where types differ is a value looked at.
@@ -184,7 +188,8 @@ mod tests {
 
     fn fitted(kind: PropertyType, value: Value) -> Result<PropertyType, String> {
         let mut known = vec![Property { name: "p".into(), kind }];
-        fit("Person", &mut known, &mut Default::default(), &[("p", value)].into()).map_err(|misfit| misfit.why)?;
+        fit("Person", &mut known, &mut Default::default(), &[("p", value)].into(), true)
+            .map_err(|misfit| misfit.why)?;
         Ok(known[0].kind)
     }
 
@@ -218,12 +223,28 @@ mod tests {
     #[test]
     fn a_new_property_needs_a_type() {
         let mut known = Vec::new();
-        fit("Person", &mut known, &mut Default::default(), &[("a", Value::Bool(true)), ("b", Value::Null)].into())
-            .unwrap();
+        fit(
+            "Person",
+            &mut known,
+            &mut Default::default(),
+            &[("a", Value::Bool(true)), ("b", Value::Null)].into(),
+            true,
+        )
+        .unwrap();
         assert_eq!(known.len(), 1);
         let misfit =
-            fit("Person", &mut known, &mut Default::default(), &[("c", Value::List(vec![]))].into()).unwrap_err();
+            fit("Person", &mut known, &mut Default::default(), &[("c", Value::List(vec![]))].into(), true).unwrap_err();
         assert!(misfit.why.contains("[] does not show its type"), "{}", misfit.why);
+    }
+
+    #[test]
+    fn an_empty_list_waits_for_the_type() {
+        let (mut known, mut positions) = (Vec::new(), PropertyPositions::default());
+        let mut passes = |is_last| {
+            let mut pass = |value| fit("Person", &mut known, &mut positions, &[("l", value)].into(), is_last).unwrap();
+            [pass(Value::List(vec![])), pass(Value::List(vec![Value::Int64(1)]))]
+        };
+        assert_eq!([passes(false), passes(true)], [[true, false], [false, false]]);
     }
 
     #[test]
@@ -231,9 +252,9 @@ mod tests {
         let kind = PropertyType::Scalar(ScalarType::Int64);
         let mut known: Vec<_> =
             (1..PROPERTIES_MAX).map(|number| Property { name: format!("p{number}"), kind }).collect();
-        fit("Person", &mut known, &mut Default::default(), &[("last", 1)].into()).unwrap();
-        let misfit = fit("Person", &mut known, &mut Default::default(), &[("more", 1)].into()).unwrap_err();
+        fit("Person", &mut known, &mut Default::default(), &[("last", 1)].into(), true).unwrap();
+        let misfit = fit("Person", &mut known, &mut Default::default(), &[("more", 1)].into(), true).unwrap_err();
         assert!(misfit.why.contains("10000 properties"), "{}", misfit.why);
-        fit("Person", &mut known, &mut Default::default(), &[("p1", 2)].into()).unwrap();
+        fit("Person", &mut known, &mut Default::default(), &[("p1", 2)].into(), true).unwrap();
     }
 }

@@ -270,7 +270,12 @@ fn least(asked: u64, own: u64) -> Option<u64> {
 /// Whether the headers bring the token, in a time that does not depend on how much of it is right.
 pub(crate) fn is_trusted(token: Option<&str>, headers: &HeaderMap) -> bool {
     let Some(token) = token else { return true };
-    let brought = headers.get("authorization").and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    // The name of the scheme has no case (RFC 9110, 11.1).
+    let (scheme, brought) = match headers.get("authorization").map(|value| value.as_bytes().split_at_checked(7)) {
+        Some(Some((scheme, brought))) => (scheme, Some(brought)),
+        _ => (&b""[..], None),
+    };
+    let brought = brought.filter(|_| scheme.eq_ignore_ascii_case(b"Bearer "));
     brought.is_some_and(|brought| {
         let differences = brought.iter().zip(token.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
         differences == 0 && brought.len() == token.len()
@@ -316,8 +321,8 @@ mod tests {
     #[test]
     fn only_the_whole_token_is_trusted() {
         let trusted = |value| is_trusted(Some("secret"), &headers("authorization", value));
-        assert!(trusted("Bearer secret"));
-        for wrong in ["Bearer secre", "Bearer secret2", "secret", "Basic secret", "Bearer "] {
+        assert!(trusted("Bearer secret") && trusted("bearer secret"));
+        for wrong in ["Bearer secre", "Bearer secret2", "secret", "Basic secret", "Bearer ", "bearer SECRET"] {
             assert!(!trusted(wrong), "{wrong}");
         }
         assert!(is_trusted(None, &HeaderMap::new()) && !is_trusted(Some("secret"), &HeaderMap::new()));

@@ -167,6 +167,12 @@ impl Query {
         async fn vertices(&mut self, keys: &[(&str, Key)]) -> Result<Vec<Option<VertexId>>, Error>;
         async fn named(&mut self, starts: &[StartKey]) -> Result<Vec<VertexId>, Error>;
         async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Neighbour>>, Error>;
+        async fn first_neighbors(
+            &mut self,
+            vertices: &[VertexId],
+            hop: &Hop,
+            limit: usize
+        ) -> Result<Held<Vec<Neighbour>>, Error>;
         async fn edges(&mut self, ids: &[EdgeId]) -> Result<Vec<Option<Neighbour>>, Error>;
         async fn degrees(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Degree>>, Error>;
         async fn keys(&mut self, vertices: &Frontier) -> Result<Held<Vec<Key>>, Error>;

@@ -32,11 +32,13 @@ enum Role {
     Target,
     EdgeKey,
     Replace,
+    /// The id of an edge, which is printed and not read: an edge is named by its ends.
+    EdgeId,
     Property(Name),
 }
 
 impl Role {
-    const NAMES: [(&str, Self); 9] = [
+    const NAMES: [(&str, Self); 10] = [
         ("op", Self::Op),
         ("label", Self::Label),
         ("key", Self::Key),
@@ -46,6 +48,7 @@ impl Role {
         ("target", Self::Target),
         ("edge_key", Self::EdgeKey),
         ("replace", Self::Replace),
+        ("edge_id", Self::EdgeId),
     ];
 
     /// What a name stands for; the error is the end of a sentence about the file.
@@ -68,7 +71,7 @@ impl Role {
 }
 
 /// Other columns of rows that are printed.
-const PRINTED: [&str; 4] = ["edge", "edge_id", "direction", "distance"];
+const PRINTED: [&str; 3] = ["edge", "direction", "distance"];
 
 /// The name of a property's column in rows that are printed, by which changes know it again: with a dot before it if
 /// the name by itself means something else.

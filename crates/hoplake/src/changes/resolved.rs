@@ -232,10 +232,9 @@ fn value(types: &mut Types, owner: &str, name: &Name, raw: Raw) -> Result<Value,
             Raw::Untyped(text) => Value::String(text),
             Raw::Typed(value) => value,
         };
-        match value.property_type() {
-            Some(kind) => drop(types.insert(name.clone(), kind)),
-            None if value == Value::Null => {}
-            None => return Err(format!("{owner} has no property {name}, and {value} does not show its type")),
+        // Another change may show the type of a list that is empty: the commit sees all of them.
+        if let Some(kind) = value.property_type() {
+            types.insert(name.clone(), kind);
         }
         return Ok(value);
     };

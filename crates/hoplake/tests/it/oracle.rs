@@ -347,6 +347,9 @@ impl Pair {
             let Step { hop, oracle } = step(direction, labels);
             let edges = self.query().neighbors(&ids, &hop).await.unwrap();
             prop_assert!(edges.is_sorted_by_key(|edge| (edge.from, edge.edge_type, edge.direction, edge.position)));
+            let limit = random.below(edges.len() as u64 + 2) as usize;
+            let first = self.query().first_neighbors(&ids, &hop, limit).await.unwrap();
+            prop_assert_eq!(&first[..], &edges[..limit.min(edges.len())], "the first {} of {}", limit, hop);
             let degrees = self.query().degrees(&ids, &hop).await.unwrap();
             let degrees: HashMap<_, _> = degrees.iter().map(|degree| (degree.vertex, degree.edges)).collect();
             for vertex in &near {

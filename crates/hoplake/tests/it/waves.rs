@@ -1,10 +1,10 @@
 //! Round trips, requests and bytes, counted by a store that cannot be fooled, on a small and a large graph.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use hoplake::{
-    Cost, Graph, Hop, HopDirection, Key, LoadOptions, OpenSettings, PathQuery, Query, ReadSettings, SegmentSettings,
-    StartKey, Strategy, Traversal, TraversalRequest, VisitPolicy,
+    Cost, Graph, Hop, HopDirection, Key, LoadOptions, Neighbour, OpenSettings, PathQuery, Query, ReadSettings,
+    SegmentSettings, StartKey, Strategy, Traversal, TraversalRequest, VertexId, VisitPolicy,
 };
 use hoplake_testkit::{
     WaveStore,
@@ -394,4 +394,58 @@ async fn a_lost_or_damaged_hint_takes_two_waves_more_and_a_stale_one_one() {
     store.create("manifest/00000000000000000002.hlm", manifest.encode().into()).await.unwrap();
     let (wave_store, graph) = open(&inner, &in_parts()).await;
     assert_eq!((wave_store.waves(), graph.version()), (3, 2));
+}
+
+/// Vertices 0 and 1 are hubs, 2 to 50,001 have two neighbours each, and half of all edges have a second of the same ends.
+fn hubs() -> Arc<dyn ObjectStore> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = SplitMix64::new(5);
+    let mut edges = Vec::new();
+    for (source, degree) in [(0, 100_000), (1, 50_000)].into_iter().chain((2..50_002).map(|source| (source, 2))) {
+        for _ in 0..degree {
+            let edge = (source, random.below(1_000_000));
+            edges.extend(vec![edge; 1 + random.below(2) as usize]);
+        }
+    }
+    let file = edge_list(folder.path(), "hubs.el", edges.into_iter());
+    load_apart(LoadOptions { segments: SegmentSettings::with_list_blocks(512), ..LoadOptions::from_paths([file]) }).0
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_edges_of_a_hub_do_not_read_the_rest() {
+    let inner = hubs();
+    let (_, graph) = open(&inner, &in_parts()).await;
+    let mut query = graph.query();
+    let keys: Vec<_> = (0..40_000).map(|key| ("vertex", Key::Int64(key))).collect();
+    let ids: Vec<_> = query.vertices(&keys).await.unwrap().into_iter().flatten().collect();
+    // Few of the edges in a block are of these.
+    let apart: Vec<_> = ids[2..].iter().copied().step_by(97).collect();
+    let hop = Hop::along(HopDirection::Both, "edge");
+    let all = query.neighbors(&ids, &hop).await.unwrap();
+    let hub = ids[0];
+    let of_hub = all.iter().filter(|edge| edge.from == hub).count();
+    assert!(of_hub > 140_000 && all.len() > of_hub + 100_000, "{of_hub} of {}", all.len());
+    for limit in [0, 1, 10, of_hub, of_hub + 1, of_hub + 100_000, all.len() - 1, all.len(), all.len() + 1] {
+        let cost = first_edges(&inner, &ids, limit, &all[..limit.min(all.len())]).await;
+        if limit <= 10 {
+            assert!(cost.store_bytes < 40_000 && cost.waves <= 1, "{limit}: {cost:?}");
+        }
+    }
+    let all = query.neighbors(&apart, &hop).await.unwrap();
+    let mut waves = BTreeSet::new();
+    for limit in (0..all.len() + 50).step_by(50) {
+        waves.insert(first_edges(&inner, &apart, limit, &all[..limit.min(all.len())]).await.waves);
+    }
+    assert!(waves.last() > Some(&2), "one wave reads what probably suffices, and others more: {waves:?}");
+}
+
+/// Reads the first edges of vertices, which are known, and says what it cost.
+async fn first_edges(inner: &Arc<dyn ObjectStore>, ids: &[VertexId], limit: usize, expected: &[Neighbour]) -> Cost {
+    let (store, graph) = open(inner, &in_parts()).await;
+    store.reset();
+    let mut query = graph.query();
+    let first = query.first_neighbors(ids, &Hop::along(HopDirection::Both, "edge"), limit).await.unwrap();
+    assert!(first[..] == *expected, "the first {limit}");
+    assert_same(&store, query.cost());
+    query.cost()
 }

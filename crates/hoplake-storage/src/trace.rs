@@ -64,7 +64,7 @@ pub struct Access<'a> {
     pub served: Tier,
 }
 
-/// What is wrong with a trace.
+/// A mistake in a trace.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -115,7 +115,7 @@ fn in_column(column: Option<&str>) -> String {
 
 /// A recorder of accesses. Shared by all queries of a reader; off, it does nothing.
 ///
-/// Recording never fails a query: the first error is kept, what comes after it is not written, and
+/// Recording never fails a query: the first error is kept, later entries are not written, and
 /// [`finish`](Self::finish) returns it.
 pub struct Trace {
     /// `None` if off, so that recording is one look at a pointer.

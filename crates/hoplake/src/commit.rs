@@ -72,7 +72,7 @@ impl Graph {
 }
 
 impl Commit {
-    /// The vertex is there from then on, with these properties; others it keeps.
+    /// Adds or changes the vertex: it gets these properties, and keeps others.
     pub fn upsert_vertex<N: Into<Name>, V: Into<Value>>(
         &mut self,
         label: &str,
@@ -83,7 +83,7 @@ impl Commit {
         self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), replace: false })
     }
 
-    /// The vertex is there from then on, with these properties and no others.
+    /// Adds or replaces the vertex: it has these properties and no others.
     pub fn replace_vertex<N: Into<Name>, V: Into<Value>>(
         &mut self,
         label: &str,
@@ -107,7 +107,8 @@ impl Commit {
         target: (&str, impl Into<Key>),
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> &mut Self {
-        let (source, target) = (VertexRef::new(source.0, source.1), VertexRef::new(target.0, target.1));
+        let source = VertexRef::new(source.0, source.1);
+        let target = VertexRef::new(target.0, target.1);
         let properties = properties.into_iter().collect();
         self.push(Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, replace: false })
     }
@@ -119,7 +120,8 @@ impl Commit {
         source: (&str, impl Into<Key>),
         target: (&str, impl Into<Key>),
     ) -> &mut Self {
-        let (source, target) = (VertexRef::new(source.0, source.1), VertexRef::new(target.0, target.1));
+        let source = VertexRef::new(source.0, source.1);
+        let target = VertexRef::new(target.0, target.1);
         self.push(Operation::DeleteEdge { label: label.into(), source, target, key: None })
     }
 

@@ -100,7 +100,8 @@ fn as_json(found: &Verification) -> Value {
 fn failure(store: &Store, args: &Args, found: &Verification) -> Failure {
     let url = &args.graph.url;
     let count = numbers::counted(found.damages.len() as u64, "damaged item", "damaged items");
-    let (newest, intact) = (found.newest(), found.newest_intact());
+    let newest = found.newest();
+    let intact = found.newest_intact();
     let damaged = found.versions.iter().filter(|(_, intact)| !intact).count() as u64;
     let (state, hint) = match intact {
         None => ("no version is intact".into(), format!("restore {} from a copy", store.url())),

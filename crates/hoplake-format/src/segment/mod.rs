@@ -25,7 +25,7 @@ pub use root::{IndexEntry, SectionRoot, SegmentRoot, decode_root};
 pub use sections::{KeyWriter, ListWriter};
 pub use writer::{SectionSize, SegmentBytes, SegmentWriter};
 
-/// What a section holds.
+/// The content of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SectionKind {
     /// The keys of a vertex label.
@@ -77,7 +77,7 @@ impl SectionKind {
     }
 }
 
-/// What the manifest must know of a finished segment.
+/// The manifest entry of a finished segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentEnd {
     /// Bytes of the object.

@@ -53,7 +53,10 @@ impl Attempt {
     pub(super) fn of_item(key: &str) -> Option<(Self, u64)> {
         let mut parts = key.split('/');
         let mut next = || parts.next();
-        let (writer, batch, name, item) = (next()?, next()?, next()?, next()?);
+        let writer = next()?;
+        let batch = next()?;
+        let name = next()?;
+        let item = next()?;
         let attempt = Self { writer: writer.parse().ok()?, batch: batch.parse().ok()?, name: name.to_owned() };
         Some((attempt, item.parse().ok()?))
     }

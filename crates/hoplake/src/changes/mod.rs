@@ -186,7 +186,8 @@ impl Changes<'_> {
         loop {
             if let Some((rows, at)) = self.rows.as_mut().filter(|(rows, at)| *at < rows.len()) {
                 *at += 1;
-                let (location, written) = (rows.location(*at - 1), rows.row(*at - 1));
+                let location = rows.location(*at - 1);
+                let written = rows.row(*at - 1);
                 return Some(written.and_then(|written| meant(self.resolved, location, written)));
             }
             self.rows = match self.source.next()? {

@@ -306,8 +306,8 @@ async fn amplification(arguments: &Arguments, base: Base) -> Result<()> {
         committed += objects.iter().filter(|(name, _)| !before.contains(**name)).map(|(_, bytes)| bytes).sum::<u64>();
         if number % 10 == 0 {
             let done = Graph::compact(&base.store(), &CompactionSettings::default()).await?;
-            rewritten = rewritten + done.bytes_written;
-            merges = merges + done.merges;
+            rewritten += done.bytes_written;
+            merges += done.merges;
             last.refresh().await?;
         }
         if [100, 200, 400].contains(&number) {

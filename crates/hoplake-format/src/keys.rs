@@ -215,7 +215,7 @@ fn find_number(key: i64, count: u64, to_end: bool, rest: &mut &[u8]) -> Result<O
             && (next < key || found.is_some())
         {
             current = next;
-            index = index + STEP as u64;
+            index += STEP as u64;
             *rest = after;
             continue;
         }
@@ -237,7 +237,7 @@ fn skip_numbers(count: u64, rest: &mut &[u8]) -> Result<(), FormatError> {
         if ends >= left {
             break;
         }
-        left = left - ends;
+        left -= ends;
         *rest = after;
     }
     (0..left).try_for_each(|_| decode_number(rest).map(drop))

@@ -105,8 +105,8 @@ impl<'a> Batch<'a> {
             match self.pool().memory.get(key(request)) {
                 Some(payload) => {
                     let length = payload.len() as u64;
-                    blocks = blocks + 1;
-                    bytes = bytes + length;
+                    blocks += 1;
+                    bytes += length;
                     self.record(index, &payload, Tier::Memory);
                     each(index, payload)?;
                     pace.rest(length).await?;

@@ -13,8 +13,7 @@
 //! | column | what |
 //! | --- | --- |
 //! | `query` | identifies the query: a whole number below 2⁶⁴, see [`Trace::next_query`] |
-//! | `wave` | the batch of reads of that query in which it was asked, from 0: blocks of the same one were asked
-//! together |
+//! | `wave` | the batch of reads of that query in which it was asked, from 0: blocks of the same one were asked together |
 //! | `object` | the object's name, or any text that is the same for the same object |
 //! | `position` | where in the object the block begins, in bytes |
 //! | `bytes` | the length of the block as the cache would keep it, in bytes |

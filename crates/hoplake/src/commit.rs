@@ -18,10 +18,11 @@ use crate::{Error, ErrorKind, Graph};
 /// # let file = folder.path().join("knows.csv");
 /// # std::fs::write(&file, "1,2\n2,3\n").unwrap();
 /// # hoplake::load("memory://commit", hoplake::LoadOptions::from_paths([&file])).await?;
-/// let mut graph = hoplake::Graph::open("memory://commit").await?; let mut commit = graph.begin();
-/// commit.upsert_vertex("vertex", 4, [("name", "Ann")]).upsert_edge("edge", ("vertex", 3), ("vertex", 4), [("since",
-/// 2026)]); let committed = commit.message("Ann joins").commit().await?; assert_eq!(committed.counts.vertices_added,
-/// 1);
+/// let mut graph = hoplake::Graph::open("memory://commit").await?;
+/// let mut commit = graph.begin();
+/// commit.upsert_vertex("vertex", 4, [("name", "Ann")]).upsert_edge("edge", ("vertex", 3), ("vertex", 4), [("since", 2026)]);
+/// let committed = commit.message("Ann joins").commit().await?;
+/// assert_eq!(committed.counts.vertices_added, 1);
 ///
 /// graph.refresh().await?; // a reader keeps its version until it asks
 /// assert_eq!(graph.version(), committed.version);

@@ -1,9 +1,8 @@
 //! Index blocks: which block of a section begins with what, and where.
 //!
 //! ```text
-//! numbers 1 u8 │ first bytes u8 │ position bytes u8 │ 0 u8 │ n u32 │ first u64 │ position u64 │ n × (first − first) │
-//! n + 1 × position text 2 u8 │ offset bytes u8 │ position bytes u8 │ 0 u8 │ n u32 │ position u64 │ n + 1 × position │
-//! n + 1 × offset │ text
+//! numbers  1 u8 │ first bytes u8 │ position bytes u8 │ 0 u8 │ n u32 │ first u64 │ position u64 │ n × (first − first) │ n + 1 × position
+//! text     2 u8 │ offset bytes u8 │ position bytes u8 │ 0 u8 │ n u32 │ position u64 │ n + 1 × position │ n + 1 × offset │ text
 //! ```
 //! A binary search in the stored bytes: all numbers of a kind have one width within a block, so nothing is decoded. An
 //! index block is served from a cache as fast as from a vector, and thousands of them cost an open nothing. A keyed

@@ -1,8 +1,7 @@
 //! Segments: immutable objects made of sections, which are made of sealed blocks.
 //!
 //! ```text
-//! magic │ blocks of section 0 │ blocks of section 1 │ … │ filters │ index blocks │ root │ root length u32 │ CRC-32C
-//! u32 │ magic
+//! magic │ blocks of section 0 │ blocks of section 1 │ … │ filters │ index blocks │ root │ root length u32 │ CRC-32C u32 │ magic
 //!       8                                               ^ filters_position       ^ root_position
 //!                                                                 ^ index_position
 //! ```

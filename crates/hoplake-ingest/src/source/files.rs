@@ -187,7 +187,7 @@ impl<R: Read> Read for LineBound<R> {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
             }
             if line.ends_with(b"\n") {
-                self.line = self.line + 1;
+                self.line += 1;
                 self.length = 0;
             }
         }

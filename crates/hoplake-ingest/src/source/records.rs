@@ -302,9 +302,9 @@ impl Records {
                 self.core.read_record(at_hand, &mut self.text[written..], &mut self.ends[fields..]);
             self.shape.pass(&at_hand[..read]);
             self.input.from += read;
-            consumed = consumed + read;
-            written = written + wrote;
-            fields = fields + ended;
+            consumed += read;
+            written += wrote;
+            fields += ended;
             if self.shape.state == State::Between && result == ReadRecordResult::InputEmpty {
                 // Blank lines belong to no record.
                 consumed = 0;

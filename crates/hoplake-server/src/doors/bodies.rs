@@ -67,8 +67,8 @@ impl Messages {
                         continue;
                     }
                     let taken = data.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-                    *left = *left - taken as u64;
-                    *bytes = *bytes + taken as u64;
+                    *left -= taken as u64;
+                    *bytes += taken as u64;
                     data = &data[taken..];
                     *ended = *left == 0;
                 }

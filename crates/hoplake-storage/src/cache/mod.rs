@@ -7,7 +7,7 @@
 //! clones a [`Bytes`], which is a counter.
 //!
 //! # Why this way
-//! The project studies policies (`hoplake-cache-sim` replays traces of accesses through the same [`Shard`]), so it is
+//! The project studies policies (`hoplake-cache-sim` replays traces of accesses through the same [`Shard`]), so they are
 //! ours, one file each. A library's cache has its one policy inside its tables; `hoplake-compare cache` holds this one
 //! against such a library.
 //!

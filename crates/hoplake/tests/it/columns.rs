@@ -348,8 +348,8 @@ async fn of_two_feeds_of_one_stream_each_batch_lands_once() {
     let mut overtaken = 0;
     for feed in feeds {
         let (of_feed, in_vain) = feed.await.unwrap();
-        applied = applied + of_feed;
-        overtaken = overtaken + in_vain;
+        applied += of_feed;
+        overtaken += in_vain;
     }
     assert_eq!(applied, BATCHES);
     assert!(overtaken > 0, "the feeds never met");

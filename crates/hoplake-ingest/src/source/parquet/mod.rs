@@ -133,7 +133,7 @@ impl ParquetFile {
                 Some(input) => {
                     input.row_groups.push(position);
                     input.rows = input.rows.saturating_add(rows);
-                    input.bytes = input.bytes + bytes;
+                    input.bytes += bytes;
                     input.bytes_decoded = input.bytes_decoded.saturating_add(unsigned(group.total_byte_size()));
                 }
                 None => inputs.push(ParquetInput {

@@ -210,7 +210,8 @@ async fn latency(
     let whole = Stopwatch::start();
     let callers_running: Vec<_> = (0..callers)
         .map(|caller| {
-            let (graph, base) = (graph.clone(), base.clone());
+            let graph = graph.clone();
+            let base = base.clone();
             let mut random = SplitMix64::new(arguments.seed ^ (caller as u64) << 32);
             tokio::spawn(async move {
                 let mut took = Vec::new();
@@ -229,7 +230,8 @@ async fn latency(
         took.extend(caller.await.context("a caller stopped")??);
     }
     let whole = whole.took();
-    let (commits, quantiles) = (took.len(), Quantiles::of(took));
+    let commits = took.len();
+    let quantiles = Quantiles::of(took);
     let seconds = whole.total_ms() / 1e3;
     println!(
         "| {} | {edges} | {callers} | {commits} | {:.1} | {:.1} | {:.2} | {:.1} | {:.0} |",
@@ -256,7 +258,8 @@ async fn rate(arguments: &Arguments, base: Base, edges: usize, callers: usize, f
     let prepared = (0..callers).map(|_| (0..batches).map(|_| batch()).collect());
     let prepared: Vec<Vec<Batch>> = prepared.collect::<Result<_>>()?;
     let before = graph.version();
-    let (begun, processor) = (Instant::now(), processor_time_of_all());
+    let begun = Instant::now();
+    let processor = processor_time_of_all();
     let running: Vec<_> = prepared
         .into_iter()
         .map(|batches| {
@@ -272,7 +275,8 @@ async fn rate(arguments: &Arguments, base: Base, edges: usize, callers: usize, f
     for caller in running {
         caller.await.context("a caller stopped")??;
     }
-    let (seconds, processor) = (begun.elapsed().as_secs_f64(), processor_time_of_all() - processor);
+    let seconds = begun.elapsed().as_secs_f64();
+    let processor = processor_time_of_all() - processor;
     let mut newest = graph;
     newest.refresh().await?;
     let batches = batches * callers;
@@ -290,7 +294,10 @@ async fn amplification(arguments: &Arguments, base: Base) -> Result<()> {
     let graph = Graph::open_with(base.store(), &OpenSettings::default()).await?;
     let mut random = SplitMix64::new(arguments.seed);
     let loaded: u64 = graph.manifest().objects().values().sum();
-    let (mut committed, mut rewritten, mut merges, mut last) = (0, 0, 0, graph.clone());
+    let mut committed = 0;
+    let mut rewritten = 0;
+    let mut merges = 0;
+    let mut last = graph.clone();
     for number in 1..=400 {
         let before: BTreeSet<String> = names(&last);
         graph.apply(base.batch(&mut random, 1_000)).await?;
@@ -299,7 +306,8 @@ async fn amplification(arguments: &Arguments, base: Base) -> Result<()> {
         committed += objects.iter().filter(|(name, _)| !before.contains(**name)).map(|(_, bytes)| bytes).sum::<u64>();
         if number % 10 == 0 {
             let done = Graph::compact(&base.store(), &CompactionSettings::default()).await?;
-            (rewritten, merges) = (rewritten + done.bytes_written, merges + done.merges);
+            rewritten += done.bytes_written;
+            merges += done.merges;
             last.refresh().await?;
         }
         if [100, 200, 400].contains(&number) {

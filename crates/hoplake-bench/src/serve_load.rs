@@ -76,7 +76,8 @@ impl Load {
     }
 
     fn unary(&self) -> v1::NeighborsRequest {
-        let (graph, hop) = (Some(self.graph.clone()), Some(self.hop.clone()));
+        let graph = Some(self.graph.clone());
+        let hop = Some(self.hop.clone());
         v1::NeighborsRequest { graph, vertices: vec![self.start()], hop, keys: false, limits: None }
     }
 
@@ -199,11 +200,13 @@ impl Way {
         for channel in channels {
             match self {
                 Self::Calls => running.extend((0..arguments.under_way).map(|_| {
-                    let (client, load) = (GraphsClient::new(channel.clone()), load.clone());
+                    let client = GraphsClient::new(channel.clone());
+                    let load = load.clone();
                     tokio::spawn(call_until(client, load, until))
                 })),
                 Self::Streams => {
-                    let (client, load) = (QueryClient::new(channel.clone()), load.clone());
+                    let client = QueryClient::new(channel.clone());
+                    let load = load.clone();
                     running.push(tokio::spawn(stream_until(client, load, arguments.under_way, until)));
                 }
             }
@@ -258,7 +261,8 @@ async fn stream_until(
         send.send(load.streamed(query, query == 0)).await?;
     }
     let mut answers = client.neighbors(ReceiverStream::new(queries)).await?.into_inner();
-    let (mut sent, mut answered) = (under_way as u64, 0);
+    let mut sent = under_way as u64;
+    let mut answered = 0;
     let mut send = Some(send);
     while let Some(answer) = answers.next().await {
         let answer = answer?;
@@ -316,7 +320,8 @@ async fn paced_calls(client: GraphsClient<Channel>, load: Arc<Load>, rate: f64, 
             break;
         }
         running.extend(times.into_iter().map(|due| {
-            let (mut client, load) = (client.clone(), load.clone());
+            let mut client = client.clone();
+            let load = load.clone();
             tokio::spawn(async move { one_call(&mut client, &load).await.map(|()| due.elapsed().as_micros() as u64) })
         }));
     }

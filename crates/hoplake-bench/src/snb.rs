@@ -52,7 +52,8 @@ pub async fn print_sizes(graph: &Graph) -> Result<()> {
     for ((id, edge), count) in graph.schema().edge_types().zip(&graph.manifest().edge_counts) {
         let label = |label| graph.schema().label(label).map_or("", |label| label.name.as_str());
         let each = |direction| bytes(SectionKind::Adjacency(id, direction)) as f64 / (*count).max(1) as f64;
-        let (out, into) = (each(Direction::Out), each(Direction::In));
+        let out = each(Direction::Out);
+        let into = each(Direction::In);
         println!("| {} {} {} | {count} | {out:.2} | {into:.2} |", label(edge.source), edge.label, label(edge.target));
     }
     println!("\nall together {:.3} bytes per directed edge\n", info.bytes_per_directed_edge());
@@ -64,7 +65,9 @@ async fn print_queries(arguments: &Arguments, url: &str) -> Result<()> {
     println!("| query | hops | sources | waves, all | requests, median | worst | bytes, median | worst |");
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for (name, query) in snb::truth(&arguments.data).queries {
-        let (mut waves, mut requests, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut waves = Vec::new();
+        let mut requests = Vec::new();
+        let mut bytes = Vec::new();
         for case in &query.cases {
             let graph = Graph::open(url).await?;
             let mut run = graph.query();
@@ -81,13 +84,15 @@ async fn print_queries(arguments: &Arguments, url: &str) -> Result<()> {
             let traversal = Traversal { hops, ..Traversal::default() };
             let request = TraversalRequest { starts: vec![start], traversal, select: Some(Vec::new()), limit: None };
             run.run(&request).await?;
-            let (open, cost) = (graph.open_cost(), run.cost());
+            let open = graph.open_cost();
+            let cost = run.cost();
             waves.push(open.waves + cost.waves);
             requests.push(open.requests + cost.requests);
             bytes.push(open.store_bytes + cost.store_bytes);
         }
         [&mut waves, &mut requests, &mut bytes].into_iter().for_each(|numbers| numbers.sort_unstable());
-        let (median, last) = (waves.len() / 2, waves.len() - 1);
+        let median = waves.len() / 2;
+        let last = waves.len() - 1;
         println!(
             "| {name} | {} | {} | {} to {} | {} | {} | {} | {} |",
             query.hops.len(),

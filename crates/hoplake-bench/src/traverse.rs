@@ -67,7 +67,8 @@ async fn measure(arguments: &Arguments) -> Result<()> {
 /// The time of each query, by key, in microseconds, and all edges that were followed.
 async fn measure_hops(graph: &Graph, arguments: &Arguments, hops: usize, starts: usize) -> Result<(Vec<f64>, u64)> {
     let mut random = SplitMix64::new(7);
-    let (mut micros, mut edges) = (Vec::with_capacity(starts), 0);
+    let mut micros = Vec::with_capacity(starts);
+    let mut edges = 0;
     let hops = vec![Hop::along(HopDirection::Out, &arguments.edge); hops];
     while micros.len() < starts {
         let key = random.below(1 << arguments.scale) as i64;

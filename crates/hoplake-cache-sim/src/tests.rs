@@ -97,7 +97,8 @@ fn belady_is_the_best_there_is_and_the_bound_is_above() {
 
 #[test]
 fn nobody_passes_the_bound_when_sizes_differ() {
-    let (zipf, mut random) = (Zipf::new(300, 0.8), SplitMix64::new(4));
+    let zipf = Zipf::new(300, 0.8);
+    let mut random = SplitMix64::new(4);
     let bytes: Vec<_> = (0..300).map(|_| (6.0 + random.normal() * 1.5).exp2() as u64 * 16).collect();
     let draw = |query| {
         let block = zipf.draw(&mut random);
@@ -197,7 +198,8 @@ fn scans_harm_lru_most_and_nobody_passes_the_bound() {
         outcomes[outcomes.iter().position(|outcome| outcome.contender.to_string() == name).unwrap() + size]
     };
     for size in [0, 1] {
-        let (lru, bound) = (at("lru", size), at("bound", size));
+        let lru = at("lru", size);
+        let bound = at("bound", size);
         for name in [
             "lfu",
             "lrfu:0.0001",

@@ -12,7 +12,7 @@ Exit status:
     1  a mistake in Hoplake
     2  the request or the input is wrong
     3  what was named is not there
-    4  something is there already, or another writer was faster
+    4  the target exists already, or another writer was faster
     5  a store or a file cannot be reached, read or written
     6  a limit was reached
     7  stored bytes are damaged
@@ -54,7 +54,7 @@ impl Failure {
     /// A local file that could not be used: `what` is the end of a sentence, such as `create out.csv`.
     pub fn file(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
         let why = hoplake::system_text(error);
-        let hint = "check that its folder is there, that you may write there, and that there is space left";
+        let hint = "check that its folder exists, that you may write there, and that the disk has space";
         Self::new(ErrorKind::Unavailable, format!("could not {what}: {why}"), hint)
     }
 }
@@ -77,7 +77,7 @@ pub fn report(error: &anyhow::Error, verb: &str, url: &str) -> u8 {
     status(kind)
 }
 
-/// Of a mistake of ours, what its report needs; of anything else, nothing.
+/// For an internal error, the details that a report needs; otherwise nothing.
 fn detail(kind: ErrorKind, error: &anyhow::Error) -> String {
     let below = error.chain().skip(1).map(ToString::to_string).collect::<Vec<_>>();
     if kind != ErrorKind::Internal || below.is_empty() { String::new() } else { format!(" ({})", below.join(": ")) }
@@ -114,7 +114,7 @@ fn of_reason(reason: Reason, verb: &str, url: &str) -> Option<String> {
         Reason::Overtaken => {
             format!("hoplake log {url} shows what it did; add --replace to load over that, or load to another location")
         }
-        Reason::File => "check that it is there and that you may read it".into(),
+        Reason::File => "check that it exists and that you may read it".into(),
         Reason::Archive => "it is truncated, or not of the type in its name; gzip -t or zstd -t shows which".into(),
         Reason::Remote => "copy the files to this machine first, with your store's tools".into(),
         Reason::Broken => "correct the file or write it again: the rest after that line cannot be read".into(),
@@ -174,10 +174,10 @@ fn of_kind(kind: ErrorKind, verb: &str, url: &str) -> String {
             format!("hoplake info {url} lists the labels, edge labels and properties there are")
         }
         (ErrorKind::Conflict, "apply") => {
-            "look at what is there now, decide anew, and apply with the newest version as --base".into()
+            "look at the current graph, decide anew, and apply with the newest version as --base".into()
         }
-        (ErrorKind::Conflict, _) => format!("look at what is there with hoplake log {url}, then try again"),
-        (ErrorKind::Unavailable, _) => "try again later; if it stays, ask who runs the store".into(),
+        (ErrorKind::Conflict, _) => format!("look at hoplake log {url}, then try again"),
+        (ErrorKind::Unavailable, _) => "try again later; if it persists, ask the operator of the store".into(),
         (ErrorKind::Limit, "load" | "compact") => "raise --memory, or do less at a time".into(),
         (ErrorKind::Limit, _) => "raise the limit (--timeout, --max-…), or ask for fewer hops or starts".into(),
         (ErrorKind::Corrupt, "verify") => {
@@ -186,9 +186,9 @@ fn of_kind(kind: ErrorKind, verb: &str, url: &str) -> String {
         (ErrorKind::Corrupt, _) => {
             format!("hoplake verify {url} lists the damage; restore it from a copy, or open an older --version")
         }
-        (ErrorKind::Unknown, "load") => format!("hoplake log {url} shows whether it is there; load again only if not"),
+        (ErrorKind::Unknown, "load") => format!("hoplake log {url} shows whether it exists; load again only if not"),
         (ErrorKind::Unknown, _) => {
-            format!("hoplake log {url} shows whether the version is there; try again only if not")
+            format!("hoplake log {url} shows whether the version exists; try again only if not")
         }
         (ErrorKind::Internal, _) => {
             "this is a mistake in Hoplake; please report it with the command that led to it".into()

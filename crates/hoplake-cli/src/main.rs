@@ -114,7 +114,7 @@ fn main() -> ExitCode {
     let Cli { verb } = Cli::parse();
     let outcome = Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from).and_then(|runtime| {
         let outcome = runtime.block_on(verb.run());
-        // What a verb left on a thread for blocking work keeps no process that is done.
+        // Blocking work that a verb left on a thread must not delay the end of the process.
         runtime.shutdown_background();
         outcome
     });

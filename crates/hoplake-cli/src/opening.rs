@@ -113,7 +113,7 @@ impl ReadingArgs {
             ..ReadSettings::default()
         };
         if settings.disk.is_none() {
-            // Nothing is read for queries to come: there are none in this process, and no other has its memory.
+            // No reads for later queries: this process has none, and others cannot use its memory.
             settings.full_read_bytes_max = 0;
         }
         let trace = match &self.trace {
@@ -151,7 +151,8 @@ impl GraphArgs {
 
     /// Opens the graph.
     pub async fn open(&self) -> anyhow::Result<Opened> {
-        let (begun, context) = (Instant::now(), QueryContext::new());
+        let begun = Instant::now();
+        let context = QueryContext::new();
         // Finding a version by its time or tag is a part of opening it.
         let store = self.store()?.metered_by(&context);
         let version = match (&self.version, self.as_of) {
@@ -186,7 +187,7 @@ pub fn open_store(url: &str) -> anyhow::Result<Store> {
     Ok(Store::open(url).map_err(hoplake::Error::from)?)
 }
 
-/// Refuses a hop along an edge label that the graph does not have.
+/// Rejects a hop along an edge label that the graph does not have.
 pub fn check_hop(schema: &Schema, hop: &Hop) -> Result<(), Failure> {
     let mut known: Vec<_> = schema.edge_types.iter().map(|edge| edge.label.as_str()).collect();
     known.sort_unstable();

@@ -32,7 +32,7 @@ pub fn within(store: &Store, timeout: Duration) -> Store {
 }
 
 /// The failure of a short verb that changes nothing before its end: after its deadline, the message says so, and
-/// that nothing was done.
+/// that nothing was changed.
 pub fn in_time(error: Error, what: &str, timeout: Duration) -> anyhow::Error {
     if error.kind() != ErrorKind::Limit {
         return error.into();

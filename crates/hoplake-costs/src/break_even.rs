@@ -20,7 +20,8 @@ impl CostModel {
             // Instances do not change within (from, to].
             let to = self.next_step(from)?;
             let within = workload.at((from + to) / 2.0);
-            let (store, disks) = (self.object_storage(&within)?, self.local_disks(&within)?);
+            let store = self.object_storage(&within)?;
+            let disks = self.local_disks(&within)?;
             let fixed = store.instances_usd + store.storage_usd;
             let slope = self.usd_per_access(workload) * 3_600.0;
             if fixed + slope * from >= disks.usd_per_hour() {
@@ -69,7 +70,8 @@ mod tests {
 
     #[test]
     fn the_study_breaks_even_where_requests_cost_an_instance() {
-        let (model, graph) = (model(InstanceTable::study()), Workload::new(5 << 40, 0.0));
+        let model = model(InstanceTable::study());
+        let graph = Workload::new(5 << 40, 0.0);
         let rate = model.break_even(&graph).unwrap();
         // 0.25 + 0.1732 + 0.00144 · A = 5.7
         assert!((rate - 3_664.4).abs() < 1.0, "{rate}");

@@ -27,7 +27,9 @@ pub struct Workload {
 impl Workload {
     /// A graph of this size without caching and joining, one copy on disks: what the study assumes.
     pub fn new(size_bytes: u64, accesses_per_second: f64) -> Self {
-        let (hit_ratio, accesses_per_request, bytes_per_request) = (0.0, 1.0, 65_536.0);
+        let hit_ratio = 0.0;
+        let accesses_per_request = 1.0;
+        let bytes_per_request = 65_536.0;
         Self { size_bytes, accesses_per_second, hit_ratio, accesses_per_request, bytes_per_request, copies: 1 }
     }
 
@@ -159,7 +161,8 @@ mod tests {
 
     #[test]
     fn the_studys_knowledge_graph() {
-        let (model, graph) = (study(), Workload::new(STUDY_BYTES, 1_000.0));
+        let model = study();
+        let graph = Workload::new(STUDY_BYTES, 1_000.0);
         assert_eq!(parts(&model.object_storage(&graph).unwrap()), ["0.25", "0.17", "1.44", "1.86"]);
         let disks = model.local_disks(&graph).unwrap();
         assert_eq!((disks.count, parts(&disks)), (1, ["5.70", "0.00", "0.00", "5.70"].map(str::to_owned)));
@@ -167,7 +170,8 @@ mod tests {
 
     #[test]
     fn the_studys_fraud_detection() {
-        let (model, graph) = (study(), Workload::new(STUDY_BYTES, 100_000.0));
+        let model = study();
+        let graph = Workload::new(STUDY_BYTES, 100_000.0);
         assert_eq!(parts(&model.object_storage(&graph).unwrap()), ["5.00", "0.17", "144.00", "149.17"]);
         let disks = model.local_disks(&graph).unwrap();
         assert_eq!((disks.count, cents(disks.usd_per_hour())), (2, "11.40".into()));

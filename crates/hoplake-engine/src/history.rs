@@ -13,7 +13,7 @@ use crate::{
     versions,
 };
 
-/// Names a version, which no vacuum removes from then on; a name that is there moves. Without a version the name is
+/// Names a version, which protects it from vacuums; an existing name moves. Without a version the name is
 /// removed. Returns the version that has the change, or `None` if nothing was to change.
 ///
 /// # Errors
@@ -141,7 +141,8 @@ pub fn clone<'a>(
     branch: &'a mut Branch,
 ) -> BoxFuture<'a, Result<String, EngineError>> {
     Box::pin(async move {
-        let (from, to) = (source.store(), target.store());
+        let from = source.store();
+        let to = target.store();
         if !from.is_beside(to) || from.url() == to.url() {
             let why = format!(
                 "a clone shares its objects: {} is not another location in the bucket of {}",

@@ -38,7 +38,7 @@ pub fn announce<'a>(
     })
 }
 
-/// Takes a writer's name out, if it is there, and returns the version that has it no more.
+/// Removes a writer's lease, if it exists, and returns the version without it.
 ///
 /// # Errors
 /// The store's.
@@ -59,7 +59,7 @@ pub fn withdraw<'a>(
     })
 }
 
-/// Refuses to go on if a writer's name was taken out.
+/// Fails if a writer's lease was removed.
 ///
 /// # Errors
 /// [`EngineError::Conflict`].

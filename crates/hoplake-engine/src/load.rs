@@ -34,7 +34,7 @@ pub struct Trial(Option<BoxFuture<'static, ()>>);
 
 impl Trial {
     /// Removes that object, once there are others. Not before: a server that keeps objects as files removes a folder
-    /// that becomes empty, and fails a load that is about to write there.
+    /// that becomes empty, and a load that is about to write there fails.
     pub async fn end(self, branch: &mut Branch) {
         if let Some(removal) = self.0 {
             removal.await;
@@ -63,7 +63,7 @@ impl Load {
     }
 
     /// Announces the load, so that vacuums know whose objects these are, and tries the store: one that would lose the
-    /// load is refused before hours of loading. A caller that breaks this off [gives up](Self::give_up).
+    /// load is rejected before hours of loading. A caller that stops [gives up](Self::give_up).
     ///
     /// # Errors
     /// [`StorageError::Unfit`]; the store's.
@@ -113,7 +113,7 @@ impl Load {
         let published = self.make_visible(graph, message, branch).await;
         branch.context().give_time(None);
         let error = match published {
-            // What was in time to be refused for its time was not sent.
+            // An error of the deadline means that the create was not sent.
             Err(EngineError::Limit { .. }) => {
                 let object = self.store().url().to_owned();
                 EngineError::Storage(StorageError::TimedOut { object, timeout_ms })
@@ -127,7 +127,7 @@ impl Load {
         Err(error)
     }
 
-    /// Takes the load's name out and removes what it has written. What it cannot remove, the next load or a vacuum
+    /// Withdraws the lease and deletes the load's objects. Objects that it cannot delete, the next load or a vacuum
     /// will.
     pub async fn give_up(&self, branch: &mut Branch) {
         // The store may be what failed.
@@ -159,7 +159,7 @@ impl Load {
             }
             let manifest = self.next(&newest, graph, message);
             if let Err(error) = publish::check_objects(self.store(), &manifest).await {
-                // Of two first loads, the one that is done removes what the other has written, which can no longer
+                // Of two first loads, the one that finishes deletes the objects of the other, which can no longer
                 // publish.
                 return Err(match versions::newest(&self.reader, branch).await? {
                     Some(newest) if newest.version > base.version => self.overtaken(newest.version),
@@ -183,7 +183,8 @@ impl Load {
 
     /// The version after `newest`, with what was loaded and nothing else.
     fn next(&self, newest: &Manifest, graph: &BuiltGraph, message: &str) -> Manifest {
-        let (writer, now_unix_ms) = (self.writer.clone(), self.store().clock().unix_ms());
+        let writer = self.writer.clone();
+        let now_unix_ms = self.store().clock().unix_ms();
         let change = Change { kind: ChangeKind::Load, writer, message: message.to_owned(), ..Change::default() };
         let mut next = match newest.version {
             0 => Manifest { version: 1, created_unix_ms: now_unix_ms, change, ..Manifest::default() },

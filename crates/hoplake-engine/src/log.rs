@@ -23,7 +23,7 @@ pub struct LogEntry {
     pub version: u64,
     /// When it was made, in milliseconds since 1970.
     pub created_unix_ms: u64,
-    /// What made it, who, why, and what it wrote.
+    /// Its change: kind, writer, message and counts.
     pub change: Change,
     /// Up to where sources were read, of those that this version moved.
     pub source_positions: BTreeMap<String, String>,
@@ -126,7 +126,8 @@ pub fn version_as_of<'a>(
         // Ascending; the newest is too young. All before `low` are old enough, all from `high` on are not.
         let mut versions: Vec<u64> = newest.versions_before(newest.version).collect();
         versions.reverse();
-        let (mut low, mut high) = (0, versions.len());
+        let mut low = 0;
+        let mut high = versions.len();
         while low < high {
             let middle = low + (high - low) / 2;
             match versions::slot(reader, versions[middle], branch).await? {

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 use crate::{EngineError, versions};
 
-/// What became of a manifest.
+/// The outcome of a publication.
 #[derive(Debug)]
 pub enum Published {
     /// It is visible.
@@ -46,8 +46,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// answer that is lost is made up for by reading whose the version is.
 ///
 /// # Errors
-/// [`EngineError::Unknown`] if the store does not answer that either; [`EngineError::Storage`] if it refuses, and then
-/// nothing was published.
+/// [`EngineError::Unknown`] if the store does not answer that either; [`EngineError::Storage`] if it rejects the
+/// create, and then nothing was published.
 pub fn publish<'a>(
     reader: &'a Reader,
     manifest: &'a Manifest,
@@ -56,7 +56,7 @@ pub fn publish<'a>(
     Box::pin(async move {
         let store = reader.store();
         manifest.schema.validate().map_err(EngineError::format(store.url()))?;
-        // What was not sent was not published.
+        // A manifest that was not sent was not published.
         branch.context().check(store.prices())?;
         let bytes = Bytes::from(manifest.encode());
         let name = manifest_name(manifest.version);
@@ -82,7 +82,7 @@ pub fn publish<'a>(
                 Err(_) => {}
             }
             match versions::slot(reader, manifest.version, branch).await {
-                // It is there, but perhaps not on the disk yet.
+                // It exists, but is perhaps not flushed yet.
                 Ok(Some(found)) if is(&found, manifest) => match store.flush(MANIFEST_FOLDER).await {
                     Ok(()) => return Ok(Published::Visible),
                     Err(error) => unknown = Some(error.to_string()),
@@ -123,7 +123,7 @@ async fn read_back(reader: &Reader, manifest: &Manifest, branch: &mut Branch) ->
     }
 }
 
-/// Whether what is in a slot is this manifest, or what is left of it.
+/// Whether a slot has this manifest, or its version tombstone.
 fn is(found: &Slot, manifest: &Manifest) -> bool {
     match found {
         Slot::Version(found) => **found == *manifest,
@@ -149,11 +149,11 @@ pub(crate) async fn amend(
     Ok(published)
 }
 
-/// As [`amend`], beginning with a version that the caller knows and that may be the newest; the hint is left to it.
+/// As [`amend`], beginning with a version that the caller knows and that may be the newest; the caller writes the hint.
 ///
 /// A writer that is overtaken has the manifest of the version that did it, so it tries the next number at once: other
 /// writers have objects to write before they can. Only if it is overtaken again it looks which version is the newest,
-/// after a pause: where many such changes meet, commits would always come too late, and have less patience.
+/// after a pause: with many concurrent changes, commits would always lose, and they give up earlier.
 ///
 /// # Errors
 /// As [`amend`].

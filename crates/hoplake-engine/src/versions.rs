@@ -74,10 +74,10 @@ pub(crate) async fn after(reader: &Reader, version: u64, branch: &mut Branch) ->
 const UNLISTED_MAX: u64 = 10_000;
 
 /// The past versions that a manifest says can be opened, oldest first. Without a request, unless they are very many:
-/// who forges two numbers may claim more versions than memory holds, and then a listing has to show them.
+/// forged numbers may claim more versions than memory holds, so beyond a bound a listing has to show them.
 ///
 /// # Errors
-/// That there are far fewer; the store's.
+/// An error if far fewer exist; the store's error.
 pub fn past<'a>(reader: &'a Reader, newest: &'a Manifest) -> BoxFuture<'a, Result<Vec<u64>, EngineError>> {
     Box::pin(async move {
         let claimed: u64 = newest.history.iter().map(|range| range.until - range.since + 1).sum();
@@ -87,7 +87,7 @@ pub fn past<'a>(reader: &'a Reader, newest: &'a Manifest) -> BoxFuture<'a, Resul
             let past = |version: &u64| *version < newest.version && newest.has_version(*version);
             let there = listed.filter(past).count() as u64;
             if claimed - there.min(claimed) > UNLISTED_MAX {
-                let why = format!("it says that {claimed} past versions can be opened, and {there} are there");
+                let why = format!("it claims that {claimed} past versions can be opened, but {there} exist");
                 let location = reader.store().location(&manifest_name(newest.version));
                 return Err(EngineError::format(location)(FormatError::corrupt("manifest", why)));
             }
@@ -154,7 +154,7 @@ async fn listed(reader: &Reader, branch: &mut Branch) -> Result<Option<Manifest>
     first_left(reader, last.unwrap_or(1), branch).await.map(Some)
 }
 
-/// What the slot of a version holds; `None` if it is empty.
+/// The content of a version's slot; `None` if it is empty.
 pub(crate) fn slot<'a>(
     reader: &'a Reader,
     version: u64,

@@ -10,7 +10,7 @@
 //! All lists of a block make one sequence of numbers: a list's first target (relative to the
 //! smallest such of the block), then the gaps to its next targets. Sixteen at a time are bit-packed
 //! at the width of the largest. Sources without edges are not there at all. The others are stored
-//! by groups of 64 as gaps and degrees, packed likewise. A small directory leads to each
+//! by groups of 64 as gaps and degrees, packed likewise. A small directory locates each
 //! group, and a checkpoint every 32 chunks leads to the targets, so that one list costs a search in
 //! the directory, at most 64 gaps and degrees, and its own chunks.
 //!

@@ -39,7 +39,8 @@ pub fn open_block(seed: ObjectSeed, position: u64, sealed: &[u8]) -> Result<&[u8
     let Some((payload, checksum)) = sealed.split_last_chunk::<CHECKSUM_BYTES>() else {
         return Err(FormatError::corrupt("block", format!("{} bytes are too few for a checksum", sealed.len())));
     };
-    let (found, expected) = (block_checksum(seed, position, payload), u32::from_le_bytes(*checksum));
+    let found = block_checksum(seed, position, payload);
+    let expected = u32::from_le_bytes(*checksum);
     if found != expected {
         return Err(FormatError::corrupt(
             "block",

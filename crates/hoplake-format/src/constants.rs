@@ -43,7 +43,7 @@ pub fn data_name(base: u64, writer: &str, number: u32, ending: &str) -> String {
     format!("{DATA_FOLDER}/{base:020}-{writer}-{number:06}.{ending}")
 }
 
-/// The ending of an object with which a writer tries whether the store decides who creates.
+/// The suffix of a trial object, with which a writer tests the store's conditional create.
 pub const PROBE_ENDING: &str = "probe";
 
 /// Whether an object is one that a store is tried with.

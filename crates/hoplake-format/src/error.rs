@@ -1,4 +1,4 @@
-//! What can be wrong with bytes.
+//! Errors of decoding and encoding.
 
 use thiserror::Error;
 
@@ -20,7 +20,7 @@ pub enum FormatError {
         what: &'static str,
         /// The version that it claims.
         found: String,
-        /// What this build can read.
+        /// The versions that this build can read.
         supported: String,
     },
     /// The values given cannot be written in this format.

@@ -42,7 +42,9 @@ impl KeyFilter {
             return corrupt(format!("{} bytes are too few", payload.len()));
         };
         let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| descriptor[at + byte]));
-        let (segment, mask, body) = (word(8), word(12), word(16));
+        let segment = word(8);
+        let mask = word(12);
+        let body = word(16);
         // A key's fingerprints are in a segment of the body and in the two after it: without a body they would be after
         // the end.
         if !segment.is_power_of_two() || mask != segment - 1 || body == 0 || body % segment != 0 {

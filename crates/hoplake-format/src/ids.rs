@@ -1,4 +1,4 @@
-//! What a vertex and an edge are called inside.
+//! Internal identifiers of vertices and edges.
 
 use std::{fmt, str::FromStr};
 
@@ -88,7 +88,8 @@ impl FromStr for EdgeId {
         let read = || {
             let mut fields = text.split('/');
             let edge_type = EdgeTypeId(fields.next()?.parse().ok()?);
-            let (source, target) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+            let source = fields.next()?.parse().ok()?;
+            let target = fields.next()?.parse().ok()?;
             let parallel = fields.next()?.parse().ok()?;
             fields.next().is_none().then_some(Self { edge_type, source, target, parallel })
         };
@@ -135,7 +136,8 @@ mod tests {
     #[test]
     fn ids_are_read_as_they_are_written() {
         let vertex = |label, ordinal| VertexId::new(LabelId(label), ordinal).unwrap();
-        let (source, target) = (vertex(0, 933), vertex(u16::MAX, VertexId::ORDINAL_MAX));
+        let source = vertex(0, 933);
+        let target = vertex(u16::MAX, VertexId::ORDINAL_MAX);
         let edge = EdgeId { edge_type: EdgeTypeId(2), source, target, parallel: 7 };
         assert_eq!(edge.to_string(), "2/0:933/65535:281474976710655/7");
         assert_eq!(edge.to_string().parse::<EdgeId>().unwrap(), edge);

@@ -17,9 +17,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{FormatError, KeyType, VertexId};
 
-/// What the keys of a block may take in full, beyond twice what it has of them. Front coding makes much of few bytes,
-/// and a forged block would make gigabytes of them: a hundred thousand keys that share all but a byte of a long one. A
-/// writer closes a block at 4 KiB of keys in full, whatever they share, and its last key is no longer than the block.
+/// The bytes that the keys of a block may expand to, beyond twice their encoding. Front coding expands few bytes to
+/// many, and a forged block would make gigabytes of them: a hundred thousand keys that share all but a byte of a long
+/// one. A writer closes a block at 4 KiB of keys in full, whatever they share, and its last key is no longer than the
+/// block.
 const KEY_BYTES_FREE: usize = 64 << 10;
 
 /// The user-given name of a vertex within its label.
@@ -158,7 +159,8 @@ pub fn decode_key_block(payload: &[u8], key_type: KeyType) -> Result<Vec<(Key, u
     let mut rest = payload;
     let (count, first_ordinal) = decode_header(&mut rest)?;
     let mut key = None;
-    let (mut own_bytes, mut bytes) = (0, 0);
+    let mut own_bytes = 0;
+    let mut bytes = 0;
     for _ in 0..count {
         let next = decode_key(key.as_ref(), key_type, &mut own_bytes, &mut rest)?;
         bytes += if let Key::String(text) = &next { text.len() } else { 0 };
@@ -180,7 +182,7 @@ pub fn decode_key_block(payload: &[u8], key_type: KeyType) -> Result<Vec<(Key, u
 /// The ordinal of `key`, if the block has it. Reads no further than it needs.
 ///
 /// # Errors
-/// [`FormatError::Corrupt`] if what it reads is not what [`encode_key_block`] writes.
+/// [`FormatError::Corrupt`] if the bytes are not from [`encode_key_block`].
 pub fn find_in_key_block(payload: &[u8], key: &Key) -> Result<Option<u64>, FormatError> {
     let mut rest = payload;
     let (count, first_ordinal) = decode_header(&mut rest)?;
@@ -200,7 +202,7 @@ pub fn find_in_key_block(payload: &[u8], key: &Key) -> Result<Option<u64>, Forma
 /// Differences that are read in one step.
 const STEP: usize = 32;
 
-/// The index of an integer among `count` keys; if it is there and `to_end`, `rest` then follows the last key.
+/// The index of an integer among `count` keys; if it exists and `to_end`, `rest` then follows the last key.
 fn find_number(key: i64, count: u64, to_end: bool, rest: &mut &[u8]) -> Result<Option<u64>, FormatError> {
     let mut current = unzigzag(decode_number(rest)?);
     let mut found = (current == key).then_some(0);
@@ -212,7 +214,9 @@ fn find_number(key: i64, count: u64, to_end: bool, rest: &mut &[u8]) -> Result<O
             && let Some(next) = current.checked_add_unsigned(sum)
             && (next < key || found.is_some())
         {
-            (current, index, *rest) = (next, index + STEP as u64, after);
+            current = next;
+            index += STEP as u64;
+            *rest = after;
             continue;
         }
         current = add(current, decode_number(rest)?)?;
@@ -233,7 +237,8 @@ fn skip_numbers(count: u64, rest: &mut &[u8]) -> Result<(), FormatError> {
         if ends >= left {
             break;
         }
-        (left, *rest) = (left - ends, after);
+        left -= ends;
+        *rest = after;
     }
     (0..left).try_for_each(|_| decode_number(rest).map(drop))
 }
@@ -248,7 +253,8 @@ fn sum_of_bytes(step: &[u8; STEP]) -> Option<u64> {
 
 /// As [`find_number`], of text.
 fn find_text(key: &[u8], count: u64, to_end: bool, rest: &mut &[u8]) -> Result<Option<u64>, FormatError> {
-    let (mut current, mut found) = (Vec::new(), None);
+    let mut current = Vec::new();
+    let mut found = None;
     for index in 0..count {
         decode_text(&mut current, index == 0, rest)?;
         match current.as_slice().cmp(key) {
@@ -303,7 +309,8 @@ fn add(before: i64, difference: u64) -> Result<i64, FormatError> {
 
 /// Makes the next key of the one before; returns how many bytes of it the block has.
 fn decode_text(key: &mut Vec<u8>, first: bool, rest: &mut &[u8]) -> Result<usize, FormatError> {
-    let (shared, suffix) = (decode_number(rest)?, decode_number(rest)?);
+    let shared = decode_number(rest)?;
+    let suffix = decode_number(rest)?;
     if shared > key.len() as u64 || suffix > rest.len() as u64 {
         return Err(corrupt(format!("a key of {shared} + {suffix} bytes reaches past its neighbours")));
     }

@@ -134,7 +134,7 @@ impl Schema {
                 return invalid("a vertex label has an empty name".into());
             }
             if !labels.insert(&label.name) {
-                return invalid(format!("vertex label {:?} is there twice", label.name));
+                return invalid(format!("vertex label {:?} occurs twice", label.name));
             }
             validate_properties(&label.name, &label.properties)?;
         }
@@ -147,7 +147,7 @@ impl Schema {
                 return invalid(format!("edge type {:?} names a vertex label that does not exist", edge.label));
             }
             if !edge_types.insert((&edge.label, edge.source, edge.target)) {
-                return invalid(format!("edge type {:?} is there twice", edge.label));
+                return invalid(format!("edge type {:?} occurs twice", edge.label));
             }
             validate_properties(&edge.label, &edge.properties)?;
         }

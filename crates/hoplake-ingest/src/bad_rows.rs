@@ -51,7 +51,7 @@ impl fmt::Display for BadRow {
     }
 }
 
-/// What to do with bad rows, and how many there were. Shared by all threads of a load.
+/// The policy for bad rows, and their number. All threads of a load share it.
 #[derive(Debug)]
 pub struct BadRows {
     rejects: Option<(PathBuf, Mutex<csv::Writer<File>>)>,

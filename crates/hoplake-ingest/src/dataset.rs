@@ -1,5 +1,5 @@
-//! What a source of data offers: tables known by name and type before the load begins, and inputs
-//! that yield their rows as typed Arrow batches, as often as they are asked.
+//! A source of data: tables known by name and type before the load begins, and inputs
+//! that yield their rows as typed Arrow batches, as often as requested.
 
 use std::{ops::Range, path::PathBuf, sync::Arc};
 
@@ -133,7 +133,7 @@ pub trait Input: Send + Sync {
     /// Its size on disk in bytes, for progress.
     fn bytes(&self) -> u64;
 
-    /// What it yields, over all phases.
+    /// The bytes that it yields, over all phases.
     fn feeds(&self) -> &[Feed];
 
     /// Reads it. Rows that cannot be read as the table's types go to `bad_rows`; a row that is bad is

@@ -52,7 +52,7 @@ pub enum IngestError {
     Layout {
         /// The file or folder.
         path: PathBuf,
-        /// What is missing or wrong, and what to do.
+        /// The mistake, and what to do.
         why: String,
     },
     /// The request is not valid.
@@ -63,9 +63,9 @@ pub enum IngestError {
     Memory {
         /// The step that needs it.
         what: &'static str,
-        /// What it needs.
+        /// The memory that it needs.
         needed_bytes: u64,
-        /// What there is.
+        /// The memory that is left.
         left_bytes: u64,
     },
     /// The temporary folder could not be used.

@@ -19,10 +19,10 @@ const LEAF_DEGREE: u32 = 16;
 
 /// The position of each vertex in an order for locality: hubs by popularity, leaves by hub.
 ///
-/// Vertices with 16 neighbours or more come first, by falling degree: popular targets get small
+/// Vertices with 16 neighbours or more are first, by falling degree: popular targets get small
 /// numbers, so that most gaps are small. The others follow by the position of their most popular
 /// neighbour, so that, say, the messages of a person or the members of a forum are adjacent.
-/// Vertices without edges come last. Equal ones keep the order they have.
+/// Vertices without edges are last. Equal ones keep the order they have.
 ///
 /// `edges` is called twice and must yield the same edges, directed or not, each once, with both
 /// ends below `vertices`. Parallel edges count; self-loops do not. 12 bytes of memory per vertex

@@ -9,7 +9,7 @@
 //! | strings | string keys | 22 bytes and the text a key | two cache misses, overlapped |
 //! | partitioned | the table would not fit its budget | buffers | through [`ResolveJoin`] only |
 //!
-//! Edges are resolved by a [`ResolveJoin`], which looks keys up as edges come if the tables are in
+//! Edges are resolved by a [`ResolveJoin`], which looks keys up row by row if the tables are in
 //! memory, and otherwise joins partition by partition (a Grace hash join, Kitsuregawa et al. 1983): rows
 //! and table are split by a hash of the key, and one part of the table is in memory at a time.
 
@@ -26,7 +26,7 @@ use hoplake_format::{LabelId, VertexId};
 pub use join::{End, JoinSide, ResolveJoin, ResolvedRows, UnknownKey};
 pub use table::{KeyTable, KeyTableBuilder};
 
-/// What a look-up yields for a key that is not there. No vertex has this number: there are fewer than
+/// The result of a look-up of an absent key. No vertex has this number: there are fewer than
 /// 65,536 labels.
 pub const UNKNOWN: u64 = u64::MAX;
 

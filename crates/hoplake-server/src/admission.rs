@@ -1,6 +1,6 @@
 //! How many queries run at once, and how many may wait.
 //!
-//! Permits are given in the order in which they are asked for. A query that finds the queue full, or waits in it too
+//! Permits are given in the order of requests. A query that finds the queue full, or waits in it too
 //! long, fails at once, so that a balancer or a client can try another server in time.
 
 use std::{

@@ -1,11 +1,11 @@
 //! The graphs that are open, and how others become so.
 //!
-//! A graph is opened by its first use. All who ask meanwhile wait for that one opening; it is a task of its own, so
-//! that it goes on if the first who asked leaves. A failure is everyone's who waited, and is forgotten then.
+//! A graph is opened by its first use. Concurrent requests wait for that one opening; it is a task of its own, so that
+//! it continues if the first client disconnects. All waiting requests get its failure, which is then forgotten.
 //!
 //! A name takes a slot when its graph is open, and not before: names that lead nowhere close no graph. They are
-//! remembered for a few seconds, and only so many are looked for at a time, so that asking for them costs the store
-//! little. Asking for the newest version looks anew.
+//! remembered for a few seconds, and the number of concurrent look-ups is bounded, so that requests for them cost the
+//! store little. Asking for the newest version looks anew.
 //!
 //! All read through one pool: one budget of memory, one cache on disk, one bound on bytes in flight.
 //!
@@ -46,7 +46,7 @@ pub type StoreOpener = Arc<dyn Fn(&str) -> Result<Store, hoplake::Error> + Send 
 /// A graph that stays open for as long as this is held.
 #[derive(Debug)]
 pub(crate) struct OpenGraph {
-    /// The name it was asked for by.
+    /// The name in the request.
     pub(crate) name: String,
     /// The graph, at one version.
     pub(crate) graph: Graph,
@@ -55,7 +55,7 @@ pub(crate) struct OpenGraph {
 /// The longest that a request waits for a look at what it did not ask for.
 const LOOK_WAIT: Duration = Duration::from_millis(500);
 
-/// A look asks for the next version, which is one request. Each of so many also asks whether the one that is open is
+/// A look asks for the next version, which is one request. Every n-th look also asks whether the open version is
 /// still there: another process may have removed the graph, or loaded another one there. The next look after a query
 /// that met damage does, too.
 const LOOKS_PER_THOROUGH: u32 = 10;
@@ -64,12 +64,12 @@ const LOOKS_PER_THOROUGH: u32 = 10;
 const OPENINGS_MAX: usize = 16;
 /// Names that wait to be looked for; more are refused.
 const OPENINGS_WAITING_MAX: usize = 256;
-/// That a name leads nowhere is believed for so long: short, since a graph may appear at any time.
+/// How long an absent name is remembered: short, since a graph may appear at any time.
 const ABSENT_FOR: Duration = Duration::from_secs(5);
 /// The maximum number of absent names that are remembered.
 const ABSENT_MAX: usize = 1_024;
 
-/// What may break off, for messages.
+/// The name of the work that may be cancelled, for messages.
 const OPENING: &str = "opening the graph";
 const LOOK: &str = "the look for a newer version";
 
@@ -104,7 +104,7 @@ impl Slot {
     }
 }
 
-/// What there is of a graph that is asked for.
+/// The state of a requested graph.
 enum Found {
     Open(Arc<OpenGraph>),
     Opening(Opening),
@@ -112,7 +112,7 @@ enum Found {
     Old(Arc<OpenGraph>, SlotKey, Look),
 }
 
-/// What there is of a graph that is to be refreshed.
+/// The state of a graph that is about to be refreshed.
 enum Before {
     /// It is open, and nothing is under way.
     Nothing,
@@ -136,12 +136,12 @@ struct Slots {
 }
 
 impl Slots {
-    /// Whether it is known that nothing is there.
+    /// Whether the name is known to be absent.
     fn is_absent(&self, key: &SlotKey) -> bool {
         self.absent.get(key).is_some_and(|since| since.elapsed() < ABSENT_FOR)
     }
 
-    /// Remembers that nothing is there, and forgets the rest if that is too much to remember.
+    /// Remembers an absent name, and forgets the others if there are too many.
     fn note_absent(&mut self, key: SlotKey) {
         if self.absent.len() >= ABSENT_MAX {
             self.absent.retain(|_, since| since.elapsed() < ABSENT_FOR);
@@ -153,7 +153,7 @@ impl Slots {
     }
 }
 
-/// Where graphs come from.
+/// The origin of graphs.
 pub(crate) enum Origin {
     /// Stores, by rules that lead from names to URLs.
     Stores { sources: Vec<Source>, opener: StoreOpener },
@@ -162,7 +162,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// What may have a graph of this name, the likeliest first, each by its URL.
+    /// The URLs where a graph of this name may be, the most likely first.
     fn urls(&self, name: &str) -> Vec<String> {
         match self {
             Self::Stores { sources, .. } => sources.iter().flat_map(|source| source.urls(name)).collect(),
@@ -182,7 +182,7 @@ impl Origin {
         }
     }
 
-    /// Names that are sure to be asked for.
+    /// Names that are configured, not found below a prefix.
     fn names(&self) -> impl Iterator<Item = &str> {
         let sources = match self {
             Self::Stores { sources, .. } => &sources[..],
@@ -203,7 +203,7 @@ pub(crate) struct Catalog {
     /// How many are opened at a time.
     turns: Semaphore,
     metrics: Arc<Metrics>,
-    /// Of graphs in stores, if the server compacts.
+    /// The compactor of graphs in stores, if the server compacts.
     compactor: Option<Arc<Compactor>>,
 }
 
@@ -229,7 +229,7 @@ impl Catalog {
         }
     }
 
-    /// What was read in the background for all its graphs.
+    /// The background reads of all its graphs.
     pub(crate) fn background(&self) -> Background {
         self.pool.background()
     }
@@ -257,7 +257,7 @@ impl Catalog {
 
     fn find(self: &Arc<Self>, name: &str, version: u64) -> Result<Found, Failure> {
         let mut slots = self.slots();
-        // The newest is often open when its number is asked for.
+        // The newest is often open when a request names its number.
         let newest = (name.to_owned(), 0);
         let is_newest = version > 0 && slots.open.get(&newest).is_some_and(|slot| is_version(slot, version));
         let key = if is_newest { newest } else { (name.to_owned(), version) };
@@ -289,8 +289,8 @@ impl Catalog {
         self.acquire(name, 0).await
     }
 
-    /// What is under way when a refresh begins: it may have begun too early, and is waited for. What is not open is
-    /// opened now.
+    /// A look in progress when a refresh begins may have started too early, so the refresh waits for it. A graph that
+    /// is not open is opened now.
     fn before_refresh(self: &Arc<Self>, key: &SlotKey) -> Result<Before, Failure> {
         let mut slots = self.slots();
         if let Some(slot) = slots.open.get(key) {
@@ -322,12 +322,13 @@ impl Catalog {
         Ok(opening)
     }
 
-    /// Opens in a task of its own. Only a graph that is there takes a slot.
+    /// Opens in a task of its own. Only an existing graph takes a slot.
     fn begin_opening(self: Arc<Self>, key: SlotKey) -> Opening {
         let opening = tokio::spawn(async move {
             let turn = self.turns.acquire().await;
             // If this panics the opening still ends, and the next request begins another.
-            let (catalog, wanted) = (self.clone(), key.clone());
+            let catalog = self.clone();
+            let wanted = key.clone();
             let opened = tokio::spawn(async move { catalog.open(&wanted).await }).await;
             let opened = opened.unwrap_or_else(|error| Err(Failure::broken_off(OPENING, &error)));
             drop(turn);
@@ -418,7 +419,9 @@ impl Catalog {
         if thorough {
             slot.looks = 0;
         }
-        let (catalog, key, open) = (self.clone(), key.clone(), slot.graph.clone());
+        let catalog = self.clone();
+        let key = key.clone();
+        let open = slot.graph.clone();
         let look = tokio::spawn(async move { catalog.look(&key, open, thorough).await });
         let look =
             look.map(|joined| joined.unwrap_or_else(|error| Err(Failure::broken_off(LOOK, &error)))).boxed().shared();
@@ -456,7 +459,8 @@ impl Catalog {
 
     async fn look(self: Arc<Self>, key: &SlotKey, open: Arc<OpenGraph>, thorough: bool) -> Result<(), Failure> {
         // If this panics the look still ends, and the next one may begin.
-        let (catalog, wanted) = (self.clone(), key.clone());
+        let catalog = self.clone();
+        let wanted = key.clone();
         let found = tokio::spawn(async move { catalog.newer(&wanted, &open, thorough).await }).await;
         let found = found.unwrap_or_else(|error| Err(Failure::broken_off(LOOK, &error)));
         let mut slots = self.slots();
@@ -511,7 +515,7 @@ impl Catalog {
         let mut slots = self.slots();
         let idle = |slot: &Slot| !slot.in_use() && slot.used.elapsed() >= self.idle;
         let keys: Vec<_> = slots.open.iter().filter(|(_, slot)| idle(slot)).map(|(key, _)| key.clone()).collect();
-        keys.iter().for_each(|key| self.close(&mut slots.open, key, "nobody used it"));
+        keys.iter().for_each(|key| self.close(&mut slots.open, key, "idle for too long"));
     }
 
     /// The names of graphs that are open or were named at the start, in order.

@@ -2,7 +2,7 @@
 //!
 //! Idle is free: whether something is due is asked only when a request has led to a newer version, and answered from
 //! indexes that are in memory then. One graph is compacted at a time, within one budget; others wait for their turn,
-//! each once. What is due is planned anew when its turn has come, so several servers that follow one graph are in each
+//! each once. Each compaction is planned when its turn comes, so several servers that follow one graph are in each
 //! other's way, but do no harm: the first merge counts.
 //!
 //! When the server drains, a compaction breaks off and takes its name out of the graph; what it has published stays.
@@ -34,7 +34,8 @@ impl Compactor {
         let compaction =
             CompactionSettings { memory_bytes: settings.compact_memory_bytes, ..CompactionSettings::default() };
         settings.compact.then(|| {
-            let (considered, turn) = (Mutex::default(), Semaphore::new(1));
+            let considered = Mutex::default();
+            let turn = Semaphore::new(1);
             Arc::new(Self { settings: compaction, considered, turn, lifecycle, metrics })
         })
     }
@@ -48,7 +49,9 @@ impl Compactor {
         if self.lifecycle.is_draining() || !self.considered().insert(name.to_owned()) {
             return;
         }
-        let (compactor, name, graph) = (self.clone(), name.to_owned(), graph.clone());
+        let compactor = self.clone();
+        let name = name.to_owned();
+        let graph = graph.clone();
         tokio::spawn(async move {
             let turn = compactor.turn.acquire().await;
             if turn.is_ok() && !compactor.lifecycle.is_draining() {

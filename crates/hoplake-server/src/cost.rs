@@ -1,5 +1,5 @@
-//! What a call cost, as the server reports it. Only this module reads the engine's counters by name: every protocol gets them
-//! as the message [`v1::Cost`], also as JSON, as text and in the OpenAPI document.
+//! The cost of a call, as the server reports it. Only this module reads the engine's counters by name: every protocol
+//! gets them as the message [`v1::Cost`], also as JSON, as text and in the OpenAPI document.
 
 use std::{borrow::Cow, ops::AddAssign};
 
@@ -17,13 +17,13 @@ use crate::v1;
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[serde(into = "v1::Cost")]
 pub struct PricedCost {
-    /// As the engine counts them.
+    /// The engine's counters.
     pub counters: Cost,
     /// US dollars for requests and bytes, those in the background included.
     pub usd: f64,
 }
 
-/// What a step of a query cost.
+/// The cost of a step of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, ToSchema)]
 pub struct Step {
     /// From the store and from memory.
@@ -38,7 +38,7 @@ impl PricedCost {
         Self { counters: *cost, usd: cost.usd(prices) }
     }
 
-    /// What a query cost since its meter stood at `before`.
+    /// The cost of a query since its meter stood at `before`.
     pub(crate) fn since(query: &Query, before: &Cost, prices: &PriceList) -> Self {
         Self::of(&query.cost().since(before), prices)
     }

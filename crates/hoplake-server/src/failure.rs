@@ -10,20 +10,20 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 use crate::cost::PricedCost;
 
-/// What kind of failure, finer than the facade's kinds where a server adds its own.
+/// The kind of a failure, finer than the facade's kinds where a server adds its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The request is wrong.
     Invalid,
     /// Its body is too large.
     TooLarge,
-    /// It did not come in time.
+    /// It did not arrive in time.
     Slow,
     /// Its path has other methods of HTTP.
     Method,
     /// It brought no token, or a wrong one.
     Unauthenticated,
-    /// What was named is not there.
+    /// The named object does not exist.
     NotFound,
     /// Another writer was faster.
     Conflict,
@@ -52,7 +52,7 @@ impl Reason {
         match self {
             Self::Invalid => ("INVALID", Http::BAD_REQUEST, Code::InvalidArgument, "The request is wrong"),
             Self::TooLarge => ("TOO_LARGE", Http::PAYLOAD_TOO_LARGE, Code::OutOfRange, "The request is too large"),
-            Self::Slow => ("SLOW", Http::REQUEST_TIMEOUT, Code::DeadlineExceeded, "The request did not come in time"),
+            Self::Slow => ("SLOW", Http::REQUEST_TIMEOUT, Code::DeadlineExceeded, "The request did not arrive in time"),
             Self::Method => ("METHOD", Http::METHOD_NOT_ALLOWED, Code::Unimplemented, "Method not allowed"),
             Self::Unauthenticated => {
                 ("UNAUTHENTICATED", Http::UNAUTHORIZED, Code::Unauthenticated, "A token is needed")
@@ -92,7 +92,7 @@ impl Reason {
         self.on_the_wire().2
     }
 
-    /// What it means, in a few words.
+    /// Its meaning, in a few words.
     pub fn title(self) -> &'static str {
         self.on_the_wire().3
     }
@@ -107,7 +107,7 @@ impl Reason {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// What kind.
+    /// Its kind.
     pub reason: Reason,
     /// A sentence.
     pub message: String,

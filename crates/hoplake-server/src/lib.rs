@@ -7,9 +7,9 @@
 //! * `doors`, `workers`: connections within their bounds, and the threads that queries have to themselves.
 //! * `calls`: what can be asked, whatever the protocol. The rest of the crate is either below or above it.
 //! * `access`: the two roles: blocks for other nodes, and blocks from other nodes.
-//! * `catalog`, `admission`, `lifecycle`: which graphs are open, who may run, and when it ends.
+//! * `catalog`, `admission`, `lifecycle`: open graphs, admission of queries, and shutdown.
 //! * `compaction`: merges parts of the graphs that are served, if it is to.
-//! * `shape`: JSON and TOML that are not what is asked for, in plain words.
+//! * `shape`: errors of JSON and TOML in plain words.
 //! * `grpc`, `http`: from the wire to calls and back.
 //! * [`telemetry`]: logs, counters, traces.
 //!

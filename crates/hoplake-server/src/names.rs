@@ -9,7 +9,7 @@ use crate::failure::{Failure, Reason};
 /// The longest name of a graph, in bytes.
 const NAME_BYTES_MAX: usize = 128;
 
-/// What is served, as it is written on the command line.
+/// A source of graphs, as written on the command line.
 ///
 /// * `NAME=URL` is one graph under a name of its own.
 /// * `URL` is a graph under the last part of its URL, or a folder of graphs: `URL/NAME` is opened when a request asks
@@ -48,20 +48,20 @@ impl Source {
         }
     }
 
-    /// The name that it is sure to be asked for by, if it has one.
+    /// Its configured name, if it has one.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
     /// Rejects a URL that can never have a graph: of an unknown store, or below a folder that does not exist. Whether a
-    /// bucket has graphs is not asked, since they may come.
+    /// bucket has graphs is not checked, since they may appear later.
     ///
     /// # Errors
     /// [`Reason::Invalid`], or [`Reason::NotFound`], with what to write.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let store = Store::open(&self.url).map_err(Error::from)?;
         let encoded = store.url().strip_prefix("file://");
-        // A path with other characters in a URL is left to who asks for a graph there.
+        // A path with other characters in a URL fails when a graph there is requested.
         let folder = match self.url.contains("://") {
             true => encoded.filter(|path| !path.contains('%')),
             false => encoded.map(|_| self.url.as_str()),
@@ -99,7 +99,7 @@ pub(crate) fn check_names(sources: &[Source]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a name that is not one part of a path, or could leave it.
+/// Rejects a name that is not one part of a path, or could leave it.
 ///
 /// # Errors
 /// [`Reason::Invalid`](crate::Reason::Invalid), with what a name may be.
@@ -148,7 +148,8 @@ mod tests {
         fs::create_dir(at("a b")).unwrap();
         fs::write(at("file"), "x").unwrap();
         let check = |url: &str| url.parse::<Source>().unwrap().check();
-        let (missing, file) = (at("missing"), at("file"));
+        let missing = at("missing");
+        let file = at("file");
         for url in [&at(""), &at("a b"), &format!("x={}", at("a b")), &format!("file://{}", at("")), "memory://x/y"] {
             check(url).unwrap();
         }

@@ -36,7 +36,7 @@ pub enum ServerError {
     /// A setting cannot be.
     #[error(transparent)]
     Setting(#[from] InvalidSetting),
-    /// What is to be served cannot be read.
+    /// A source of graphs cannot be read.
     #[error(transparent)]
     Source(#[from] Failure),
     /// A port is taken, or not ours.
@@ -124,7 +124,8 @@ impl ServerBuilder {
         let lifecycle = Lifecycle::default();
         let compactor = Compactor::new(&settings, lifecycle.clone(), metrics.clone());
         let catalog = Catalog::new(&settings, origin, pool.clone(), compactor.clone(), metrics.clone());
-        let (grpc, http) = (listen(settings.grpc)?, listen(settings.http)?);
+        let grpc = listen(settings.grpc)?;
+        let http = listen(settings.http)?;
         let threads = settings.query_threads;
         let workers = Workers::new(threads).map_err(|source| ServerError::Threads { threads, source })?;
         let service = Arc::new(Service {

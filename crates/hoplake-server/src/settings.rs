@@ -1,4 +1,4 @@
-//! What can be set, with its default, and one check of all of it.
+//! All settings, with their defaults, and one check of them.
 //!
 //! Plain data: the command line fills it from a TOML file and its flags. Live components (stores, listeners) are
 //! handed to the [`ServerBuilder`](crate::ServerBuilder).
@@ -34,9 +34,9 @@ pub struct Settings {
     /// Where HTTP listens; port 0 takes a free one. Default `127.0.0.1:7481`.
     #[serde(deserialize_with = "address")]
     pub http: SocketAddr,
-    /// What is served. See [`Source`](crate::Source) for how an entry is read. None for an algorithm node.
+    /// The sources of graphs. See [`Source`](crate::Source) for how an entry is read. None for an algorithm node.
     pub graphs: Vec<String>,
-    /// What the server is among others. Default [`Role::All`].
+    /// The role of the server. Default [`Role::All`].
     pub role: Role,
     /// For an algorithm node: its access nodes, as `http://HOST:PORT`. All addresses of a host are nodes.
     pub access_nodes: Vec<String>,
@@ -44,7 +44,7 @@ pub struct Settings {
     pub token: Option<String>,
     /// Bounds of each query.
     pub limits: LimitSettings,
-    /// Memory of all queries together, in bytes: what they build, requests as they come, and answers until their last
+    /// Memory of all queries together, in bytes: intermediate results, requests, and answers until their last
     /// byte is sent. Caches, indexes of open graphs and compaction are apart from it. Default 1 GiB.
     pub memory_bytes_max: u64,
     /// Threads that queries run on. Default: as many as there are processors.
@@ -79,15 +79,15 @@ pub struct Settings {
     /// Connections that are open, over both ports; beyond, the oldest that is idle or half-open is closed. Default
     /// 1,000.
     pub connections_max: usize,
-    /// Of these, connections without a complete request yet; beyond, the oldest is closed. Default 256.
+    /// Of these, connections without a complete request yet; beyond that number the oldest is closed. Default 256.
     pub half_open_max: usize,
     /// Streams of a connection of HTTP/2 at once. Default 128.
     pub streams_max: u32,
     /// The headers of a request, in bytes; at least 8 KiB. Default 32 KiB.
     pub header_bytes_max: usize,
-    /// For the first headers of a connection to come, in milliseconds. Default 10,000.
+    /// The time for the first headers of a connection, in milliseconds. Default 10,000.
     pub header_timeout_ms: u64,
-    /// For the body of a request to come, or a message of a stream that has begun, in milliseconds. Default 30,000.
+    /// The time for the body of a request, or a message of a stream that has begun, in milliseconds. Default 30,000.
     pub body_timeout_ms: u64,
     /// A connection without a request, or a stream without a query, is closed after this, in milliseconds. Default
     /// 300,000.
@@ -100,7 +100,7 @@ pub struct Settings {
     pub grace_ms: u64,
 }
 
-/// What a server is among others.
+/// The role of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -248,7 +248,7 @@ impl Visitor<'_> for AddressVisitor {
 pub struct UnreadableSettings {
     /// The line it is about, from 1 on, where one is known.
     pub line: Option<usize>,
-    /// The key, what is wrong, and what to write instead.
+    /// The key, its mistake, and what to write instead.
     pub why: String,
 }
 
@@ -258,7 +258,7 @@ pub struct UnreadableSettings {
 pub struct InvalidSetting {
     /// Which.
     pub name: &'static str,
-    /// What is wrong, and what to write instead.
+    /// The mistake, and what to write instead.
     pub why: String,
 }
 
@@ -345,7 +345,8 @@ impl Settings {
     }
 
     fn validate_compaction(&self) -> Result<(), InvalidSetting> {
-        let (memory, least) = (self.compact_memory_bytes, COMPACTION_MEMORY_BYTES_MIN);
+        let memory = self.compact_memory_bytes;
+        let least = COMPACTION_MEMORY_BYTES_MIN;
         if self.compact && self.role != Role::All {
             let why = "needs role all: the other roles access no store, or do not look for newer versions".into();
             return Err(InvalidSetting { name: "compact", why });

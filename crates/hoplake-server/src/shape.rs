@@ -77,7 +77,7 @@ impl<'a, D> Shaped<'a, D> {
     }
 }
 
-/// Methods for single values: all read what is there, and differ in what they ask for.
+/// Methods for single values: all read the value, and differ in the type that they expect.
 macro_rules! single {
     ($($method:ident: $words:expr,)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
@@ -388,7 +388,7 @@ impl Error for Mistake {
     }
 }
 
-/// What is there, as it is written.
+/// The value, as written.
 fn shown(found: Unexpected<'_>) -> String {
     match found {
         Unexpected::Bool(value) => value.to_string(),

@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub(crate) struct Workers(Option<Runtime>, Handle);
 
 impl Workers {
-    /// So many threads.
+    /// The number of threads.
     ///
     /// # Errors
     /// The system's, if it has none left.
@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn a_task_may_end_its_own_threads() {
         let workers = Arc::new(Workers::new(1).unwrap());
-        let (own, ended) = (workers.clone(), Arc::new(AtomicBool::new(false)));
+        let own = workers.clone();
+        let ended = Arc::new(AtomicBool::new(false));
         let told = ended.clone();
         let (go, wait) = tokio::sync::oneshot::channel::<()>();
         std::mem::forget(workers.begin(async move {

@@ -13,7 +13,7 @@ pub const PARALLEL: &str = "visits";
 /// The property that is the key of such edges.
 pub const KEY: &str = "id";
 
-/// What batches are made of.
+/// The parameters of batches.
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
     /// Every vertex that there may ever be.
@@ -59,7 +59,8 @@ impl Vocabulary {
     /// A batch that is allowed on a model, and the model after it.
     pub fn batch(&self, random: &mut SplitMix64, model: &Model) -> (Batch, Model) {
         let mut batch = Batch::default();
-        let (mut named, mut gone) = (BTreeSet::new(), BTreeSet::new());
+        let mut named = BTreeSet::new();
+        let mut gone = BTreeSet::new();
         for _ in 0..=random.below(self.vertices_max) {
             let vertex = self.vertices[random.below(self.vertices.len() as u64) as usize].clone();
             if !named.insert(vertex.clone()) && !self.repeats {
@@ -109,7 +110,9 @@ impl Vocabulary {
             let keys = known.is_some_and(|known| known.contains(KEY));
             let first = random.below(3) as i64;
             for id in first..=first + random.below(2) as i64 {
-                let (label, source, target) = (label.clone(), source.clone(), target.clone());
+                let label = label.clone();
+                let source = source.clone();
+                let target = target.clone();
                 let key = Some(EdgeKey { property: KEY.into(), value: Value::Int64(id) });
                 batch.operations.push(match random.below(6) {
                     0 | 1 if keys => Operation::DeleteEdge { label, source, target, key },

@@ -1,4 +1,4 @@
-//! What a seed's graph is before anybody changes it.
+//! The graph of a seed before the first change.
 //!
 //! Most begin empty. Some begin with one heavy commit: its part outweighs what follows, so that a compaction merges
 //! newer parts among themselves, and what they remember as removed still counts. Some small ones follow it at once, so
@@ -50,7 +50,7 @@ impl Beginning {
         }
     }
 
-    /// What batches are made of, with so many keys where they are free.
+    /// The parameters of batches, with this number of keys where it is free.
     pub fn vocabulary(self, keys: i64) -> Vocabulary {
         match self {
             Self::Empty | Self::Heavy => Vocabulary::of_keys(keys),
@@ -131,7 +131,10 @@ fn heavy_batch(vocabulary: &Vocabulary, random: &mut SplitMix64) -> Batch {
         let key = (label == PARALLEL).then(|| EdgeKey { property: KEY.into(), value: Value::Int64(0) });
         for source in &vocabulary.vertices {
             for target in &vocabulary.vertices {
-                let (label, source, target, key) = (label.clone(), source.clone(), target.clone(), key.clone());
+                let label = label.clone();
+                let source = source.clone();
+                let target = target.clone();
+                let key = key.clone();
                 let properties = text(EDGE_TYPE_BYTES, per_label * per_label);
                 operations.push(Operation::UpsertEdge { label, source, target, key, properties, replace: true });
             }
@@ -162,7 +165,7 @@ const LOADED: [(&str, &[u8]); 11] = [
     golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000009.hls"),
 ];
 
-/// What the loaded graph has, and some that it has not.
+/// Items that the loaded graph has, and some that it lacks.
 fn loaded_vocabulary() -> Vocabulary {
     let people = [-4, 1, 2, 30, 5, 1_000].map(|key| VertexRef::new("P", key));
     let locations = ["here", "there", "where else", "nowhere"].map(|key| VertexRef::new("C", key));

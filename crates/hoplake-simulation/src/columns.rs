@@ -106,7 +106,8 @@ fn columns(shape: &Shape, operations: &[Operation]) -> Operation {
     let names: BTreeSet<_> = rows.iter().flat_map(|row| row.names()).collect();
     named.extend(names.into_iter().map(|name| (name.to_string(), value_column(&rows, name))));
     let batch = RecordBatch::try_from_iter_with_nullable(named.into_iter().map(|(name, values)| (name, values, true)));
-    let (label, batch) = (shape.0.clone(), batch.expect("columns of one length with names of their own"));
+    let label = shape.0.clone();
+    let batch = batch.expect("columns of one length with names of their own");
     let columns = match &shape.1 {
         None => Columns::vertices(label, &batch),
         Some([source, target]) => Columns::edges(label, source.clone(), target.clone(), &batch),

@@ -1,4 +1,4 @@
-//! The local disk of a machine: what a disk cache keeps there outlives its process, and is not what was written.
+//! The local disk of a machine: the logs of a disk cache outlive its process, and may differ from what it wrote.
 //!
 //! It is in memory and synchronous, so that the seed decides everything. A process that has ended writes
 //! nothing more, as one that was killed.
@@ -20,10 +20,10 @@ use crate::{
 /// A file; an open handle can read it after its deletion.
 type File = Arc<Mutex<Vec<u8>>>;
 
-/// What is on a disk.
+/// The content of a disk.
 #[derive(Debug)]
 pub struct Platter {
-    /// What a cache may take there, in bytes.
+    /// The maximum size of a cache there, in bytes.
     pub bytes_max: u64,
     files: Mutex<BTreeMap<u32, File>>,
 }
@@ -57,7 +57,7 @@ impl Platter {
         {
             let mut bytes = lock(file);
             let length = random.below(bytes.len() as u64 + 1) as usize;
-            // What was not written yet is missing, or is zero.
+            // Unwritten bytes are missing, or zero.
             match random.below(2) {
                 0 => bytes.truncate(length),
                 _ => bytes[length..].fill(0),
@@ -254,7 +254,8 @@ mod tests {
         assert!(file.write_at(b"other", 3).is_err() && disk.create(8).is_err() && disk.remove(7).is_err());
         let disk = platter.of(&world, &Machine::new("second", false));
         assert_eq!(disk.list().unwrap(), [7]);
-        let (file, mut found) = (disk.open(7).unwrap(), [0; 8]);
+        let file = disk.open(7).unwrap();
+        let mut found = [0; 8];
         disk.remove(7).unwrap();
         file.read_at(&mut found, 0).unwrap();
         assert_eq!((&found, file.bytes().unwrap(), disk.open(7).is_err()), (b"\0\0\0block", 8, true));

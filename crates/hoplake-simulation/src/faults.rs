@@ -1,4 +1,4 @@
-//! What may go wrong, and how often: the fault schedule of a seed.
+//! The fault schedule of a seed: kinds of faults, and their rates.
 //!
 //! Faults are injected as an [`object_store::ObjectStore`], where Hoplake meets the store's client. What a real client
 //! makes of them was read from the source of object_store 0.14:
@@ -34,7 +34,7 @@ pub enum Fault {
     TimedOutAfter,
     /// 403 until the credentials are renewed.
     Expired,
-    /// Nothing comes back from here on for seconds or minutes; what is under way may still arrive.
+    /// No answer arrives from here on for seconds or minutes; requests in flight may still take effect.
     CutOff,
     /// The connection breaks in the middle of a body.
     Reset,
@@ -48,7 +48,7 @@ pub enum Fault {
     WrongRange,
     /// One bit of a body is wrong.
     FlippedBit,
-    /// 404 for an object that is there.
+    /// 404 for an existing object.
     Missing,
     /// An object is created or written, and the connection breaks before the answer.
     LostAnswer,
@@ -56,7 +56,7 @@ pub enum Fault {
     ConflictForNothing,
     /// A create takes effect, is repeated by the client, and gets the answer that the object exists.
     ExistsByItself,
-    /// What is due as "exists" comes as "precondition failed".
+    /// The answer "exists" arrives as "precondition failed".
     Precondition,
     /// No answer; the request takes effect minutes or hours later.
     Late,
@@ -129,7 +129,7 @@ impl Fault {
     /// Those of local disks.
     const OF_DISKS: [Self; 5] = [Self::DiskTorn, Self::DiskFull, Self::DiskFlipped, Self::DiskLost, Self::DiskOther];
 
-    /// What requests it can befall.
+    /// The kinds of requests that it can affect.
     fn befalls(self, kind: Kind) -> bool {
         match self {
             Self::Refused | Self::TimedOutBefore | Self::Expired | Self::CutOff | Self::Zombie | Self::ClockJump => {
@@ -168,7 +168,7 @@ pub enum Kind {
     Get,
     /// Reads an object's length.
     Head,
-    /// Writes an object, over any that is there.
+    /// Writes an object, and replaces any existing one.
     Put,
     /// Writes an object that is not there.
     Create,
@@ -225,7 +225,7 @@ pub struct FaultSchedule {
     storms: Vec<Storm>,
     /// From then on nothing goes wrong any more.
     pub calm_from: Duration,
-    /// Requests are about so many milliseconds long.
+    /// The approximate duration of requests in milliseconds.
     pub latency_ms: u64,
 }
 
@@ -285,7 +285,7 @@ impl FaultSchedule {
         Fault::OF_DISKS.iter().any(|fault| self.has(*fault))
     }
 
-    /// What befalls a request.
+    /// The fault of a request.
     pub fn strike(&self, kind: Kind, now: Duration, random: &mut SplitMix64) -> Option<Fault> {
         if now >= self.calm_from {
             return None;

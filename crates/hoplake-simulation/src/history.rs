@@ -20,7 +20,7 @@ use crate::{
     world::Bucket,
 };
 
-/// What became of a batch, as far as its caller knows.
+/// The outcome of a batch, as far as its caller knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// No answer, or no caller waits for it any more.
@@ -68,7 +68,9 @@ impl History {
 
     /// Takes the first version of a clone, which must be one of the graph that it began as.
     pub fn begin_as(&mut self, manifest: Manifest, original: &Self, bucket: &Bucket) -> Result<(), String> {
-        let (url, version, of) = (self.location.url(), manifest.version, original.location.url());
+        let url = self.location.url();
+        let version = manifest.version;
+        let of = original.location.url();
         let from = original.versions.get(&version).filter(|from| from.gone_by.is_none());
         let from = from.ok_or(format!("{url} begins as version {version} of {of}, which is not there"))?;
         if manifest.change.message != format!("version {version} of {of}") || manifest.reset != version {
@@ -255,7 +257,8 @@ impl History {
             }
             ChangeKind::Restore => {
                 let of = self.restored(&manifest)?;
-                (model, positions) = (Model::clone(&of.model), of.manifest.source_positions.clone());
+                model = Model::clone(&of.model);
+                positions = of.manifest.source_positions.clone();
             }
             _ => {}
         }
@@ -432,7 +435,7 @@ fn replaced(batch: &Batch) -> BTreeSet<Pair> {
     replaced.collect()
 }
 
-/// What a batch may change.
+/// The items that a batch may change.
 fn touched(batch: &Batch) -> Changed {
     let mut touched = Changed::default();
     for operation in &batch.operations {
@@ -476,7 +479,8 @@ fn check_counts(manifest: &Manifest, model: &Model) -> Result<(), String> {
     for (label, count) in manifest.schema.vertex_labels.iter().zip(&manifest.vertex_counts) {
         let due = model.vertices.keys().filter(|end| end.label == label.name).count() as u64;
         if count.live() != due {
-            let (version, name) = (manifest.version, &label.name);
+            let version = manifest.version;
+            let name = &label.name;
             return Err(format!("version {version} counts {} vertices {name}, where there are {due}", count.live()));
         }
     }

@@ -34,9 +34,9 @@ pub struct Machine {
     pub(crate) suspended_until: Moment,
     /// Until when its credentials do not hold.
     pub(crate) expired_until: Moment,
-    /// Until when nothing comes back to it.
+    /// The time until which it gets no answers.
     pub(crate) cut_off_until: Moment,
-    /// By how many milliseconds its clock is wrong.
+    /// The error of its clock in milliseconds.
     pub(crate) clock_off_ms: AtomicI64,
     /// How often each request was sent since a caller last took a step.
     asked: Mutex<BTreeMap<(Kind, String), u32>>,

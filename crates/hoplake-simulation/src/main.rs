@@ -63,7 +63,7 @@ struct ChaosArguments {
 
 #[derive(Debug, Args)]
 struct Worker {
-    /// What it does.
+    /// Its role.
     role: String,
     /// Of a writer.
     #[arg(long, default_value_t = 0)]
@@ -205,7 +205,8 @@ struct Ran {
 /// Runs seeds in their order, on several threads, until one violates an invariant.
 fn run_until_found(seeds: &RangeInclusive<u64>, jobs: usize, run: impl Fn(u64) -> Outcome + Sync) -> Ran {
     let begun = Instant::now();
-    let (next, ran) = (AtomicU64::new(*seeds.start()), Mutex::new(Ran::default()));
+    let next = AtomicU64::new(*seeds.start());
+    let ran = Mutex::new(Ran::default());
     let locked = || ran.lock().expect("no thread panics with the outcome");
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {

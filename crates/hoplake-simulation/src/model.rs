@@ -22,7 +22,7 @@ pub struct Model {
     pub edge_types: BTreeMap<(Name, Name, Name), BTreeSet<Name>>,
 }
 
-/// What a batch, or a version, changed.
+/// The changes of a batch, or of a version.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changed {
     /// Vertices that it added, changed or deleted.
@@ -157,7 +157,7 @@ impl Model {
         self.edges.values().map(Vec::len).sum()
     }
 
-    /// What differs from another model, the first few items, for a message.
+    /// The first few differences from another model, for a message.
     pub fn difference(&self, found: &Self) -> String {
         let mut lines = Vec::new();
         differences("vertex", &self.vertices, &found.vertices, &mut lines);
@@ -179,7 +179,8 @@ fn differences<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
 ) {
     let keys: BTreeSet<&K> = expected.keys().chain(found.keys()).collect();
     for key in keys {
-        let (expected, found) = (expected.get(key), found.get(key));
+        let expected = expected.get(key);
+        let found = found.get(key);
         if expected != found {
             lines.push(format!("{what} {key:?}: expected {expected:?}, found {found:?}"));
         }

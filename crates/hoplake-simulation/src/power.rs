@@ -27,7 +27,7 @@ use crate::{
     world::{Bucket, Concern, World},
 };
 
-/// One operation in so many loses the power.
+/// One in this many operations loses the power.
 const OPERATIONS_PER_LOSS: u64 = 60;
 
 /// A file: its visible and its flushed bytes.
@@ -37,7 +37,7 @@ struct Content {
     kept: Vec<u8>,
 }
 
-/// What a name means.
+/// The target of a name.
 #[derive(Debug, Clone)]
 enum Entry {
     File(Arc<Mutex<Content>>),
@@ -132,13 +132,15 @@ impl Medium {
         let mut names: Vec<String> = self.seen.keys().chain(self.kept.keys()).cloned().collect();
         names.sort();
         names.dedup();
-        let (mut left, mut changes) = (Names::new(), 0);
+        let mut left = Names::new();
+        let mut changes = 0;
         for name in names {
-            let (seen, kept) = (self.seen.get(&name), self.kept.get(&name));
+            let seen = self.seen.get(&name);
+            let kept = self.kept.get(&name);
             let same = matches!((seen, kept), (Some(seen), Some(kept)) if seen.is_same(kept));
             let entry = if same || random.below(2) == 0 { kept } else { seen };
             changes += usize::from(!same);
-            // Folders come before what is in them.
+            // Folders are before their content.
             let reachable = folder_of(&name).is_empty() || left.contains_key(folder_of(&name));
             if let Some(entry) = entry.filter(|_| reachable) {
                 left.insert(name, entry.clone());
@@ -169,7 +171,7 @@ impl Content {
             0 => {}
             1 => self.seen = self.kept.clone(),
             2 => self.seen.truncate(random.below(self.seen.len() as u64 + 1) as usize),
-            // The length is there, and the bytes are not.
+            // The length was flushed, but the bytes were not.
             _ => self.seen.fill(0),
         }
         self.kept = self.seen.clone();
@@ -218,7 +220,8 @@ impl Ground {
         path: &Path,
         effect: impl FnOnce(&mut Medium, &mut Bucket) -> io::Result<T> + Send,
     ) -> io::Result<T> {
-        let (world, machine) = (&self.world, &self.machine);
+        let world = &self.world;
+        let machine = &self.machine;
         self.client.gate().await;
         if !world.admits_request() {
             return std::future::pending().await;
@@ -292,7 +295,8 @@ impl Files for Ground {
     async fn write_at(&self, file: &Path, position: u64, bytes: Bytes) -> io::Result<()> {
         self.step("writes", file, |medium, _| {
             let file = medium.file(&name_of(file))?;
-            let (mut content, position) = (lock(&file), position as usize);
+            let mut content = lock(&file);
+            let position = position as usize;
             let length = content.seen.len().max(position + bytes.len());
             content.seen.resize(length, 0);
             content.seen[position..position + bytes.len()].copy_from_slice(&bytes);
@@ -316,7 +320,8 @@ impl Files for Ground {
     }
 
     async fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let (world, name) = (&self.world, name_of(to));
+        let world = &self.world;
+        let name = name_of(to);
         self.step("links", to, |medium, bucket| {
             let file = medium.file(&name_of(from))?;
             medium.name(name.clone(), Entry::File(file.clone()), false)?;
@@ -328,7 +333,8 @@ impl Files for Ground {
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let (world, name) = (&self.world, name_of(to));
+        let world = &self.world;
+        let name = name_of(to);
         self.step("renames to", to, |medium, bucket| {
             let file = medium.file(&name_of(from))?;
             medium.name(name.clone(), Entry::File(file.clone()), true)?;
@@ -341,7 +347,8 @@ impl Files for Ground {
     }
 
     async fn remove(&self, file: &Path) -> io::Result<()> {
-        let (world, name) = (&self.world, name_of(file));
+        let world = &self.world;
+        let name = name_of(file);
         self.step("removes", file, |medium, bucket| {
             medium.file(&name)?;
             medium.removed(&name);
@@ -357,7 +364,8 @@ impl Files for Ground {
             let files = medium.seen.iter().filter(|(name, _)| folder_of(name) == within);
             let found = files.filter_map(|(name, entry)| match entry {
                 Entry::File(file) => {
-                    let (path, bytes) = (Path::new("/").join(name), lock(file).seen.len() as u64);
+                    let path = Path::new("/").join(name);
+                    let bytes = lock(file).seen.len() as u64;
                     // They are never old: a vacuum that takes everything for old would stop writers at work.
                     Some(FoundFile { path, bytes, modified_unix_ms: i64::MAX })
                 }

@@ -43,7 +43,8 @@ pub fn store_of(world: &Arc<World>, machine: &Arc<Machine>) -> Store {
 /// A graph, as a process reaches it.
 pub fn store_at(location: GraphLocation, world: &Arc<World>, machine: &Arc<Machine>) -> Store {
     let clock = MachineClock { machine: machine.clone(), world: world.clone() };
-    let (client, prefix) = (Arc::new(Client::new(world, machine)), Path::from(location.prefix()));
+    let client = Arc::new(Client::new(world, machine));
+    let prefix = Path::from(location.prefix());
     let store = if world.in_folder {
         world.has_machine(machine);
         Store::on_files(Arc::new(Ground::new(world, machine)), client, prefix, &location.url())
@@ -65,16 +66,16 @@ fn settings(world: &World, version: Option<u64>) -> OpenSettings {
         read.request_bytes_max = 0;
     }
     let index_bytes_max = if random.below(4) == 0 { 1 << 10 } else { 8 << 20 };
-    // Then index blocks of what does not come with the open come through the caches.
+    // Then index blocks that the open does not read are read through the caches.
     let index_with_root_bytes_max = if random.below(2) == 0 { 0 } else { 64 << 10 };
     let filter_bytes_max = if random.below(4) == 0 { 1 << 8 } else { 1 << 20 };
     OpenSettings { version, index_bytes_max, index_with_root_bytes_max, filter_bytes_max, read }
 }
 
-/// What all callers of all processes share.
+/// The state that all callers of all processes share.
 #[derive(Debug)]
 pub struct Workload {
-    /// What there is to change.
+    /// The items to change.
     pub vocabulary: Vocabulary,
     /// Operations that are left to do.
     pub operations: AtomicU64,
@@ -237,7 +238,7 @@ pub fn excused(world: &World, machine: &Machine, what: &str, error: &Error) {
     }
 }
 
-/// One who commits and reads.
+/// A caller that commits and reads.
 struct Caller {
     world: Arc<World>,
     workload: Arc<Workload>,
@@ -245,7 +246,7 @@ struct Caller {
     graph: Graph,
     pool: Option<Arc<ReadPool>>,
     name: String,
-    /// After so many operations it is done.
+    /// The number of its operations.
     operations_max: u64,
     /// Up to where it has fed the graph from its source.
     fed: u64,
@@ -306,14 +307,16 @@ impl Caller {
     /// Makes a batch that would do on the version that the caller sees, or on the newest.
     fn batch(&mut self) -> Batch {
         let world = &self.world;
-        let (newest, seen) = (world.history_of(self.machine.location).newest(), self.graph.version());
+        let newest = world.history_of(self.machine.location).newest();
+        let seen = self.graph.version();
         let on = if world.below(3) == 0 { newest } else { seen };
         let model = world.history_of(self.machine.location).model(on).unwrap_or_default();
         let (mut batch, _) = self.workload.vocabulary.batch(&mut world.random(Concern::Batches), &model);
         batch.base = (world.below(2) == 0).then_some(seen);
         match world.below(12) {
             0 => {
-                let (source, target) = (self.any(), self.any());
+                let source = self.any();
+                let target = self.any();
                 let edge = Operation::UpsertEdge {
                     label: self.workload.vocabulary.edge_labels[0].clone(),
                     source,
@@ -344,14 +347,16 @@ impl Caller {
 
     async fn commit(&mut self) {
         let mut batch = self.batch();
-        let (base, operations) = (batch.base, describe(&batch));
+        let base = batch.base;
+        let operations = describe(&batch);
         let number = self.world.history_of(self.machine.location).submit(&mut batch, self.graph.version());
         self.world.log(|| format!("{} commits batch {number} on {base:?}: {operations}", self.name));
         let patience = match self.world.below(20) {
             0 => Duration::from_millis(self.world.below(500)),
             _ => Duration::from_secs(48 * 3_600),
         };
-        let (begun, before) = (self.world.now(), self.world.history_of(self.machine.location).newest());
+        let begun = self.world.now();
+        let before = self.world.history_of(self.machine.location).newest();
         // Whatever a batch does, it does as columns too.
         let by_columns = self.world.random(Concern::Columns).below(2) == 0;
         let batch = if by_columns { columns::by_columns(&batch) } else { batch };

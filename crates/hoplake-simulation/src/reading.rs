@@ -33,7 +33,7 @@ struct Found {
     by_id: BTreeMap<VertexId, VertexRef>,
 }
 
-/// What a graph has of all possible vertices: their keys, rows, edges in both directions with their
+/// The content of a graph, for all possible vertices: their keys, rows, edges in both directions with their
 /// properties, and traversals of two hops from `starts` of them, by every strategy.
 ///
 /// # Errors
@@ -135,7 +135,8 @@ async fn read_edges(
     let mut groups: BTreeMap<Pair, Vec<Properties>> = BTreeMap::new();
     for (edge, mut row) in edges.iter().zip(rows) {
         row.retain(|_, value| *value != Value::Null);
-        let (near, far) = (end_of(found, edge, edge.from)?, end_of(found, edge, edge.to)?);
+        let near = end_of(found, edge, edge.from)?;
+        let far = end_of(found, edge, edge.to)?;
         let (source, target) = if direction == HopDirection::Out { (near, far) } else { (far, near) };
         groups.entry((label.into(), source, target)).or_default().push(row);
     }

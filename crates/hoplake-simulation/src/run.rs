@@ -229,7 +229,8 @@ pub async fn compact_once(world: Arc<World>, machine: Arc<Machine>) {
 
 /// Names versions and restores some.
 async fn operate_once(world: Arc<World>, machine: Arc<Machine>) {
-    let (reader, mut branch) = (reader_of(&world, &machine), QueryContext::new().branch());
+    let reader = reader_of(&world, &machine);
+    let mut branch = QueryContext::new().branch();
     let versions: Vec<u64> = world.history().versions().collect();
     let version = versions[world.below(versions.len() as u64) as usize];
     let done = match world.below(5) {

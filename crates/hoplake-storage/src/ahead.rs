@@ -1,13 +1,13 @@
 //! Blocks that were read ahead for one query.
 //!
-//! They have a small cache of their own, so that guesses do not push out what was asked for. A block that
-//! is asked for moves to the memory cache.
+//! They have a small cache of their own, so that guesses do not evict requested blocks. A block that is requested moves
+//! to the memory cache.
 
 use bytes::Bytes;
 
 use crate::cache::{BlockKey, CacheSettings, MemoryCache, Policy};
 
-/// What was read ahead for a query.
+/// The blocks that were read ahead for a query.
 #[derive(Debug)]
 pub(crate) struct Ahead(MemoryCache);
 

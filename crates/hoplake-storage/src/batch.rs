@@ -1,7 +1,7 @@
 //! One read of many blocks, on its way through the tiers.
 //!
-//! Blocks in memory, or read ahead, are delivered at once. What is on the local disk, what other readers
-//! have asked for already, and what must be fetched then arrive concurrently, and each block is delivered on arrival.
+//! Blocks in memory, or read ahead, are delivered at once. Blocks from the local disk, from requests in flight of other
+//! readers, and from own requests then arrive concurrently, and each block is delivered on arrival.
 
 use std::sync::Arc;
 
@@ -79,7 +79,8 @@ impl<'a> Batch<'a> {
         let BlockRequest { object, range, check } = &self.requests[index];
         // Requests past the caches say nothing about caches, so the trace omits them.
         if trace.is_on() && *check != Check::Later {
-            let (query, bytes) = (self.context().number(), payload.len() as u64);
+            let query = self.context().number();
+            let bytes = payload.len() as u64;
             trace.record(&Access {
                 query,
                 wave: self.number,
@@ -97,13 +98,15 @@ impl<'a> Batch<'a> {
         each: &mut impl FnMut(usize, Bytes) -> Result<(), E>,
     ) -> Result<Vec<usize>, E> {
         let mut missing = Vec::new();
-        let (mut blocks, mut bytes) = (0, 0);
+        let mut blocks = 0;
+        let mut bytes = 0;
         let mut pace = self.context().pace();
         for (index, request) in self.requests.iter().enumerate() {
             match self.pool().memory.get(key(request)) {
                 Some(payload) => {
                     let length = payload.len() as u64;
-                    (blocks, bytes) = (blocks + 1, bytes + length);
+                    blocks += 1;
+                    bytes += length;
                     self.record(index, &payload, Tier::Memory);
                     each(index, payload)?;
                     pace.rest(length).await?;
@@ -123,7 +126,8 @@ impl<'a> Batch<'a> {
         each: &mut impl FnMut(usize, Bytes) -> Result<(), E>,
     ) -> Result<(Vec<usize>, Wave), E> {
         let Some(ahead) = self.context().ahead() else { return Ok((missing, self.branch.wave())) };
-        let (mut absent, mut wave) = (Vec::new(), self.branch.wave());
+        let mut absent = Vec::new();
+        let mut wave = self.branch.wave();
         for index in missing {
             let key = key(&self.requests[index]);
             let Some(payload) = ahead.take(key) else {
@@ -149,7 +153,8 @@ impl<'a> Batch<'a> {
         let mut arriving = FuturesUnordered::new();
         let missing = self.start_from_disk(missing, &mut arriving);
         self.start_requests(missing, &mut arriving)?;
-        let (mut wave, mut pace) = (self.branch.wave(), self.context().pace());
+        let mut wave = self.branch.wave();
+        let mut pace = self.context().pace();
         while let Some(arrived) = arriving.next().await {
             let Arrived { here, rounds, lost } = arrived?;
             wave = wave.max(self.branch.wave().later(rounds));
@@ -168,7 +173,8 @@ impl<'a> Batch<'a> {
     /// Starts to read the blocks that the disk cache has; returns the others.
     fn start_from_disk<'b>(&'b self, missing: Vec<usize>, arriving: &mut Arriving<'b>) -> Vec<usize> {
         let Some(disk) = &self.pool().disk else { return missing };
-        let (mut found, mut absent) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
+        let mut absent = Vec::new();
         for index in missing {
             let BlockRequest { object, range, .. } = &self.requests[index];
             match disk.find(object.identity, range) {
@@ -250,8 +256,8 @@ impl<'a> Batch<'a> {
         land_all(self.launch_absent(Some(ahead))?.0).await.map(drop)
     }
 
-    /// Requests for what no tier near has, into what is kept ahead for the query or else into the caches, and what they
-    /// take as planned. They are sent when they are polled.
+    /// Requests for blocks that no nearer tier has, to be kept for the query or in the caches, and their planned cost.
+    /// They are sent when they are polled.
     pub(crate) fn launch_absent(
         &self,
         ahead: Option<&Arc<Ahead>>,
@@ -267,8 +273,8 @@ impl<'a> Batch<'a> {
         Ok((new.into_iter().map(|(request, _)| request).collect(), planned))
     }
 
-    /// Plans requests for blocks that no request in flight brings, and registers them in the same step. Returns who
-    /// brings what: the requests of others, and new ones.
+    /// Plans requests for blocks that no request in flight brings, and registers them in the same step. Returns which
+    /// request brings which block: those of others, and new ones.
     fn launch(&self, missing: Vec<usize>, ahead: Option<&Arc<Ahead>>) -> Result<Launched, StorageError> {
         let (mut joined, mut new, mut absent) = (Vec::new(), Vec::new(), Vec::new());
         let settings = &self.pool().settings;
@@ -310,8 +316,11 @@ impl<'a> Batch<'a> {
         let key = move |position| BlockKey { object: number, position };
         let keys: Vec<_> = wanted.iter().map(|block| key(block.range.start)).collect();
         let landing = self.reader.in_flight.landing(keys.clone());
-        let (fetcher, object, branch) = (self.reader.fetcher.clone(), fetch.object.clone(), self.branch.clone());
-        let (ahead, lanes) = (ahead.cloned(), lanes.clone());
+        let fetcher = self.reader.fetcher.clone();
+        let object = fetch.object.clone();
+        let branch = self.branch.clone();
+        let ahead = ahead.cloned();
+        let lanes = lanes.clone();
         let request = async move {
             let _landing = landing;
             let _lane = lanes.acquire().await.expect("the semaphore is never closed");

@@ -3,8 +3,8 @@
 //! A query has one cost meter and one set of limits, its [`QueryContext`], whatever its work branches into: blocks of
 //! many sections that are read side by side, expansions of many vertices, steps that an optimiser runs at once. Each
 //! such line is a [`Branch`]: the meter, and the number of dependent round trips so far. A function that reads takes
-//! `&mut Branch` and moves it on when it waits for the store, so that a read that follows another comes in a later wave
-//! by itself, and two reads can only be in the same wave if their branches were forked.
+//! `&mut Branch` and advances it when it waits for the store, so that a read after another is automatically in a later
+//! wave, and two reads can only be in the same wave if their branches were forked.
 
 use futures::future::try_join_all;
 

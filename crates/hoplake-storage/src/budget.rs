@@ -1,4 +1,4 @@
-//! Budgets of memory: what queries build and what answers hold is counted here before it is allocated.
+//! Budgets of memory: the memory of queries and answers counts against one before it is allocated.
 //!
 //! A [`MemoryBudget`] is a number of bytes that many share; a budget *within* another also counts against that one, as
 //! a query's does against its server's. Code that is about to build something takes a [`MemoryHold`] of its size, which
@@ -123,7 +123,7 @@ impl MemoryHold {
     /// Takes more, or gives some back, so that it holds `bytes`.
     ///
     /// # Errors
-    /// As [`MemoryBudget::hold`]; it then holds what it held.
+    /// As [`MemoryBudget::hold`]; the hold is then unchanged.
     pub fn resize(&mut self, bytes: u64) -> Result<(), MemoryFull> {
         match bytes.checked_sub(self.bytes) {
             Some(more) => self.budget.take(more)?,
@@ -163,7 +163,8 @@ mod tests {
     #[test]
     fn holds_count_in_every_budget_until_they_are_dropped() {
         let server = MemoryBudget::new("all queries", 100);
-        let (one, two) = (server.within("the query", 80), server.within("the query", 80));
+        let one = server.within("the query", 80);
+        let two = server.within("the query", 80);
         let mut hold = one.hold(60).unwrap();
         assert_eq!((server.used(), one.used(), two.used()), (60, 60, 0));
         assert_eq!(one.hold(21).unwrap_err(), MemoryFull { owner: "the query", bytes_max: 80 });

@@ -1,6 +1,6 @@
 //! Clients of object stores, each behind a feature: `s3`, `gcs` and `azure`.
 //!
-//! They bring HTTP, TLS and what else a network takes, half of what is compiled for a library that reads folders.
+//! They depend on HTTP, TLS and other network code, half of all code that a build for folders would compile.
 //! Without any of them, this module still names the feature that a URL needs.
 
 use std::sync::Arc;
@@ -67,7 +67,7 @@ mod none {
 
     use super::{Clients, Unanswered};
 
-    /// No client: see [`missing_feature`], which comes first.
+    /// No client: the caller has checked [`missing_feature`].
     pub(crate) fn connect(_: &Url) -> object_store::Result<Clients> {
         Err(object_store::Error::NotSupported { source: "unknown URL scheme".into() })
     }

@@ -1,6 +1,6 @@
 //! The time and unique names, as a writer gets them from its environment.
 //!
-//! They come with the [`Store`](crate::Store), since every writer needs them, and a simulation provides its own. No
+//! The [`Store`](crate::Store) has them, since every writer needs them, and a simulation provides its own. No
 //! read depends on them.
 
 use std::{

@@ -13,7 +13,7 @@ use crate::{
     meter::Meter,
 };
 
-/// What ends a query's reads. `None` sets no limit.
+/// The limits of a query's reads. `None` sets no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ReadLimits {
     /// When it must be done, and the milliseconds that it had, for the message.
@@ -124,7 +124,7 @@ impl QueryContext {
         *self.0.limits.lock().expect("no thread panics with the limits") = limits;
     }
 
-    /// Gives it so many milliseconds from now on, or, with `None`, no limit.
+    /// Sets its deadline, so many milliseconds from now; `None` removes it.
     pub fn give_time(&self, timeout_ms: Option<u64>) {
         let until = |given: u64| Some((Instant::now().checked_add(Duration::from_millis(given))?, given));
         self.limit(ReadLimits { deadline: timeout_ms.and_then(until), ..ReadLimits::default() });
@@ -141,7 +141,7 @@ impl QueryContext {
     /// Runs `work` until the deadline, which also drops its requests in flight.
     ///
     /// # Errors
-    /// What it ends with, or [`StorageError::Limit`].
+    /// The error of `work`, or [`StorageError::Limit`].
     pub(crate) async fn in_time<T, E: From<StorageError>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
@@ -213,7 +213,7 @@ impl QueryContext {
         self.over(format!("{given} ms"))
     }
 
-    /// Refuses requests that would go beyond a limit, before they are sent.
+    /// Rejects requests that would exceed a limit, before they are sent.
     ///
     /// # Errors
     /// [`StorageError::Limit`] with the cost so far.
@@ -223,7 +223,8 @@ impl QueryContext {
             return Ok(());
         }
         let cost = self.cost();
-        let (requests, bytes) = (cost.requests + requests, cost.store_bytes + bytes);
+        let requests = cost.requests + requests;
+        let bytes = cost.store_bytes + bytes;
         if let Some(limit) = limits.requests_max.filter(|limit| requests > *limit) {
             return Err(self.over(format!("{limit} requests")));
         }

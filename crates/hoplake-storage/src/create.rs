@@ -1,4 +1,4 @@
-//! What a create that failed has done.
+//! The effect of a failed create.
 //!
 //! Repeating a create blindly loses information: after an error of many requests, it is unknown which of them arrived.
 //! So creates go through the client that sends each request once, are repeated here, and each error is judged by
@@ -16,7 +16,7 @@ use crate::{
     folder::WriteError,
 };
 
-/// After so many repetitions it is given up.
+/// The maximum number of repetitions.
 const REPETITIONS_MAX: u32 = 10;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
@@ -35,12 +35,14 @@ pub(crate) struct Failure {
 /// Whether an object was created, as the first answer says. A create that the store rejects for now, or that does not
 /// reach it, is sent again.
 ///
-/// Not by `backon`, whose limit of time adds up pauses alone: what takes long here are the attempts. And what an error
+/// Not by `backon`, whose limit of time adds up pauses alone: but here the attempts take long. And what an error
 /// leaves unknown adds up over all of them.
 pub(crate) async fn repeated<T, F: Future<Output = Result<T>>>(
     mut attempt: impl FnMut() -> F,
 ) -> Result<bool, Failure> {
-    let (begun, mut pause, mut perhaps) = (Instant::now(), FIRST_PAUSE, false);
+    let begun = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    let mut perhaps = false;
     for repetition in 0.. {
         let error = match attempt().await {
             Ok(_) => return Ok(true),
@@ -71,7 +73,7 @@ fn judge(error: &Error) -> Judged {
     let source = match error {
         Error::Generic { source, .. } => source.as_ref(),
         Error::JoinError { .. } => return Judged { perhaps: true, may_pass: false },
-        // Refused, by the store or before anything was sent: 401, 403, 404, a name that cannot be.
+        // Rejected, by the store or before sending: 401, 403, 404, an invalid name.
         _ => return Judged { perhaps: false, may_pass: false },
     };
     if let Some(error) = source.downcast_ref::<WriteError>() {
@@ -126,7 +128,8 @@ mod tests {
     /// What comes of requests that fail so, one after the other, until one is answered with yes; and how many were
     /// sent.
     async fn tried(failures: Vec<Error>) -> (Result<bool, bool>, usize) {
-        let (failures, sent) = (RefCell::new(failures.into_iter()), RefCell::new(0));
+        let failures = RefCell::new(failures.into_iter());
+        let sent = RefCell::new(0);
         let attempt = || {
             *sent.borrow_mut() += 1;
             let answer = failures.borrow_mut().next().map_or(Ok(()), Err);

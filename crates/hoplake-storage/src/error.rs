@@ -1,4 +1,4 @@
-//! What can go wrong between here and a store.
+//! Errors of stores and of reads from them.
 
 use std::{io, sync::Arc};
 
@@ -13,7 +13,7 @@ pub enum StorageError {
     /// The URL is not one of a store.
     #[error("{url:?} is not a valid location of a graph: {why}")]
     Url {
-        /// As it was given.
+        /// As the caller gave it.
         url: String,
         /// The mistake, and what to write instead.
         why: String,
@@ -27,7 +27,7 @@ pub enum StorageError {
     /// The store refused, failed or could not be reached, after retries.
     #[error("could not {action} {object}: {}", fault::explain(source).1)]
     Unavailable {
-        /// What was tried: `read`, `write`, `list`.
+        /// The operation: `read`, `write`, `list`.
         action: &'static str,
         /// On which object.
         object: String,
@@ -90,7 +90,7 @@ pub enum StorageError {
     Length {
         /// The object.
         object: String,
-        /// What was asked.
+        /// The length requested.
         expected: u64,
         /// The length received.
         found: u64,
@@ -113,9 +113,9 @@ pub enum StorageError {
 /// The meaning of a failure of a node in front of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeFault {
-    /// It was asked for what cannot be asked.
+    /// The request was invalid.
     Invalid,
-    /// It does not answer, refuses, or cannot reach its store.
+    /// It does not answer, rejects the request, or cannot reach its store.
     Unavailable,
     /// A stored object is damaged, or missing.
     Corrupt,
@@ -124,7 +124,7 @@ pub enum NodeFault {
 }
 
 impl StorageError {
-    /// What the store's failure means, if it is one.
+    /// The class of the store's failure, if it is one.
     pub fn fault(&self) -> Option<StoreFault> {
         match self {
             Self::Unavailable { source, .. } => Some(fault::explain(source).0),

@@ -1,4 +1,4 @@
-//! What a store's failure means: a kind to act on, and a sentence in plain words.
+//! Classifies failures of stores: a kind to act on, and a sentence in plain words.
 //!
 //! Clients of stores report failures with all they know: the request, their own retries, and the store's answer,
 //! kilobytes of XML. Of that only what a person can use is kept. The client library keeps its own error of a failed
@@ -13,7 +13,7 @@ use crate::{
     folder::WriteError,
 };
 
-/// What a store's failure means, as far as the advice differs.
+/// The class of a store's failure, as far as the remedy differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFault {
     /// Credentials are missing, or the store rejects them.
@@ -64,7 +64,7 @@ const MISSING: [(&str, &str); 3] = [
     ("Account must be specified", "there is no storage account"),
 ];
 
-/// What a failure means, and a sentence about the store.
+/// The class of a failure, and a sentence about the store.
 pub(crate) fn explain(client: &ClientError) -> (StoreFault, String) {
     let text = client.to_string();
     if METADATA_HOSTS.iter().any(|host| text.contains(host)) || text.contains("metadata endpoint") {

@@ -34,7 +34,7 @@ pub(crate) struct Fetcher {
     pub(crate) planner: Arc<Planner>,
 }
 
-/// What a request brought, checked.
+/// The checked answer of a request.
 pub(crate) struct Landed {
     /// The blocks as they are stored, and their payloads.
     pub(crate) blocks: Vec<(Bytes, Bytes)>,
@@ -132,7 +132,8 @@ impl Fetcher {
         attempt: impl Fn(u32) -> BoxFuture<'a, Result<T, StorageError>>,
         check: impl Fn(T) -> Result<U, StorageError>,
     ) -> Result<(U, u32), StorageError> {
-        let (retry, context) = (&self.pool.settings.retry, branch.context());
+        let retry = &self.pool.settings.retry;
+        let context = branch.context();
         let mut rounds = 1;
         // Hedges and repetitions count on, so that a source of several nodes asks another each time.
         let sent = AtomicU32::new(0);
@@ -156,10 +157,10 @@ impl Fetcher {
         }
     }
 
-    /// A pause drawn evenly from zero to a bound that doubles with each round ("full jitter"), so that those who failed
-    /// together do not come back together. The pool counts its pauses: a number that all of the process share would let
-    /// what others do decide how long one waits, and nothing could be repeated. (`backon` adds its jitter to the bound,
-    /// which leaves those who failed together closer together than full jitter does.)
+    /// A pause drawn evenly from zero to a bound that doubles with each round ("full jitter"), so that requests that
+    /// failed together do not return together. The pool counts its pauses: with a counter of the process, other pools
+    /// would influence its pauses, and no run could be repeated. (`backon` adds its jitter to the bound, which keeps
+    /// requests that failed together closer together than full jitter does.)
     fn pause(&self, round: u32, seed: u64) -> Duration {
         let retry = &self.pool.settings.retry;
         let bound = retry.backoff_ms.saturating_mul(1 << (round - 1).min(20)).min(retry.backoff_max_ms);

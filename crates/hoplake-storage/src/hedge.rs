@@ -24,7 +24,7 @@ const REFRESH: usize = 64;
 /// further away from the median.
 const LEARNT: usize = 16;
 const MEDIANS_UNLEARNT: u32 = 4;
-/// A hedge takes about a median itself, so it would mostly come too late below this.
+/// A hedge takes about a median itself, so below this it would mostly be too late.
 const MEDIANS: u32 = 2;
 
 /// Decides on second requests, for all readers of a process.
@@ -52,7 +52,8 @@ impl State {
             let rank = ((window.len() - 1) as f64 * share) as usize;
             Duration::from_micros((*window.select_nth_unstable(rank).1).into())
         };
-        let (median, slow) = (at(0.5), at(quantile));
+        let median = at(0.5);
+        let slow = at(quantile);
         match self.observed < LEARNT {
             true => profile.get.quantile(quantile).max(median * MEDIANS_UNLEARNT),
             false => slow.max(median * MEDIANS),
@@ -116,7 +117,8 @@ mod tests {
 
     #[test]
     fn hedges_are_a_share_of_requests_even_when_all_are_slow() {
-        let (hedge, profile) = (Hedge::new(HedgeSettings::default()), standard());
+        let hedge = Hedge::new(HedgeSettings::default());
+        let profile = standard();
         let mut hedges = 0;
         hedge.observed(Duration::from_millis(20), 0, &profile);
         for _ in 0..10_000 {
@@ -128,7 +130,8 @@ mod tests {
 
     #[test]
     fn the_bound_follows_what_is_observed() {
-        let (hedge, profile) = (Hedge::new(HedgeSettings::default()), standard());
+        let hedge = Hedge::new(HedgeSettings::default());
+        let profile = standard();
         // The first requests have no estimate of what is slow.
         assert_eq!(hedge.sent(0, &profile), None);
         hedge.observed(Duration::from_millis(10), 0, &profile);
@@ -149,7 +152,8 @@ mod tests {
 
     #[test]
     fn a_spread_as_published_is_hedged_at_its_quantile() {
-        let (hedge, profile) = (Hedge::new(HedgeSettings::default()), standard());
+        let hedge = Hedge::new(HedgeSettings::default());
+        let profile = standard();
         for number in 0..2_048u32 {
             let latency = profile.get.quantile((f64::from(number * 997 % 2_048) + 0.5) / 2_048.0);
             hedge.observed(latency, 0, &profile);

@@ -1,4 +1,4 @@
-//! Single flight: a block that is on its way is not asked for again.
+//! Single flight: a block in flight is not requested again.
 //!
 //! A request is a shared future, driven by the readers that wait for it. So no task can leak, no reader waits for a
 //! cancelled request, and dropping the last reader drops the request.
@@ -41,7 +41,7 @@ impl Drop for Landing {
     }
 }
 
-/// The requests in flight, locked: what is found missing and what is then launched are one step.
+/// The requests in flight, locked: finding missing blocks and registering their requests is one step.
 pub(crate) struct Locked<'a>(MutexGuard<'a, HashMap<BlockKey, WeakShared<BoxFuture<'static, Flown>>>>);
 
 impl InFlightRequests {

@@ -145,7 +145,7 @@ impl Meter {
         self.waited.fetch_add(waits.into(), Relaxed);
     }
 
-    /// Notes that the requests of a wave go in so many rounds.
+    /// Notes that the requests of a wave take so many rounds.
     pub(crate) fn went_in_rounds(&self, wave: Wave, rounds: u64) {
         if rounds > 1 {
             let mut all = self.rounds.lock().expect("no thread panics with the rounds");
@@ -154,7 +154,7 @@ impl Meter {
         }
     }
 
-    /// Notes reads for queries to come.
+    /// Notes background reads for later queries.
     pub(crate) fn in_background(&self, read: Background) {
         self.background.add(read.requests, read.bytes);
     }
@@ -169,7 +169,7 @@ impl Meter {
         self.hedges.fetch_add(1, Relaxed);
     }
 
-    /// Notes that a request to come repeats a failed one, and returns how many did so before.
+    /// Notes that the next request repeats a failed one, and returns the number of earlier repetitions.
     pub(crate) fn retried(&self) -> u64 {
         self.retries.fetch_add(1, Relaxed)
     }

@@ -22,7 +22,7 @@ use crate::{BlockRequest, Object, ReadSettings, StoreProfile};
 const GAPS: [u64; 7] = [0, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 const LENGTHS: [u64; 6] = [128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20];
 
-/// Beyond so many requests at once the slowest is taken to grow no more.
+/// The estimate of the slowest of n parallel requests is capped at this n.
 const PARALLEL_MAX: u32 = 256;
 
 /// A request and the blocks it serves, by their position among the blocks asked.
@@ -72,7 +72,8 @@ impl Planner {
         settings: &ReadSettings,
     ) -> Vec<Fetch<'a>> {
         wanted.sort_unstable_by_key(|index| (requests[*index].object.number, requests[*index].range.start));
-        let (mut gap, mut length) = (0, 0);
+        let mut gap = 0;
+        let mut length = 0;
         if wanted.len() > 1 && settings.request_bytes_max > 0 {
             (gap, length) = self.cheapest(requests, &wanted, settings);
         }

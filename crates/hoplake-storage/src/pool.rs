@@ -1,4 +1,4 @@
-//! What all graphs that a process has open share: caches, bounds and what was learnt of the store.
+//! The state that all open graphs of a process share: caches, bounds, and observations of the store.
 
 use std::{
     hash::BuildHasher,
@@ -30,11 +30,11 @@ pub struct ReadPool {
     pub(crate) hedge: Hedge,
     pub(crate) in_flight: Semaphore,
     pub(crate) trace: Trace,
-    /// What was read in the background.
+    /// Background reads so far.
     pub(crate) background: Meter,
     /// Each read in the background that is under way holds a receiver.
     pub(crate) under_way: watch::Sender<()>,
-    /// What pauses are drawn from.
+    /// The seed of pauses.
     pub(crate) seed: u64,
     /// How many were drawn.
     pub(crate) pauses: AtomicU64,
@@ -108,12 +108,12 @@ impl ReadPool {
         self.under_way.closed().await;
     }
 
-    /// Takes all blocks out of the memory cache: where memory is short, or to measure what comes from further away.
+    /// Empties the memory cache: if memory is short, or to measure the other tiers.
     pub fn forget_blocks(&self) {
         self.memory.clear();
     }
 
-    /// What its memory cache did, and what it holds.
+    /// The counters and the size of its memory cache.
     pub fn memory_counts(&self) -> CacheCounts {
         self.memory.counts()
     }

@@ -1,4 +1,4 @@
-//! What object stores charge, with the day on which it was read.
+//! Prices of object stores, with the date of their price lists.
 
 use serde::Deserialize;
 

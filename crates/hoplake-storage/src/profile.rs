@@ -1,11 +1,11 @@
-//! What a kind of store charges, how fast it answers, and what it refuses.
+//! The prices, latencies and limits of a kind of store.
 //!
 //! **What it is.** A [`StoreProfile`] is what a plan of reads, a cost in dollars and a simulated store
 //! must agree on. Those that are shipped are in one file of settings, `profiles.toml`, which is part of
 //! the binary; a user with other prices or another network gives a file of the same shape.
 //!
 //! **Why one published model.** Latency against a real bucket cannot be had in a test, and a figure that
-//! depends on the day cannot be compared. The model says where its numbers come from, beside them.
+//! depends on the day cannot be compared. The model names the source of its numbers next to them.
 
 mod latency;
 
@@ -35,7 +35,7 @@ pub struct StoreProfile {
     pub name: String,
     /// When latencies and limits were measured or published.
     pub as_of: String,
-    /// What it charges.
+    /// Its prices.
     pub prices: PriceList,
     /// The first byte of a GET or HEAD.
     pub get: Latency,
@@ -47,7 +47,7 @@ pub struct StoreProfile {
     pub stream_bytes_per_second: u64,
     /// Bytes per second of all streams of one client together, in each direction.
     pub network_bytes_per_second: u64,
-    /// What a request takes of the client's processor, in microseconds.
+    /// The client's processor time per request, in microseconds.
     pub request_processor_us: u64,
     /// Whether it pays to send a slow request a second time.
     pub hedges: bool,
@@ -145,7 +145,7 @@ pub enum ProfileError {
     Shape {
         /// Where, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The mistake.
         message: String,
     },
     /// A value cannot be.

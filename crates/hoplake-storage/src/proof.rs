@@ -1,7 +1,7 @@
 //! Whether a store's conditional create can be relied on: tried once per process, before anything hangs on it.
 //!
-//! Everything that is published is published by `If-None-Match: *`: of all who create a name, one succeeds. Some stores
-//! that speak S3 ignore the header, and others look first and write later, so that two who come at once both succeed.
+//! Everything that is published is published by `If-None-Match: *`: of all creates of a name, one succeeds. Some stores
+//! that speak S3 ignore the header, and others look first and write later, so that two concurrent creates both succeed.
 //! The second of them silently replaces a version that was acknowledged.
 //!
 //! So several creates of one name, with different bytes, are sent at once. If more than one of them succeeds, the store
@@ -30,15 +30,15 @@ use crate::{StorageError, Store};
 /// Creates that are sent at once.
 const RIVALS: usize = 2;
 
-/// Within this time no vacuum removes what a create made: it spares what is tried with for five times as long.
+/// Within this time no vacuum removes the object of a create: it spares trial objects for five times as long.
 const QUICK: Duration = Duration::from_secs(2);
 
 /// Slow trials that must all have several winners before a store is refused.
 const SLOW_TRIALS: usize = 3;
 
-/// How long what they would create is. Stores that look first and write later do it when all of a body has come: the
-/// longer that takes, the surer they meet. Of 40 trials on s3s-fs two of 256 KiB found it in 40, of 64 KiB in 38; six
-/// of 16 KiB in 21.
+/// The length of the trial objects. Stores that look first and write later do so when the complete body has arrived:
+/// the longer that takes, the surer they meet. Of 40 trials on s3s-fs two of 256 KiB found it in 40, of 64 KiB in 38;
+/// six of 16 KiB in 21.
 const PROBE_BYTES: usize = 256 << 10;
 
 /// What this process knows about the stores at one endpoint.
@@ -49,7 +49,7 @@ pub(crate) struct Proof {
     trying: AsyncMutex<()>,
 }
 
-/// By where the store is.
+/// By the location of the store.
 static PROOFS: LazyLock<Mutex<HashMap<String, Arc<Proof>>>> = LazyLock::new(Mutex::default);
 
 impl Proof {
@@ -58,7 +58,7 @@ impl Proof {
         PROOFS.lock().unwrap_or_else(PoisonError::into_inner).entry(location).or_default().clone()
     }
 
-    /// Of a store that needs none: a file system, or the memory of this process.
+    /// The proof of a store that needs none: a file system, or the memory of this process.
     pub(crate) fn given() -> Arc<Self> {
         Arc::new(Self { proven: AtomicBool::new(true), ..Self::default() })
     }
@@ -71,7 +71,7 @@ impl Store {
     }
 
     /// Tries whether its conditional create works, if that is not known, with an object of this name. Returns the
-    /// removal of that object if anything was sent: it is to be waited for, alongside whatever comes next.
+    /// removal of that object if anything was sent: the caller awaits it, in parallel with its next step.
     ///
     /// # Errors
     /// [`StorageError::Unfit`] if it does not work; [`StorageError::Limit`] if the deadline has passed. That requests
@@ -112,8 +112,9 @@ impl Store {
         let known = created
             .iter()
             .all(|created| matches!(created, Ok(()) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. })));
-        // What remains is garbage by its name.
-        let (store, path) = (self.clone(), self.path(name));
+        // A remaining object is garbage by its name.
+        let store = self.clone();
+        let path = self.path(name);
         let removal = async move {
             let _ = store.in_time(async { Ok(store.inner.delete(&path).await) }).await;
         };
@@ -127,11 +128,12 @@ impl Store {
         Ok(Some(removal.boxed()))
     }
 
-    /// One of several who create a name.
+    /// One of several concurrent creates of a name.
     async fn rival(&self, name: &str, rival: usize) -> object_store::Result<()> {
         let bytes = vec![rival as u8; PROBE_BYTES];
         self.wrote(1, bytes.len());
-        let (path, payload) = (self.path(name), PutPayload::from(bytes));
+        let path = self.path(name);
+        let payload = PutPayload::from(bytes);
         self.reads.put_opts(&path, payload, PutMode::Create.into()).await.map(drop)
     }
 }

@@ -24,7 +24,7 @@ pub struct Reader {
 impl Reader {
     /// A reader of a store through the caches of `pool`.
     pub fn new(store: Store, pool: Arc<ReadPool>) -> Self {
-        // What it reads and lists, it notes itself.
+        // The reader meters its reads and listings itself.
         let source = Arc::new(store.unmetered());
         Self::from_source(store, source, pool)
     }
@@ -39,7 +39,9 @@ impl Reader {
     #[must_use]
     pub fn metered_by(&self, context: &QueryContext) -> Self {
         let Fetcher { store, source, pool, planner } = self.fetcher.as_ref();
-        let (source, pool, planner) = (source.clone(), pool.clone(), planner.clone());
+        let source = source.clone();
+        let pool = pool.clone();
+        let planner = planner.clone();
         let fetcher = Fetcher { store: store.metered_by(context), source, pool, planner };
         Self { fetcher: Arc::new(fetcher), in_flight: self.in_flight.clone() }
     }
@@ -60,7 +62,7 @@ impl Reader {
     }
 
     /// A complete object, decoded by `decode` and not cached; `None` if it does not exist. An answer that `decode`
-    /// rejects is asked for again.
+    /// rejects is requested again.
     ///
     /// # Errors
     /// The store's, that a limit of the query was reached, or [`StorageError::Corrupt`] if no answer was accepted.
@@ -154,13 +156,16 @@ impl Reader {
         // The answers of nodes say what their requests cost in the store behind them.
         let planned = if self.fetcher.source.is_store() { planned } else { Background::default() };
         context.meter().in_background(planned);
-        let (pool, context, under_way) = (self.pool().clone(), context.clone(), self.pool().under_way.subscribe());
+        let pool = self.pool().clone();
+        let context = context.clone();
+        let under_way = self.pool().under_way.subscribe();
         tokio::spawn(async move {
             // A failed block is requested again when a query needs it, which then gets the error.
             let _ = land_all(in_flight).await.map(take);
             let Cost { requests, store_bytes: bytes, .. } = own.context().cost();
             pool.background.in_background(Background { requests, bytes });
-            let (requests, bytes) = (requests.saturating_sub(planned.requests), bytes.saturating_sub(planned.bytes));
+            let requests = requests.saturating_sub(planned.requests);
+            let bytes = bytes.saturating_sub(planned.bytes);
             context.meter().in_background(Background { requests, bytes });
             drop(under_way);
         });

@@ -51,7 +51,7 @@ pub struct DiskSettings {
 #[serde(default, deny_unknown_fields)]
 pub struct HedgeSettings {
     /// Which share of recent requests was faster than one must be slow to be sent again. Default 0.985: above
-    /// 1 − `share_max`, so that the budget is there when a wave has several slow ones.
+    /// 1 − `share_max`, so that budget is left when a wave has several slow ones.
     pub quantile: f64,
     /// How many requests more this may cost, as a share of all; 0 switches it off. Default 0.02.
     pub share_max: f64,
@@ -74,7 +74,7 @@ pub struct RetrySettings {
     pub backoff_max_ms: u64,
     /// A request that has not been answered by then has failed, in milliseconds. Default 15,000.
     pub attempt_timeout_ms: u64,
-    /// What pauses are drawn from; set it to have the same pauses again. By default another each time.
+    /// The seed of pauses; set it to repeat them. By default a different one each time.
     pub seed: Option<u64>,
 }
 
@@ -115,7 +115,7 @@ impl Default for RetrySettings {
 }
 
 impl ReadSettings {
-    /// Refuses settings that cannot work.
+    /// Rejects invalid settings.
     ///
     /// # Errors
     /// [`StorageError::Settings`] that names the field.

@@ -12,7 +12,7 @@ use crate::{Check, ObjectInfo, StorageError, Store};
 pub struct Wanted {
     /// Its bytes, with checksum if sealed.
     pub range: Range<u64>,
-    /// How it is checked, for who keeps it on the way.
+    /// How it is checked, for nodes that cache it on the way.
     pub check: Check,
 }
 
@@ -39,7 +39,7 @@ pub struct Found {
 }
 
 /// Reads objects. A call is one request, which may be sent again: with the next `attempt`, counted from 0,
-/// so that a source of several nodes can ask another. Callers check what comes.
+/// so that a source of several nodes can ask another. Callers check the answers.
 pub trait ObjectSource: Debug + Send + Sync {
     /// Whether each call is a request to the store. If not, answers say how many requests they caused.
     fn is_store(&self) -> bool {
@@ -83,7 +83,7 @@ fn covering(blocks: &[Wanted]) -> Range<u64> {
     start..end
 }
 
-/// An answer that comes in one piece is itself a slice of what the connection read, which is at most so long. Longer
+/// An answer in one piece is itself a slice of the connection's buffer, which has at most this length. Longer
 /// ones were put together from pieces.
 const CONNECTION_BUFFER_BYTES: usize = 1 << 20;
 

@@ -45,7 +45,7 @@ pub struct Store {
     url: String,
     profile: Arc<StoreProfile>,
     clock: Arc<dyn Clock>,
-    /// Who pays for what is written.
+    /// The context that meters writes.
     context: Option<QueryContext>,
     pub(crate) part_bytes: usize,
 }
@@ -104,7 +104,8 @@ impl Store {
         let proof = if url.starts_with("memory:") { Proof::given() } else { Arc::default() };
         let profile = StoreProfile::of_url(url);
         let url = url.trim_end_matches('/').to_owned();
-        let (clock, context) = (Arc::new(SystemClock), None);
+        let clock = Arc::new(SystemClock);
+        let context = None;
         Self {
             reads: inner.clone(),
             inner,
@@ -145,7 +146,7 @@ impl Store {
         Self { clock, ..self }
     }
 
-    /// The same store, to which long objects are sent in parts of so many bytes, at least 1; the last may be shorter.
+    /// The same store, which uploads long objects in parts of so many bytes, at least 1; the last may be shorter.
     pub fn with_part_bytes(self, part_bytes: usize) -> Self {
         Self { part_bytes: part_bytes.max(1), ..self }
     }
@@ -155,7 +156,7 @@ impl Store {
         Self { proof: Proof::given(), ..self }
     }
 
-    /// What its writers ask for the time and for names.
+    /// The source of time and names for its writers.
     pub fn clock(&self) -> &dyn Clock {
         self.clock.as_ref()
     }
@@ -205,7 +206,7 @@ impl Store {
         self.profile.clone()
     }
 
-    /// What its requests cost.
+    /// The prices of its requests.
     pub fn prices(&self) -> &PriceList {
         &self.profile.prices
     }
@@ -350,7 +351,7 @@ impl Store {
             async { self.reads.put_opts(&self.path(name), payload, PutMode::Create.into()).await }
         };
         let created = self.in_time(async { Ok(create::repeated(attempt).await) }).await;
-        // What was sent when the time was over may arrive yet.
+        // A request that was sent before the deadline may still arrive.
         let late = |late: StorageError| {
             let error = object_store::Error::Generic { store: "store", source: Box::new(late) };
             create::Failure { error, perhaps: true }
@@ -358,7 +359,8 @@ impl Store {
         created.unwrap_or_else(|error| Err(late(error))).map_err(|failure| match failure.perhaps {
             true => StorageError::Unanswered { object: self.location(name), source: Arc::new(failure.error) },
             false => {
-                let (action, object) = ("create", self.location(name));
+                let action = "create";
+                let object = self.location(name);
                 StorageError::Unavailable { action, object, source: Arc::new(failure.error) }
             }
         })
@@ -376,7 +378,7 @@ impl Store {
         }
     }
 
-    /// Writes an object that nothing depends on, over any that is there. A loss of power may spoil it.
+    /// Writes an object that nothing depends on, and replaces any existing one. A loss of power may damage it.
     ///
     /// # Errors
     /// [`StorageError::Unavailable`] if the store fails.
@@ -403,7 +405,7 @@ impl Store {
         Ok(removed.into_iter().map(info).collect())
     }
 
-    /// Writes an object, over any that is there.
+    /// Writes an object, and replaces any existing one.
     ///
     /// # Errors
     /// [`StorageError::Unavailable`] if the store fails.
@@ -453,7 +455,7 @@ impl Store {
         self.in_time(delete).await
     }
 
-    /// Begins to write an object of any length. It is there when [`Upload::finish`] returns, and not before.
+    /// Begins to write an object of any length. It exists when [`Upload::finish`] returns, and not before.
     pub fn upload(&self, name: &str) -> Upload {
         Upload::new(self, name)
     }
@@ -500,7 +502,8 @@ mod tests {
 
     #[tokio::test]
     async fn writes_are_on_the_account() {
-        let (store, context) = (Store::open("memory://account/graph").unwrap(), QueryContext::new());
+        let store = Store::open("memory://account/graph").unwrap();
+        let context = QueryContext::new();
         let metered = store.metered_by(&context);
         store.put("other", Bytes::from_static(b"not on it")).await.unwrap();
         let written = || (context.cost().puts, context.cost().put_bytes);

@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub enum Tier {
     /// The memory cache.
     Memory,
-    /// What was read ahead for the query.
+    /// Blocks that were read ahead for the query.
     Prefetch,
     /// The cache on the local disk.
     Disk,
@@ -21,7 +21,7 @@ impl Tier {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Memory, Self::Prefetch, Self::Disk, Self::Shared, Self::Store];
 
-    /// As a trace writes it.
+    /// Its name in a trace.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",

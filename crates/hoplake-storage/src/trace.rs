@@ -13,8 +13,7 @@
 //! | column | what |
 //! | --- | --- |
 //! | `query` | identifies the query: a whole number below 2⁶⁴, see [`Trace::next_query`] |
-//! | `wave` | the batch of reads of that query in which it was asked, from 0: blocks of the same one were asked
-//! together |
+//! | `wave` | the batch of reads of that query in which it was asked, from 0: blocks of the same one were asked together |
 //! | `object` | the object's name, or any text that is the same for the same object |
 //! | `position` | where in the object the block begins, in bytes |
 //! | `bytes` | the length of the block as the cache would keep it, in bytes |
@@ -64,7 +63,7 @@ pub struct Access<'a> {
     pub served: Tier,
 }
 
-/// What is wrong with a trace.
+/// A mistake in a trace.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -115,7 +114,7 @@ fn in_column(column: Option<&str>) -> String {
 
 /// A recorder of accesses. Shared by all queries of a reader; off, it does nothing.
 ///
-/// Recording never fails a query: the first error is kept, what comes after it is not written, and
+/// Recording never fails a query: the first error is kept, later entries are not written, and
 /// [`finish`](Self::finish) returns it.
 pub struct Trace {
     /// `None` if off, so that recording is one look at a pointer.

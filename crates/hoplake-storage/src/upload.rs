@@ -1,7 +1,7 @@
 //! An object of any length, written in parts while it is made.
 //!
-//! One part is in memory at a time. Nothing is there before the last part is: an upload that is dropped leaves parts
-//! that the store removes in its own time, or a vacuum on a file system.
+//! One part is in memory at a time. The object does not exist before the last part: a dropped upload leaves parts that
+//! the store removes later, or a vacuum on a file system.
 
 use object_store::{MultipartUpload, ObjectStoreExt};
 

@@ -1,7 +1,7 @@
 //! A store in which some things go otherwise than in the one below it.
 //!
-//! A test that needs a store which refuses, loses or holds back requests writes an [`Alteration`] with the one or two
-//! of them that it means; everything else passes. Uploads in parts pass in any case.
+//! A test that needs a store which rejects, loses or delays requests writes an [`Alteration`] with one or two methods;
+//! all other requests pass. Uploads in parts pass in any case.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use object_store::{
     PutOptions, PutPayload, PutResult, Result, path::Path,
 };
 
-/// What goes otherwise. Each request passes unless its method is written anew.
+/// The altered requests. Each request passes unless its method is overridden.
 #[async_trait]
 pub trait Alteration: fmt::Debug + Send + Sync + 'static {
     /// The store below.

@@ -1,4 +1,4 @@
-//! Two clocks: what the simulated store takes, in virtual time, and what the processor takes, in real time.
+//! Two clocks: the simulated store's in virtual time, and the processor's in real time.
 //!
 //! Under tokio's paused clock a wait for the store passes at once and work does not move the clock. What a
 //! query takes on a machine of its own is therefore the sum of both, and both are kept. Processor time is that of
@@ -45,7 +45,7 @@ impl Stopwatch {
         Self { begun: Instant::now(), processor: processor_time() }
     }
 
-    /// What was taken since the start.
+    /// The duration since the start.
     pub fn took(&self) -> Took {
         let processor = processor_time().saturating_sub(self.processor);
         Took { store_ms: self.begun.elapsed().as_secs_f64() * 1e3, processor_ms: processor.as_secs_f64() * 1e3 }

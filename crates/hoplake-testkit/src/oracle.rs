@@ -357,7 +357,8 @@ mod tests {
     #[test]
     fn shortest_paths_follow_the_direction() {
         let graph = example();
-        let (out, both) = (Hop::any(Direction::Out), Hop::any(Direction::Both));
+        let out = Hop::any(Direction::Out);
+        let both = Hop::any(Direction::Both);
         assert_eq!(graph.shortest_path_length(0, 2, &out), Some(2));
         assert_eq!(graph.shortest_path_length(0, 2, &both), Some(1));
         assert_eq!(graph.shortest_path_length(3, 0, &out), None);

@@ -40,7 +40,8 @@ pub(crate) fn deletions<F: Future<Output = Result<()>> + Send + 'static>(
     request: impl Fn(String) -> F + Send + 'static,
 ) -> BoxStream<'static, Result<Path>> {
     let delete = move |location: Result<Path>| {
-        let (inner, sent) = (inner.clone(), location.as_ref().ok().map(|path| request(path.to_string())));
+        let inner = inner.clone();
+        let sent = location.as_ref().ok().map(|path| request(path.to_string()));
         async move {
             let location = location?;
             if let Some(sent) = sent {

@@ -8,8 +8,8 @@
 //! needs it builds there with Go, in some minutes, while others wait. `./test` does so beforehand.
 //!
 //! **The negative control.** [`S3Server::start_negative_control`] runs s3s-fs, whose conditional create is broken: it
-//! looks whether a name is there, and writes later. A test of races that passes on it tests nothing, and Hoplake
-//! refuses it. It is named by `HOPLAKE_S3S_FS`, or is built by cargo in the same folder.
+//! checks whether a name exists, and writes later. A test of races that passes on it tests nothing, and Hoplake
+//! rejects it. It is named by `HOPLAKE_S3S_FS`, or is built by cargo in the same folder.
 //!
 //! **The second opinion.** [`S3Server::start_each`] also starts MinIO, for tests of races. It is named by
 //! `HOPLAKE_MINIO`, or is built by Go in the same folder.
@@ -291,7 +291,8 @@ impl Server {
         let told = format!("{build:?}");
         eprintln!("building {} {}, once, in some minutes", self.name, self.version);
         let built = build.stdin(Stdio::null()).output().map_err(|error| {
-            let (name, variable) = (self.name, self.variable);
+            let name = self.name;
+            let variable = self.variable;
             explain(format!("could not run {told}: {error}; name a program {name} in {variable}"))
         })?;
         match built.status.success() {
@@ -345,14 +346,16 @@ mod tests {
         TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
     }
 
-    /// Who wins of many who create each of some keys.
+    /// The winners of many concurrent creates of some keys.
     async fn race(store: &AmazonS3) -> Vec<Vec<usize>> {
         let mut races = Vec::new();
         for key in 0..KEYS {
             let path = Path::from(format!("manifest/{key:020}"));
             let barrier = std::sync::Arc::new(tokio::sync::Barrier::new(WRITERS));
             let race = (0..WRITERS).map(|writer| {
-                let (store, path, barrier) = (store.clone(), path.clone(), barrier.clone());
+                let store = store.clone();
+                let path = path.clone();
+                let barrier = barrier.clone();
                 tokio::spawn(async move {
                     let payload = format!("writer {writer} ").repeat(100 * (writer + 1));
                     barrier.wait().await;
@@ -410,10 +413,13 @@ mod tests {
 
     #[test]
     fn servers_are_apart_and_end_with_their_value() {
-        let (first, second) = (S3Server::start().unwrap(), S3Server::start().unwrap());
+        let first = S3Server::start().unwrap();
+        let second = S3Server::start().unwrap();
         assert_ne!(first.endpoint(), second.endpoint());
         assert_eq!(first.url("g/1"), format!("s3://{}/g/1", first.bucket()));
-        let (port, other, folder) = (first.port, second.port, first._folder.path().to_owned());
+        let port = first.port;
+        let other = second.port;
+        let folder = first._folder.path().to_owned();
         assert!(is_listening(port) && folder.is_dir());
         let elsewhere = tempfile::tempdir().unwrap();
         fs::create_dir(elsewhere.path().join("data")).unwrap();

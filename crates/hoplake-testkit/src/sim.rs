@@ -1,6 +1,6 @@
 //! A simulated object store: the published latencies, limits and prices of a [`StoreProfile`], from a seed.
 //!
-//! **What it is.** A [`Sim`] decides what becomes of each request: when its first byte comes, how fast the
+//! **What it is.** A [`Sim`] decides the outcome of each request: when its first byte arrives, how fast the
 //! rest follows, whether it is refused or goes wrong, and what it costs. [`SimStore`] puts one before any
 //! [`ObjectStore`](object_store::ObjectStore), [`SimProxy`] before the endpoint of a real S3 server.
 //!
@@ -10,7 +10,7 @@
 //! *nearest* tick, so that no mean is off, and a wait continues where the one before it should have ended,
 //! so that a request is off by half a tick and not by one for each of its waits.
 //!
-//! **Chance repeats.** What a request draws is a function of the seed, of what it asks (kind, object,
+//! **Chance repeats.** The random draw of a request is a function of the seed, of its target (kind, object,
 //! range, page or part) and of how often the same was asked before. An ordinal over all requests would
 //! make the draws depend on the order in which parallel requests happen to be sent; this does not. A range
 //! asked again, by a hedge or a retry, is another attempt and draws anew.

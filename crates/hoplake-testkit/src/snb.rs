@@ -127,7 +127,7 @@ impl Case {
     }
 }
 
-/// The folder that holds all data sets, if it is there.
+/// The folder of all data sets, if it exists.
 ///
 /// # Panics
 /// If `HOPLAKE_TEST_DATA` names what is not a folder.
@@ -330,7 +330,8 @@ mod tests {
 
     /// The part of the sample that a query needs, and its vertices by label and id.
     fn sample_for(query: &Query) -> (Oracle, HashMap<(String, i64), Vertex>) {
-        let (mut graph, mut vertices) = (Oracle::new(), HashMap::new());
+        let mut graph = Oracle::new();
+        let mut vertices = HashMap::new();
         let relations: BTreeSet<_> = query.hops.iter().map(|hop| (&hop.relation, &hop.edge_label)).collect();
         for (relation, edge_label) in relations {
             let file = extract(SAMPLE).join(format!("ldbc_sample/{relation}_0_0.csv"));

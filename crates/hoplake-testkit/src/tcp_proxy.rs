@@ -1,6 +1,6 @@
 //! A TCP proxy before a real server, that breaks what passes through it.
 //!
-//! **How it works.** Bytes are passed on as they come, each way by a task of its own; for each piece of them a draw
+//! **How it works.** Bytes are forwarded as they arrive, each way by a task of its own; for each piece of them a draw
 //! decides what becomes of it. The proxy knows nothing of HTTP: it cuts headers, bodies and answers wherever a piece
 //! happens to end, as a network does.
 //!
@@ -35,7 +35,7 @@ use crate::generate::SplitMix64;
 /// Bytes that are passed on, or not, together.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// What may become of a piece of bytes, or of a connection.
+/// A fault of a piece of bytes, or of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TcpFault {
     /// The connection is reset as soon as it is opened.
@@ -82,7 +82,7 @@ impl FaultSchedule {
         self.faults.lock().expect("no thread panics with the faults")
     }
 
-    /// What becomes of something to which these faults may happen.
+    /// Draws the fault, if any, of a piece or a connection.
     fn draw(&self, may_be: impl Fn(TcpFault) -> bool) -> Option<TcpFault> {
         let (faults, random) = &mut *self.faults();
         let mut left = random.unit();
@@ -176,9 +176,9 @@ async fn accept(listener: TcpListener, server: String, schedule: Arc<FaultSchedu
     }
 }
 
-/// Passes on what comes on one connection, until it ends or breaks.
+/// Forwards the bytes of one connection, until it ends or breaks.
 async fn connect(mut client: TcpStream, server: String, schedule: Arc<FaultSchedule>) {
-    // What does not work here, the client sees as a connection that breaks.
+    // The client sees any failure here as a broken connection.
     if let Some(fault) = schedule.draw(|fault| matches!(fault, TcpFault::Refuse | TcpFault::Hang)) {
         if fault == TcpFault::Hang {
             sleep(schedule.up_to(HANG_MAX)).await;
@@ -199,7 +199,7 @@ async fn connect(mut client: TcpStream, server: String, schedule: Arc<FaultSched
     }
 }
 
-/// What a fault breaks ends with this.
+/// The error that ends a connection after a fault.
 const BROKEN: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// Passes bytes on in one direction. What a fault breaks is [`BROKEN`].
@@ -267,7 +267,7 @@ mod tests {
         assert!(proxy.counts().iter().all(|(_, count)| *count == 0) && proxy.connections() > 0);
     }
 
-    /// What became of a question and its answer, of eight bytes each.
+    /// The fate of a question and its answer, of eight bytes each.
     struct Talk {
         /// Of the question, by the server; `None` if it was never connected.
         heard: Option<Vec<u8>>,
@@ -317,9 +317,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_fault_does_what_it_says() {
-        let (all, half) = (Some(b"question".to_vec()), Some(b"ques".to_vec()));
+        let all = Some(b"question".to_vec());
+        let half = Some(b"ques".to_vec());
         for fault in TcpFault::ALL {
-            let (first, later) = (talk(fault, false).await, talk(fault, true).await);
+            let first = talk(fault, false).await;
+            let later = talk(fault, true).await;
             // A connection that is open is refused no more, and an answer meets what comes up while it is under way.
             assert_eq!(later.heard, all, "{fault:?}");
             let late = |talk: &Talk, most| talk.took > Duration::ZERO && talk.took <= Duration::from_millis(most);

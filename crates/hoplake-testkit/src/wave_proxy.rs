@@ -1,9 +1,9 @@
 //! A proxy before a real S3 server that counts what passes through it: requests, bytes and waves.
 //!
-//! **How it works.** Requests are held back until no further one has come for a moment; then all that are held go on
-//! together. What the client sends before it has an answer so becomes one wave, and what depends on an answer another.
-//! [`WaveStore`](crate::WaveStore) does the same in virtual time for a client in the same process; this one counts for
-//! real processes, and does not rely on their own counts.
+//! **How it works.** Requests are held back until no further one has arrived for a moment; then all held requests are
+//! forwarded together. So requests that the client sends without waiting for an answer become one wave, and those that
+//! depend on an answer another. [`WaveStore`](crate::WaveStore) does the same in virtual time for a client in the same
+//! process; this one counts for real processes, and does not rely on their own counts.
 //!
 //! **Its limit.** A client that is not given the processor for that moment in the middle of a wave makes two of it, so
 //! the number of waves can come out too high on a machine that is busy, and never too low. Requests and bytes are
@@ -32,13 +32,13 @@ use crate::{
     sim::proxy::{Failure, kind_of, pass_on},
 };
 
-/// How long nothing must come until a wave is taken to be complete.
+/// The quiet time after which a wave counts as complete.
 const QUIET: Duration = Duration::from_millis(150);
 
 /// A request that passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passed {
-    /// What was asked.
+    /// The request.
     pub kind: RequestKind,
     /// The path, with the bucket.
     pub path: String,
@@ -168,7 +168,8 @@ async fn accept(listener: TcpListener, server: Arc<str>, gate: Arc<Gate>) {
     // Ends its connections when it is dropped.
     let mut connections = JoinSet::new();
     while let Ok((connection, _)) = listener.accept().await {
-        let (server, gate) = (server.clone(), gate.clone());
+        let server = server.clone();
+        let gate = gate.clone();
         let serve = service_fn(move |request| answer(request, server.clone(), gate.clone()));
         let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(connection), serve);
         connections.spawn(async move {
@@ -215,7 +216,8 @@ mod tests {
         let server = S3Server::start().unwrap();
         let proxy = WaveProxy::start(&server.endpoint()).await.unwrap();
         let store = server.store_at(&proxy.endpoint());
-        let (a, b) = (Path::from("a"), Path::from("b"));
+        let a = Path::from("a");
+        let b = Path::from("b");
         let (first, second) = join!(store.put(&a, "hello".into()), store.put(&b, "you".into()));
         first.and(second).unwrap();
         assert_eq!(store.get_range(&a, 1..3).await.unwrap(), "el");

@@ -42,7 +42,7 @@ use tokio::time::Instant;
 
 use crate::requests::{PAGE_ENTRIES, deletions, paged};
 
-/// What a request asked of the store.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestKind {
     /// Reads an object or a part of it.
@@ -60,7 +60,7 @@ pub enum RequestKind {
 /// One request that was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What was asked.
+    /// The request.
     pub kind: RequestKind,
     /// The object, or the prefix of a listing; the destination of a copy.
     pub path: String,
@@ -237,7 +237,8 @@ impl Record {
 
     /// The requests for the pages of a listing.
     fn pages(&self, prefix: Option<&Path>) -> impl Fn(usize) -> BoxFuture<'static, Result<()>> + use<> {
-        let (record, path) = (self.clone(), prefix.map(Path::to_string).unwrap_or_default());
+        let record = self.clone();
+        let path = prefix.map(Path::to_string).unwrap_or_default();
         move |_| record.clone().sent_and_answered(RequestKind::List, path.clone()).boxed()
     }
 }
@@ -297,12 +298,15 @@ impl ObjectStore for WaveStore {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (inner, prefix) = (self.inner.clone(), prefix.cloned());
+        let inner = self.inner.clone();
+        let prefix = prefix.cloned();
         paged(self.record.pages(prefix.as_ref()), move || inner.list(prefix.as_ref()))
     }
 
     fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (inner, prefix, offset) = (self.inner.clone(), prefix.cloned(), offset.clone());
+        let inner = self.inner.clone();
+        let prefix = prefix.cloned();
+        let offset = offset.clone();
         paged(self.record.pages(prefix.as_ref()), move || inner.list_with_offset(prefix.as_ref(), &offset))
     }
 
@@ -341,7 +345,9 @@ impl fmt::Debug for WaveUpload {
 #[async_trait]
 impl MultipartUpload for WaveUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
-        let (record, path, bytes) = (self.record.clone(), self.path.clone(), payload_bytes(&data));
+        let record = self.record.clone();
+        let path = self.path.clone();
+        let bytes = payload_bytes(&data);
         let part = self.inner.put_part(data);
         async move {
             let sent = record.send(RequestKind::Put, path, bytes).await;

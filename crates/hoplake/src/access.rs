@@ -21,8 +21,7 @@
 //!     fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
 //!         ObjectSource::get(&self.0, name, attempt)
 //!     }
-//! fn fetch<'a>(&'a self, name: &'a str, blocks: &'a [Wanted], attempt: u32) -> BoxFuture<'a, Result<Fetched,
-//! StorageError>> {
+//!     fn fetch<'a>(&'a self, name: &'a str, blocks: &'a [Wanted], attempt: u32) -> BoxFuture<'a, Result<Fetched, StorageError>> {
 //!         self.0.fetch(name, blocks, attempt)
 //!     }
 //!     fn list<'a>(&'a self, folder: &'a str) -> BoxFuture<'a, Result<Vec<ObjectInfo>, StorageError>> {

@@ -18,10 +18,11 @@ use crate::{Error, ErrorKind, Graph};
 /// # let file = folder.path().join("knows.csv");
 /// # std::fs::write(&file, "1,2\n2,3\n").unwrap();
 /// # hoplake::load("memory://commit", hoplake::LoadOptions::from_paths([&file])).await?;
-/// let mut graph = hoplake::Graph::open("memory://commit").await?; let mut commit = graph.begin();
-/// commit.upsert_vertex("vertex", 4, [("name", "Ann")]).upsert_edge("edge", ("vertex", 3), ("vertex", 4), [("since",
-/// 2026)]); let committed = commit.message("Ann joins").commit().await?; assert_eq!(committed.counts.vertices_added,
-/// 1);
+/// let mut graph = hoplake::Graph::open("memory://commit").await?;
+/// let mut commit = graph.begin();
+/// commit.upsert_vertex("vertex", 4, [("name", "Ann")]).upsert_edge("edge", ("vertex", 3), ("vertex", 4), [("since", 2026)]);
+/// let committed = commit.message("Ann joins").commit().await?;
+/// assert_eq!(committed.counts.vertices_added, 1);
 ///
 /// graph.refresh().await?; // a reader keeps its version until it asks
 /// assert_eq!(graph.version(), committed.version);
@@ -72,7 +73,7 @@ impl Graph {
 }
 
 impl Commit {
-    /// The vertex is there from then on, with these properties; others it keeps.
+    /// Adds or changes the vertex: it gets these properties, and keeps others.
     pub fn upsert_vertex<N: Into<Name>, V: Into<Value>>(
         &mut self,
         label: &str,
@@ -83,7 +84,7 @@ impl Commit {
         self.push(Operation::UpsertVertex { vertex, properties: properties.into_iter().collect(), replace: false })
     }
 
-    /// The vertex is there from then on, with these properties and no others.
+    /// Adds or replaces the vertex: it has these properties and no others.
     pub fn replace_vertex<N: Into<Name>, V: Into<Value>>(
         &mut self,
         label: &str,
@@ -107,7 +108,8 @@ impl Commit {
         target: (&str, impl Into<Key>),
         properties: impl IntoIterator<Item = (N, V)>,
     ) -> &mut Self {
-        let (source, target) = (VertexRef::new(source.0, source.1), VertexRef::new(target.0, target.1));
+        let source = VertexRef::new(source.0, source.1);
+        let target = VertexRef::new(target.0, target.1);
         let properties = properties.into_iter().collect();
         self.push(Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, replace: false })
     }
@@ -119,7 +121,8 @@ impl Commit {
         source: (&str, impl Into<Key>),
         target: (&str, impl Into<Key>),
     ) -> &mut Self {
-        let (source, target) = (VertexRef::new(source.0, source.1), VertexRef::new(target.0, target.1));
+        let source = VertexRef::new(source.0, source.1);
+        let target = VertexRef::new(target.0, target.1);
         self.push(Operation::DeleteEdge { label: label.into(), source, target, key: None })
     }
 

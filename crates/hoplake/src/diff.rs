@@ -1,4 +1,4 @@
-//! What is different between two versions.
+//! Differences between two versions.
 
 use hoplake_engine::diff::{self, Difference};
 use hoplake_storage::Cost;
@@ -7,7 +7,7 @@ use crate::{Error, Graph};
 
 /// The differences between two versions of a graph, page by page, so that memory holds a page of them.
 ///
-/// Vertices come first, by label; then edges, by type. The order within is fixed, and mostly that of keys.
+/// Vertices are first, by label; then edges, by type. The order within is fixed, and mostly that of keys.
 ///
 /// ```
 /// # async fn example() -> Result<(), hoplake::Error> {
@@ -36,7 +36,7 @@ use crate::{Error, Graph};
 pub struct Diff(diff::Diff);
 
 impl Graph {
-    /// What is different in `other`, which is another version of the same graph, older or newer: of vertices and edges
+    /// The differences in `other`, which is another version of the same graph, older or newer: of vertices and edges
     /// of these labels, or of all. After a few commits it reads what they wrote; after a load it reads both versions
     /// completely.
     ///

@@ -8,18 +8,18 @@ use hoplake_ingest::IngestError;
 use hoplake_storage::{NodeFault, StorageError, StoreFault, system_text};
 use thiserror::Error as ThisError;
 
-/// What the caller can do about an error.
+/// The kind of an error: what the caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The request or the input is wrong: change it.
     Invalid,
-    /// What was named is not there: check the name.
+    /// The named object does not exist: check the name.
     NotFound,
-    /// Another writer was faster, or something is there already: look at it and try again.
+    /// Another writer was faster, or the target exists already: look at it and try again.
     Conflict,
     /// The outcome is unknown, since the store did not answer: look at the graph before you try again.
     Unknown,
-    /// The store cannot be reached or refuses: check address and credentials, or try again later.
+    /// The store cannot be reached or rejects the request: check address and credentials, or try again later.
     Unavailable,
     /// A limit was reached: raise it or ask for less.
     Limit,
@@ -91,7 +91,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// What the caller can do.
+    /// The kind: what the caller can do.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -211,8 +211,10 @@ fn ingest_reason(error: &IngestError) -> Option<Reason> {
 
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
-        let (refused, reason) = (refused_change(&error), engine_reason(&error));
-        let (operation, row) = (refused.map(|it| it.0), refused.and_then(|it| it.1));
+        let refused = refused_change(&error);
+        let reason = engine_reason(&error);
+        let operation = refused.map(|it| it.0);
+        let row = refused.and_then(|it| it.1);
         Self { operation, row, ..Self::of(engine_kind(&error), error).with_reason(reason) }
     }
 }

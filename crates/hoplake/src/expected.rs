@@ -1,8 +1,8 @@
-//! What a query will need to know later, read alongside an earlier step.
+//! Metadata that a query will need later, read in parallel with an earlier step.
 //!
 //! Before cells of a table can be read, the end of its file must be known, which names its pages. Read when the cells
-//! are asked for, that is a wave of its own. But which tables those will be follows from the schema as soon as labels
-//! and hops are known, so their ends come with the look-up of the start vertices, or with the first hop.
+//! are requested, that is a wave of its own. But which tables those will be follows from the schema as soon as labels
+//! and hops are known, so their ends are read with the look-up of the start vertices, or with the first hop.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,7 +21,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Runs a step, and reads what was expected alongside: what follows depends on both.
+    /// Runs a step, and reads the expected metadata in parallel: the next step depends on both.
     pub(crate) async fn alongside<T>(
         self,
         snapshot: &Arc<Snapshot>,

@@ -82,7 +82,7 @@ impl Graph {
     }
 
     /// Waits for all background work of the graph: reads in the background through its caches, and
-    /// the hints that commits of this process leave to the next who opens it. For a process that is about to end.
+    /// the hints that commits of this process write for the next open. For a process that is about to end.
     pub async fn settled(&self) {
         self.committer.settled().await;
         self.snapshot.reader().pool().settled().await;
@@ -140,7 +140,7 @@ impl Graph {
         self.snapshot.reader().store()
     }
 
-    /// What requests to its store cost.
+    /// The prices of requests to its store.
     pub fn prices(&self) -> &PriceList {
         self.snapshot.reader().store().prices()
     }
@@ -158,7 +158,7 @@ impl Graph {
     /// Counts, sizes and degrees.
     ///
     /// # Errors
-    /// The store's, if indexes did not come with the open.
+    /// The store's, if the open did not read all indexes.
     pub async fn info(&self) -> Result<GraphInfo, Error> {
         GraphInfo::of(&self.snapshot).await
     }
@@ -223,7 +223,8 @@ impl Graph {
     /// if there is something at `target`, [`Invalid`](crate::ErrorKind::Invalid) if that is in another bucket; the
     /// store's.
     pub async fn clone_to(store: &Store, version: Option<u64>, target: &Store) -> Result<String, Error> {
-        let (source, mut branch) = (reader(store)?, store.context().branch());
+        let source = reader(store)?;
+        let mut branch = store.context().branch();
         let newest = versions::newest(&source, &mut branch).await?;
         let missing = || Error::no_graph(store.url());
         let version = version.unwrap_or(newest.ok_or_else(missing)?.version);
@@ -239,7 +240,7 @@ impl Graph {
         Ok(compaction::compact(store, settings, &store.context()).await?)
     }
 
-    /// As [`Self::compact`], but breaks off when `stop` is ready: what was published until then stays, and nothing of
+    /// As [`Self::compact`], but stops when `stop` is ready: what was published until then stays, and nothing of
     /// it is left announced.
     ///
     /// # Errors

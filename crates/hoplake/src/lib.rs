@@ -12,11 +12,13 @@
 //! # std::fs::write(&csv, "# who knows whom\n1,2\n2,3\n").unwrap();
 //! hoplake::load("memory://docs/people", LoadOptions::from_paths([csv])).await?;
 //!
-//! let graph = Graph::open("memory://docs/people").await?; let mut query = graph.query(); let start =
-//! query.vertex("vertex", 1).await?.expect("vertex 1 is in the file"); let hop: Hop = "out:edge".parse()?; let reached
-//! = query.traverse(Traversal { starts: vec![start], hops: vec![hop.clone(), hop], ..Default::default() }).await?;
-//! assert_eq!(query.keys(reached.last()).await?, [3.into()]); assert_eq!(query.cost().waves, 4); // the key, two hops,
-//! and the key of the result
+//! let graph = Graph::open("memory://docs/people").await?;
+//! let mut query = graph.query();
+//! let start = query.vertex("vertex", 1).await?.expect("vertex 1 is in the file");
+//! let hop: Hop = "out:edge".parse()?;
+//! let reached = query.traverse(Traversal { starts: vec![start], hops: vec![hop.clone(), hop], ..Default::default() }).await?;
+//! assert_eq!(query.keys(reached.last()).await?, [3.into()]);
+//! assert_eq!(query.cost().waves, 4); // the key, two hops, and the key of the result
 //! # Ok(())
 //! # }
 //! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();

@@ -146,7 +146,8 @@ pub async fn load_until(
     let begun = Instant::now();
     options.from.iter().try_for_each(|path| check_local(path))?;
     let context = QueryContext::new();
-    let (mut stop, mut branch) = (pin!(stop), context.branch());
+    let mut stop = pin!(stop);
+    let mut branch = context.branch();
     let store = store.metered_by(&context);
     let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
     let mut load = Load::new(&reader, options.replace, &mut branch).await?;
@@ -159,8 +160,11 @@ pub async fn load_until(
         return Ok(None);
     };
     let trial = begin?;
-    let (message, publish_timeout_ms) = (options.message.clone(), options.publish_timeout_ms);
-    let (base, writer, runtime) = (load.base_version(), load.writer().to_owned(), Handle::current());
+    let message = options.message.clone();
+    let publish_timeout_ms = options.publish_timeout_ms;
+    let base = load.base_version();
+    let writer = load.writer().to_owned();
+    let runtime = Handle::current();
     let building = tokio::task::spawn_blocking(move || build(options, base, writer, store, runtime, progress.as_ref()));
     let built = tokio::select! {
         built = building => built,

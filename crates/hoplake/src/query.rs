@@ -101,7 +101,7 @@ pub struct Query {
     pub(crate) snapshot: Arc<Snapshot>,
     /// What the next step depends on.
     pub(crate) branch: Branch,
-    /// What the next step reads alongside, for later ones.
+    /// Reads that the next step does in parallel, for later ones.
     pub(crate) expected: Expected,
 }
 
@@ -116,7 +116,7 @@ impl Query {
     }
 
     /// Ends the query at these limits from now on; the cost so far counts. Traversals and shortest paths bring limits
-    /// of their own, which then hold.
+    /// of their own, which then apply.
     pub fn limit(&mut self, limits: &Limits) {
         limits.apply(self.branch.context());
     }
@@ -311,8 +311,8 @@ impl Query {
         self.step(async |snapshot, branch| snapshot.traverse(&traversal, branch).await).await
     }
 
-    /// The walks of a traversal, one by one, read as they are asked for: `wanted` of them, if that is known. Nothing is
-    /// read before the first is asked for, unless vertices are to be visited once.
+    /// The walks of a traversal, one by one, read on demand: `wanted` of them, if that is known. Nothing is read before
+    /// the first is requested, unless vertices are to be visited once.
     ///
     /// # Errors
     /// As [`Self::traverse`].
@@ -334,7 +334,7 @@ impl Query {
             {
                 let bytes = memory.bytes() + (size_of::<Vec<VertexId>>() + size_of_val(&walk[..])) as u64;
                 if context.resize(&mut memory, bytes).is_err() {
-                    // What was read for walks to come makes room for those that are here.
+                    // Lists that were read for later walks make room for the current ones.
                     paths.drop_lists();
                     context.resize(&mut memory, bytes)?;
                 }
@@ -362,7 +362,8 @@ impl Query {
     pub async fn run(&mut self, request: &TraversalRequest) -> Result<TraversalAnswer, Error> {
         let keys = self.parse_starts(&request.starts)?;
         let select = request.select.as_deref();
-        let (begun, before) = (Instant::now(), self.cost());
+        let begun = Instant::now();
+        let before = self.cost();
         request.traversal.limits.apply(self.branch.context());
         self.snapshot.property_fields(select.unwrap_or_default())?;
         if select.is_some() {
@@ -377,7 +378,8 @@ impl Query {
         traversal.limits = Limits { vertices_max: traversal.limits.vertices_max, ..Limits::default() };
         let start_cost = self.step_since(begun, &before);
         let reached = self.traverse(traversal).await?;
-        let (begun, before) = (Instant::now(), self.cost());
+        let begun = Instant::now();
+        let before = self.cost();
         let mut rows = Held::default();
         if let Some(select) = select {
             let limit = request.limit.unwrap_or(usize::MAX);
@@ -424,7 +426,7 @@ impl Query {
     }
 }
 
-/// What a key takes.
+/// The memory of a key.
 pub(crate) fn key_bytes(key: &Key) -> u64 {
     let text = if let Key::String(text) = key { text.capacity() } else { 0 };
     (size_of::<Key>() + text) as u64

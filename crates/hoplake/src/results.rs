@@ -11,7 +11,7 @@ use hoplake_format::{Key, LabelId};
 
 use crate::{EdgeRows, Error, Query, Rows, query::key_bytes};
 
-/// What is known of edges and of the vertices that they lead to.
+/// Edges and the vertices that they lead to, as far as read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Described {
     /// The key of the vertex that each edge leads to.

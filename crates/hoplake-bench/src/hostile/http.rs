@@ -31,7 +31,8 @@ async fn send(target: Target, call: &str, body: &str) -> io::Result<TcpStream> {
 
 /// The status, and the reason of a problem in the first or the last bytes.
 async fn read_all(stream: &mut TcpStream) -> io::Result<String> {
-    let (mut first, mut last) = (Vec::new(), Vec::new());
+    let mut first = Vec::new();
+    let mut last = Vec::new();
     let mut part = vec![0; 64 << 10];
     loop {
         let count = stream.read(&mut part).await?;

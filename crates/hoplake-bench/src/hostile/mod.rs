@@ -87,7 +87,8 @@ async fn attack(arguments: &Arguments) -> Result<()> {
     let clients: Vec<_> = (0..arguments.clients)
         .map(|number| tokio::spawn(at_it(kinds[number % kinds.len()], target, number as u64, outcomes.clone())))
         .collect();
-    let (http, time) = (server.http, Duration::from_secs(arguments.seconds));
+    let http = server.http;
+    let time = Duration::from_secs(arguments.seconds);
     let probing = tokio::task::spawn_blocking(move || probe(http, time));
     let begun = Instant::now();
     let mut samples = Vec::new();
@@ -258,7 +259,8 @@ fn report(
     (ended, time): (bool, Duration),
     outcomes: &Outcomes,
 ) {
-    let (cache, in_flight) = (settings.read.cache_bytes_max, settings.read.in_flight_bytes_max);
+    let cache = settings.read.cache_bytes_max;
+    let in_flight = settings.read.in_flight_bytes_max;
     let sum = cache + settings.memory_bytes_max + REST_BYTES;
     let mut text = String::from("| what | seen | bound |\n| --- | --- | --- |\n");
     let last = samples.last().copied().unwrap_or(0);

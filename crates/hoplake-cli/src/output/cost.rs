@@ -8,7 +8,8 @@ use super::numbers;
 /// `1 request read 8 B, 3 wrote 2.1 KiB, $0.000015`; without dollars where all is free.
 pub fn text(cost: &Cost, prices: &PriceList) -> String {
     let requests = numbers::counted(cost.requests, "request", "requests");
-    let (read, wrote) = (numbers::bytes(cost.store_bytes), numbers::bytes(cost.put_bytes));
+    let read = numbers::bytes(cost.store_bytes);
+    let wrote = numbers::bytes(cost.put_bytes);
     let usd = cost.usd(prices);
     let dollars = if usd > 0.0 { format!(", {}", numbers::dollars(usd)) } else { String::new() };
     format!("{requests} read {read}, {} wrote {wrote}{dollars}", numbers::count(cost.puts))

@@ -1,4 +1,4 @@
-//! What commands print: rows in four formats, numbers for people, profiles and progress.
+//! The output of commands: rows in four formats, numbers for people, profiles and progress.
 
 pub mod cost;
 pub mod formats;
@@ -50,7 +50,7 @@ impl OutputArgs {
         Self { format: Some(format), output: None }
     }
 
-    /// The format that was asked for, or that the name of the file implies.
+    /// The requested format, or the one that the name of the file implies.
     pub fn format(&self) -> Format {
         let extension = self.output.as_ref().and_then(|path| path.extension()).and_then(|extension| extension.to_str());
         self.format.unwrap_or(match extension {
@@ -61,7 +61,7 @@ impl OutputArgs {
         })
     }
 
-    /// Refuses, before any work is done, what could not be written.
+    /// Rejects output that could not be written, before any work.
     pub fn check(&self) -> Result<(), Failure> {
         if self.format() == Format::Parquet && self.output.is_none() && stdout().is_terminal() {
             let message = "a terminal cannot show Parquet";
@@ -70,7 +70,7 @@ impl OutputArgs {
         Ok(())
     }
 
-    /// Refuses Parquet for what is not rows and columns.
+    /// Rejects Parquet for output without rows and columns.
     pub fn check_text(&self, what: &str) -> Result<(), Failure> {
         if self.format() == Format::Parquet {
             let message = format!("{what} cannot be written as Parquet");

@@ -28,7 +28,7 @@ pub struct ProfileArgs {
 
 impl ProfileArgs {
     /// Ends a query: waits for its background reads, so that the profile includes them, and writes the profile if
-    /// that was asked for.
+    /// requested.
     pub async fn end(&self, opened: &Opened, query: &Query, profile: Profile) {
         opened.settle().await;
         let profile = Profile { background: query.cost().background, ..profile }.open(opened.cost);

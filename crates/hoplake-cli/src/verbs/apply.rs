@@ -47,7 +47,7 @@ pub struct Args {
     /// Make vertices that edges name and that are not there; otherwise they are an error
     #[arg(long)]
     create_missing: bool,
-    /// Refuse labels, edge types and properties that the graph does not have yet; otherwise an upsert adds them
+    /// Reject labels, edge types and properties that the graph does not have yet; otherwise an upsert adds them
     #[arg(long)]
     strict: bool,
     /// The longest line of JSON that is read
@@ -67,7 +67,7 @@ pub struct Args {
     /// is a conflict, since another feed has read on. May be repeated
     #[arg(long, value_name = "NAME=POSITION", value_parser = position, conflicts_with = "batch")]
     if_position: Vec<(String, String)>,
-    /// So many operations become a version at a time, instead of all: an error leaves those before it applied
+    /// Commit a version for every N operations, instead of one for all: an error leaves those before it applied
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=COMMIT_OPERATIONS_MAX as u64))]
     batch: Option<u64>,
     /// The version that the changes were decided on: if what they change was changed since, it is a conflict
@@ -95,7 +95,7 @@ fn expected(position: &str) -> Option<String> {
     (!position.is_empty()).then(|| position.to_owned())
 }
 
-/// What was done.
+/// The applied changes.
 #[derive(Debug, Default)]
 struct Applied {
     version: u64,

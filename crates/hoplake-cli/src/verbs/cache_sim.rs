@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 impl Args {
-    /// Refuses, before any work is done, what could not be drawn.
+    /// Rejects arguments that could not be drawn, before any work.
     #[cfg(feature = "plots")]
     fn check(&self) -> Result<(), Failure> {
         match &self.plot {

@@ -16,7 +16,7 @@ use crate::{arguments, failure::Failure};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 An access is a look-up of one vertex's neighbours. Prices are list prices with their dates; hardware that is
-reserved or negotiated, and the people who run it, are not in them.
+reserved or negotiated, and the cost of operators, are not included.
 
 With --prices study the instances are those of the study whose model this is (A. Chandla, TU Eindhoven, 2024),
 at its rounded prices; its 5 TB are 5TiB.
@@ -26,7 +26,7 @@ Examples:
   hoplake cost --size 5TB --accesses-per-second 1000 --hit-ratio 0.9 --accesses-per-request 4 --plot cost.svg
   hoplake cost --size 5TiB --accesses-per-second 100000 --prices study")]
 pub struct Args {
-    /// What the graph takes, as in 5TB or 800GiB
+    /// The size of the graph, as in 5TB or 800GiB
     #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     size: ByteSize,
     /// Look-ups of a vertex's neighbours, a second
@@ -38,7 +38,7 @@ pub struct Args {
     /// How many of the others share a request
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = from_1)]
     accesses_per_request: f64,
-    /// What a request brings; counts where reading is paid by the byte
+    /// The bytes of a request; counts where reads are priced by the byte
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = arguments::size)]
     bytes_per_request: ByteSize,
     /// Accesses a second that one instance serves from the object store, if you measured it
@@ -65,12 +65,12 @@ pub struct Args {
     plot: Option<PathBuf>,
 }
 
-/// What is compared.
+/// The alternatives to compare.
 struct Comparison {
     model: CostModel,
     /// Without caching and joining.
     plain: Workload,
-    /// With both, if any was asked for.
+    /// With both, if any was requested.
     improved: Option<Workload>,
 }
 
@@ -90,7 +90,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         copies: args.copies,
         ..Workload::new(args.size.as_u64(), args.accesses_per_second)
     };
-    let (hit_ratio, accesses_per_request) = (args.hit_ratio, args.accesses_per_request);
+    let hit_ratio = args.hit_ratio;
+    let accesses_per_request = args.accesses_per_request;
     let improves = hit_ratio > 0.0 || accesses_per_request > 1.0;
     let improved = improves.then_some(Workload { hit_ratio, accesses_per_request, ..plain });
     let comparison = Comparison { model: CostModel::new(store_prices(args)?, table), plain, improved };

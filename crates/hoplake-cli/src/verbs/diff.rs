@@ -16,7 +16,7 @@ use crate::{
 /// Print what was added, removed and changed between two versions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Lines begin with + for what only the second version has, - for what only the first has, and ~ for what has other properties.
+Lines begin with + for items only in the second version, - for items only in the first, and ~ for changed properties.
 The versions may be in either order. After some commits only what they wrote is read; after a load, all of both versions.
 
 Example: which people a month of changes added
@@ -40,7 +40,7 @@ pub struct Args {
     reading: ReadingArgs,
 }
 
-/// What was found, by what it is.
+/// The differences, by kind.
 #[derive(Debug, Default)]
 struct Found {
     added: u64,
@@ -54,7 +54,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let before = open(&reader, Some(&args.from)).await?;
     let after = open(&reader, args.to.as_ref()).await?;
     let mut diff = before.diff(&after, &args.label)?;
-    let (mut vertices, mut edges) = (Found::default(), Found::default());
+    let mut vertices = Found::default();
+    let mut edges = Found::default();
     let mut out = std::io::BufWriter::new(Pipe::stdout());
     while let Some(page) = diff.next_page().await? {
         for difference in &page {

@@ -121,7 +121,7 @@ async fn edge_rows(
     Ok(RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))?)
 }
 
-/// The properties of the labels that were asked for, in the order of the schema.
+/// The requested properties of the labels, in the order of the schema.
 fn all_properties(graph: &Graph, args: &Args) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let asked = |name: &str| args.vertices.iter().any(|vertex| vertex.label == name);
@@ -141,7 +141,7 @@ fn own_properties(graph: &Graph, rows: Rows) -> anyhow::Result<Rows> {
     let own = |name: &str| label.is_some_and(|label| label.properties.iter().any(|property| property.name == name));
     let fields = rows.batch.schema();
     let columns = fields.fields().iter().enumerate();
-    // The key comes first.
+    // The key is first.
     let kept = columns.filter(|(column, field)| *column == 0 || own(field.name())).map(|(column, _)| column);
     Ok(Rows { batch: rows.batch.project(&kept.collect::<Vec<_>>())?, label: rows.label })
 }

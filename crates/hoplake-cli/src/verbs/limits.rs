@@ -7,7 +7,7 @@ use hoplake::Limits;
 
 use crate::arguments;
 
-/// What ends a query before it is done.
+/// Limits that end a query early.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {

@@ -69,7 +69,7 @@ pub struct Args {
     /// Where rows go that are skipped, as CSV
     #[arg(long, value_name = "FILE", default_value = "rejects.csv")]
     rejects: PathBuf,
-    /// Load over a graph that is there; its versions stay readable
+    /// Replace an existing graph; its versions stay readable
     #[arg(long)]
     replace: bool,
     /// A message to keep with the version

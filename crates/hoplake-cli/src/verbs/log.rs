@@ -22,7 +22,7 @@ Example: what fed the graph, and how far
 pub struct Args {
     /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
     pub url: String,
-    /// Print at most so many versions
+    /// Print at most this many versions
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     limit: u64,
     /// Print one JSON object a line: the versions, and before them writers that are not done

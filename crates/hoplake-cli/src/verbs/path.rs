@@ -83,7 +83,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn no_path(args: &Args) -> Failure {
-    let (from, to) = (&args.from, &args.to);
+    let from = &args.from;
+    let to = &args.to;
     let message =
         format!("there is no path from {from} to {to} along {} of at most {} edges", args.hop, args.max_depth);
     Failure::new(ErrorKind::NotFound, message, "raise --max-depth, or allow other edges with --hop")

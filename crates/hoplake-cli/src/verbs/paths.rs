@@ -10,10 +10,10 @@ use crate::output::{Format, OutputArgs, Pipe, Sink};
 /// The default limit of walks: there can be far more walks than edges.
 pub const PATHS_MAX: usize = 1000;
 
-/// Walks that are named at a time: enough to share a look-up of keys, few enough to print as they come.
+/// Walks that are named at a time: enough to share a look-up of keys, few enough to print early.
 const CHUNK: usize = 1024;
 
-/// Writes walks as they come.
+/// Writes walks as they are found.
 pub struct PathWriter {
     sink: Sink,
     format: Format,

@@ -1,4 +1,4 @@
-//! `hoplake quickstart`: a real graph that comes with the binary, loaded and asked.
+//! `hoplake quickstart`: loads and queries a real graph that is part of the binary.
 
 use std::{
     fs,
@@ -37,7 +37,7 @@ const START: &str = "airport:3";
 /// St Helena, in the South Atlantic.
 const DESTINATION: &str = "airport:3335";
 
-/// Load a graph that comes with hoplake, and ask it something
+/// Load a sample graph that is part of hoplake, and query it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 It needs no network, and writes only to its folder.
@@ -83,7 +83,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     print_next(&url, &files.to_string_lossy(), &mut out)
 }
 
-/// Refuses a folder that holds something else.
+/// Rejects a folder with other content.
 fn check_folder(folder: &Path) -> anyhow::Result<()> {
     let ours = folder.join("files").join(SAMPLE[0].0).exists();
     let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
@@ -133,7 +133,8 @@ fn print_answer(graph: &Graph, answer: &TraversalAnswer, out: &mut Pipe) -> anyh
 }
 
 fn print_next(url: &str, files: &str, out: &mut Pipe) -> anyhow::Result<()> {
-    let (url, files) = (quoted(url), quoted(files));
+    let url = quoted(url);
+    let files = quoted(files);
     let next = [
         (
             "the same question, as a command",

@@ -17,7 +17,7 @@ use crate::{arguments, failure::Failure, output::print_line};
 NAME=URL is one graph. URL is a graph, under the last part of its URL, or a folder of graphs: s3://bucket/graphs serves
 s3://bucket/graphs/social as social when a request asks for it, and not before.
 
-A file of settings, and --set, have what is in docs/serving.md. Flags come before --set, and --set before the file.
+docs/serving.md describes the settings of the file and of --set. Flags override --set, and --set overrides the file.
 
 Example: all graphs below a prefix, 500 ms for a query, and a token
   HOPLAKE_TOKEN=… hoplake serve s3://bucket/graphs --http 0.0.0.0:7481 --grpc 0.0.0.0:7480 --set limits.time_ms=500
@@ -32,7 +32,7 @@ pub struct Args {
     /// Settings, in TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What it is among other servers [default: all]
+    /// The role of this server [default: all]
     #[arg(long, value_enum)]
     role: Option<Role>,
     /// The access nodes from which an algorithm node reads blocks, instead of URLs; all addresses of a host are nodes
@@ -60,7 +60,7 @@ pub struct Args {
     /// One setting, as in limits.time_ms=500; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// What is logged: a level, or levels by module, as in warn,hoplake=debug
+    /// The log filter: a level, or levels by module, as in warn,hoplake=debug
     #[arg(long, value_name = "LEVELS", default_value = "info")]
     log: String,
     /// How it is logged, on standard error
@@ -68,7 +68,7 @@ pub struct Args {
     log_format: LogFormat,
 }
 
-/// What a server is among others.
+/// The role of a server.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Role {
     /// Answers queries from stores, and has blocks for algorithm nodes too
@@ -126,13 +126,13 @@ impl Args {
         Ok(settings)
     }
 
-    /// What the file of settings has, if there is one.
+    /// The settings of the file, if any.
     fn file(&self) -> Result<Table, Failure> {
         let Some(file) = &self.config else { return Ok(Table::new()) };
         let name = file.display();
         let unreadable = |error: io::Error| {
             let message = format!("could not read {name}: {}", hoplake::system_text(&error));
-            Failure::usage(message, "check that it is there and that you may read it")
+            Failure::usage(message, "check that it exists and that you may read it")
         };
         let text = fs::read_to_string(file).map_err(unreadable)?;
         let wrong_at = |error: UnreadableSettings| {
@@ -146,7 +146,7 @@ impl Args {
 
 const HINT: &str = "docs/serving.md has the settings, with an example";
 
-/// That settings from somewhere cannot be read.
+/// The failure of unreadable settings.
 fn wrong(location: &str, error: &UnreadableSettings) -> Failure {
     Failure::usage(format!("{location}: {error}"), HINT)
 }
@@ -164,7 +164,7 @@ fn parsed(text: &str) -> Table {
     text.parse().expect("settings were read from the same text")
 }
 
-/// Puts settings over those that are there.
+/// Overrides settings.
 fn merge(table: &mut Table, over: Table) {
     for (key, value) in over {
         match (table.get_mut(&key), value) {
@@ -185,8 +185,9 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         |error: &dyn std::fmt::Display| Failure::usage(error.to_string(), "hoplake serve --help has an example");
     let telemetry = telemetry::start(format, &args.log).map_err(|error| usage(&error))?;
     let server = ServerBuilder::new(settings).bind().await.map_err(|error| refusal(&error))?;
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    // For programs that asked for a free port.
+    let mut term = signal(SignalKind::terminate())?;
+    let mut int = signal(SignalKind::interrupt())?;
+    // For programs that chose port 0.
     print_line(format!("listening grpc={} http={}", server.grpc(), server.http()))?;
     let stop = async move {
         tokio::select! {
@@ -244,7 +245,8 @@ mod tests {
     fn an_error_of_settings_has_its_location() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("serve.toml");
-        let (file, missing) = (file.to_str().unwrap(), "/nowhere/serve.toml");
+        let file = file.to_str().unwrap();
+        let missing = "/nowhere/serve.toml";
         fs::write(file, "queries_max = 3\n[limits]\ntime_ms = 'abc'\n").unwrap();
         let cases = [
             (

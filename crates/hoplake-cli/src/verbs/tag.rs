@@ -22,7 +22,7 @@ Example:
 pub struct Args {
     /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
     pub url: String,
-    /// The name; one that is there moves
+    /// The name; an existing one moves
     name: Option<String>,
     /// The version instead of the newest
     #[arg(long, value_name = "N", requires = "name", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]

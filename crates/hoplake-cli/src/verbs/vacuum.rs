@@ -28,7 +28,7 @@ Example:
 pub struct Args {
     /// Where the graph is: a folder, or s3://bucket/prefix, gs://, az://, file://
     pub url: String,
-    /// Keep so many of the newest versions
+    /// Keep this many of the newest versions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     keep_versions: Option<u64>,
     /// Keep the versions that were the newest at any time since, as in 90m or 7days

@@ -112,7 +112,8 @@ pub(super) async fn newest_is_intact(store: &Store, url: &str) -> anyhow::Result
 /// How much is damaged, and what can be done about it.
 fn failure(store: &Store, url: &str, found: &Verification) -> Failure {
     let count = numbers::counted(found.damages.len() as u64, "damaged item", "damaged items");
-    let (newest, intact) = (found.newest(), found.newest_intact());
+    let newest = found.newest();
+    let intact = found.newest_intact();
     let damaged = found.versions.iter().filter(|(_, intact)| !intact).count() as u64;
     let (state, hint) = match intact {
         None => ("no version is intact".into(), format!("restore {} from a copy", store.url())),

@@ -1,4 +1,4 @@
-//! Changes from files of all kinds, and what is said of those that are not allowed.
+//! Changes from files of all kinds, and the errors of invalid ones.
 
 use std::{
     fs::File,
@@ -28,7 +28,7 @@ fn knows(shell: &Shell, key: &str) -> Vec<Value> {
 }
 
 #[test]
-fn lines_of_json_are_applied_whole() {
+fn lines_of_json_are_applied_as_one_batch() {
     let shell = Shell::with_graph();
     shell.write(
         "changes.jsonl",
@@ -109,7 +109,7 @@ fn rows_of_csv_and_parquet_are_changes() {
     assert_eq!((&person(&shell, "2")["name"], &person(&shell, "2")["joined"]), (&json!("Bob"), &json!("2024-10-04")));
     assert_eq!(person(&shell, "7")["name"], "Gil");
     assert_eq!(person(&shell, "3"), Value::Null);
-    // Two edges between the same people, told apart by their key.
+    // Two edges between the same people, distinguished by their key.
     let since: Vec<_> = knows(&shell, "2").iter().map(|edge| edge["since"].clone()).collect();
     assert_eq!(since, [2011, 2012]);
 }
@@ -238,7 +238,7 @@ fn csv_that_is_not_what_it_seems_changes_nothing() {
     let shell = Shell::with_graph();
     for (rows, expected) in [
         ("Person,1,\"Ann\nPerson,2,Bert\n", "changes.csv, line 2: a quote opens here and is not closed"),
-        ("Person,1,Ann\nPerson,2,\"Bert\"x\n", "changes.csv, line 3: has text behind the quote"),
+        ("Person,1,Ann\nPerson,2,\"Bert\"x\n", "changes.csv, line 3: has text after the quote"),
         ("Person,1,Ann\rPerson,2,Bert\r", "changes.csv, line 2: has a carriage return within the line"),
     ] {
         shell.write("changes.csv", &format!("label,key,name\n{rows}"));
@@ -263,7 +263,8 @@ fn a_feed_that_another_one_overtook_is_in_conflict() {
         &lines(&[json!({"op": "upsert_vertex", "label": "Person", "key": 1, "properties": {"age": 40}})]),
     );
     let feed = |from: &str, to: &str| {
-        let (from, to) = (format!("crm={from}"), format!("crm={to}"));
+        let from = format!("crm={from}");
+        let to = format!("crm={to}");
         shell.run(&["apply", "graph", "one.jsonl", "--if-position", &from, "--source-position", &to, "--json"])
     };
     assert_eq!(feed("", "17").ok().json()[0]["version"], 2);

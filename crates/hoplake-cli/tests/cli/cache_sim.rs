@@ -79,7 +79,7 @@ fn mistakes_in_traces_and_names() {
     run("cache-sim none.csv").fails(3, "could not read trace none.csv", "check its name");
     run("cache-sim trace.csv").fails(2, "trace.csv, line 3, column bytes: \"ten\" is not a whole number", "--help");
     run("cache-sim other.csv").fails(2, "other.csv, line 1: the header should be query,wave,object", "--help");
-    run("cache-sim trace.csv --plot curves.png").fails(2, "curves.png is no name for a plot", ".svg");
+    run("cache-sim trace.csv --plot curves.png").fails(2, "curves.png is not a name for a plot", ".svg");
     let run = run("cache-sim trace.csv --policies lru,mru");
-    assert!(run.status == 2 && run.err.contains("\"mru\" is no cache policy: write lru, lfu"), "{}", run.err);
+    assert!(run.status == 2 && run.err.contains("\"mru\" is not a cache policy: write lru, lfu"), "{}", run.err);
 }

@@ -98,7 +98,7 @@ fn prices_come_from_files_too() {
         "instances.toml",
     );
     run("--prices none.toml").fails(2, "none.toml", "instances.toml");
-    run("--profiles mine.toml").fails(2, "mine.toml is no file of stores", "profiles.toml");
+    run("--profiles mine.toml").fails(2, "mine.toml is not a file of stores", "profiles.toml");
     run("--profile tape").fails(2, "no profile \"tape\"", "s3-standard");
     for (args, words) in
         [("--hit-ratio 1.5", "from 0 to 1"), ("--accesses-per-request 0", "from 1 up"), ("--copies 0", "1..")]

@@ -1,4 +1,4 @@
-//! What each verb says it took is what a proxy before a real S3 server has seen: waves, requests and bytes.
+//! The cost that each verb reports is what a proxy before a real S3 server has seen: waves, requests and bytes.
 
 use hoplake_testkit::{Passed, RequestKind, S3Server, WaveProxy};
 use serde_json::Value;
@@ -17,9 +17,11 @@ struct Bench {
 }
 
 impl Bench {
-    /// A graph of people and places, in which neighbours are far apart, so that no two hops find their lists in one block.
+    /// A graph of people and places, in which neighbours are far apart, so that no two hops find their lists in one
+    /// block.
     async fn with_graph() -> Self {
-        let (shell, server) = (Shell::empty(), S3Server::start().unwrap());
+        let shell = Shell::empty();
+        let server = S3Server::start().unwrap();
         let proxy = WaveProxy::start(&server.endpoint()).await.unwrap();
         let people: String = (0..2_000).map(|key| format!("{key},n{key},{}\n", key % 90)).collect();
         shell.write("data/P.csv", &format!(":ID(P),name,age:int\n{people}"));
@@ -55,14 +57,15 @@ impl Bench {
         (run, self.proxy.take())
     }
 
-    /// What the profile of a verb says, which is what was seen.
+    /// The profile of a verb, which matches the proxy's counts.
     fn profile(&self, verb: &str, args: &[&str]) -> Value {
         let args = [args, &["--profile=json"]].concat();
         let mut tries = 0;
         loop {
             let (run, passed) = self.run(verb, &args);
             let profile: Value = serde_json::from_str(&run.err).unwrap();
-            let (told, seen) = (told(&profile["total"]), seen(&passed));
+            let told = told(&profile["total"]);
+            let seen = seen(&passed);
             assert_eq!(told[1..], seen[1..], "{verb}: {passed:#?}");
             // On a busy machine the proxy may take one wave for two.
             tries += 1;
@@ -75,7 +78,7 @@ impl Bench {
 }
 
 fn seen(passed: &[Passed]) -> Told {
-    // Deletions are free. The hint is written when all is done, and nobody waits for it.
+    // Deletions are free. The hint is written at the end, and no one waits for it.
     let reads = || passed.iter().filter(|it| !matches!(it.kind, RequestKind::Put | RequestKind::Delete));
     let waves = passed.iter().filter(|it| !it.path.ends_with("/hint") || it.kind != RequestKind::Put);
     let mut waves: Vec<u64> = waves.map(|it| it.wave).collect();
@@ -127,7 +130,7 @@ async fn depth_first_tells_its_waits_and_a_disk_cache_what_it_reads_for_later() 
     let profile = bench.profile("traverse", &[&hops[..], &["--strategy", "dfs"]].concat());
     let total = &profile["total"];
     assert!(waves(total) == 5 && total["waits"].as_u64() > Some(6), "{profile}");
-    // Read for the next process, which finds it on the disk: in this one nobody waits for it.
+    // Read for the next process, which finds it on the disk: this one does not wait for it.
     let args = [&hops[..], &["--disk-cache", "blocks", "--profile=json"]].concat();
     let (run, passed) = bench.run("traverse", &args);
     let profile: Value = serde_json::from_str(&run.err).unwrap();

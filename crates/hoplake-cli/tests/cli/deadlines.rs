@@ -13,14 +13,16 @@ fn run_at(shell: &Shell, server: &S3Server, endpoint: &str, args: &[&str]) -> Ru
 
 #[tokio::test(flavor = "multi_thread")]
 async fn verbs_end_in_their_time_when_nobody_answers() {
-    let (shell, server) = (Shell::empty(), S3Server::start().unwrap());
+    let shell = Shell::empty();
+    let server = S3Server::start().unwrap();
     let proxy = TcpProxy::start(&server.endpoint(), 7).await.unwrap();
-    let (url, clone) = (server.url("deadlines"), server.url("clone"));
+    let url = server.url("deadlines");
+    let clone = server.url("clone");
     shell.write("data/P.csv", ":ID(P),name\n1,a\n2,b\n");
     shell.write("more.jsonl", r#"{"op": "upsert_vertex", "label": "P", "key": 3}"#);
     run_at(&shell, &server, &server.endpoint(), &["load", &url, "--from", "data"]).ok();
     proxy.set_faults([(TcpFault::Hang, 1.0)]);
-    // The status, what is said, and its hint.
+    // The status, the message, and its hint.
     let cases: [(&[&str], i32, &str, &str); 7] = [
         (&["tag", &url, "name"], 6, "not changed, within 1s; nothing is changed", "raise --timeout"),
         (&["tag", &url], 6, "the tags were not read", "raise --timeout"),

@@ -1,8 +1,8 @@
-//! What the binary has made sure of when it says that it is done: traced at the operations on files, which is all that a loss
-//! of power leaves to look at.
+//! What the binary has made durable when it reports success: traced at the operations on files, which is all that a
+//! loss of power leaves to look at.
 //!
-//! `strace` does it, which the gate installs; without it, or where nobody may trace, the test is skipped. That the order is the
-//! right one on a disk that forgets is for the simulation.
+//! `strace` does it, which the gate installs; without it, or without the permission to trace, the test is skipped. That
+//! the order is the right one on a disk that forgets is for the simulation.
 
 use std::{collections::BTreeMap, path::Path, process::Command};
 
@@ -33,7 +33,8 @@ impl Operation {
 
 /// The operations of a trace. One that others interrupt has two lines.
 fn operations(trace: &str) -> Vec<Operation> {
-    let (mut done, mut under_way) = (Vec::new(), BTreeMap::new());
+    let mut done = Vec::new();
+    let mut under_way = BTreeMap::new();
     for (at, line) in trace.lines().enumerate() {
         let Some((process, line)) = line.split_once(' ') else { continue };
         let line = line.trim_start();
@@ -57,7 +58,7 @@ fn operations(trace: &str) -> Vec<Operation> {
     done
 }
 
-/// Runs the binary traced in a folder; `None` if nobody can trace here.
+/// Runs the binary traced in a folder; `None` if tracing is not possible here.
 fn traced(shell: &Shell, args: &[&str]) -> Option<Vec<Operation>> {
     let trace = shell.path().join("trace");
     let mut command = Command::new("strace");
@@ -77,8 +78,8 @@ fn flushed(done: &[Operation], path: &Path, from: usize, until: usize) -> bool {
     done.iter().any(|it| it.name == "fsync" && it.names(path) && it.began >= from && it.ended <= until)
 }
 
-/// Checks that all was flushed, in its order: the bytes of each object, its name, and all of that before the manifest has its
-/// name; and that name before anything is said. Returns how many objects there were.
+/// Checks that all was flushed, in its order: the bytes of each object, its name, and all of that before the manifest
+/// has its name; and that name before the report. Returns how many objects there were.
 fn check(done: &[Operation], graph: &Path) -> usize {
     let named: Vec<_> = done.iter().filter(|it| it.name.starts_with("link") || it.name.starts_with("rename")).collect();
     let manifests: Vec<_> = named.iter().filter(|it| it.name.starts_with("link")).collect();

@@ -1,4 +1,4 @@
-//! Mistakes: what is said, what is advised, and the status.
+//! Mistakes: the message, the hint, and the status.
 
 use crate::hoplake::Shell;
 
@@ -26,7 +26,7 @@ fn requests_that_cannot_be() {
     run("traverse graph --start Person:x").fails(2, "\"x\" is not a valid key of Person", "--help");
     run("traverse graph --start Person:1 --strategy dfs --visit global").fails(2, "breadth-first", "--help");
     run("traverse graph --start Person:1 --paths --format parquet").fails(2, "walks", "--format json");
-    run("load other --from missing.csv").fails(2, "could not read missing.csv", "check that it is there");
+    run("load other --from missing.csv").fails(2, "could not read missing.csv", "check that it exists");
     for (args, words) in [
         ("traverse graph", "--start"),
         ("traverse graph --start Person", "LABEL:KEY"),

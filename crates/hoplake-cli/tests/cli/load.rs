@@ -107,7 +107,7 @@ fn vacuum_spares_what_is_young_and_what_is_named() {
 #[test]
 fn an_interrupted_load_leaves_nothing_visible() {
     let shell = Shell::empty();
-    // A pipe that nobody writes to keeps the load waiting.
+    // A pipe without a writer keeps the load waiting.
     let fifo = shell.path().join("edges.csv");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let mut load = shell.command(&["load", "graph", "--from", "edges.csv", "--temp-dir", "."]);
@@ -162,7 +162,7 @@ fn a_field_beyond_the_bound_is_refused_within_the_budget() {
 #[test]
 fn a_file_without_a_good_row_is_no_empty_graph() {
     for (row, why) in
-        [("1,Person", "has 2 fields where the header has 3"), ("1,Person,\"A\"nn", "has text behind the quote")]
+        [("1,Person", "has 2 fields where the header has 3"), ("1,Person,\"A\"nn", "has text after the quote")]
     {
         let shell = Shell::empty();
         shell.write("data/people.csv", &format!("~id,~label,name\n{row}\n"));
@@ -227,7 +227,7 @@ fn verify_lists_all_damage_and_says_what_can_be_restored() {
     vacuum.fails(7, "nothing is removed", "hoplake verify graph");
     assert!(shell.path().join(unfinished).exists());
     let restored = shell.run(&["restore", "graph", "--version", "3"]).ok();
-    assert_eq!(restored.out, "version 5 is what version 3 was\n");
+    assert_eq!(restored.out, "version 5 has the content of version 3\n");
     let run = shell.run(&["verify", "graph", "--json"]);
     assert_eq!(run.status, 7, "{}", run.err);
     let found: serde_json::Value = serde_json::from_str(run.out.trim()).unwrap();

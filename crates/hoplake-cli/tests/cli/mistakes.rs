@@ -1,5 +1,5 @@
-//! The mistakes people make, through the command line as they make them: the sentence, the one hint, the status. No output may
-//! have names of types or of libraries, or what a store answered in full.
+//! The mistakes people make, through the command line as they make them: the sentence, the one hint, the status. No
+//! output may have names of types or of libraries, or what a store answered in full.
 
 use hoplake_testkit::S3Server;
 
@@ -101,13 +101,13 @@ fn names_and_words() {
                 "get graph Person:1 --trace none/trace.csv",
                 5,
                 "could not create none/trace.csv: no such file",
-                "folder is there",
+                "folder exists",
             ),
             (
                 "get graph Person:1 --output none/rows.csv",
                 5,
                 "could not create none/rows.csv: no such file",
-                "folder is there",
+                "folder exists",
             ),
         ],
     );
@@ -146,7 +146,7 @@ fn files() {
     tries(
         &shell,
         &[
-            ("load new --from none.csv", 2, "could not read none.csv", "check that it is there"),
+            ("load new --from none.csv", 2, "could not read none.csv", "check that it exists"),
             ("load new --from broken.csv.gz", 2, "could not read broken.csv.gz", "gzip -t"),
             (
                 "load new --from s3://bucket/files",
@@ -154,7 +154,7 @@ fn files() {
                 "s3://bucket/files is a URL, and files are read from this machine",
                 "copy the files",
             ),
-            ("apply graph none.jsonl", 2, "could not read none.jsonl", "check that it is there"),
+            ("apply graph none.jsonl", 2, "could not read none.jsonl", "check that it exists"),
             ("apply graph broken.jsonl.zst", 2, "broken.jsonl.zst", ""),
             (
                 "apply graph broken.parquet",
@@ -205,8 +205,10 @@ fn stores() {
     let load = |url: &str| format!("load {url} --from data");
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = format!("http://{closed}");
-    let (key, secret, endpoint) = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL");
-    /// What is run, with which variables set and taken away, what it says, and its hint.
+    let key = "AWS_ACCESS_KEY_ID";
+    let secret = "AWS_SECRET_ACCESS_KEY";
+    let endpoint = "AWS_ENDPOINT_URL";
+    /// The command, with variables set and removed, its message, and its hint.
     type Case<'a> = (String, &'a [(&'a str, &'a str)], &'a [&'a str], &'a str, &'a str);
     let cases: [Case<'_>; 6] = [
         (load(missing), &[], &[], "there is no such bucket", "make it first, or check its name"),

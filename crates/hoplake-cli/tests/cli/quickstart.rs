@@ -37,6 +37,6 @@ fn every_command_that_quickstart_suggests_works() {
 fn quickstart_keeps_off_folders_of_others() {
     let shell = Shell::empty();
     shell.write("mine/letter.txt", "dear");
-    shell.run(&["quickstart", "--folder", "mine"]).fails(4, "is there already", "--folder");
+    shell.run(&["quickstart", "--folder", "mine"]).fails(4, "exists already", "--folder");
     assert!(!shell.path().join("mine/files").exists());
 }

@@ -75,7 +75,7 @@ fn rows(csv: bool) -> Vec<Map<String, Json>> {
     (0..ROWS).map(row).collect()
 }
 
-/// CSV cannot tell empty text from none.
+/// CSV cannot distinguish empty text from null.
 fn is_lost_in_csv(value: &Value) -> bool {
     *value == Value::String(String::new())
 }
@@ -148,7 +148,7 @@ fn a_strict_batch_and_a_long_line_are_refused() {
     let short = shell.run(&["apply", "graph", "typo.jsonl", "--line-bytes-max", "50B"]);
     short.fails(2, "typo.jsonl, line 1: it is longer than 50 bytes", "correct the file");
     shell.write("twice.jsonl", r#"{"op": "delete_vertex", "label": "Person", "key": 1, "key": 2}"#);
-    shell.run(&["apply", "graph", "twice.jsonl"]).fails(2, "line 1: the member \"key\" is there twice", "correct");
+    shell.run(&["apply", "graph", "twice.jsonl"]).fails(2, "line 1: the member \"key\" occurs twice", "correct");
     for (number, why) in [
         ("18446744073709551616", "18446744073709551616 does not fit an int64"),
         ("1e400", "1e400 is too large for a float64"),

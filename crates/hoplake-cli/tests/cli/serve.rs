@@ -1,4 +1,4 @@
-//! `hoplake serve`: it says where it listens, answers, traces, and ends with status 0 when it is told to.
+//! `hoplake serve`: it prints its addresses, answers, traces, and ends with status 0 on a signal.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -107,7 +107,7 @@ fn it_serves_until_it_is_told_to_end() {
         let pair = event.attributes.iter().find(|pair| pair.key == "waves").unwrap();
         pair.value.clone().unwrap().value
     };
-    // The whole graph is in one block: the first hop read it, the second had it.
+    // The entire graph is in one block: the first hop read it, the second had it.
     let expected = [1, 0].map(|waves| Some(any_value::Value::IntValue(waves)));
     assert_eq!(spans[0].events.iter().map(waves).collect::<Vec<_>>(), expected);
     assert!(spans[0].events.iter().all(|event| event.name == "hop"));
@@ -185,7 +185,8 @@ impl Collector {
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let (mut line, mut length) = (String::new(), 0);
+            let mut line = String::new();
+            let mut length = 0;
             while reader.read_line(&mut line).unwrap() > 2 {
                 if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
                     length = value.trim().parse().unwrap();

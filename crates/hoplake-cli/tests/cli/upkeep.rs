@@ -71,7 +71,7 @@ fn a_tag_keeps_a_version_that_can_be_restored() {
     shell.run(&["get", "graph", "Person:1", "--version", "smal"]).fails(3, "has no tag smal", "hoplake tag");
     shell.run(&["tag", "graph", "other", "--version", "3"]).fails(3, "no version 3", "hoplake log graph");
     let restored = shell.run(&["restore", "graph", "--version", "small", "--message", "too many"]).ok();
-    assert!(restored.out.ends_with("is what version 2 was\n"), "{}", restored.out);
+    assert!(restored.out.ends_with("has the content of version 2\n"), "{}", restored.out);
     assert_eq!(known(&shell, "graph", &[]).len(), 3);
     let log = shell.run(&["log", "graph", "--json", "--limit", "1"]).ok().json().remove(0);
     assert_eq!((&log["kind"], &log["message"]), (&json!("restore"), &json!("version 2: too many")));

@@ -1,4 +1,4 @@
-//! Past versions: what the log tells, by time, and what is different.
+//! Past versions: the log, by time, and differences.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::hoplake::Shell;
 
-/// A graph with three versions: loaded, changed, and with a vertex gone.
+/// A graph with three versions: loaded, changed, and with a vertex deleted.
 fn changed() -> Shell {
     let shell = Shell::with_graph();
     let lines = [

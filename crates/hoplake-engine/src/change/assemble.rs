@@ -108,8 +108,9 @@ impl<'a> Assembled<'a> {
     fn hold(&mut self, batch: &Resolved, is_last: bool) -> Result<bool, EngineError> {
         let mut again = false;
         let of = |end: &VertexRef, misfit: Misfit| batch.misfits(misfit, |_, at| is_upsert_of(at, end));
-        // What columns have fits column by column.
-        let (mut of_labels, mut of_edges) = (BTreeMap::new(), BTreeMap::new());
+        // Columns are checked column by column.
+        let mut of_labels = BTreeMap::new();
+        let mut of_edges = BTreeMap::new();
         let mut used: BTreeMap<usize, (&Columns, Vec<usize>)> = BTreeMap::new();
         let mut later = |operation, columns, row| used.entry(operation).or_insert((columns, Vec::new())).1.push(row);
         let added = batch.added().map(|(end, row)| Ok((self.label(end)?, end, row)));
@@ -187,7 +188,8 @@ impl<'a> Assembled<'a> {
 
     /// The number of a pair's edge type, which is made if there is none.
     fn edge_type(&mut self, pair: &Pair, batch: &Resolved, types: &mut EdgeTypes) -> Result<EdgeTypeId, EngineError> {
-        let (source, target) = (self.label_of(pair.source, batch)?, self.label_of(pair.target, batch)?);
+        let source = self.label_of(pair.source, batch)?;
+        let target = self.label_of(pair.target, batch)?;
         if let Some(known) = types.get(&(pair.label, source, target)) {
             return Ok(*known);
         }
@@ -340,7 +342,8 @@ impl<'a> EdgeChanges<'a> {
     /// Adds all edges between two vertices.
     fn push(&mut self, ends: (u64, u64), edges: impl Iterator<Item = Written<'a>>, column_rows: &mut ColumnRows) {
         // They are one row of columns, or single ones, which get numbers that follow each other.
-        let (mut first, mut rows) = (None, 0);
+        let mut first = None;
+        let mut rows = 0;
         for edge in edges {
             let row = column_rows.row(&mut self.rows, edge);
             first.get_or_insert(row);

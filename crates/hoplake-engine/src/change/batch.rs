@@ -47,7 +47,7 @@ impl fmt::Display for EdgeKey {
 /// One change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operation {
-    /// The vertex is there from now on, with these properties.
+    /// Adds or changes the vertex, with these properties.
     UpsertVertex {
         /// Which vertex.
         vertex: VertexRef,

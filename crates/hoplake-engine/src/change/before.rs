@@ -21,7 +21,7 @@ use crate::{
     traversal::{Hop, HopDirection},
 };
 
-/// How the edges between two vertices come about.
+/// How a batch determines the edges between two vertices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// There is one, as an operation has it.
@@ -53,7 +53,7 @@ impl EdgeTypes {
 }
 
 impl Resolved {
-    /// How each pair's edges come about.
+    /// How each pair's edges are determined.
     pub(super) fn changes(&self, edits: &[(Pair, u32)], snapshot: &Snapshot) -> Vec<Change> {
         let mut types = EdgeTypes::default();
         let change = |edits: &[(Pair, u32)]| {
@@ -122,7 +122,8 @@ impl Resolved {
                 wanted.entry(pair.label).or_default().entry(source).or_default().insert(target);
             }
         }
-        let (mut groups, from) = (Groups::new(), branch.clone());
+        let mut groups = Groups::new();
+        let from = branch.clone();
         for (number, sources) in wanted {
             let label = self.edge_label(number);
             let types = || snapshot.schema().edge_types.iter().filter(|it| it.label == label);
@@ -143,7 +144,8 @@ impl Resolved {
                 positions.into_iter().enumerate().for_each(|(row, at)| rows[at] = Properties::at(&batch, row));
             }
             for (edge, row) in edges.iter().zip(rows) {
-                let (source, target) = (Vertex::Known(edge.from), Vertex::Known(edge.to));
+                let source = Vertex::Known(edge.from);
+                let target = Vertex::Known(edge.to);
                 groups.entry(Pair { label: number, source, target }).or_default().push(row);
             }
         }
@@ -156,7 +158,8 @@ impl Resolved {
         snapshot: &Arc<Snapshot>,
         branch: &mut Branch,
     ) -> Result<(BTreeSet<Pair>, Vec<Name>), EngineError> {
-        let (mut pairs, mut labels) = (BTreeSet::new(), self.names.edge_labels.clone());
+        let mut pairs = BTreeSet::new();
+        let mut labels = self.names.edge_labels.clone();
         let frontier: Frontier = self.without_edges().collect();
         if frontier.is_empty() {
             return Ok((pairs, labels));

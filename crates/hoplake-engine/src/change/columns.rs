@@ -22,7 +22,7 @@ pub struct Columns {
     label: Name,
     /// The labels of the ends of edges.
     ends: Option<[Name; 2]>,
-    /// Of vertices their keys, of edges the keys of their ends.
+    /// The keys of vertices, or of the ends of edges.
     keys: Vec<KeyColumn>,
     rows: usize,
     properties: Vec<PropertyColumn>,
@@ -127,7 +127,7 @@ impl Columns {
         if keys_seen > of_keys.len() {
             return Err(refused(format!("have one of the columns {} twice", of_keys.join(", "))));
         }
-        // As a row of a single operation has them.
+        // In the order of a single operation's properties.
         properties.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(Self { label, ends, keys, rows: rows.num_rows(), properties, replace: false })
     }
@@ -177,11 +177,14 @@ impl Columns {
 
     /// The single upsert that a row stands for.
     pub fn operation(&self, row: usize) -> Operation {
-        let (label, properties, replace) = (self.label.clone(), self.properties_at(row), self.replace);
+        let label = self.label.clone();
+        let properties = self.properties_at(row);
+        let replace = self.replace;
         match self.ends {
             None => Operation::UpsertVertex { vertex: self.end(row, 0), properties, replace },
             Some(_) => {
-                let (source, target) = (self.end(row, 0), self.end(row, 1));
+                let source = self.end(row, 0);
+                let target = self.end(row, 1);
                 Operation::UpsertEdge { label, source, target, key: None, properties, replace }
             }
         }
@@ -223,7 +226,7 @@ impl Columns {
         &self.properties
     }
 
-    /// What a row names.
+    /// The vertices that a row names.
     pub(super) fn properties_at(&self, row: usize) -> Properties {
         let named = self.properties.iter().filter(|column| column.values.is_valid(row));
         named.map(|column| (column.name.clone(), Value::at(&column.values, row))).collect()

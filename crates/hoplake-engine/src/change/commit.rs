@@ -1,6 +1,6 @@
 //! Commits: batches put together, written as one delta, and published as the next version.
 //!
-//! A committer has one delta under way. Batches that come meanwhile wait, and go into the next delta together if they
+//! A committer has one delta under way. Batches that arrive meanwhile wait, and enter the next delta together if they
 //! name different items: all batches that wait share one write and its answer (*group commit*). A batch that finds no
 //! delta under way leads the next group commit, in a task of its own, so that dropping its future stops no other batch.
 //!
@@ -79,7 +79,8 @@ impl Committer {
     /// Commits to the graph of a snapshot.
     pub fn new(snapshot: Arc<Snapshot>) -> Self {
         let timeout_ms = AtomicU64::new(COMMIT_TIMEOUT_MS);
-        let (newest, hinting) = (Arc::new(AsyncMutex::new(snapshot)), watch::Sender::new(()));
+        let newest = Arc::new(AsyncMutex::new(snapshot));
+        let hinting = watch::Sender::new(());
         Self { waiting: Mutex::default(), timeout_ms, newest, hinting }
     }
 
@@ -145,7 +146,7 @@ impl Committer {
     /// The result that a batch would have on the newest version, if it were committed now. Writes nothing.
     ///
     /// # Errors
-    /// As [`Self::commit`], but for what a publication may end with.
+    /// As [`Self::commit`], without the errors of a publication.
     pub fn check<'a>(
         &'a self,
         batch: Batch,
@@ -226,8 +227,8 @@ impl Committer {
     ) -> (Vec<Waiting>, Vec<Resolved>) {
         let mut results = resolve_all(&group, newest, branch).await;
         let mut looked = false;
-        // What is refused may be allowed by now, so that is looked at once; a vacuum may have let the version go that
-        // was the newest when this began.
+        // A rejected batch may be valid by now, so try it once on the newest version; a vacuum may have removed the
+        // version that was the newest when this began.
         while results.iter().any(|result| matches!(result, Err(error) if !looked || error.is_missing_object()))
             || !looked && any_is_elsewhere(&group, newest)
         {
@@ -283,7 +284,8 @@ impl Committer {
     ) -> Result<Written, EngineError> {
         // The snapshot, and with it the reader, outlives the commit and its meter.
         let reader = newest.reader().metered_by(branch.context());
-        let (base, store) = (newest.manifest(), reader.store());
+        let base = newest.manifest();
+        let store = reader.store();
         let assembled = Assembled::of(base, resolved)?;
         let writer = store.clock().ulid();
         let delta = delta::build(&assembled.changes, &assembled.schema, &writer, base.version + 1)?;
@@ -296,7 +298,8 @@ impl Committer {
         let manifest = next_manifest(base, assembled, &delta, writer, carried, store.clock().unix_ms());
         match alongside(publish::publish(&reader, &manifest, branch), removal).await? {
             Published::Visible => {
-                let (store, hinted) = (store.clone(), manifest.clone());
+                let store = store.clone();
+                let hinted = manifest.clone();
                 let mut hinting = Box::pin(async move { publish::hint(&store, &hinted).await });
                 // The commit does not wait for it, but returns the cost of its PUT.
                 if poll!(hinting.as_mut()).is_pending() {
@@ -327,7 +330,7 @@ impl Committer {
                     }
                     newest.newest(branch).await
                 };
-                // What stays is garbage that a vacuum knows by its name.
+                // Remaining objects are garbage that a vacuum recognises by name.
                 let (_, snapshot) = join(store.delete(&names), overtaken_by).await;
                 Ok(Written::Overtaken(snapshot?))
             }
@@ -366,7 +369,9 @@ async fn resolve_all(
     branch: &mut Branch,
 ) -> Vec<Result<Resolved, EngineError>> {
     let results = group.iter().map(|waiting| {
-        let (batch, newest, mut line) = (waiting.batch.clone(), newest.clone(), branch.clone());
+        let batch = waiting.batch.clone();
+        let newest = newest.clone();
+        let mut line = branch.clone();
         tokio::spawn(async move { (resolve_on(&batch, &newest, &mut line).await, line) })
     });
     let stopped = |error| EngineError::Internal(format!("a commit stopped: {error}"));
@@ -417,7 +422,7 @@ async fn resolve_on(batch: &Arc<Batch>, newest: &Arc<Snapshot>, branch: &mut Bra
     if let Some(base) = batch.base.filter(|base| *base < version) {
         check_conflicts(&resolved, base, newest, &mut conflicts).await?;
     }
-    // What is wrong with one batch is its own error, not that of the delta.
+    // A mistake in one batch is its own error, not that of the delta.
     let (widening, converted) = Assembled::widens(newest.manifest(), &resolved)?;
     widen::check_exact(&resolved, &converted, newest, branch).await?;
     branch.join([&conflicts]);

@@ -1,4 +1,4 @@
-//! What does not go together: batches of one delta that name the same item or want the schema differently, and a batch
+//! Conflicts: batches of one delta that name the same item or want the schema differently, and a batch
 //! with what was changed after the version that it is based on.
 
 use std::{
@@ -21,13 +21,13 @@ use crate::{
     compaction::{Owner, spans},
 };
 
-/// A set whose order is never asked for.
+/// A set whose order is never used.
 type Set<T> = HashSet<T, RandomState>;
 
 /// A pair of vertices that exist, with the number of their edge label.
 type KnownPair = (u32, VertexId, VertexId);
 
-/// What batches of one delta name and write, and those that wait for the next one.
+/// The items that batches of one delta name and write, and the batches that wait for the next one.
 #[derive(Default)]
 pub(super) struct Items {
     /// Vertices that exist, and those that are missing.
@@ -51,7 +51,7 @@ pub(super) struct Items {
 }
 
 impl Items {
-    /// Of no batch, on a version; `candidates` are all that will be added.
+    /// The claims of no batch, on a version; `candidates` are all that will be added.
     pub(super) fn on<'a>(manifest: &Manifest, mut candidates: impl Iterator<Item = &'a Resolved>) -> Self {
         let asks_for_pairs =
             candidates.any(|batch| batch.batch.base.is_some() || batch.pairs_built_on().next().is_some());
@@ -121,7 +121,8 @@ pub(super) async fn check_conflicts(
     newest: &Arc<Snapshot>,
     branch: &mut Branch,
 ) -> Result<(), EngineError> {
-    let (version, reset) = (newest.manifest().version, newest.manifest().reset);
+    let version = newest.manifest().version;
+    let reset = newest.manifest().reset;
     if base < reset {
         let why = format!("the graph of version {base} was replaced by version {reset}");
         return Err(EngineError::Conflict(why));
@@ -142,7 +143,7 @@ pub(super) async fn check_conflicts(
     // Each label once: the look goes through all runs.
     let labels: BTreeMap<_, _> = keys.iter().map(|(label, _)| *label).zip(&written).collect();
     labels.into_iter().try_for_each(|(label, end)| compacted(Owner::Label(label), &end.label))?;
-    // What is looked at does not depend on what was found: all of it is one wave.
+    // The look-ups do not depend on each other: all of them are one wave.
     let from = branch.clone();
     let entries = newest.key_entries(&keys, base, branch).await?;
     if let Some((end, _)) = written.iter().zip(entries).find(|(_, entry)| entry.is_some()) {
@@ -207,7 +208,8 @@ fn pairs_by_type(resolved: &Resolved, schema: &Schema) -> BTreeMap<EdgeTypeId, V
 /// The first item that is in both of two ascending lists. One pass over both, so that what others wrote meanwhile is
 /// compared once and not once for each item of the batch.
 fn first_of_both<T: Ord + Copy>(a: &[T], b: &[T]) -> Option<T> {
-    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    let mut a = a.iter().peekable();
+    let mut b = b.iter().peekable();
     loop {
         match a.peek()?.cmp(b.peek()?) {
             Ordering::Equal => return a.next().copied(),

@@ -19,7 +19,7 @@ use crate::EngineError;
 /// Rows of edges from which on both directions are sorted and encoded at the same time.
 const BOTH_AT_ONCE_ROWS: usize = 1 << 12;
 
-/// What changes of a label.
+/// The changes of a label.
 #[derive(Debug, Default)]
 pub(crate) struct LabelChanges<'a> {
     /// New vertices, and the ordinal of the first: they follow in the order of their keys.
@@ -27,25 +27,25 @@ pub(crate) struct LabelChanges<'a> {
     pub(crate) first_ordinal: u64,
     /// Vertices whose rows are written anew, by ordinal.
     pub(crate) changed: BTreeMap<u64, (&'a Key, Row)>,
-    /// What each of these has.
+    /// The rows of these, in order.
     pub(crate) rows: Rows<'a>,
     /// Vertices that go, with their ordinals.
     pub(crate) gone: BTreeMap<&'a Key, u64>,
 }
 
-/// What changes, all of it resolved to ordinals.
+/// The changes, resolved to ordinals.
 #[derive(Debug, Default)]
 pub(crate) struct Changes<'a> {
     pub(crate) labels: BTreeMap<LabelId, LabelChanges<'a>>,
     pub(crate) groups: BTreeMap<EdgeTypeId, EdgeChanges<'a>>,
 }
 
-/// What changes of an edge type.
+/// The changes of an edge type.
 #[derive(Debug, Default)]
 pub(crate) struct EdgeChanges<'a> {
     /// Each pair of vertices once, in any order.
     pub(crate) pairs: Vec<PairRows>,
-    /// What each edge has.
+    /// The properties of each edge.
     pub(crate) rows: Rows<'a>,
 }
 
@@ -71,7 +71,8 @@ pub(crate) struct Delta {
 
 /// Encodes changes.
 pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, version: u64) -> Result<Delta, EngineError> {
-    let (names, versions) = (DataNames::new(version - 1, writer, 0), VersionRange::of(version));
+    let names = DataNames::new(version - 1, writer, 0);
+    let versions = VersionRange::of(version);
     let mut segments = SegmentWriter::new(&names, versions, SegmentSettings::default())
         .map_err(EngineError::format("a new segment"))?;
     let of = |owner, first| TableRows { owner, versions, first };
@@ -210,7 +211,8 @@ fn write_list_section(
     kind: SectionKind,
     pairs: Vec<(u64, u64)>,
 ) -> Result<(), FormatError> {
-    let (mut writer, mut targets) = (ListWriter::new(kind, true, segments)?, Vec::new());
+    let mut writer = ListWriter::new(kind, true, segments)?;
+    let mut targets = Vec::new();
     for list in pairs.chunk_by(|a, b| a.0 == b.0) {
         targets.clear();
         targets.extend(list.iter().map(|(_, target)| *target));

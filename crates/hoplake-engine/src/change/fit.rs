@@ -64,7 +64,8 @@ pub(super) fn fit_columns(
 ) -> Result<bool, (usize, Misfit)> {
     let mut converted = false;
     for column in columns.properties() {
-        let (name, values) = (&column.name, &column.values);
+        let name = &column.name;
+        let values = &column.values;
         let is_there = || values.null_count() == 0 || rows.iter().any(|row| values.is_valid(*row));
         let position = known.iter().position(|property| *name == property.name);
         match position.map(|position| known[position].kind) {
@@ -195,7 +196,8 @@ mod tests {
 
     #[test]
     fn integers_widen_and_nothing_else_does() {
-        let (int, float) = (PropertyType::Scalar(ScalarType::Int64), PropertyType::Scalar(ScalarType::Float64));
+        let int = PropertyType::Scalar(ScalarType::Int64);
+        let float = PropertyType::Scalar(ScalarType::Float64);
         assert_eq!(fitted(int, Value::Float64(0.5)), Ok(float));
         assert_eq!(fitted(float, Value::Int64(3)), Ok(float));
         assert_eq!(fitted(int, Value::Null), Ok(int));

@@ -6,7 +6,7 @@ use super::{EdgeKey, Properties, Value};
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Edit {
     pub(crate) key: Option<EdgeKey>,
-    /// What the edge has from now on; `None` if it goes.
+    /// The new properties of the edge; `None` deletes it.
     pub(crate) properties: Option<Properties>,
     /// Whether properties that are not named become null.
     pub(crate) replace: bool,
@@ -22,7 +22,8 @@ impl Edit {
         group.retain_mut(|edge| {
             let goes = key.as_ref().is_none_or(|key| key.is_of(edge));
             if goes && before.is_none() {
-                (position, before) = (at, Some(std::mem::take(edge)));
+                position = at;
+                before = Some(std::mem::take(edge));
             }
             at += usize::from(!goes);
             !goes

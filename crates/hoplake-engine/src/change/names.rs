@@ -33,7 +33,7 @@ pub(super) struct Names {
     vertex_labels: Vec<Name>,
     /// By number.
     pub(super) edge_labels: Vec<Name>,
-    /// What each change names.
+    /// The names in each change.
     pub(super) changes: Vec<Named>,
     /// The number of each operation's first change; nothing if each operation is one.
     first_changes: Vec<u32>,
@@ -49,7 +49,7 @@ struct FirstNamed {
     label: u32,
 }
 
-/// What a change names, by number.
+/// The names in a change, by number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Named {
     /// The source and the target of an edge; a vertex is both.
@@ -210,7 +210,8 @@ impl Names {
         let changes = Vec::with_capacity(count);
         let names =
             Self { ends: Vec::new(), vertex_labels: Vec::new(), edge_labels: Vec::new(), changes, first_changes };
-        let (vertex_labels, edge_labels) = (LabelNumbers::default(), LabelNumbers::default());
+        let vertex_labels = LabelNumbers::default();
+        let edge_labels = LabelNumbers::default();
         let mut numbering = Numbering { names, keys: Vec::new(), vertex_labels, edge_labels };
         for (number, operation) in batch.operations.iter().enumerate() {
             numbering.single(operation);
@@ -284,7 +285,8 @@ impl Names {
             Some((id, schema.label(id)?.key_type))
         });
         let labels: Vec<_> = labels.collect();
-        let (mut numbers, mut keys) = (Vec::with_capacity(self.ends.len()), Vec::with_capacity(self.ends.len()));
+        let mut numbers = Vec::with_capacity(self.ends.len());
+        let mut keys = Vec::with_capacity(self.ends.len());
         for (number, named) in self.ends.iter().enumerate() {
             let Some((id, key_type)) = labels[named.label as usize] else { continue };
             let end = self.end(batch, number as u32);

@@ -36,7 +36,8 @@ impl<'a> Positions<'a> {
             let found = self.positions.get(source.as_str()).copied();
             if found != expected.as_deref() {
                 let text = |position: Option<&str>| position.map_or("nothing".into(), |it| format!("{it:?}"));
-                let (found, expected) = (text(found), text(expected.as_deref()));
+                let found = text(found);
+                let expected = text(expected.as_deref());
                 return Condition::Fails(EngineError::Conflict(format!(
                     "of source {source} the graph has {found}, and the batch goes on from {expected}: another writer \
                      has applied it, or a part of it"
@@ -71,8 +72,11 @@ mod tests {
 
     #[test]
     fn each_batch_goes_on_from_the_one_before() {
-        let (first, again, second) = (batch(None, "1"), batch(None, "1"), batch(Some("1"), "2"));
-        let (none, other) = (BTreeMap::new(), batch(Some("7"), "8"));
+        let first = batch(None, "1");
+        let again = batch(None, "1");
+        let second = batch(Some("1"), "2");
+        let none = BTreeMap::new();
+        let other = batch(Some("7"), "8");
         let mut positions = Positions::of(&none);
         assert!(matches!(positions.check(&first), Condition::Holds));
         assert!(matches!(positions.check(&second), Condition::Fails(_)));

@@ -1,7 +1,7 @@
 //! Names and properties as changes have them.
 //!
 //! A batch may have a million edges, each with a few properties. So short names are stored inline, and the properties
-//! of an item side by side in one piece of memory: what is looked at one after the other is near each other.
+//! of an item are adjacent in one allocation, in the order in which they are read.
 
 use std::{fmt, ops::Index};
 

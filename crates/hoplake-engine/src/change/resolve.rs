@@ -1,5 +1,5 @@
 //! Resolves a batch on a version of a graph: which vertices exist, rows as they will be, which edges go with a vertex
-//! that goes; and whether all of it is allowed.
+//! that is deleted; and whether the batch is valid.
 //!
 //! Reading takes one wave for the keys, and one more for the rows and lists of what is changed in part or
 //! deleted. Nothing is numbered yet: new vertices get their ordinals when it is known which batches go into a delta.
@@ -70,7 +70,7 @@ pub(crate) enum Written<'a> {
 /// The row of a vertex from now on.
 #[derive(Debug)]
 enum VertexRow {
-    /// As a change of the batch has it, which keeps the only copy.
+    /// The row of a change of the batch, which keeps the only copy.
     Of(u32),
     Made(Properties),
 }
@@ -84,14 +84,14 @@ struct ChangedVertex {
     replace: bool,
 }
 
-/// What a batch needs of the schema.
+/// The change of the schema that a batch needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Widening {
     /// It fits as it is.
     None,
     /// New labels, edge types or properties.
     Adds,
-    /// Also another type of a property that is there.
+    /// Also another type of an existing property.
     Converts,
 }
 
@@ -124,7 +124,7 @@ impl Resolved {
     /// Resolves a batch.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] that names the operation which is not allowed; the store's.
+    /// [`EngineError::Refused`] with the operation that is not valid; the store's error.
     pub(crate) async fn of(
         batch: &Arc<Batch>,
         snapshot: &Arc<Snapshot>,
@@ -149,6 +149,7 @@ impl Resolved {
         resolved.take_vertices(snapshot)?;
         let edits = resolved.edits(snapshot)?;
         let changes = resolved.changes(&edits, snapshot);
+        // Rows, groups and edges of deleted vertices do not depend on each other: their reads are one wave.
         let mut lines = [branch.clone(), branch.clone(), branch.clone()];
         let [of_rows, of_groups, of_gone] = &mut lines;
         let partial_rows = resolved.complete_rows(snapshot, of_rows);
@@ -156,6 +157,8 @@ impl Resolved {
         let deleted = resolved.edges_of_gone(snapshot, of_gone);
         let (rows, groups, (removed, labels)) = try_join3(partial_rows, groups, deleted).await?;
         branch.join(&lines);
+        // Only now the reads have ended that borrowed `resolved`; edges of deleted vertices come last, since they
+        // yield to edges that the batch itself writes.
         rows.into_iter().for_each(|(vertex, before)| resolved.complete(vertex, before));
         resolved.groups = resolved.groups_of(&edits, &changes, groups);
         resolved.names.edge_labels = labels;
@@ -163,7 +166,7 @@ impl Resolved {
         Ok(resolved)
     }
 
-    /// What a row that is changed in part keeps.
+    /// Adds the old properties that a partly changed row keeps.
     fn complete(&mut self, vertex: VertexId, mut before: Properties) {
         let Some(changed) = self.changed.get_mut(&vertex) else { return };
         before.extend(made(&self.names, &self.batch, &mut changed.row));
@@ -184,6 +187,7 @@ impl Resolved {
                 }
             };
             let is_new = |vertex| matches!(vertex, Vertex::New(_));
+            // A pair with a new vertex had no edges, so an empty group needs no tombstone.
             if edges == Edges::Made(Vec::new()) && (is_new(pair.source) || is_new(pair.target)) {
                 continue;
             }
@@ -232,7 +236,7 @@ impl Resolved {
         &self.known
     }
 
-    /// Of the vertices that it names those that are missing: it builds on that.
+    /// The vertices that it names and that are missing: the batch depends on their absence.
     pub(crate) fn missing(&self) -> impl Iterator<Item = VertexRef> {
         let missing = self.known.iter().enumerate().filter(|(_, known)| known.is_none());
         missing.map(|(number, _)| self.end(number as u32))
@@ -269,7 +273,7 @@ impl Resolved {
         self.groups.iter().map(|group| group.pair)
     }
 
-    /// Of these, those whose edges are not the same whatever there was before.
+    /// Of these, the pairs whose new edges depend on the old ones.
     pub(crate) fn pairs_built_on(&self) -> impl Iterator<Item = Pair> {
         self.groups.iter().filter(|group| !group.alone).map(|group| group.pair)
     }
@@ -303,7 +307,7 @@ impl Resolved {
         self.gone.keys().chain(&self.cleared).copied()
     }
 
-    /// Whether nothing stays of the edges of a pair since one of the two is deleted and comes back.
+    /// Whether a pair loses all its edges because one of its vertices is deleted and added again.
     pub(super) fn is_cleared(&self, pair: &Pair) -> bool {
         let is = |vertex| matches!(vertex, Vertex::Known(vertex) if self.cleared.contains(&vertex));
         is(pair.source) || is(pair.target)
@@ -362,6 +366,7 @@ impl Resolved {
         let vertex = self.names.changes[number as usize].ends[0];
         let end = self.end(vertex);
         if let Some(known) = self.known[vertex as usize] {
+            // A vertex that is deleted and upserted again keeps its ordinal, but neither its row nor its edges.
             let returns = self.gone.remove(&known).is_some();
             if returns {
                 self.cleared.insert(known);
@@ -462,7 +467,8 @@ impl Resolved {
             Some(known) => Some(Vertex::Known(known)),
             None => self.added.contains_key(&self.end(end)).then_some(Vertex::New(end)),
         };
-        let (source, target) = (vertex(named.ends[0])?, vertex(named.ends[1])?);
+        let source = vertex(named.ends[0])?;
+        let target = vertex(named.ends[1])?;
         Some((Pair { label: named.edge_label, source, target }, number))
     }
 
@@ -622,7 +628,8 @@ fn check_edge_type(
     let mut types = snapshot.schema().edge_types.iter();
     let of = types.find(|it| (&*it.label, it.source, it.target) == (label, labels.0, labels.1));
     let Some(of) = of else {
-        let (source, target) = (&source.label, &target.label);
+        let source = &source.label;
+        let target = &target.label;
         return refused(at, Refusal::Other, format!("the graph has no edges {label} from {source} to {target}"));
     };
     match key.filter(|key| of.properties.iter().all(|property| property.name != key.property)) {

@@ -127,7 +127,8 @@ mod tests {
             let key = ints(&vec![0; values.len()]);
             Columns::vertices("A", &RecordBatch::try_from_iter([("key", key), ("p", values)]).unwrap()).unwrap()
         };
-        let (integers, floats) = (of(ints(&[1, 2])), of(Arc::new(Float64Array::from(vec![0.5]))));
+        let integers = of(ints(&[1, 2]));
+        let floats = of(Arc::new(Float64Array::from(vec![0.5])));
         // A row with it can only exist if the batch writes no row of it.
         let unused = of(Arc::new(StringArray::from(vec!["x"])));
         let single = Properties::from([("p", 7)]);

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{EngineError, Refusal};
 
-/// Refuses the first upsert of a strict batch with a label, an edge type or a property that the graph does not have.
+/// Rejects the first upsert of a strict batch with a label, an edge type or a property that the graph does not have.
 /// Deletions of what is not declared are errors anyway.
 pub(super) fn check_declared<'a>(batch: &Batch, schema: &'a Schema) -> Result<(), EngineError> {
     if !batch.strict {

@@ -151,7 +151,7 @@ impl Value {
     }
 }
 
-/// As messages have it: text in quotes, dates and moments in ISO 8601.
+/// The form in messages: text in quotes, dates and moments in ISO 8601.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -219,7 +219,9 @@ pub(crate) fn column<'a>(values: impl Iterator<Item = &'a Value>, kind: Property
         PropertyType::Scalar(scalar) => return Ok(scalars(values, scalar)),
         PropertyType::List(scalar) => scalar,
     };
-    let (mut items, mut lengths, mut there) = (Vec::new(), Vec::new(), Vec::new());
+    let mut items = Vec::new();
+    let mut lengths = Vec::new();
+    let mut there = Vec::new();
     for value in values {
         let list = if let Value::List(list) = value { list.as_slice() } else { &[] };
         items.extend(list);
@@ -267,8 +269,10 @@ mod tests {
 
     #[test]
     fn equal_is_not_always_the_same() {
-        let (zero, minus) = (Value::Float64(0.0), Value::Float64(-0.0));
-        let (nan, other) = (Value::Float64(f64::NAN), Value::Float64(f64::from_bits(0xfff8_0000_0000_0001)));
+        let zero = Value::Float64(0.0);
+        let minus = Value::Float64(-0.0);
+        let nan = Value::Float64(f64::NAN);
+        let other = Value::Float64(f64::from_bits(0xfff8_0000_0000_0001));
         assert_eq!((&zero, &nan), (&minus, &other));
         assert!(!zero.is_same(&minus) && !nan.is_same(&other) && nan.is_same(&nan));
         let list = |value: &Value| Value::List(vec![value.clone()]);

@@ -28,7 +28,7 @@ pub(crate) struct Conversion {
     property: String,
 }
 
-/// What has become float64 from one schema to another that began as it.
+/// The properties that became float64 between two schemas, the second derived from the first.
 pub(super) fn conversions(before: &Schema, after: &Schema) -> Vec<Conversion> {
     let mut found = Vec::new();
     for (id, (before, after)) in (0..).zip(before.vertex_labels.iter().zip(&after.vertex_labels)) {
@@ -53,7 +53,7 @@ fn changed<'a>(
     both.filter(|(before, after)| before.kind != after.kind).map(|(_, after)| after.name.clone())
 }
 
-/// Refuses a batch that would make a property float64 which has integers that would not stay exact.
+/// Rejects a batch that would widen a property to float64 if its integers would not stay exact.
 pub(super) async fn check_exact(
     resolved: &Resolved,
     converted: &[Conversion],

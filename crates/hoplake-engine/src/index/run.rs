@@ -49,7 +49,8 @@ impl Run {
         self.location(through.checked_sub(1)?)
     }
 
-    /// The pieces that may have the list of a source, as numbers: the last that begins with less, and those that begin with it.
+    /// The pieces that may have the list of a source, as numbers: the last that begins with less, and those that begin
+    /// with it.
     pub(crate) fn pieces_of_source(&self, source: u64) -> Range<usize> {
         if self.pieces.len() == 1 {
             return 0..1;
@@ -87,7 +88,7 @@ pub(crate) fn runs(manifest: &Manifest) -> Result<HashMap<SectionKind, Vec<Run>>
     for (kind, of_kind) in &mut runs {
         of_kind.sort_unstable_by_key(|run| Reverse(run.versions.until));
         if let Some(pair) = of_kind.windows(2).find(|pair| pair[1].versions.until >= pair[0].versions.since) {
-            let why = format!("{kind:?} is there twice, of {:?} and {:?}", pair[1].versions, pair[0].versions);
+            let why = format!("{kind:?} occurs twice, of {:?} and {:?}", pair[1].versions, pair[0].versions);
             return Err(FormatError::corrupt("manifest", why));
         }
     }

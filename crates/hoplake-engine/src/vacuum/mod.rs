@@ -56,11 +56,11 @@ const PARALLEL: usize = 32;
 /// The maximum number of damaged or missing objects that an error names.
 const DAMAGES_TOLD: usize = 8;
 
-/// What a writer tries the store with is spared for so long, whatever version its name has: if it went between two
+/// Trial objects of a writer are spared for so long, whatever version their name has: if it went between two
 /// creates, both would succeed, and the writer would refuse the store.
 const PROBE_AGE_MS: i64 = 10_000;
 
-/// What a vacuum lets go.
+/// The settings of a vacuum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VacuumSettings {
     /// Of past versions, so many of the newest stay; `None` keeps all, unless `keep_since_unix_ms` is set.
@@ -68,9 +68,9 @@ pub struct VacuumSettings {
     /// Of past versions, those that were the newest at this time or later stay; `None` keeps all, unless
     /// `keep_versions` is set. If both are set, a version stays if either keeps it. Tagged versions always stay.
     pub keep_since_unix_ms: Option<u64>,
-    /// What may belong to a writer at work on the newest version, or to the first load of all, is removed only if it
-    /// was last written before this time; such a writer has to begin again. In a folder so are the files of objects
-    /// that were not finished, and a writer at work on one fails. By the store's clock.
+    /// Objects that may belong to a writer at work on the newest version, or to the first load, are deleted only if
+    /// they was last written before this time; such a writer has to begin again. In a folder so are the files of
+    /// objects that were not finished, and a writer at work on one fails. By the store's clock.
     pub written_before_unix_ms: i64,
     /// Writers that announced themselves are taken for dead if they did so before this time.
     pub announced_before_unix_ms: u64,
@@ -95,7 +95,7 @@ impl Default for VacuumSettings {
     }
 }
 
-/// What a vacuum removed.
+/// The deletions of a vacuum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Vacuumed {
     /// Versions that can no longer be opened.
@@ -114,7 +114,7 @@ pub struct Vacuumed {
 ///
 /// # Errors
 /// [`EngineError::NotFound`] if there is neither a graph nor what a first load left; [`EngineError::Format`] that lists
-/// what is damaged or missing of what is to stay, and then nothing is done; the store's.
+/// the damaged or missing objects of versions that stay, and then nothing is deleted; the store's error.
 pub fn vacuum<'a>(
     reader: &'a Reader,
     settings: &'a VacuumSettings,
@@ -122,7 +122,8 @@ pub fn vacuum<'a>(
 ) -> BoxFuture<'a, Result<Vacuumed, EngineError>> {
     Box::pin(async move {
         let store = reader.store();
-        let (mut staged, mut before) = (Vacuumed::default(), None);
+        let mut staged = Vacuumed::default();
+        let mut before = None;
         loop {
             // In this order: what was written after the newest version was read is not in the listing.
             let listed = store.list(DATA_FOLDER).await?;
@@ -233,7 +234,8 @@ impl Vacuum<'_> {
 
     /// Overwrites the slots of deleted versions, and returns their number.
     async fn write_tombstones(&mut self, decided: &Manifest) -> Result<u64, EngineError> {
-        let (reader, past) = (self.reader, &self.past);
+        let reader = self.reader;
+        let past = &self.past;
         let goes = |version: u64| version < decided.version && !decided.has_version(version);
         let gone: Vec<_> = self.present.iter().copied().filter(|version| goes(*version)).collect();
         let branch = &*self.branch;
@@ -248,7 +250,9 @@ impl Vacuum<'_> {
     /// Publishes the decision which versions and leases end, if any, or if writers at work on the newest version must
     /// be fenced off. Returns the manifest with the decision.
     async fn decide(&mut self, newest: Manifest) -> Result<(Manifest, Vec<WriterLease>), EngineError> {
-        let (reader, settings, since) = (self.reader, self.settings, self.since);
+        let reader = self.reader;
+        let settings = self.settings;
+        let since = self.since;
         let stale = self.is_stale(&newest);
         let dead = dead(reader, &newest, settings, self.branch).await?;
         let kept = |newest: &Manifest, past: &[VersionRange]| kept(newest, past, settings.keep_versions, since);
@@ -338,7 +342,7 @@ async fn close_first(reader: &Reader, branch: &mut Branch) -> Result<Manifest, E
     }
 }
 
-/// Of some past versions those that stay: the newest `count`, those from `since` on, and those with a tag.
+/// The past versions that stay: the newest `count`, those from `since` on, and those with a tag.
 fn kept(newest: &Manifest, past: &[VersionRange], count: Option<u64>, since: Option<u64>) -> Vec<VersionRange> {
     if count.is_none() && since.is_none() {
         return past.to_vec();

@@ -9,7 +9,7 @@ use hoplake_storage::{Branch, ObjectInfo, Reader, Store};
 use super::PARALLEL;
 use crate::{EngineError, versions};
 
-/// What is needed of a manifest.
+/// The fields of a manifest that a vacuum needs.
 #[derive(Debug)]
 struct Version {
     created_unix_ms: u64,
@@ -74,7 +74,7 @@ impl Past {
         self.0.values().all(Result::is_ok)
     }
 
-    /// Who wrote a version.
+    /// The writer of a version.
     pub(super) fn writer(&self, version: u64) -> Option<&str> {
         let version = self.0.get(&version)?.as_ref().ok()?;
         Some(&version.writer)
@@ -114,7 +114,7 @@ impl Past {
         newest.objects().into_keys().chain(past).collect()
     }
 
-    /// What is damaged or missing of the newest version, and of the past ones that are to stay.
+    /// The damaged or missing objects of the newest version, and of past ones that stay.
     pub(super) async fn damages(
         &self,
         store: &Store,

@@ -152,7 +152,8 @@ impl<'a> Block<'a> {
             if group.start != start || end > edges {
                 return Err(corrupt(format!("group {index} has edges {} to {end}, not from {start} on", group.start)));
             }
-            let (first, last) = (group.sources[0], group.sources[group.len - 1]);
+            let first = group.sources[0];
+            let last = group.sources[group.len - 1];
             if into.sources.last().is_some_and(|before| first <= *before) || last > self.last_source() {
                 return Err(corrupt(format!("group {index} has sources {first} to {last}, which are not its own")));
             }
@@ -181,7 +182,8 @@ impl<'a> Block<'a> {
 
     /// The last group that starts at or before `source`, or the first.
     fn group_of(&self, source: u64) -> usize {
-        let (mut low, mut high) = (0, self.groups_len());
+        let mut low = 0;
+        let mut high = self.groups_len();
         while high - low > 1 {
             let middle = low.midpoint(high);
             if self.group_source(middle) <= source { low = middle } else { high = middle }
@@ -264,7 +266,8 @@ fn sum_lists(base: u64, mut slots: &mut [u64], mut start: usize, ends: &[usize])
             *slot = target;
         }
         all |= target;
-        (slots, start) = (rest, end);
+        slots = rest;
+        start = end;
     }
     all
 }

@@ -37,7 +37,8 @@ impl BlockEncoder {
     /// [`FormatError::Invalid`] if `block_bytes` is outside [`BLOCK_BYTES`].
     pub fn new(block_bytes: usize) -> Result<Self, FormatError> {
         if !BLOCK_BYTES.contains(&block_bytes) {
-            let (least, most) = (BLOCK_BYTES.start, BLOCK_BYTES.end - 1);
+            let least = BLOCK_BYTES.start;
+            let most = BLOCK_BYTES.end - 1;
             return Err(FormatError::Invalid(format!("a block has {least} to {most} bytes, not {block_bytes}")));
         }
         Ok(Self { block_bytes, edges_before: 0, last_source: None, open: OpenBlock::default() })
@@ -55,6 +56,8 @@ impl BlockEncoder {
         let mut continued = false;
         while !rest.is_empty() {
             let (fitting, size) = self.open.fit(source, rest, self.block_bytes);
+            // Start a new block rather than split the list: a split list costs its readers a second block. Only a list
+            // that is longer than an empty block is split.
             if fitting < rest.len() && !self.open.is_empty() {
                 finished.push(self.close(false));
                 continue;
@@ -80,7 +83,7 @@ impl BlockEncoder {
     fn check(&self, source: u64, targets: &[u64]) -> Result<(), FormatError> {
         let invalid = |message: String| Err(FormatError::Invalid(message));
         if let Some(last) = self.last_source.filter(|&last| source <= last) {
-            return invalid(format!("sources must ascend, and {source} comes after {last}"));
+            return invalid(format!("sources must ascend, and {source} follows {last}"));
         }
         let largest = targets.last().copied().unwrap_or(0).max(source);
         if largest > VertexId::ORDINAL_MAX {
@@ -135,6 +138,7 @@ impl OpenBlock {
     fn fit(&mut self, source: u64, targets: &[u64], bytes_max: usize) -> (usize, Size) {
         self.make_room_below(targets[0]);
         let reach = self.sources.first().map_or(0, |first| source - first);
+        // The header has 32 bits for the span of sources.
         if reach >= u64::from(u32::MAX) {
             return (0, self.size);
         }
@@ -199,14 +203,17 @@ impl OpenBlock {
         let mut widths = Vec::new();
         let mut checkpoints = Vec::new();
         for (index, chunk) in self.slots.chunks(CHUNK).enumerate() {
+            // A chunk of 16 numbers of w bits takes 2w bytes: always even, so half of the position fits 16 bits.
             if index % STRIDE == 0 {
                 checkpoints.extend(((targets.len() / 2) as u16).to_le_bytes());
             }
+            // The OR of all numbers is as wide as the widest.
             let width = width_of(chunk.iter().fold(0, |all, slot| all | slot));
             widths.push(width);
             pack(chunk.iter().copied(), width, &mut targets);
         }
-        let (first_source, last_source) = (self.sources[0], self.sources[self.sources.len() - 1]);
+        let first_source = self.sources[0];
+        let last_source = self.sources[self.sources.len() - 1];
         let header = Header {
             flags: if self.continued { FLAG_CONTINUED } else { 0 } | if continues { FLAG_CONTINUES } else { 0 },
             lists: self.sources.len(),
@@ -294,7 +301,8 @@ impl Size {
         self.open_degrees |= degree;
         if self.lists.is_multiple_of(GROUP) {
             self.full += self.open_group(GROUP);
-            (self.open_gaps, self.open_degrees) = (0, 0);
+            self.open_gaps = 0;
+            self.open_degrees = 0;
         }
     }
 

@@ -110,9 +110,12 @@ impl Default for Group {
 impl Group {
     pub(super) fn load(&mut self, block: &Block<'_>, group: usize) -> Result<(), FormatError> {
         let numbers = Numbers::of(block, group)?;
-        (self.len, self.start) = (numbers.len, numbers.first_edge);
-        let (mut source, mut edge) = (numbers.first_source, self.start);
-        let (mut gaps, mut degrees) = ([0; CHUNK], [0; CHUNK]);
+        self.len = numbers.len;
+        self.start = numbers.first_edge;
+        let mut source = numbers.first_source;
+        let mut edge = self.start;
+        let mut gaps = [0; CHUNK];
+        let mut degrees = [0; CHUNK];
         let (sources, _) = self.sources.as_chunks_mut::<CHUNK>();
         let (ends, _) = self.ends.as_chunks_mut::<CHUNK>();
         for (chunk, (sources, ends)) in sources.iter_mut().zip(ends).enumerate().take(numbers.len.div_ceil(CHUNK)) {

@@ -37,7 +37,7 @@ pub(super) struct Header {
     /// Last source − first source + 1.
     pub span: u32,
     pub first_edge: u64,
-    /// What the first slot of each list is relative to.
+    /// The base of the first slot of each list.
     pub base: u64,
     pub targets_len: usize,
 }
@@ -54,7 +54,7 @@ pub(super) struct Parts<'a> {
     pub checkpoints: &'a [u8],
 }
 
-/// How many chunks, directory entries and checkpoints there are for so many edges and lists.
+/// The numbers of chunks, directory entries and checkpoints for these edges and lists.
 pub(super) fn counts(edges: usize, lists: usize) -> (usize, usize, usize) {
     let chunks = edges.div_ceil(CHUNK);
     (chunks, lists.div_ceil(GROUP), chunks.div_ceil(STRIDE))

@@ -11,7 +11,7 @@ pub(super) const CHUNK: usize = 16;
 /// The widest number, which is the width of an ordinal.
 pub(super) const WIDTH_MAX: u8 = 48;
 
-/// What unpacking a chunk may load: all of it at any width, and a word from its last byte on.
+/// The bytes that unpacking a chunk may load: all of it at any width, and a word from its last byte on.
 const WINDOW: usize = 128;
 
 /// How many bits `value` needs.
@@ -26,8 +26,9 @@ pub(super) fn packed_len(count: usize, width: u8) -> usize {
 
 /// Appends `values`, each below 2^`width`, lowest bits first.
 pub(super) fn pack(values: impl IntoIterator<Item = u64>, width: u8, out: &mut Vec<u8>) {
-    // At most 7 bits wait while 48 come.
-    let (mut waiting, mut bits) = (0u64, 0u32);
+    // At most 7 bits wait when 48 are added.
+    let mut waiting = 0u64;
+    let mut bits = 0u32;
     for value in values {
         waiting |= value << bits;
         bits += u32::from(width);

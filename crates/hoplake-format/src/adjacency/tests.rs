@@ -1,4 +1,4 @@
-//! What is encoded comes back; what is damaged never panics.
+//! Encoded blocks decode to the same lists; damaged ones never panic.
 
 use proptest::prelude::*;
 
@@ -55,7 +55,8 @@ fn decode(blocks: &[EncodedBlock], block_bytes: usize) -> Section {
 /// Reads one source by way of the index, as a reader does.
 fn look_up(blocks: &[EncodedBlock], source: u64) -> Vec<u64> {
     let first_sources: Vec<u64> = blocks.iter().map(|block| block.entry.first_source).collect();
-    let (mut alone, mut batch) = (Vec::new(), Lists::default());
+    let mut alone = Vec::new();
+    let mut batch = Lists::default();
     for found in &blocks[blocks_of(&first_sources, source)] {
         let block = Block::parse(&found.bytes).unwrap();
         let before = alone.len();
@@ -107,7 +108,8 @@ fn read_all(bytes: &[u8]) {
     }
     assert!(lists.targets.capacity() <= 1 << 17);
     let mut targets = Vec::new();
-    let (first, last) = (block.first_source(), block.last_source());
+    let first = block.first_source();
+    let last = block.last_source();
     let sources: Vec<u64> = [first.saturating_sub(1), first, first + 1, first + 70, last, last + 1].into();
     for &source in &sources {
         let _ = block.degree(source);
@@ -143,7 +145,8 @@ proptest! {
         let mut sources: Vec<u64> = picks.iter().map(|pick| section[pick.index(section.len())].0).collect();
         sources.sort_unstable();
         sources.dedup();
-        let (mut single, mut batch) = (Lists::default(), Lists::default());
+        let mut single = Lists::default();
+        let mut batch = Lists::default();
         for block in encode(&section, 2_000) {
             let block = Block::parse(&block.bytes).unwrap();
             block.lists(&sources, &mut batch).unwrap();

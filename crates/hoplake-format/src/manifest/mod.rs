@@ -23,7 +23,7 @@ use crate::{
     segment::{SectionKind, SegmentEnd},
 };
 
-/// What stands under the name of a version.
+/// The content of a version slot.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Slot {
     /// Its manifest.
@@ -69,7 +69,7 @@ pub struct Manifest {
     pub version: u64,
     /// When it was made, in milliseconds since 1970; not before the version before it.
     pub created_unix_ms: u64,
-    /// What made it.
+    /// Its change.
     pub change: Change,
     /// The last version that did not build on the one before it: a load, or a restored version. What was decided on
     /// versions before it no longer holds.
@@ -96,16 +96,16 @@ pub struct Manifest {
     pub tables: Vec<TableRef>,
 }
 
-/// What made a version.
+/// The change that made a version.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Change {
-    /// What it was.
+    /// Its kind.
     pub kind: ChangeKind,
-    /// Who: a ULID drawn for this change alone, which identifies it.
+    /// Its writer: a ULID drawn for this change alone, which identifies it.
     pub writer: String,
     /// Why, in the writer's words.
     pub message: String,
-    /// What it wrote.
+    /// What it changed, in numbers.
     pub counts: ChangeCounts,
 }
 
@@ -141,7 +141,7 @@ impl ChangeKind {
     }
 }
 
-/// What a commit wrote.
+/// The counts of a commit's changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChangeCounts {
     /// Vertices that are new.
@@ -161,7 +161,7 @@ pub struct ChangeCounts {
 pub struct WriterLease {
     /// Its ULID, which is in the names of its objects.
     pub writer: String,
-    /// What it is doing.
+    /// The kind of its change.
     pub kind: ChangeKind,
     /// The version that announced it.
     pub since: u64,
@@ -177,7 +177,7 @@ pub struct VertexCount {
 }
 
 impl VertexCount {
-    /// Vertices that are there.
+    /// Existing vertices.
     pub fn live(&self) -> u64 {
         self.ordinals - self.gone
     }
@@ -266,15 +266,15 @@ pub struct SegmentRef {
 /// A section, or a piece of one, as a manifest names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectionRef {
-    /// What it holds.
+    /// Its content.
     pub kind: SectionKind,
     /// Whose changes; `None` if the object has it but this version does not, because another section replaced it.
     pub versions: Option<VersionRange>,
-    /// What it begins with, if it goes on with a section that began in another segment.
+    /// Its first item, if it continues a section of another segment.
     pub continues: Option<First>,
 }
 
-/// What a piece of a section begins with.
+/// The first item of a piece of a section.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum First {
     /// A source, or an integer key as [`ordered`](crate::segment::index_block::ordered) number.
@@ -283,7 +283,7 @@ pub enum First {
     Text(String),
 }
 
-/// What the rows of a table belong to.
+/// The owner of the rows of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TableOwner {
     /// Vertices of a label that its run added, by ordinal.
@@ -301,7 +301,7 @@ pub struct TableRef {
     pub name: String,
     /// Its position in the object; 0 unless it follows a segment.
     pub position: u64,
-    /// What its rows belong to.
+    /// The owner of its rows.
     pub owner: TableOwner,
     /// Whose changes it holds.
     pub versions: VersionRange,

@@ -153,7 +153,8 @@ fn an_object_is_as_long_as_what_it_holds() {
 
 #[test]
 fn versions_that_can_be_opened_are_counted_on() {
-    let (third, change) = (sample(), Change { kind: ChangeKind::Tag, ..Change::default() });
+    let third = sample();
+    let change = Change { kind: ChangeKind::Tag, ..Change::default() };
     let fourth = third.next(change.clone(), 0);
     assert_eq!((fourth.version, fourth.created_unix_ms, &fourth.change), (4, third.created_unix_ms, &change));
     assert_eq!(fourth.history, [VersionRange::of(1), VersionRange::of(3)]);
@@ -165,7 +166,7 @@ fn versions_that_can_be_opened_are_counted_on() {
     let range = |since, until| VersionRange { since, until };
     for history in [vec![range(1, 1), range(1, 2)], vec![range(1, 5)], vec![range(0, 1)], vec![range(2, 1)]] {
         let why = refused(Manifest { history, ..fifth.clone() });
-        assert!(why.contains("version 5 comes after versions"), "{why}");
+        assert!(why.contains("version 5 follows versions"), "{why}");
     }
     let why = refused(Manifest { tags: [("gone".to_owned(), 2)].into(), ..fifth });
     assert!(why.contains("tag gone is of version 2, which was removed"), "{why}");

@@ -15,7 +15,7 @@ use crate::{
     segment::{SectionKind, SegmentEnd},
 };
 
-/// What a manifest of every version of the format has.
+/// The fields of a manifest in every version of the format.
 #[derive(Clone, PartialEq, Message)]
 struct VersionMessage {
     #[prost(uint32, tag = "1")]
@@ -173,7 +173,7 @@ struct SectionMessage {
     since: u64,
     #[prost(uint64, tag = "3")]
     until: u64,
-    /// What it begins with, if it goes on with a section that began in another segment: one of the two.
+    /// Its first item, if it continues a section of another segment: one of the two.
     #[prost(uint64, optional, tag = "4")]
     first_number: Option<u64>,
     #[prost(string, optional, tag = "5")]
@@ -436,8 +436,11 @@ impl TryFrom<ManifestMessage> for Manifest {
             )));
         }
         let mut schema = Schema::default();
-        let (mut vertex_counts, mut edge_counts, mut degrees) = (Vec::new(), Vec::new(), Vec::new());
+        let mut vertex_counts = Vec::new();
+        let mut edge_counts = Vec::new();
+        let mut degrees = Vec::new();
         for label in message.labels {
+            // Ordinals are dense, so a count beyond 48 bits would give vertices without a `VertexId`.
             if label.count > VertexId::ORDINAL_MAX || label.gone > label.count {
                 return Err(corrupt(format!(
                     "{} of {} vertices of {} are deleted",
@@ -458,6 +461,7 @@ impl TryFrom<ManifestMessage> for Manifest {
         let segments = message.segments.into_iter().map(segment).collect::<Result<Vec<_>, _>>()?;
         let table = |message| table_ref(message, version);
         let tables = message.tables.into_iter().map(table).collect::<Result<Vec<_>, _>>()?;
+        // From here on, look-ups by label, edge type and piece cannot miss.
         check_owners(&schema, &segments, &tables)?;
         check_pieces(&segments)?;
         let history = history(&message.history, version)?;
@@ -499,7 +503,7 @@ fn history(bounds: &[u64], version: u64) -> Result<Vec<VersionRange>, FormatErro
     let mut history = Vec::with_capacity(ranges.len());
     for &[since, until] in ranges {
         if since <= before || until < since || until >= version {
-            return Err(corrupt(format!("version {version} comes after versions {since} to {until}")));
+            return Err(corrupt(format!("version {version} follows versions {since} to {until}")));
         }
         before = until;
         history.push(VersionRange { since, until });

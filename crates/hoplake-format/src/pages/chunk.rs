@@ -81,6 +81,7 @@ impl<R: ChunkReader> ChunkPages<R> {
         let mut at_hand = HEADER_BYTES;
         let (header, length) = loop {
             let bytes = window.reader.get_bytes(window.range.start, at_hand.min(in_window))?;
+            // `EOF` means that the header is longer than these bytes: long statistics make it so.
             match PageHeader::read(&bytes) {
                 Err(ParquetError::EOF(_)) if at_hand < in_window.min(HEADER_BYTES_MAX) => at_hand *= 8,
                 read => break read?,
@@ -116,6 +117,7 @@ impl<R: ChunkReader> ChunkPages<R> {
             let Some((header, length)) = self.next.take() else { return Ok(None) };
             let body = self.take(&header, length)?;
             match header.kind.clone() {
+                // Index pages and unknown kinds have no values, so the format lets readers skip them.
                 PageKind::Other => {}
                 PageKind::Dictionary { values, encoding } => {
                     return self.dictionary(&header, &body, values, encoding).map(Some);
@@ -160,6 +162,7 @@ impl<R: ChunkReader> ChunkPages<R> {
 
     fn data_v2(&mut self, header: &PageHeader, body: &Bytes, page: &DataV2) -> Result<Page, ParquetError> {
         self.count(page.values)?;
+        // Levels are never compressed in this version, so they count within both sizes.
         let levels = page.definition_bytes as usize + page.repetition_bytes as usize;
         if levels > body.len() || levels > header.decompressed || page.nulls > page.values || page.rows > page.values {
             return Err(corrupt("the levels of a page, its nulls or rows are more than it has"));
@@ -192,6 +195,7 @@ impl<R: ChunkReader> ChunkPages<R> {
     fn count(&mut self, values: u32) -> Result<(), ParquetError> {
         let left = self.values_left.checked_sub(values.into());
         self.values_left = left.ok_or_else(|| corrupt("the pages of a column have more values than the column"))?;
+        // A row of nulls or of an empty list takes levels, but no bytes for values.
         self.levels += u64::from(values);
         let free = if self.max_repetition > 0 { LEVELS_FREE_OF_LISTS } else { LEVELS_FREE };
         let of_bytes = self.bytes * LEVELS_OF_BYTE + self.decompressed_bytes * LEVELS_OF_DECOMPRESSED_BYTE;
@@ -224,6 +228,7 @@ impl<R: ChunkReader> ChunkPages<R> {
                 zstd.decompress(body, expected).map_err(failed)?
             }
             Compression::SNAPPY => {
+                // The decoder allocates the length that the stream claims, so it must be the expected one.
                 let found = snap::raw::decompress_len(body).map_err(|_| corrupt("a page cannot be decompressed"))?;
                 if found != expected {
                     return Err(size(found, expected));
@@ -233,6 +238,7 @@ impl<R: ChunkReader> ChunkPages<R> {
             Compression::GZIP(_) => {
                 let mut page = Vec::new();
                 let decoder = flate2::read::MultiGzDecoder::new(&body[..]);
+                // One byte more than expected proves that the stream is too long; the rest is not decompressed.
                 decoder.take(expected as u64 + 1).read_to_end(&mut page).map_err(failed)?;
                 page
             }
@@ -246,7 +252,7 @@ fn size(found: usize, expected: usize) -> ParquetError {
     corrupt(format!("a page has {found} bytes but its header says {expected}"))
 }
 
-/// What follows the levels of a data page of the first version.
+/// The bytes after the levels of a data page of the first version.
 fn skip_levels(page: &[u8], encoding: Encoding, max_level: i16, values: u32) -> Result<&[u8], ParquetError> {
     if max_level == 0 {
         return Ok(page);

@@ -1,9 +1,9 @@
 //! The structures of Parquet's metadata, and what their fields hold, as `parquet.thrift` defines them.
 //!
 //! Parquet's reader takes the type of a field from its definition, and skips by the type that the bytes name only what
-//! it does not know. A field of another type than defined would be read in one way there and in another here, and
-//! nothing that was checked here would hold. So such a field is refused. A structure that the reader takes more fields
-//! of must be extended here.
+//! it does not know. A field of another type than defined would be read in one way there and in another here, and the
+//! checks here would not hold. So such a field is rejected. If the reader uses more fields of a structure, extend it
+//! here.
 
 use parquet::errors::ParquetError;
 
@@ -12,7 +12,7 @@ use super::{
     thrift::{Thrift, kind},
 };
 
-/// What a field holds.
+/// The type of a field.
 pub(super) enum Type {
     Bool,
     I8,
@@ -161,6 +161,7 @@ impl Type {
 
     fn check(&self, thrift: &mut Thrift<'_>) -> Result<(), ParquetError> {
         match self {
+            // A wider number on the wire would be truncated by a reader that casts.
             Self::I16 => thrift.number::<i16>().map(|_| ()),
             Self::I32 => thrift.number::<i32>().map(|_| ()),
             Self::List(element) => {
@@ -176,18 +177,19 @@ impl Type {
     }
 }
 
-/// Goes over a structure with these fields: each has its type, and is there once.
+/// Reads a structure with these fields, and checks that each has its type and occurs once.
 pub(super) fn check(thrift: &mut Thrift<'_>, fields: &Fields) -> Result<(), ParquetError> {
     let mut seen = 0u32;
     thrift.fields(|thrift, number, of| {
         let Some(index) = fields.iter().position(|field| field.0 == number) else { return thrift.skip(of, 0) };
         let expected = &fields[index].1;
+        // The compact protocol stores the value of a bool in its type.
         let is_expected = of == expected.kind() || (matches!(expected, Type::Bool) && of == kind::FALSE);
         if !is_expected {
             return Err(corrupt(format!("field {number} of a structure has type {of} instead of {}", expected.kind())));
         }
         if seen & (1 << index) != 0 {
-            return Err(corrupt(format!("field {number} of a structure is there twice")));
+            return Err(corrupt(format!("field {number} of a structure occurs twice")));
         }
         seen |= 1 << index;
         expected.check(thrift)

@@ -24,7 +24,7 @@ const END_BYTES: u64 = 8;
 const FOOTER_BYTES_MAX: u64 = 256 << 20;
 /// The levels of a schema; a list of structures in a list takes six.
 const SCHEMA_DEPTH_MAX: usize = 32;
-/// What a footer may become in memory, for each byte of it, and what it may however small it is.
+/// The maximum memory of a footer, per byte of it, and for any size.
 const DECODED_RATIO_MAX: usize = 64;
 const DECODED_FREE_BYTES: usize = 16 << 20;
 
@@ -76,7 +76,7 @@ pub fn parse_footer(bytes: &[u8], data_end: u64) -> Result<ParquetMetaData, Parq
     Ok(metadata)
 }
 
-/// Checks the index of the pages of a column: lists are within its bytes, and what they become is within reason.
+/// Checks the index of the pages of a column: lists are within its bytes, and their decoded size is within the limits.
 ///
 /// # Errors
 /// The mistake, as the end of a sentence.
@@ -85,7 +85,7 @@ pub fn check_offset_index(bytes: &[u8]) -> Result<(), ParquetError> {
 }
 
 /// Checks a structure: its fields have the types of its definition, lists, texts and nesting are within its bytes, and
-/// what they become is within reason.
+/// their decoded size is within the limits.
 fn check_structure(bytes: &[u8], fields: &Fields) -> Result<(), ParquetError> {
     let mut thrift = Thrift::new(bytes);
     definition::check(&mut thrift, fields).map_err(|error| corrupt(format!("its footer is damaged: {error}")))?;
@@ -126,7 +126,7 @@ fn check_schema(bytes: &[u8]) -> Result<(), ParquetError> {
             children.len()
         )));
     }
-    // The elements come depth first: of each open group, how many of its children are still to come.
+    // The elements are in depth-first order: for each open group, the number of its remaining children.
     let mut open: Vec<i32> = Vec::new();
     for count in children {
         if let Some(left) = open.last_mut() {
@@ -192,7 +192,7 @@ mod tests {
     fn fields_that_a_reader_takes_for_others_are_refused() {
         // The count of children as 64 bits, which are read all the same; and a second time.
         assert!(refused(&footer(&[0x16, 0xfe, 0xff, 0xff, 0xff, 0x0f])).contains("has type 6 instead of 5"));
-        assert!(refused(&footer(&[0x15, 2, 0x05, 10, 2])).contains("field 5 of a structure is there twice"));
+        assert!(refused(&footer(&[0x15, 2, 0x05, 10, 2])).contains("field 5 of a structure occurs twice"));
         // Field 65541, of whose number a reader keeps 16 bits: 5.
         assert!(refused(&footer(&[0x05, 0x8a, 0x80, 8, 0x15])).contains("more bits than its type"));
         // An unknown field: a list of booleans, which a reader could skip as if it had no bytes.

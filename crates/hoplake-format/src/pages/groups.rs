@@ -21,7 +21,7 @@ const WIDTH_MAX: i32 = 256;
 /// Bytes of consecutive pages.
 #[derive(Debug)]
 pub struct Window<R> {
-    /// What has the bytes.
+    /// The source of the bytes.
     pub reader: Arc<R>,
     /// Where in it they are.
     pub range: Range<u64>,

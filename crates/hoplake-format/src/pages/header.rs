@@ -7,7 +7,7 @@ use super::{
     thrift::{Thrift, kind},
 };
 
-/// What a page is, and how large.
+/// The kind of a page, and its sizes.
 #[derive(Debug, Clone)]
 pub(super) struct PageHeader {
     pub(super) compressed: usize,
@@ -94,7 +94,9 @@ impl PageHeader {
         const DATA_V2: i64 = 8;
         let mut thrift = Thrift::new(bytes);
         let mut own = Numbers::default();
-        let (mut data, mut dictionary, mut data_v2) = (None, None, None);
+        let mut data = None;
+        let mut dictionary = None;
+        let mut data_v2 = None;
         thrift.fields(|thrift, number, of| {
             match (number, of) {
                 (DATA, kind::STRUCT) => data = Some(numbers(thrift)?),

@@ -43,10 +43,10 @@ pub struct PageLimits {
 }
 
 impl PageLimits {
-    /// What a page may become however small it is.
+    /// The decoded size that a page of any size may have.
     pub const FREE_BYTES: usize = 16 << 20;
 
-    /// Whether so many bytes may become so many.
+    /// Whether the decoded size is within the limits for these bytes.
     fn allows(&self, compressed: usize, decompressed: usize) -> bool {
         let by_ratio = Self::FREE_BYTES.saturating_add(compressed.saturating_mul(self.ratio_max));
         decompressed <= self.page_bytes_max.min(by_ratio)

@@ -7,7 +7,7 @@ use super::corrupt;
 /// Deeper nesting than any footer has.
 const DEPTH_MAX: u32 = 24;
 
-/// What elements of lists take in memory once they are decoded: structures, and all else.
+/// The memory of decoded list elements: of structures, and of all others.
 const DECODED_STRUCTURE_BYTES: usize = 256;
 const DECODED_VALUE_BYTES: usize = 32;
 
@@ -45,7 +45,7 @@ impl<'a> Thrift<'a> {
         self.at
     }
 
-    /// What the elements of all lists take in memory once they are decoded, about.
+    /// The approximate memory of the decoded elements of all lists.
     pub(super) fn decoded_bytes(&self) -> usize {
         self.decoded_bytes
     }
@@ -90,7 +90,7 @@ impl<'a> Thrift<'a> {
         N::try_from(self.integer()?).map_err(|_| corrupt("a number has more bits than its type"))
     }
 
-    /// Goes over the fields of a structure. `field` gets the number and the type of each, and goes over its value.
+    /// Reads the fields of a structure. `field` gets the number and the type of each, and reads its value.
     pub(super) fn fields(
         &mut self,
         mut field: impl FnMut(&mut Self, i64, u8) -> Result<(), ParquetError>,

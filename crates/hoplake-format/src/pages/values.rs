@@ -52,9 +52,11 @@ fn check_shared(data: &[u8], values: usize, limits: &PageLimits) -> Result<(), P
     if shared.len() != own.len() {
         return Err(corrupt("a page has another number of beginnings than of texts"));
     }
-    let (mut before, mut decoded) = (0usize, 0usize);
+    let mut before = 0usize;
+    let mut decoded = 0usize;
     for (shared, own) in shared.iter().zip(&own) {
-        let (shared, own) = (*shared as usize, *own as usize);
+        let shared = *shared as usize;
+        let own = *own as usize;
         if shared > before {
             return Err(corrupt("a text shares more of the one before than that has"));
         }
@@ -104,7 +106,8 @@ pub(super) fn check_dictionary(of: Type, type_length: i32, values: u32, data: &[
 }
 
 fn longest_text(values: u32, data: &[u8]) -> Result<usize, ParquetError> {
-    let (mut left, mut longest) = (data, 0);
+    let mut left = data;
+    let mut longest = 0;
     for _ in 0..values {
         let short = || corrupt(format!("a dictionary of {} bytes cannot hold {values} values", data.len()));
         let (length, rest) = left.split_first_chunk::<4>().ok_or_else(short)?;
@@ -163,7 +166,7 @@ impl<'a> Deltas<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// Gives all values to `take`, which refuses impossible ones; returns what follows.
+    /// Gives all values to `take`, which rejects impossible ones; returns the rest of the bytes.
     fn decode(mut self, mut take: impl FnMut(i64) -> Option<()>) -> Result<&'a [u8], ParquetError> {
         let mut value = self.zigzag()?;
         if self.count == 0 {

@@ -29,8 +29,8 @@ pub struct SegmentSettings {
     pub index_entries: usize,
     /// Items of a filter, at which an index block ends, too. Default 2¹⁸, the most.
     pub filter_items: usize,
-    /// What a segment keeps in memory until its end, filters and index blocks: then a section goes on in another.
-    /// Default 8 MiB.
+    /// The maximum of a segment's filters and index blocks, which are in memory until its end: a section then continues
+    /// in the next segment. Default 8 MiB.
     pub tail_bytes: usize,
     /// Blocks of a segment. Default 64 GiB: an object ends at some 84 GB, 10,000 parts of 8 MiB.
     pub data_bytes: u64,
@@ -143,7 +143,7 @@ impl SegmentBuilder {
         std::mem::take(&mut self.out)
     }
 
-    /// Whether what comes next should go into another segment.
+    /// Whether the next item should start another segment.
     pub fn is_full(&self) -> bool {
         let open = self.open.as_ref().map_or(0, |open| open.positions.len() * 8 + open.hashes.len() * 9 / 8);
         self.tail_bytes + open >= self.settings.tail_bytes || self.position() >= self.settings.data_bytes
@@ -311,7 +311,8 @@ impl SegmentBuilder {
         let ranges: Vec<_> = done.iter().map(|(payload, _)| self.seal(payload)).collect();
         let entries = self.root.sections.iter_mut().flat_map(|section| &mut section.index);
         for ((entry, range), filter) in entries.zip(ranges).zip(filters) {
-            (entry.range, entry.filter) = (range, filter);
+            entry.range = range;
+            entry.filter = filter;
         }
         let root_position = self.position();
         let root = self.root.encode();

@@ -1,9 +1,8 @@
 //! Index blocks: which block of a section begins with what, and where.
 //!
 //! ```text
-//! numbers 1 u8 │ first bytes u8 │ position bytes u8 │ 0 u8 │ n u32 │ first u64 │ position u64 │ n × (first − first) │
-//! n + 1 × position text 2 u8 │ offset bytes u8 │ position bytes u8 │ 0 u8 │ n u32 │ position u64 │ n + 1 × position │
-//! n + 1 × offset │ text
+//! numbers  1 u8 │ first bytes u8 │ position bytes u8 │ 0 u8 │ n u32 │ first u64 │ position u64 │ n × (first − first) │ n + 1 × position
+//! text     2 u8 │ offset bytes u8 │ position bytes u8 │ 0 u8 │ n u32 │ position u64 │ n + 1 × position │ n + 1 × offset │ text
 //! ```
 //! A binary search in the stored bytes: all numbers of a kind have one width within a block, so nothing is decoded. An
 //! index block is served from a cache as fast as from a vector, and thousands of them cost an open nothing. A keyed
@@ -22,7 +21,7 @@ const NUMBERS: u8 = 1;
 const TEXT: u8 = 2;
 const HEADER_BYTES: usize = 8;
 
-/// What the blocks of a section begin with.
+/// The first items of a section's blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Firsts {
     /// Sources of adjacency sections; integer keys, as [`ordered`] numbers.
@@ -145,7 +144,8 @@ impl IndexBlock {
                     if before.is_some_and(|before| before >= text) {
                         return Err(corrupt("its first items do not ascend"));
                     }
-                    (before, from) = (Some(text), until as usize);
+                    before = Some(text);
+                    from = until as usize;
                 }
                 let whole = offsets.get(&self.payload, 0) == 0 && at + from == self.payload.len();
                 whole.then_some(()).ok_or_else(|| corrupt("its texts are not all of its rest"))
@@ -211,7 +211,7 @@ impl IndexBlock {
             ..self.partition_point(|block| self.number(block) <= source)
     }
 
-    /// What its first block begins with.
+    /// The first item of its first block.
     pub fn first(&self) -> First {
         match self.firsts {
             FirstsAt::Numbers { .. } => First::Number(self.number(0)),
@@ -229,7 +229,8 @@ impl IndexBlock {
 
     /// The first block for which `is_before` is false.
     pub fn partition_point(&self, is_before: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.count);
+        let mut low = 0;
+        let mut high = self.count;
         while low < high {
             let middle = low + (high - low) / 2;
             if is_before(middle) { low = middle + 1 } else { high = middle }

@@ -1,8 +1,7 @@
 //! Segments: immutable objects made of sections, which are made of sealed blocks.
 //!
 //! ```text
-//! magic │ blocks of section 0 │ blocks of section 1 │ … │ filters │ index blocks │ root │ root length u32 │ CRC-32C
-//! u32 │ magic
+//! magic │ blocks of section 0 │ blocks of section 1 │ … │ filters │ index blocks │ root │ root length u32 │ CRC-32C u32 │ magic
 //!       8                                               ^ filters_position       ^ root_position
 //!                                                                 ^ index_position
 //! ```
@@ -25,7 +24,7 @@ pub use root::{IndexEntry, SectionRoot, SegmentRoot, decode_root};
 pub use sections::{KeyWriter, ListWriter};
 pub use writer::{SectionSize, SegmentBytes, SegmentWriter};
 
-/// What a section holds.
+/// The content of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SectionKind {
     /// The keys of a vertex label.
@@ -77,7 +76,7 @@ impl SectionKind {
     }
 }
 
-/// What the manifest must know of a finished segment.
+/// The manifest entry of a finished segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentEnd {
     /// Bytes of the object.

@@ -23,13 +23,13 @@ pub struct SegmentRoot {
 /// A section, or the piece of one that is in a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectionRoot {
-    /// What it holds.
+    /// Its content.
     pub kind: SectionKind,
     /// Edges or keys in it.
     pub items: u64,
     /// How many blocks it has.
     pub block_count: u64,
-    /// What each index block's first block begins with.
+    /// The first item of each index block's first block.
     pub firsts: Firsts,
     /// Its index blocks.
     pub index: Vec<IndexEntry>,
@@ -113,7 +113,7 @@ impl SectionRoot {
         self.index.iter().map(read).collect()
     }
 
-    /// What an index block's first block begins with.
+    /// The first item of an index block's first block.
     pub fn first(&self, index_block: usize) -> Option<First> {
         match &self.firsts {
             Firsts::Numbers(firsts) => firsts.get(index_block).map(|first| First::Number(*first)),
@@ -155,7 +155,8 @@ impl SegmentRoot {
     pub fn encode(&self) -> Vec<u8> {
         let message = RootMessage { sections: self.sections.iter().map(SectionMessage::of).collect() };
         let mut out = message.encode_to_vec();
-        let (length, checksum) = (out.len() as u32, crc32c::crc32c(&out));
+        let length = out.len() as u32;
+        let checksum = crc32c::crc32c(&out);
         out.extend_from_slice(&length.to_le_bytes());
         out.extend_from_slice(&checksum.to_le_bytes());
         out.extend_from_slice(&SEGMENT_MAGIC);

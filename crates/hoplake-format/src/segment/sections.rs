@@ -7,7 +7,7 @@ use crate::{
     keys::encode_key_block,
 };
 
-/// Writes a section of keys, which is there only if there is a key.
+/// Writes a section of keys, unless it has no key.
 #[derive(Debug)]
 pub struct KeyWriter {
     kind: SectionKind,
@@ -53,7 +53,7 @@ impl KeyWriter {
     }
 }
 
-/// Writes a section of lists, which is there only if there is an edge.
+/// Writes a section of lists, unless it has no edge.
 #[derive(Debug)]
 pub struct ListWriter {
     kind: SectionKind,
@@ -126,7 +126,8 @@ impl ListWriter {
             // A look-up asks the filter of the first block that can have a source: where its list begins.
             let bound = next.as_ref().map_or(u64::MAX, |next| next.entry.first_source);
             let begun = self.sources.partition_point(|source| *source < bound || *source <= block.entry.first_source);
-            let (first, edges) = (block.entry.first_source, block.entry.edges.into());
+            let first = block.entry.first_source;
+            let edges = block.entry.edges.into();
             segments.adjacency_block(first, edges, &block.bytes, &self.sources[..begun])?;
             self.sources.drain(..begun);
         }

@@ -184,11 +184,13 @@ fn sections_go_on_over_segments() {
     segments.finish().unwrap();
     let sizes = segments.sizes().to_vec();
     let mut pieces = std::collections::BTreeMap::<SectionKind, Vec<(u64, bool)>>::new();
-    let (mut found_keys, mut found_lists) = (Vec::new(), vec![Vec::new(); lists.len()]);
+    let mut found_keys = Vec::new();
+    let mut found_lists = vec![Vec::new(); lists.len()];
     while let Some(SegmentBytes { name, bytes, ended }) = segments.take(usize::MAX) {
         let reference = ended.expect("nothing was taken before the end");
         assert_eq!((&reference.name, reference.checksum), (&name, crc32c::crc32c(&bytes)));
-        let (bytes, seed) = (Bytes::from(bytes), ObjectSeed::of(&name));
+        let bytes = Bytes::from(bytes);
+        let seed = ObjectSeed::of(&name);
         let root = decode_root(&bytes, &reference.end).unwrap();
         assert_eq!(root.sections.len(), reference.sections.len());
         for (section, named) in root.sections.iter().zip(&reference.sections) {

@@ -14,7 +14,7 @@ use crate::{
 pub struct SegmentBytes {
     /// The segment's name.
     pub name: String,
-    /// What follows what was taken of it before.
+    /// The bytes after those that were taken.
     pub bytes: Vec<u8>,
     /// Its entry in a manifest, if these are its last bytes.
     pub ended: Option<SegmentRef>,
@@ -23,7 +23,7 @@ pub struct SegmentBytes {
 /// How much was written of a section, or of a piece of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SectionSize {
-    /// What it holds.
+    /// Its content.
     pub kind: SectionKind,
     /// Edges or keys.
     pub items: u64,
@@ -74,7 +74,7 @@ impl SegmentWriter {
         })
     }
 
-    /// What begins from now on stands for these versions.
+    /// Sections that begin from now on are of these versions.
     pub fn set_versions(&mut self, versions: VersionRange) {
         self.versions = versions;
     }

@@ -94,7 +94,8 @@ fn copy_pages(
     let mut checksums = vec![0; pages.len()];
     let mut order: Vec<_> = (0..pages.len()).collect();
     order.sort_unstable_by_key(|page| pages[*page].0);
-    let (mut position, mut buffer) = (0, Vec::new());
+    let mut position = 0;
+    let mut buffer = Vec::new();
     let mut copy = |until: u64, to: &mut dyn Write| -> io::Result<u32> {
         buffer.resize((until - position) as usize, 0);
         scratch.read_exact(&mut buffer)?;

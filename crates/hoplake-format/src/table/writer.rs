@@ -20,7 +20,7 @@ use crate::{TableOwner, VersionRange};
 /// Which rows these are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableRows {
-    /// What they belong to.
+    /// Their owner.
     pub owner: TableOwner,
     /// The versions that they stand for.
     pub versions: VersionRange,

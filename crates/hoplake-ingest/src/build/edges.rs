@@ -73,7 +73,8 @@ impl EdgeSorter {
             let sorter = || BatchSorter::new(schema.clone(), &[0, 1, 2, 3], half, spill_dir);
             return Ok(Self::Rows { out: sorter()?, into: sorter()? });
         }
-        let (source_bits, target_bits) = (bits(sources), bits(targets));
+        let source_bits = bits(sources);
+        let target_bits = bits(targets);
         if source_bits + target_bits <= 64 {
             let sorter = || PackedSorter::new(half, spill_dir);
             return Ok(Self::Packed(Packed {
@@ -141,7 +142,7 @@ fn row_batch(batch: &RecordBatch, near: &[u64], far: &[u64]) -> Result<RecordBat
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// What becomes of a direction.
+/// The output of a direction.
 pub(crate) struct DirectionWriter<'a, 'b> {
     pub(crate) objects: &'a Objects,
     pub(crate) spill_dir: &'a Path,
@@ -152,7 +153,7 @@ pub(crate) struct DirectionWriter<'a, 'b> {
     pub(crate) table: TableSettings,
 }
 
-/// What was written of a direction.
+/// The written objects of a direction.
 pub(crate) struct WrittenDirection {
     pub(crate) edges: u64,
     pub(crate) degrees: DegreeSummary,

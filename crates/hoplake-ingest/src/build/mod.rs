@@ -122,7 +122,7 @@ pub fn build(
     Ok(built)
 }
 
-/// What all steps of a build need.
+/// The context of all steps of a build.
 struct Build<'a> {
     dataset: &'a Dataset,
     settings: &'a BuildSettings,
@@ -131,7 +131,7 @@ struct Build<'a> {
     context: ScanContext<'a>,
 }
 
-/// What the edges need of the vertices.
+/// The data about vertices that the edges need.
 pub(crate) struct Spaces {
     /// Name and keys of each id space.
     tables: Vec<(String, Arc<KeyTable>)>,
@@ -234,7 +234,7 @@ impl Build<'_> {
         Ok(spaces)
     }
 
-    /// What is left out is remembered until the edges are read.
+    /// Skipped vertices are remembered until the edges are read.
     fn check_left_out(&self, left_out: &[(u32, u64)]) -> Result<(), IngestError> {
         let needed = size_of_val(left_out);
         if needed <= self.share(4) {
@@ -404,7 +404,7 @@ impl<'a, 'b> VertexWriter<'a, 'b> {
     }
 }
 
-/// Gathers the keys of all id spaces. A space of one label takes its keys as they come, in order; those of
+/// Gathers the keys of all id spaces. A space of one label gets its keys in order; those of
 /// several labels are sorted together first.
 struct SpaceBuilders {
     spaces: Vec<SpaceBuilder>,

@@ -78,7 +78,7 @@ impl ObjectWriter {
 impl Drop for ObjectWriter {
     fn drop(&mut self) {
         if let Some(upload) = self.upload.take() {
-            // What fails here the store's own expiry of parts will do.
+            // If this fails, the store's own expiry removes the parts.
             let _ = self.runtime.block_on(upload.abort());
         }
     }

@@ -99,6 +99,7 @@ impl EdgeSink for PairSink<'_> {
             (self.starts[usize::from(label.0)] + ordinal) as u32
         };
         for (source, target) in ends[0].iter().zip(ends[1]) {
+            // 8 bytes per edge, and one write, instead of two numbers of 8 bytes.
             let pair = u64::from(number(*source)) << 32 | u64::from(number(*target));
             self.file.write_all(&pair.to_le_bytes()).map_err(IngestError::Spill)?;
         }
@@ -132,6 +133,7 @@ impl Build<'_> {
     /// For each label, the new ordinal of each old one.
     pub(super) fn locality(&self, built: &BuiltGraph, spaces: &Spaces) -> Result<Vec<Vec<u32>>, IngestError> {
         let vertices: u64 = built.vertex_counts.iter().sum();
+        // `order::locality` holds 12 bytes per vertex, and none per edge.
         let needed_bytes = vertices.saturating_mul(12);
         let left_bytes = self.share(44) as u64;
         let fits = u32::try_from(vertices).ok().filter(|_| needed_bytes <= left_bytes);
@@ -150,6 +152,7 @@ impl Build<'_> {
                 let file = tempfile::tempfile_in(self.spill_dir).map_err(IngestError::Spill)?;
                 Ok::<_, IngestError>(PairSink { starts: &starts, file: BufWriter::with_capacity(1 << 20, file) })
             };
+            // A file per thread: edges may come in any order, so the threads need no lock.
             let sinks = (0..self.settings.threads.max(1)).map(|_| sink()).collect::<Result<_, _>>()?;
             for sink in route_edges(self, spaces, built, &group, self.share(16), sinks)? {
                 let file = sink.file.into_inner().map_err(|error| IngestError::Spill(error.into_error()))?;
@@ -157,6 +160,7 @@ impl Build<'_> {
             }
         }
         let failed = Cell::new(None);
+        // The order needs two passes, each of which reads all files from the beginning.
         let pairs = || {
             files.iter().flat_map(|mut file| {
                 let end = file.seek(SeekFrom::End(0)).and_then(|end| file.rewind().map(|()| end));

@@ -13,7 +13,7 @@ pub enum Step {
 
 /// Watches a load. Called from several threads.
 pub trait Progress: Send + Sync {
-    /// A step begins; `total` bytes of input are known to come.
+    /// A step begins; `total` bytes of input are expected.
     fn begin(&self, step: Step, total: u64);
 
     /// Some bytes of the step's input are read.

@@ -132,7 +132,7 @@ fn without(left_out: &[(u32, u64)], input: usize, chunk: Chunk) -> Result<Chunk,
     Ok(Chunk { batch: filter_record_batch(&chunk.batch, &mask)?, lines: Lines::List(kept), ..chunk })
 }
 
-/// Hands what a join resolves to the sink, and what it cannot to the bad rows.
+/// Passes resolved rows of a join to the sink, and others to the bad rows.
 struct Resolved<'a, 'b, S> {
     context: &'a ScanContext<'b>,
     table: usize,
@@ -228,7 +228,8 @@ impl TypeSorters<'_, '_> {
                 Some(permutation) => old.map(|old| permutation[usize::from(label.0)][old as usize].into()).collect(),
             }
         };
-        let (sources, targets) = (ordinals(0, source), ordinals(1, target));
+        let sources = ordinals(0, source);
+        let targets = ordinals(1, target);
         self.sorter(table, source, target)?.push(&ResolvedEdges { sources, targets, batch })
     }
 

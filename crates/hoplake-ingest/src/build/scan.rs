@@ -32,7 +32,7 @@ pub(crate) trait Worker: Send {
     fn take(&mut self, input: usize, chunk: Chunk) -> Result<(), IngestError>;
 }
 
-/// What a scan needs to know.
+/// The parameters of a scan.
 #[derive(Clone, Copy)]
 pub(crate) struct ScanContext<'a> {
     pub(crate) inputs: &'a [Box<dyn Input>],

@@ -105,7 +105,8 @@ impl KnownKeys {
 
     fn learn_integer(&mut self, key: i64) -> bool {
         // A set that is full has its old and its new slots for a moment.
-        let (len, capacity) = (self.integers.len(), self.integers.capacity());
+        let len = self.integers.len();
+        let capacity = self.integers.capacity();
         if len == capacity && set_bytes(capacity, 8) + set_bytes(2 * capacity + 1, 8) > self.bytes_max {
             self.integers.clear();
         }
@@ -117,7 +118,8 @@ impl KnownKeys {
         if self.strings.contains(key) {
             return false;
         }
-        let (len, capacity) = (self.strings.len(), self.strings.capacity());
+        let len = self.strings.len();
+        let capacity = self.strings.capacity();
         let grown = if len == capacity { set_bytes(2 * capacity + 1, size_of::<Box<str>>()) } else { 0 };
         let of_key = key.len() + ALLOCATION_BYTES;
         if self.text_bytes + of_key + set_bytes(capacity, size_of::<Box<str>>()) + grown > self.bytes_max {
@@ -341,7 +343,8 @@ impl ListCursor {
         while self.batch.as_ref().is_none_or(|(_, keys)| self.row >= keys.len()) {
             let Some(batch) = self.rows.next().transpose()? else { return Ok(false) };
             let keys = keys_of(key_type, batch.column(0));
-            (self.batch, self.row) = (Some((batch, keys)), 0);
+            self.batch = Some((batch, keys));
+            self.row = 0;
         }
         Ok(true)
     }
@@ -408,8 +411,10 @@ mod tests {
     #[test]
     fn known_keys_keep_to_their_budget_while_they_grow() {
         for bytes_max in [0, 100, 10_000, 1 << 20] {
-            let (mut integers, mut strings) = (KnownKeys::new(bytes_max), KnownKeys::new(bytes_max));
-            let (mut capacity, mut learnt) = (0, 0);
+            let mut integers = KnownKeys::new(bytes_max);
+            let mut strings = KnownKeys::new(bytes_max);
+            let mut capacity = 0;
+            let mut learnt = 0;
             for start in (0..100_000).step_by(500) {
                 let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(start..start + 500));
                 learnt += integers.learn(&numbers).true_count();

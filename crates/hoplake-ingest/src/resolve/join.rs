@@ -45,7 +45,7 @@ pub struct UnknownKey {
     pub key: String,
 }
 
-/// Who takes the results of a [`ResolveJoin`].
+/// The consumer of the results of a [`ResolveJoin`].
 pub trait ResolvedRows {
     /// Takes resolved edges: columns are the source and the target (UInt64, see [`pack`](super::pack)), the file,
     /// the line, then the properties.
@@ -66,9 +66,9 @@ const LINE_COLUMN: usize = 3;
 
 /// Resolves the keys of edges, in memory or through partitions.
 ///
-/// Batches have the columns source key, target key, file (UInt32), line (UInt64), then properties. If both
-/// tables are in memory, rows come out of [`push`](Self::push) in the order they went in. Otherwise they
-/// come out of [`finish`](Self::finish), by partition and then in the order they went in.
+/// Batches have the columns source key, target key, file (UInt32), line (UInt64), then properties. If both tables are
+/// in memory, [`push`](Self::push) yields rows in their order. Otherwise [`finish`](Self::finish) yields them, by
+/// partition and then in their order.
 pub struct ResolveJoin {
     sides: [JoinSide; 2],
     /// Rows before the source is resolved, and before the target is, where the table is partitioned.

@@ -11,7 +11,7 @@
 //! slots  … | – – a b | – x c d | e f g h |       x belongs in line 2, which is full
 //! ```
 
-/// What a slot holds.
+/// The content of a slot.
 pub(super) trait Slot: Copy + Ord {
     /// Not an entry.
     const EMPTY: Self;
@@ -38,12 +38,12 @@ impl<E: Slot> Slots<E> {
         (Self::lines_for(len) + 1) * LINE_BYTES
     }
 
-    /// Lines so many that five slots of six are filled.
+    /// Enough lines that five slots of six are filled.
     fn lines_for(len: usize) -> usize {
         len * 6 / (5 * Self::LINE_LEN) + 1
     }
 
-    /// A table of entries, in the allocation they come in.
+    /// A table of entries, in their own allocation.
     pub(super) fn new(mut entries: Vec<E>) -> Self {
         entries.sort_unstable();
         let len = entries.len();
@@ -69,12 +69,14 @@ impl<E: Slot> Slots<E> {
     fn spread(&mut self, len: usize) -> Vec<E> {
         let mut surplus = Vec::new();
         // The line being filled, and the lowest of its slots that is.
-        let (mut start, mut filled) = (usize::MAX, usize::MAX);
+        let mut start = usize::MAX;
+        let mut filled = usize::MAX;
         for position in (0..len).rev() {
             let entry = std::mem::replace(&mut self.slots[position], E::EMPTY);
             let own = self.line_start(entry.hash());
             if own != start {
-                (start, filled) = (own, own + Self::LINE_LEN);
+                start = own;
+                filled = own + Self::LINE_LEN;
             }
             if filled > start {
                 filled -= 1;

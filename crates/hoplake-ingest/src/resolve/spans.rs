@@ -4,7 +4,7 @@ use hoplake_format::LabelId;
 
 use super::{UNKNOWN, with_label};
 
-/// More spans than this and a hash table is faster: the search of so many still stays in the cache.
+/// With more spans than this, a hash table is faster: a search among these still stays in the cache.
 pub(super) const SPANS_MAX: usize = 512;
 
 /// Consecutive keys whose vertices are consecutive.

@@ -67,8 +67,8 @@ fn wrong_type(found: &DataType) -> IngestError {
 }
 
 impl KeyTable {
-    /// Appends, for each key, the packed vertex (see [`pack`](super::pack)), or [`UNKNOWN`](super::UNKNOWN) if no vertex has
-    /// the key or the one that has it is not of `label`. Keys hold no nulls.
+    /// Appends, for each key, the packed vertex (see [`pack`](super::pack)), or [`UNKNOWN`](super::UNKNOWN) if no
+    /// vertex has the key or the one that has it is not of `label`. Keys hold no nulls.
     ///
     /// # Errors
     /// [`IngestError::Invalid`] if the keys have another type, or the table is partitioned.
@@ -117,6 +117,7 @@ impl KeyTable {
                 let batch = batch?;
                 let vertices = batch.column(1).as_primitive::<arrow_array::types::UInt64Type>().values();
                 rows.extend(batch.column(0), vertices)?;
+                // Partitions are by hash and so about equal: the limit is a table of 64 times the budget.
                 if rows.bytes() > *budget_bytes {
                     return Err(IngestError::Memory {
                         what: "the key table, of which one part in 64 must fit,",
@@ -188,6 +189,7 @@ impl Rows {
                     return;
                 }
                 spans.push(Span { key, vertex, len: 1 });
+                // Keys with many gaps are not arithmetic: a hash table then takes less memory and time.
                 if spans.len() > SPANS_MAX {
                     let mut rows = IntegerRows::default();
                     spans.iter().flat_map(|span| span.keys()).for_each(|(key, vertex)| rows.push(key, vertex));
@@ -235,7 +237,7 @@ impl KeyTableBuilder {
     /// one call to the next (strings by their bytes).
     ///
     /// # Errors
-    /// [`IngestError::Invalid`] if a key is there twice or out of order, has another type, or has an ordinal
+    /// [`IngestError::Invalid`] if a key occurs twice or out of order, has another type, or has an ordinal
     /// beyond 48 bits; [`IngestError::Spill`] if the table cannot be written.
     pub fn push(&mut self, keys: &ArrayRef, labels: &[u16], ordinals: &[u64]) -> Result<(), IngestError> {
         if keys.is_empty() {
@@ -251,13 +253,14 @@ impl KeyTableBuilder {
             })
             .collect::<Result<_, _>>()?;
         if vertices.len() != keys.len() {
-            let why = format!("{} keys come with {} vertices", keys.len(), vertices.len());
+            let why = format!("{} keys have {} vertices", keys.len(), vertices.len());
             return Err(IngestError::Invalid(why));
         }
         if let Some(writer) = &mut self.writer {
             return writer.push(batch(Arc::clone(keys), vertices)?);
         }
         self.rows.extend(keys, &vertices)?;
+        // The width of positions bounds a table in memory, whatever the budget.
         if self.rows.bytes() > self.budget_bytes || !self.rows.is_addressable() {
             self.partition()?;
         }
@@ -267,7 +270,7 @@ impl KeyTableBuilder {
     fn check_order(&mut self, keys: &ArrayRef) -> Result<(), IngestError> {
         let last = self.last.replace(keys.slice(keys.len() - 1, 1));
         let disorder = |key: String| {
-            IngestError::Invalid(format!("key {key} comes twice or out of order into the table of its id space"))
+            IngestError::Invalid(format!("key {key} is duplicate or out of order in the table of its id space"))
         };
         match (self.key_type, keys.data_type()) {
             (KeyType::Int64, DataType::Int64) => {

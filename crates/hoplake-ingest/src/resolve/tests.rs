@@ -221,7 +221,8 @@ fn expected<S: Key, T: Key>(
     sources: &HashMap<S, VertexId>,
     targets: &HashMap<T, VertexId>,
 ) -> (Vec<(u64, u64, i64)>, Vec<UnknownKey>) {
-    let (mut known, mut unknown) = (Vec::new(), Vec::new());
+    let mut known = Vec::new();
+    let mut unknown = Vec::new();
     for (line, (source, target)) in edges.iter().enumerate() {
         let missing = |end, key| UnknownKey { file: 3, line: line as u64, end, key };
         match (sources.get(source), targets.get(target)) {
@@ -236,13 +237,15 @@ fn expected<S: Key, T: Key>(
 /// Joins edges, half in one join and half in another, and compares with maps.
 fn check_join<S: Key, T: Key>(sources: &[S], targets: &[T], edges: &[(S, T)], budgets: [usize; 2], join_bytes: usize) {
     let folder = tempfile::tempdir().unwrap();
-    let (sources, targets) = (vertices(sources, |position| position as u16), vertices(targets, |_| 2));
+    let sources = vertices(sources, |position| position as u16);
+    let targets = vertices(targets, |_| 2);
     let source_table = Arc::new(table(&sources, budgets[0], folder.path()));
     let target_table = Arc::new(table(&targets, budgets[1], folder.path()));
     let side = |table: &Arc<KeyTable>, label| JoinSide { table: Arc::clone(table), label };
     let label = Some(LabelId(1));
     let join = || {
-        let (source, target) = (side(&source_table, label), side(&target_table, None));
+        let source = side(&source_table, label);
+        let target = side(&target_table, None);
         ResolveJoin::new(&edge_schema::<S, T>(), source, target, join_bytes, folder.path()).unwrap()
     };
     let mut joins = [join(), join()];

@@ -4,7 +4,7 @@
 //! in order through an index and written to a file, in batches small enough that one of every run fits
 //! the budget later. Rows with equal keys keep the order in which they were pushed.
 //!
-//! What counts against the budget: the batches by their allocations, 32 bytes a row for the index, and
+//! These count against the budget: the batches by their allocations, 32 bytes a row for the index, and
 //! the encoded keys where they are needed. A slice that keeps a much larger batch alive is copied.
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use super::{
 use crate::IngestError;
 
 const FAN_IN_MAX: usize = 64;
-/// What a run costs while it is merged: its batch as read and as decoded, its keys, its part of the round
+/// The memory of a run while it is merged: its batch as read and as decoded, its keys, its part of the round
 /// and of the output.
 const BATCHES_PER_RUN: usize = 4;
 const BATCH_BYTES_MAX: usize = 1 << 20;
@@ -167,7 +167,7 @@ impl BatchSorter {
             self.spill()?;
         }
         self.buffer.push(batch, bytes, keys, self.keys.cuts_prefixes());
-        // The next batch, likely of the same size, is there before it is pushed.
+        // The next batch, likely of the same size, exists before it is pushed.
         if self.buffer.bytes() + 2 * bytes + BATCHES_PER_RUN * self.batch_bytes > self.budget_bytes {
             self.spill()?;
         }
@@ -183,7 +183,7 @@ impl BatchSorter {
     }
 
     /// All rows of all sorters in order, within the sum of their budgets; among equal keys those of an
-    /// earlier sorter come first. The sorters must agree in schema and key columns.
+    /// earlier sorter are first. The sorters must agree in schema and key columns.
     ///
     /// # Errors
     /// [`IngestError::Spill`] if a run cannot be written or read.

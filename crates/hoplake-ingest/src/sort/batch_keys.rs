@@ -1,4 +1,4 @@
-//! What rows are compared by: sixteen bytes that are nearly always enough.
+//! The keys by which rows are compared: sixteen bytes that are nearly always enough.
 //!
 //! Leading key columns of integers without nulls, as far as they sum to sixteen bytes, become one number; often that is
 //! all of the key. The columns after them are encoded by Arrow's row format and break ties of equal numbers. A key that
@@ -118,7 +118,7 @@ fn append_integers(column: &dyn Array, prefixes: &mut [u128]) {
         }
     }
     match column.data_type() {
-        // The sign bit flipped: negative keys come first.
+        // The sign bit flipped: negative keys sort first.
         DataType::Int64 => {
             let values = column.as_primitive::<types::Int64Type>().values();
             append(values, 64, prefixes, |value| value as u64 ^ 1 << 63);

@@ -118,7 +118,8 @@ impl BatchRounds {
 
 /// One past the last row of the window that is within the round.
 fn window_end<'a>(window: &Window, run: usize, bound: &Entry, rows: impl Fn(u32) -> Option<&'a Rows> + Copy) -> usize {
-    let (mut low, mut high) = (window.start, window.batch.num_rows());
+    let mut low = window.start;
+    let mut high = window.batch.num_rows();
     while low < high {
         let middle = low.midpoint(high);
         let entry = window.entry(run, middle);

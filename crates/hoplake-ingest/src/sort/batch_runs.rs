@@ -77,7 +77,7 @@ pub(crate) struct BatchReader {
 }
 
 impl BatchReader {
-    /// How many batches are to come.
+    /// The number of remaining batches.
     pub(crate) fn batches_left(&self) -> usize {
         self.batches_left
     }

@@ -94,7 +94,7 @@ impl<T: Record> PackedSorter<T> {
     /// # Errors
     /// [`IngestError::Spill`] if a run cannot be written.
     pub fn push(&mut self, mut records: &[T]) -> Result<(), IngestError> {
-        // Reserved in one go: pages come as they are touched, and the buffer never moves.
+        // Reserved at once: the system provides pages on first use, and the buffer never moves.
         self.buffer.reserve_exact(self.plan.buffer_len - self.buffer.len());
         while !records.is_empty() {
             let filled = self.buffer.len() - self.sorted_len();
@@ -228,7 +228,7 @@ fn merge_files<T: Record>(
     spill_dir: &Path,
 ) -> Result<Rounds<T, RecordRun<T>>, IngestError> {
     while files.len() > plan.fan_in {
-        // As few as make the last merge a full one: what is written here is read twice.
+        // As few as make the last merge a full one: these records are written and read twice.
         let surplus = files.len() - plan.fan_in + 1;
         let few = files.drain(..surplus.clamp(2, plan.fan_in)).collect();
         files.push_back(write_run(&mut open::<T>(few, plan)?, spill_dir, plan.file_buffer_bytes)?);

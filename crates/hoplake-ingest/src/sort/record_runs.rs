@@ -24,7 +24,7 @@ const BLOCK_LEN: usize = 256;
 const HEADER_BYTES: usize = 2;
 /// Room for the widest block, and for reading or writing a full record at the last difference.
 const BLOCK_BYTES_MAX: usize = HEADER_BYTES + (BLOCK_LEN + 1) * 16;
-/// What a run being read or written keeps of its file.
+/// The buffer of a run that is read or written.
 pub(crate) const FILE_BUFFER_BYTES: usize = 64 << 10;
 
 /// A sorted run in a file.
@@ -182,7 +182,8 @@ impl BlockReader {
     fn read_block<T: Record>(&mut self, records: &mut Vec<T>) -> Result<(), IngestError> {
         let header = &mut self.block[..HEADER_BYTES + T::BYTES];
         self.reader.read_exact(header).map_err(IngestError::Spill)?;
-        let (differences, width) = (usize::from(header[0]), usize::from(header[1]));
+        let differences = usize::from(header[0]);
+        let width = usize::from(header[1]);
         let mut record = T::get(&header[HEADER_BYTES..], T::BYTES);
         if width > T::BYTES || differences as u64 >= self.records_left {
             let why = "a run holds a block that was not written";

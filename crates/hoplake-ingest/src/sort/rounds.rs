@@ -11,7 +11,7 @@ pub(crate) trait Run<T> {
     fn window(&self) -> &[T];
     /// Removes the first `len` records of the window.
     fn advance(&mut self, len: usize);
-    /// Whether nothing comes after the window.
+    /// Whether the window is the last.
     fn ends_with_window(&self) -> bool;
 }
 

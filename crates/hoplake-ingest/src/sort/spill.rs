@@ -30,7 +30,7 @@ impl SpillFile {
     }
 }
 
-/// What a failure of Arrow's reader or writer of a spill file is: the folder's fault if the system
+/// Converts an error of Arrow's reader or writer of a spill file: the folder's fault if the system
 /// says so, else Arrow's.
 pub(crate) fn spill_error(error: ArrowError) -> IngestError {
     match error {

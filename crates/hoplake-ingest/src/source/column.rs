@@ -1,4 +1,4 @@
-//! A column under construction: fields of text go in, an Arrow array comes out.
+//! A column under construction: converts fields of text to an Arrow array.
 //!
 //! Arrow's own builders cannot take a value back, and a row that turns out bad in its last field has
 //! already been written to the columns before. These columns can be [truncated](Column::truncate); their
@@ -27,7 +27,7 @@ pub(crate) struct Parse {
     pub(crate) kind: PropertyType,
     /// The unit of a whole number in a column of dates or timestamps: microseconds since 1970.
     pub(crate) epoch_unit_micros: Option<i64>,
-    /// What stands between the values of a list.
+    /// The separator between the values of a list.
     pub(crate) separator: u8,
 }
 
@@ -198,7 +198,8 @@ impl Column {
 /// Appends the items of a list: an array of JSON where `;` is the separator, as rows are printed; else empty items are
 /// left out.
 fn append_list(field: &[u8], separator: u8, ends: &mut Vec<i32>, items: &mut Column) -> Result<usize, &'static str> {
-    let (before, mut bytes) = (items.rows, 4);
+    let before = items.rows;
+    let mut bytes = 4;
     let json = text(field).filter(|text| separator == b';' && text.starts_with('[') && text.ends_with(']'));
     if let Some(json) = json {
         for item in values::list_items(json)? {
@@ -276,7 +277,8 @@ pub(super) fn timestamp(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<
         None if pieces.time_zone_annotation().is_some() => return Err(why),
         None => 0,
     };
-    let (date, time) = (pieces.date(), pieces.time().unwrap_or(civil::Time::midnight()));
+    let date = pieces.date();
+    let time = pieces.time().unwrap_or(civil::Time::midnight());
     let seconds =
         (i64::from(time.hour()) * 60 + i64::from(time.minute())) * 60 + i64::from(time.second()) - offset_seconds;
     let micros = i64::from(days_of(date).ok_or(why)?) * MILLIS_PER_DAY * MICROS_PER_MILLI
@@ -366,14 +368,16 @@ mod tests {
             (PropertyType::List(ScalarType::String), "a;;b", "c"),
             (PropertyType::List(ScalarType::Int64), "1;2", "3"),
         ] {
-            let (mut one, mut two) = (Column::new(Parse::new(kind)), Column::new(Parse::new(kind)));
+            let mut one = Column::new(Parse::new(kind));
+            let mut two = Column::new(Parse::new(kind));
             one.append(first.as_bytes()).unwrap();
             two.append(first.as_bytes()).unwrap();
             two.append(second.as_bytes()).unwrap();
             two.truncate(1);
             one.append_null();
             two.append_null();
-            let (one, two) = (one.finish().unwrap(), two.finish().unwrap());
+            let one = one.finish().unwrap();
+            let two = two.finish().unwrap();
             assert_eq!(&one, &two);
             assert_eq!((one.data_type(), one.null_count()), (&kind.arrow(), 1));
         }

@@ -30,7 +30,7 @@ const VERTEX: &str = "vertex";
 const ENDS: [(&str, &str); 3] = [("source", "target"), ("src", "dst"), ("from", "to")];
 const WHITE_SPACE: TextFormat = TextFormat { delimiter: b' ', quoting: false, comments: true, trim: true };
 const COMMAS: TextFormat = TextFormat { delimiter: b',', quoting: true, comments: true, trim: true };
-/// So many records show what a file is.
+/// The number of records that decide what a file is.
 const SAMPLE_RECORDS: usize = 32;
 
 /// A file of edges or vertices that was recognised.
@@ -77,7 +77,7 @@ fn recognise_parquet(file: &SourceFile) -> Result<Option<EdgeFile>, IngestError>
     Ok(Some(EdgeFile::Parquet { parquet, ends, weight, names }))
 }
 
-/// What to do about a column that may have been meant as a weight, and is none.
+/// The hint for a column that may be meant as a weight, but is not one.
 const NO_WEIGHT: &str = "which is not a weight (a number); remove the column, or write a mapping that defines it";
 
 fn named_ends(names: &[String]) -> Option<(usize, usize)> {
@@ -138,12 +138,12 @@ fn recognise_text(file: &SourceFile, text_ids: bool) -> Result<Option<EdgeFile>,
     Ok(found.filter(|_| text_ids && [2, 3].into_iter().any(alike)))
 }
 
-/// What a look at all rows of a text file found. No row counts for more than another, so that a row's fate does not
+/// The result of a look at all rows of a text file. No row counts for more than another, so that a row's fate does not
 /// depend on its place.
 #[derive(Default)]
 struct Seen {
     first: Vec<String>,
-    /// How many rows have so many fields.
+    /// The number of rows by their number of fields.
     widths: BTreeMap<usize, u64>,
     /// By column: in how many rows after the first it is an integer, another number, and text.
     columns: Vec<[u64; 3]>,
@@ -231,7 +231,7 @@ impl TextEdges {
         let header = named.is_some() || (like_names && integers > others);
         let first_has_text =
             !header && [kind(ends.0), kind(ends.1)].iter().any(|kind| kind.is_some_and(|it| it != INTEGER));
-        // Of two widths that are as frequent, the larger: the other would drop a column.
+        // Of two equally frequent widths, the larger: the other would drop a column.
         let width = seen.widths.iter().max_by_key(|(_, rows)| **rows).map_or(2, |(width, _)| *width);
         let width = width.max(ends.0.max(ends.1) + 1);
         let names: &[String] = if header { &seen.first } else { &[] };
@@ -305,7 +305,8 @@ pub(crate) fn open(files: Vec<EdgeFile>, options: &SourceOptions) -> Result<Data
         match (file, text) {
             (_, Some(text)) => inputs.push(text.input(&tables)),
             (EdgeFile::Parquet { parquet, ends, weight: third, names }, _) => {
-                let (source, target) = (key(ends.0, &names[ends.0]), key(ends.1, &names[ends.1]));
+                let source = key(ends.0, &names[ends.0]);
+                let target = key(ends.1, &names[ends.1]);
                 inputs.extend(parquet.inputs(feeds(&tables, &source, &target, *third)));
             }
             (EdgeFile::Vertices { file } | EdgeFile::Text { file, .. }, None) => {

@@ -88,7 +88,7 @@ impl SourceFile {
     }
 }
 
-/// What becomes of tabs.
+/// The treatment of tabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tabs {
     /// They stay.
@@ -135,10 +135,10 @@ impl Read for TextReader {
     }
 }
 
-/// What a compressed file has become so far.
+/// The decompressed bytes of a file so far.
 struct Ratio {
     limits: ReadLimits,
-    /// What the count of bytes was before this file.
+    /// The count of bytes before this file.
     before: u64,
     bytes_read: Arc<AtomicU64>,
     decompressed: u64,
@@ -187,7 +187,8 @@ impl<R: Read> Read for LineBound<R> {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
             }
             if line.ends_with(b"\n") {
-                (self.line, self.length) = (self.line + 1, 0);
+                self.line += 1;
+                self.length = 0;
             }
         }
         Ok(read)

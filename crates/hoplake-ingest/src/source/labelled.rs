@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{BadRow, Dataset, Endpoint, IngestError, Input};
 
-/// What a column is for.
+/// The role of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The key of a vertex, or the id of an edge; also a property if it has a name.
@@ -48,7 +48,7 @@ pub(crate) struct LabelledFile {
     pub(crate) default_label: Option<String>,
 }
 
-/// What the first look at a file found.
+/// The result of the first look at a file.
 #[derive(Default)]
 struct Seen {
     /// The labels with the columns they use, in the order of their first row.
@@ -165,7 +165,8 @@ impl LabelledFile {
 
     /// The mistake in a record, if any.
     fn why_unreadable(&self, records: &Records) -> Option<String> {
-        let (found, expected) = (records.len(), self.roles.len());
+        let found = records.len();
+        let expected = self.roles.len();
         let width = || (found != expected).then(|| format!("has {found} fields where the header has {expected}"));
         records.fault().map(str::to_owned).or_else(width)
     }

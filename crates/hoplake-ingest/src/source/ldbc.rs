@@ -1,7 +1,7 @@
-//! What both layouts of the LDBC Social Network Benchmark share: labels, and the types of properties.
+//! The common part of both layouts of the LDBC Social Network Benchmark: labels, and the types of properties.
 //!
 //! Keys are int64 and unique within a label only, so every label is an id space of its own. A property
-//! has the type its name has in the benchmark's specification; dates come as ISO 8601 or as milliseconds
+//! has the type its name has in the benchmark's specification; dates are ISO 8601 or milliseconds
 //! since 1970, depending on how the generator was set, and both are read.
 
 use hoplake_format::{PropertyType, ScalarType};
@@ -47,7 +47,9 @@ pub(crate) fn label(word: &str) -> Option<&'static str> {
 /// The two labels and the edge label of `<source>_<edge>_<target>`.
 pub(crate) fn edge(name: &str) -> Option<(&'static str, &'static str, &'static str)> {
     let mut words = name.split('_');
-    let (source, edge, target) = (words.next()?, words.next()?, words.next()?);
+    let source = words.next()?;
+    let edge = words.next()?;
+    let target = words.next()?;
     let edge = EDGES.into_iter().find(|known| known.eq_ignore_ascii_case(edge))?;
     if words.next().is_some() { None } else { Some((label(source)?, edge, label(target)?)) }
 }

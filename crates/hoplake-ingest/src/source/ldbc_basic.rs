@@ -28,7 +28,7 @@ pub(crate) fn recognises(file: &SourceFile) -> bool {
     content(file).is_some()
 }
 
-/// What a file of this name holds.
+/// The content of a file of this name.
 fn content(file: &SourceFile) -> Option<Content> {
     if !matches!(file.extension(), "csv") {
         return None;

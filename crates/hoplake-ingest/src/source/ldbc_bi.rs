@@ -193,7 +193,8 @@ impl Part {
                 let table = tables.vertex(label, label, KeyType::Int64);
                 feeds.push(tables.vertex_feed(table, &id, &self.properties()?));
                 for (position, key) in self.foreign_keys(label) {
-                    let (table, other) = (edge_of(tables, key), self.key(position));
+                    let table = edge_of(tables, key);
+                    let other = self.key(position);
                     let (source, target) = if key.1 == CONTAINER { (&other, &id) } else { (&id, &other) };
                     let mut feed = tables.edge_feed(table, source, target, &[]);
                     feed.only_filled = vec![position];

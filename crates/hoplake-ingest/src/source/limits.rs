@@ -84,7 +84,7 @@ impl ReadLimits {
         Bound { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), raise }
     }
 
-    /// Whether so many bytes on disk may become so many.
+    /// Whether the decompressed size is within the limits for these bytes on disk.
     pub(crate) fn allows(&self, compressed: u64, decompressed: u64) -> bool {
         decompressed <= DECOMPRESSED_FREE_BYTES.saturating_add(compressed.saturating_mul(self.decompression_ratio_max))
     }

@@ -1,4 +1,4 @@
-//! Readers of the layouts that data comes in.
+//! Readers of input layouts.
 //!
 //! [`open`] looks at the names of files and at their headers, determines the [`Layout`], and returns a
 //! [`Dataset`](crate::Dataset): the tables, and an input for each file. A layout's file of this module understands
@@ -18,7 +18,7 @@
 //!
 //! For all text: `.gz` and `.zst` are decompressed; a byte order mark at the start and carriage
 //! returns at line ends are left out; an empty field is an absent value; a row with one bad field is bad
-//! as a whole. `limits` bounds how much of a file is read at a time.
+//! as a unit. `limits` bounds how much of a file is read at a time.
 
 mod column;
 mod edge_list;

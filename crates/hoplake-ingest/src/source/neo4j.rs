@@ -44,11 +44,12 @@ pub(crate) fn open(files: Vec<(SourceFile, TextFormat, Vec<String>)>) -> Result<
 }
 
 fn role(file: &SourceFile, column: &str, separator: u8) -> Result<Role, IngestError> {
-    // What stands in braces are options, such as a time zone.
+    // Text in braces is options, such as a time zone.
     let plain = column.split('{').next().unwrap_or("").trim();
     let (name, kind) = plain.rsplit_once(':').unwrap_or((plain, "string"));
     let (base, space) = kind.split_once('(').map_or((kind, ""), |(base, space)| (base, space.trim_end_matches(')')));
-    let (name, space) = (name.trim().to_owned(), space.to_owned());
+    let name = name.trim().to_owned();
+    let space = space.to_owned();
     Ok(match base.to_ascii_uppercase().as_str() {
         "ID" => Role::Id { space, property: (!name.is_empty()).then_some(name) },
         "LABEL" | "TYPE" => Role::Label,

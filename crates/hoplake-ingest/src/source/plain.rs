@@ -154,7 +154,8 @@ impl ParquetBatches {
     fn typed(&mut self, batch: &RecordBatch) -> Result<(u64, RecordBatch), IngestError> {
         let first = self.next_row;
         self.next_row += batch.num_rows() as u64;
-        let (mut fields, mut columns) = (Vec::new(), Vec::new());
+        let mut fields = Vec::new();
+        let mut columns = Vec::new();
         for ((field, column), parse) in batch.schema().fields().iter().zip(batch.columns()).zip(&self.types) {
             let values = cast(column, *parse)?;
             if let Some(row) = (0..batch.num_rows()).find(|row| values.is_null(*row) && !column.is_null(*row)) {
@@ -179,7 +180,8 @@ impl ParquetBatches {
 /// # Errors
 /// The column of a type that no property has, or the value that does not fit the type of property.
 pub fn in_property_types(batch: &RecordBatch) -> Result<RecordBatch, String> {
-    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    let mut fields = Vec::new();
+    let mut columns = Vec::new();
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
         let name = field.name();
         if *column.data_type() == DataType::Null {

@@ -79,7 +79,7 @@ pub(crate) struct TextPlan {
     pub(crate) header: bool,
     /// How many fields a record has.
     pub(crate) fields: FieldCount,
-    /// What it yields.
+    /// Its output.
     pub(crate) feeds: Vec<FeedPlan>,
     /// If set, the label in a row picks one of the first feeds.
     pub(crate) by_label: Option<ByLabel>,
@@ -217,7 +217,8 @@ fn add_property(
     file: &SourceFile,
     column: &FileColumn,
 ) -> Result<usize, IngestError> {
-    let (name, kind) = (&column.property, column.parse.kind);
+    let name = &column.property;
+    let kind = column.parse.kind;
     if name.is_empty() || name.starts_with('~') {
         return Err(file.layout(format!(
             "column {} would be a property named {name:?}; a name is not empty and does not start with ~",
@@ -243,10 +244,12 @@ fn feed(
     properties: &[Property],
     columns: &[FileColumn],
 ) -> FeedPlan {
-    let (mut fields, mut plans) = (Vec::new(), Vec::new());
+    let mut fields = Vec::new();
+    let mut plans = Vec::new();
     for &(name, column, key_type) in keys {
         fields.push(Field::new(name, key_type.arrow(), false));
-        let (position, header) = (Some(column.position), column.header.clone());
+        let position = Some(column.position);
+        let header = column.header.clone();
         plans.push(ColumnPlan { position, header, parse: Parse::key(key_type), required: true });
     }
     for property in properties {
@@ -262,11 +265,11 @@ fn feed(
     FeedPlan { feed, schema: Arc::new(Schema::new(fields)), columns: plans, only_filled: Vec::new() }
 }
 
-/// Refuses a file that names a column twice: the name would be ambiguous.
+/// Rejects a file that names a column twice: the name would be ambiguous.
 pub(crate) fn refuse_twice(file: &SourceFile, columns: &[FileColumn]) -> Result<(), IngestError> {
     for (position, column) in columns.iter().enumerate() {
         if columns[..position].iter().any(|other| other.property == column.property) {
-            return Err(file.layout(format!("column {:?} is there twice; rename one of them", column.property)));
+            return Err(file.layout(format!("column {:?} occurs twice; rename one of them", column.property)));
         }
     }
     Ok(())

@@ -78,7 +78,8 @@ fn with_headers(
     files: &[SourceFile],
     recognises: fn(&[String]) -> bool,
 ) -> Result<Vec<(SourceFile, TextFormat, Vec<String>)>, IngestError> {
-    let (mut found, mut others) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
+    let mut others = Vec::new();
     for file in files.iter().filter(|file| matches!(file.extension(), "csv" | "tsv" | "txt")) {
         let mut empty = false;
         let mut matching = None;
@@ -111,7 +112,9 @@ fn with_headers(
 
 fn edge_lists(files: &[SourceFile], options: &SourceOptions) -> Result<Vec<edge_list::EdgeFile>, IngestError> {
     let insists = options.layout == Some(Layout::EdgeList);
-    let (mut found, mut others, mut has_edges) = (Vec::new(), Vec::new(), false);
+    let mut found = Vec::new();
+    let mut others = Vec::new();
+    let mut has_edges = false;
     for file in files {
         match edge_list::recognise(file, insists)? {
             Some(edges) => {

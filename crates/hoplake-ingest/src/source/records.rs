@@ -24,7 +24,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// How a text file is divided into records and fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextFormat {
-    /// What stands between fields; a space stands for any run of spaces and tabs.
+    /// The separator between fields; a space stands for any run of spaces and tabs.
     pub(crate) delimiter: u8,
     /// Whether `"` quotes.
     pub(crate) quoting: bool,
@@ -139,7 +139,8 @@ impl Shape {
             if bytes.is_empty() {
                 return;
             }
-            (self.begun, self.state) = (self.line, State::Start);
+            self.begun = self.line;
+            self.state = State::Start;
         }
         let unquoted = matches!(self.state, State::Start | State::Plain);
         if unquoted && !self.returned && self.is_plain(bytes) {
@@ -285,8 +286,11 @@ impl Records {
 
     /// Reads one record whatever is in it.
     fn read_record(&mut self) -> Result<bool, IngestError> {
-        let (row, field) = (self.file.limits.row(), self.file.limits.field());
-        let (mut written, mut fields, mut consumed) = (0, 0, 0);
+        let row = self.file.limits.row();
+        let field = self.file.limits.field();
+        let mut written = 0;
+        let mut fields = 0;
+        let mut consumed = 0;
         let mut fault: Option<String> = None;
         self.shape.begin();
         loop {
@@ -298,7 +302,9 @@ impl Records {
                 self.core.read_record(at_hand, &mut self.text[written..], &mut self.ends[fields..]);
             self.shape.pass(&at_hand[..read]);
             self.input.from += read;
-            (consumed, written, fields) = (consumed + read, written + wrote, fields + ended);
+            consumed += read;
+            written += wrote;
+            fields += ended;
             if self.shape.state == State::Between && result == ReadRecordResult::InputEmpty {
                 // Blank lines belong to no record.
                 consumed = 0;
@@ -364,7 +370,9 @@ impl Records {
     /// The error that this record has a fault, if it has one, for files in which no row may be left out.
     pub(crate) fn refuse_fault(&self) -> Result<(), IngestError> {
         let Some(why) = &self.fault else { return Ok(()) };
-        let (file, line, why) = (self.file.path.clone(), self.first_line(), why.clone());
+        let file = self.file.path.clone();
+        let line = self.first_line();
+        let why = why.clone();
         Err(IngestError::BadRow(BadRow { file, line, column: None, value: None, why }))
     }
 

@@ -167,7 +167,7 @@ impl Scan {
     }
 }
 
-/// What is wrong with a row.
+/// The mistake in a row.
 enum Fault {
     Said { column: Option<String>, value: Option<String>, why: String },
     Silent,
@@ -358,7 +358,7 @@ impl FeedBuffer {
     }
 }
 
-/// Lines as they come: a range while they follow one another.
+/// The lines of rows: a range while they are consecutive.
 #[derive(Default)]
 struct LineList {
     first: u64,

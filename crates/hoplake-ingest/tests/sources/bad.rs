@@ -83,7 +83,8 @@ fn scans_repeat_and_chunks_stay_small() {
     assert_eq!(once, rows(&dataset));
     assert_eq!(once["vertex-edge->vertex"].len(), 100_000);
     assert_eq!(once["vertex-edge->vertex"][99_999], "100000: 99999|100000");
-    let (mut bytes, mut largest) = (0, 0);
+    let mut bytes = 0;
+    let mut largest = 0;
     for chunk in dataset.inputs[0].scan(Phase::Edges, Arc::new(BadRows::stop())).unwrap() {
         let chunk = chunk.unwrap();
         bytes += chunk.bytes_read;

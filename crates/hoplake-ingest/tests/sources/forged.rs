@@ -311,12 +311,14 @@ fn rows_that_no_page_holds_are_refused() {
         bytes
     };
     // The writer adds rows up itself: it gets numbers that it can add, and others as long take their places.
-    let (addable, forged) = ((1 << 61) + 1, (1 << 62) - 1);
+    let addable = (1 << 61) + 1;
+    let forged = (1 << 62) - 1;
     for groups in [vec![of_rows(ROWS + 1)], vec![of_rows(1 << 60)], vec![of_rows(addable); 3]] {
         let claims = metadata.clone().into_builder().set_row_groups(groups).set_page_index(None).build();
         let mut file = bytes.clone();
         ParquetMetaDataWriter::new(&mut file, &claims).finish().unwrap();
-        let (from, to) = (number(addable), number(forged));
+        let from = number(addable);
+        let to = number(forged);
         while let Some(at) = file.windows(from.len()).position(|bytes| bytes == from) {
             file[at..at + to.len()].copy_from_slice(&to);
         }

@@ -81,10 +81,10 @@ fn a_third_column_is_a_weight_or_refused() {
         ("1 2 likes\n3 4 hates\n", "a third column that is a number in 0 of 2 rows"),
         // The header is shorter than the rows.
         ("from,to\n1,2,x\n3,4,y\n", "a third column that is a number in 0 of 2 rows"),
-        ("source,target,since\n1,2,2010\n", "has columns since, of which none is named weight"),
-        ("a,b,c,d\n1,2,3,4\n", "has columns c, d, of which none is named weight"),
+        ("source,target,since\n1,2,2010\n", "has columns since, but none is named weight"),
+        ("a,b,c,d\n1,2,3,4\n", "has columns c, d, but none is named weight"),
         ("source,target,Weight\n1,2,monday\n", "column \"Weight\" that is a number in 0 of 1 rows"),
-        ("id,source,target\n7,1,2\n", "has columns id, of which none is named weight"),
+        ("id,source,target\n7,1,2\n", "has columns id, but none is named weight"),
     ] {
         let folder = folder(&[("g.csv", content), ("README.md", "")]);
         let options = SourceOptions { layout: Some(hoplake_ingest::source::Layout::EdgeList), ..Default::default() };

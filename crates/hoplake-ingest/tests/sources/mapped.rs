@@ -168,7 +168,8 @@ fn columns_without_a_type_are_refused_all_at_once() {
     let names: ArrayRef = Arc::new(numbers());
     write_parquet(&path, vec![("id", names.clone()), ("name", names.clone()), ("n", names)]);
     let message = mapped(folder.path()).map(|_| ()).unwrap_err().to_string();
-    let expected = "columns cannot be read as the mapping says: \"name\" (int64) as date, \"n\" (int64) as list<int64>";
+    let expected =
+        "columns cannot have the types of the mapping: \"name\" (int64) as date, \"n\" (int64) as list<int64>";
     assert!(message.ends_with(expected), "{message}");
 }
 

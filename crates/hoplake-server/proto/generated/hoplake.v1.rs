@@ -2,7 +2,7 @@
 /// Which graph.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GraphRef {
-    /// Its name, or the last part of its place below the server's prefix.
+    /// Its name, or the last part of its path below the server's prefix.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// 0: the newest that the server has open.
@@ -36,7 +36,7 @@ pub mod key {
         String(::prost::alloc::string::String),
     }
 }
-/// A vertex, by what is at hand.
+/// A vertex, by id or by label and key.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct VertexRef {
     #[prost(oneof = "vertex_ref::Kind", tags = "1, 2, 3")]
@@ -77,7 +77,7 @@ pub struct Condition {
 /// One hop: text, or its parts.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Hop {
-    /// As on the command line: out:knows,likes\[since>=2011-01-01\]. If it is there, all other fields are empty.
+    /// As on the command line: out:knows,likes\[since>=2011-01-01\]. If it is set, all other fields are empty.
     #[prost(string, tag = "1")]
     pub text: ::prost::alloc::string::String,
     #[prost(enumeration = "Direction", tag = "2")]
@@ -88,7 +88,7 @@ pub struct Hop {
     #[prost(message, repeated, tag = "4")]
     pub conditions: ::prost::alloc::vec::Vec<Condition>,
 }
-/// What ends a query before it is done. 0 means: only the server's own limit, which always holds.
+/// Limits of a query. 0 means: only the server's own limit, which always applies.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Limits {
     #[prost(uint64, tag = "1")]
@@ -105,7 +105,7 @@ pub struct Limits {
     /// US dollars for requests and bytes.
     #[prost(double, tag = "5")]
     pub usd_max: f64,
-    /// Memory for what the query builds and its answer holds, in bytes.
+    /// Memory of the query and its answer, in bytes.
     #[prost(uint64, tag = "6")]
     pub memory_bytes_max: u64,
 }
@@ -252,7 +252,7 @@ pub struct LookUpResponse {
 pub mod look_up_response {
     #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct Found {
-        /// Absent if there is no such vertex.
+        /// Absent if the vertex does not exist.
         #[prost(uint64, optional, tag = "1")]
         pub id: ::core::option::Option<u64>,
     }
@@ -266,7 +266,7 @@ pub struct NeighborsRequest {
     pub vertices: ::prost::alloc::vec::Vec<VertexRef>,
     #[prost(message, optional, tag = "3")]
     pub hop: ::core::option::Option<Hop>,
-    /// Whether the keys of the vertices reached come too; a wave more, after one that each label's first use takes.
+    /// Whether the answer has the keys of the vertices reached; a wave more, after one that each label's first use takes.
     #[prost(bool, tag = "4")]
     pub keys: bool,
     #[prost(message, optional, tag = "5")]
@@ -286,7 +286,7 @@ pub struct Edges {
     /// The ids of the vertices reached, with repeats for parallel edges, in the order of the adjacency.
     #[prost(uint64, repeated, tag = "4")]
     pub to: ::prost::alloc::vec::Vec<u64>,
-    /// Their keys, if they were asked for.
+    /// Their keys, if requested.
     #[prost(message, optional, tag = "5")]
     pub keys: ::core::option::Option<Keys>,
     /// Which of the edges of its type between its two vertices each edge is, from 0; empty if all are 0.
@@ -308,7 +308,7 @@ pub struct NeighborsResponse {
 pub struct PropertiesRequest {
     #[prost(message, optional, tag = "1")]
     pub graph: ::core::option::Option<GraphRef>,
-    /// A set; rows come in the order of label and position.
+    /// A set; rows are in the order of label and position.
     #[prost(message, repeated, tag = "2")]
     pub vertices: ::prost::alloc::vec::Vec<VertexRef>,
     /// Which properties; none means only the keys.
@@ -341,7 +341,7 @@ pub struct Rows {
     /// One for each selected property; each has a value for every row.
     #[prost(message, repeated, tag = "4")]
     pub columns: ::prost::alloc::vec::Vec<Column>,
-    /// In format ARROW: key (column ~key) and properties, in place of the two fields above.
+    /// In format ARROW: key (column ~key) and properties, instead of the two fields above.
     #[prost(bytes = "vec", tag = "5")]
     pub arrow: ::prost::alloc::vec::Vec<u8>,
     /// The distance in hops; 0 for the starts.
@@ -453,7 +453,7 @@ pub struct TraverseRequest {
 }
 /// Nested message and enum types in `TraverseRequest`.
 pub mod traverse_request {
-    /// What comes of each vertex.
+    /// The output for each vertex.
     #[derive(
         Clone,
         Copy,
@@ -524,7 +524,7 @@ pub mod traverse_response {
         Statistics(super::Statistics),
     }
 }
-/// What a step took.
+/// The cost of a step.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Step {
     #[prost(message, optional, tag = "1")]
@@ -577,7 +577,7 @@ pub struct PathsRequest {
     /// At most this many walks; 0: all that the server allows. There can be very many more walks than edges.
     #[prost(uint64, tag = "3")]
     pub limit: u64,
-    /// Whether vertices come with label and key, or only with their ids.
+    /// Whether vertices have label and key, or only their ids.
     #[prost(bool, tag = "4")]
     pub keys: bool,
 }
@@ -586,7 +586,7 @@ pub struct PathsRequest {
 pub struct Path {
     #[prost(uint64, repeated, tag = "1")]
     pub ids: ::prost::alloc::vec::Vec<u64>,
-    /// For each vertex, if keys were asked for.
+    /// For each vertex, if keys were requested.
     #[prost(message, repeated, tag = "2")]
     pub keys: ::prost::alloc::vec::Vec<vertex_ref::LabelledKey>,
 }
@@ -619,7 +619,7 @@ pub struct ShortestPathRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ShortestPathResponse {
-    /// Absent if there is none within the length.
+    /// Absent if no path within the length exists.
     #[prost(message, optional, tag = "1")]
     pub path: ::core::option::Option<Path>,
     #[prost(message, optional, tag = "2")]
@@ -667,7 +667,7 @@ pub struct CloseTraversalResponse {
     /// Of all steps.
     #[prost(message, optional, tag = "1")]
     pub cost: ::core::option::Option<Cost>,
-    /// Vertices that the steps were asked to go on from.
+    /// Vertices from which the steps continued.
     #[prost(uint64, tag = "2")]
     pub vertices: u64,
 }
@@ -977,7 +977,7 @@ pub mod graphs_client {
                 .insert(GrpcMethod::new("hoplake.v1.Graphs", "GetGraph"));
             self.inner.unary(req, path, codec).await
         }
-        /// Moves the server on to the newest version of a graph: what was published before the call is in it. Without, the server
+        /// Moves the server on to the newest version of a graph, which has all changes published before the call. Without, the server
         /// looks for newer versions at an interval of its own, while there are calls.
         pub async fn refresh(
             &mut self,
@@ -1071,7 +1071,7 @@ pub mod graphs_client {
                 .insert(GrpcMethod::new("hoplake.v1.Graphs", "Properties"));
             self.inner.server_streaming(req, path, codec).await
         }
-        /// A whole traversal. The result in chunks, then one message with the statistics.
+        /// A complete traversal. The result in chunks, then one message with the statistics.
         pub async fn traverse(
             &mut self,
             request: impl tonic::IntoRequest<super::TraverseRequest>,
@@ -1241,7 +1241,7 @@ pub mod graphs_server {
             tonic::Response<super::GetGraphResponse>,
             tonic::Status,
         >;
-        /// Moves the server on to the newest version of a graph: what was published before the call is in it. Without, the server
+        /// Moves the server on to the newest version of a graph, which has all changes published before the call. Without, the server
         /// looks for newer versions at an interval of its own, while there are calls.
         async fn refresh(
             &self,
@@ -1280,7 +1280,7 @@ pub mod graphs_server {
             >
             + std::marker::Send
             + 'static;
-        /// A whole traversal. The result in chunks, then one message with the statistics.
+        /// A complete traversal. The result in chunks, then one message with the statistics.
         async fn traverse(
             &self,
             request: tonic::Request<super::TraverseRequest>,
@@ -2027,7 +2027,7 @@ pub mod query_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Answers carry the number of their query and come in the order in which they are ready. A query that fails is answered with
+        /// Answers carry the number of their query and are sent in the order in which they are ready. A query that fails is answered with
         /// its failure; the stream goes on.
         pub async fn neighbors(
             &mut self,
@@ -2076,7 +2076,7 @@ pub mod query_server {
             >
             + std::marker::Send
             + 'static;
-        /// Answers carry the number of their query and come in the order in which they are ready. A query that fails is answered with
+        /// Answers carry the number of their query and are sent in the order in which they are ready. A query that fails is answered with
         /// its failure; the stream goes on.
         async fn neighbors(
             &self,
@@ -2248,7 +2248,7 @@ pub mod query_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-/// What an answer took of the store.
+/// The cost of an answer in the store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StoreCost {
     #[prost(uint64, tag = "1")]
@@ -2276,7 +2276,7 @@ pub struct GetRequest {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetResponse {
-    /// Absent if there is no such object.
+    /// Absent if the object does not exist.
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub object: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(message, optional, tag = "2")]
@@ -2301,7 +2301,7 @@ pub struct BlockRange {
     /// The byte after its last, a seal included.
     #[prost(uint64, tag = "2")]
     pub end: u64,
-    /// How it proves that it is whole.
+    /// How it proves that it is intact.
     #[prost(oneof = "block_range::Check", tags = "3, 4, 5")]
     pub check: ::core::option::Option<block_range::Check>,
 }
@@ -2311,7 +2311,7 @@ pub mod block_range {
     pub struct Sealed {}
     #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct Later {}
-    /// How it proves that it is whole.
+    /// How it proves that it is intact.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Check {
         /// Its own checksum, with which it ends.
@@ -2320,12 +2320,12 @@ pub mod block_range {
         /// This CRC-32C.
         #[prost(fixed32, tag = "4")]
         Crc32c(u32),
-        /// Whoever asked looks into it; it is not cached.
+        /// No check here: the algorithm node checks the bytes, and they are not cached.
         #[prost(message, tag = "5")]
         Later(Later),
     }
 }
-/// The blocks one after the other, in the order in which they were asked for, cut into parts of at most 1 MiB. No part has bytes of
+/// The blocks in the order of the request, cut into parts of at most 1 MiB. No part has bytes of
 /// two blocks.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FetchResponse {
@@ -2438,7 +2438,7 @@ pub mod blocks_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// What there is to know of a graph's store. No request to it.
+        /// Information about a graph's store, without a request to it.
         pub async fn describe(
             &mut self,
             request: impl tonic::IntoRequest<super::DescribeRequest>,
@@ -2463,7 +2463,7 @@ pub mod blocks_client {
                 .insert(GrpcMethod::new("hoplake.v1.Blocks", "Describe"));
             self.inner.unary(req, path, codec).await
         }
-        /// A whole small object, never from a cache: the hint, a manifest. One request to the store.
+        /// A complete small object, never from a cache: the hint, a manifest. One request to the store.
         pub async fn get(
             &mut self,
             request: impl tonic::IntoRequest<super::GetRequest>,
@@ -2538,7 +2538,7 @@ pub mod blocks_server {
     /// Generated trait containing gRPC methods that should be implemented for use with BlocksServer.
     #[async_trait]
     pub trait Blocks: std::marker::Send + std::marker::Sync + 'static {
-        /// What there is to know of a graph's store. No request to it.
+        /// Information about a graph's store, without a request to it.
         async fn describe(
             &self,
             request: tonic::Request<super::DescribeRequest>,
@@ -2546,7 +2546,7 @@ pub mod blocks_server {
             tonic::Response<super::DescribeResponse>,
             tonic::Status,
         >;
-        /// A whole small object, never from a cache: the hint, a manifest. One request to the store.
+        /// A complete small object, never from a cache: the hint, a manifest. One request to the store.
         async fn get(
             &self,
             request: tonic::Request<super::GetRequest>,

@@ -1,8 +1,8 @@
 //! The graphs whose blocks an access node serves.
 //!
 //! A graph is a reader of its store through the server's pool. Nothing is opened: which versions there are, and what
-//! blocks mean, is for who asks. What must stay between requests are the numbers under which the memory cache knows
-//! objects; they are kept for the objects that were asked for last.
+//! blocks mean, only the algorithm node knows. Between requests it only keeps the numbers under which the memory cache
+//! knows objects, for the most recently requested ones.
 
 use std::{
     collections::HashMap,

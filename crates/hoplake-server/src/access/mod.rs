@@ -2,9 +2,9 @@
 //! blocks from access nodes. A server that is neither alone is both at once, and reads its own stores.
 //!
 //! * `graphs`: the graphs whose blocks an access node serves, by name. It opens none of them.
-//! * `source`: a graph whose blocks come from access nodes; what the library reads through.
+//! * `source`: a graph whose blocks come from access nodes; the library's `ObjectSource`.
 //! * `nodes`: which access nodes there are, and which of them answer.
-//! * `routing`: who is asked for what.
+//! * `routing`: the choice of nodes for blocks.
 //! * `wire`: between the messages and the library's types, in both directions.
 //!
 //! The library stands above the source: planning, hedges, repetition and checks are as for a store, and a node that

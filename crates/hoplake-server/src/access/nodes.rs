@@ -1,6 +1,6 @@
 //! Which access nodes there are, and which of them answer.
 //!
-//! A name may have several addresses, and each is a node: so nodes come and go with the name service, without a
+//! A name may have several addresses, and each is a node: so nodes join and leave with the name service, without a
 //! restart. Names are looked up when they are used: at first, again when that was a while ago, and sooner after a
 //! failure; never while no request arrives. The known nodes stay until a look-up succeeds.
 //!
@@ -102,7 +102,7 @@ impl Node {
         self.failing.lock().expect("no thread panics with the state of a node")
     }
 
-    /// Whether to ask it now. If it is time to try a node that failed, this is the one who does.
+    /// Whether to ask it now. If a failed node is due for a trial, this request makes it.
     fn may_ask(&self) -> bool {
         let now = Instant::now();
         match &mut *self.failing() {
@@ -128,7 +128,7 @@ impl Node {
         let now = Instant::now();
         let mut failing = self.failing();
         let pause = match &*failing {
-            // Others who had asked it before.
+            // Earlier requests to it.
             Some(failing) if now < failing.since + failing.pause => return,
             Some(failing) => (failing.pause * 2).min(PAUSE_MAX),
             None => {
@@ -265,7 +265,8 @@ impl AccessNodes {
         self.hurry.store(false, Relaxed);
         let found = join_all(self.targets.iter().map(|target| self.addresses(target))).await;
         let mut known = self.known();
-        (known.looked, known.looking) = (Some(Instant::now()), false);
+        known.looked = Some(Instant::now());
+        known.looking = false;
         let mut unknown = Vec::new();
         for (index, (target, found)) in self.targets.iter().zip(found).enumerate() {
             match found {
@@ -390,7 +391,8 @@ mod tests {
             let mut failing = node.failing();
             let failing = failing.as_mut().unwrap();
             let long_ago = Instant::now().checked_sub(failing.pause).unwrap();
-            (failing.since, failing.again) = (long_ago, long_ago);
+            failing.since = long_ago;
+            failing.again = long_ago;
         };
         node.failed("refused".into());
         node.failed("refused too".into());

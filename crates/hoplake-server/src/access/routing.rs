@@ -1,8 +1,8 @@
-//! Who is asked for what: rendezvous hashing (Thaler and Ravishankar 1998).
+//! Chooses the node of a block: rendezvous hashing (Thaler and Ravishankar 1998).
 //!
 //! Each node gets a weight for each routing key, a hash of both; the heaviest is asked first, the next one if that
-//! fails. All who know the same nodes agree without a word, and a node that comes or goes moves its own share only: the
-//! order of the others stays. With n nodes that is n hashes a request, some nanoseconds each.
+//! fails. All that know the same nodes agree without communication, and a node that joins or leaves moves only its own
+//! share: the order of the others stays. With n nodes that is n hashes a request, some nanoseconds each.
 //!
 //! A key is of a stretch of an object. Smaller, and a wave would scatter over all nodes; larger, and one object's
 //! readers would crowd on one.
@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 /// request. All algorithm nodes must agree on it, so it is not a setting.
 const STRETCH_BYTES: u64 = 4 << 20;
 
-/// What a node is chosen for.
+/// The key for which a node is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RoutingKey(u64);
 
@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn each_node_has_its_share_and_only_its_share_moves() {
-        let (three, four) = (["a:1", "b:1", "c:1"], ["c:1", "d:1", "a:1", "b:1"]);
+        let three = ["a:1", "b:1", "c:1"];
+        let four = ["c:1", "d:1", "a:1", "b:1"];
         let mut shares = [0; 3];
         let mut moved = 0;
         for key in keys() {

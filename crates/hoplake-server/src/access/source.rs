@@ -1,4 +1,4 @@
-//! A graph whose objects come from access nodes.
+//! A graph whose objects are read through access nodes.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) struct NodesSource {
     graph: String,
 }
 
-/// Blocks of a fetch that one node is asked for.
+/// Blocks of a fetch that one node serves.
 struct Part<'a> {
     node: Arc<Node>,
     stretch: u64,
@@ -119,7 +119,7 @@ impl NodesSource {
         StorageError::Node { fault, message, may_pass }
     }
 
-    /// Who is asked for which blocks. Those of one request may begin in two stretches.
+    /// Assigns blocks to nodes. Those of one request may begin in two stretches.
     fn parts<'a>(&self, members: &Members, name: &str, blocks: &'a [Wanted], attempt: u32) -> Vec<Part<'a>> {
         let mut parts: Vec<Part<'a>> = Vec::new();
         for block in blocks {
@@ -140,24 +140,25 @@ impl NodesSource {
         let blocks = part.blocks.iter().map(|block| (*block).into()).collect();
         let request = v1::FetchRequest { graph: self.graph.clone(), object: name.to_owned(), blocks };
         let mut messages = part.node.client().fetch(self.nodes.request(request)).await?.into_inner();
-        let wrong = || Status::unknown("it sent other blocks than it was asked for");
+        let wrong = || Status::unknown("it sent other blocks than requested");
         let mut assembly = Assembly::of(&part.blocks);
         let mut cost = None;
         while let Some(message) = messages.message().await? {
             message.parts.iter().try_for_each(|part| assembly.take(part)).ok_or_else(wrong)?;
             cost = message.cost.or(cost);
         }
-        let (blocks, cost) = (assembly.finish().ok_or_else(wrong)?, cost.ok_or_else(wrong)?);
+        let blocks = assembly.finish().ok_or_else(wrong)?;
+        let cost = cost.ok_or_else(wrong)?;
         Ok(Fetched { blocks, requests: cost.requests, bytes: cost.bytes })
     }
 }
 
-/// Why a node refused; `None` if it was not the node that spoke.
+/// Why a node rejected a request; `None` if the error is not from the node.
 fn reason_of(status: &Status) -> Option<String> {
     status.get_details_error_info().filter(|info| info.domain == "hoplake").map(|info| info.reason)
 }
 
-/// What reads through the source sees only its own errors.
+/// Readers of the source see only its own errors.
 fn unknown(failure: Failure) -> StorageError {
     StorageError::Node { fault: NodeFault::Unavailable, message: failure.message, may_pass: true }
 }

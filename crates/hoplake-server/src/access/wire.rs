@@ -1,5 +1,4 @@
-//! Between the messages of `Blocks` and the library's types. What comes from the network is judged here, and only
-//! here.
+//! Between the messages of `Blocks` and the library's types. Only this module validates data from the network.
 
 use bytes::Bytes;
 use hoplake::access::{Check, ObjectInfo, Wanted, is_elsewhere, own_name};
@@ -18,10 +17,10 @@ const FETCH_BYTES_MAX: u64 = 256 << 20;
 /// The largest message that an algorithm node takes. Blocks arrive in parts, manifests in one message.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// A message of blocks is sent when it has so many bytes; so long is a part at most.
+/// A message of blocks is sent when it has this many bytes, the maximum of a part.
 const PART_BYTES: usize = 1 << 20;
 
-/// Refuses names of anything but the objects of a graph.
+/// Rejects names that are not those of objects of a graph.
 ///
 /// # Errors
 /// [`Reason::Invalid`](crate::Reason::Invalid), with what a name may be.
@@ -39,7 +38,7 @@ pub(crate) fn check_object(name: &str) -> Result<&str, Failure> {
     Err(Failure::invalid(format!("{name:?} is not an object of a graph: hint, manifest/NAME or data/NAME")))
 }
 
-/// Refuses folders that a graph does not have.
+/// Rejects folders that a graph does not have.
 ///
 /// # Errors
 /// [`Reason::Invalid`](crate::Reason::Invalid), with the names.
@@ -114,7 +113,7 @@ pub(crate) fn parts(blocks: Vec<Bytes>, cost: v1::StoreCost) -> Vec<v1::FetchRes
 pub(super) struct Assembly {
     due: std::vec::IntoIter<usize>,
     blocks: Vec<Vec<u8>>,
-    /// What the last block still lacks.
+    /// The missing bytes of the last block.
     missing: usize,
 }
 

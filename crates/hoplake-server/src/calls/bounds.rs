@@ -40,7 +40,7 @@ impl Bounds {
         }
     }
 
-    /// What is left.
+    /// The remaining time.
     pub(crate) fn left(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
@@ -68,7 +68,7 @@ impl Bounds {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// That the time is over.
+    /// The failure that the deadline has passed.
     pub(crate) fn time_is_over(&self) -> Failure {
         let took = self.begun.elapsed().as_millis();
         Failure::new(Reason::Time, format!("the query was ended after {took} ms, at its limit of time"))

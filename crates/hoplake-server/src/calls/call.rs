@@ -58,7 +58,7 @@ pub(crate) struct Call {
     for_node: bool,
     /// The request and its answer, at the door.
     pub(crate) visit: Arc<Visit>,
-    /// What the call may hold, of what all may hold together.
+    /// The memory of the call, a part of the shared budget.
     pub(crate) memory: MemoryBudget,
     finished: bool,
 }
@@ -96,7 +96,7 @@ impl Call {
         }
     }
 
-    /// Ends it so many milliseconds after it began, if nothing ends it before; 0 changes nothing.
+    /// Sets its deadline this many milliseconds after its start, unless it has an earlier one; 0 changes nothing.
     pub(crate) fn limit_time(&mut self, time_ms: u64) {
         self.bounds.shorten_ms(time_ms);
     }
@@ -131,7 +131,7 @@ impl Call {
         self.for_node = true;
     }
 
-    /// Refuses it without the right token.
+    /// Rejects it without the right token.
     ///
     /// # Errors
     /// [`Reason::Unauthenticated`].
@@ -211,10 +211,13 @@ impl Call {
 
     fn log(&mut self, status: &'static str, failure: Option<&Failure>) {
         self.finished = true;
-        let (time, protocol) = (self.bounds.begun.elapsed(), self.protocol.name());
+        let time = self.bounds.begun.elapsed();
+        let protocol = self.protocol.name();
         self.service.metrics.request(protocol, self.name, status, time, &self.cost);
         telemetry::traces::end(&self.span, status, failure, &self.cost);
-        let (id, graph, call) = (&self.id, &self.graph, self.name);
+        let id = &self.id;
+        let graph = &self.graph;
+        let call = self.name;
         let PricedCost { counters, usd } = self.cost;
         let Cost { waves, waits, requests, store_bytes: bytes, .. } = counters;
         let Background { requests: background_requests, bytes: background_bytes } = counters.background;

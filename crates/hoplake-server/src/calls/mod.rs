@@ -1,8 +1,8 @@
-//! What can be asked, whatever the protocol.
+//! The calls of the service, independent of protocols.
 //!
 //! One file a call. Each takes a request in types of its own, which a protocol's `receive` has made, and returns an
 //! answer that its `send` writes, part by part where it may be long; nothing here knows the wire formats. [`Call`] is
-//! what all have in common: a token, a deadline, a permit to run, one line in the log.
+//! their common part: a token, a deadline, a permit to run, one line in the log.
 
 pub(crate) mod blocks;
 mod bounds;
@@ -49,12 +49,12 @@ use crate::{
     workers::Workers,
 };
 
-/// What all calls of a server share.
+/// The state that all calls of a server share.
 pub(crate) struct Service {
     pub(crate) settings: Settings,
     /// Where calls run.
     pub(crate) workers: Workers,
-    /// Of all queries, with requests that come and answers that are not sent.
+    /// The budget of all queries, including requests on arrival and unsent answers.
     pub(crate) memory: MemoryBudget,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) admission: Admission,

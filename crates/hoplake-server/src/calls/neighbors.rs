@@ -16,7 +16,7 @@ use crate::{
 
 /// Edges whose keys are read at a time: enough that most answers take one wave, few enough to be in memory at once.
 const KEYS_MAX: usize = 64 << 10;
-/// What a key takes in memory while it is read and encoded, by estimate.
+/// The estimated memory of a key while it is read and encoded.
 pub(super) const KEY_BYTES: usize = 96;
 /// Edges of a part, which is encoded in one go.
 const EDGES_MAX: usize = 8 << 10;
@@ -124,7 +124,7 @@ pub(super) async fn edges_of(
     service.check_batch(names)?;
     let named = resolve(graph, names)?;
     if keys {
-        // What the keys need to know comes with the look-up.
+        // The metadata for the keys is read with the look-up.
         query.expect_rows_at_end(&labels_of(query, &named), std::slice::from_ref(hop));
     }
     let vertices = find_all(query, &named).await?;
@@ -143,7 +143,8 @@ pub(super) async fn put_edges(
     parts: &mut dyn Parts,
 ) -> Result<(), Failure> {
     for edges in edges.all.chunks(KEYS_MAX) {
-        let (mut keys, mut _hold) = (None, None);
+        let mut keys = None;
+        let mut _hold = None;
         if with_keys {
             _hold = Some(query.memory().hold((edges.len() * KEY_BYTES) as u64)?);
             let ends: Vec<_> = edges.iter().map(|edge| edge.to).collect();
@@ -166,7 +167,7 @@ pub(super) fn check_vertices(vertices: usize, limits: &Limits) -> Result<(), Fai
 }
 
 impl Service {
-    /// Refuses an answer of too many items, where the request has no limit that could cut it.
+    /// Rejects an answer of too many items, if the request has no limit that could truncate it.
     pub(super) fn check_results(&self, results: usize) -> Result<(), Failure> {
         let most = self.settings.limits.results_max;
         if results > most {

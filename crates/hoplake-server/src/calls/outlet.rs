@@ -18,7 +18,7 @@ const WAITING_MAX: usize = 2;
 /// A part of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Part<'a> {
-    /// Edges, and the keys of the vertices reached if they were asked for.
+    /// Edges, and the keys of the vertices reached if requested.
     Edges { graph: &'a Graph, edges: &'a [Neighbour], keys: Option<&'a [Key]> },
     /// Vertices at a depth. Each depth has at least one part, which may be empty.
     Vertices { depth: u32, vertices: &'a [VertexId] },
@@ -28,7 +28,7 @@ pub(crate) enum Part<'a> {
     Paths(&'a [NamedPath]),
 }
 
-/// What takes the parts of an answer.
+/// The consumer of the parts of an answer.
 pub(crate) trait Parts: Send {
     /// Encodes a part, and waits until there is room for it.
     fn put<'a>(&'a mut self, part: Part<'a>) -> BoxFuture<'a, Result<(), Failure>>;

@@ -21,7 +21,7 @@ const VERTICES_MAX: usize = 8 << 10;
 /// The default length of the longest path, in edges.
 const DEPTH_MAX: usize = 16;
 
-/// A list of vertices, and their labels and keys if they were asked for.
+/// A list of vertices, and their labels and keys if requested.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NamedPath {
     pub(crate) vertices: Vec<VertexId>,
@@ -74,7 +74,8 @@ async fn put_walks(
     parts: &mut dyn Parts,
 ) -> Result<(), Failure> {
     let mut left = limit;
-    let (begun, before) = (Instant::now(), query.cost());
+    let begun = Instant::now();
+    let before = query.cost();
     let at_a_time = (VERTICES_MAX / (paths.profile().len() + 1)).clamp(1, WALKS_MAX);
     loop {
         let walks = query.next_walks(&mut paths, at_a_time.min(left)).await?;
@@ -141,7 +142,9 @@ pub(crate) async fn shortest_path(
     }
     let work = async {
         let ends = find_all(&mut query, &named).await?;
-        let (from, to, hop) = (ends[0], ends[1], asked.hop.clone());
+        let from = ends[0];
+        let to = ends[1];
+        let hop = asked.hop.clone();
         let path = query.shortest_path(PathQuery { from, to, hop, depth_max, limits }).await?;
         Ok(name(&mut query, path.into_iter().collect(), asked.keys).await?.pop())
     };

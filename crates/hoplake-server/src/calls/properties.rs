@@ -28,7 +28,7 @@ pub(crate) struct LabelRows {
 }
 
 impl LabelRows {
-    /// Rows of the facade, which come by label and ordinal, as the vertices of a set do.
+    /// Rows of the facade, in order of label and ordinal, as the vertices of a set.
     pub(super) fn of(graph: &Graph, depth: u32, rows: Vec<Rows>, vertices: &Frontier) -> Vec<Self> {
         let one = |rows: Rows| {
             let label = graph.schema().label_id(&rows.label);

@@ -57,7 +57,7 @@ pub(crate) struct TraversalSpec {
     pub(crate) limits: Asked,
 }
 
-/// What comes of each vertex of a result.
+/// The output for each vertex of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Output {
     /// Its id.

@@ -19,7 +19,7 @@ use crate::{
 
 /// Ids of a part.
 const IDS_MAX: usize = 8 << 10;
-/// What an id takes, with its text.
+/// The memory of an id, with its text.
 const ID_BYTES: usize = 64;
 
 /// The cost of one depth.
@@ -116,7 +116,8 @@ pub(crate) async fn traverse(
     let mut request = asked.spec.request(call, &open.graph)?;
     if let (Output::Rows(select), false) = (&asked.output, asked.all_depths) {
         // The metadata of these rows is read in parallel with the look-up; later rows are read while they are sent.
-        (request.select, request.limit) = (Some(select.clone()), Some(limit.min(ROWS_FIRST)));
+        request.select = Some(select.clone());
+        request.limit = Some(limit.min(ROWS_FIRST));
     }
     let mut query = call.query(&open.graph, &request.traversal.limits);
     let outcome = call.bounded(run(&open.graph, &mut query, request, asked, limit, parts)).await;
@@ -148,7 +149,8 @@ async fn run(
         Output::Nothing => {}
         Output::Ids => put_ids(query, &reached, &wanted, parts).await?,
         Output::Rows(select) => {
-            let (begun, before) = (Instant::now(), query.cost());
+            let begun = Instant::now();
+            let before = query.cost();
             let first = if asked.all_depths { None } else { Some(rows) };
             put_rows(graph, query, select, &wanted.sets(&reached), first, parts).await?;
             statistics.rows = Step::of(&rows_cost, graph.prices());

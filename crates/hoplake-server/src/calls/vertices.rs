@@ -39,7 +39,7 @@ pub(crate) fn parse_id(text: &str) -> Option<u64> {
 }
 
 impl Service {
-    /// Refuses a request that names too many.
+    /// Rejects a request that names too many.
     pub(super) fn check_batch(&self, names: &[VertexName]) -> Result<(), Failure> {
         let most = self.settings.limits.batch_max;
         if names.len() > most {

@@ -35,7 +35,7 @@ impl Messages {
         }
     }
 
-    /// Whether nothing of the next message has come.
+    /// Whether no byte of the next message has arrived.
     fn is_between(&self) -> bool {
         matches!(self, Self::Prefixed { ended: true, .. })
     }
@@ -67,7 +67,8 @@ impl Messages {
                         continue;
                     }
                     let taken = data.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-                    (*left, *bytes) = (*left - taken as u64, *bytes + taken as u64);
+                    *left -= taken as u64;
+                    *bytes += taken as u64;
                     data = &data[taken..];
                     *ended = *left == 0;
                 }
@@ -77,7 +78,7 @@ impl Messages {
     }
 }
 
-/// The body of a request. It fails if it comes too slowly, if it is too large, or if memory for it runs out.
+/// The body of a request. It fails if it arrives too slowly, if it is too large, or if memory for it runs out.
 ///
 /// Over HTTP/1.1 a client reads no answer before it has sent its body, and loses the answer if the connection is closed
 /// before. So the rest of a rejected body is dropped on arrival, up to the maximum of a body, and then the rejection is
@@ -91,7 +92,7 @@ pub(crate) struct Arriving {
     refused: Option<(Failure, u64)>,
     /// For a message, and between two of them.
     times: (Duration, Duration),
-    /// When it must have come on; begun when it is first waited for.
+    /// The deadline for its next bytes; it starts with the first poll.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
@@ -120,7 +121,7 @@ impl Arriving {
         Self { times: (message, silence), ..self }
     }
 
-    /// As what decodes it passes it on.
+    /// In the form of the decoder's errors.
     fn error(&self, failure: Failure) -> Error {
         match &self.messages {
             Messages::Whole { .. } => failure.into(),
@@ -146,7 +147,8 @@ impl Arriving {
     fn take(&mut self, data: &Bytes) -> Result<(), Failure> {
         let was_between = self.messages.is_between();
         self.messages.take(data)?;
-        let (bytes, between) = (self.messages.bytes(), self.messages.is_between());
+        let bytes = self.messages.bytes();
+        let between = self.messages.is_between();
         if between || was_between {
             // The time of the next message, or of this one, begins.
             self.patience = None;
@@ -165,7 +167,7 @@ impl Arriving {
         let time = if self.messages.is_between() { silence } else { message };
         let patience = self.patience.get_or_insert_with(|| Box::pin(sleep(time)));
         ready!(patience.as_mut().poll(context));
-        let late = format!("the request did not come within {} ms", time.as_millis());
+        let late = format!("the request did not arrive within {} ms", time.as_millis());
         Poll::Ready(Failure::new(Reason::Slow, late))
     }
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Visit;
 
-/// What a connection is doing.
+/// The stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// No request of it was complete yet.
@@ -131,12 +131,13 @@ impl Connection {
         if state.stage != stage {
             let mut waiting = self.all.waiting();
             waiting.leave(state.stage, state.turn);
-            (state.stage, state.since) = (stage, Instant::now());
+            state.stage = stage;
+            state.since = Instant::now();
             state.turn = waiting.enter(stage, &self.close);
         }
     }
 
-    /// A request begins: its headers are there.
+    /// A request begins: its headers have arrived.
     pub(super) fn begin(&self, visit: &Arc<Visit>) {
         let mut state = self.state();
         state.under_way += 1;
@@ -176,7 +177,7 @@ impl Connection {
             (state.stage, state.since.elapsed(), state.under_way, state.visits.clone())
         };
         match stage {
-            Stage::Half if under_way == 0 && age > patience.header => Some("its request did not come"),
+            Stage::Half if under_way == 0 && age > patience.header => Some("its request did not arrive"),
             Stage::Idle if age > patience.idle => Some("it was idle"),
             _ => {
                 let stalled = |visit: &Weak<Visit>| visit.upgrade().is_some_and(|it| it.is_stalled(patience.send));
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(closed([&half, &idle, &busy]), [false, true, false]);
         assert!(all.make_room(3, 4));
         assert_eq!(closed([&half, &idle, &busy]), [true, true, false]);
-        // What is busy stays.
+        // A busy connection stays.
         assert!(!all.make_room(3, 4));
         drop((half, idle, busy));
         assert_eq!(all.count(), (0, 0));
@@ -232,7 +233,7 @@ mod tests {
         let patience = Patience { header: Duration::ZERO, idle: Duration::MAX, send: Duration::MAX };
         std::thread::sleep(Duration::from_millis(1));
         assert!(them[1].0.overdue(&patience).is_some());
-        // The headers are there: the time of the body is the body's to watch.
+        // The headers have arrived: the body watches its own time.
         let _visit = Visit::begin(&them[1].0);
         assert!(them[1].0.overdue(&patience).is_none());
     }

@@ -47,7 +47,7 @@ const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 /// The pause before it accepts again when the process is out of file descriptors.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
 
-/// What bounds the connections of a door.
+/// The bounds of a door's connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DoorSettings {
     connections_max: usize,
@@ -166,7 +166,7 @@ impl Door {
         if self.protocol == Protocol::Grpc {
             builder = builder.http2_only();
         }
-        // What headers may take is also what a connection may buffer. Whether they come in time is looked at above, for
+        // The maximum of headers is also that of a connection's buffer. Their time is checked above, for
         // both versions of HTTP alike.
         builder.http1().max_buf_size(self.settings.header_bytes_max).header_read_timeout(None);
         builder

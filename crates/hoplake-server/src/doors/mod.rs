@@ -1,4 +1,4 @@
-//! Where connections come in: how many there may be, how long each may take, and what waits for its client.
+//! Accepts connections, and bounds their number, their times, and the bytes that wait for a client.
 //!
 //! A *door* is a port. It answers within bounds that no client can move:
 //!
@@ -8,7 +8,7 @@
 //!   half-open or idle for too long, or whose client does not read, is closed.
 //! * `visit`: one request, and its answer until the last byte is handed to the socket: its permit to run,
 //!   and the memory that is held for it.
-//! * `bodies`: what arrives, counted and timed, and what leaves, counted until it has left.
+//! * `bodies`: requests, counted and timed, and answers, counted until they have left.
 //!
 //! Without the right token nothing of a body is read, and nothing of the request reaches the threads that run queries.
 //!

@@ -95,7 +95,7 @@ impl Visit {
         *locked(&self.permit) = Some(permit);
     }
 
-    /// Takes memory of `budget` for `bytes` of the request that have come.
+    /// Acquires memory of `budget` for `bytes` of the request that have arrived.
     pub(super) fn hold_request(&self, budget: &MemoryBudget, bytes: u64) -> Result<(), MemoryFull> {
         let mut request = locked(&self.request);
         if let Some(hold) = &mut *request {
@@ -120,7 +120,7 @@ impl Visit {
         locked(&self.answer).push(hold);
     }
 
-    /// Memory of a part that comes with the next bytes of the answer.
+    /// Memory of a part that leaves with the next bytes of the answer.
     pub(crate) fn hand(&self, hold: Option<MemoryHold>) {
         locked(&self.handed).extend(hold);
     }
@@ -152,7 +152,7 @@ impl Visit {
 }
 
 impl Default for Visit {
-    /// Of no connection, for calls that are not asked through a door.
+    /// Without a connection, for calls that do not arrive through a door.
     fn default() -> Self {
         Self::of(None)
     }
@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn a_part_holds_memory_and_permit_until_it_is_dropped() {
-        let (budget, permits) = (MemoryBudget::new("all queries", 100), Arc::new(Semaphore::new(1)));
+        let budget = MemoryBudget::new("all queries", 100);
+        let permits = Arc::new(Semaphore::new(1));
         let visit = Arc::new(Visit::default());
         visit.keep(permits.clone().try_acquire_owned().unwrap());
         visit.hand(Some(budget.hold(60).unwrap()));

@@ -50,7 +50,7 @@ fn ipc(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
 fn column(name: &str, array: &ArrayRef) -> Result<v1::Column, Failure> {
     let nulls = (0u32..).take(array.len()).filter(|row| array.is_null(*row as usize)).collect();
     let rows = 0..array.len();
-    // What stands at a null is arbitrary; clients are promised the type's zero.
+    // The value at a null is arbitrary; clients are promised the type's zero.
     macro_rules! primitives {
         ($kind:ty) => {{
             let array = array.as_primitive::<$kind>();

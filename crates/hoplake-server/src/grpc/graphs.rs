@@ -134,7 +134,8 @@ async fn properties(
     parts.format = receive::format(request.format)?;
     let version = calls::properties(call, &graph, &request.try_into()?, parts).await?;
     let last = parts.last();
-    (last.cost, last.version) = (Some(call.cost.into()), version);
+    last.cost = Some(call.cost.into());
+    last.version = version;
     Ok(())
 }
 
@@ -163,7 +164,8 @@ async fn paths(
 async fn shortest_path(call: &mut Call, request: v1::ShortestPathRequest) -> Result<v1::ShortestPathResponse, Failure> {
     let graph = receive::graph(request.graph.clone())?;
     let found = calls::shortest_path(call, &graph, &request.try_into()?).await?;
-    let (path, version) = (found.path.as_ref().map(Into::into), found.version);
+    let path = found.path.as_ref().map(Into::into);
+    let version = found.version;
     Ok(v1::ShortestPathResponse { path, cost: Some(call.cost.into()), version })
 }
 

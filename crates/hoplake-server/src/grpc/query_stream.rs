@@ -22,7 +22,7 @@ use crate::{
 /// Queries of one stream that wait for the store at a time; the next is read when one is answered.
 const UNDER_WAY_MAX: usize = 64;
 
-/// What a query leaves out is as in the one before it.
+/// A field that a query omits has the value of the query before it.
 #[derive(Default)]
 struct Before {
     graph: Option<Arc<GraphRef>>,
@@ -118,7 +118,8 @@ fn readable(
     requests: Streaming<v1::QueryNeighborsRequest>,
     call: &Call,
 ) -> impl Stream<Item = v1::QueryNeighborsRequest> + Send + use<> {
-    let (lifecycle, bounds) = (call.service.lifecycle.clone(), call.bounds.clone());
+    let lifecycle = call.service.lifecycle.clone();
+    let bounds = call.bounds.clone();
     let stop = async move {
         tokio::select! {
             () = lifecycle.drained() => {}

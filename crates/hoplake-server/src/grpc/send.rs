@@ -104,7 +104,8 @@ impl From<&NamedPath> for v1::Path {
 
 impl From<&Failure> for v1::Failure {
     fn from(failure: &Failure) -> Self {
-        let (code, reason) = (failure.reason.grpc() as i32, failure.reason.name().to_owned());
+        let code = failure.reason.grpc() as i32;
+        let reason = failure.reason.name().to_owned();
         Self { code, reason, message: failure.message.clone() }
     }
 }

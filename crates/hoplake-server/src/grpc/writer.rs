@@ -73,7 +73,7 @@ pub(super) struct Writer<T> {
     kept: Option<(T, Option<MemoryHold>)>,
 }
 
-/// What a message takes in memory: a short text, or a key, several times its encoding.
+/// The size of a message in memory: a short text, or a key, takes several times its encoding.
 pub(super) fn message_bytes(message: &impl Message) -> usize {
     message.encoded_len() * 6
 }
@@ -118,7 +118,8 @@ impl Writer<v1::NeighborsResponse> {
     /// Adds version and cost to the last message.
     pub(super) fn end_neighbors(&mut self, version: u64, cost: PricedCost) {
         let last = self.last();
-        (last.version, last.cost) = (version, Some(cost.into()));
+        last.version = version;
+        last.cost = Some(cost.into());
     }
 }
 
@@ -133,7 +134,8 @@ pub(super) async fn stream<T: Piece>(
     mut call: Call,
     work: impl for<'a> FnOnce(&'a mut Call, &'a mut Writer<T>) -> BoxFuture<'a, Result<(), Failure>> + Send + 'static,
 ) -> Result<Response<Messages<T>>, Status> {
-    let (id, visit) = (call.id.clone(), call.visit.clone());
+    let id = call.id.clone();
+    let visit = call.visit.clone();
     let (outlet, mut pieces) = outlet(&call.memory);
     let mut writer = Writer { format: RowFormat::default(), outlet, kept: None };
     let mut work = async move {
@@ -168,7 +170,7 @@ fn broken_off<T>() -> Sent<T> {
 /// The next message if it was taken, the others, what they are for, and the task that makes them.
 type Coming<T> = (Option<Sent<T>>, Receiver<Sent<T>>, Arc<Visit>, Option<AbortOnDropHandle<()>>);
 
-/// The messages that come on a way, after one that was taken; the task that makes them ends with them. Without a first
+/// The messages of a channel, after one that was received; dropping them ends the task that sends them. Without a first
 /// one, the way need not have a last one.
 pub(super) fn messages<T: Send + 'static>(
     first: Option<Sent<T>>,

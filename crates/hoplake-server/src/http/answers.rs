@@ -74,7 +74,7 @@ pub(crate) struct GraphAnswer {
     message: String,
 }
 
-/// What was found, in the order of the request.
+/// The vertices found, in the order of the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LookUpAnswer {
     /// An id, or null if the vertex does not exist.
@@ -97,7 +97,7 @@ pub(crate) struct Edge {
     pub(super) to: String,
     /// The label of the vertex reached.
     pub(super) to_label: String,
-    /// The key of the vertex reached, if keys were asked for.
+    /// The key of the vertex reached, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     to_key: Option<Value>,
 }
@@ -167,7 +167,7 @@ pub(crate) struct StatisticsAnswer {
     version: u64,
 }
 
-/// What a traversal found.
+/// The result of a traversal.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TraverseAnswer {
     /// With output `rows`.
@@ -183,10 +183,10 @@ pub(crate) struct TraverseAnswer {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PathVertex {
     id: String,
-    /// If keys were asked for.
+    /// If keys were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
-    /// If keys were asked for.
+    /// If keys were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<Value>,
 }
@@ -272,7 +272,7 @@ impl LookUpAnswer {
     }
 }
 
-/// An edge, with the key of the vertex reached if it was asked for.
+/// An edge, with the key of the vertex reached if requested.
 pub(super) fn edge(graph: &Graph, edge: &Neighbour, of: Option<&Key>) -> Edge {
     let schema = graph.schema();
     Edge {
@@ -320,7 +320,7 @@ impl From<Statistics> for StatisticsAnswer {
 }
 
 impl TraverseAnswer {
-    /// With an empty list, of what was asked for.
+    /// With an empty list of the requested form.
     pub(super) fn of(statistics: Statistics, output: OutputBody) -> Self {
         Self {
             rows: (output == OutputBody::Rows).then(Vec::new),

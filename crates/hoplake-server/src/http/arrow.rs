@@ -156,7 +156,8 @@ mod tests {
     fn labels_with_other_keys_share_a_schema_and_other_properties_do_not() {
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7, 8]));
         let names: ArrayRef = Arc::new(StringArray::from(vec!["x", "y"]));
-        let (mut rows, mut bytes) = (ArrowRows::default(), Vec::new());
+        let mut rows = ArrowRows::default();
+        let mut bytes = Vec::new();
         rows.write(Part::Rows(&part("P", numbers.clone(), numbers.clone())), &mut bytes).unwrap();
         rows.write(Part::Rows(&part("Q", names.clone(), numbers.clone())), &mut bytes).unwrap();
         let wrong = rows.write(Part::Rows(&part("R", names.clone(), names)), &mut bytes).unwrap_err();

@@ -1,4 +1,4 @@
-//! What every handler has of its request, and how it answers.
+//! The parts of a request that every handler uses, and its answers.
 
 use std::{convert::Infallible, error::Error, sync::Arc};
 
@@ -74,7 +74,7 @@ fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Failure> {
     Ok(body)
 }
 
-/// That a body is not what is asked.
+/// The failure of a body that is not a valid request.
 fn unfit(path: &str, error: &serde_json::Error) -> Failure {
     let mut why = error.to_string();
     if error.is_data() {
@@ -105,7 +105,7 @@ fn of_body(error: &axum::Error) -> Failure {
         }
         cause = error.source();
     }
-    Failure::new(Reason::Invalid, format!("the body did not come: {error}"))
+    Failure::new(Reason::Invalid, format!("the body did not arrive: {error}"))
 }
 
 /// Ends a call, with its answer or its problem; both have the request's id.

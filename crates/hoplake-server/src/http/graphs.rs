@@ -22,7 +22,7 @@ fn graph_ref(name: String, version: u64) -> GraphRef {
     GraphRef { name, version }
 }
 
-/// Graphs that are open, or have a name of their own. Those below a prefix are found when they are asked for.
+/// Graphs that are open, or have a name of their own. Those below a prefix are found when a request names them.
 #[utoipa::path(
     get, path = "/v1/graphs", tag = "graphs",
     responses((status = 200, body = Vec<GraphName>), (status = "default", body = Problem, content_type = "application/problem+json"))
@@ -137,7 +137,8 @@ pub(super) async fn traverse(exchange: Exchange, Path(graph): Path<String>, body
     stream(exchange, "Traverse", "rows", |call, parts| {
         async move {
             let body: TraverseBody = body.read(call).await?;
-            let (graph, output) = (graph_ref(graph, body.version), OutputBody::of(&body));
+            let graph = graph_ref(graph, body.version);
+            let output = OutputBody::of(&body);
             parts.list = match output {
                 OutputBody::Rows => Some("rows"),
                 OutputBody::Ids => Some("vertices"),

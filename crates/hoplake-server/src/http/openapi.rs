@@ -13,7 +13,7 @@ use super::{graphs, probes, traversals};
         title = "Hoplake",
         description = "Graphs that live in object storage. Ids hold within one version of a graph. Failures are problem \
                        documents (RFC 9457) with a `reason`, and with the cost of the query until then. Neighbors, properties, traversals and \
-                       paths also come as JSON Lines (`Accept: application/x-ndjson`: a line for each item, then one with the \
+                       paths are also available as JSON Lines (`Accept: application/x-ndjson`: a line for each item, then one with the \
                        rest) or as an Arrow stream (`application/vnd.apache.arrow.stream`: the items alone). If such an answer \
                        fails after its first piece, JSON Lines end with a line `problem`; the other forms break off.",
     ),

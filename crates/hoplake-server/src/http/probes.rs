@@ -1,4 +1,4 @@
-//! What operators ask: whether it lives, whether to send it queries, and its counters. None wants a token.
+//! Probes for operators: liveness, readiness, and counters. None needs a token.
 
 use std::sync::Arc;
 

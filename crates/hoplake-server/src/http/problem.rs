@@ -14,13 +14,13 @@ use crate::{cost::PricedCost, failure::Failure};
 pub(crate) struct Problem {
     /// `urn:hoplake:problem:` and the reason.
     r#type: String,
-    /// What it means, in a few words.
+    /// Its meaning, in a few words.
     title: &'static str,
     /// The status of HTTP.
     status: u16,
     /// A sentence about this request.
     detail: String,
-    /// What a program can act on: `INVALID`, `NOT_FOUND`, `LIMIT`, `TIME`, `BUSY`, …
+    /// A code for programs: `INVALID`, `NOT_FOUND`, `LIMIT`, `TIME`, `BUSY`, …
     reason: &'static str,
     /// The name of the request in the server's log.
     #[serde(skip_serializing_if = "Option::is_none")]

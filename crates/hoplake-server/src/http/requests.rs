@@ -77,7 +77,7 @@ pub(crate) enum ComparisonBody {
 pub(crate) struct ConditionBody {
     property: String,
     comparison: ComparisonBody,
-    /// As text that the property's type can read.
+    /// As text that parses as the property's type.
     value: String,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct HopPartsBody {
     conditions: Vec<ConditionBody>,
 }
 
-/// What ends a query before it is done. The server's own limits always hold; these can only be less.
+/// Limits of a query. The server's own limits always apply; these can only be lower.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LimitsBody {
@@ -139,7 +139,7 @@ pub(crate) struct NeighborsBody {
     /// A set: one that is named twice is left once.
     vertices: Vec<VertexBody>,
     hop: HopBody,
-    /// Whether the keys of the vertices reached come too.
+    /// Whether the answer has the keys of the vertices reached.
     #[serde(default)]
     keys: bool,
     #[serde(default)]
@@ -185,7 +185,7 @@ pub(crate) enum VisitBody {
     Global,
 }
 
-/// What comes of each vertex of a result.
+/// The output for each vertex of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum OutputBody {
@@ -230,7 +230,7 @@ pub(crate) struct TraverseBody {
 }
 
 impl OutputBody {
-    /// What a traversal asks for.
+    /// A request for a traversal.
     pub(super) fn of(body: &TraverseBody) -> Self {
         body.output
     }
@@ -252,7 +252,7 @@ pub(crate) struct PathsBody {
     /// At most this many walks, since their number can be huge; 1,000 by default.
     #[serde(default = "walks")]
     limit: usize,
-    /// Whether vertices come with label and key, or only with their ids.
+    /// Whether vertices have label and key, or only their ids.
     #[serde(default)]
     keys: bool,
 }
@@ -275,7 +275,7 @@ pub(crate) struct ShortestPathBody {
     /// The longest path that counts, in edges; 0 means 16.
     #[serde(default)]
     depth_max: usize,
-    /// Whether vertices come with label and key, or only with their ids.
+    /// Whether vertices have label and key, or only their ids.
     #[serde(default)]
     keys: bool,
     #[serde(default)]
@@ -300,7 +300,7 @@ pub(crate) struct OpenBody {
 pub(crate) struct NextBody {
     vertices: Vec<VertexBody>,
     hop: HopBody,
-    /// Whether the keys of the vertices reached come too.
+    /// Whether the answer has the keys of the vertices reached.
     #[serde(default)]
     keys: bool,
 }
@@ -368,7 +368,8 @@ impl TryFrom<NeighborsBody> for NeighborsQuery {
     type Error = Failure;
 
     fn try_from(body: NeighborsBody) -> Result<Self, Failure> {
-        let (vertices, hop) = (vertices(body.vertices)?, body.hop.try_into()?);
+        let vertices = vertices(body.vertices)?;
+        let hop = body.hop.try_into()?;
         Ok(Self { vertices, hop, keys: body.keys, limits: body.limits.into() })
     }
 }

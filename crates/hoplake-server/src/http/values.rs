@@ -31,7 +31,7 @@ fn values(array: &ArrayRef) -> Result<Vec<Value>, Failure> {
                 |row| if lists.is_null(row) { Ok(Value::Null) } else { values(&lists.value(row)).map(Value::from) };
             (0..lists.len()).map(list).collect::<Result<_, _>>()?
         }
-        // As the command line has them, and as changes read them.
+        // In the form of the command line, which changes also read.
         _ => of(&|row| plain_json(&hoplake::Value::at(array, row))),
     })
 }

@@ -31,7 +31,7 @@ use crate::{
     failure::{Failure, Reason},
 };
 
-/// A piece is sent when it has so many bytes.
+/// A piece is sent when it has this many bytes.
 const PIECE_BYTES: usize = 128 << 10;
 /// Rows that are encoded between two looks at the size of the piece.
 const ROWS_AT_A_TIME: usize = 256;
@@ -86,7 +86,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What stands before an item.
+    /// The separator before an item.
     fn next_item(&mut self) {
         if self.form == Form::Json {
             self.begin_list();
@@ -234,9 +234,11 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
 ) -> Response<Body> {
     let form = Form::of(&exchange.headers);
     let mut call = exchange.begin(name);
-    let (id, visit) = (call.id.clone(), call.visit.clone());
+    let id = call.id.clone();
+    let visit = call.visit.clone();
     let (outlet, mut pieces) = outlet(&call.memory);
-    let (buffer, arrow) = (Vec::new(), ArrowRows::default());
+    let buffer = Vec::new();
+    let arrow = ArrowRows::default();
     let mut writer = Writer { form, list: Some(list), buffer, items: 0, sent: false, outlet, depth: None, arrow };
     let mut work = async move {
         let span = call.span.clone();

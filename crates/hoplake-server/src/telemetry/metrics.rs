@@ -76,11 +76,11 @@ pub(crate) struct Readings {
     pub(crate) waiting: usize,
     pub(crate) fetches: usize,
     pub(crate) traversals: usize,
-    /// What was read in the background since the start.
+    /// The background reads since the start.
     pub(crate) background: Background,
     /// Tasks on the threads of queries.
     pub(crate) tasks: usize,
-    /// What queries, requests and answers hold.
+    /// The memory that queries, requests and answers hold.
     pub(crate) memory_bytes: u64,
     pub(crate) connections: usize,
     /// Of these, without a complete request.
@@ -152,7 +152,7 @@ impl Metrics {
         registry.register("queries_waiting", "Queries that wait to run", self.waiting.clone());
         registry.register("fetches_running", "Reads for other nodes that run", self.fetches.clone());
         registry.register("tasks_running", "Tasks on the threads of queries", self.tasks.clone());
-        let held = "Memory that queries hold, with requests that come and answers that are not sent";
+        let held = "Memory that queries hold, including requests on arrival and unsent answers";
         registry.register_with_unit("memory", held, Unit::Bytes, self.memory.clone());
         registry.register("connections_open", "Connections of both ports", self.connections.clone());
         let half = "Connections without a complete request yet";

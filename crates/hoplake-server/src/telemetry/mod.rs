@@ -53,8 +53,8 @@ pub fn start(format: LogFormat, filter: &str) -> Result<Telemetry, Failure> {
     Ok(Telemetry(exporter))
 }
 
-/// Reads levels. What is not one is refused, which would be taken for a module of all levels, so that nothing else is
-/// logged.
+/// Parses log levels. Anything else is rejected, since it would be taken for a module at all levels, so that nothing
+/// else is logged.
 fn targets(filter: &str) -> Result<Targets, Failure> {
     let wrong = |level: &str| {
         Failure::invalid(format!(

@@ -31,7 +31,8 @@ async fn what_a_graph_is() {
     let (server, graph) = both().await;
     let answer = server.graphs().await.get_graph(v1::GetGraphRequest { graph: self::graph("social") }).await.unwrap();
     assert!(!answer.metadata().get("x-request-id").unwrap().is_empty());
-    let (answer, info) = (answer.into_inner(), graph.info().await.unwrap());
+    let answer = answer.into_inner();
+    let info = graph.info().await.unwrap();
     assert_eq!((answer.vertices, answer.edges, answer.total_bytes), (info.vertices, info.edges, info.total_bytes));
     let person = answer.labels.iter().find(|label| label.name == "Person").unwrap();
     assert_eq!((person.vertices, person.key_type.as_str()), (PEOPLE, "int64"));
@@ -99,7 +100,8 @@ async fn keys_and_neighbours() {
         assert_eq!(seen, expected.collect::<Vec<_>>(), "{text}");
         let [.., last] = &messages[..] else { panic!("no message") };
         // Blocks may be in memory from the hop before; hits and requests together are the same.
-        let (wire, cost) = (last.cost.unwrap(), query.cost());
+        let wire = last.cost.unwrap();
+        let cost = query.cost();
         assert_eq!(wire.requests == 0, wire.waves == 0);
         assert!(wire.cache_hits + wire.requests > 0 && wire.requests <= cost.requests, "{wire:?} {cost:?}");
     }
@@ -196,7 +198,8 @@ async fn facade(
 async fn traversals_in_every_way() {
     let (server, graph) = both().await;
     let mut client = server.graphs().await;
-    let (starts, hops) = (["Person:1", "Person:17"], ["out:knows", "both:knows[since>=2005]", "out:livesIn"]);
+    let starts = ["Person:1", "Person:17"];
+    let hops = ["out:knows", "both:knows[since>=2005]", "out:livesIn"];
     let ways = [
         (v1::Strategy::Bfs, Strategy::Bfs, v1::VisitPolicy::PerDepth, VisitPolicy::PerDepth),
         (v1::Strategy::Bfs, Strategy::Bfs, v1::VisitPolicy::Global, VisitPolicy::Global),
@@ -207,7 +210,8 @@ async fn traversals_in_every_way() {
         let mut request = request(&starts, &hops);
         request.all_depths = true;
         let spec = request.traversal.as_mut().unwrap();
-        (spec.strategy, spec.visit) = (wire.into(), wire_visit.into());
+        spec.strategy = wire.into();
+        spec.visit = wire_visit.into();
         let messages = all(client.traverse(request).await).await;
         let (expected, _) = facade(&graph, &starts, &hops, strategy, visit).await;
         let (statistics, vertices) = take_apart(&messages);
@@ -247,7 +251,8 @@ fn take_apart(messages: &[v1::TraverseResponse]) -> (v1::Statistics, Vec<Vec<u64
 #[tokio::test]
 async fn a_cold_traversal_costs_what_it_costs_embedded() {
     let (server, graph) = both().await;
-    let (starts, hops) = (["Person:1"], ["out:knows", "out:knows"]);
+    let starts = ["Person:1"];
+    let hops = ["out:knows", "out:knows"];
     let (_, cost) = facade(&graph, &starts, &hops, Strategy::Bfs, VisitPolicy::PerDepth).await;
     let messages = all(server.graphs().await.traverse(request(&starts, &hops)).await).await;
     let (statistics, _) = take_apart(&messages);
@@ -262,7 +267,8 @@ async fn a_cold_traversal_costs_what_it_costs_embedded() {
 async fn rows_limits_and_nothing() {
     let (server, graph) = both().await;
     let mut client = server.graphs().await;
-    let (starts, hops) = (["Person:1"], ["both:knows", "both:knows"]);
+    let starts = ["Person:1"];
+    let hops = ["both:knows", "both:knows"];
     let (expected, _) = facade(&graph, &starts, &hops, Strategy::Bfs, VisitPolicy::PerDepth).await;
     let last = raws(expected.reached.last());
     assert!(last.len() > 20);

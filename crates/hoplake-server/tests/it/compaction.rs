@@ -1,4 +1,4 @@
-//! A server that compacts: when somebody asks, and in the background.
+//! A server that compacts: on request, and in the background.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -50,8 +50,9 @@ async fn a_server_compacts_what_it_is_asked_for() {
         async || server.ask("POST", "/v1/graphs/one/refresh", &Value::Null).await["version"].as_u64().unwrap();
     version().await;
     commit(&store, 1_000..1_006).await;
-    let (many, last) = (runs(&store).await, newest(&store).await.version());
-    // Nobody asks, so nothing is done.
+    let many = runs(&store).await;
+    let last = newest(&store).await.version();
+    // No request, no compaction.
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(newest(&store).await.version(), last);
 
@@ -124,7 +125,7 @@ async fn a_compaction_that_cannot_take_its_name_out_keeps_no_server_and_harms_no
     let left = newest(&store).await.manifest().leases.clone();
     assert_eq!((left.len(), runs(&store).await), (1, many));
     assert!(is_intact(&store).await);
-    // The next does what it did not, and a vacuum that is told so takes its name out.
+    // The next compaction finishes the work, and a vacuum with `--abort` removes its lease.
     let done = Graph::compact(&store, &CompactionSettings::default()).await.unwrap();
     assert!(done.merges > 0 && runs(&store).await < many && is_intact(&store).await, "{done:?}");
     let abort = vec![left[0].writer.clone()];

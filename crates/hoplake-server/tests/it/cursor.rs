@@ -20,7 +20,7 @@ fn next(traversal: &str, vertices: &[u64]) -> v1::NextNeighborsRequest {
 }
 
 #[tokio::test]
-async fn steps_reach_what_a_traversal_reaches_on_one_account() {
+async fn steps_reach_what_a_traversal_reaches_on_one_meter() {
     let folder = sample::in_memory("social").await;
     let embedded = sample::embedded(&folder, "social").await;
     let server = Running::start(settings(&folder)).await;
@@ -33,7 +33,8 @@ async fn steps_reach_what_a_traversal_reaches_on_one_account() {
     let hops = vec!["out:knows".parse().unwrap(); 3];
     let traversal = hoplake::Traversal { starts: vec![start], hops, ..Default::default() };
     let reached = query.traverse(traversal).await.unwrap();
-    let (mut frontier, mut requests) = (vec![raw(start)], 0);
+    let mut frontier = vec![raw(start)];
+    let mut requests = 0;
     for depth in &reached.depths[1..] {
         let messages = all(client.next_neighbors(next(&opened.traversal, &frontier)).await).await;
         frontier = messages.iter().flat_map(|message| &message.edges).flat_map(|run| run.to.clone()).collect();
@@ -44,7 +45,7 @@ async fn steps_reach_what_a_traversal_reaches_on_one_account() {
     }
     let close = v1::CloseTraversalRequest { traversal: opened.traversal.clone() };
     let closed = client.close_traversal(close.clone()).await.unwrap().into_inner();
-    // One account: its requests are those of the steps. Small segments come whole with the first that needs them.
+    // One meter: its requests are those of the steps. The first step that needs a small segment reads it in full.
     let cost = closed.cost.unwrap();
     assert!(requests > 0 && (1..=3).contains(&cost.waves), "{cost:?}");
     assert_eq!(cost.requests, requests);

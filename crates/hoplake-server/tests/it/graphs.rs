@@ -19,7 +19,7 @@ use crate::{
     sample,
 };
 
-/// Counts how often a store is opened, which is once for each place that is looked at.
+/// Counts how often a store is opened, once for each URL that is looked at.
 fn counted() -> (Arc<AtomicUsize>, StoreOpener) {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = count.clone();
@@ -109,7 +109,7 @@ async fn only_so_many_graphs_are_open() {
     sample::add(&folder, "two", 8).await;
     let server = Running::start(Settings { graphs_open_max: 1, ..settings(&folder) }).await;
     server.ask("GET", "/v1/graphs/one", &Value::Null).await;
-    // One makes room, because nobody uses it.
+    // An idle graph is closed to make room.
     let opened = server.ask("POST", "/v1/graphs/two/traversals", &json!({})).await;
     assert_eq!(server.metric("hoplake_graphs_open").await, 1.0);
     let (status, problem) = server.try_ask("GET", "/v1/graphs/one", &Value::Null).await;
@@ -128,7 +128,7 @@ async fn newer_versions_are_followed_and_old_ones_can_be_asked() {
     assert_eq!(version().await, 1);
     let pinned = server.ask("POST", "/v1/graphs/one/traversals", &json!({})).await;
     let mut options_seed = 20;
-    // A load on top of a graph makes two versions: it says that it begins, and then it is there.
+    // A load on top of a graph makes two versions: its lease, and its publication.
     sample::add(&folder, "one", options_seed).await;
     options_seed += 1;
     let mut seen = 1;
@@ -153,7 +153,7 @@ async fn change(store: Store, key: i64) -> u64 {
     commit.upsert_vertex("Person", key, [("name", "new")]).commit().await.unwrap().version
 }
 
-/// Objects of a version that a vacuum removed are missed by queries that have it open: that is no damage.
+/// Objects of a version that a vacuum removed are missed by queries that have it open: that is not damage.
 #[tokio::test]
 async fn a_version_that_was_removed_is_a_conflict_and_the_next_request_has_a_newer_one() {
     let (held, opener) = sample::held().await;
@@ -188,7 +188,7 @@ async fn a_client_can_ask_for_what_was_published_before() {
     let asked = v1::RefreshRequest { graph: "one".into() };
     let answer = server.graphs().await.refresh(asked.clone()).await.unwrap().into_inner();
     assert_eq!((answer.version, version().await), (third, third));
-    // Nothing is new, or nobody opened it before, or it is not there.
+    // Nothing is new, or it was not open, or it does not exist.
     assert_eq!(server.graphs().await.refresh(asked).await.unwrap().into_inner().version, third);
     sample::add(&folder, "two", 8).await;
     assert_eq!(server.try_ask("POST", "/v1/graphs/two/refresh", &Value::Null).await.0, 200);
@@ -208,7 +208,7 @@ async fn nothing_is_asked_of_the_store_while_nobody_asks() {
     assert_eq!(held.count(), before, "{:?}", held.log.lock().unwrap());
     // The first who comes after that long has what is there now, not what was.
     assert_eq!((version().await, newest > first), (newest, true));
-    // A look that takes too long holds up nobody for good, and there is but one.
+    // A slow look delays no query for good, and only one runs.
     change(sample::leading_to(&beside)("memory://held/g").unwrap(), 1_001).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     held.hold();

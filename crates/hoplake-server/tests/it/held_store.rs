@@ -20,7 +20,7 @@ use tokio::sync::watch;
 pub(crate) struct HeldStore {
     inner: Arc<InMemory>,
     held: watch::Sender<bool>,
-    /// Writes wait whose place has this in it.
+    /// Writes wait if their path contains this.
     held_writes: watch::Sender<Option<&'static str>>,
     /// Writes that began to wait.
     pub(crate) held_back: Arc<AtomicUsize>,
@@ -64,7 +64,7 @@ impl HeldStore {
         self.held.send_replace(true);
     }
 
-    /// From now on writes wait whose place has this in it.
+    /// From now on writes wait if their path contains this.
     pub(crate) fn hold_writes(&self, part: &'static str) {
         self.held_writes.send_replace(Some(part));
     }

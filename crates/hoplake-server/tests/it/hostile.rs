@@ -77,7 +77,7 @@ async fn without_the_token_no_body_is_waited_for() {
     server.until_metric(refused, 1.0).await;
 }
 
-/// A client that writes its whole request before it reads finds the refusal, and the connection goes on.
+/// A client that writes its complete request before it reads finds the rejection, and the connection stays open.
 #[tokio::test]
 async fn a_body_that_is_refused_is_answered_on_a_connection_that_goes_on() {
     let budget = 4 << 20;
@@ -94,7 +94,7 @@ async fn a_body_that_is_refused_is_answered_on_a_connection_that_goes_on() {
         let statuses: Vec<_> = answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
         assert_eq!(statuses, [status, "200"], "{answers}");
     }
-    // Twice as large as a body may be, and nobody listens any more.
+    // Twice the maximum of a body, and the client no longer reads.
     let endless = "POST /v1/graphs/g/look-up HTTP/1.1\r\nhost: x\r\ncontent-length: 4000000000\r\n\r\n";
     let mut stream = send(&server, endless).await;
     let writing = async { while stream.write_all(&[b' '; 1 << 16]).await.is_ok() {} };
@@ -155,7 +155,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     let request = hyper::Request::post("http://x/hoplake.v1.Graphs/LookUp").header("content-type", "application/grpc");
     let answer = timeout(PATIENCE, client.send_request(request.body(body).unwrap())).await.unwrap().unwrap();
     assert_eq!(answer.headers()["grpc-status"], (Code::DeadlineExceeded as i32).to_string());
-    // A body for which there is no memory.
+    // A body beyond the memory.
     let names = vec!["Person:1"; 50_000];
     let (status, problem) = server.try_ask("POST", "/v1/graphs/g/look-up", &json!({"vertices": names})).await;
     assert_eq!((status, &problem["reason"]), (429, &json!("BUSY")), "{problem}");
@@ -163,7 +163,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_reads_keeps_its_place_and_is_ended() {
+async fn an_unread_answer_keeps_its_permit_and_is_ended() {
     let folder = sample::in_memory("g").await;
     let server = Running::start(Settings { send_timeout_ms: 1_000, ..settings(&folder) }).await;
     let request = post("/v1/graphs/g/paths", "", &many_walks(0));
@@ -202,7 +202,7 @@ async fn the_deadline_holds_while_an_answer_is_sent() {
     let last = all.lines().rfind(|line| line.starts_with('{')).unwrap();
     let last: Value = serde_json::from_str(last).unwrap();
     assert_eq!((&last["problem"]["reason"], last["problem"]["cost"].is_object()), (&json!("TIME"), true), "{last}");
-    // One object cannot say it: it breaks off.
+    // One object cannot contain the error: it is truncated.
     let answer = server.request("POST", "/v1/graphs/g/paths").json(&many_walks(700)).send().await.unwrap();
     tokio::time::sleep(Duration::from_millis(1_000)).await;
     assert!(answer.bytes().await.is_err());
@@ -225,7 +225,8 @@ async fn a_client_that_leaves_ends_its_answer() {
 /// Opens stores only when it is released: who opens one keeps a thread until then.
 fn blocking() -> (mpsc::Sender<()>, Arc<AtomicUsize>, StoreOpener) {
     let (release, released) = mpsc::channel();
-    let (released, blocked) = (Mutex::new(released), Arc::new(AtomicUsize::new(0)));
+    let released = Mutex::new(released);
+    let blocked = Arc::new(AtomicUsize::new(0));
     let counter = blocked.clone();
     let opener = move |url: &str| {
         counter.fetch_add(1, Ordering::SeqCst);
@@ -414,6 +415,7 @@ async fn forms_of_an_answer_are_alike() {
         let count: usize = batches.map(|batch| batch.unwrap().num_rows()).sum();
         assert_eq!(count, lines.len(), "{call}");
     }
-    let (whole, depths) = (server.ask("POST", "/v1/graphs/g/traverse", &set("ids")).await, 3);
+    let whole = server.ask("POST", "/v1/graphs/g/traverse", &set("ids")).await;
+    let depths = 3;
     assert_eq!(whole["vertices"].as_array().unwrap().len(), depths);
 }

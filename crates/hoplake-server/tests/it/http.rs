@@ -138,7 +138,7 @@ async fn what_is_wrong_is_a_problem_that_says_so() {
         ("GET", "/v1/graphs/other", Value::Null, 404, "no graph \"other\""),
         ("GET", "/v1/graphs/..%2Fsocial", Value::Null, 400, "is not a valid name of a graph"),
         ("GET", "/v1/nothing", Value::Null, 404, "/openapi.json"),
-        ("DELETE", "/v1/graphs/social", Value::Null, 405, "other methods"),
+        ("DELETE", "/v1/graphs/social", Value::Null, 405, "method not allowed here"),
     ];
     for (method, path, body, status, sentence) in cases {
         let answer = server.request(method, path).json(&body).send().await.unwrap();

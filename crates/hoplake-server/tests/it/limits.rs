@@ -84,13 +84,13 @@ async fn time_ends_a_query_that_waits_for_the_store() {
         server.graphs().await.traverse(request(v1::Limits { time_ms: 50, ..Default::default() })).await.unwrap_err();
     assert_eq!(status.code(), Code::DeadlineExceeded);
     assert_eq!(status.get_details_error_info().unwrap().reason, "TIME");
-    // The deadline of the client, which says so in a header alone.
+    // The deadline of the client, which is only in a header.
     let mut deadline = tonic::Request::new(request(v1::Limits::default()));
     deadline.metadata_mut().insert("grpc-timeout", "400m".parse().unwrap());
     let status = server.graphs().await.traverse(deadline).await.unwrap_err();
     let info = status.get_details_error_info().unwrap();
     assert_eq!((status.code(), info.reason.as_str()), (Code::DeadlineExceeded, "TIME"));
-    // The reads were given up, not left behind.
+    // The reads were cancelled, not leaked.
     until(|| held.waiting.load(Ordering::SeqCst) == 0).await;
     assert!(held.given_up.load(Ordering::SeqCst) >= 3);
     held.release();

@@ -35,7 +35,7 @@ impl AccessNode {
         runtime.spawn(async move {
             let server = loop {
                 match ServerBuilder::new(settings.clone()).open_stores_with(opener.clone()).bind().await {
-                    // The one before it may not be gone yet.
+                    // The one before it may still run.
                     Err(ServerError::Listen { .. }) => tokio::task::yield_now().await,
                     bound => break bound.unwrap(),
                 }
@@ -56,7 +56,7 @@ impl AccessNode {
         self.runtime.take().unwrap().shutdown_background();
     }
 
-    /// Another in its place, which has nothing in memory.
+    /// Its successor, with empty caches.
     pub(crate) async fn start_again(&mut self) {
         *self = Self::start_at(&self.store, self.address).await;
     }

@@ -41,16 +41,17 @@ use crate::{
 
 type Answer = Result<(Vec<u8>, v1::Cost), Status>;
 
-/// Asks for a traversal; returns what was found as it came over the wire, and what it took.
+/// Asks for a traversal; returns the answer as received, and its cost.
 async fn ask(server: &Running, name: &str, start: &str, hops: &[&str]) -> Answer {
     let traversal = Some(traversal(&[start], hops));
     let output = Output::Rows.into();
     let request = v1::TraverseRequest { graph: graph(name), traversal, output, ..Default::default() };
     let messages = server.graphs().await.traverse(request).await?;
-    let (mut found, mut cost) = (Vec::new(), None);
+    let mut found = Vec::new();
+    let mut cost = None;
     for mut message in all(Ok(messages)).await {
         if let Some(Kind::Statistics(statistics)) = &mut message.kind {
-            // How long it took differs from run to run, and where from is what the tests vary.
+            // Durations differ from run to run, and the tests vary the source.
             cost = statistics.cost.take();
             statistics.depths.clear();
             *statistics =
@@ -77,7 +78,7 @@ async fn found(server: &Running, people: std::ops::Range<u64>) -> Vec<Vec<u8>> {
     ask_many(server, people).await.into_iter().map(|(found, _)| found).collect()
 }
 
-/// What a server says that reads the store itself.
+/// The answer of a server that reads the store itself.
 async fn expected(store: &HeldStore, people: std::ops::Range<u64>) -> Vec<Vec<u8>> {
     let embedded = Running::start_with(settings("memory://held"), sample::leading_to(&store.beside())).await;
     found(&embedded, people).await
@@ -133,7 +134,7 @@ async fn each_block_is_with_one_node_and_costs_its_store_one_request() {
     let (store, _) = sample::held().await;
     let nodes = AccessNode::several::<3>(&store).await;
     let reads = || nodes.iter().map(|node| node.store.count()).sum::<usize>();
-    // What is read beside a query is on no query's account.
+    // Reads next to a query are not on its meter.
     let read = ReadSettings { full_read_bytes_max: 0, ..ReadSettings::default() };
     let settings = Settings { read, ..algorithm(&addresses(&nodes)) };
     let first = Running::start(settings.clone()).await;
@@ -141,7 +142,7 @@ async fn each_block_is_with_one_node_and_costs_its_store_one_request() {
     open(&first).await;
     let opened = reads();
     let answers = ask_many(&first, 1..200).await;
-    // What queries say that they took of the store is what the store was asked for.
+    // The requests that queries report are those that the store got.
     let told: u64 = answers.iter().map(|(_, cost)| cost.requests).sum();
     assert_eq!(told as usize, reads() - opened);
     assert!(told > 10, "{told}");
@@ -233,7 +234,7 @@ async fn without_nodes_the_failure_names_them_and_one_is_enough_to_recover() {
         assert!(failure.message().contains(&node.address.to_string()), "{failure}");
     }
     assert!(failure.message().contains("no access node answers"), "{failure}");
-    // Nor can a graph be opened that is not open yet, and that is no absence.
+    // A graph that is not open cannot be opened either, which does not mean that it is absent.
     let failure = ask(&server, "other", "Person:1", QUERIES[0]).await.unwrap_err();
     assert_eq!(failure.code(), Code::Unavailable, "{failure}");
     nodes[1].start_again().await;
@@ -261,7 +262,7 @@ async fn a_deadline_of_a_client_ends_the_read_at_the_access_node() {
     until(|| held.given_up.load(Ordering::SeqCst) > 0 && held.waiting.load(Ordering::SeqCst) == 0).await;
 }
 
-/// Passes on what a node says, with a bit of each block turned.
+/// Forwards a node's answers, with a bit of each block flipped.
 struct Liar {
     node: BlocksClient<Channel>,
     lies: Arc<AtomicUsize>,
@@ -322,7 +323,7 @@ async fn blocks_that_arrive_damaged_are_had_elsewhere() {
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
     }
     let mut settings = forgetful(&all);
-    // As often as it takes to come to the one that is honest.
+    // As often as it takes to reach the honest one.
     settings.read.retry.query_retries_max = 100_000;
     let server = Running::start(settings).await;
     assert_eq!(found(&server, 1..60).await, expected);
@@ -360,7 +361,7 @@ async fn an_access_node_gives_objects_of_graphs_and_nothing_else() {
     assert_eq!(request("none").await.unwrap().status(), 404);
     let refused = client(server.grpc).await.get(get("social", "hint", "secret")).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unimplemented);
-    // Without its token the algorithm node is refused, and says what is wrong.
+    // Without its token the algorithm node is rejected, and reports the cause.
     let stranger = Running::start(algorithm(&[access.grpc])).await;
     let (status, answer) = stranger.text("/v1/graphs/social").await;
     assert!(status == 503 && answer.contains("token"), "{status} {answer}");

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::{sync::oneshot, task::JoinHandle};
 use tonic::transport::{Channel, Endpoint};
 
-/// A server in this process. It ends when it is told to, or with the test.
+/// A server in this process. It ends on a signal, or with the test.
 pub(crate) struct Running {
     pub(crate) grpc: SocketAddr,
     pub(crate) http: SocketAddr,
@@ -37,7 +37,8 @@ impl Running {
     pub(crate) fn run(server: Server) -> Self {
         // The client of HTTP wants it named, though it speaks to loopback only.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let (grpc, http) = (server.grpc(), server.http());
+        let grpc = server.grpc();
+        let http = server.http();
         let (stop, stopped) = oneshot::channel();
         let ended = tokio::spawn(server.run(async move { drop(stopped.await) }));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -96,7 +97,7 @@ impl Running {
             .unwrap_or_else(|_| panic!("{name} is never {value}"));
     }
 
-    /// Tells it to stop.
+    /// Signals it to stop.
     pub(crate) fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }

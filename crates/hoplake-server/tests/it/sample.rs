@@ -58,7 +58,7 @@ pub(crate) async fn in_memory(name: &str) -> String {
     folder
 }
 
-/// Loads another graph beside it, or another version of one.
+/// Loads another graph next to it, or another version of one.
 pub(crate) async fn add(folder: &str, name: &str, seed: u64) {
     load_into(&Store::open(&format!("{folder}/{name}")).unwrap(), seed).await;
 }

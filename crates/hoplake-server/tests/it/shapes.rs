@@ -1,4 +1,4 @@
-//! Bodies of a wrong shape: all are refused with their place and with what to write, and without a name of a type.
+//! Bodies of a wrong shape: all are rejected with their path and with what to write, and without the name of a type.
 
 use std::collections::BTreeSet;
 
@@ -47,14 +47,14 @@ async fn no_field_of_an_object_within_is_ignored() {
         let detail = refusal(&server, "traverse", &body).await;
         assert!(detail.contains(&format!(", at {path}: unknown field `{field}`, expected one of")), "{detail}");
     }
-    // Which of both was meant, nobody can say.
+    // It is ambiguous which of both was meant.
     let both = starts(&json!({"label": "Person", "key": 5, "id": "0:7"}));
     let detail = refusal(&server, "traverse", &both).await;
     assert!(detail.contains(r#", at starts[0]: write "LABEL:KEY", {"label", "key"} or {"id"}"#), "{detail}");
 }
 
 #[tokio::test]
-async fn a_wrong_shape_is_refused_with_its_place_and_what_to_write() {
+async fn a_wrong_shape_is_rejected_with_its_path_and_what_to_write() {
     let server = server().await;
     let vertex = r#"write "LABEL:KEY", {"label", "key"} or {"id"}, not"#;
     let hop = r#"write a hop such as "out:LABEL", or {"direction", "labels", "conditions"}, not"#;
@@ -115,7 +115,7 @@ async fn a_wrong_shape_is_refused_with_its_place_and_what_to_write() {
     assert_eq!(status, 200);
 }
 
-/// What is no JSON is said with its line; what follows a body is not ignored.
+/// An error of JSON has its line; bytes after a body are not ignored.
 #[tokio::test]
 async fn a_body_is_one_document() {
     let server = server().await;
@@ -130,7 +130,7 @@ async fn a_body_is_one_document() {
     }
 }
 
-/// The document says so, too: every object of every body is closed.
+/// The OpenAPI document agrees: every object of every body is closed.
 #[tokio::test]
 async fn the_document_closes_every_object_of_a_body() {
     let server = server().await;

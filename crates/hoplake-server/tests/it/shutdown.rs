@@ -48,7 +48,8 @@ async fn running_queries_end_within_their_grace() {
     held.release();
     assert_eq!(over_http.await.unwrap().unwrap().status(), 200);
     over_grpc.await.unwrap().unwrap();
-    let (grpc, http) = (server.grpc, server.http);
+    let grpc = server.grpc;
+    let http = server.http;
     server.ended().await;
     for address in [grpc, http] {
         assert!(tokio::net::TcpStream::connect(address).await.is_err(), "{address} still listens");

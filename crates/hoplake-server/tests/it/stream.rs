@@ -70,18 +70,20 @@ async fn a_stream_has_a_deadline_and_begins_with_a_graph() {
     assert_eq!(answers.message().await.unwrap_err().code(), Code::DeadlineExceeded);
 }
 
-/// A stream that has no memory for an answer says so: it never ends well with answers missing.
+/// A stream without memory for an answer reports that: it never ends with OK if answers are missing.
 #[tokio::test]
 async fn no_answer_is_left_out_for_want_of_memory() {
     const QUERIES: u64 = 4;
     const SIDE: u64 = 150;
-    let (folder, store) = (tempfile::tempdir().unwrap(), "memory://server-test-wide");
+    let folder = tempfile::tempdir().unwrap();
+    let store = "memory://server-test-wide";
     let file = folder.path().join("edges.csv");
     let edges = (0..SIDE * SIDE).map(|edge| format!("{},{}\n", edge / SIDE, SIDE + edge % SIDE));
     std::fs::write(&file, edges.collect::<String>()).unwrap();
     let opened = Store::open(&format!("{store}/wide")).unwrap();
     load_with(opened, LoadOptions::from_paths([file]), Arc::new(())).await.unwrap();
-    let (mut whole, mut ended) = (0, 0);
+    let mut whole = 0;
+    let mut ended = 0;
     for step in 0..24 {
         let memory_bytes_max = (1 << 20) + step * (256 << 10);
         let limits = LimitSettings { memory_bytes_max, ..LimitSettings::default() };

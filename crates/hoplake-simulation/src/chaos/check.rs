@@ -48,7 +48,7 @@ impl Reading<'_> {
         for edge in &wrote {
             let (attempt, item) = Attempt::of_item(&edge.key).with_context(|| format!("{edge:?} leads to no item"))?;
             ensure!(attempt.writer == number && attempt.batch as i64 == edge.batch, "{edge:?} leads elsewhere");
-            ensure!(found.entry(attempt).or_default().insert(item, edge.to).is_none(), "{edge:?} is there twice");
+            ensure!(found.entry(attempt).or_default().insert(item, edge.to).is_none(), "{edge:?} occurs twice");
         }
         self.check_items(id, &wrote, &found).await?;
         let counts = found.into_iter().map(|(attempt, items)| (attempt, items.len() as u64)).collect();

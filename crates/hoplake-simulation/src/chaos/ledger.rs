@@ -101,7 +101,8 @@ impl Ledger {
 
     fn decide(&mut self, role: Role, rest: &str, outcome: impl Fn(Option<&str>) -> Option<Outcome>) -> Option<()> {
         let mut words = rest.split(' ');
-        let (batch, name) = (words.next()?.parse().ok()?, words.next()?.to_owned());
+        let batch = words.next()?.parse().ok()?;
+        let name = words.next()?.to_owned();
         let attempt = Attempt { writer: role.writer()?, batch, name };
         self.attempts.insert(attempt, outcome(words.next())?);
         Some(())
@@ -138,14 +139,16 @@ impl Ledger {
     pub(super) fn hanging(&self, may_take: impl Fn(&str) -> Duration) -> Option<String> {
         let late = |(step, since): &(String, Instant)| since.elapsed() > may_take(step);
         let (role, (step, since)) = self.under_way.iter().find(|(_, under_way)| late(under_way))?;
-        let (seconds, most) = (since.elapsed().as_secs(), may_take(step).as_secs());
+        let seconds = since.elapsed().as_secs();
+        let most = may_take(step).as_secs();
         Some(format!("{role:?} has been at {step} for {seconds} s; it may take {most} s"))
     }
 
     /// A step that took longer than its maximum.
     pub(super) fn too_long(&self, may_take: impl Fn(&str) -> Duration) -> Option<String> {
         let (step, steps) = self.steps.iter().find(|(step, steps)| steps.longest > may_take(step))?;
-        let (seconds, most) = (steps.longest.as_secs_f64(), may_take(step).as_secs());
+        let seconds = steps.longest.as_secs_f64();
+        let most = may_take(step).as_secs();
         Some(format!("one {step} took {seconds:.1} s; it may take {most} s"))
     }
 

@@ -100,7 +100,8 @@ impl Play {
     /// If the URL is not that of a store, or an applier lacks the command.
     pub fn run(&self) -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (store, random) = (Store::open(&self.url)?, SplitMix64::new(self.seed));
+        let store = Store::open(&self.url)?;
+        let random = SplitMix64::new(self.seed);
         runtime.block_on(async {
             match self.role {
                 Role::Writer(number) => write(&store, number, random, &Committing::Library).await,

@@ -171,7 +171,8 @@ impl Run {
                 clients.spawn(asked.clone().ask_on(SplitMix64::new(self.random.next_u64())));
             }
         }
-        let (watch, begun) = (self.watch.clone(), self.begun);
+        let watch = self.watch.clone();
+        let begun = self.begun;
         clients.spawn(async move { watch.go_on(begun).await });
         let schedule = change_faults(proxy, SplitMix64::new(self.random.next_u64()));
         let killed = tokio::select! {
@@ -328,7 +329,8 @@ impl Run {
         // From then on all writers have written.
         let first = acknowledged().filter(|(batch, _)| *batch == 1).map(|(_, version)| version).max().unwrap_or(1);
         let versions = Graph::versions(&self.store).await?;
-        let (newest, last) = (versions.last().copied(), acknowledged().map(|(_, version)| version).max());
+        let newest = versions.last().copied();
+        let last = acknowledged().map(|(_, version)| version).max();
         ensure!(newest >= last, "version {last:?} was acknowledged, the newest is {newest:?}");
         let mut checked = Vec::new();
         for version in versions.into_iter().filter(|version| *version >= first) {

@@ -4,13 +4,11 @@
 //!
 //! | | |
 //! | --- | --- |
-//! | items | vertices `2/17/a/0` and on, as many as the number; each has an edge from the writer, and one to the next
-//! item |
+//! | items | vertices `2/17/a/0` and on, as many as the number; each has an edge from the writer, and one to the next item |
 //! | the writer | its row has 17: a row that every batch overwrites |
 //! | a lamp | `2/17` is lit and `2/16` is deleted, with its edge: one is there at a time |
 //! | source position | `17 a` |
-//! | old items | those of the batch [`WINDOW`] before it are deleted, so that a graph that is written for an hour stays
-//! as large as it is |
+//! | old items | those of the batch [`WINDOW`] before it are deleted, so that a graph that is written for an hour stays as large as it is |
 //!
 //! Everything has the number as its property `batch`. Another attempt at the same batch has other items, so that a
 //! batch which was published twice shows.
@@ -53,7 +51,10 @@ impl Attempt {
     pub(super) fn of_item(key: &str) -> Option<(Self, u64)> {
         let mut parts = key.split('/');
         let mut next = || parts.next();
-        let (writer, batch, name, item) = (next()?, next()?, next()?, next()?);
+        let writer = next()?;
+        let batch = next()?;
+        let name = next()?;
+        let item = next()?;
         let attempt = Self { writer: writer.parse().ok()?, batch: batch.parse().ok()?, name: name.to_owned() };
         Some((attempt, item.parse().ok()?))
     }

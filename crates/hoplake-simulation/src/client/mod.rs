@@ -114,7 +114,8 @@ impl Client {
         mut effect: impl FnMut(&mut Bucket, &World, Duration) -> Result<T> + Clone + Send + 'static,
     ) -> Result<(T, Option<Fault>)> {
         self.gate().await;
-        let (world, machine) = (&self.world, &self.machine);
+        let world = &self.world;
+        let machine = &self.machine;
         if !world.admits_request() {
             return std::future::pending().await;
         }
@@ -181,7 +182,8 @@ impl Client {
         request: &Request,
         mut effect: impl FnMut(&mut Bucket, &World, Duration) -> Result<T> + Clone + Send + 'static,
     ) -> Result<(T, Option<Fault>)> {
-        let (world, arrives) = (&self.world, self.world.random(Concern::Store).below(4));
+        let world = &self.world;
+        let arrives = self.world.random(Concern::Store).below(4);
         let until = self.machine.cut_off_until.get();
         let rest = until.saturating_sub(world.now());
         let repeated = request.kind.is_repeated() && rest < 2 * TIMEOUT;
@@ -205,7 +207,8 @@ impl Client {
 
     /// What befalls a request.
     fn befall(&self, request: &Request) -> Option<Fault> {
-        let (world, machine) = (&self.world, &self.machine);
+        let world = &self.world;
+        let machine = &self.machine;
         if machine.reliable || world.is_calm() {
             return None;
         }

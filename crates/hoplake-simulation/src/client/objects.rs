@@ -64,7 +64,8 @@ impl ObjectStore for Client {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         let create = opts.mode == PutMode::Create;
         let kind = if create { Kind::Create } else { Kind::Put };
-        let (name, bytes) = (location.to_string(), Bytes::from(payload));
+        let name = location.to_string();
+        let bytes = Bytes::from(payload);
         let effect = move |bucket: &mut Bucket, world: &World, now: Duration| {
             if create && bucket.contains_key(&name) {
                 return Err(exists(&name));
@@ -157,7 +158,8 @@ impl Client {
         let mut listed: Vec<ObjectMeta> = Vec::new();
         let mut page = 0;
         loop {
-            let (prefix, after) = (prefix.clone(), listed.last().map(|meta| meta.location.to_string()));
+            let prefix = prefix.clone();
+            let after = listed.last().map(|meta| meta.location.to_string());
             let detail = format!(" page {page}");
             let request = Request { kind: Kind::List, name: prefix.clone(), detail, upload: None };
             let find = move |bucket: &mut Bucket, _: &World, now: Duration| {

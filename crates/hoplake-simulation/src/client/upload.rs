@@ -85,7 +85,10 @@ impl Parts {
 #[async_trait]
 impl MultipartUpload for Parts {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
-        let (client, upload, number, bytes) = (self.client.clone(), self.upload, self.count, Bytes::from(data));
+        let client = self.client.clone();
+        let upload = self.upload;
+        let number = self.count;
+        let bytes = Bytes::from(data);
         self.count += 1;
         let request = self.request(Kind::Part, &format!(" part {number}"));
         let received = self.received.clone();
@@ -99,7 +102,9 @@ impl MultipartUpload for Parts {
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
-        let (upload, count, name) = (self.upload, self.count, self.location.to_string());
+        let upload = self.upload;
+        let count = self.count;
+        let name = self.location.to_string();
         if self.received.load(Relaxed) < count {
             return Err(failed("a part has no tag"));
         }
@@ -114,7 +119,8 @@ impl MultipartUpload for Parts {
     }
 
     async fn abort(&mut self) -> Result<()> {
-        let (upload, request) = (self.upload, self.request(Kind::Abort, ""));
+        let upload = self.upload;
+        let request = self.request(Kind::Abort, "");
         let given_up = self.client.ask(request, move |_, world, _| {
             world.uploads().forget(upload);
             Ok(())

@@ -1,4 +1,4 @@
-//! One seed decides everything; and the real thing beside it.
+//! Seeded simulations, and the chaos test.
 
 mod chaos;
 

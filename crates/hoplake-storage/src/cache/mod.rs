@@ -7,7 +7,7 @@
 //! clones a [`Bytes`], which is a counter.
 //!
 //! # Why this way
-//! The project studies policies (`hoplake-cache-sim` replays traces of accesses through the same [`Shard`]), so it is
+//! The project studies policies (`hoplake-cache-sim` replays traces of accesses through the same [`Shard`]), so they are
 //! ours, one file each. A library's cache has its one policy inside its tables; `hoplake-compare cache` holds this one
 //! against such a library.
 //!
@@ -18,7 +18,7 @@
 //!   usual ones: the shares are uneven by a few per cent. Budgets below 16 MiB have one shard.
 //! - *Nothing oversized*: a block larger than a shard is handed back and counted as refused. It would
 //!   empty the shard for one use.
-//! - *A seedless hash*: who can write the graph's objects could make keys collide, and slow down reads of what they
+//! - *A seedless hash*: a writer of the graph's objects could make keys collide, and slow down reads of what they
 //!   wrote. In exchange, the same accesses evict the same blocks, in a test and in the simulator.
 //!
 //! # Why LRFU by default
@@ -84,7 +84,7 @@ pub struct CacheSettings {
     pub cache_bytes_max: u64,
     /// Which block goes when room is needed.
     pub policy: Policy,
-    /// What it costs to fetch a block again, so that a small one, which costs a request all the same, stays
+    /// The cost of fetching a block again, so that a small one, which costs a full request, too, stays
     /// longer; `None` if all blocks are alike. Policies without scores ignore it
     /// ([`Policy::heeds_retention_cost`]).
     pub fetch_cost: Option<FetchCost>,
@@ -96,7 +96,7 @@ impl Default for CacheSettings {
     }
 }
 
-/// What a cache did, and what it holds.
+/// The counters and the size of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheCounts {
     /// Look-ups that found their block.
@@ -156,7 +156,7 @@ pub fn hash_of(key: BlockKey) -> u64 {
     FixedState::default().hash_one(key)
 }
 
-/// What a block of `bytes` takes of the budget, in bytes: with its [`ENTRY_BYTES`].
+/// The size of a block of `bytes` in the budget: with its [`ENTRY_BYTES`].
 pub fn weight_of(bytes: u64) -> u64 {
     bytes.saturating_add(ENTRY_BYTES)
 }
@@ -189,7 +189,7 @@ impl MemoryCache {
     }
 
     /// Keeps a block, and lets others go until it fits. A block larger than a shard is not kept. A block
-    /// that is here already is used, and its bytes are replaced.
+    /// that is cached already counts as used, and its bytes are replaced.
     ///
     /// The bytes should be the block's own: a slice keeps alive what it was cut from, which no budget sees.
     pub fn insert(&self, key: impl Into<BlockKey>, block: Bytes) {
@@ -231,7 +231,7 @@ impl MemoryCache {
         self.shards.iter().map(|shard| shard.lock().bytes()).sum()
     }
 
-    /// What happened so far. Shards are visited one after the other: while others use the cache, sums are of
+    /// The counters so far. Shards are visited one after the other: while others use the cache, sums are of
     /// slightly different moments.
     pub fn counts(&self) -> CacheCounts {
         self.shards.iter().map(|shard| shard.lock().counts()).fold(CacheCounts::default(), CacheCounts::add)

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::StoreProfile;
 
-/// What it costs to fetch a block again.
+/// The cost of fetching a block again.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FetchCost {
@@ -29,7 +29,7 @@ impl FetchCost {
     /// The size whose retention cost is 1: nearly all blocks of keys and adjacency have it.
     const USUAL_BYTES: u64 = 16 << 10;
 
-    /// That of a store: the median of its first bytes, and a stream of it.
+    /// The cost of a store: the median of its first bytes, and the bandwidth of a stream.
     pub fn of(profile: &StoreProfile) -> Self {
         Self {
             first_byte_ms: profile.get.quantile(0.5).as_secs_f64() * 1e3,

@@ -90,7 +90,7 @@ impl<V> Shard<V> {
         self.bytes
     }
 
-    /// What happened so far.
+    /// The counters so far.
     pub fn counts(&self) -> CacheCounts {
         CacheCounts { blocks: self.index.len() as u64, bytes: self.bytes, ..self.counts }
     }

@@ -12,7 +12,7 @@ use url::Url;
 use super::{Clients, Unanswered};
 use crate::location::environment;
 
-/// How writes are repeated by the client. Its own default goes on for three minutes, and who publishes tries four
+/// How writes are repeated by the client. Its own default continues for three minutes, and a publisher tries four
 /// times: a commit to an unreachable store hung for as long. The writer knows better when to give up.
 fn write_retries() -> RetryConfig {
     let backoff = BackoffConfig { max_backoff: Duration::from_secs(2), ..BackoffConfig::default() };

@@ -123,7 +123,8 @@ fn footer(file: &dyn DiskFile, bytes: u64) -> io::Result<Option<Vec<(u64, Record
 
 /// The records of a log that a crash left without a footer.
 fn scan(file: &dyn DiskFile, bytes: u64) -> io::Result<Vec<(u64, Record)>> {
-    let (mut at, mut records) = (0u64, Vec::new());
+    let mut at = 0u64;
+    let mut records = Vec::new();
     let mut header = [0; HEADER_BYTES];
     while at + HEADER_BYTES as u64 <= bytes {
         file.read_at(&mut header, at)?;

@@ -111,7 +111,7 @@ pub(crate) struct DiskCache {
 /// Who writes.
 #[derive(Debug)]
 enum Writing {
-    /// A thread, as fast as the disk is; both are there until the cache is dropped.
+    /// A thread, as fast as the disk; both live until the cache is dropped.
     Beside(Option<(SyncSender<Offer>, JoinHandle<()>)>),
     /// The task that offers a block, since the disk does not wait.
     InPlace(Mutex<Writer>),
@@ -124,7 +124,7 @@ type Offer = (u64, Bytes);
 #[derive(Debug, Default)]
 struct State {
     entries: HashMap<u64, Entry>,
-    /// Of all logs.
+    /// The size of all logs.
     files: HashMap<u32, Arc<dyn DiskFile>>,
     /// All logs but the one that is being written.
     finished: BTreeMap<u32, Log>,
@@ -170,7 +170,8 @@ impl DiskCache {
                 _ => drop(disk.remove(*number)),
             }
         }
-        let (state, waits) = (Arc::new(Mutex::new(state)), disk.waits());
+        let state = Arc::new(Mutex::new(state));
+        let waits = disk.waits();
         let next = numbers.last().map_or(0, |number| number.saturating_add(1));
         let writer = Writer::new(disk, bytes_max, next, state.clone());
         if !waits {
@@ -190,7 +191,8 @@ impl DiskCache {
             return None;
         }
         entry.used = true;
-        let (number, record) = (entry.log, entry.record);
+        let number = entry.log;
+        let record = entry.record;
         Some(DiskLocation { file: state.files.get(&number)?.clone(), record })
     }
 

@@ -18,7 +18,7 @@ const LOGS: u64 = 32;
 /// The longest log: positions in it are 32 bits.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
-/// Writes what it is offered, and deletes what is too much.
+/// Writes offered blocks, and deletes the oldest logs beyond the maximum.
 #[derive(Debug)]
 pub(super) struct Writer {
     disk: Arc<dyn Disk>,

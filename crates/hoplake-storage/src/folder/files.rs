@@ -1,7 +1,7 @@
 //! The operations on files that a folder is written with, one by one.
 //!
 //! They are a trait so that the order of writing, flushing and naming can be observed and broken: the simulation has a
-//! disk below it that forgets what was not flushed, and tests record what happens.
+//! disk below it that forgets unflushed data, and tests record what happens.
 
 use std::{
     fmt,
@@ -26,7 +26,7 @@ pub struct FoundFile {
 }
 
 /// Operations on files. After a loss of power a file may have any of the bytes that were not flushed, and a folder any
-/// of the names: [`Self::flush_file`] and [`Self::flush_folder`] make sure of either.
+/// of the names: [`Self::flush_file`] and [`Self::flush_folder`] make them durable.
 #[async_trait]
 pub trait Files: fmt::Debug + Send + Sync {
     /// Makes a folder, and those above it that are not there.
@@ -102,12 +102,14 @@ impl Files for SystemFiles {
     }
 
     async fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let (from, to) = (from.to_owned(), to.to_owned());
+        let from = from.to_owned();
+        let to = to.to_owned();
         on_thread(move || fs::hard_link(from, to)).await
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let (from, to) = (from.to_owned(), to.to_owned());
+        let from = from.to_owned();
+        let to = to.to_owned();
         on_thread(move || fs::rename(from, to)).await
     }
 

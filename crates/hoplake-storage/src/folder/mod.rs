@@ -46,14 +46,14 @@ pub(crate) struct Folder {
     /// For all but writes.
     reads: Arc<dyn ObjectStore>,
     root: Arc<PathBuf>,
-    /// Folders that are there, and flushed.
+    /// Folders that exist and are flushed.
     known: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 /// Why a file was not written.
 #[derive(Debug, Error)]
 pub(crate) enum WriteError {
-    /// Nothing is there, and nothing will be.
+    /// The object does not exist, and will not appear.
     #[error("{0}")]
     Failed(#[source] io::Error),
     /// It exists, but a loss of power may remove it.

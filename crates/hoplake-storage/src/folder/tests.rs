@@ -87,7 +87,8 @@ impl Files for Recorded {
 fn recorded() -> (tempfile::TempDir, Arc<Recorded>, Folder) {
     let above = tempfile::tempdir().unwrap();
     let root = above.path().join("graph");
-    let (full, deaf) = (AtomicBool::new(false), AtomicBool::new(false));
+    let full = AtomicBool::new(false);
+    let deaf = AtomicBool::new(false);
     let files = Arc::new(Recorded { root: root.clone(), done: Mutex::default(), full, deaf });
     let folder = Folder::new(files.clone(), Arc::new(LocalFileSystem::new()), root);
     (above, files, folder)

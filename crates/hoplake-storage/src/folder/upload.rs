@@ -27,7 +27,9 @@ impl FolderUpload {
 #[async_trait]
 impl MultipartUpload for FolderUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
-        let (files, staged, position) = (self.folder.files.clone(), self.staged.clone(), self.bytes);
+        let files = self.folder.files.clone();
+        let staged = self.staged.clone();
+        let position = self.bytes;
         let bytes = Bytes::from(data);
         self.bytes += bytes.len() as u64;
         Box::pin(async move {

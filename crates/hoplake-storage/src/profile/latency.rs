@@ -18,7 +18,7 @@ const NORMAL_P99: f64 = 2.326_347_874_040_841;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "Settings")]
 pub struct Latency {
-    /// What every answer takes at least, in milliseconds.
+    /// The minimum of every answer, in milliseconds.
     pub floor_ms: f64,
     /// The median beyond the floor, in milliseconds, without stragglers.
     pub scale_ms: f64,
@@ -30,7 +30,7 @@ pub struct Latency {
     pub straggler_ms: [f64; 2],
 }
 
-/// As it is written in a file.
+/// The form in a file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {

@@ -18,12 +18,12 @@ fn settings(folder: &Path) -> ReadSettings {
     ReadSettings { disk: Some(disk), cache_bytes_max: 0, ..Default::default() }
 }
 
-/// Reads all blocks as a process of its own would, and says how many came from the disk and how many
-/// requests it took.
+/// Reads all blocks as a process of its own would, and returns how many came from the disk and the number of requests.
 async fn read_all(folder: &Path) -> (u64, u64) {
     let source = Scripted::new(&[]);
     let reader = source.reader(settings(folder));
-    let (object, context) = (reader.object(NAME), QueryContext::new());
+    let object = reader.object(NAME);
+    let context = QueryContext::new();
     let requests: Vec<_> = (0..16).map(|block| request(&object, block)).collect();
     let payloads = reader.read(&requests, &mut context.branch()).await.unwrap();
     assert!(payloads.iter().zip(0..).all(|(payload, block)| **payload == [block; 100]));
@@ -78,7 +78,8 @@ async fn a_folder_that_vanishes_under_a_running_process_harms_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let source = Scripted::new(&[]);
     let reader = source.reader(settings(folder.path()));
-    let (object, context) = (reader.object(NAME), QueryContext::new());
+    let object = reader.object(NAME);
+    let context = QueryContext::new();
     for block in 0..16 {
         if block == 8 {
             fs::remove_dir_all(folder.path()).unwrap();
@@ -117,7 +118,7 @@ async fn processes_that_share_a_folder_keep_apart() {
     let running = source.reader(settings(folder.path()));
     assert_eq!(read_all(folder.path()).await, (0, 1));
     drop(running);
-    // The next takes the first free place, which has nothing.
+    // The next one takes the first free folder, which is empty.
     assert_eq!(read_all(folder.path()).await, (0, 1));
     assert!(folder.path().join("slot-1").exists());
 }
@@ -174,13 +175,15 @@ impl DiskFile for SmallFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<()> {
-        let (bytes, position) = (self.bytes.lock().unwrap(), position as usize);
+        let bytes = self.bytes.lock().unwrap();
+        let position = position as usize;
         buffer.copy_from_slice(bytes.get(position..position + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }
 
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
-        let (mut free, mut file) = (self.free.lock().unwrap(), self.bytes.lock().unwrap());
+        let mut free = self.free.lock().unwrap();
+        let mut file = self.bytes.lock().unwrap();
         assert_eq!(position, file.len() as u64, "a log is written from its beginning to its end");
         *free = free.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
         file.extend_from_slice(bytes);
@@ -196,7 +199,8 @@ async fn a_full_disk_has_no_file_for_what_it_cannot_take() {
         let pool = ReadPool::on_disk(settings, disk.clone(), 1 << 20).unwrap();
         let source = Scripted::new(&[]);
         let reader = Reader::from_source(Store::open("memory://full").unwrap(), source.clone(), pool);
-        let (object, context) = (reader.object(NAME), QueryContext::new());
+        let object = reader.object(NAME);
+        let context = QueryContext::new();
         for block in 0..16 {
             let payloads = reader.read(&[request(&object, block)], &mut context.branch()).await.unwrap();
             assert_eq!(*payloads[0], [block as u8; 100]);

@@ -1,4 +1,4 @@
-//! The access layer against a source that does as it is told, on a paused clock.
+//! The access layer against a scripted source, on a paused clock.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails panics")]
 

@@ -46,7 +46,8 @@ async fn read_of(
 async fn near_blocks_are_joined_and_read_once() {
     let source = Scripted::new(&[]);
     let reader = source.reader(calm());
-    let (object, context) = (reader.object(NAME), QueryContext::new());
+    let object = reader.object(NAME);
+    let context = QueryContext::new();
     let requests: Vec<_> = [9, 1, 3, 1].map(|block| request(&object, block)).into();
     let mut branch = context.branch();
     branch.reached(Wave(4));
@@ -66,10 +67,11 @@ async fn what_is_in_flight_is_not_asked_again() {
     let reader = source.reader(calm());
     let object = reader.object(NAME);
     let contexts: Vec<_> = (0..10).map(|_| QueryContext::new()).collect();
-    // Each asks for block 5 and for one that nobody else wants.
+    // Each asks for block 5 and for one of its own.
     let reads = contexts.iter().enumerate().map(|(index, context)| {
         let own = if index < 5 { index as u64 } else { index as u64 + 1 };
-        let (reader, object) = (&reader, &object);
+        let reader = &reader;
+        let object = &object;
         async move { assert_eq!(read_of(reader, object, &[5, own], context).await.unwrap(), [5, own as u8]) }
     });
     futures::future::join_all(reads).await;
@@ -86,7 +88,8 @@ async fn who_joined_a_request_keeps_it_alive_and_the_last_to_leave_drops_it() {
     let source = Scripted::new(&[Act::Takes(100), Act::Hangs]);
     let reader = source.reader(calm());
     let object = reader.object(NAME);
-    let (first, second) = (QueryContext::new(), QueryContext::new());
+    let first = QueryContext::new();
+    let second = QueryContext::new();
     let impatient = timeout(Duration::from_millis(50), read_of(&reader, &object, &[1], &first));
     let (gone, stays) = tokio::join!(impatient, read_of(&reader, &object, &[1], &second));
     assert!(gone.is_err());
@@ -107,11 +110,13 @@ async fn who_joined_a_request_keeps_it_alive_and_the_last_to_leave_drops_it() {
 async fn a_slow_request_is_sent_a_second_time() {
     let source = Scripted::new(&[Act::Takes(15), Act::Takes(900), Act::Takes(30)]);
     let reader = source.reader(ReadSettings::default());
-    // What is slow is known from the first answer on.
+    // The first answer already shows what is slow.
     read(&reader, &[1], &QueryContext::new()).await.unwrap();
-    let (context, begun) = (QueryContext::new(), Instant::now());
+    let context = QueryContext::new();
+    let begun = Instant::now();
     assert_eq!(read(&reader, &[3], &context).await.unwrap(), [3]);
-    let (took, cost) = (begun.elapsed().as_millis(), context.cost());
+    let took = begun.elapsed().as_millis();
+    let cost = context.cost();
     assert!((85..110).contains(&took), "{took} ms");
     assert_eq!((cost.requests, cost.hedges, cost.retries, cost.waves), (2, 1, 0, 1));
     assert_eq!(source.in_flight.load(SeqCst), 0);
@@ -155,7 +160,8 @@ async fn a_store_that_is_steadily_slow_is_not_asked_twice_by_a_new_process() {
 async fn what_failed_is_repeated_with_pauses() {
     let source = Scripted::new(&[Act::Busy, Act::Damaged, Act::Busy]);
     let reader = source.reader(calm());
-    let (context, begun) = (QueryContext::new(), Instant::now());
+    let context = QueryContext::new();
+    let begun = Instant::now();
     assert_eq!(read(&reader, &[3], &context).await.unwrap(), [3]);
     let cost = context.cost();
     assert_eq!((cost.requests, cost.retries, cost.waves), (4, 3, 4));
@@ -189,7 +195,8 @@ async fn repetition_ends() {
 async fn a_request_without_an_answer_ends() {
     let source = Scripted::new(&[Act::Hangs, Act::Hangs]);
     let reader = source.reader(calm());
-    let (context, begun) = (QueryContext::new(), Instant::now());
+    let context = QueryContext::new();
+    let begun = Instant::now();
     assert_eq!(read(&reader, &[3], &context).await.unwrap(), [3]);
     assert!(begun.elapsed() > Duration::from_secs(30), "{:?}", begun.elapsed());
     assert_eq!(context.cost().requests, 3);
@@ -199,7 +206,8 @@ async fn a_request_without_an_answer_ends() {
 async fn a_deadline_reaches_every_request() {
     let source = Scripted::new(&[Act::Hangs; 100]);
     let reader = source.reader(ReadSettings { request_bytes_max: 0, ..calm() });
-    let (context, begun) = (QueryContext::new(), Instant::now());
+    let context = QueryContext::new();
+    let begun = Instant::now();
     let deadline = Some((begun + Duration::from_millis(700), 700));
     context.limit(ReadLimits { deadline, ..Default::default() });
     let error = read(&reader, &[1, 2, 3, 4], &context).await.unwrap_err();
@@ -236,7 +244,8 @@ async fn bytes_and_requests_in_flight_are_bounded() {
     ] {
         let source = Scripted::new(&[]);
         let reader = source.reader(ReadSettings { request_bytes_max: 0, ..settings });
-        let (context, begun) = (QueryContext::new(), Instant::now());
+        let context = QueryContext::new();
+        let begun = Instant::now();
         let blocks: Vec<u64> = (0..12).collect();
         read(&reader, &blocks, &context).await.unwrap();
         assert_eq!(begun.elapsed().as_millis(), 20 * 12 / at_once);
@@ -246,7 +255,8 @@ async fn bytes_and_requests_in_flight_are_bounded() {
 #[tokio::test(start_paused = true)]
 async fn blocks_are_served_as_they_are_stored() {
     let source = Scripted::new(&[]);
-    let (node, elsewhere) = (source.reader(calm()), QueryContext::new());
+    let node = source.reader(calm());
+    let elsewhere = QueryContext::new();
     let object = node.object(NAME);
     let wanted: Vec<_> = [2, 7].map(|block| Wanted { range: range(block), check: Check::Sealed }).into();
     let first = node.read_stored(&object, &wanted, &elsewhere).await.unwrap();
@@ -265,7 +275,8 @@ async fn a_trace_says_where_each_block_was_found() {
     let pool = ReadPool::traced(calm(), Trace::create(&path).unwrap()).unwrap();
     let reader = Reader::from_source(source.reader(calm()).store().clone(), source.clone(), pool);
     let object = reader.object(NAME);
-    let (first, second) = (QueryContext::new(), QueryContext::new());
+    let first = QueryContext::new();
+    let second = QueryContext::new();
     let both = tokio::join!(read_of(&reader, &object, &[1, 2], &first), read_of(&reader, &object, &[2], &second));
     both.0.unwrap();
     both.1.unwrap();
@@ -281,7 +292,8 @@ async fn a_trace_says_where_each_block_was_found() {
         .iter()
         .map(|access| (access.query, access.wave, access.position / 104, access.served))
         .collect();
-    let (one, two) = (number(&first), number(&second));
+    let one = number(&first);
+    let two = number(&second);
     assert_eq!(
         found,
         [
@@ -295,7 +307,7 @@ async fn a_trace_says_where_each_block_was_found() {
     assert!(recording.accesses.iter().all(|access| access.bytes == 100));
 }
 
-/// What a connection read: the bytes of an answer are a part of it.
+/// The buffer of a connection: the bytes of an answer are a part of it.
 struct Buffer {
     bytes: Vec<u8>,
     alive: Arc<()>,
@@ -324,7 +336,9 @@ impl Alteration for Buffered {
 
     async fn get(&self, path: &Path, options: GetOptions) -> object_store::Result<GetResult> {
         let found = self.inner.get_opts(path, options).await?;
-        let (meta, range, attributes) = (found.meta.clone(), found.range.clone(), found.attributes.clone());
+        let meta = found.meta.clone();
+        let range = found.range.clone();
+        let attributes = found.attributes.clone();
         let mut bytes = found.bytes().await?.to_vec();
         let length = bytes.len();
         bytes.resize(64 << 10, 0);

@@ -18,7 +18,7 @@ use hoplake_storage::{
     StorageError, Store, StoreProfile, Wanted,
 };
 
-/// What becomes of one request. After the script each takes 20 ms and succeeds.
+/// The outcome of one request. After the script each takes 20 ms and succeeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Act {
     /// Succeeds after so many milliseconds.
@@ -38,7 +38,7 @@ pub enum Act {
 pub struct Scripted {
     object: Bytes,
     script: Mutex<VecDeque<Act>>,
-    /// What was asked: the ranges of each request, and which attempt it was.
+    /// The ranges of each request, and the number of its attempt.
     pub asked: Mutex<Vec<(Vec<Range<u64>>, u32)>>,
     /// Requests that are being answered.
     pub in_flight: AtomicUsize,
@@ -123,7 +123,8 @@ impl ObjectSource for Scripted {
     }
 
     fn get<'a>(&'a self, _: &'a str, _: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
-        let (object, bytes) = (Some(self.object.clone()), self.object.len() as u64);
+        let object = Some(self.object.clone());
+        let bytes = self.object.len() as u64;
         Box::pin(async move { Ok(Found { object, requests: 1, bytes }) })
     }
 

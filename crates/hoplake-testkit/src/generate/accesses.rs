@@ -179,7 +179,8 @@ mod tests {
         assert_eq!(accesses, block_accesses(&pattern));
         assert_ne!(accesses, block_accesses(&AccessPattern { seed: 2, ..pattern }));
         assert!(accesses.is_sorted_by_key(|access| (access.query, access.wave)));
-        let (mut blocks, mut counts) = (HashMap::new(), [0; 3]);
+        let mut blocks = HashMap::new();
+        let mut counts = [0; 3];
         for access in &accesses {
             counts[access.object as usize] += 1;
             // One length and no overlap for each block.

@@ -51,12 +51,14 @@ impl Iterator for Kronecker {
         const A_B: u32 = (0.76 * 4_294_967_296.0) as u32;
         const A_B_C: u32 = (0.95 * 4_294_967_296.0) as u32;
         self.edges_left = self.edges_left.checked_sub(1)?;
-        let (mut source, mut target) = (0u64, 0u64);
+        let mut source = 0u64;
+        let mut target = 0u64;
         let mut bits = 0;
         for level in 0..self.scale {
             bits = if level % 2 == 0 { self.random.next_u64() } else { bits >> 32 };
             let draw = bits as u32;
-            let (low, right) = (draw >= A_B, (A..A_B).contains(&draw) || draw >= A_B_C);
+            let low = draw >= A_B;
+            let right = (A..A_B).contains(&draw) || draw >= A_B_C;
             source = source << 1 | u64::from(low);
             target = target << 1 | u64::from(right);
         }

@@ -1,6 +1,6 @@
 //! A social network with the shape of LDBC SNB.
 //!
-//! **What it is for.** Measurements at 30 million vertices and 175 million edges, which nobody wants to keep
+//! **What it is for.** Measurements at 30 million vertices and 175 million edges, which are too large to keep
 //! in a repository, and the same in small, for tests. The official SNB SF10 has 29,987,835 and 176,623,445.
 //!
 //! **What is modelled**, from counts of SNB SF0.1 (`shape.rs`) and the official totals of SF10:
@@ -61,7 +61,8 @@ pub struct SocialNetwork {
 }
 
 impl SocialNetwork {
-    /// The network of a scale: 1 has the 65,645 persons of SNB SF10 with 59 friends each, 30 M vertices and 175 M edges.
+    /// The network of a scale: 1 has the 65,645 persons of SNB SF10 with 59 friends each, 30 M vertices and 175 M
+    /// edges.
     ///
     /// # Panics
     /// If that is fewer than one person or more than 2²⁰.

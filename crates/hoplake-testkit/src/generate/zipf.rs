@@ -33,7 +33,8 @@ mod tests {
 
     #[test]
     fn shares_follow_the_law() {
-        let (zipf, mut random) = (Zipf::new(100, 1.0), SplitMix64::new(1));
+        let zipf = Zipf::new(100, 1.0);
+        let mut random = SplitMix64::new(1);
         let mut drawn = [0u32; 100];
         (0..100_000).for_each(|_| drawn[zipf.draw(&mut random)] += 1);
         // The hundredth harmonic number is 5.187.

@@ -1,4 +1,4 @@
-//! What chance gives a request.
+//! The random draws of a request.
 
 use std::collections::HashMap;
 

@@ -1,10 +1,10 @@
-//! What was asked of a simulated store.
+//! Counts of requests to a simulated store.
 
 use hoplake_storage::PriceList;
 
 use crate::RequestCounts;
 
-/// What was asked of a simulated store since the last reset.
+/// Counts of requests to a simulated store since the last reset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SimCounts {
     /// Requests sent, those among them that were refused or cancelled.
@@ -22,9 +22,10 @@ pub struct SimCounts {
 }
 
 impl SimCounts {
-    /// What it costs: requests that were not refused, and bytes. A deletion is free.
+    /// The cost: requests that were not rejected, and bytes. A deletion is free.
     pub fn usd(&self, prices: &PriceList) -> f64 {
-        let (all, refused) = (&self.requests, &self.refused);
+        let all = &self.requests;
+        let refused = &self.refused;
         let gets = all.get + all.head - refused.get - refused.head;
         let puts = all.put + all.list - refused.put - refused.list;
         prices.reads_usd(gets, self.bytes_read) + prices.writes_usd(puts, self.bytes_written)

@@ -22,7 +22,7 @@ use crate::RequestKind;
 pub(super) const SLOW_DOWN: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>SlowDown</Code>\
 <Message>Please reduce your request rate.</Message><RequestId>SIMULATED</RequestId></Error>";
 
-/// What becomes of every request.
+/// The outcome of every request.
 #[derive(Debug, Clone, Copy)]
 enum Connection {
     /// It is answered with 503.

@@ -1,24 +1,24 @@
-//! What can go wrong with a request.
+//! Faults of requests.
 
 use crate::{RequestKind, generate::SplitMix64};
 
-/// What goes wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// The request is answered with 503, and nothing is done.
     Refuse,
-    /// No answer ever comes, and nothing is done.
+    /// No answer ever arrives, and the request has no effect.
     Hang,
-    /// The connection breaks when this many bytes of a get's content have come, or all of them. Of other
+    /// The connection breaks when this many bytes of a get's content have arrived, or all of them. Of other
     /// requests, the store does what was asked and the connection breaks before the answer: the client
     /// cannot know.
     Reset {
-        /// Bytes that come.
+        /// Bytes that arrive.
         after_bytes: u64,
     },
     /// The answer to a get ends after this many bytes, as if that were all.
     Truncate {
-        /// Bytes that come.
+        /// Bytes that arrive.
         bytes: u64,
     },
     /// One bit of the answer to a get, chosen by chance, is wrong.
@@ -30,7 +30,7 @@ pub enum FaultKind {
 /// ```
 /// use hoplake_testkit::{Fault, FaultKind, RequestKind};
 ///
-/// // The first time that a range below data/ is read, in one of ten cases, no answer comes.
+/// // The first time that a range below data/ is read, in one of ten cases, no answer arrives.
 /// let fault = Fault::new(FaultKind::Hang).on(RequestKind::Get).below("data/").first_attempts(1).share(0.1);
 /// # let _ = fault;
 /// ```
@@ -69,7 +69,7 @@ impl Fault {
         Self { share, ..self }
     }
 
-    /// What goes wrong with this request by this rule.
+    /// The fault of this request by this rule.
     pub(super) fn of(&self, kind: RequestKind, path: &str, attempt: u32, random: &mut SplitMix64) -> Option<FaultKind> {
         // Drawn in any case, so that no rule changes what the next one draws. unit() is above 0.
         let chosen = random.unit() <= self.share;

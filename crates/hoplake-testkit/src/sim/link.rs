@@ -92,7 +92,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Returns when so many of its bytes have come.
+    /// Returns when this many of its bytes have arrived.
     pub(super) async fn have(&self, bytes: u64) {
         loop {
             let rate_changed = self.link.rate_changed.notified();
@@ -113,7 +113,7 @@ impl Stream {
         }
     }
 
-    /// How many of its bytes have come.
+    /// The number of its bytes that have arrived.
     pub(super) fn arrived(&self) -> u64 {
         let mut state = self.link.lock();
         state.advance();

@@ -1,7 +1,7 @@
 //! A simulated service before the endpoint of a real S3 server.
 //!
 //! **How it works.** An HTTP server on a loopback port that passes each request on as it is and holds the
-//! answer back for as long as the [`Sim`] says, in real time. Client and server stay real: connections,
+//! answer back for as long as the [`Sim`] decides, in real time. Client and server stay real: connections,
 //! signatures, retries and bytes are theirs.
 //!
 //! **Signatures cover the host.** A client signs for the proxy's address; the header goes on unchanged, and
@@ -31,7 +31,7 @@ use crate::RequestKind;
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 type Body = UnsyncBoxBody<Bytes, Failure>;
 
-/// A proxy that delays and refuses as a [`StoreProfile`] says. Ends when it is dropped.
+/// A proxy that delays and rejects requests by a [`StoreProfile`]. Ends when it is dropped.
 ///
 /// ```no_run
 /// use hoplake_storage::StoreProfile;
@@ -62,7 +62,8 @@ impl SimProxy {
             return Err(io::Error::other(format!("{endpoint} does not begin with http://")));
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let (address, sim) = (listener.local_addr()?, Sim::new(profile, seed));
+        let address = listener.local_addr()?;
+        let sim = Sim::new(profile, seed);
         let running = tokio::spawn(accept(listener, server.trim_end_matches('/').into(), sim.clone()));
         Ok(Self { address, sim, running })
     }
@@ -88,7 +89,8 @@ async fn accept(listener: TcpListener, server: Arc<str>, sim: Sim) {
     // Ends its connections when it is dropped.
     let mut connections = JoinSet::new();
     while let Ok((connection, _)) = listener.accept().await {
-        let (server, sim) = (server.clone(), sim.clone());
+        let server = server.clone();
+        let sim = sim.clone();
         let serve = service_fn(move |request| answer(request, server.clone(), sim.clone()));
         let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(connection), serve);
         connections.spawn(async move {
@@ -99,7 +101,7 @@ async fn accept(listener: TcpListener, server: Arc<str>, sim: Sim) {
     }
 }
 
-/// What a request asks: as much as the protocol shows without looking into bodies.
+/// The kind and target of a request, as far as the protocol shows them without bodies.
 pub(crate) fn kind_of(method: &Method, query: &str) -> RequestKind {
     match *method {
         Method::GET if query.split('&').any(|part| part.starts_with("list-type=")) => RequestKind::List,

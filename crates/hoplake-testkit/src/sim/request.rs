@@ -162,7 +162,7 @@ impl Download {
             return Some((Ok(piece), Some(self)));
         }
         self.request.through(whole as u64);
-        // The last byte is the end: who counts bytes does not ask for more.
+        // The last byte is the end: a reader that counts bytes does not read on.
         self.request.ended = !self.breaks;
         Some((Ok(piece), self.breaks.then_some(self)))
     }

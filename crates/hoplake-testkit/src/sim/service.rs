@@ -1,4 +1,4 @@
-//! What becomes of requests: the simulated service, whatever protocol is before it.
+//! Decides the outcome of requests: the simulated service, for any protocol.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -46,10 +46,12 @@ impl Sim {
     pub fn new(profile: impl Into<Arc<StoreProfile>>, seed: u64) -> Self {
         let profile = Arc::unwrap_or_clone(profile.into());
         let link = || {
-            let (stream, card) = (profile.stream_bytes_per_second, profile.network_bytes_per_second);
+            let stream = profile.stream_bytes_per_second;
+            let card = profile.network_bytes_per_second;
             Arc::new(Link::new(stream as f64, card as f64))
         };
-        let (down, up) = (link(), link());
+        let down = link();
+        let up = link();
         let state = State {
             profile,
             slower: 1.0,
@@ -84,7 +86,7 @@ impl Sim {
         self.lock().faults = faults.into_iter().collect();
     }
 
-    /// What was asked since the last reset.
+    /// The requests since the last reset.
     pub fn counts(&self) -> SimCounts {
         self.lock().counts
     }
@@ -94,7 +96,7 @@ impl Sim {
         self.lock().gets.clone().into_iter().collect()
     }
 
-    /// What it costs by the prices of the profile, in US dollars.
+    /// The cost by the prices of the profile, in US dollars.
     pub fn usd(&self) -> f64 {
         let state = self.lock();
         state.counts.usd(&state.profile.prices)

@@ -17,7 +17,7 @@ use super::service::Sim;
 use crate::RequestKind;
 use crate::requests::{PAGE_ENTRIES, deletions, paged};
 
-/// An object store that answers as late, and refuses as often, as a [`StoreProfile`] says.
+/// An object store with the latencies and rejections of a [`StoreProfile`].
 ///
 /// One request is what S3 would bill, as for [`WaveStore`](crate::WaveStore). An object is written and read
 /// at the moment of the first byte of the answer, so that a cancelled put has written nothing. The content
@@ -111,7 +111,9 @@ impl ObjectStore for SimStore {
 
     async fn put_multipart_opts(&self, location: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         ask(self.sim.clone(), RequestKind::Put, location.to_string(), "begin".into()).await?;
-        let (inner, sim, location) = (self.inner.clone(), self.sim.clone(), location.clone());
+        let inner = self.inner.clone();
+        let sim = self.sim.clone();
+        let location = location.clone();
         Ok(Box::new(SimUpload { inner, sim, location, parts: Arc::default() }))
     }
 
@@ -123,8 +125,10 @@ impl ObjectStore for SimStore {
             Ok(found) if kind == RequestKind::Get => found,
             answer => return request.end(answer).await,
         };
-        let (meta, range) = (found.meta.clone(), found.range.clone());
-        let (attributes, extensions) = (found.attributes.clone(), found.extensions.clone());
+        let meta = found.meta.clone();
+        let range = found.range.clone();
+        let attributes = found.attributes.clone();
+        let extensions = found.extensions.clone();
         let payload = GetResultPayload::Stream(request.download(found.bytes().await?));
         Ok(GetResult { payload, meta, range, attributes, extensions })
     }
@@ -136,12 +140,15 @@ impl ObjectStore for SimStore {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (inner, prefix) = (self.inner.clone(), prefix.cloned());
+        let inner = self.inner.clone();
+        let prefix = prefix.cloned();
         paged(list_pages(&self.sim, prefix.as_ref(), ""), move || inner.list(prefix.as_ref()))
     }
 
     fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (inner, prefix, offset) = (self.inner.clone(), prefix.cloned(), offset.clone());
+        let inner = self.inner.clone();
+        let prefix = prefix.cloned();
+        let offset = offset.clone();
         let request = list_pages(&self.sim, prefix.as_ref(), offset.as_ref());
         paged(request, move || inner.list_with_offset(prefix.as_ref(), &offset))
     }
@@ -170,7 +177,9 @@ fn list_pages(
     prefix: Option<&Path>,
     detail: &str,
 ) -> impl Fn(usize) -> futures::future::BoxFuture<'static, Result<()>> + use<> {
-    let (sim, path, detail) = (sim.clone(), prefix.map(Path::to_string).unwrap_or_default(), detail.to_owned());
+    let sim = sim.clone();
+    let path = prefix.map(Path::to_string).unwrap_or_default();
+    let detail = detail.to_owned();
     move |page| ask(sim.clone(), RequestKind::List, path.clone(), format!("{detail} {page}")).boxed()
 }
 
@@ -188,7 +197,9 @@ struct SimUpload {
 #[async_trait]
 impl MultipartUpload for SimUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
-        let (sim, path, parts) = (self.sim.clone(), self.location.to_string(), self.parts.clone());
+        let sim = self.sim.clone();
+        let path = self.location.to_string();
+        let parts = self.parts.clone();
         let number = {
             let mut parts = parts.lock().expect("nothing panics while it holds the parts");
             parts.push(None);

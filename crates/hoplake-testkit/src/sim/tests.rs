@@ -18,7 +18,9 @@ const MIB: usize = 1 << 20;
 fn constant() -> StoreProfile {
     let latency = Latency::fitted(10.0, 10.0, 0.75);
     let mut profile = (*StoreProfile::s3_standard()).clone();
-    (profile.get, profile.put, profile.list) = (latency.clone(), latency.clone(), latency);
+    profile.get = latency.clone();
+    profile.put = latency.clone();
+    profile.list = latency;
     profile
 }
 

@@ -78,8 +78,8 @@ macro_rules! mirrored {
     };
 }
 
-/// An open graph; see [`Graph`](crate::Graph). Each method waits for what the method of the same name there promises, and
-/// fails as that does.
+/// An open graph; see [`Graph`](crate::Graph). Each method waits for what the method of the same name there promises,
+/// and fails as that does.
 #[derive(Debug, Clone)]
 pub struct Graph(crate::Graph);
 
@@ -142,7 +142,7 @@ impl Graph {
         Commit(self.0.begin())
     }
 
-    /// What is different in `other`, another version of the same graph, of these labels or of all.
+    /// The differences in `other`, another version of the same graph, of these labels or of all.
     ///
     /// # Errors
     /// As [`Graph::diff`](crate::Graph::diff).
@@ -151,8 +151,8 @@ impl Graph {
     }
 }
 
-/// A query; see [`Query`](crate::Query). Each method waits for what the method of the same name there promises, and fails
-/// as that does.
+/// A query; see [`Query`](crate::Query). Each method waits for what the method of the same name there promises, and
+/// fails as that does.
 #[derive(Debug)]
 pub struct Query(crate::Query);
 

@@ -1,4 +1,4 @@
-//! Versions and their differences without async: what comes in pages is an iterator.
+//! Versions and their differences without async: an iterator instead of pages.
 
 use std::vec;
 

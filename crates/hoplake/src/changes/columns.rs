@@ -20,7 +20,7 @@ use super::{
 };
 use crate::Error;
 
-/// What a column is for.
+/// The role of a column.
 #[derive(Debug, Clone, PartialEq)]
 enum Role {
     Op,
@@ -51,7 +51,7 @@ impl Role {
         ("edge_id", Self::EdgeId),
     ];
 
-    /// What a name stands for; the error is the end of a sentence about the file.
+    /// The role of a name; the error is the end of a sentence about the file.
     fn named(name: &str) -> Result<Self, String> {
         if let Some((_, role)) = Self::NAMES.iter().find(|(resolved, _)| *resolved == name) {
             return Ok(role.clone());
@@ -226,7 +226,8 @@ impl ParquetRows {
         if !none(Role::EdgeKey) || label.is_empty() {
             return None;
         }
-        let (of_vertices, of_edges) = (none(Role::Source) && none(Role::Target), none(Role::Key));
+        let of_vertices = none(Role::Source) && none(Role::Target);
+        let of_edges = none(Role::Key);
         let owner = match op {
             Some(Kind::UpsertVertex) | None if of_vertices && !of_edges => [label, Name::default(), Name::default()],
             Some(Kind::UpsertEdge) | None if of_edges && !of_vertices => {
@@ -317,7 +318,9 @@ fn row(
         Some(Raw::Untyped(text) | Raw::Typed(Value::String(text))) => Ok(Some(text)),
         Some(Raw::Typed(other)) => Err(format!("{} is {other}, and not text", role.name())),
     };
-    let (key, source, target) = (find(Role::Key)?, find(Role::Source)?, find(Role::Target)?);
+    let key = find(Role::Key)?;
+    let source = find(Role::Source)?;
+    let target = find(Role::Target)?;
     let kind = match text(Role::Op)? {
         Some(op) => Kind::named(op.trim())?,
         None if key.is_some() => Kind::UpsertVertex,

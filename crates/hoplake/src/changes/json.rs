@@ -74,7 +74,7 @@ fn written(line: &str) -> Result<RawChange, String> {
         if line.0.iter().any(|(name, _)| name == "properties") {
             return Err("it has no op".into());
         }
-        // As `get` prints it: each member is what the column of its name is in CSV.
+        // As `get` prints it: each member has the meaning of the CSV column of that name.
         return columns::json_row(line.0);
     };
     let op = if op.get().starts_with('"') { read(op.get())? } else { String::new() };
@@ -176,7 +176,7 @@ impl<'de> Visitor<'de> for MembersOf {
         let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         match names.array_windows().find(|[a, b]| a == b) {
-            Some([name, _]) => Err(M::Error::custom(format_args!("{TWICE}{name:?} is there twice"))),
+            Some([name, _]) => Err(M::Error::custom(format_args!("{TWICE}{name:?} occurs twice"))),
             None => Ok(Members(members)),
         }
     }
@@ -358,7 +358,7 @@ mod tests {
             (r#"{"date": "soon"}"#, r#"{"date": "soon"} is not a date"#),
             (r#"{"a": 1}"#, "is not a value; objects are"),
             (r#"{"float64": "soon"}"#, "is not a value"),
-            (r#"{"date": "2026-01-02", "date": "2026-01-03"}"#, "the member \"date\" is there twice"),
+            (r#"{"date": "2026-01-02", "date": "2026-01-03"}"#, "the member \"date\" occurs twice"),
             ("[[1]]", "a list cannot contain lists"),
             (
                 "9223372036854775808",

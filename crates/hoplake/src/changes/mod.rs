@@ -1,8 +1,9 @@
 //! Changes from files: JSON Lines, CSV and Parquet become the operations of a batch.
 //!
 //! ```text
-//! json a line \ RawChange (names and raw values) ── resolved: types of the graph ──▶ Operation, with its location
-//! columns a row /
+//! json     a line   \
+//!                     RawChange (names and raw values) ── resolved: types of the graph ──▶ Operation, with its location
+//! columns  a row    /
 //!          rows of Parquet of one label, with the types of the graph ──▶ Operation of columns, with its location
 //! ```
 //! JSON has no dates, CSV has no types at all: the graph's schema gives a value its meaning. `resolved` holds the types
@@ -186,7 +187,8 @@ impl Changes<'_> {
         loop {
             if let Some((rows, at)) = self.rows.as_mut().filter(|(rows, at)| *at < rows.len()) {
                 *at += 1;
-                let (location, written) = (rows.location(*at - 1), rows.row(*at - 1));
+                let location = rows.location(*at - 1);
+                let written = rows.row(*at - 1);
                 return Some(written.and_then(|written| meant(self.resolved, location, written)));
             }
             self.rows = match self.source.next()? {

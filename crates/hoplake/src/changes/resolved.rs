@@ -1,4 +1,4 @@
-//! What is known of the types of keys and properties, and what written values mean by that.
+//! The types of keys and properties that the graph has, and values converted to them.
 
 use std::{borrow::Cow, collections::HashMap, fmt};
 
@@ -18,7 +18,7 @@ pub(super) enum Raw {
     Typed(Value),
 }
 
-/// What a change does.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     UpsertVertex,
@@ -166,7 +166,8 @@ impl ResolvedChange {
         }
         let source = source.ok_or_else(|| item("has no source".into()))?;
         let target = target.ok_or_else(|| item("has no target".into()))?;
-        let (source, target) = (self.end(source).map_err(&item)?, self.end(target).map_err(&item)?);
+        let source = self.end(source).map_err(&item)?;
+        let target = self.end(target).map_err(&item)?;
         let item = |why: String| format!("the {kind} of {source} -{label}-> {target} {why}");
         let types = self.edges.entry([label.clone(), source.label.clone(), target.label.clone()]).or_default();
         let refused = |why: String| item(format!("is refused: {why}"));
@@ -247,7 +248,8 @@ fn value(types: &mut Types, owner: &str, name: &Name, raw: Raw) -> Result<Value,
     if value.clone().conform(*kind).is_none() {
         *kind = wider(*kind, value.property_type()).ok_or_else(|| {
             // An integer is refused by a float64 only if that lacks it.
-            let (float, int) = (ScalarType::Float64, ScalarType::Int64);
+            let float = ScalarType::Float64;
+            let int = ScalarType::Int64;
             let why = match (*kind, value.property_type()) {
                 (PropertyType::Scalar(a), Some(PropertyType::Scalar(b)))
                 | (PropertyType::List(a), Some(PropertyType::List(b)))
@@ -265,7 +267,8 @@ fn value(types: &mut Types, owner: &str, name: &Name, raw: Raw) -> Result<Value,
 
 /// The type that holds both, if a property may become it.
 fn wider(kind: PropertyType, found: Option<PropertyType>) -> Option<PropertyType> {
-    let (int, float) = (ScalarType::Int64, ScalarType::Float64);
+    let int = ScalarType::Int64;
+    let float = ScalarType::Float64;
     match (kind, found?) {
         (PropertyType::Scalar(from), to @ PropertyType::Scalar(it)) if (from, it) == (int, float) => Some(to),
         (PropertyType::List(from), to @ PropertyType::List(it)) if (from, it) == (int, float) => Some(to),

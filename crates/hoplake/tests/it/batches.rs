@@ -21,7 +21,8 @@ fn vertex(label: &str, key: impl Into<Key>, properties: Properties) -> Operation
 
 fn edge(label: &str, target: VertexRef, key: Option<Value>) -> Operation {
     let key = key.map(|value| EdgeKey { property: "id".into(), value });
-    let (source, properties) = (VertexRef::new("vertex", 1), Properties::new());
+    let source = VertexRef::new("vertex", 1);
+    let properties = Properties::new();
     Operation::UpsertEdge { label: label.into(), source, target, key, properties, replace: false }
 }
 
@@ -126,7 +127,8 @@ async fn int64_becomes_float64_only_if_every_value_stays_exact() {
     }
     // Up to 2^53 all is exact, and stays what it was. It takes a look at the ends of tables: one wave.
     let batch = |value: Value| {
-        let (vertex, properties) = (VertexRef::new("vertex", 2), [("other", value)].into());
+        let vertex = VertexRef::new("vertex", 2);
+        let properties = [("other", value)].into();
         Batch { operations: vec![Operation::UpsertVertex { vertex, properties, replace: true }], ..Batch::default() }
     };
     graph.apply(batch(Value::Int64(1))).await.unwrap();

@@ -123,7 +123,9 @@ async fn every_step_ends_at_the_budget_and_gives_its_memory_back() {
     refused("properties", query.properties(&all, &[]).await.unwrap_err());
     refused("count", query.count_walks(traversal.clone()).await.unwrap_err());
     refused("neighborhood", query.neighborhood(&everyone[..1], &hops(1)[0], 5).await.unwrap_err());
-    let (from, to, hop) = (everyone[0], everyone[990], hops(1)[0].clone());
+    let from = everyone[0];
+    let to = everyone[990];
+    let hop = hops(1)[0].clone();
     let path = PathQuery { from, to, hop, depth_max: 30, limits: Limits::default() };
     refused("path", query.shortest_path(path).await.unwrap_err());
     assert_eq!(query.memory().used(), 0, "what was refused holds nothing");

@@ -1,5 +1,5 @@
-//! Batches by columns, and batches that change an item several times: both are what single operations one after the other
-//! are.
+//! Batches by columns, and batches that change an item several times: both are what single operations one after the
+//! other are.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -30,10 +30,12 @@ async fn columns_are_what_their_rows_are() {
     let mut rows = 0;
     for seed in 0..8 {
         let mut vocabulary = Vocabulary { repeats: true, ..Vocabulary::of_keys(40) };
-        (vocabulary.vertices_max, vocabulary.edges_max) = (40, 80);
+        vocabulary.vertices_max = 40;
+        vocabulary.edges_max = 80;
         let mut singles = loaded(&format!("memory://columns/{seed}/singles")).await;
         let mut columns = loaded(&format!("memory://columns/{seed}/columns")).await;
-        let (mut random, mut model) = (SplitMix64::new(seed), Model::default());
+        let mut random = SplitMix64::new(seed);
+        let mut model = Model::default();
         for _ in 0..8 {
             // The model takes vertices before edges as well; a run of one shape keeps its order.
             let (batch, mut after) = vocabulary.batch(&mut random, &model);
@@ -58,7 +60,7 @@ async fn columns_are_what_their_rows_are() {
             let [found, by_columns] = [read(&singles).await, read(&columns).await];
             assert_eq!((&found.vertices, &found.edges), (&after.vertices, &after.edges), "seed {seed}, {batch:?}");
             assert_eq!(found, by_columns, "seed {seed}, {batch:?}");
-            // What a later change of the batch overwrites adds no names to the schema; the model says it does.
+            // Values that a later change of the batch overwrites add no names to the schema; in the model they do.
             model = found;
             assert_eq!(singles.manifest().vertex_counts, columns.manifest().vertex_counts);
             assert_eq!(singles.manifest().edge_counts, columns.manifest().edge_counts);
@@ -99,13 +101,15 @@ async fn edges(graph: &Graph, label: &str, from: i64) -> Vec<BTreeMap<String, St
 
 fn edge(source: i64, target: i64, key: Option<i64>, properties: Properties, replace: bool) -> Operation {
     let key = key.map(|id| EdgeKey { property: "id".into(), value: Value::Int64(id) });
-    let (source, target) = (VertexRef::new("vertex", source), VertexRef::new("vertex", target));
+    let source = VertexRef::new("vertex", source);
+    let target = VertexRef::new("vertex", target);
     Operation::UpsertEdge { label: "paid".into(), source, target, key, properties, replace }
 }
 
 fn deletion(source: i64, target: i64, key: Option<i64>) -> Operation {
     let key = key.map(|id| EdgeKey { property: "id".into(), value: Value::Int64(id) });
-    let (source, target) = (VertexRef::new("vertex", source), VertexRef::new("vertex", target));
+    let source = VertexRef::new("vertex", source);
+    let target = VertexRef::new("vertex", target);
     Operation::DeleteEdge { label: "paid".into(), source, target, key }
 }
 
@@ -175,7 +179,7 @@ async fn the_last_change_of_a_vertex_wins() {
         Some(["a", "b"].map(|name| Value::at(rows[0].batch.column_by_name(name).unwrap(), 0).to_string()))
     };
     assert_eq!(row(&graph, 1).await.unwrap(), ["2", "1"]);
-    // Deleted and upserted again: its edge to 2 is gone, and so is what it had.
+    // Deleted and upserted again: its edge to 2 is deleted, and so are its properties.
     assert_eq!(edges(&graph, "edge", 1).await.len(), 1);
     let operations = vec![delete(1), upsert(1, [("b", 3)].into(), false), edge(1, 2, None, Properties::new(), false)];
     graph.apply(apply(operations)).await.unwrap();
@@ -198,7 +202,7 @@ async fn the_last_change_of_a_vertex_wins() {
 #[tokio::test]
 async fn batches_of_one_pair_share_a_version_and_the_last_wins() {
     let mut graph = loaded("memory://columns/group").await;
-    // One carries the first level, and the others wait until it is taken over: they go together, in their order.
+    // One leads the first group commit, and the others wait for it: they are committed together, in their order.
     let of = |source, target, weight: i64, replace| Batch {
         operations: vec![edge(source, target, None, [("eur", weight)].into(), replace)],
         ..Batch::default()
@@ -303,7 +307,8 @@ async fn columns_take_the_types_of_a_load_and_widen_as_rows_do() {
     assert_eq!((error.row(), error.reason()), (Some(1), Some(Reason::Inexact)));
 }
 
-/// Two feeds that read the same stream: whoever is slower with a batch is told, and goes on from where the graph is.
+/// Two feeds that read the same stream: the slower one with a batch gets a conflict, and continues from the graph's
+/// position.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_feeds_of_one_stream_each_batch_lands_once() {
     const BATCHES: usize = 30;
@@ -312,7 +317,8 @@ async fn of_two_feeds_of_one_stream_each_batch_lands_once() {
     // Two callers of one process, whose batches may share a level, and one of another process.
     let feeds = [graph.clone(), graph.clone(), Graph::open(name).await.unwrap()].map(|mut graph| {
         tokio::spawn(async move {
-            let (mut applied, mut overtaken) = (0, 0);
+            let mut applied = 0;
+            let mut overtaken = 0;
             loop {
                 let from = graph.source_position("stream").map(str::to_owned);
                 let next = from.as_ref().map_or(0, |from| from.parse::<i64>().unwrap() + 1);
@@ -338,10 +344,12 @@ async fn of_two_feeds_of_one_stream_each_batch_lands_once() {
             }
         })
     });
-    let (mut applied, mut overtaken) = (0, 0);
+    let mut applied = 0;
+    let mut overtaken = 0;
     for feed in feeds {
         let (of_feed, in_vain) = feed.await.unwrap();
-        (applied, overtaken) = (applied + of_feed, overtaken + in_vain);
+        applied += of_feed;
+        overtaken += in_vain;
     }
     assert_eq!(applied, BATCHES);
     assert!(overtaken > 0, "the feeds never met");

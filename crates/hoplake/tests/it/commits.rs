@@ -13,12 +13,12 @@ use hoplake_testkit::generate::SplitMix64;
 /// Keys of each label.
 const KEYS: i64 = 40;
 
-/// A batch that is allowed on a model, and the model after it.
+/// A batch that is valid on a model, and the model after it.
 pub(super) fn batch(random: &mut SplitMix64, model: &Model) -> (Batch, Model) {
     Vocabulary::of_keys(KEYS).batch(random, model)
 }
 
-/// What a graph says, by every kind of read.
+/// The content of a graph, by every kind of read.
 pub(crate) async fn read(graph: &Graph) -> Model {
     match reading::read(graph, &Vocabulary::of_keys(KEYS), usize::MAX).await {
         Ok(model) => model,
@@ -40,7 +40,8 @@ async fn every_version_of_a_random_history_reads_as_its_model() {
     for seed in 0..6 {
         let name = format!("memory://commits/{seed}");
         let mut graph = loaded(&name).await;
-        let (mut random, mut model) = (SplitMix64::new(seed), Model::default());
+        let mut random = SplitMix64::new(seed);
+        let mut model = Model::default();
         let mut versions = vec![(graph.version(), model.clone())];
         for _ in 0..12 {
             let (batch, after) = batch(&mut random, &model);
@@ -90,7 +91,8 @@ async fn writers_at_once_all_succeed_unless_they_change_the_same() {
     let conflict = |commit: &mut Commit| {
         commit.upsert_vertex("Person", 7, [("name", "another")]);
     };
-    let (mut first, mut second) = (newest.begin(), newest.begin());
+    let mut first = newest.begin();
+    let mut second = newest.begin();
     conflict(&mut first);
     conflict(&mut second);
     first.commit().await.unwrap();
@@ -113,13 +115,16 @@ async fn a_base_that_is_not_there_yet_is_refused() {
 #[tokio::test]
 async fn batches_at_once_that_want_one_new_property_to_be_of_two_types_do_not_fail_each_other() {
     let graph = loaded("memory://commits-widen/graph").await;
-    let (mut first, mut second, mut third) = (graph.begin(), graph.begin(), graph.begin());
+    let mut first = graph.begin();
+    let mut second = graph.begin();
+    let mut third = graph.begin();
     first.upsert_vertex("vertex", 1, [("rank", 1)]);
     second.upsert_vertex("vertex", 2, [("rank", "first")]);
     third.upsert_vertex("Person", 1, [("age", 7)]);
-    // One carries the level, and all three wait for it before it is put together.
+    // One leads the group commit, and all three wait before it is assembled.
     let (first, second, third) = tokio::join!(first.commit(), second.commit(), third.commit());
-    let (first, third) = (first.unwrap(), third.unwrap());
+    let first = first.unwrap();
+    let third = third.unwrap();
     assert_eq!((first.version, first.batches), (third.version, 2));
     let error = second.unwrap_err();
     assert_eq!(

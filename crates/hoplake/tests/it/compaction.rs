@@ -1,4 +1,4 @@
-//! Compaction changes no answer, whatever happens beside it.
+//! Compaction changes no answer, whatever happens at the same time.
 
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ async fn every_version_reads_as_its_model_whatever_was_compacted() {
     for seed in 0..6 {
         let name = format!("memory://compaction/{seed}");
         let mut graph = loaded(&name).await;
-        let (mut random, mut model) = (SplitMix64::new(seed + 100), Model::default());
+        let mut random = SplitMix64::new(seed + 100);
+        let mut model = Model::default();
         let mut versions = vec![(graph.version(), model.clone())];
         for step in 0..24 {
             let (batch, after) = batch(&mut random, &model);
@@ -49,7 +50,7 @@ async fn every_version_reads_as_its_model_whatever_was_compacted() {
             old.verify(|_| ()).await.unwrap();
             assert_eq!(read(&old).await, model, "seed {seed}, version {version}, opened");
         }
-        // Of each label and edge type there is one part, and nothing is left of what is gone.
+        // Each label and edge type has one sorted run, without tombstones.
         let live: u64 = graph.manifest().vertex_counts.iter().map(|count| count.live()).sum();
         assert_eq!(live, model.vertices.len() as u64 + 2, "two vertices were loaded");
         assert_eq!(graph.manifest().edge_counts.iter().sum::<u64>(), model.edge_count() as u64 + 1);
@@ -65,7 +66,8 @@ async fn commits_and_a_vacuum_go_on_beside_compactions() {
     let store = Store::open(name).unwrap();
     let (committed, mut commits) = watch::channel(0);
     let compacting = tokio::spawn(async move {
-        let (mut merges, mut last) = (0, false);
+        let mut merges = 0;
+        let mut last = false;
         while !last {
             // Once more when all is committed.
             last = *commits.borrow_and_update() == COMMITS;
@@ -79,7 +81,8 @@ async fn commits_and_a_vacuum_go_on_beside_compactions() {
         }
         merges
     });
-    let (mut random, mut model) = (SplitMix64::new(7), Model::default());
+    let mut random = SplitMix64::new(7);
+    let mut model = Model::default();
     let graph = Arc::new(graph);
     for number in 1..=COMMITS {
         let (batch, after) = batch(&mut random, &model);
@@ -113,10 +116,11 @@ async fn a_compaction_hides_no_conflict_even_where_nothing_is_left() {
     assert_eq!(late.commit().await.unwrap_err().kind(), ErrorKind::Conflict);
 }
 
-/// Wherever it breaks off, it has taken its name out, and what it published is whole.
+/// Wherever it stops, it has withdrawn its lease, and the versions that it published are intact.
 #[tokio::test]
 async fn a_compaction_that_is_told_to_stop_leaves_no_name() {
-    let (mut announced, mut finished) = (0, 0);
+    let mut announced = 0;
+    let mut finished = 0;
     for steps in (0..120).step_by(4) {
         let name = format!("memory://compaction-stopped/{steps}");
         let graph = loaded(&name).await;
@@ -130,7 +134,8 @@ async fn a_compaction_that_is_told_to_stop_leaves_no_name() {
             );
             commit.commit().await.unwrap();
         }
-        let (before, mut left) = (open(&name, None).await, steps);
+        let before = open(&name, None).await;
+        let mut left = steps;
         assert!(before.compaction_is_due(&CompactionSettings::default()).await.unwrap());
         // It is asked each time that the compaction waits for something.
         let stop = std::future::poll_fn(|_| {
@@ -150,5 +155,5 @@ async fn a_compaction_that_is_told_to_stop_leaves_no_name() {
         finished += usize::from(done);
         assert_eq!(done && compacted.merges > 0, done);
     }
-    assert!(announced > 0 && finished > 0, "{announced} broke off in the middle, {finished} came to their end");
+    assert!(announced > 0 && finished > 0, "{announced} stopped in the middle, {finished} finished");
 }

@@ -1,5 +1,5 @@
-//! What the account tells beyond the waves of a query: results described in one wave, waits, reads in the background, and
-//! hedges of a process that has just begun.
+//! What the cost meter counts beyond the waves of a query: results described in one wave, waits, reads in the
+//! background, and hedges of a process that has just begun.
 
 use std::{sync::Arc, time::Duration};
 
@@ -89,7 +89,8 @@ async fn a_path_and_its_keys_take_a_wave_an_edge_and_two() {
     let labels = query.label_ids(["P"]);
     query.expect_rows_on_the_way(&labels, &[hop.clone(), hop.clone()]);
     let ends = query.named(&[start()[0].clone(), "P:2000".parse().unwrap()]).await.unwrap();
-    let (from, to) = (ends[0], ends[1]);
+    let from = ends[0];
+    let to = ends[1];
     let asked = PathQuery { from, to, hop, depth_max: 9, limits: Default::default() };
     let path = query.shortest_path(asked).await.unwrap().unwrap();
     query.name_paths(std::slice::from_ref(&path)).await.unwrap();
@@ -135,7 +136,7 @@ async fn requests_that_cannot_all_go_at_once_are_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reads_in_the_background_are_on_the_account_of_their_query() {
+async fn reads_in_the_background_are_on_the_meter_of_their_query() {
     let inner = people();
     let run = async |limits| {
         let store = WaveStore::new(inner.clone());
@@ -174,10 +175,10 @@ async fn reads_in_the_background_are_on_the_account_of_their_query() {
     let hops = vec!["out:knows".parse().unwrap()];
     query.traverse(Traversal { starts, hops, ..Traversal::default() }).await.unwrap();
     assert!(looked_up.bytes < told.background.bytes, "{looked_up:?} of {:?}", told.background);
-    assert!(query.cost().background.bytes > 0, "whoever may, still does: {:?}", query.cost());
+    assert!(query.cost().background.bytes > 0, "queries without limits still do: {:?}", query.cost());
 }
 
-/// A store whose first bytes all take so long, whatever its profile says.
+/// A store whose first bytes all take so long, whatever its profile.
 fn steady(inner: impl ObjectStore, first_byte_ms: f64) -> Store {
     let mut slow = StoreProfile::clone(&StoreProfile::s3_standard());
     slow.get = Latency { floor_ms: first_byte_ms, scale_ms: 0.0, straggler_share: 0.0, ..slow.get };
@@ -211,14 +212,17 @@ async fn a_wave_of_64_ranges_is_hedged_within_its_budget() {
     let range = |number| number * RANGE_BYTES..(number + 1) * RANGE_BYTES;
     let requests: Vec<_> =
         (0..64).map(|number| BlockRequest { object: &object, range: range(number), check: Check::Later }).collect();
-    let (mut took, mut sent) = (Vec::new(), 0);
+    let mut took = Vec::new();
+    let mut sent = 0;
     for _ in 0..600 {
-        let (context, begun) = (QueryContext::new(), Instant::now());
+        let context = QueryContext::new();
+        let begun = Instant::now();
         reader.read(&requests, &mut context.branch()).await.unwrap();
         took.push(begun.elapsed());
         sent += context.cost().requests;
     }
     took.sort();
-    let (p99, extra) = (took[took.len() * 99 / 100], sent as f64 / (64 * took.len()) as f64 - 1.0);
+    let p99 = took[took.len() * 99 / 100];
+    let extra = sent as f64 / (64 * took.len()) as f64 - 1.0;
     assert!(p99 <= Duration::from_millis(125) && extra <= 0.025, "p99 {p99:?}, {extra} more requests");
 }

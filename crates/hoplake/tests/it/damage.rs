@@ -155,7 +155,7 @@ fn assert_damage(error: &Error, case: &str) {
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{case}: {error}");
 }
 
-/// Reads everything; answers that come must be right, and all others tell damage.
+/// Reads everything; answers must be right, and errors must report damage.
 async fn outcome(store: &Store, version: Option<u64>, expected: &[String], case: &str) -> Outcome {
     let ask = async {
         let graph = match open_damaged(store, version).await {
@@ -248,12 +248,15 @@ async fn every_damage_of_a_data_object_is_found() {
     let mut running = Vec::new();
     for name in objects.keys().filter(|name| name.starts_with("g/data/")) {
         for part in damages(objects[name].len()).chunks(64) {
-            let (objects, expected, name, part) = (objects.clone(), expected.clone(), name.clone(), part.to_vec());
+            let objects = objects.clone();
+            let expected = expected.clone();
+            let name = name.clone();
+            let part = part.to_vec();
             running.push(tokio::spawn(async move {
                 let judge = |outcome, case: &str| {
                     // A byte that no answer needs is still found by who looks at everything.
                     if let Outcome::Right(Ok(())) = outcome {
-                        panic!("{case}: verify finds the graph whole");
+                        panic!("{case}: verify finds the graph intact");
                     }
                 };
                 each_damage(&objects, &name, None, &expected, part.into_iter(), judge).await;
@@ -283,7 +286,7 @@ async fn a_damaged_manifest_is_refused_by_whoever_reads_it() {
     let refused = |outcome: Outcome, case: &str| assert!(matches!(outcome, Outcome::Refused), "{case}");
     let damages = damages(objects[&name].len());
     each_damage(&objects, &name, Some(1), &expected, damages.iter().copied(), refused).await;
-    // The hint is a copy: with it, nobody needs to read the manifest.
+    // The hint is a copy: with it, no reader needs the manifest.
     let whole = |outcome: Outcome, case: &str| assert!(matches!(outcome, Outcome::Right(Ok(()))), "{case}");
     each_damage(&objects, &name, None, &expected, damages.iter().copied().step_by(50), whole).await;
     objects.remove("g/hint");
@@ -310,7 +313,7 @@ async fn lost_objects_are_named() {
 
 /// An object that is another's in full, with all its checksums right.
 #[tokio::test]
-async fn an_object_in_anothers_place_is_found() {
+async fn an_object_under_anothers_name_is_found() {
     let objects = tiny().await;
     let expected = expected_of(&objects).await;
     let names: Vec<_> = objects.keys().filter(|name| name.starts_with("g/data/")).collect();

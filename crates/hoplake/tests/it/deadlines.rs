@@ -1,4 +1,4 @@
-//! A real S3 server behind a network that breaks for good: what writes ends within its time, and says what is known.
+//! A real S3 server behind a network that breaks for good: writers end within their time, and report what is known.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use hoplake::{CompactionSettings, ErrorKind, Graph, LoadOptions, OpenSettings, S
 use hoplake_testkit::{S3Server, TcpFault, TcpProxy};
 use tokio::time::timeout;
 
-/// Whoever takes this long hangs.
+/// A task that takes this long hangs.
 const HUNG: Duration = Duration::from_secs(90);
 
 const TIMEOUT_MS: u64 = 2_000;

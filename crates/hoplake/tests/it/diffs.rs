@@ -1,4 +1,5 @@
-//! The difference between any two versions of a random history leads from what the one says to what the other says.
+//! The difference between any two versions of a random history leads from the content of the one to the content of the
+//! other.
 
 use hoplake::{
     CompactionSettings, Difference, EdgeKey, Graph, LoadOptions, OpenSettings, Operation, Properties, Store, Value,
@@ -24,7 +25,7 @@ async fn differences(before: &Graph, after: &Graph, labels: &[&str]) -> Vec<Diff
     all
 }
 
-/// Applies a difference to what the first version says; that has to be there as it says.
+/// Applies a difference to the content of the first version, which must have its before-state.
 fn apply(model: &mut Model, difference: Difference) {
     match difference {
         Difference::Vertex { vertex, before, after } => {
@@ -54,7 +55,8 @@ async fn the_difference_of_any_two_versions_leads_from_one_to_the_other() {
     for seed in 0..5 {
         let name = format!("memory://diffs/{seed}");
         let graph = loaded(&name).await;
-        let (mut random, mut model) = (SplitMix64::new(100 + seed), Model::default());
+        let mut random = SplitMix64::new(100 + seed);
+        let mut model = Model::default();
         let mut versions = vec![(graph.version(), model.clone())];
         for step in 0..13 {
             if step == 6 && seed % 2 == 0 {
@@ -76,7 +78,7 @@ async fn the_difference_of_any_two_versions_leads_from_one_to_the_other() {
                 continue;
             }
             if step == 8 {
-                // What was written since stays behind, with ordinals that nobody gets again.
+                // Later writes are dropped, and their ordinals are not reused.
                 let (version, old) = versions[versions.len() - 3].clone();
                 let restored = Graph::restore(&Store::open(&name).unwrap(), version, "").await.unwrap();
                 versions.push((restored, old.clone()));
@@ -98,7 +100,8 @@ async fn the_difference_of_any_two_versions_leads_from_one_to_the_other() {
                 for difference in differences(before, after, &[]).await {
                     apply(&mut found, difference);
                 }
-                let (a, b) = (before.version(), after.version());
+                let a = before.version();
+                let b = after.version();
                 assert_eq!(
                     (&found.vertices, &found.edges),
                     (&expected.vertices, &expected.edges),
@@ -132,7 +135,8 @@ async fn parallel_edges_and_vertices_that_came_back_are_told_apart() {
     commit.upsert_edge("likes", ("Person", 7), ("vertex", 1), [("since", 1)]);
     let last = commit.commit().await.unwrap().version;
 
-    let (before, after) = (open(name, first).await, open(name, last).await);
+    let before = open(name, first).await;
+    let after = open(name, last).await;
     let paid = |id: i64, note: &str| Some(Properties::from([("id", Value::Int64(id)), ("note", Value::from(note))]));
     let pays = |before, after| Difference::Edge {
         label: "pays".into(),
@@ -141,7 +145,7 @@ async fn parallel_edges_and_vertices_that_came_back_are_told_apart() {
         before,
         after,
     };
-    // Person 7 is another vertex with another ordinal, and says the same.
+    // Person 7 is another vertex with another ordinal, and has the same content.
     let expected = [pays(paid(2, "b"), None), pays(None, paid(2, "c")), pays(None, paid(3, "d"))];
     assert_eq!(differences(&before, &after, &[]).await, expected);
     assert_eq!(differences(&before, &after, &["pays"]).await, expected);
@@ -168,7 +172,8 @@ async fn a_small_commit_to_a_large_graph_costs_little() {
         found += page.len();
     }
     assert_eq!(found, 2);
-    let (cost, size) = (diff.cost(), after.info().await.unwrap().total_bytes);
+    let cost = diff.cost();
+    let size = after.info().await.unwrap().total_bytes;
     assert!(cost.store_bytes * 4 < size, "{} of {size} bytes were read", cost.store_bytes);
 }
 
@@ -206,10 +211,11 @@ async fn a_vertex_that_came_back_is_the_same_however_much_changed_between() {
     assert_eq!(differences(&after, &before, &["edge"]).await.len(), 5_000);
 }
 
-/// What the ring says once its vertices have names and its edges weights, but for every hundredth vertex, which was
-/// removed.
+/// The content of the ring once its vertices have names and its edges weights, but for every hundredth vertex, which
+/// was removed.
 fn ring(vertices: i64, changed: bool) -> Model {
-    let (mut model, end) = (Model::default(), |key: i64| VertexRef::new("vertex", key % vertices));
+    let mut model = Model::default();
+    let end = |key: i64| VertexRef::new("vertex", key % vertices);
     let stays = |key: i64| !changed || key % vertices % 100 != 0;
     for key in (0..vertices).filter(|key| stays(*key)) {
         let name = changed.then(|| ("name", Value::from(format!("v{key}"))));
@@ -224,7 +230,7 @@ fn ring(vertices: i64, changed: bool) -> Model {
 }
 
 /// Two versions that share nothing mention every key twice, in sections of their own: wherever a page of candidates
-/// ends, nothing may be told twice or left out.
+/// ends, nothing may be repeated or missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn differences_are_told_once_however_many_pages_they_take() {
     const VERTICES: i64 = 25_000;
@@ -257,7 +263,8 @@ async fn differences_are_told_once_however_many_pages_they_take() {
     graphs.push(open(name, compacted.version).await);
     let models = [false, false, true, true].map(|changed| ring(VERTICES, changed));
     for (before, after) in [(0, 1), (1, 2), (2, 1), (0, 2), (2, 0), (1, 3), (3, 0), (2, 3)] {
-        let (mut model, expected) = (models[before].clone(), &models[after]);
+        let mut model = models[before].clone();
+        let expected = &models[after];
         let found = differences(&graphs[before], &graphs[after], &[]).await;
         // Each vertex and each edge once, if anything changed.
         let count = if model == *expected { 0 } else { 2 * VERTICES as usize };

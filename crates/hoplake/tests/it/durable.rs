@@ -1,4 +1,4 @@
-//! What is said of a write is what became of it: refused, done, or not known; on stores that fail in the one place that
+//! The result of a write matches its effect: rejected, done, or unknown; on stores that fail at the one point that
 //! decides, and on stores that only pretend to decide.
 
 use std::{
@@ -30,15 +30,15 @@ enum Fate {
     Done,
     /// 403.
     Denied,
-    /// Nothing is done, and nobody says so.
+    /// It is not done, and not answered.
     Lost,
-    /// It is done, and nobody says so.
+    /// It is done, but not answered.
     Unheard,
     /// The store looks whether it is there, and then writes.
     Late,
     /// The store does not even look.
     Overwritten,
-    /// The store says that it is done, and does nothing.
+    /// The store acknowledges it, and does nothing.
     Pretended,
 }
 
@@ -125,11 +125,11 @@ async fn unknown_is_said_only_of_what_is_not_known() {
     // Refused, and so it is not there.
     let denied = commit(known_good(|path| of_manifests(path, Fate::Denied))).await.unwrap_err();
     assert_eq!((denied.kind(), versions(&inner).await), (ErrorKind::Unavailable, 1), "{denied}");
-    // Nobody knows where it went.
+    // Its outcome is unknown.
     let lost = commit(known_good(|path| of_manifests(path, Fate::Lost))).await.unwrap_err();
     assert_eq!((lost.kind(), versions(&inner).await), (ErrorKind::Unknown, 1), "{lost}");
     assert!(lost.to_string().contains("hoplake log shows change"), "{lost}");
-    // The version says whose it is.
+    // The version names its writer.
     let unheard = commit(known_good(|path| of_manifests(path, Fate::Unheard))).await.unwrap();
     assert_eq!((unheard.version, versions(&inner).await), (2, 2));
 }
@@ -162,7 +162,7 @@ impl Clock for SlowClock {
     }
 }
 
-/// A store from which somebody removes what the first trial of it creates, so that both creates succeed.
+/// A store from which another process removes the object of the first trial, so that both creates succeed.
 #[derive(Debug)]
 struct Removed {
     inner: Arc<dyn ObjectStore>,
@@ -186,7 +186,8 @@ impl Alteration for Removed {
 #[tokio::test]
 async fn what_two_slow_creates_say_may_be_a_vacuums_doing() {
     for (create_ms, refused) in [(0, true), (5_000, false)] {
-        let (inner, clock) = (loaded().await, Arc::new(SlowClock::default()));
+        let inner = loaded().await;
+        let clock = Arc::new(SlowClock::default());
         let removed = AlteredStore(Removed { inner, clock: clock.clone(), create_ms });
         let committed = commit(on_s3(Arc::new(removed)).with_clock(clock)).await;
         assert_eq!(committed.is_err(), refused, "{create_ms}: {committed:?}");
@@ -285,7 +286,7 @@ impl Alteration for RemovesLate {
     }
 
     fn delete(&self, paths: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        let paths: Vec<_> = paths.collect().now_or_never().expect("names are at hand");
+        let paths: Vec<_> = paths.collect().now_or_never().expect("names are left");
         self.removed.lock().unwrap().extend(paths.into_iter().flatten());
         stream::pending().boxed()
     }
@@ -307,7 +308,7 @@ async fn while_a_store_could_not_be_tried_what_it_creates_is_read_back() {
     let store = spoilt(&inner, pretends);
     let graph = Graph::open_with(store.clone(), &OpenSettings::default()).await.unwrap();
     assert_eq!(commit(on_s3(inner.clone())).await.unwrap().version, 2);
-    // The store says that it created this one's version 2, too.
+    // The store acknowledges this one's version 2, too.
     let mut commit = graph.begin();
     let lost = commit.upsert_vertex("vertex", 8, [("name", "eight")]).commit().await.unwrap_err();
     assert!(lost.to_string().contains("conditional create (If-None-Match: *)"), "{lost}");
@@ -383,10 +384,10 @@ impl Alteration for Stuck {
     }
 }
 
-/// A vacuum that ended between its decision and its marks leaves versions that look whole: the next one marks them before it
-/// removes what they name.
+/// A vacuum that ended between its decision and its tombstones leaves versions that look readable: the next one writes
+/// the tombstones before it removes what they name.
 #[tokio::test]
-async fn versions_are_marked_before_what_they_name_is_removed() {
+async fn version_tombstones_precede_the_deletion_of_objects() {
     let inner = loaded().await;
     for _ in 0..3 {
         commit(on_s3(inner.clone()).with_proof()).await.unwrap();

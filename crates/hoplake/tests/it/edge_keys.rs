@@ -1,4 +1,4 @@
-//! Parallel edges that a property tells apart.
+//! Parallel edges that a property distinguishes.
 
 use std::collections::BTreeMap;
 

@@ -150,9 +150,9 @@ async fn a_row_that_is_left_out_takes_the_edges_of_its_foreign_keys_along() {
 enum Failure {
     /// It refuses writes.
     Writes,
-    /// It is gone: nothing works.
+    /// It fails: nothing works.
     All,
-    /// It writes, and says that it did not.
+    /// It writes, and reports a failure.
     LostAnswer,
     /// It writes, its answer is lost, and the client tries again and meets its own object.
     Retried,
@@ -236,7 +236,7 @@ async fn vacuum(store: &Store, written_before_unix_ms: i64) -> Result<Vacuumed, 
     Graph::vacuum(store, &VacuumSettings { written_before_unix_ms, ..VacuumSettings::default() }).await
 }
 
-/// The objects that a version names are all there is, beside manifests and hint.
+/// The store has exactly the objects that a version names, manifests and the hint.
 async fn assert_no_leftovers(store: &Store, versions: u64) {
     let mut named = BTreeSet::new();
     for version in 1..=versions {
@@ -347,7 +347,7 @@ async fn a_vacuum_that_finds_neither_hint_nor_manifests_removes_nothing_of_a_gra
 }
 
 #[tokio::test]
-async fn a_first_load_that_sleeps_until_its_leftovers_are_removed_finds_its_place_taken() {
+async fn a_first_load_that_sleeps_until_its_leftovers_are_removed_finds_its_slot_taken() {
     let (_, store) = in_memory();
     store.put(&data_name(0, "01SLEEPS", 0, "hls"), "leftover".into()).await.unwrap();
     assert_eq!(vacuum(&store, i64::MIN).await.unwrap().objects, 0);
@@ -492,7 +492,8 @@ async fn text_compressed_text_and_parquet_in_either_order_make_one_graph() {
 
 /// Edges by label, over all types.
 fn counts(graph: &Graph) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
-    let (schema, manifest) = (graph.schema(), graph.manifest());
+    let schema = graph.schema();
+    let manifest = graph.manifest();
     let labels = schema
         .vertex_labels
         .iter()

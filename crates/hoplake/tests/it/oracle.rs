@@ -379,7 +379,8 @@ impl Pair {
                     let Some(Value::Int(number)) = cell(&rows.batch, "number", row) else {
                         return Err(TestCaseError::fail("an edge lost its number"));
                     };
-                    let (found, edge) = (&edges[*position], &self.oracle.edges[number as usize]);
+                    let found = &edges[*position];
+                    let edge = &self.oracle.edges[number as usize];
                     let ends = match direction {
                         HopDirection::In => (edge.target, edge.source),
                         _ => (edge.source, edge.target),
@@ -421,7 +422,8 @@ impl Pair {
             return (step, true);
         }
         let name = *draw(random, &["w", "age", "name"]).expect("there are three");
-        let (sign, number) = (random.below(6) as usize, random.below(6) as i64);
+        let sign = random.below(6) as usize;
+        let number = random.below(6) as i64;
         let sign = ["=", "!=", "<", "<=", ">", ">="][sign];
         let value = if name == "name" { Value::Text(format!("n{number}")) } else { Value::Int(number) };
         let text = if name == "name" { format!("{name}{sign}'n{number}'") } else { format!("{name}{sign}{number}") };
@@ -530,7 +532,8 @@ impl Pair {
             let Step { hop, oracle } = self.random_step(random, false).0;
             let depth_max = random.below(7) as usize;
             let length = self.oracle.shortest_path_length(ends[0], ends[1], &oracle).filter(|it| *it <= depth_max);
-            let (from, to) = (self.ids[ends[0]], self.ids[ends[1]]);
+            let from = self.ids[ends[0]];
+            let to = self.ids[ends[1]];
             let asked = PathQuery { from, to, hop: hop.clone(), depth_max, limits: Default::default() };
             let path = self.query().shortest_path(asked).await.unwrap();
             let path: Option<Vec<_>> = path.map(|path| path.iter().map(|id| self.vertices[id]).collect());
@@ -538,7 +541,7 @@ impl Pair {
             if let Some(path) = path {
                 prop_assert_eq!((path.first(), path.last()), (ends.first(), ends.last()));
                 let real = path.windows(2).all(|edge| self.oracle.neighbours(edge[0], &oracle).contains(&edge[1]));
-                prop_assert!(real, "{:?} is no path along {}", path, hop);
+                prop_assert!(real, "{:?} is not a path along {}", path, hop);
             }
         }
         Ok(())

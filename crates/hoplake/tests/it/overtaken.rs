@@ -51,7 +51,7 @@ impl Alteration for OvertakingStore {
     }
 }
 
-/// A graph of nine commits, and a store at which others overtake whoever creates.
+/// A graph of nine commits, and a store in which others overtake every create.
 async fn overtaking(times: i64) -> (Arc<dyn ObjectStore>, AlteredStore<OvertakingStore>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("edges.csv");
@@ -89,7 +89,8 @@ async fn a_compaction_that_never_gets_its_turn_says_so() {
     assert!(error.to_string().contains("1000 other writers were faster"), "{error}");
 }
 
-/// A store at which somebody restores version 1 before the second manifest is created: after a compaction has announced itself.
+/// A store in which another writer restores version 1 before the second manifest is created: after a compaction has
+/// announced itself.
 #[derive(Debug)]
 struct RestoringStore {
     inner: Arc<dyn ObjectStore>,

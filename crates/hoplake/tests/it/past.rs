@@ -1,4 +1,4 @@
-//! Past versions by time, and as the log tells them.
+//! Past versions by time, and in the log.
 
 use std::{
     sync::{
@@ -65,7 +65,7 @@ async fn every_moment_has_the_version_that_was_the_newest_then() {
         let entry = log.next().await.unwrap().unwrap();
         assert_eq!((entry.version, entry.created_unix_ms), (*version, *time));
         assert_eq!(entry.change.message, format!("number {}", number - 1));
-        // A position that stays is not told again.
+        // An unchanged position is not repeated.
         let expected = (number % 2 == 1).then(|| (number - 1).to_string());
         assert_eq!(entry.source_positions.get("even"), expected.as_ref(), "number {}", number - 1);
     }

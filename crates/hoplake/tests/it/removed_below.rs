@@ -1,4 +1,5 @@
-//! A vacuum removes the newest version, and another is newer, while somebody opens the graph or moves on to that version.
+//! A vacuum removes the newest version, and another is newer, while a reader opens the graph or moves on to that
+//! version.
 
 use std::sync::{
     Arc,
@@ -36,7 +37,7 @@ impl Alteration for ReplacedBelow {
     }
 }
 
-/// Loads a graph of so many edges from one vertex, in the place of what is there.
+/// Loads a graph of so many edges from one vertex, as a replacement.
 async fn star(store: &Store, edges: u64) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("edges.csv");

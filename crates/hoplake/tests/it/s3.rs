@@ -65,7 +65,8 @@ async fn a_graph_is_only_replaced_on_request_and_its_old_version_stays() {
     let server = S3Server::start().unwrap();
     let store = at(&server, "versions");
     let folder = tempfile::tempdir().unwrap();
-    let (first, second) = (star(&folder, &[2, 3]), star(&folder, &[3, 4, 5]));
+    let first = star(&folder, &[2, 3]);
+    let second = star(&folder, &[3, 4, 5]);
     assert_eq!(load(&store, first).await.unwrap(), 1);
     let before = store.list("").await.unwrap().len();
     let refused = load(&store, second.clone()).await.unwrap_err();
@@ -102,7 +103,9 @@ async fn of_four_loads_at_once_one_wins_and_nothing_else_is_left() {
         let targets: [&[i64]; 4] = [&[2], &[2, 3], &[2, 3, 4], &[2, 3, 4, 5]];
         let barrier = Arc::new(tokio::sync::Barrier::new(targets.len()));
         let race = targets.map(|targets| {
-            let (store, options, barrier) = (store.clone(), star(&folder, targets), barrier.clone());
+            let store = store.clone();
+            let options = star(&folder, targets);
+            let barrier = barrier.clone();
             tokio::spawn(async move {
                 barrier.wait().await;
                 (targets, load(&store, options).await)
@@ -124,7 +127,7 @@ async fn of_four_loads_at_once_one_wins_and_nothing_else_is_left() {
         let manifest = graph.manifest();
         let named = manifest.segments.len() + manifest.tables.len();
         assert_eq!(store.list("data").await.unwrap().len(), named);
-        assert_eq!(store.list("").await.unwrap().len(), named + 2, "beside data there are a manifest and a hint");
+        assert_eq!(store.list("").await.unwrap().len(), named + 2, "besides data the store has a manifest and a hint");
     }
 }
 
@@ -136,7 +139,7 @@ async fn no_acknowledged_commit_is_lost_in_a_race() {
         let folder = tempfile::tempdir().unwrap();
         load(&at(&server, "race"), star(&folder, &[2])).await.unwrap();
         let writers = (0..WRITERS).map(|writer| {
-            // Each has a process of its own, as far as the store can tell.
+            // Each is a process of its own from the view of the store.
             let store = at(&server, "race");
             tokio::spawn(async move {
                 let mut graph = Graph::open_with(store, &OpenSettings::default()).await.unwrap();
@@ -169,7 +172,8 @@ async fn no_acknowledged_commit_is_lost_in_a_race() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_does_not_decide_who_creates_is_refused() {
-    let (server, folder) = (S3Server::start_negative_control().unwrap(), tempfile::tempdir().unwrap());
+    let server = S3Server::start_negative_control().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     for number in 0..8 {
         let store = at(&server, &format!("graph-{number}"));
         let refused = load(&store, star(&folder, &[2, 3])).await.unwrap_err();
@@ -178,7 +182,7 @@ async fn a_server_that_does_not_decide_who_creates_is_refused() {
         assert!(!refused.to_string().contains('\n'), "{refused}");
         assert_eq!(store.list("").await.unwrap(), []);
     }
-    // One that does is found good once, by whoever comes first.
+    // A store with a working create is proven once, by the first writer.
     let server = S3Server::start().unwrap();
     let store = at(&server, "graph");
     assert_eq!((store.is_proven(), load(&store, star(&folder, &[2, 3])).await.unwrap()), (false, 1));

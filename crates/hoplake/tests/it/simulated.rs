@@ -55,7 +55,7 @@ async fn an_idle_graph_asks_for_nothing() {
     let store = SimStore::new(loaded(), StoreProfile::s3_standard(), 1);
     let graph = open(&graph_at(store.clone())).await;
     three_hops(&graph).await;
-    // What was begun beside the query ends.
+    // Background work of the query ends.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let before = store.sim().counts();
     assert!(before.requests.get > 5, "{before:?}");
@@ -97,7 +97,9 @@ async fn reading_ahead_shortens_the_wait_and_changes_no_answer() {
     };
     let few = Prefetch { workers: 4, queue_max: 64, cache_bytes_max: 1 << 20 };
     for strategy in [Strategy::Dfs, Strategy::Bfs] {
-        let (mut all_took, mut all_ahead_took, mut brought) = (Duration::ZERO, Duration::ZERO, 0);
+        let mut all_took = Duration::ZERO;
+        let mut all_ahead_took = Duration::ZERO;
+        let mut brought = 0;
         for seed in 0..10 {
             let (sets, took, cost) = run(strategy, None, seed).await;
             let (ahead_sets, ahead_took, ahead_cost) = run(strategy, Some(few), seed).await;
@@ -108,7 +110,7 @@ async fn reading_ahead_shortens_the_wait_and_changes_no_answer() {
             all_took += took;
             all_ahead_took += ahead_took;
         }
-        // Objects have other names in each run, so that other requests are the slow ones: one seed says little.
+        // Objects have other names in each run, so that other requests are slow: one seed proves little.
         assert!(brought > 40, "{brought} blocks in ten runs");
         if strategy == Strategy::Dfs {
             assert!(all_ahead_took < all_took * 2 / 3, "{all_ahead_took:?} is not two thirds of {all_took:?}");
@@ -133,7 +135,7 @@ async fn a_small_graph_is_in_memory_after_its_first_query() {
             query.cost().waves
         };
         hop(1).await;
-        // What was begun beside it ends, however long it was drawn to take.
+        // Background work ends, whatever its random duration.
         tokio::time::sleep(Duration::from_secs(60)).await;
         let first = store.sim().counts().requests.get;
         let mut waves = 0;
@@ -167,7 +169,7 @@ fn of_two_types() -> Arc<dyn ObjectStore> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_segment_comes_whole_if_it_is_small_and_else_its_section() {
+async fn a_small_segment_is_read_in_full_and_else_its_section() {
     let inner = of_two_types();
     let out = |section: &&hoplake::SectionSize| {
         matches!(section.kind, SectionKind::Adjacency(_, Direction::Out)) && section.blocks > 4

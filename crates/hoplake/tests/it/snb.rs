@@ -48,7 +48,7 @@ pub(crate) async fn check_all(graph: &Graph, truth: &Truth, ways: &[(Strategy, V
                 keys.sort();
                 let keys = keys.into_iter().map(|key| match key {
                     Key::Int64(key) => key,
-                    Key::String(key) => panic!("{key} is no LDBC id"),
+                    Key::String(key) => panic!("{key} is not an LDBC id"),
                 });
                 let expected = if visit == VisitPolicy::Global { &case.sha256 } else { &case.set_sha256 };
                 assert_eq!(

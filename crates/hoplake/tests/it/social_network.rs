@@ -47,9 +47,10 @@ fn write_csv(network: &SocialNetwork, folder: &Path) {
     fs::write(folder.join("mapping.toml"), SocialNetwork::mapping("csv")).unwrap();
 }
 
-/// The same for the oracle, with a vertex's place by label and key.
+/// The same for the oracle, with a vertex's index by label and key.
 fn oracle_of(network: &SocialNetwork) -> (Oracle, HashMap<(SocialLabel, i64), Vertex>) {
-    let (mut graph, mut places) = (Oracle::new(), HashMap::new());
+    let mut graph = Oracle::new();
+    let mut places = HashMap::new();
     for label in SocialLabel::ALL {
         for vertex in network.vertices(label) {
             places.insert((label, vertex.key), graph.add_vertex(label.name(), oracle::Key::Int(vertex.key)));
@@ -90,7 +91,7 @@ async fn reached(graph: &Graph, label: SocialLabel, start: i64, hops: Vec<Hop>, 
     let keys = run.keys(reached.last()).await.unwrap().into_iter();
     let int = |key| match key {
         Key::Int64(key) => key,
-        Key::String(key) => panic!("{key} is no integer"),
+        Key::String(key) => panic!("{key} is not an integer"),
     };
     keys.map(int).collect()
 }

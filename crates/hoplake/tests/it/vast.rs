@@ -1,8 +1,8 @@
 //! A graph of 10¹² edges that exists as a manifest and a formula: what an open, a look-up and a hop read of it.
 //!
-//! Each vertex has [`DEGREE`] out-neighbours at fixed distances, so that all blocks of lists are alike, and where each block lies
-//! follows from its number. What is asked for is made, block by block, as a load would have written it; what nobody should ask
-//! for, a filter or a table, ends the test.
+//! Each vertex has [`DEGREE`] out-neighbours at fixed distances, so that all blocks of lists are alike, and the
+//! position of each block follows from its number. Requested blocks are generated, as a load would have written them;
+//! what no query should ask for, a filter or a table, ends the test.
 
 use std::{fmt, ops::Range, sync::Arc};
 
@@ -36,7 +36,8 @@ use crate::waves::assert_same;
 const DEGREE: u64 = 100;
 const DISTANCE: u64 = 60_013;
 
-/// Keys that a load puts into a block, blocks under one filter, and index blocks of a segment whose filters fill its end.
+/// Keys that a load puts into a block, blocks under one filter, and index blocks of a segment whose filters fill its
+/// end.
 const KEYS: u64 = 1_366;
 const KEY_BLOCKS: u64 = 191;
 const KEY_INDEX_BLOCKS: u64 = 28;
@@ -198,9 +199,11 @@ impl Shape {
     /// Bytes of a segment.
     fn read(self, segment: &Segment, range: Range<u64>) -> Bytes {
         let Segment { name, kind, index, end, root, entries, .. } = segment;
-        let (seed, mut out) = (ObjectSeed::of(name), Vec::new());
+        let seed = ObjectSeed::of(name);
+        let mut out = Vec::new();
         let mut add = |at: u64, bytes: &[u8]| {
-            let (from, until) = (range.start.max(at), range.end.min(at + bytes.len() as u64));
+            let from = range.start.max(at);
+            let until = range.end.min(at + bytes.len() as u64);
             if from < until {
                 out.extend_from_slice(&bytes[(from - at) as usize..(until - at) as usize]);
             }
@@ -252,7 +255,7 @@ impl Alteration for Vast {
         let Some(segment) = self.segments.iter().find(|it| path.as_ref().strip_prefix("g/") == Some(&it.name)) else {
             return self.manifests.get_opts(path, options).await;
         };
-        let Some(GetRange::Bounded(range)) = options.range else { panic!("{path} is read whole") };
+        let Some(GetRange::Bounded(range)) = options.range else { panic!("{path} is read completely") };
         let bytes = self.shape.read(segment, range.clone());
         Ok(GetResult {
             payload: GetResultPayload::Stream(stream::once(async { Ok(bytes) }).boxed()),
@@ -340,7 +343,8 @@ async fn a_graph_of_ten_to_the_twelfth_edges_is_opened_and_hopped_from() {
         let end = &ends[(KEY_SEGMENTS + segment) as usize];
         end.length - end.root_position
     };
-    let (sources, per_segment) = (vast.shape.sources, vast.shape.sources * LIST_BLOCKS * LIST_INDEX_BLOCKS);
+    let sources = vast.shape.sources;
+    let per_segment = vast.shape.sources * LIST_BLOCKS * LIST_INDEX_BLOCKS;
     let index_bytes = vast.segments[KEY_SEGMENTS as usize].entries[0].range.clone();
     let index_bytes = index_bytes.end - index_bytes.start;
 
@@ -353,7 +357,8 @@ async fn a_graph_of_ten_to_the_twelfth_edges_is_opened_and_hopped_from() {
     let index_of = |end: &SegmentEnd| end.length - end.index_position;
     let mut shortest: Vec<u64> = ends.iter().map(index_of).collect();
     shortest.sort_unstable();
-    let (mut came, mut came_bytes) = (0, 0);
+    let mut came = 0;
+    let mut came_bytes = 0;
     while came_bytes + shortest[came] <= settings.index_bytes_max {
         came_bytes += shortest[came];
         came += 1;
@@ -376,7 +381,7 @@ async fn a_graph_of_ten_to_the_twelfth_edges_is_opened_and_hopped_from() {
     query.vertex("V", FIRST_KEY + (ordinal - 1_000_000) as i64).await.unwrap().unwrap();
     assert_eq!(counted(&store, query.cost()), (1, 1, key_block_bytes((ordinal - 1_000_000) / KEYS)));
 
-    // A hop with nothing but the manifest at hand: root, index block, block.
+    // A hop with only the manifest in memory: root, index block, block.
     let hop = Hop::along(HopDirection::Out, "e");
     let neighbours = async |vertex: VertexId| {
         let mut query = graph.query();
@@ -395,8 +400,8 @@ async fn a_graph_of_ten_to_the_twelfth_edges_is_opened_and_hopped_from() {
     assert_eq!(counted(&store, cost), (1, 1, sealed));
     let cost = neighbours(at(start + sources * LIST_BLOCKS)).await;
     assert_eq!(counted(&store, cost), (2, 2, index_bytes + sealed));
-    // From the first vertex below an index block, whose list could have begun below the one before: both index blocks, which lie
-    // side by side, but no other block.
+    // From the first vertex below an index block, whose list could have begun below the one before: both index blocks,
+    // which lie side by side, but no other block.
     let cost = neighbours(at(5 * per_segment + 7 * sources * LIST_BLOCKS)).await;
     assert_eq!(counted(&store, cost), (2, 2, 2 * index_bytes + sealed));
     // Likewise from the first vertex of a segment: two roots, two index blocks, one block.

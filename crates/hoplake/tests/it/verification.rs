@@ -13,7 +13,7 @@ use crate::graphs::{graph_at, in_memory, load_into, open};
 
 const COMMITS: u64 = 5;
 
-/// A graph of a load and some commits, of which each adds a vertex.
+/// A graph of a load and some commits; each adds a vertex.
 async fn grown() -> (Arc<dyn ObjectStore>, Store) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("edges.csv");
@@ -60,7 +60,7 @@ async fn object_of(store: &Store, version: u64) -> String {
 }
 
 #[tokio::test]
-async fn a_whole_graph_is_read_whole() {
+async fn an_intact_graph_is_read_completely() {
     let (inner, store) = grown().await;
     let found = verify(&store).await;
     assert_eq!(found.damages, []);
@@ -77,7 +77,7 @@ async fn all_damage_is_listed_with_the_newest_version_that_has_it() {
     let (inner, store) = grown().await;
     let (of_three, of_four, of_six) =
         (object_of(&store, 3).await, object_of(&store, 4).await, object_of(&store, 6).await);
-    // An empty manifest, a flipped bit, an object that is gone, one that is cut short, and half a hint.
+    // An empty manifest, a flipped bit, a missing object, a truncated one, and half a hint.
     put(&inner, &manifest(2), Bytes::new()).await;
     let mut flipped = get(&inner, &of_three).await;
     flipped[9] ^= 1;
@@ -152,7 +152,7 @@ async fn a_manifest_that_claims_more_versions_than_memory_holds_is_damaged() {
     put(&inner, &manifest(CLAIMED + 1), forged.clone()).await;
     put(&inner, "hint", forged).await;
     assert!(open(&store).await.manifest().has_version(2), "it can be opened all the same");
-    let expected = format!("it says that {CLAIMED} past versions can be opened, and {} are there", COMMITS + 1);
+    let expected = format!("it claims that {CLAIMED} past versions can be opened, but {} exist", COMMITS + 1);
     let found = verify(&store).await;
     assert!(found.damages.iter().any(|damage| damage.what.contains(&expected)), "{found:#?}");
     for error in [

@@ -37,7 +37,8 @@ fn log_normal_graph(edges: u64) -> Loaded {
     let generated = || log_normal(vertices, 1.8, 0.5, 11);
     let file = edge_list(folder.path(), "graph.el", generated());
     let mut starts = Vec::new();
-    let (mut last, mut targets) = (0, Vec::new());
+    let mut last = 0;
+    let mut targets = Vec::new();
     for (source, target) in generated() {
         if source != last {
             targets.sort_unstable();
@@ -45,7 +46,8 @@ fn log_normal_graph(edges: u64) -> Loaded {
             if targets.len() == DEGREE {
                 starts.push(last as i64);
             }
-            (last, targets) = (source, Vec::new());
+            last = source;
+            targets = Vec::new();
         }
         targets.push(target);
     }
@@ -54,7 +56,7 @@ fn log_normal_graph(edges: u64) -> Loaded {
     Loaded { inner, edges: report.edges, bytes: report.bytes, starts }
 }
 
-/// Blocks that lie close together are not joined and nothing is read whole, so that bytes are those of the
+/// Adjacent blocks are not coalesced and there are no full reads, so that bytes are those of the
 /// blocks needed; and no
 /// request waits for another of its wave, as the 129th does by default.
 pub(crate) fn unjoined() -> OpenSettings {
@@ -67,7 +69,7 @@ pub(crate) fn unjoined() -> OpenSettings {
     OpenSettings { read, ..Default::default() }
 }
 
-/// Nothing is read whole, so that only what a query waits for is counted.
+/// No full reads, so that only reads that a query waits for count.
 pub(crate) fn in_parts() -> OpenSettings {
     let read = ReadSettings { full_read_bytes_max: 0, ..Default::default() };
     OpenSettings { read, ..Default::default() }
@@ -80,7 +82,7 @@ pub(crate) async fn open(inner: &Arc<dyn ObjectStore>, settings: &OpenSettings) 
     (store, graph)
 }
 
-/// What the product says it cost is what the store has seen, and nothing was waited for but waves.
+/// The reported cost is what the store has seen, and the query waited only for waves.
 pub(crate) fn assert_same(store: &WaveStore, cost: Cost) {
     let seen = (store.waves(), store.waves(), store.requests().total(), store.bytes_read());
     assert_eq!((cost.waves, cost.waits, cost.requests, cost.store_bytes), seen, "{:#?}", store.log());
@@ -107,11 +109,11 @@ async fn cold_cost(loaded: &Loaded, settings: &OpenSettings, request: &Traversal
     let mut query = graph.query();
     let answer = query.run(request).await.unwrap();
     assert_same(&store, query.cost());
-    assert!(store.log().iter().all(|request| request.range.is_some()), "no object is read whole");
+    assert!(store.log().iter().all(|request| request.range.is_some()), "no object is read in full");
     (query.cost(), answer.rows_cost.cost.store_bytes)
 }
 
-/// Besides the indexes of blocks, an opening reads a mebibyte at most, whatever the filters come to.
+/// Besides the indexes of blocks, an opening reads a mebibyte at most, whatever the size of the filters.
 async fn opening_is_bounded(loaded: &Loaded) {
     let (_, graph) = open(&loaded.inner, &OpenSettings::default()).await;
     let ends = graph.manifest().segments.iter().map(|segment| segment.end);
@@ -126,7 +128,8 @@ async fn opening_is_bounded(loaded: &Loaded) {
 
 #[tokio::test(start_paused = true)]
 async fn queries_take_their_waves_and_bytes_do_not_grow_with_the_graph() {
-    let (small, large) = (log_normal_graph(SMALL_EDGES), log_normal_graph(LARGE_EDGES));
+    let small = log_normal_graph(SMALL_EDGES);
+    let large = log_normal_graph(LARGE_EDGES);
     assert!(small.edges.abs_diff(SMALL_EDGES) < SMALL_EDGES / 10, "{}", small.edges);
     assert!(large.edges.abs_diff(LARGE_EDGES) < LARGE_EDGES / 10, "{}", large.edges);
     for loaded in [&small, &large] {
@@ -170,7 +173,9 @@ pub(crate) fn people() -> Arc<dyn ObjectStore> {
         persons.push_str(&format!("{person},n{person},{}\n", random.below(90)));
         lives.push_str(&format!("{person},{},livesIn\n", random.below(500)));
         for _ in 0..8 {
-            let (other, since, weight) = (random.below(3_000), random.below(100), random.below(100));
+            let other = random.below(3_000);
+            let since = random.below(100);
+            let weight = random.below(100);
             knows.push_str(&format!("{person},{other},knows,{since},{weight}\n"));
         }
     }
@@ -215,7 +220,7 @@ async fn each_step_takes_its_waves() {
     query.properties(&all, &["name".into()]).await.unwrap();
     expect(&query, 2, "properties of vertices, at the first touch");
     query.keys(&all).await.unwrap();
-    expect(&query, 0, "keys, which came with the properties");
+    expect(&query, 0, "keys, which arrived with the properties");
     query.properties(&all, &["age".into()]).await.unwrap();
     expect(&query, 1, "other properties of vertices");
 }
@@ -275,7 +280,8 @@ async fn strategies_paths_and_neighbourhoods_take_one_wave_a_hop() {
     store.reset();
     let mut query = graph.query();
     let ends = query.vertices(&[("P", 5.into()), ("P", 2_000.into())]).await.unwrap();
-    let (from, to) = (ends[0].unwrap(), ends[1].unwrap());
+    let from = ends[0].unwrap();
+    let to = ends[1].unwrap();
     let hop = hops[0].clone();
     let asked = PathQuery { from, to, hop, depth_max: 9, limits: Default::default() };
     let path = query.shortest_path(asked).await.unwrap().unwrap();
@@ -338,7 +344,7 @@ async fn filters_that_did_not_come_are_read_when_they_pay() {
     assert!(query.vertices(&absent).await.unwrap().iter().all(Option::is_none));
     assert!(query.cost().requests <= 2, "{:?}", query.cost());
     assert_same(&store, query.cost());
-    // One after the other: after some blocks that were read in vain the filter comes in the background.
+    // One after the other: after some wasted reads of blocks, the filter is read in the background.
     let (store, graph) = open(&inner, &settings(1)).await;
     let mut asked = 0;
     for key in 0..40 {

@@ -1,4 +1,4 @@
-//! What writers say they took of the store is what the store has seen.
+//! The cost that writers report is what the store has seen.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -20,10 +20,11 @@ async fn loaded() -> (Arc<dyn ObjectStore>, Store, Cost) {
     (inner, store, report.cost)
 }
 
-/// Waves, requests that read, their bytes, requests that write or list, their bytes; but for the hint's wave, which nobody
-/// waits for.
+/// Waves, requests that read, their bytes, requests that write or list, their bytes; but for the hint's wave, which
+/// nobody waits for.
 fn seen(store: &WaveStore) -> [u64; 5] {
-    let (counts, log) = (store.requests(), store.log());
+    let counts = store.requests();
+    let log = store.log();
     let awaited = log.iter().filter(|request| request.path != "g/hint");
     let waves: BTreeSet<_> = awaited.map(|request| request.start_tick).collect();
     let written = log.iter().filter(|request| request.kind == RequestKind::Put).map(|request| request.bytes).sum();
@@ -72,12 +73,13 @@ async fn a_commit_that_another_overtook_pays_twice() {
     store.reset();
     let cost = an_edge(&graph, 1, 3).await.cost;
     assert_eq!(told(&cost), seen(&store), "{:#?}", store.log());
-    // The object and the manifest twice, and the hint. It reads keys, writes twice, reads whose the version is, reads the
-    // end of that one's object while it removes its own, and writes twice again.
+    // The object and the manifest twice, and the hint. It reads keys, writes twice, reads whose the version is, reads
+    // the end of that one's object while it removes its own, and writes twice again.
     assert_eq!((cost.puts, cost.waves), (5, 7), "{:#?}", store.log());
 }
 
-/// What a compaction tells, against what the store saw of it, the hints' waves included: it waits for the last of them.
+/// The reported cost of a compaction against what the store saw, the hints' waves included: it waits for the last of
+/// them.
 async fn compacted(inner: &Arc<dyn ObjectStore>, settings: &CompactionSettings) -> (WaveStore, Compacted) {
     let store = WaveStore::new(inner.clone());
     let done = Graph::compact(&graph_at(store.clone()), settings).await.unwrap();
@@ -104,7 +106,8 @@ async fn committed(inner: &Arc<dyn ObjectStore>, commits: i64, types: i64) {
     for round in 0..commits {
         let mut commit = graph.begin();
         for kind in 0..types {
-            let (label, edge) = (format!("label{kind}"), format!("edge{kind}"));
+            let label = format!("label{kind}");
+            let edge = format!("edge{kind}");
             for key in round * 20..round * 20 + 20 {
                 commit.upsert_vertex(&label, key, [("name", format!("{label} {key}"))]);
                 commit.upsert_edge(&edge, (&label, key), (&label, key / 2), [("since", key)]);
@@ -130,8 +133,8 @@ async fn a_compaction_of_many_small_runs_is_a_few_waves_of_a_request_an_object()
     // Of ten labels and ten edge types, twelve runs each.
     assert_eq!((done.merges, done.runs), (20, 240));
     let counts = store.requests();
-    // The hint, the next version, and each object once: those of commits whole. What it became is not read: nothing more is due.
-    // It writes that, and two versions and their hints.
+    // The hint, the next version, and each object once: those of commits completely. The result is not read: nothing
+    // more is due. It writes that, and two versions and their hints.
     assert_eq!((counts.get, counts.put), (2 + runs, 1 + 2 * 2), "{:#?}", store.log());
     assert_eq!(done.cost.waves, 7, "{:#?}", store.log());
     let after = Graph::open_with(graph_at(inner.clone()), &OpenSettings::default()).await.unwrap();
@@ -148,7 +151,7 @@ async fn a_load_tells_what_it_wrote() {
     let objects = store.list("").await.unwrap();
     assert_eq!(cost.put_bytes, objects.iter().map(|object| object.bytes).sum::<u64>());
     assert!(objects.len() >= 3, "{objects:?}");
-    // Beside them it lists: the objects that it is about to publish; then, for a vacuum, these again, and versions.
+    // In addition, it lists: the objects that it is about to publish; then, for a vacuum, these again, and versions.
     assert_eq!(cost.puts, objects.len() as u64 + 3);
 }
 
@@ -168,16 +171,17 @@ async fn a_commit_that_is_far_behind_catches_up_at_once() {
     // It builds on the version that it meets, then on the newest.
     let committed = an_edge_of_now(&graph, 1, 4).await;
     assert_eq!((committed.version, committed.cost.puts), (122, 2 * 3 + 1), "{:#?}", store.log());
-    // What is refused on the version that it knows, it looks at again on the newest before it says so.
+    // A batch that is rejected on the known version is tried again on the newest one first.
     let committed = an_edge_of_now(&other, 1, 119).await;
     assert_eq!((committed.version, committed.cost.puts), (123, 2 + 1), "{:#?}", other_store.log());
 }
 
-/// An edge between vertices as they are now, whatever the graph's caller has seen.
+/// An edge between vertices as they are now, whatever the caller has read.
 async fn an_edge_of_now(graph: &Graph, source: i64, target: i64) -> Committed {
     let mut batch = Batch::default();
     let [source, target] = [source, target].map(|key| VertexRef::new("vertex", key));
-    let (label, properties) = ("edge".into(), Properties::new());
+    let label = "edge".into();
+    let properties = Properties::new();
     batch.operations.push(Operation::UpsertEdge { label, source, target, key: None, properties, replace: true });
     graph.apply(batch).await.unwrap()
 }
@@ -191,12 +195,13 @@ async fn vacuumed(inner: &Arc<dyn ObjectStore>, settings: &VacuumSettings) -> (u
     (writes, Graph::newest(&graph_at(inner.clone())).await.unwrap().version)
 }
 
-/// Otherwise one that runs on a schedule fills the log of an idle graph, and is faster than any commit of a slow writer.
+/// Otherwise one that runs on a schedule fills the log of an idle graph, and is faster than any commit of a slow
+/// writer.
 #[tokio::test(start_paused = true)]
 async fn a_vacuum_with_nothing_to_do_only_reads() {
     let since = |ms: u64| VacuumSettings { keep_since_unix_ms: Some(ms), ..VacuumSettings::default() };
     let count = |versions| VacuumSettings { keep_versions: Some(versions), ..VacuumSettings::default() };
-    // By time, what a vacuum published is a past version until the next; by count it has its place.
+    // By time, what a vacuum published is a past version until the next; by count it takes a slot of the retention.
     let cases = [(count(0), 1), (count(1), 1), (count(3), 1), (since(u64::MAX), 2)];
     for (settings, publish) in cases {
         let (inner, ..) = loaded().await;

@@ -9,11 +9,11 @@ use plotters::prelude::*;
 use super::{Comparison, size};
 use crate::{failure::Failure, output::numbers};
 
-/// Curves are drawn through so many rates: steps look like steps.
+/// The number of rates in a curve: enough that steps look like steps.
 const POINTS: u32 = 600;
 const SIZE: (u32, u32) = (900, 560);
 const TEXT: (&str, u32) = ("sans-serif", 17);
-/// Colours that differ in lightness too, for who sees no red or prints in grey (Okabe and Ito, 2008).
+/// Colours that differ in lightness too, for readers who do not see red, and for print in grey (Okabe and Ito, 2008).
 const STORE: RGBColor = RGBColor(213, 94, 0);
 const CACHED: RGBColor = RGBColor(0, 114, 178);
 const DISKS: RGBColor = RGBColor(0, 0, 0);
@@ -44,7 +44,7 @@ pub fn draw(comparison: &Comparison, file: &Path) -> anyhow::Result<()> {
     Ok(std::fs::write(file, svg).map_err(|error| Failure::file(format!("write {}", file.display()), &error))?)
 }
 
-/// Rates from 1 to 100,000, or as far as ten times the one that was asked for.
+/// Rates from 1 to 100,000, or up to ten times the requested one.
 fn rate_max(comparison: &Comparison) -> f64 {
     (10.0 * comparison.plain.accesses_per_second).max(1e5)
 }
@@ -88,7 +88,8 @@ fn draw_svg(curves: &[Curve], comparison: &Comparison, svg: &mut String) -> Resu
     let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
     let values = || curves.iter().flat_map(|curve| &curve.points).map(|(_, usd)| *usd);
-    let (least, most) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN_POSITIVE, f64::max));
+    let least = values().fold(f64::MAX, f64::min);
+    let most = values().fold(f64::MIN_POSITIVE, f64::max);
     let title = format!("A graph of {}", size(comparison));
     let mut chart = ChartBuilder::on(&area)
         .caption(title, ("sans-serif", 24))
@@ -112,7 +113,8 @@ fn draw_svg(curves: &[Curve], comparison: &Comparison, svg: &mut String) -> Resu
         .axis_desc_style(TEXT)
         .draw()?;
     for curve in curves {
-        let (style, points) = (curve.colour.stroke_width(2), curve.points.iter().copied());
+        let style = curve.colour.stroke_width(2);
+        let points = curve.points.iter().copied();
         let line = chart.draw_series(LineSeries::new(points, style))?;
         line.label(curve.label()).legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
         chart.draw_series(curve.break_even.map(|at| Circle::new(at, 5, curve.colour.filled())))?;

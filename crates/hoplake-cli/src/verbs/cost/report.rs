@@ -19,12 +19,15 @@ struct Row<'a> {
 fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     let Comparison { model, plain, improved } = comparison;
     let stored = |id, name, workload: Workload| {
-        let (offer, break_even) = (model.object_storage(&workload), Some(model.break_even(&workload)));
+        let offer = model.object_storage(&workload);
+        let break_even = Some(model.break_even(&workload));
         Row { id, name, workload, offer, break_even }
     };
     let mut rows = vec![stored("object_storage", "object storage", *plain)];
     rows.extend(improved.map(|workload| stored("object_storage_cached", "… with caching and joining", workload)));
-    let (id, name, offer) = ("local_disks", "instances with local disks", model.local_disks(plain));
+    let id = "local_disks";
+    let name = "instances with local disks";
+    let offer = model.local_disks(plain);
     rows.push(Row { id, name, workload: *plain, offer, break_even: None });
     rows
 }
@@ -50,7 +53,8 @@ pub fn text(comparison: &Comparison) -> anyhow::Result<()> {
         let gap = vec![String::new(); 5 - cells.len()];
         table.add_row([row.name.to_owned()].into_iter().chain(cells).chain(gap).chain([from]));
     }
-    let (prices, instances) = (model.prices(), model.table());
+    let prices = model.prices();
+    let instances = model.table();
     print_line(format_args!(
         "{} and {} accesses a second\n\n{table}\n\nprices: {}, as of {}; instances, as of {}: {}",
         size(comparison),

@@ -1,4 +1,4 @@
-//! What a graph is, as one JSON object.
+//! The description of a graph, as one JSON object.
 
 use hoplake::{Direction, Property, SectionKind, TableOwner};
 use serde_json::{Map, Value, json};
@@ -46,7 +46,8 @@ fn labels(facts: &Facts) -> Value {
 }
 
 fn edge_types(facts: &Facts) -> Value {
-    let (schema, manifest) = (facts.graph.schema(), facts.graph.manifest());
+    let schema = facts.graph.schema();
+    let manifest = facts.graph.manifest();
     let name = |id| schema.label(id).map(|label| label.name.as_str());
     let counts = manifest.edge_counts.iter().zip(&manifest.degrees);
     let edge_types = schema.edge_types.iter().zip(counts);

@@ -1,4 +1,4 @@
-//! What a graph is, as tables.
+//! The description of a graph, as tables.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,8 @@ use crate::output::{
 
 /// Writes everything.
 pub fn write(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
-    let (info, manifest) = (&facts.info, facts.graph.manifest());
+    let info = &facts.info;
+    let manifest = facts.graph.manifest();
     let created = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(manifest.created_unix_ms));
     writeln!(
         out,

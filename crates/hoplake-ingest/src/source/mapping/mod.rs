@@ -369,7 +369,7 @@ impl Mapped<'_> {
         Parse::new(self.columns[position].1.unwrap_or(PropertyType::Scalar(ScalarType::String)))
     }
 
-    /// Refuses columns of Parquet that cannot be what they are to become, all at once.
+    /// Rejects columns of Parquet that cannot be cast to their types, all at once.
     fn refuse_types(&self, columns: &[FileColumn]) -> Result<(), IngestError> {
         let typed = || columns.iter().filter_map(|column| Some((self.typed.get(column.position)?, column.parse)));
         if let Some(why) = parquet::refused(typed().map(|(column, _)| column)) {
@@ -381,7 +381,7 @@ impl Mapped<'_> {
         }
         let told: Vec<_> =
             other.iter().map(|(column, parse)| format!("{} as {}", column.shown(), parse.kind)).collect();
-        Err(self.file.layout(format!("columns cannot be read as the mapping says: {}", told.join(", "))))
+        Err(self.file.layout(format!("columns cannot have the types of the mapping: {}", told.join(", "))))
     }
 
     fn key(&self, column: &str) -> Result<FileColumn, IngestError> {
@@ -398,7 +398,8 @@ impl Mapped<'_> {
         }
         for spec in &self.edges {
             let table = edge_table(spec, tables);
-            let (source, target) = (self.key(&spec.source)?, self.key(&spec.target)?);
+            let source = self.key(&spec.source)?;
+            let target = self.key(&spec.target)?;
             let edges = tables.edge_feed(table, &source, &target, &self.edge_columns(spec)?);
             feeds.push(if spec.optional { edges.optional() } else { edges });
             for (label, key) in [(&spec.source_label, &source), (&spec.target_label, &target)] {
@@ -410,7 +411,8 @@ impl Mapped<'_> {
         if let Some(parquet) = &self.parquet {
             return Ok(parquet.inputs(feeds));
         }
-        let (format, fields) = (self.format()?, FieldCount::Exactly(self.columns.len()));
+        let format = self.format()?;
+        let fields = FieldCount::Exactly(self.columns.len());
         let plan = TextPlan { format, header: self.csv.header, fields, feeds, by_label: None };
         Ok(vec![Box::new(TextInput::new(&self.file, plan))])
     }
@@ -422,6 +424,7 @@ fn edge_table(spec: &EdgeSpec, tables: &mut Tables) -> usize {
         let space = table.map_or(label, |table| tables.vertices[table].id_space.as_str());
         Endpoint { id_space: space.to_owned(), label: Some(label.to_owned()) }
     };
-    let (source, target) = (end(&spec.source_label), end(&spec.target_label));
+    let source = end(&spec.source_label);
+    let target = end(&spec.target_label);
     tables.edge(&spec.label, source, target)
 }

@@ -33,7 +33,7 @@ pub struct Mapping {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CsvSpec {
-    /// What stands between fields: one character; a space stands for any white space. Default `,`.
+    /// The separator between fields: one character; a space stands for any white space. Default `,`.
     pub delimiter: char,
     /// Whether fields may stand in double quotes. Default true.
     pub quote: bool,
@@ -41,7 +41,7 @@ pub struct CsvSpec {
     pub header: bool,
     /// The names of the columns, if the file does not name them.
     pub columns: Option<Vec<String>>,
-    /// What stands between the values of a list: one character. Default `;`.
+    /// The separator between the values of a list: one character. Default `;`.
     pub lists: char,
     /// Whether lines that begin with `#` or `%` are comments. Default false.
     pub comments: bool,
@@ -113,7 +113,7 @@ pub struct EdgeSpec {
     pub csv: Option<CsvSpec>,
 }
 
-/// A property: its type, or its type and the column it comes from.
+/// A property: its type, or its type and its column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PropertySpec {
     /// The type alone; the column has the name of the property.
@@ -147,7 +147,7 @@ impl<'de> Visitor<'de> for PropertyVisitor {
     }
 }
 
-/// A property that comes from a column of another name.
+/// A property with a column of another name.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnSpec {

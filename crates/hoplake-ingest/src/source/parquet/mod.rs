@@ -31,9 +31,9 @@ const BATCH_ROWS: u64 = 65_536;
 /// parallel.
 const INPUT_BYTES: u64 = 64 << 20;
 
-/// A batch has so many times the bytes of a chunk at most, if all its texts are the longest of their dictionaries.
+/// A batch has at most this many times the bytes of a chunk, if all its texts are the longest of their dictionaries.
 const CHUNKS_OF_BATCH_MAX: usize = 8;
-/// What an item of a list takes in memory: its levels and its value.
+/// The memory of an item of a list: its levels and its value.
 const LEVEL_BYTES: usize = 16;
 
 /// A Parquet file whose footer has been read.
@@ -123,14 +123,17 @@ impl ParquetFile {
                 feeds.push(feed);
             }
         }
-        let (mut inputs, mut first_row) = (Vec::<ParquetInput>::new(), 1);
+        let mut inputs = Vec::<ParquetInput>::new();
+        let mut first_row = 1;
         for (position, group) in self.metadata.metadata().row_groups().iter().enumerate() {
-            let (rows, bytes) = (unsigned(group.num_rows()), unsigned(group.compressed_size()));
+            let rows = unsigned(group.num_rows());
+            let bytes = unsigned(group.compressed_size());
             // Sums of what a footer claims; no check of it bounds the decoded bytes.
             match inputs.last_mut().filter(|input| input.bytes.saturating_add(bytes) <= INPUT_BYTES) {
                 Some(input) => {
                     input.row_groups.push(position);
-                    (input.rows, input.bytes) = (input.rows.saturating_add(rows), input.bytes + bytes);
+                    input.rows = input.rows.saturating_add(rows);
+                    input.bytes += bytes;
                     input.bytes_decoded = input.bytes_decoded.saturating_add(unsigned(group.total_byte_size()));
                 }
                 None => inputs.push(ParquetInput {
@@ -169,7 +172,8 @@ fn rows(
     let schema = metadata.file_metadata().schema_descr();
     let reader = guarded(|| {
         let leaves = (0..schema.num_columns()).filter(|leaf| roots.contains(&schema.get_column_root_idx(*leaf)));
-        let (mut longest, mut levels) = (0, 1);
+        let mut longest = 0;
+        let mut levels = 1;
         for group in &groups {
             let of_leaves = leaves.clone().map(|leaf| longest_of_dictionary(&handle, metadata, *group, leaf, limits));
             longest = longest.max(of_leaves.sum::<Result<usize, _>>()?);
@@ -179,7 +183,7 @@ fn rows(
         }
         let bytes_of_row = longest.max(usize::try_from(levels).unwrap_or(usize::MAX).saturating_mul(LEVEL_BYTES));
         let batch_rows = batch_rows.min(CHUNKS_OF_BATCH_MAX * file.limits.chunk_bytes() / bytes_of_row).max(1);
-        // The types that the writer's own schema names are not asked for: they are casts, which come later, and its
+        // The types of the writer's own schema are not requested: they are casts, which happen later, and its
         // sizes could be anything.
         let mask = ProjectionMask::roots(schema, roots.iter().copied());
         let levels = parquet_to_arrow_field_levels(schema, mask, None)?;

@@ -1,4 +1,5 @@
-//! What the columns of Parquet files become: the property types of Arrow types, their names for people, and the casts.
+//! The conversion of columns of Parquet files: the property types of Arrow types, their names for people, and the
+//! casts.
 //!
 //! A cast converts a column at once. A value that does not fit becomes null, which the caller distinguishes from
 //! earlier nulls; so nothing is rounded or cut in silence, but for moments and dates, which are kept to the microsecond
@@ -188,7 +189,8 @@ pub(super) fn restore(batch: &RecordBatch, types: &[Option<DataType>]) -> Result
     if types.iter().all(Option::is_none) {
         return Ok(batch.clone());
     }
-    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    let mut fields = Vec::new();
+    let mut columns = Vec::new();
     for ((field, column), restored) in batch.schema().fields().iter().zip(batch.columns()).zip(types) {
         let column = match restored {
             Some(restored) => cast_with_options(column, restored, &CastOptions::default())?,
@@ -246,7 +248,8 @@ fn cast_list(array: &ArrayRef, item: Parse) -> Result<ArrayRef, ArrowError> {
     let mut nulls = lists.nulls().cloned();
     if items.null_count() > lists.values().null_count() {
         let whole = |row: usize| {
-            let (from, to) = (lists.value_offsets()[row] as usize, lists.value_offsets()[row + 1] as usize);
+            let from = lists.value_offsets()[row] as usize;
+            let to = lists.value_offsets()[row + 1] as usize;
             lists.is_valid(row) && !(from..to).any(lost)
         };
         nulls = Some(NullBuffer::from_iter((0..lists.len()).map(whole)));

@@ -11,7 +11,7 @@ use super::Slot;
 
 const CHILDREN: usize = 4;
 
-/// What slots are ordered by: the score, and where it ties the time of the last use.
+/// The order of slots: by score, and by the time of the last use if scores tie.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Rank {
     /// The higher, the longer it stays; not NaN.
@@ -38,13 +38,13 @@ impl RankHeap {
         self.rise(self.nodes.len() - 1);
     }
 
-    /// The score of a slot that is there.
+    /// The score of a slot in the heap.
     #[inline]
     pub fn score(&self, slot: Slot) -> f64 {
         self.nodes[self.positions[slot as usize] as usize].0.score
     }
 
-    /// Gives a slot that is there a rank that is not lower than the one it has.
+    /// Gives a slot in the heap a rank that is not lower than its current one.
     #[inline]
     pub fn raise(&mut self, slot: Slot, rank: Rank) {
         let position = self.positions[slot as usize] as usize;
@@ -53,7 +53,7 @@ impl RankHeap {
         self.sink(position);
     }
 
-    /// Removes a slot that is there.
+    /// Removes a slot of the heap.
     pub fn remove(&mut self, slot: Slot) {
         let position = self.positions[slot as usize] as usize;
         self.nodes.swap_remove(position);
@@ -126,7 +126,8 @@ mod tests {
     #[test]
     fn the_lowest_goes_first_whatever_was_raised_and_removed() {
         let mut random = SplitMix64::new(5);
-        let (mut heap, mut naive) = (RankHeap::default(), Vec::new());
+        let mut heap = RankHeap::default();
+        let mut naive = Vec::new();
         for used in 0..20_000 {
             let rank = Rank { score: random.below(1_000) as f64, used };
             let slot = random.below(200) as Slot;

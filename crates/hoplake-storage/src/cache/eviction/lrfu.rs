@@ -57,7 +57,7 @@ impl Lrfu {
 #[inline]
 fn add_log2(a: f64, b: f64) -> f64 {
     let (high, low) = if a > b { (a, b) } else { (b, a) };
-    // What is 2^53 times smaller does not change an f64.
+    // Adding a number that is 2^53 times smaller does not change an f64.
     if high - low > 53.0 { high } else { high + (1.0 + (low - high).exp2()).log2() }
 }
 

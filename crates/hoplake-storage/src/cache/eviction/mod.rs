@@ -30,10 +30,10 @@ pub use policy::{Policy, PolicyError};
 /// A block's number within one cache: small, dense, and reused after its block is evicted.
 pub type Slot = u32;
 
-/// What a policy learns of a block that comes in.
+/// What a policy learns about an inserted block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Incoming {
-    /// The hash of its key, the same whenever this block comes in: policies that remember evicted blocks
+    /// The hash of its key, the same at each insertion of this block: policies that remember evicted blocks
     /// know it by that. Two blocks may share a hash; then they share a memory, too, and no harm is done.
     pub hash: u64,
     /// The bytes it takes of the budget.
@@ -51,7 +51,7 @@ pub struct Incoming {
 /// - [`insert`](Self::insert) only slots that are not tracked; [`hit`](Self::hit) and [`remove`](Self::remove)
 ///   only slots that are. Policies may panic or go wrong otherwise, but only in what they evict.
 /// - Slots are dense: memory grows with the largest one.
-/// - To make room first: call [`evict`](Self::evict) until the block that comes in fits, and only then
+/// - To make room first: call [`evict`](Self::evict) until the new block fits, and only then
 ///   `insert`. So a policy never has to weigh a newcomer that has no history against blocks that have one, and
 ///   the budget holds at every moment.
 ///

@@ -40,7 +40,7 @@ impl<T: Default + Clone> Links<T> {
         Self { nodes: Vec::new() }
     }
 
-    /// What the policy noted for a slot it has pushed.
+    /// The policy's note for a slot in the queue.
     pub fn note(&mut self, slot: Slot) -> &mut T {
         &mut self.nodes[slot as usize].note
     }
@@ -57,7 +57,8 @@ impl<T: Default + Clone> Links<T> {
     #[inline]
     pub fn push(&mut self, queue: &mut Queue, slot: Slot) {
         let node = &mut self.nodes[slot as usize];
-        (node.newer, node.older) = (NONE, queue.newest);
+        node.newer = NONE;
+        node.older = queue.newest;
         match queue.newest {
             NONE => queue.oldest = slot,
             newest => self.nodes[newest as usize].newer = slot,

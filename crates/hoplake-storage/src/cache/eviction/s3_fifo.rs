@@ -1,9 +1,9 @@
 //! S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi: FIFO Queues are All You Need for Cache Eviction, SOSP 2023).
 //!
-//! Most blocks are used once and never again. So a newcomer enters a *small* queue of a tenth of the budget, from
-//! which it goes soon unless it was used more than once meanwhile; then it moves to the *main* queue. There, a block
-//! that was used since it last came to the end goes round again. What left the small queue is remembered by its hash
-//! in a *ghost* queue, and enters the main queue at once when it comes again. A hit counts to three and moves nothing.
+//! Most blocks are used once and never again. So a newcomer enters a *small* queue of a tenth of the budget, from which
+//! it goes soon unless it was used more than once meanwhile; then it moves to the *main* queue. There, a block that was
+//! used since it last reached the end is reinserted. A block that left the small queue is remembered by its hash in a
+//! *ghost* queue, and enters the main queue at once when it returns. A hit counts to three and moves nothing.
 //!
 //! Sizes are taken as the paper's implementation does: queues are measured in bytes. The ghost remembers as
 //! many bytes of blocks as the main queue holds. Retention costs are ignored: there is no score that they could scale.
@@ -61,7 +61,8 @@ impl S3Fifo {
         let note = self.links.note(slot);
         self.small_bytes -= note.weight;
         if note.uses > SMALL_USES {
-            (note.uses, note.in_main) = (0, true);
+            note.uses = 0;
+            note.in_main = true;
             self.links.push(&mut self.main, slot);
             return None;
         }
@@ -128,7 +129,9 @@ impl Eviction for S3Fifo {
 
     fn clear(&mut self) {
         self.links.clear();
-        (self.small, self.main, self.small_bytes) = (Queue::EMPTY, Queue::EMPTY, 0);
+        self.small = Queue::EMPTY;
+        self.main = Queue::EMPTY;
+        self.small_bytes = 0;
         self.ghost.clear();
     }
 }
@@ -202,7 +205,7 @@ mod tests {
         // 0 was used twice and moves on; once is not enough.
         assert_eq!(policy.evict(), Some(1));
         assert_eq!(policy.evict(), Some(2));
-        // 2 is remembered and comes into the main queue, so that 3 goes before it.
+        // 2 is remembered and enters the main queue, so that 3 is evicted before it.
         policy.insert(2, block(2));
         policy.insert(3, block(3));
         assert_eq!([policy.evict(), policy.evict(), policy.evict(), policy.evict()], [Some(3), Some(0), Some(2), None]);

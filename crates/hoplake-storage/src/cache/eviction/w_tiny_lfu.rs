@@ -159,7 +159,7 @@ impl Eviction for WTinyLfu {
         let candidate = self.window.queue.oldest().filter(|_| self.window.bytes > self.window.bytes_max);
         let gone = match (candidate, victim) {
             (Some(candidate), Some(victim)) => {
-                // A tie keeps what is there, so that a scan does not wear the main part down.
+                // A tie keeps the older block, so that a scan does not drain the main region.
                 let admitted = self.appeal(candidate) > self.appeal(victim);
                 if admitted {
                     self.leave(candidate);
@@ -177,7 +177,8 @@ impl Eviction for WTinyLfu {
         self.links.clear();
         for region in [Region::Window, Region::Probation, Region::Protected] {
             let part = self.part(region);
-            (part.queue, part.bytes) = (Queue::EMPTY, 0);
+            part.queue = Queue::EMPTY;
+            part.bytes = 0;
         }
         self.sketch.clear();
     }

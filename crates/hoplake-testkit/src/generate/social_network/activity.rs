@@ -1,4 +1,4 @@
-//! What a person starts: forums, their posts, and the comments below them.
+//! The activity of a person: forums, their posts, and the comments below them.
 //!
 //! As in SNB, everybody has a wall, half of all persons have an album a month, and few moderate groups.
 //! All friends are members of the wall, some of them of each album; a group has friends, their friends

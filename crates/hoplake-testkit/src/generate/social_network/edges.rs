@@ -84,10 +84,12 @@ fn forum_edges(people: &People, person: u32, relation: SocialRelation, out: &mut
 fn message_edges(people: &People, person: u32, relation: SocialRelation, out: &mut Vec<KeyedEdge>) {
     let tagged = matches!(relation, SocialRelation::PostHasTag | SocialRelation::CommentHasTag);
     // The threads of one forum follow each other.
-    let (mut forum_key, mut forum_tags) = (None, Vec::new());
+    let mut forum_key = None;
+    let mut forum_tags = Vec::new();
     people.for_each_thread(person, |forum, post, thread| {
         if tagged && forum_key != Some(forum.key) {
-            (forum_key, forum_tags) = (Some(forum.key), people.forum_tags(forum));
+            forum_key = Some(forum.key);
+            forum_tags = people.forum_tags(forum);
         }
         let seen = Seen { people, forum, forum_tags: &forum_tags, post, thread };
         match relation.source() {

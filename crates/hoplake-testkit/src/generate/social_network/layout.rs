@@ -28,7 +28,8 @@ impl SocialNetwork {
     pub fn mapping(ending: &str) -> String {
         let mut text = String::new();
         for label in SocialLabel::ALL {
-            let (file, name) = (label.file(ending), label.name());
+            let file = label.file(ending);
+            let name = label.name();
             let vertices =
                 format!("[[vertices]]\nfile = \"{file}\"\nlabel = \"{name}\"\nkey = \"id\"\nkey_type = \"int64\"\n");
             let properties = match label.is_dated() {
@@ -42,7 +43,8 @@ impl SocialNetwork {
             let ends = format!(
                 "source = \"source\"\nsource_label = \"{source}\"\ntarget = \"target\"\ntarget_label = \"{target}\"\n"
             );
-            let (file, label) = (relation.file(ending), relation.label());
+            let file = relation.file(ending);
+            let label = relation.label();
             writeln!(text, "[[edges]]\nfile = \"{file}\"\nlabel = \"{label}\"\n{ends}")
                 .expect("a string takes all that is written");
         }

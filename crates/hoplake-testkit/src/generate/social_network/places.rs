@@ -22,7 +22,8 @@ const CITIES_OF_COUNTRIES: [(u64, u64); 7] = [(199, 1), (198, 1), (40, 6), (39, 
 
 /// The country of the city of this number from 0.
 fn country_of(city: u64) -> u64 {
-    let (mut country, mut left) = (0, city);
+    let mut country = 0;
+    let mut left = city;
     for (cities, countries) in CITIES_OF_COUNTRIES {
         if left < cities * countries {
             return country + left / cities;
@@ -35,7 +36,8 @@ fn country_of(city: u64) -> u64 {
 
 /// The cities of a country, as numbers from 0.
 fn cities_of(country: u64) -> Range<u64> {
-    let (mut first, mut left) = (0, country);
+    let mut first = 0;
+    let mut left = country;
     for (cities, countries) in CITIES_OF_COUNTRIES {
         if left < countries {
             return first + left * cities..first + (left + 1) * cities;

@@ -147,7 +147,7 @@ fn every_end_exists_and_no_edge_is_there_twice() {
         for (source, target) in network.edges(relation) {
             assert!(keys[&relation.source()].contains(&source), "{relation:?} from {source}");
             assert!(keys[&relation.target()].contains(&target), "{relation:?} to {target}");
-            assert!(seen.insert((source, target)), "{relation:?} {source} {target} is there twice");
+            assert!(seen.insert((source, target)), "{relation:?} {source} {target} occurs twice");
             assert!(relation != R::Knows || source < target, "a pair is told from its lower key");
         }
         assert!(!seen.is_empty(), "{relation:?}");

@@ -7,7 +7,7 @@
 
 mod conditions;
 mod layer;
-pub(crate) mod merge;
+mod merge;
 mod pipeline;
 mod plan;
 mod planner;

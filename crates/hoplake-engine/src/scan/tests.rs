@@ -93,6 +93,10 @@ async fn a_narrow_range_reads_little() {
     assert_eq!(found, [(0, (302, 5)), (0, (302, 42))]);
     let after = branch.context().cost();
     assert!(after.requests - before.requests <= 2, "{} requests", after.requests - before.requests);
+    // The first block alone has sources below 3; its index block names another.
+    let mut scan = Scan::new(&snapshot, &snapshot.runs(LISTS)[0], Some(0..3), Ahead::of(1 << 20, 1));
+    assert!(scan.next(&mut branch).await.unwrap().is_some());
+    assert!(scan.next(&mut branch).await.unwrap().is_none());
     assert!(scanned(&snapshot, &range(500..600), &mut branch).await.unwrap().is_empty());
     assert!(scanned(&snapshot, &range(7..7), &mut branch).await.unwrap().is_empty());
 }

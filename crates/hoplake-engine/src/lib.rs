@@ -29,6 +29,7 @@ pub mod load;
 pub mod log;
 mod lookup;
 mod memory;
+mod merge;
 pub mod path;
 mod pieces;
 mod predicate;

@@ -98,13 +98,18 @@ async fn copy<T: Copy>(items: &[T], to: &mut Vec<T>, pace: &mut Pace) -> Result<
 /// From which position on a sorted list is not below `bound`, sought from `from` in growing steps: near ones are found at
 /// once, and far ones without looking at all between.
 pub(crate) fn position_of(sorted: &[u64], from: usize, bound: u64) -> usize {
-    let (mut below, mut step) = (from, 1);
-    while sorted.get(below + step - 1).is_some_and(|it| *it < bound) {
-        below += step;
+    end_of(sorted, from, |it| *it < bound)
+}
+
+/// Where the items end that are so, likewise; all that are so come before all that are not.
+pub(crate) fn end_of<T>(items: &[T], from: usize, is_so: impl Fn(&T) -> bool) -> usize {
+    let (mut begin, mut step) = (from, 1);
+    while items.get(begin + step - 1).is_some_and(&is_so) {
+        begin += step;
         step *= 2;
     }
-    let end = (below + step).min(sorted.len());
-    below + sorted[below..end].partition_point(|it| *it < bound)
+    let end = (begin + step).min(items.len());
+    begin + items[begin..end].partition_point(is_so)
 }
 
 #[cfg(test)]

@@ -1,64 +1,59 @@
-//! The scan of a run: its blocks as a stream in their order.
+//! The scan of a run: its blocks, or those of a range of its sources, as a stream in their order.
 //!
 //! ```text
 //! run ── extents of consecutive blocks, one request each, fetched ahead ──▶ blocks, checked ──▶ a decoder
 //! ```
 //! Queries read blocks here and there, and plan each wave anew; what goes through a section from one end to the other reads
-//! extents of up to [`EXTENT_BYTES`], so that a request costs what its bytes cost. While the blocks of one extent are decoded the
-//! next are on their way, as many as the scan's share of a budget of bytes allows. Blocks that are in memory are taken from
-//! there. Blocks of extents are not put there: a scan would push out what queries come back to.
+//! extents of up to 4 MiB, so that a request costs what its bytes cost. While the blocks of one extent are decoded the
+//! next are on their way, as many as the scan's share of a budget of bytes allows ([`Ahead`]). Blocks that are in memory are
+//! taken from there. Blocks of extents are not put there: a scan would push out what queries come back to.
+//!
+//! [`MergedScan`] reads several runs as one, and a [`ListRange`] names the lists that it reads; compactions and differences go
+//! through it. Verification reads past memory and caches, and shares [`Ahead`] and [`OnItsWay`] only.
 //!
 //! An extent is checked block by block. A block that fails is read again by itself, as queries read it, with repetitions: an
 //! answer may have been damaged on its way, and only what fails then is damage.
 //!
-//! **Waves.** Several scans that are merged are one line of work, and are passed one [`Branch`]. An extent that is asked for comes
-//! in the wave after the last that the line waited for, whichever of the scans it belongs to.
+//! **Waves.** Several scans that are merged are one line of work, and are passed one [`Branch`]. An extent that is asked for
+//! comes in the wave after the last that the line waited for, whichever of the scans it belongs to.
+
+mod ahead;
+mod merged;
+mod range;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) mod written;
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use hoplake_format::{FormatError, VersionRange, segment::IndexBlock};
+use hoplake_format::{
+    FormatError,
+    adjacency::{Block, Lists},
+    segment::IndexBlock,
+};
 use hoplake_storage::{BlockRequest, Branch, Check, Object, StorageError};
-use tokio::task::JoinHandle;
 
 use crate::{
     EngineError, Snapshot,
-    index::{IndexLocation, Run, SectionLocation},
+    index::{IndexLocation, Run, Section, SectionLocation},
+    merge::ListEntry,
 };
 
-/// The most that one request reads: at 55 MiB/s a stream, 73 ms against a first byte of 25.
-pub(crate) const EXTENT_BYTES: u64 = 4 << 20;
-
-/// The least, where many scans share a budget: three times the price of its bytes' time.
-const EXTENT_BYTES_MIN: u64 = 64 << 10;
-
-/// Extents of one scan that are on their way at once, at most.
-const EXTENTS_MAX: u64 = 8;
+pub(crate) use ahead::{Ahead, EXTENT_BYTES, OnItsWay};
+pub(crate) use merged::{Decode, MergedScan, Order, Source};
+pub(crate) use range::ListRange;
 
 /// Index blocks that are read together, if they are not in memory: of 256 MiB of lists.
 const INDEX_BLOCKS_AHEAD: usize = 8;
-
-/// How far a scan reads ahead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ahead {
-    extent_bytes: u64,
-    /// Pieces that are on their way while one is decoded.
-    extents: u64,
-}
-
-impl Ahead {
-    /// The share of a budget that each of some scans has which go side by side.
-    pub(crate) fn of(budget_bytes: u64, scans: usize) -> Self {
-        let share = budget_bytes / scans.max(1) as u64;
-        let extent_bytes = (share / 2).clamp(EXTENT_BYTES_MIN, EXTENT_BYTES);
-        Self { extent_bytes, extents: (share / extent_bytes).saturating_sub(1).clamp(1, EXTENTS_MAX) }
-    }
-}
 
 /// The blocks of a run, in their order.
 pub(crate) struct Scan {
     snapshot: Arc<Snapshot>,
     run: Run,
+    /// Of which sources, if it is of lists and not of all.
+    sources: Option<Range<u64>>,
     ahead: Ahead,
     /// The section whose blocks are asked for, as its number in the run, and how many of its index blocks were begun.
     section: usize,
@@ -76,26 +71,19 @@ pub(crate) struct Scan {
 /// Consecutive blocks.
 enum Extent {
     InMemory(VecDeque<Bytes>),
-    OnItsWay(Fetch),
-}
-
-/// Blocks that are being read. Dropping it ends the request.
-struct Fetch(JoinHandle<Result<(VecDeque<Bytes>, Branch), EngineError>>);
-
-impl Drop for Fetch {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    OnItsWay(OnItsWay<(VecDeque<Bytes>, Branch)>),
 }
 
 impl Scan {
-    /// All blocks of a run.
-    pub(crate) fn new(snapshot: &Arc<Snapshot>, run: &Run, ahead: Ahead) -> Self {
+    /// All blocks of a run; or, of a run of lists, those that may have some sources. The first and the last of these may have
+    /// others, too.
+    pub(crate) fn new(snapshot: &Arc<Snapshot>, run: &Run, sources: Option<Range<u64>>, ahead: Ahead) -> Self {
         Self {
             snapshot: snapshot.clone(),
             run: run.clone(),
+            section: sources.as_ref().map_or(0, |sources| run.pieces_of_source(sources.start).start),
+            sources,
             ahead,
-            section: 0,
             begun: 0,
             index: VecDeque::new(),
             left: 0..0,
@@ -103,11 +91,6 @@ impl Scan {
             here: VecDeque::new(),
             location: None,
         }
-    }
-
-    /// The versions whose changes it reads.
-    pub(crate) fn versions(&self) -> VersionRange {
-        self.run.versions
     }
 
     /// That a block it gave is damaged.
@@ -128,8 +111,8 @@ impl Scan {
             self.location = Some(location);
             self.here = match extent {
                 Extent::InMemory(blocks) => blocks,
-                Extent::OnItsWay(mut fetch) => {
-                    let (blocks, came) = (&mut fetch.0).await.map_err(stopped)??;
+                Extent::OnItsWay(coming) => {
+                    let (blocks, came) = coming.arrived().await?;
                     branch.join([&came]);
                     blocks
                 }
@@ -139,8 +122,7 @@ impl Scan {
 
     /// Asks for as many extents as may be on their way. Scans that are merged all ask before the first is waited for.
     pub(crate) async fn ask(&mut self, branch: &mut Branch) -> Result<(), EngineError> {
-        // One more than come while an extent is decoded: the caller takes the first.
-        while (self.coming.len() as u64) <= self.ahead.extents {
+        while self.coming.len() < self.ahead.extents_at_once() {
             if self.left.is_empty() && !self.next_index_block(branch).await? {
                 return Ok(());
             }
@@ -153,34 +135,69 @@ impl Scan {
         Ok(())
     }
 
-    /// Goes on to the next index block, and reads it and some after it if it is not in memory.
+    /// Goes on to the next index block that has blocks of the scan, and reads it and some after it if it is not in memory.
     async fn next_index_block(&mut self, branch: &mut Branch) -> Result<bool, EngineError> {
-        self.index.pop_front();
-        while self.index.is_empty() {
-            let Some(location) = self.run.location(self.section) else { return Ok(false) };
-            self.snapshot.make_resident([location], branch).await?;
-            let until = self.snapshot.section(location)?.index_len().min(self.begun + INDEX_BLOCKS_AHEAD);
-            let wanted: Vec<_> =
-                (self.begun..until).map(|number| IndexLocation { section: location, number }).collect();
-            let mut found = vec![None; wanted.len()];
-            let take = |number: usize, block: &IndexBlock| {
-                found[number] = Some(block.clone());
-                Ok(())
-            };
-            self.snapshot.each_index_block(&wanted, branch, take).await?;
-            self.index.extend(found.into_iter().flatten().map(|block| (location, block)));
-            self.begun = until;
-            if wanted.is_empty() {
-                (self.section, self.begun) = (self.section + 1, 0);
+        loop {
+            self.index.pop_front();
+            while self.index.is_empty() {
+                if !self.read_index(branch).await? {
+                    return Ok(false);
+                }
+            }
+            self.left = self.index.front().map_or(0..0, |(_, block)| self.blocks_within(block));
+            if !self.left.is_empty() {
+                return Ok(true);
             }
         }
-        self.left = 0..self.index.front().map_or(0, |(_, block)| block.len());
+    }
+
+    /// Reads some more index blocks, or goes on to the next section; `false` behind the last.
+    async fn read_index(&mut self, branch: &mut Branch) -> Result<bool, EngineError> {
+        let is_behind = |first: u64| self.sources.as_ref().is_some_and(|sources| first >= sources.end);
+        let location =
+            self.run.location(self.section).filter(|_| !self.run.first_source(self.section).is_some_and(is_behind));
+        let Some(location) = location else { return Ok(false) };
+        // The root of a large segment comes with its first use, and a section may go on over many.
+        self.snapshot.make_resident([location], branch).await?;
+        let within = self.indexes_within(&self.snapshot.section(location)?);
+        let from = self.begun.max(within.start);
+        let until = within.end.min(from + INDEX_BLOCKS_AHEAD);
+        let wanted: Vec<_> = (from..until).map(|number| IndexLocation { section: location, number }).collect();
+        if wanted.is_empty() {
+            (self.section, self.begun) = (self.section + 1, 0);
+            return Ok(true);
+        }
+        let mut found = vec![None; wanted.len()];
+        let take = |number: usize, block: &IndexBlock| {
+            found[number] = Some(block.clone());
+            Ok(())
+        };
+        self.snapshot.each_index_block(&wanted, branch, take).await?;
+        self.index.extend(found.into_iter().flatten().map(|block| (location, block)));
+        self.begun = until;
         Ok(true)
+    }
+
+    /// The index blocks of a section that may name blocks of the scan.
+    fn indexes_within(&self, section: &Section<'_>) -> Range<usize> {
+        let (Some(sources), root) = (&self.sources, section.root()) else { return 0..section.index_len() };
+        // A hub's list may begin in one index block and go on in the next: both name it, and so all that may are taken.
+        let before_end = sources.end.checked_sub(1).map_or(0, |last| root.index_of_source(last).end);
+        root.index_of_source(sources.start).start..before_end
+    }
+
+    /// The blocks of an index block that belong to the scan.
+    fn blocks_within(&self, index: &IndexBlock) -> Range<usize> {
+        let Some(sources) = &self.sources else { return 0..index.len() };
+        index.blocks_of_source(sources.start).start..index.partition_point(|block| index.number(block) < sources.end)
     }
 }
 
-fn stopped(error: tokio::task::JoinError) -> EngineError {
-    EngineError::Internal(format!("a scan stopped: {error}"))
+/// The entries of a block of lists that are of some sources.
+pub(crate) fn decode_lists(block: &[u8], sources: &Range<u64>) -> Result<Vec<ListEntry>, FormatError> {
+    let mut lists = Lists::default();
+    Block::parse(block)?.decode_all(&mut lists)?;
+    Ok(ListEntry::all(&lists).filter(|entry| sources.contains(&entry.source)).collect())
 }
 
 /// The extent that the first of some blocks begins: those that are in memory, or those that are not, up to the longest.
@@ -193,13 +210,14 @@ fn next_extent(
     branch: &Branch,
 ) -> Result<(Range<usize>, Extent), EngineError> {
     let (section, reader) = (snapshot.section(location)?, snapshot.reader());
-    let end = index.range(left.start).start + ahead.extent_bytes;
+    let end = index.range(left.start).start + ahead.extent_bytes();
     let fits = |block: usize| block == left.start || index.range(block).end <= end;
     let request = |block: usize| section.request(index.range(block));
     let near = |block: usize| reader.is_in_memory(&request(block));
     let begins_near = near(left.start);
     let count = left.clone().take_while(|block| fits(*block) && near(*block) == begins_near).count();
     let blocks = left.start..left.start + count;
+    // An extent is of one kind: of blocks that are in memory no byte is asked for again.
     if begins_near {
         let here = blocks.clone().map(|block| reader.in_memory(&request(block), branch.context()));
         // Unless another has pushed one of them out since.
@@ -210,7 +228,7 @@ fn next_extent(
     // Numbered apart from the section's object: what it asks for are extents, and nobody who wants a block may join in.
     let object = reader.object(&section.object.name);
     let fetch = fetch(snapshot.clone(), location, object, index.clone(), blocks.clone(), branch.clone());
-    Ok((blocks, Extent::OnItsWay(Fetch(tokio::spawn(fetch)))))
+    Ok((blocks, Extent::OnItsWay(OnItsWay::begin(fetch))))
 }
 
 /// Reads consecutive blocks with one request, and again by themselves those that came damaged.
@@ -232,6 +250,7 @@ async fn fetch(
         let within = (request.range.start - range.start) as usize..(request.range.end - range.start) as usize;
         let payload = match reader.open(&request, &extents[0].slice(within)) {
             Ok(payload) => payload,
+            // By itself and with repetitions, as queries read it.
             Err(StorageError::Corrupt { .. }) => reader.read(&[request], &mut branch).await?.swap_remove(0),
             Err(error) => return Err(error.into()),
         };

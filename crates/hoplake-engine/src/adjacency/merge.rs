@@ -1,4 +1,7 @@
-//! Lists of one source from several runs become one: the newest run that mentions a pair of vertices decides it.
+//! Gathers lists of sources of which several runs of an edge type may have entries, until all are here and can be merged
+//! ([`merge_runs`]).
+//!
+//! Blocks arrive in any order, and a newer run may arrive last, so nothing is decided before the last block.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -9,69 +12,63 @@ use super::{
     pipeline::Sink,
     plan::{EdgesOf, ListTask},
 };
-use crate::{frontier::SinkError, memory::HeldVec};
+use crate::{
+    frontier::SinkError,
+    memory::HeldVec,
+    merge::{ListEntry, merge_runs},
+};
 
-/// An edge, or that there is none, as one run says.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ListEntry {
-    pub(crate) source: u64,
-    pub(crate) target: u64,
-    /// The newest version of the run.
-    pub(crate) until: u64,
-    pub(crate) removed: bool,
-    /// Of the edge, within the run.
-    pub(crate) position: u64,
-}
-
-/// What is left of the entries of some runs, in the order of source, target and position: of each pair, what the newest
-/// run says.
-pub(crate) fn decided(entries: &mut [ListEntry]) -> impl Iterator<Item = &ListEntry> {
-    entries.sort_unstable_by_key(|it| (it.source, it.target, Reverse(it.until), it.position));
-    let pairs = entries.chunk_by(|a, b| (a.source, a.target) == (b.source, b.target));
-    pairs.flat_map(|pair| pair.iter().take_while(|it| it.until == pair[0].until))
-}
+/// A run by its newest version, and whether these are the pairs that it removed. The newest comes first.
+type RunOf = (Reverse<u64>, bool);
 
 /// Collects the lists of a [`Merge`](super::plan::Merge) until all are here.
 #[derive(Debug)]
 pub(super) struct Merger {
-    entries: HeldVec<ListEntry>,
+    runs: BTreeMap<RunOf, HeldVec<ListEntry>>,
     of: Option<EdgesOf>,
+    context: QueryContext,
 }
 
 impl Merger {
-    pub(super) fn new(context: &QueryContext) -> Result<Self, StorageError> {
-        Ok(Self { entries: HeldVec::new(context)?, of: None })
+    pub(super) fn new(context: &QueryContext) -> Self {
+        Self { runs: BTreeMap::new(), of: None, context: context.clone() }
     }
 
-    /// How many mentions it has.
+    /// How many entries it has.
     pub(super) fn len(&self) -> usize {
-        self.entries.len()
+        self.runs.values().map(|entries| entries.len()).sum()
     }
 
     /// Takes the lists of one task.
     pub(super) fn take(&mut self, task: &ListTask, lists: &Lists) -> Result<(), StorageError> {
         self.of = Some(task.of);
-        self.entries.reserve(lists.targets.len())?;
-        for (source, first_edge, targets) in lists.iter() {
-            let entry = |(position, target): (u64, &u64)| ListEntry {
-                source,
-                target: *target,
-                until: task.until,
-                removed: task.removed,
-                position,
-            };
-            self.entries.items().extend((first_edge..).zip(targets).map(entry));
+        let run = (Reverse(task.until), task.removed);
+        if !self.runs.contains_key(&run) {
+            self.runs.insert(run, HeldVec::new(&self.context)?);
         }
+        let Some(entries) = self.runs.get_mut(&run) else { return Ok(()) };
+        entries.reserve(lists.targets.len())?;
+        entries.items().extend(ListEntry::all(lists));
         Ok(())
     }
 
     /// All lists are here: hands over what is left of each run's.
     pub(super) fn finish(self, sink: &mut impl Sink) -> Result<(), SinkError> {
-        let Self { mut entries, of: Some(of) } = self else { return Ok(()) };
-        let mut left: BTreeMap<u64, Lists> = BTreeMap::new();
-        for edge in decided(entries.items()).filter(|it| !it.removed) {
-            push(left.entry(edge.until).or_default(), edge);
+        let Self { mut runs, of: Some(of), .. } = self else { return Ok(()) };
+        for entries in runs.values_mut() {
+            // Blocks of a run came in any order; where they came in theirs, this is one look.
+            entries.items().sort_unstable_by_key(|it| (it.source, it.target, it.position));
         }
+        let lists: Vec<&[ListEntry]> = runs.values().map(|entries| &entries[..]).collect();
+        let origins: Vec<RunOf> = runs.keys().copied().collect();
+        let mut left: BTreeMap<u64, Lists> = BTreeMap::new();
+        merge_runs(&lists, ListEntry::by_pair, |run, entries| {
+            let (Reverse(until), removed) = origins[run];
+            if !removed {
+                let lists = left.entry(until).or_default();
+                entries.iter().for_each(|edge| push(lists, edge));
+            }
+        });
         left.into_iter().try_for_each(|(until, lists)| sink.take(of, until, &lists))
     }
 }
@@ -94,15 +91,71 @@ fn push(lists: &mut Lists, edge: &ListEntry) {
 
 #[cfg(test)]
 mod tests {
+    use hoplake_format::{Direction, EdgeTypeId, LabelId};
+
     use super::*;
+    use crate::index::SectionLocation;
+
+    const OF: EdgesOf =
+        EdgesOf { edge_type: EdgeTypeId(0), direction: Direction::Out, near: LabelId(0), far: LabelId(0) };
+
+    fn lists_of(edges: &[(u64, u64, u64)]) -> Lists {
+        let mut lists = Lists::default();
+        edges.iter().for_each(|(source, target, position)| {
+            push(&mut lists, &ListEntry { source: *source, target: *target, position: *position });
+        });
+        lists
+    }
+
+    /// Lists with the position of their first edge.
+    type Flat = Vec<(u64, u64, Vec<u64>)>;
+
+    fn flat(lists: &Lists) -> Flat {
+        lists.iter().map(|(source, first, targets)| (source, first, targets.to_vec())).collect()
+    }
 
     #[test]
     fn lists_are_cut_where_edges_do_not_follow_each_other() {
-        let mut lists = Lists::default();
-        for (source, target, position) in [(1, 5, 7), (1, 6, 8), (1, 9, 12), (2, 5, 13)] {
-            push(&mut lists, &ListEntry { source, target, until: 3, removed: false, position });
+        let lists = lists_of(&[(1, 5, 7), (1, 6, 8), (1, 9, 12), (2, 5, 13)]);
+        assert_eq!(flat(&lists), [(1, 7, vec![5, 6]), (1, 12, vec![9]), (2, 13, vec![5])]);
+    }
+
+    /// Keeps what it is given, by run.
+    #[derive(Default)]
+    struct Kept(Vec<(u64, Flat)>);
+
+    impl Sink for Kept {
+        fn take(&mut self, _of: EdgesOf, run: u64, lists: &Lists) -> Result<(), SinkError> {
+            self.0.push((run, flat(lists)));
+            Ok(())
         }
-        let found: Vec<_> = lists.iter().map(|(source, first, targets)| (source, first, targets.to_vec())).collect();
-        assert_eq!(found, [(1, 7, vec![5, 6]), (1, 12, vec![9]), (2, 13, vec![5])]);
+    }
+
+    #[test]
+    fn runs_are_merged_in_whatever_order_their_blocks_come() {
+        let task = |until, removed| {
+            let location = SectionLocation { segment: 0, section: 0 };
+            ListTask { of: OF, location, until, removed, block: 0..0, sources: 0..0 }
+        };
+        let blocks = [
+            // The oldest run, whose later block comes first.
+            (task(1, false), lists_of(&[(8, 3, 3)])),
+            (task(1, false), lists_of(&[(7, 1, 0), (7, 2, 1), (7, 4, 2)])),
+            // Version 2 adds an edge next to one, and removes another pair.
+            (task(2, false), lists_of(&[(7, 2, 0), (7, 2, 1)])),
+            (task(2, true), lists_of(&[(7, 4, 0)])),
+            // Version 3 removes all between 8 and 3.
+            (task(3, true), lists_of(&[(8, 3, 0)])),
+        ];
+        for turn in 0..blocks.len() {
+            let mut merger = Merger::new(&QueryContext::new());
+            let mut order: Vec<_> = blocks.iter().collect();
+            order.rotate_left(turn);
+            order.iter().for_each(|(task, lists)| merger.take(task, lists).unwrap());
+            assert_eq!(merger.len(), 8);
+            let mut kept = Kept::default();
+            merger.finish(&mut kept).unwrap();
+            assert_eq!(kept.0, [(1, vec![(7, 0, vec![1])]), (2, vec![(7, 0, vec![2, 2])])]);
+        }
     }
 }

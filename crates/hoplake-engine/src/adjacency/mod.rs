@@ -8,7 +8,7 @@
 mod conditions;
 mod first;
 mod layer;
-pub(crate) mod merge;
+mod merge;
 mod pipeline;
 mod plan;
 mod planner;

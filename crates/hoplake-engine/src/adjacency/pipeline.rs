@@ -64,8 +64,7 @@ impl Snapshot {
         let context = branch.context().clone();
         let tasks: Vec<&ListTask> = plan.all_tasks().collect();
         let requests = self.requests(tasks.iter().copied())?;
-        let merger = |_| Merger::new(&context);
-        let mut mergers = plan.merges.iter().map(merger).collect::<Result<Vec<_>, _>>()?;
+        let mut mergers: Vec<_> = plan.merges.iter().map(|_| Merger::new(&context)).collect();
         // Tasks of merges follow the single ones; where each merge's end.
         let mut end = plan.tasks.len();
         let ends: Vec<usize> = plan

@@ -143,25 +143,26 @@ fn pieces<'a>(merging: &Merging<'_>, inputs: &'a [(u64, Input)]) -> Result<Vec<P
             }
         }
     }
+    Ok(cuts.into_iter().flat_map(|(name, of_object)| joined(name, of_object)).collect())
+}
+
+/// The pieces of one object that some of its ranges are cut from.
+fn joined<'a>(name: &str, mut cuts: Vec<(Range<u64>, Cut<'a>)>) -> Vec<Piece<'a>> {
+    cuts.sort_by_key(|(range, _)| range.start);
     let mut pieces: Vec<Piece<'a>> = Vec::new();
-    for (name, mut of_object) in cuts {
-        of_object.sort_by_key(|(range, _)| range.start);
-        for (range, cut) in of_object {
-            let joins = |last: &&mut Piece<'a>| {
-                last.name == name
-                    && range.start <= last.range.end + GAP_BYTES
-                    && range.end - last.range.start <= EXTENT_BYTES
-            };
-            match pieces.last_mut().filter(joins) {
-                Some(last) => {
-                    last.range.end = last.range.end.max(range.end);
-                    last.cuts.push((range, cut));
-                }
-                None => pieces.push(Piece { name: name.to_owned(), range: range.clone(), cuts: vec![(range, cut)] }),
+    for (range, cut) in cuts {
+        let joins = |last: &&mut Piece<'a>| {
+            range.start <= last.range.end + GAP_BYTES && range.end - last.range.start <= EXTENT_BYTES
+        };
+        match pieces.last_mut().filter(joins) {
+            Some(last) => {
+                last.range.end = last.range.end.max(range.end);
+                last.cuts.push((range, cut));
             }
+            None => pieces.push(Piece { name: name.to_owned(), range: range.clone(), cuts: vec![(range, cut)] }),
         }
     }
-    Ok(pieces)
+    pieces
 }
 
 /// Reads pieces in one wave, and keeps what they are cut into.
@@ -188,4 +189,30 @@ async fn read(merging: &mut Merging<'_>, pieces: &[Piece<'_>]) -> Result<(), Eng
         Ok::<_, EngineError>(())
     };
     reader.read_each(&requests, merging.branch, keep).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces_of(ranges: &[Range<u64>]) -> Vec<(Range<u64>, usize)> {
+        let cut = || Cut::Block(SectionLocation { segment: 0, section: 0 });
+        let cuts = ranges.iter().map(|range| (range.clone(), cut())).collect();
+        joined("data/a", cuts).into_iter().map(|piece| (piece.range, piece.cuts.len())).collect()
+    }
+
+    #[test]
+    fn inputs_over_small_gaps_are_one_piece() {
+        const KIB: u64 = 1 << 10;
+        // Out of order, next to each other, over a gap, and beyond one that costs more than a request.
+        let ranges = [300 * KIB..310 * KIB, 0..10, 10..44 * KIB, 600 * KIB..700 * KIB];
+        assert_eq!(pieces_of(&ranges), [(0..310 * KIB, 3), (600 * KIB..700 * KIB, 1)]);
+    }
+
+    #[test]
+    fn a_piece_is_no_longer_than_an_extent() {
+        const MIB: u64 = 1 << 20;
+        let ranges = [0..MIB, MIB..3 * MIB, 3 * MIB..5 * MIB, 5 * MIB..12 * MIB];
+        assert_eq!(pieces_of(&ranges), [(0..3 * MIB, 2), (3 * MIB..5 * MIB, 1), (5 * MIB..12 * MIB, 1)]);
+    }
 }

@@ -1,6 +1,6 @@
 //! Merges the keys of a label.
 
-use std::cmp::Reverse;
+use std::sync::Arc;
 
 use hoplake_format::{
     FormatError, Key, KeyType, LabelId,
@@ -9,59 +9,40 @@ use hoplake_format::{
 };
 
 use super::{Merging, run_writer::RunWriter};
-use crate::{EngineError, scan::Scan};
+use crate::{
+    EngineError,
+    scan::{Decode, MergedScan, Source},
+};
 
-/// The keys of a section, in their order.
-pub(super) struct KeyStream {
-    scan: Scan,
-    key_type: KeyType,
-    gone: bool,
-    entries: std::vec::IntoIter<(Key, u64)>,
+/// The entries of keys, in their order: of each key, what the newest run says.
+pub(super) struct KeyEntries {
+    merged: MergedScan<(Key, u64)>,
+    /// Whether the keys of a run are gone.
+    gone: Vec<bool>,
+    batch: std::vec::IntoIter<(usize, (Key, u64))>,
 }
 
-impl KeyStream {
-    /// The streams of all sections of some kinds, begun.
-    pub(super) async fn all(
+impl KeyEntries {
+    /// Those of all sections of some kinds.
+    pub(super) async fn new(
         merging: &mut Merging<'_>,
         kinds: &[SectionKind],
         key_type: KeyType,
-    ) -> Result<Vec<Self>, EngineError> {
-        let stream = |(kind, scan)| {
-            let gone = matches!(kind, SectionKind::Tombstones(_));
-            Self { scan, key_type, gone, entries: Vec::new().into_iter() }
-        };
-        Ok(merging.scans(kinds).await?.into_iter().map(stream).collect())
+    ) -> Result<Self, EngineError> {
+        let decode: Decode<(Key, u64)> = Arc::new(move |block| decode_key_block(block, key_type));
+        let source = |inputs: &_, run: &_| Source::new(inputs, run, &decode);
+        let (merged, runs) = merging.merged(kinds, source, |a, b| a.0.cmp(&b.0)).await?;
+        let gone = runs.into_iter().map(|(kind, _)| matches!(kind, SectionKind::Tombstones(_))).collect();
+        Ok(Self { merged, gone, batch: Vec::new().into_iter() })
     }
 
-    async fn fill(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
-        while self.entries.as_slice().is_empty() {
-            let Some(block) = self.scan.next(merging.branch).await? else { return Ok(()) };
-            let entries = decode_key_block(&block, self.key_type).map_err(EngineError::format(merging.location()))?;
-            self.entries = entries.into_iter();
+    /// The next key, its number, and whether it is gone.
+    pub(super) async fn next(&mut self, merging: &mut Merging<'_>) -> Result<Option<(Key, u64, bool)>, EngineError> {
+        if self.batch.as_slice().is_empty() {
+            self.batch = self.merged.next(merging.branch).await?.into_iter();
         }
-        Ok(())
+        Ok(self.batch.next().map(|(run, (key, number))| (key, number, self.gone[run])))
     }
-
-    pub(super) fn key(&self) -> Option<&Key> {
-        self.entries.as_slice().first().map(|(key, _)| key)
-    }
-}
-
-/// Of the next key of all streams what the newest run says: its number, and whether it is gone.
-pub(super) async fn next(
-    streams: &mut [KeyStream],
-    merging: &mut Merging<'_>,
-) -> Result<Option<(Key, u64, bool)>, EngineError> {
-    for stream in streams.iter_mut() {
-        stream.fill(merging).await?;
-    }
-    let Some(key) = streams.iter().filter_map(KeyStream::key).min().cloned() else { return Ok(None) };
-    let entries = streams.iter_mut().filter(|stream| stream.key() == Some(&key));
-    // A key that went and came back in one run is in both of its sections: that it is there counts.
-    let rank = |stream: &KeyStream| Reverse((stream.scan.versions().until, !stream.gone));
-    let entries = entries.map(|stream| (rank(stream), stream.gone, stream.entries.next()));
-    let newest = entries.min_by_key(|(rank, ..)| *rank);
-    Ok(newest.and_then(|(_, gone, entry)| entry.map(|(key, number)| (key, number, gone))))
 }
 
 /// Writes the section of keys that are there, or of those that are gone.
@@ -75,13 +56,51 @@ pub(super) async fn write_keys(
     let key_type = merging.inputs.schema().label(label).map_or(KeyType::Int64, |label| label.key_type);
     let kind = if gone { SectionKind::Tombstones(label) } else { SectionKind::Keys(label) };
     let mut writer = KeyWriter::new(kind, key_type);
+    // A key that went and came back in one run is in both of its sections: that it is there counts, and so comes first.
     let kinds = [SectionKind::Keys(label), SectionKind::Tombstones(label)];
-    let mut streams = KeyStream::all(merging, &kinds, key_type).await?;
-    while let Some((key, number, is_gone)) = next(&mut streams, merging).await? {
+    let mut entries = KeyEntries::new(merging, &kinds, key_type).await?;
+    while let Some((key, number, is_gone)) = entries.next(merging).await? {
         if is_gone == gone {
             writer.push(key, number, &mut run.segments).map_err(failed)?;
             run.send(merging).await?;
         }
     }
     writer.finish(&mut run.segments).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake_storage::QueryContext;
+
+    use super::*;
+    use crate::scan::written::{KEYS, LABEL, TOMBSTONES, Written};
+
+    #[tokio::test]
+    async fn of_each_key_the_newest_run_says_whether_it_is_there() {
+        let inputs = Written::new()
+            .keys(1, KEYS, (0..100).map(|key| (key, key as u64)))
+            // 7 goes, and 8 goes and comes back as another vertex.
+            .keys(2, TOMBSTONES, [(7, 7), (8, 8)])
+            .keys(2, KEYS, [(8, 100)])
+            .keys(3, TOMBSTONES, [(50, 50)])
+            .keys(4, KEYS, [(50, 101), (200, 102)])
+            .open()
+            .await;
+        let mut branch = QueryContext::new().branch();
+        let mut merging = Merging { inputs, memory: 64 << 20, branch: &mut branch };
+        let kinds = [SectionKind::Keys(LABEL), SectionKind::Tombstones(LABEL)];
+        let mut entries = KeyEntries::new(&mut merging, &kinds, KeyType::Int64).await.unwrap();
+        let mut found = Vec::new();
+        while let Some(entry) = entries.next(&mut merging).await.unwrap() {
+            found.push(entry);
+        }
+        let expected = |key: i64| match key {
+            7 => (Key::Int64(7), 7, true),
+            8 => (Key::Int64(8), 100, false),
+            50 => (Key::Int64(50), 101, false),
+            200 => (Key::Int64(200), 102, false),
+            key => (Key::Int64(key), key as u64, false),
+        };
+        assert_eq!(found, (0..100).chain([200]).map(expected).collect::<Vec<_>>());
+    }
 }

@@ -6,7 +6,6 @@ use arrow_array::RecordBatch;
 use arrow_select::interleave::interleave_record_batch;
 use hoplake_format::{
     DegreeSummary, Direction, EdgeTypeId, FormatError, TableOwner,
-    adjacency::{Block, Lists},
     segment::{ListWriter, SectionKind},
 };
 
@@ -17,76 +16,56 @@ use super::{
 };
 use crate::{
     EngineError, Snapshot,
-    adjacency::merge::{ListEntry, decided},
+    merge::ListEntry,
     rows::RowsOf,
-    scan::Scan,
+    scan::{ListRange, MergedScan, Source},
 };
 
-/// The lists of a section, in the order of their sources. A long one may come in pieces.
-struct ListStream {
-    scan: Scan,
-    removed: bool,
-    lists: Lists,
-    at: usize,
+/// Entries of pairs of vertices, list by list: of each pair, what the newest run says.
+struct PairEntries {
+    merged: MergedScan<ListEntry>,
+    /// Of each run, its newest version, and whether its pairs have no edges any more.
+    runs: Vec<(u64, bool)>,
+    batch: std::vec::IntoIter<(usize, ListEntry)>,
 }
 
-impl ListStream {
-    /// Makes sure that the next list is here, if there is one.
-    async fn fill(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
-        while self.at == self.lists.len() {
-            let Some(block) = self.scan.next(merging.branch).await? else { return Ok(()) };
-            self.lists.clear();
-            self.at = 0;
-            let decoded = Block::parse(&block).and_then(|block| block.decode_all(&mut self.lists));
-            decoded.map_err(EngineError::format(merging.location()))?;
-        }
-        Ok(())
-    }
-
-    fn source(&self) -> Option<u64> {
-        self.lists.sources.get(self.at).copied()
-    }
-
-    /// Takes the list that is next.
-    fn take(&mut self, entries: &mut Vec<ListEntry>) {
-        let (at, until, removed) = (self.at, self.scan.versions().until, self.removed);
-        let (source, first) = (self.lists.sources[at], self.lists.first_edges[at]);
-        let targets = &self.lists.targets[self.lists.offsets[at]..self.lists.offsets[at + 1]];
-        let entry = |(position, target): (u64, &u64)| ListEntry { source, target: *target, until, removed, position };
-        entries.extend((first..).zip(targets).map(entry));
-        self.at += 1;
-    }
-}
-
-/// All streams of a direction.
-struct Streams {
-    streams: Vec<ListStream>,
-}
-
-impl Streams {
+impl PairEntries {
     async fn new(merging: &mut Merging<'_>, edge_type: EdgeTypeId, direction: Direction) -> Result<Self, EngineError> {
-        let kinds = [SectionKind::Adjacency(edge_type, direction), SectionKind::Removed(edge_type, direction)];
-        let stream = |(kind, scan)| {
-            let removed = matches!(kind, SectionKind::Removed(..));
-            ListStream { scan, removed, lists: Lists::default(), at: 0 }
-        };
-        Ok(Self { streams: merging.scans(&kinds).await?.into_iter().map(stream).collect() })
+        let range = ListRange::all(edge_type, direction);
+        let source = |inputs: &_, run: &_| Source::lists(inputs, run, &range);
+        let (merged, runs) = merging.merged(&range.kinds(), source, ListEntry::by_pair).await?;
+        let removed = |kind| matches!(kind, SectionKind::Removed(..));
+        let runs = runs.into_iter().map(|(kind, until)| (until, removed(kind))).collect();
+        Ok(Self { merged, runs, batch: Vec::new().into_iter() })
     }
 
-    /// What all runs say of the next source, if there is one; of each pair, what the newest says.
-    async fn next(&mut self, entries: &mut Vec<ListEntry>, merging: &mut Merging<'_>) -> Result<bool, EngineError> {
-        entries.clear();
-        for stream in &mut self.streams {
-            stream.fill(merging).await?;
-        }
-        let Some(source) = self.streams.iter().filter_map(ListStream::source).min() else { return Ok(false) };
-        for stream in &mut self.streams {
-            while stream.source() == Some(source) {
-                stream.take(entries);
-                stream.fill(merging).await?;
+    /// Takes the entries of the next source into `list`, each with the version of its run: those of pairs with edges, or of pairs
+    /// that have none any more. Returns the source, or `None` behind the last.
+    async fn next(
+        &mut self,
+        removed: bool,
+        list: &mut Vec<(u64, ListEntry)>,
+        merging: &mut Merging<'_>,
+    ) -> Result<Option<u64>, EngineError> {
+        list.clear();
+        let mut of = None;
+        loop {
+            if self.batch.as_slice().is_empty() {
+                // A long list goes on in the next batch.
+                self.batch = self.merged.next(merging.branch).await?.into_iter();
+            }
+            let Some((_, ListEntry { source, .. })) = self.batch.as_slice().first() else { return Ok(of) };
+            let source = *source;
+            if of.is_some_and(|of| of != source) {
+                return Ok(of);
+            }
+            of = Some(source);
+            let entries = self.batch.as_slice().partition_point(|(_, entry)| entry.source == source);
+            for (run, entry) in self.batch.by_ref().take(entries) {
+                let (until, is_removed) = self.runs[run];
+                list.extend((is_removed == removed).then_some((until, entry)));
             }
         }
-        Ok(true)
     }
 }
 
@@ -137,17 +116,14 @@ async fn write_lists(
     let failed = |error: FormatError| EngineError::format("a new segment")(error);
     // The oldest run has lists of most vertices: a filter would say nothing.
     let mut writer = ListWriter::new(kind, !oldest, &run.segments).map_err(failed)?;
-    let mut streams = Streams::new(merging, edge_type, direction).await?;
-    let (mut entries, mut targets, mut edges) = (Vec::new(), Vec::new(), 0);
+    let mut entries = PairEntries::new(merging, edge_type, direction).await?;
+    let (mut list, mut targets, mut edges) = (Vec::new(), Vec::new(), 0);
     let mut degrees = DegreeSummary::default();
-    while streams.next(&mut entries, merging).await? {
-        let source = entries[0].source;
+    while let Some(source) = entries.next(removed, &mut list, merging).await? {
         targets.clear();
-        for edge in decided(&mut entries).filter(|entry| entry.removed == removed) {
-            targets.push(edge.target);
-            if let Some(rows) = &mut rows {
-                rows.origins.push((edge.until, edge.position));
-            }
+        targets.extend(list.iter().map(|(_, edge)| edge.target));
+        if let Some(rows) = &mut rows {
+            rows.origins.extend(list.iter().map(|(until, edge)| (*until, edge.position)));
         }
         writer.push(source, &targets, &mut run.segments).map_err(failed)?;
         run.send(merging).await?;
@@ -213,14 +189,15 @@ impl EdgeRows {
 
 impl RowSource {
     async fn read(&self, origins: &[(u64, u64)], merging: &mut Merging<'_>) -> Result<RecordBatch, EngineError> {
-        let mut by_part: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        // Rows of different runs are in different tables, which are read in one wave.
+        let mut by_run: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let mut order = Vec::with_capacity(origins.len());
         for (until, position) in origins {
-            let rows = by_part.entry(*until).or_default();
+            let rows = by_run.entry(*until).or_default();
             order.push((*until, rows.len()));
             rows.push(*position);
         }
-        let reads = merging.branch.each(&by_part, |(until, rows), mut line| async move {
+        let reads = merging.branch.each(&by_run, |(until, rows), mut line| async move {
             let of = RowsOf::Edges(self.edge_type, self.direction, *until);
             Ok::<_, EngineError>((self.inputs.rows(of, rows, &self.columns, &mut line).await?, line))
         });
@@ -228,8 +205,47 @@ impl RowSource {
         if batches.len() == 1 {
             return Ok(batches.swap_remove(0));
         }
-        let number: BTreeMap<u64, usize> = by_part.keys().enumerate().map(|(number, until)| (*until, number)).collect();
+        let number: BTreeMap<u64, usize> = by_run.keys().enumerate().map(|(number, until)| (*until, number)).collect();
         let order: Vec<_> = order.into_iter().map(|(until, row)| (number[&until], row)).collect();
         Ok(interleave_record_batch(&batches.iter().collect::<Vec<_>>(), &order)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake_storage::QueryContext;
+
+    use super::*;
+    use crate::scan::written::{EDGE_TYPE, LISTS, REMOVED, Written};
+
+    /// Source by source, what is left: targets with the version of their run.
+    async fn left(merging: &mut Merging<'_>, removed: bool) -> Vec<(u64, Vec<(u64, u64)>)> {
+        let mut entries = PairEntries::new(merging, EDGE_TYPE, Direction::Out).await.unwrap();
+        let (mut list, mut all) = (Vec::new(), Vec::new());
+        while let Some(source) = entries.next(removed, &mut list, merging).await.unwrap() {
+            all.push((source, list.iter().map(|(until, edge)| (edge.target, *until)).collect()));
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn a_list_is_whole_however_many_blocks_it_is_in() {
+        let hub: Vec<u64> = (0..5000).map(|number| number * 91).collect();
+        let inputs = Written::new()
+            .lists(1, LISTS, [(3, &[1, 2][..]), (4, &hub), (9, &[5])])
+            .lists(2, LISTS, [(4, &[91, 91, 92][..])])
+            .lists(2, REMOVED, [(3, &[1, 2][..]), (4, &[182])])
+            .open()
+            .await;
+        let mut branch = QueryContext::new().branch();
+        let mut merging = Merging { inputs, memory: 64 << 20, branch: &mut branch };
+        let mut expected: Vec<_> =
+            hub.iter().filter(|target| ![91, 182].contains(*target)).map(|it| (*it, 1)).collect();
+        expected.extend([(91, 2), (91, 2), (92, 2)]);
+        expected.sort_unstable();
+        // Of source 3 nothing is left.
+        assert_eq!(left(&mut merging, false).await, [(3, vec![]), (4, expected), (9, vec![(5, 1)])]);
+        let gone = [(3, vec![(1, 2), (2, 2)]), (4, vec![(182, 2)]), (9, vec![])];
+        assert_eq!(left(&mut merging, true).await, gone);
     }
 }

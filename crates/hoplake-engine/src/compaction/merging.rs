@@ -1,6 +1,6 @@
 //! What a merge reads from, how far it has come, and what it may take.
 
-use std::sync::Arc;
+use std::{cmp::Reverse, sync::Arc};
 
 use arrow_array::RecordBatch;
 use hoplake_format::{LabelId, TableOwner, segment::SectionKind};
@@ -8,7 +8,8 @@ use hoplake_storage::Branch;
 
 use crate::{
     EngineError, Snapshot,
-    scan::{Ahead, EXTENT_BYTES, Scan},
+    index::Run,
+    scan::{EXTENT_BYTES, MergedScan, Order, Source},
 };
 
 /// Rows that are read and written together, at least.
@@ -27,19 +28,25 @@ pub(super) struct Merging<'a> {
 }
 
 impl Merging<'_> {
-    /// Scans of all runs of some kinds, of which the first extents are on their way.
-    pub(super) async fn scans(&mut self, kinds: &[SectionKind]) -> Result<Vec<(SectionKind, Scan)>, EngineError> {
+    /// All runs of some kinds as one stream, whose first extents are on their way, and of each run its kind and newest version.
+    /// Of two sections of one run, that of the kind that is named first decides.
+    pub(super) async fn merged<T: Clone>(
+        &mut self,
+        kinds: &[SectionKind],
+        source: impl Fn(&Arc<Snapshot>, &Run) -> Source<T>,
+        order: Order<T>,
+    ) -> Result<(MergedScan<T>, Vec<(SectionKind, u64)>), EngineError> {
         let inputs = self.inputs.clone();
-        let runs: Vec<_> =
+        let mut runs: Vec<_> =
             kinds.iter().flat_map(|kind| inputs.runs(*kind).iter().map(move |run| (*kind, run))).collect();
+        // Newest first; the sort is stable.
+        runs.sort_by_key(|(_, run)| Reverse(run.versions.until));
         // The first piece of each; scans make the others resident as they reach them.
         inputs.make_resident(runs.iter().filter_map(|(_, run)| run.location(0)), self.branch).await?;
-        let ahead = Ahead::of(self.memory / 8, runs.len());
-        let mut scans: Vec<_> = runs.into_iter().map(|(kind, run)| (kind, Scan::new(&inputs, run, ahead))).collect();
-        for (_, scan) in &mut scans {
-            scan.ask(self.branch).await?;
-        }
-        Ok(scans)
+        let sources = runs.iter().map(|(_, run)| source(&inputs, run)).collect();
+        let mut merged = MergedScan::new(sources, self.memory / 8, order);
+        merged.ask(self.branch).await?;
+        Ok((merged, runs.into_iter().map(|(kind, run)| (kind, run.versions.until)).collect()))
     }
 
     /// How many rows of some tables are read together: about a piece, as long as that does not take too much memory.
@@ -64,10 +71,5 @@ impl Merging<'_> {
     /// Notes round trips of writes that it waited for.
     pub(super) fn waited(&mut self, rounds: u32) {
         self.branch.then(rounds);
-    }
-
-    /// Where it reads, for messages.
-    pub(super) fn location(&self) -> &str {
-        self.inputs.reader().store().url()
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Tiers: a run's tier is the logarithm of its bytes to the base of [`FACTOR`]. Where so many adjacent runs are of one
 //! tier, they become one, which is then of the next tier. A run that is smaller than a newer one goes along with it, so
-//! that tiers descend. The oldest run is left alone until the others together have reached its `FACTOR`th run. So each byte is rewritten about once for each tier, and a label or an
-//! edge type has some three runs in each.
+//! that tiers descend. The oldest run is left alone until the others together have a `FACTOR`th of its bytes. So each byte is
+//! rewritten about once for each tier, and a label or an edge type has some three runs in each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -226,7 +226,7 @@ mod tests {
     proptest! {
         /// However commits come, merging what is due ends, and few runs are left.
         #[test]
-        fn few_parts_are_left(sizes in proptest::collection::vec(1u64..5_000_000, 1..400)) {
+        fn few_runs_are_left(sizes in proptest::collection::vec(1u64..5_000_000, 1..400)) {
             let mut runs: Vec<u64> = Vec::new();
             let (mut written, mut committed) = (0, 0);
             for size in sizes {

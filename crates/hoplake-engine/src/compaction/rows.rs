@@ -10,7 +10,7 @@ use hoplake_format::{
 
 use super::{
     Merged, Merging,
-    keys::{KeyStream, next, write_keys},
+    keys::{KeyEntries, write_keys},
     plan::Merge,
     run_writer::RunWriter,
 };
@@ -31,6 +31,7 @@ pub(super) async fn merge_label(
     let properties = inputs.schema().label(label).map_or(&[][..], |label| label.properties.as_slice());
     let names = properties.iter().map(|property| property.name.clone());
     let columns: Vec<String> = std::iter::once(KEY_COLUMN.to_owned()).chain(names).collect();
+    // A vertex that one of these runs added is written with its newest row. Only rows of vertices from older runs stay changes.
     let added = added(&inputs, label);
     let rows = merging.rows_at_once(&[TableOwner::Vertices(label), TableOwner::Changed(label)]);
     for range in &added {
@@ -43,7 +44,11 @@ pub(super) async fn merge_label(
 /// The ordinals of vertices that the runs added, as ranges that do not touch.
 fn added(inputs: &Snapshot, label: LabelId) -> Vec<Range<u64>> {
     let tables = inputs.manifest().tables.iter().filter(|table| table.owner == TableOwner::Vertices(label));
-    let mut ranges: Vec<_> = tables.map(|table| table.first_row..table.first_row + table.rows).collect();
+    joined(tables.map(|table| table.first_row..table.first_row + table.rows).collect())
+}
+
+/// Ranges that touch, as one. Each range becomes tables of its own, so that a table stays one stretch of ordinals.
+fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -85,11 +90,12 @@ async fn write_changed(
     let failed = |error: FormatError| EngineError::format("a new segment")(error);
     let kind = SectionKind::Rows(label);
     let mut writer = KeyWriter::new(kind, KeyType::Int64);
-    let mut streams = KeyStream::all(merging, &[kind], KeyType::Int64).await?;
+    let mut entries = KeyEntries::new(merging, &[kind], KeyType::Int64).await?;
     let mut table = run.table(TableOwner::Changed(label), 0);
     let (mut ordinals, mut rows) = (Vec::new(), 0);
     loop {
-        let changed = next(&mut streams, merging).await?;
+        let changed = entries.next(merging).await?;
+        // Rows are read and written many at a time: each read waits for the store.
         if changed.is_none() || ordinals.len() == at_once {
             let batch = merging.vertex_rows(label, &ordinals, columns).await?;
             run.write(&mut table, batch, merging).await?;
@@ -97,6 +103,7 @@ async fn write_changed(
         }
         let Some((Key::Int64(ordinal), ..)) = changed else { break };
         let ordinal = ordinal as u64;
+        // Written above.
         if added.iter().any(|range| range.contains(&ordinal)) {
             continue;
         }
@@ -107,4 +114,15 @@ async fn write_changed(
     }
     writer.finish(&mut run.segments).map_err(failed)?;
     run.end_table(table, merging).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_touch_are_one() {
+        assert_eq!(joined(vec![20..30, 0..10, 10..15, 15..20, 40..41]), [0..30, 40..41]);
+        assert_eq!(joined(vec![]), []);
+    }
 }

@@ -107,6 +107,7 @@ impl RunWriter {
 
     async fn send_all(&mut self, bytes_min: usize, merging: &mut Merging<'_>) -> Result<(), EngineError> {
         while let Some(SegmentBytes { name, bytes, ended }) = self.segments.take(bytes_min) {
+            // Another segment begins, so no small table follows the one before.
             if self.open.as_ref().is_some_and(|open| open.ended.is_some()) {
                 self.end_object(merging).await?;
             }
@@ -138,6 +139,7 @@ impl RunWriter {
 
     /// Begins tables whose rows follow each other from `first` on.
     pub(super) fn table(&self, owner: TableOwner, first: u64) -> RunTable {
+        // A row group is encoded in memory, next to the batch that it is made of and the extents that are read.
         let group_bytes = (self.memory / 16).clamp(1 << 20, 32 << 20) as usize;
         let settings = TableSettings { group_bytes, ..TableSettings::default() };
         let memory = self.spool_bytes();
@@ -173,6 +175,7 @@ impl RunWriter {
     /// Sends tables that have ended, and keeps the small ones.
     async fn send_tables(&mut self, table: &mut RunTable, merging: &mut Merging<'_>) -> Result<(), EngineError> {
         while let Some(ended) = table.take() {
+            // Its length decides where it goes, and is known at its end only.
             let mut encoded = spool(self.spool_bytes());
             let end = ended.write_to(&mut encoded).map_err(EngineError::table("a new table"))?;
             encoded.seek(SeekFrom::Start(0)).map_err(spill)?;
@@ -215,6 +218,7 @@ impl RunWriter {
     pub(super) async fn finish(mut self, merging: &mut Merging<'_>) -> Result<WrittenRun, EngineError> {
         self.segments.finish().map_err(EngineError::format("a new segment"))?;
         self.send_all(1, merging).await?;
+        // Behind the last segment, which was sent and not ended: small tables take no request of their own.
         for (end, bytes) in std::mem::take(&mut self.small) {
             let open = self.open_object(|names| names.next("hls"));
             let reference = end.at(&open.name, open.length);

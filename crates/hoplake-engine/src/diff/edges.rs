@@ -1,25 +1,22 @@
-//! Edges of a type: pairs of vertices that own runs mention, by the keys of both.
+//! Edges of a type: pairs of vertices of which own runs have entries, by the keys of both.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
 };
 
-use hoplake_format::{
-    Direction, EdgeTypeId, Key, LabelId, VertexId,
-    adjacency::{Block, Lists},
-    segment::SectionKind,
-};
+use hoplake_format::{Direction, EdgeTypeId, Key, LabelId, VertexId};
 
 use super::{
     Both, Difference, PAGE, Replaced,
-    cursor::{Decode, Merged, Source},
+    entries::Entries,
     same, triples,
     vertices::{key_sources, ordinals, properties_at},
 };
 use crate::{
     EngineError, Frontier, Neighbour,
     change::{Name, Properties, VertexRef},
+    scan::{Decode, ListRange, Source, decode_lists},
     traversal::{Hop, HopDirection},
 };
 
@@ -34,9 +31,9 @@ pub(super) struct EdgeWork {
 #[derive(Debug)]
 enum Candidates {
     /// All sources, by their keys.
-    Keys(Merged<Key>),
+    Keys(Entries<Key>),
     /// Pairs of ordinals; before them, as many as this of the sources that went and came back were compared.
-    Pairs(Merged<(u64, u64)>, usize),
+    Pairs(Entries<(u64, u64)>, usize),
 }
 
 type Pairs = BTreeSet<(u64, u64)>;
@@ -44,9 +41,9 @@ type Pairs = BTreeSet<(u64, u64)>;
 impl EdgeWork {
     pub(super) fn new(names: [String; 3], both: &Both) -> Self {
         let candidates = if both.same_ids {
-            Candidates::Pairs(Merged::new(pair_sources(&names, both)), 0)
+            Candidates::Pairs(Entries::new(pair_sources(&names, both)), 0)
         } else {
-            Candidates::Keys(Merged::new(key_sources(&names[1], both)))
+            Candidates::Keys(Entries::new(key_sources(&names[1], both)))
         };
         Self { names, candidates }
     }
@@ -75,6 +72,7 @@ impl EdgeWork {
             Candidates::Pairs(pairs, _) => {
                 let pairs = pairs.page(PAGE, |a, b| a.0 == b.0, &mut both.branch).await?;
                 let sources = [0, 1].map(|side| {
+                    // All their edges were compared before the pairs: their ordinals differ between the versions.
                     let compared: HashSet<u64> = replaced.iter().map(|ordinals| ordinals[side]).collect();
                     let sources = pairs.iter().map(|(source, _)| *source);
                     sources.filter(|source| !compared.contains(source)).collect::<Vec<_>>()
@@ -120,6 +118,7 @@ impl EdgeWork {
         let ends: BTreeSet<VertexId> = edges.iter().flat_map(|edge| [edge.from, edge.to]).collect();
         let ends: Vec<VertexId> = ends.into_iter().collect();
         let names: Vec<_> = described.properties.iter().map(|property| property.name.clone()).collect();
+        // Keys and rows depend on the lists alone: one wave for both.
         let mut line = both.branch.clone();
         let keys = snapshot.keys(&ends, &mut line);
         let rows = snapshot.edge_properties(&edges, &names, &mut both.branch);
@@ -135,7 +134,7 @@ impl EdgeWork {
     }
 
     /// All edges between two vertices: those that both versions have are left out, and one that is left of each is one that
-    /// was changed.
+    /// was changed. Of more than one nobody can say which became which: those are removed, and added.
     fn compare(&self, (from, to): (Key, Key), groups: [Vec<Properties>; 2], into: &mut Vec<Difference>) {
         let [mut before, mut after] = groups;
         before.retain(|edge| match after.iter().position(|other| same(edge, other)) {
@@ -167,20 +166,56 @@ fn id_of(names: &[String; 3], side: usize, both: &Both) -> Option<EdgeTypeId> {
     both.schemas()[side].edge_types().nth(at).map(|(id, _)| id)
 }
 
-/// Sections with the pairs that own runs of either version mention.
+/// The own runs of either version that have entries of pairs.
 fn pair_sources(names: &[String; 3], both: &Both) -> Vec<Source<(u64, u64)>> {
-    let decode: Decode<(u64, u64)> = Arc::new(|block: &[u8]| {
-        let mut lists = Lists::default();
-        Block::parse(block)?.decode_all(&mut lists)?;
-        let pairs = lists.iter().flat_map(|(source, _, targets)| targets.iter().map(move |target| (source, *target)));
-        Ok(pairs.collect())
-    });
     let mut sources = Vec::new();
     for (side, snapshot) in both.snapshots.iter().enumerate() {
         let Some(id) = id_of(names, side, both) else { continue };
-        let kinds = [SectionKind::Adjacency(id, Direction::Out), SectionKind::Removed(id, Direction::Out)];
-        let runs = kinds.into_iter().flat_map(|kind| both.own(side, kind));
+        let range = ListRange::all(id, Direction::Out);
+        let all = range.sources.clone();
+        let pairs = move |block: &_| Ok(decode_lists(block, &all)?.iter().map(|it| (it.source, it.target)).collect());
+        let decode: Decode<(u64, u64)> = Arc::new(pairs);
+        let runs = range.kinds().into_iter().flat_map(|kind| both.own(side, kind));
         sources.extend(runs.map(|run| Source::new(snapshot, run, &decode)));
     }
     sources
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::Value;
+
+    /// What is told of the edges between two vertices, by a property of each.
+    fn told(before: &[i64], after: &[i64]) -> Vec<[Option<i64>; 2]> {
+        let work = EdgeWork {
+            names: ["knows".into(), "person".into(), "person".into()],
+            candidates: Candidates::Pairs(Entries::new(Vec::new()), 0),
+        };
+        let edges = |since: &[i64]| since.iter().map(|since| Properties::from([("since", *since)])).collect();
+        let mut found = Vec::new();
+        work.compare((Key::Int64(1), Key::Int64(2)), [edges(before), edges(after)], &mut found);
+        let since = |edge: Option<Properties>| match edge?["since"] {
+            Value::Int64(since) => Some(since),
+            _ => None,
+        };
+        let side = |difference| match difference {
+            Difference::Edge { before, after, .. } => [since(before), since(after)],
+            other => panic!("{other:?}"),
+        };
+        found.into_iter().map(side).collect()
+    }
+
+    #[test]
+    fn edges_that_both_versions_have_are_left_out() {
+        assert_eq!(told(&[1, 2], &[2, 1]), [[None, None]; 0]);
+        // Of two that are alike, one goes.
+        assert_eq!(told(&[1, 1], &[1]), [[Some(1), None]]);
+    }
+
+    #[test]
+    fn one_that_is_left_of_each_was_changed() {
+        assert_eq!(told(&[1, 2], &[2, 3]), [[Some(1), Some(3)]]);
+        assert_eq!(told(&[1, 2], &[3]), [[Some(1), None], [Some(2), None], [None, Some(3)]]);
+    }
 }

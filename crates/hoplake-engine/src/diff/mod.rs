@@ -1,12 +1,12 @@
 //! What is different between two versions: vertices and edges that one of them lacks, or that have other properties.
 //!
-//! An item (a key, a row, the edges between two vertices) can only differ if a run mentions it that one of the versions
-//! has and the other has not: runs do not change, and an item is what its newest run says. So the sections of such *own*
-//! runs are scanned, and what they mention is looked up in both versions and compared. After a few commits these are small;
-//! after a compaction, the compacted runs; after a load, everything.
+//! An item (a key, a row, the edges between two vertices) can only differ if a run has an entry of it that one of the
+//! versions has and the other has not: runs do not change, and an item is what its newest run says. So the sections of such
+//! *own* runs are scanned, and what they have entries of is looked up in both versions and compared. After a few commits these
+//! are small; after a compaction, the compacted runs; after a load, everything.
 //!
 //! ```text
-//! own sections of both ── cursors, merged ──▶ a page of candidates ── looked up in both, by key ──▶ differences
+//! own sections of both ── scanned, merged ──▶ a page of candidates ── looked up in both, by key ──▶ differences
 //! ```
 //! Vertices are compared by key and edges by the keys of their ends, since a key that went and came back has another
 //! ordinal, and after a load all have. Where the two versions share runs they share ordinals, too: then candidates for
@@ -16,8 +16,8 @@
 //! Memory: a page of candidates with their rows and lists, some blocks of each own section, and 16 bytes for each vertex
 //! that went and came back.
 
-mod cursor;
 mod edges;
+mod entries;
 mod vertices;
 
 use std::{
@@ -169,6 +169,7 @@ impl Both {
             let tables = snapshot.manifest().tables.iter();
             tables.map(|table| (table.name.clone(), table.position)).collect::<HashSet<_>>()
         });
+        // Ordinals stay between two loads, and a load shares nothing with what was before it.
         let same_ids = !sections[0].is_disjoint(&sections[1]) || !tables[0].is_disjoint(&tables[1]);
         Self { snapshots, sections, same_ids, branch: QueryContext::new().branch() }
     }
@@ -180,6 +181,7 @@ impl Both {
     /// The runs of a kind that one version has and the other has not.
     fn own(&self, side: usize, kind: SectionKind) -> Vec<&Run> {
         let snapshot = &self.snapshots[side];
+        // A run that goes on over segments is shared only if all its pieces are.
         let is_own = |run: &&Run| {
             let mut locations = run.locations();
             locations
@@ -213,5 +215,34 @@ pub fn same_value(before: &Value, after: &Value) -> bool {
         }
         (Value::List(a), Value::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b)),
         _ => before.is_same(after),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_integer_is_the_number_that_it_became() {
+        let (one, list) = (Value::Int64(1), |values: &[Value]| Value::List(values.to_vec()));
+        assert!(same_value(&one, &Value::Float64(1.0)) && same_value(&Value::Float64(1.0), &one));
+        assert!(!same_value(&one, &Value::Float64(1.5)));
+        // Not exact: 2^53 + 1 is no floating-point number.
+        assert!(!same_value(&Value::Int64((1 << 53) + 1), &Value::Float64(9_007_199_254_740_992.0)));
+        // Bit for bit: zeros differ, and a NaN is itself.
+        assert!(!same_value(&Value::Int64(0), &Value::Float64(-0.0)));
+        assert!(same_value(&Value::Float64(f64::NAN), &Value::Float64(f64::NAN)));
+        let [one_item, two_items] = [1, 2].map(|length| list(&vec![one.clone(); length]));
+        assert!(same_value(&one_item, &list(&[Value::Float64(1.0)])));
+        assert!(!same_value(&one_item, &two_items));
+    }
+
+    #[test]
+    fn properties_are_the_same_if_all_are() {
+        let some = Properties::from([("age", 7), ("height", 2)]);
+        assert!(same(&some, &some.clone()));
+        assert!(!same(&some, &Properties::from([("age", 7)])));
+        assert!(!same(&some, &Properties::from([("age", 7), ("weight", 2)])));
+        assert!(!same(&some, &Properties::from([("age", 7), ("height", 3)])));
     }
 }

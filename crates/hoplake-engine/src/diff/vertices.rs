@@ -1,39 +1,36 @@
-//! Vertices of a label: keys that own runs mention, then rows that they changed of vertices whose keys they do not
-//! mention.
+//! Vertices of a label: keys of which own runs have entries, then rows that they changed of vertices of whose keys they have
+//! none.
 
 use std::sync::Arc;
 
 use hoplake_format::{Key, KeyType, LabelId, VertexId, keys::decode_key_block, segment::SectionKind};
 
-use super::{
-    Both, Difference, PAGE, Replaced,
-    cursor::{Decode, Merged, Source},
-    same,
-};
+use super::{Both, Difference, PAGE, Replaced, entries::Entries, same};
 use crate::{
     EngineError,
     change::{Properties, Value, VertexRef},
     index::Run,
     lookup::Sought,
+    scan::{Decode, Source},
 };
 
 /// A label to compare.
 #[derive(Debug)]
 pub(super) struct VertexWork {
     label: String,
-    keys: Merged<Key>,
+    keys: Entries<Key>,
     /// Ordinals whose rows were changed, and the version whose run says so.
-    rows: Merged<(u64, usize)>,
+    rows: Entries<(u64, usize)>,
 }
 
 impl VertexWork {
     pub(super) fn new(label: String, both: &Both) -> Self {
         let keys = key_sources(&label, both);
         let mut rows = Vec::new();
-        // If they share nothing, own runs mention all keys.
+        // If they share nothing, own runs have entries of all keys.
         for side in (0..2).filter(|_| both.same_ids) {
             let Some(id) = both.schemas()[side].label_id(&label) else { continue };
-            let decode: Decode<(u64, usize)> = Arc::new(move |block: &[u8]| {
+            let decode: Decode<(u64, usize)> = Arc::new(move |block| {
                 let ordinal = |(key, _)| if let Key::Int64(ordinal) = key { ordinal as u64 } else { 0 };
                 let entries = decode_key_block(block, KeyType::Int64)?;
                 Ok(entries.into_iter().map(|entry| (ordinal(entry), side)).collect())
@@ -41,7 +38,7 @@ impl VertexWork {
             let runs = both.own(side, SectionKind::Rows(id));
             rows.extend(runs.into_iter().map(|run| Source::new(&both.snapshots[side], run, &decode)));
         }
-        Self { label, keys: Merged::new(keys), rows: Merged::new(rows) }
+        Self { label, keys: Entries::new(keys), rows: Entries::new(rows) }
     }
 
     /// The differences among some more candidates; `None` if there are none left.
@@ -62,7 +59,7 @@ impl VertexWork {
         Ok(None)
     }
 
-    /// The keys of changed rows, but for those that own runs mention: they were compared before.
+    /// The keys of changed rows, but for those of which own runs have entries: they were compared before.
     async fn keys_of(&self, mut rows: Vec<(u64, usize)>, both: &mut Both) -> Result<Vec<Key>, EngineError> {
         rows.dedup_by_key(|(ordinal, _)| *ordinal);
         let mut keys = Vec::new();
@@ -165,14 +162,14 @@ pub(super) async fn ordinals(
     Ok(keys.iter().map(|key| found.by_ref().take(usize::from(fits(&key))).next()?.map(VertexId::ordinal)).collect())
 }
 
-/// The own runs that mention keys of a label.
+/// The own runs that have entries of keys of a label.
 fn own_keys(both: &Both, side: usize, label: LabelId) -> Vec<&Run> {
     let mut runs = both.own(side, SectionKind::Keys(label));
     runs.extend(both.own(side, SectionKind::Tombstones(label)));
     runs
 }
 
-/// Sections with the keys of a label that own runs of either version mention.
+/// The own runs of either version that have entries of keys of a label, as sources of the keys.
 pub(super) fn key_sources(label: &str, both: &Both) -> Vec<Source<Key>> {
     let mut sources = Vec::new();
     for (side, snapshot) in both.snapshots.iter().enumerate() {
@@ -181,9 +178,8 @@ pub(super) fn key_sources(label: &str, both: &Both) -> Vec<Source<Key>> {
             continue;
         };
         let key_type = described.key_type;
-        let decode: Decode<Key> = Arc::new(move |block: &[u8]| {
-            Ok(decode_key_block(block, key_type)?.into_iter().map(|(key, _)| key).collect())
-        });
+        let decode: Decode<Key> =
+            Arc::new(move |block| Ok(decode_key_block(block, key_type)?.into_iter().map(|(key, _)| key).collect()));
         let runs = own_keys(both, side, id);
         sources.extend(runs.into_iter().map(|run| Source::new(snapshot, run, &decode)));
     }

@@ -63,3 +63,44 @@ impl Findings {
         self.damages.iter().map(tell).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hoplake_format::FormatError;
+
+    use super::*;
+
+    fn damage() -> Result<(), EngineError> {
+        Err(EngineError::format("data/a")(FormatError::corrupt("block", "it is damaged")))
+    }
+
+    #[test]
+    fn verification_goes_on_after_damage_and_ends_with_other_errors() {
+        let mut found = Findings::default();
+        found.of_version(Some(3));
+        assert_eq!(found.note(Ok(7)).unwrap(), Some(7));
+        assert_eq!(found.note(damage()).unwrap(), None);
+        found.note::<()>(Err(EngineError::Internal("the store is off".into()))).unwrap_err();
+        let told = found.told();
+        assert_eq!((told.len(), told[0].version), (1, Some(3)));
+        assert!(told[0].what.contains("data/a"), "{told:?}");
+    }
+
+    #[test]
+    fn very_much_damage_takes_little_memory() {
+        let mut found = Findings::default();
+        (0..DAMAGES_MAX * 2).for_each(|_| assert_eq!(found.note(damage()).unwrap(), None));
+        assert_eq!(found.told().len(), DAMAGES_MAX);
+    }
+
+    #[test]
+    fn what_was_read_for_one_version_is_known_for_the_next() {
+        let mut found = Findings::default();
+        found.learn("data/a", 0, false);
+        found.learn("data/a", 900, true);
+        assert_eq!([0, 900, 5].map(|position| found.known("data/a", position)), [Some(false), Some(true), None]);
+        found.objects(["data/a", "data/b"].into_iter());
+        found.objects(["data/b", "data/c"].into_iter());
+        assert_eq!(found.verified.objects, 3, "each once");
+    }
+}

@@ -1,15 +1,20 @@
 //! What verification finds of a damaged graph, what a vacuum does with one, and what can be restored of it.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 use hoplake::{
     ErrorKind, Graph, LoadOptions, Manifest, OpenSettings, Store, VacuumSettings, Verification, VersionRange,
 };
-use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use hoplake_testkit::{Alteration, AlteredStore, WaveStore};
+use object_store::{GetOptions, GetResult, GetResultPayload, ObjectStore, ObjectStoreExt, path::Path};
 
-use crate::graphs::{graph_at, in_memory, load_into, open};
+use crate::graphs::{edge_list, graph_at, in_memory, load_apart, load_into, open};
 
 const COMMITS: u64 = 5;
 
@@ -70,6 +75,65 @@ async fn an_intact_graph_is_read_completely() {
     assert_eq!(found.verified.bytes, data.iter().map(|(_, bytes)| bytes).sum::<u64>(), "each byte once");
     let nothing = Graph::verify_all(&graph_at(object_store::memory::InMemory::new()), |_| ()).await.unwrap_err();
     assert_eq!(nothing.kind(), ErrorKind::NotFound, "{nothing}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn verification_reads_each_byte_once_and_reads_ahead() {
+    let folder = tempfile::tempdir().unwrap();
+    let edges = (0..2_500_000u64).map(|edge| (edge / 10, edge.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 45));
+    let file = edge_list(folder.path(), "graph.el", edges);
+    let (inner, _) = load_apart(LoadOptions::from_paths([file]));
+    let waves = WaveStore::new(inner);
+    let graph = Graph::open_with(graph_at(waves.clone()), &OpenSettings::default()).await.unwrap();
+    waves.reset();
+    let verified = graph.verify(|_| ()).await.unwrap();
+    let segments = graph.manifest().segments.len() as u64;
+    assert_eq!(verified.bytes, waves.bytes_read());
+    // An extent has at most 4 MiB, of which it is short by less than a block.
+    let extents = verified.bytes.div_ceil((4 << 20) - (64 << 10));
+    assert!(extents >= 4, "{} bytes", verified.bytes);
+    let requests = waves.requests().get;
+    assert!(requests <= segments * 2 + extents, "{requests} requests, {segments} segments, {extents} extents");
+    // Four extents are asked for before the first is checked; the end of a segment comes before its blocks.
+    assert!(waves.waves() <= segments * 2 + extents / 4, "{} waves of {requests} requests", waves.waves());
+}
+
+/// A store whose first answer from the beginning of each object of data has a flipped bit.
+#[derive(Debug)]
+struct DamagedOnTheWay {
+    inner: Arc<dyn ObjectStore>,
+    damaged: Arc<Mutex<BTreeSet<Path>>>,
+}
+
+#[async_trait]
+impl Alteration for DamagedOnTheWay {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.inner
+    }
+
+    async fn get(&self, path: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+        let answer = self.inner.get_opts(path, options).await?;
+        let is_first = || self.damaged.lock().unwrap().insert(path.clone());
+        // That is where blocks are.
+        if !path.as_ref().contains("/data/") || answer.range.start > 0 || !is_first() {
+            return Ok(answer);
+        }
+        let (meta, range, attributes) = (answer.meta.clone(), answer.range.clone(), answer.attributes.clone());
+        let mut bytes = answer.bytes().await?.to_vec();
+        bytes[9] ^= 1;
+        let payload = GetResultPayload::Stream(stream::once(async { Ok(Bytes::from(bytes)) }).boxed());
+        Ok(GetResult { payload, meta, range, attributes, extensions: Default::default() })
+    }
+}
+
+#[tokio::test]
+async fn what_came_damaged_once_is_not_damage() {
+    let (inner, _) = grown().await;
+    let damaged = Arc::default();
+    let store = graph_at(AlteredStore(DamagedOnTheWay { inner, damaged: Arc::clone(&damaged) }));
+    let found = verify(&store).await;
+    assert_eq!(found.damages, []);
+    assert!(damaged.lock().unwrap().len() > COMMITS as usize, "each segment came damaged once");
 }
 
 #[tokio::test]

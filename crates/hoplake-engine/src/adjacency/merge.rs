@@ -5,11 +5,8 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use hoplake_format::adjacency::Lists;
 use hoplake_storage::{QueryContext, StorageError};
 
-use super::{
-    pipeline::Sink,
-    plan::{EdgesOf, ListTask},
-};
-use crate::{frontier::SinkError, memory::HeldVec};
+use super::{pipeline::Sink, plan::ListTask};
+use crate::{frontier::SinkError, hop::EdgesOf, memory::HeldVec};
 
 /// An edge, or that there is none, as one run says.
 #[derive(Debug, Clone, Copy)]

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     EngineError, Frontier, Neighbour,
     change::{Name, Properties, VertexRef},
-    traversal::{Hop, HopDirection},
+    hop::{Hop, HopDirection},
 };
 
 /// An edge type to compare: the edge's label, and those of its ends.

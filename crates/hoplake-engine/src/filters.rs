@@ -12,55 +12,16 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
-    sync::{
-        OnceLock,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
 };
 
 use bytes::Bytes;
-use hoplake_format::{
-    FormatError,
-    checksum::{ObjectSeed, open_block},
-    filter::KeyFilter,
-};
+use hoplake_format::checksum::ObjectSeed;
 use hoplake_storage::{BlockRequest, Branch, Check, QueryContext};
 
 use crate::{
     EngineError, Snapshot,
     index::{IndexLocation, Section},
 };
-
-/// A request costs about as much as so many bytes.
-const REQUEST_BYTES: u64 = 64 << 10;
-
-/// A filter of a section, which may not have been read.
-#[derive(Debug, Default)]
-pub(crate) struct LazyFilter {
-    filter: OnceLock<KeyFilter>,
-    /// Blocks that were read in vain for want of it.
-    in_vain: AtomicU32,
-}
-
-impl LazyFilter {
-    /// The filter, if it was read.
-    pub(crate) fn get(&self) -> Option<&KeyFilter> {
-        self.filter.get()
-    }
-
-    /// Takes its bytes as they are stored.
-    pub(crate) fn set(&self, seed: ObjectSeed, position: u64, sealed: &[u8]) -> Result<(), FormatError> {
-        // If somebody was faster, theirs is the same.
-        let _ = self.filter.set(KeyFilter::decode(open_block(seed, position, sealed)?)?);
-        Ok(())
-    }
-
-    /// Notes that a block was read in vain, and says whether the filter is due now: exactly once.
-    fn is_due(&self, range: &Range<u64>) -> bool {
-        let before = u64::from(self.in_vain.fetch_add(1, Relaxed));
-        self.filter.get().is_none() && before == 1 + (range.end - range.start) / REQUEST_BYTES
-    }
-}
 
 impl Snapshot {
     /// Reads those filters first that are shorter than the blocks wanted below them. One wave, if there are any.

@@ -14,8 +14,9 @@ use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 
 use crate::{
     EngineError, Frontier, Neighbour, Snapshot,
+    hop::Hop,
     pieces::{STEP, sort_by_key},
-    traversal::{Hop, Limits, Watch},
+    traversal::{Limits, Watch},
 };
 
 /// A shortest path to look for.

@@ -1,6 +1,9 @@
 //! Properties of vertices, as Arrow columns.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, Schema as ArrowSchema};
@@ -8,7 +11,11 @@ use futures::future::BoxFuture;
 use hoplake_format::{Direction, EdgeTypeId, LabelId, TableOwner, VertexId, constants::KEY_COLUMN};
 use hoplake_storage::Branch;
 
-use crate::{EngineError, Frontier, Neighbour, Snapshot, rows::RowsOf, traversal::Hop};
+use crate::{
+    EngineError, Frontier, Neighbour, Snapshot,
+    hop::{EdgesOf, Hop},
+    rows::RowsOf,
+};
 
 /// Which of the edges asked for have their rows in a batch, and the batch.
 pub type RowsOfEdges = (Vec<usize>, RecordBatch);
@@ -82,16 +89,21 @@ impl Snapshot {
         })
     }
 
+    /// The labels that a hop can reach from vertices of these labels.
+    pub fn labels_reached(&self, near: &[LabelId], hop: &Hop) -> Vec<LabelId> {
+        let mut reached = BTreeSet::new();
+        for label in near {
+            reached.extend(hop.edges_from(self.schema(), *label).map(|of| of.far));
+        }
+        reached.into_iter().collect()
+    }
+
     /// The edge types and directions that a hop follows from vertices of these labels and that have properties.
     pub fn edge_tables(&self, near: &[LabelId], hop: &Hop) -> Vec<(EdgeTypeId, Direction)> {
-        let mut tables = Vec::new();
-        for (label, direction) in near.iter().flat_map(|label| hop.direction.each().iter().map(move |it| (label, *it)))
-        {
-            let followed = self.edge_types_from(*label, &hop.labels, direction).map(|(id, _)| id);
-            let kept = |id: &EdgeTypeId| self.schema().edge_type(*id).is_some_and(|edge| !edge.properties.is_empty());
-            tables.extend(followed.filter(kept).map(|id| (id, direction)));
-        }
-        tables
+        let followed = near.iter().flat_map(|label| hop.edges_from(self.schema(), *label));
+        let edge_type = |of: &EdgesOf| self.schema().edge_type(of.edge_type);
+        let kept = followed.filter(|of| edge_type(of).is_some_and(|edge| !edge.properties.is_empty()));
+        kept.map(|of| (of.edge_type, of.direction)).collect()
     }
 
     /// As [`Self::load_property_metadata`], of edges.

@@ -5,57 +5,24 @@
 //! hint names. Only if the hint is stale or lost does it take more.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, join};
-use hoplake_format::{
-    Direction, EdgeTypeId, LabelId, Manifest, Schema, Slot, VersionRange,
-    segment::{SectionKind, SectionRoot},
-};
-use hoplake_storage::{Branch, Cost, QueryContext, ReadSettings, Reader};
+use hoplake_format::{LabelId, Manifest, Schema, Slot, VersionRange, segment::SectionKind};
+use hoplake_storage::{Branch, Cost, QueryContext, Reader};
 
 use crate::{
-    EngineError,
-    compaction::Owner,
-    index::{Run, Section, SectionLocation, Segment, SegmentIndex, Tails, begins_of_tails, read_tails, runs},
+    EngineError, OpenSettings,
+    index::{
+        Run, Section, SectionLocation, Segment, SegmentIndex, Tails, begins_of_tails, read_roots, read_tails, runs,
+    },
+    owner::Owner,
     table::Table,
-    traversal::Hop,
     versions,
 };
-
-/// How a graph is opened.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OpenSettings {
-    /// The version to open; `None` opens the newest.
-    pub version: Option<u64>,
-    /// The ends of segments, with their index blocks, come with the open, the shortest first, while they are together at most
-    /// this many bytes. The root of another segment is read when it is first used, which takes a wave, once; its index
-    /// blocks come through the caches. Default 8 MiB.
-    pub index_bytes_max: u64,
-    /// Index blocks come with the root of their segment when it is first used, if they have at most so many bytes. Default
-    /// 64 KiB: a request for them later would cost as much.
-    pub index_with_root_bytes_max: u64,
-    /// Filters come with the open likewise, of the segments whose ends come. Another filter is read when it pays, which takes no
-    /// wave unless one look-up wants more bytes of blocks than it has. Default 1 MiB.
-    pub filter_bytes_max: u64,
-    /// How blocks are read, by a graph that has caches of its own.
-    pub read: ReadSettings,
-}
-
-impl Default for OpenSettings {
-    fn default() -> Self {
-        Self {
-            version: None,
-            index_bytes_max: 8 << 20,
-            index_with_root_bytes_max: 64 << 10,
-            filter_bytes_max: 1 << 20,
-            read: ReadSettings::default(),
-        }
-    }
-}
 
 /// One version of a graph, open for reading.
 #[derive(Debug)]
@@ -167,7 +134,7 @@ impl Snapshot {
         let begins = begins_of_tails(&next.manifest, &self.settings);
         let come = next.segments.iter().zip(begins).filter(|(segment, _)| !segment.is_resident());
         let come = come.filter_map(|(segment, from)| Some((segment, from?)));
-        next.read_roots(come, branch).await?;
+        read_roots(come, &next.reader, branch).await?;
         Ok(next)
     }
 
@@ -256,7 +223,12 @@ impl Snapshot {
 
     /// All sections, of all kinds.
     pub(crate) fn all_locations(&self) -> impl Iterator<Item = SectionLocation> {
-        self.runs.values().flatten().flat_map(Run::locations)
+        self.all_runs().flat_map(Run::locations)
+    }
+
+    /// The runs of all kinds.
+    pub(crate) fn all_runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.values().flatten()
     }
 
     /// The segment of a section.
@@ -269,47 +241,6 @@ impl Snapshot {
         let segment = &self.segments[location.segment];
         let missing = || EngineError::Internal(format!("the root of {} is not resident", segment.name()));
         segment.section(location.section).ok_or_else(missing)
-    }
-
-    /// What the segments say of all sections, or pieces of them, with the versions whose changes they hold.
-    ///
-    /// # Errors
-    /// The store's, if some roots are not in memory.
-    pub fn section_roots<'a>(
-        &'a self,
-        branch: &'a mut Branch,
-    ) -> BoxFuture<'a, Result<Vec<(VersionRange, &'a SectionRoot)>, EngineError>> {
-        Box::pin(async move {
-            self.make_resident(self.all_locations(), branch).await?;
-            let runs = self.runs.values().flatten();
-            let locations = runs.flat_map(|run| run.locations().map(|location| (run.versions, location)));
-            locations.map(|(versions, location)| Ok((versions, self.section(location)?.root()))).collect()
-        })
-    }
-
-    /// The labels that a hop can reach from vertices of these labels.
-    pub fn labels_reached(&self, near: &[LabelId], hop: &Hop) -> Vec<LabelId> {
-        let mut reached = BTreeSet::new();
-        for label in near {
-            for direction in hop.direction.each() {
-                reached.extend(self.edge_types_from(*label, &hop.labels, *direction).map(|(_, far)| far));
-            }
-        }
-        reached.into_iter().collect()
-    }
-
-    /// The edge types with this label, or all, that leave (or reach) a vertex label, with the
-    /// direction in which to follow them.
-    pub(crate) fn edge_types_from<'a>(
-        &'a self,
-        near: LabelId,
-        labels: &'a [String],
-        direction: Direction,
-    ) -> impl Iterator<Item = (EdgeTypeId, LabelId)> + 'a {
-        self.schema().edge_types().filter_map(move |(id, edge)| {
-            let named = labels.is_empty() || labels.contains(&edge.label);
-            (named && edge.near(direction) == near).then(|| (id, edge.far(direction)))
-        })
     }
 }
 

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use hoplake_format::{Direction, EdgeTypeId, LabelId, PropertyType, TableOwner};
+use hoplake_format::{LabelId, PropertyType, TableOwner};
 use hoplake_storage::Branch;
 
 use super::Neighbour;
 use crate::{
-    EngineError, Frontier, Held, Predicate, Snapshot, memory::bytes_of, pieces::STEP, rows::RowsOf, traversal::Hop,
+    EngineError, Frontier, Held, Predicate, Snapshot,
+    hop::{EdgesOf, Hop},
+    memory::bytes_of,
+    pieces::STEP,
+    rows::RowsOf,
 };
 
 impl Snapshot {
@@ -43,12 +47,11 @@ impl Snapshot {
     }
 
     /// Where a condition of a hop along an edge type finds its property.
-    fn property_owner(&self, edge_type: EdgeTypeId, direction: Direction, name: &str) -> Option<PropertyOwner> {
-        let edge = self.schema().edge_type(edge_type)?;
+    fn property_owner(&self, of: EdgesOf, name: &str) -> Option<PropertyOwner> {
+        let (edge, far) = (self.schema().edge_type(of.edge_type)?, of.far);
         if let Some(property) = edge.properties.iter().find(|property| property.name == name) {
-            return Some(PropertyOwner { of_edge: true, far: edge.far(direction), kind: property.kind });
+            return Some(PropertyOwner { of_edge: true, far, kind: property.kind });
         }
-        let far = edge.far(direction);
         let property = self.schema().label(far)?.properties.iter().find(|property| property.name == name)?;
         Some(PropertyOwner { of_edge: false, far, kind: property.kind })
     }
@@ -60,15 +63,10 @@ impl Snapshot {
     pub(crate) fn check_predicates(&self, hop: &Hop) -> Result<(), EngineError> {
         for predicate in &hop.predicates {
             let mut known = false;
-            for (edge_type, edge) in self.schema().edge_types() {
-                if !hop.labels.is_empty() && !hop.labels.contains(&edge.label) {
-                    continue;
-                }
-                for direction in hop.direction.each() {
-                    if let Some(owner) = self.property_owner(edge_type, *direction, &predicate.property) {
-                        predicate.literal(owner.kind)?;
-                        known = true;
-                    }
+            for of in hop.edges(self.schema()) {
+                if let Some(owner) = self.property_owner(of, &predicate.property) {
+                    predicate.literal(owner.kind)?;
+                    known = true;
                 }
             }
             if !known {
@@ -91,11 +89,9 @@ impl Snapshot {
         let mut loads = Vec::new();
         for predicate in &hop.predicates {
             for (near, _) in frontier.by_label() {
-                for direction in hop.direction.each() {
-                    for (edge_type, _) in self.edge_types_from(near, &hop.labels, *direction) {
-                        let owner = self.property_owner(edge_type, *direction, &predicate.property);
-                        loads.extend(owner.map(|owner| (owner, TableOwner::Edges(edge_type, *direction))));
-                    }
+                for of in hop.edges_from(self.schema(), near) {
+                    let owner = self.property_owner(of, &predicate.property);
+                    loads.extend(owner.map(|owner| (owner, TableOwner::Edges(of.edge_type, of.direction))));
                 }
             }
         }
@@ -124,7 +120,8 @@ impl Snapshot {
         let mut pace = context.pace();
         let mut owners = Vec::with_capacity(edges.len());
         for edge in edges {
-            let owner = self.property_owner(edge.edge_type, edge.direction, property);
+            let of = EdgesOf::new(self.schema(), edge.edge_type, edge.direction);
+            let owner = of.and_then(|of| self.property_owner(of, property));
             let row = owner.map(|owner| match owner.of_edge {
                 true => (owner, RowsOf::Edges(edge.edge_type, edge.direction, edge.run), edge.position),
                 false => (owner, RowsOf::Vertices(owner.far), edge.to.ordinal()),

@@ -10,7 +10,7 @@ use hoplake_format::{Direction, EdgeTypeId, VertexId};
 use hoplake_storage::Branch;
 
 use super::{ListTask, Neighbour, Plan, order, sinks::EdgeSink};
-use crate::{EngineError, Frontier, Held, Snapshot, memory::bytes_of, pieces::sort_by_key, traversal::Hop};
+use crate::{EngineError, Frontier, Held, Snapshot, hop::Hop, memory::bytes_of, pieces::sort_by_key};
 
 /// The bytes of an edge in a block: 1.44 are usual, and 3 where each of many sources has few. Where it takes more there is one
 /// more wave.

@@ -8,12 +8,10 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use hoplake_format::adjacency::Lists;
 use hoplake_storage::{QueryContext, StorageError};
 
-use super::{
-    pipeline::Sink,
-    plan::{EdgesOf, ListTask},
-};
+use super::{pipeline::Sink, plan::ListTask};
 use crate::{
     frontier::SinkError,
+    hop::EdgesOf,
     memory::HeldVec,
     merge::{ListEntry, merge_runs},
 };

@@ -26,10 +26,10 @@ use hoplake_storage::{Branch, QueryContext};
 use crate::{
     EngineError, Frontier, Held, Snapshot,
     frontier::{OrdinalCollector, SinkError, outside},
+    hop::{EdgesOf, Hop},
     pieces::{STEP, sort_by_key},
-    traversal::{Hop, HopDirection, Queue},
+    traversal::Queue,
 };
-use plan::EdgesOf;
 use sinks::{DegreeSink, EdgeSink, SetSink, all_edges, collector, union};
 
 pub(crate) use plan::{ListTask, Plan};
@@ -239,10 +239,8 @@ impl Snapshot {
         newer_than: u64,
         branch: &mut Branch,
     ) -> Result<Vec<(VertexId, VertexId)>, EngineError> {
-        let Some(described) = self.schema().edge_type(edge_type) else { return Ok(Vec::new()) };
-        let (near, far) = (described.source, described.target);
-        let of = EdgesOf { edge_type, direction: Direction::Out, near, far };
-        let plan = self.plan_entries(of, sources.ordinals(near), newer_than, branch).await?;
+        let Some(of) = EdgesOf::new(self.schema(), edge_type, Direction::Out) else { return Ok(Vec::new()) };
+        let plan = self.plan_entries(of, sources.ordinals(of.near), newer_than, branch).await?;
         let mut sink = EdgeSink::new(branch.context())?;
         self.run_part(sources, &plan, &mut sink, branch).await?;
         let mut pairs: Vec<_> = sink.edges.iter().map(|edge| (edge.from, edge.to)).collect();
@@ -276,16 +274,5 @@ impl Snapshot {
             }
             Ok(sink.finish())
         })
-    }
-}
-
-impl HopDirection {
-    /// The directions that it follows.
-    pub(crate) fn each(self) -> &'static [Direction] {
-        match self {
-            Self::Out => &[Direction::Out],
-            Self::In => &[Direction::In],
-            Self::Both => &Direction::ALL,
-        }
     }
 }

@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 
 use super::{
     merge::Merger,
-    plan::{EdgesOf, ListTask, Plan},
+    plan::{ListTask, Plan},
 };
-use crate::{EngineError, Frontier, Snapshot, frontier::SinkError};
+use crate::{EngineError, Frontier, Snapshot, frontier::SinkError, hop::EdgesOf};
 
 /// What becomes of the lists that are found.
 pub(crate) trait Sink: Send {

@@ -6,21 +6,9 @@
 
 use std::{ops::Range, sync::Arc};
 
-use hoplake_format::{Direction, EdgeTypeId, LabelId};
 use hoplake_storage::{BlockRequest, MemoryHold, QueryContext, StorageError};
 
-use crate::{index::SectionLocation, memory::bytes_of};
-
-/// The edges of a type in one direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EdgesOf {
-    pub(crate) edge_type: EdgeTypeId,
-    pub(crate) direction: Direction,
-    /// The label that a hop leaves.
-    pub(crate) near: LabelId,
-    /// The label that it reaches.
-    pub(crate) far: LabelId,
-}
+use crate::{hop::EdgesOf, index::SectionLocation, memory::bytes_of};
 
 /// The lists of some sources in one block.
 #[derive(Debug, Clone)]

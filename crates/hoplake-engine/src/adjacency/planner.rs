@@ -7,14 +7,14 @@ use hoplake_storage::{BlockRequest, Branch, Pace, QueryContext};
 
 use super::{
     layer::Layer,
-    plan::{EdgesOf, ListTask, Merge, Plan},
+    plan::{ListTask, Merge, Plan},
 };
 use crate::{
     EngineError, Frontier, Snapshot,
+    hop::{EdgesOf, Hop},
     index::{IndexLocation, Run, SectionLocation},
     memory::{HeldVec, bytes_of},
     pieces::position_of,
-    traversal::Hop,
 };
 
 /// Sources that are merged together, at most: what has arrived of them waits in memory for the rest.
@@ -54,11 +54,7 @@ impl Snapshot {
     ) -> Result<Plan, EngineError> {
         let mut wanted = Vec::new();
         for (near, ordinals) in frontier.by_label() {
-            for direction in hop.direction.each() {
-                for (edge_type, far) in self.edge_types_from(near, &hop.labels, *direction) {
-                    wanted.push((EdgesOf { edge_type, direction: *direction, near, far }, ordinals));
-                }
-            }
+            wanted.extend(hop.edges_from(self.schema(), near).map(|of| (of, ordinals)));
         }
         let absent = self.absent_lists(wanted.iter().map(|(of, ordinals)| (*of, *ordinals)), 0);
         self.read_absent(absent, branch).await?;

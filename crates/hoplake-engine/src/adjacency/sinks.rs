@@ -8,10 +8,11 @@ use std::{
 use hoplake_format::{LabelId, VertexId, adjacency::Lists};
 use hoplake_storage::{MemoryHold, QueryContext, StorageError};
 
-use super::{Degree, Neighbour, pipeline::Sink, plan::EdgesOf};
+use super::{Degree, Neighbour, pipeline::Sink};
 use crate::{
     Frontier, Held, Snapshot,
     frontier::{OrdinalCollector, SinkError, outside},
+    hop::EdgesOf,
     memory::{HeldVec, bytes_of},
     pieces::{STEP, position_of},
     traversal::Queue,

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     EngineError, Frontier, Snapshot,
-    traversal::{Hop, HopDirection},
+    hop::{Hop, HopDirection},
 };
 
 /// How a batch determines the edges between two vertices.

@@ -16,10 +16,7 @@ use super::{
     assemble::Assembled,
     resolve::{Pair, Resolved, Vertex, Widening, number_of},
 };
-use crate::{
-    EngineError, Frontier, Snapshot,
-    compaction::{Owner, spans},
-};
+use crate::{EngineError, Frontier, Snapshot, compaction::spans, owner::Owner};
 
 /// A set whose order is never used.
 type Set<T> = HashSet<T, RandomState>;

@@ -28,16 +28,14 @@ mod run_writer;
 use std::{collections::BTreeSet, sync::Arc};
 
 use futures::future::{BoxFuture, join};
-use hoplake_format::{
-    Change, ChangeKind, DegreeSummary, Direction, EdgeTypeId, LabelId, Manifest, TableOwner, VersionRange,
-    segment::{SectionKind, SegmentSettings},
-};
+use hoplake_format::{Change, ChangeKind, DegreeSummary, Direction, Manifest, VersionRange, segment::SegmentSettings};
 use hoplake_storage::{
     Branch, Cost, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Store, cache::Policy,
 };
 
 use crate::{
     EngineError, OpenSettings, Snapshot, lease,
+    owner::Owner,
     publish::{amend_on, change, hint},
 };
 use merging::Merging;
@@ -99,29 +97,6 @@ pub struct Compacted {
     pub version: u64,
     /// What it took, with looking for what was due and publication.
     pub cost: Cost,
-}
-
-/// What runs belong to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Owner {
-    Label(LabelId),
-    EdgeType(EdgeTypeId),
-}
-
-impl Owner {
-    pub(crate) fn of_section(kind: SectionKind) -> Self {
-        match kind {
-            SectionKind::Keys(label) | SectionKind::Tombstones(label) | SectionKind::Rows(label) => Self::Label(label),
-            SectionKind::Adjacency(edge_type, _) | SectionKind::Removed(edge_type, _) => Self::EdgeType(edge_type),
-        }
-    }
-
-    pub(crate) fn of_table(owner: TableOwner) -> Self {
-        match owner {
-            TableOwner::Vertices(label) | TableOwner::Changed(label) => Self::Label(label),
-            TableOwner::Edges(edge_type, _) => Self::EdgeType(edge_type),
-        }
-    }
 }
 
 /// What some runs became.

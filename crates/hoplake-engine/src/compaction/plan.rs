@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use hoplake_format::{Direction, Manifest, VersionRange, segment::SectionKind};
 use hoplake_storage::Branch;
 
-use super::{CompactionSettings, Owner};
-use crate::{EngineError, Snapshot};
+use super::CompactionSettings;
+use crate::{EngineError, Snapshot, owner::Owner};
 
 /// How many runs of a tier become one of the next.
 const FACTOR: usize = 4;

@@ -16,8 +16,8 @@ use super::{
 use crate::{
     EngineError, Frontier, Neighbour,
     change::{Name, Properties, VertexRef},
+    hop::{Hop, HopDirection},
     scan::{Decode, ListRange, Source, decode_lists},
-    traversal::{Hop, HopDirection},
 };
 
 /// An edge type to compare: the edge's label, and those of its ends.

@@ -14,7 +14,8 @@ use hoplake_format::{
 use hoplake_storage::{BlockRequest, Check, Object, Reader};
 use tokio::sync::OnceCell;
 
-use crate::{EngineError, filters::LazyFilter};
+use super::lazy_filter::LazyFilter;
+use crate::EngineError;
 
 /// An object of sections.
 #[derive(Debug)]

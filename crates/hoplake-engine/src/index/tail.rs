@@ -1,10 +1,13 @@
 //! Which ends of segments come with the open, and how they are read.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use hoplake_format::{Manifest, segment::SegmentEnd};
 use hoplake_storage::{BlockRequest, Branch, Check, Reader};
 
-use crate::{EngineError, snapshot::OpenSettings};
+use super::{Segment, SegmentIndex};
+use crate::{EngineError, OpenSettings};
 
 /// For each segment its end, if it came.
 pub(crate) type Tails = Vec<Option<Bytes>>;
@@ -55,4 +58,26 @@ pub(crate) async fn read_tails(
     let requests: Vec<_> = requests.collect();
     let mut tails = reader.read(&requests, branch).await?.into_iter();
     Ok(from.iter().map(|from| from.and_then(|_| tails.next())).collect())
+}
+
+/// Reads the ends of segments, each from some position on.
+pub(crate) async fn read_roots<'a>(
+    segments: impl Iterator<Item = (&'a Arc<Segment>, u64)>,
+    reader: &Reader,
+    branch: &mut Branch,
+) -> Result<(), EngineError> {
+    let reads = branch.each(segments, |(segment, from), mut line| async move {
+        // Another may be reading it: then its answer is waited for.
+        let waited = line.wave().next();
+        let read = async {
+            let range = from..segment.reference.end.length;
+            let tail = BlockRequest { object: &segment.object, range, check: Check::Later };
+            let tail = reader.read(&[tail], &mut line).await?;
+            SegmentIndex::decode(&segment.reference, &tail[0], reader.store().url())
+        };
+        segment.get_or_read(read).await?;
+        line.reached(waited);
+        Ok::<_, EngineError>(((), line))
+    });
+    reads.await.map(drop)
 }

@@ -7,7 +7,7 @@ use hoplake_format::VertexId;
 use hoplake_storage::{Branch, Cost};
 
 use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch, prefetch::Prefetcher};
-use crate::{EngineError, Frontier, Held, Snapshot};
+use crate::{EngineError, Frontier, Held, Snapshot, hop::Hop};
 
 /// Runs the traversal. Memory: the sets of all depths, and the blocks in flight.
 pub(super) async fn run(
@@ -64,7 +64,7 @@ impl Snapshot {
     pub fn neighbourhood<'a>(
         self: &'a Arc<Self>,
         starts: &'a [VertexId],
-        hop: &'a super::Hop,
+        hop: &'a Hop,
         depth: usize,
         parallelism: usize,
         branch: &'a mut Branch,

@@ -12,7 +12,6 @@
 
 mod breadth_first;
 mod depth_first;
-mod hop;
 mod paths;
 mod pipelined;
 mod prefetch;
@@ -25,7 +24,7 @@ use hoplake_format::VertexId;
 use hoplake_storage::{Branch, Cost, QueryContext, ReadLimits};
 use tokio::time::Instant;
 
-pub use hop::{Hop, HopDirection};
+pub use crate::hop::{Hop, HopDirection};
 pub use paths::{Paths, WalkCount};
 pub use prefetch::Prefetch;
 pub(crate) use prefetch::Queue;

@@ -1,6 +1,11 @@
 //! One hop, and how it is written: `out:knows,likes[creationDate>=2011-01-01]`.
+//!
+//! A leaf: plans, conditions, traversals and expected rows all name hops and the edges that they follow, so this knows
+//! the schema, and no snapshot.
 
 use std::{fmt, str::FromStr};
+
+use hoplake_format::{Direction, EdgeTypeId, LabelId, Schema};
 
 use crate::{EngineError, Predicate, quoting};
 
@@ -17,6 +22,36 @@ pub enum HopDirection {
     In,
     /// Both ways; a self-loop counts twice.
     Both,
+}
+
+impl HopDirection {
+    /// The directions that it follows.
+    pub(crate) fn each(self) -> &'static [Direction] {
+        match self {
+            Self::Out => &[Direction::Out],
+            Self::In => &[Direction::In],
+            Self::Both => &Direction::ALL,
+        }
+    }
+}
+
+/// The edges of a type in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EdgesOf {
+    pub(crate) edge_type: EdgeTypeId,
+    pub(crate) direction: Direction,
+    /// The label that a hop leaves.
+    pub(crate) near: LabelId,
+    /// The label that it reaches.
+    pub(crate) far: LabelId,
+}
+
+impl EdgesOf {
+    /// The edges of a type, in a direction; `None` if the schema has no such type.
+    pub(crate) fn new(schema: &Schema, edge_type: EdgeTypeId, direction: Direction) -> Option<Self> {
+        let edge = schema.edge_type(edge_type)?;
+        Some(Self { edge_type, direction, near: edge.near(direction), far: edge.far(direction) })
+    }
 }
 
 /// One hop of a traversal.
@@ -44,6 +79,25 @@ impl Hop {
             HopDirection::Both => HopDirection::Both,
         };
         Self { direction, ..self.clone() }
+    }
+
+    /// Whether it follows edges of this label.
+    pub(crate) fn follows(&self, label: &str) -> bool {
+        self.labels.is_empty() || self.labels.iter().any(|followed| followed == label)
+    }
+
+    /// The edges that it follows from vertices of a label: along them first, then against them, each in the order of
+    /// edge types.
+    pub(crate) fn edges_from<'a>(&'a self, schema: &'a Schema, near: LabelId) -> impl Iterator<Item = EdgesOf> + 'a {
+        self.edges(schema).filter(move |of| of.near == near)
+    }
+
+    /// The edges that it follows, from wherever.
+    pub(crate) fn edges<'a>(&'a self, schema: &'a Schema) -> impl Iterator<Item = EdgesOf> + 'a {
+        self.direction.each().iter().flat_map(move |direction| {
+            let followed = schema.edge_types().filter(|(_, edge)| self.follows(&edge.label));
+            followed.filter_map(|(id, _)| EdgesOf::new(schema, id, *direction))
+        })
     }
 }
 

@@ -1,0 +1,128 @@
+//! Cells of tables, read for a snapshot.
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow_cast::cast;
+use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
+use arrow_select::{concat::concat_batches, take::take_record_batch};
+use hoplake_format::{FormatError, TableOwner};
+use hoplake_storage::Branch;
+
+use super::{
+    Layout, Table,
+    decode::{Decoding, TableRead},
+};
+use crate::{EngineError, Snapshot, memory::bytes_of, pieces::sort_by_key};
+
+impl Snapshot {
+    /// Starts to read the ends of the tables of `owner`, in all parts, so that a later read of cells takes one wave.
+    pub(crate) async fn load_table_metadata(&self, owner: TableOwner, branch: &mut Branch) -> Result<(), EngineError> {
+        let tables = self.tables.iter().filter(|table| table.reference.owner == owner);
+        self.layouts(tables.map(Arc::as_ref), branch).await.map(drop)
+    }
+
+    /// The ends of some tables, read side by side.
+    async fn layouts<'a>(
+        &self,
+        tables: impl Iterator<Item = &'a Table>,
+        branch: &mut Branch,
+    ) -> Result<Vec<&'a Layout>, EngineError> {
+        let layouts = branch.each(tables, |table, mut line| async move {
+            Ok::<_, EngineError>((table.layout(self.reader(), &mut line).await?, line))
+        });
+        layouts.await
+    }
+
+    /// A range that has all integers of a property in the tables of `owner`, items of lists included; `None` if there are
+    /// none, all integers if a table does not tell. One wave for ends of tables that were not read before.
+    pub(crate) async fn int64_range(
+        &self,
+        owner: TableOwner,
+        property: &str,
+        branch: &mut Branch,
+    ) -> Result<Option<(i64, i64)>, EngineError> {
+        let tables = self.tables.iter().filter(|table| table.reference.owner == owner);
+        let layouts = self.layouts(tables.map(Arc::as_ref), branch).await?;
+        let ranges = layouts.iter().flat_map(|layout| layout.int64_ranges(property));
+        Ok(ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))))
+    }
+
+    /// The cells of `rows` (any order, repeats allowed) of the tables `chosen` of one owner, in the order of the rows,
+    /// with these fields: a column that a table does not have, since its part is older, is null, and one of an older
+    /// type is converted.
+    pub(crate) async fn cells(
+        &self,
+        chosen: &[&Table],
+        rows: &[u64],
+        fields: &[Field],
+        branch: &mut Branch,
+    ) -> Result<RecordBatch, EngineError> {
+        let context = branch.context().clone();
+        // The rows in order, and which pages they are in.
+        let mut memory = context.hold(bytes_of::<u64>(rows.len() * 3))?;
+        let mut sorted = rows.to_vec();
+        sort_by_key(&mut sorted, |row| *row, &context).await?;
+        sorted.dedup();
+        let mut reads = Vec::new();
+        let layouts = self.layouts(chosen.iter().copied(), branch).await?;
+        for (table, layout) in chosen.iter().zip(layouts) {
+            let bounds = table.rows();
+            let from = sorted.partition_point(|row| *row < bounds.start);
+            let to = sorted.partition_point(|row| *row < bounds.end);
+            if from < to {
+                let rows = sorted[from..to].iter().map(|row| row - bounds.start).collect();
+                reads.push((*table, TableRead::new(layout, rows, fields)));
+            }
+        }
+        // By row: parts may be in any order in the manifest.
+        reads.sort_by_key(|(table, _)| table.reference.first_row);
+        let requests: Vec<_> = reads.iter().flat_map(|(table, read)| read.requests(table)).collect();
+        let stored: u64 = requests.iter().map(|request| request.range.end - request.range.start).sum();
+        let held = memory.bytes() + stored;
+        context.resize(&mut memory, held)?;
+        let mut pages = self.reader().read(&requests, branch).await?.into_iter();
+        let mut decoding = Decoding::new(&context)?;
+        let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
+        let mut batches = Vec::new();
+        for (table, read) in &reads {
+            let pages: Vec<_> = pages.by_ref().take(read.pages.len()).collect();
+            let location = self.reader().store().location(&table.reference.name);
+            let batch = read.decode(&pages, &location, &mut decoding).await?;
+            batches.push(conform(&batch, &schema)?);
+        }
+        let batch = concat_batches(&schema, &batches)?;
+        if batch.num_rows() != sorted.len() {
+            let missing = sorted.len() - batch.num_rows();
+            let why = format!("{missing} of {} rows are in no table of {:?}", sorted.len(), chosen.first());
+            return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("manifest", why)));
+        }
+        Ok(arrange(batch, &sorted, rows)?)
+    }
+}
+
+/// The columns of a schema: those of the batch, converted if need be, or nulls.
+fn conform(batch: &RecordBatch, schema: &Arc<ArrowSchema>) -> Result<RecordBatch, ArrowError> {
+    let column = |field: &Arc<Field>| match batch.column_by_name(field.name()) {
+        Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),
+        Some(column) => cast(column, field.data_type()),
+        None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+    };
+    let columns = schema.fields().iter().map(column).collect::<Result<_, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+}
+
+/// Puts rows back into the order they were asked in.
+fn arrange(batch: RecordBatch, sorted: &[u64], rows: &[u64]) -> Result<RecordBatch, ArrowError> {
+    if sorted == rows {
+        return Ok(batch);
+    }
+    let position = |row: &u64| sorted.partition_point(|other| other < row) as u32;
+    let indices: UInt32Array = rows.iter().map(|row| Some(position(row))).collect();
+    if batch.num_columns() == 0 {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        return RecordBatch::try_new_with_options(batch.schema(), vec![], &options);
+    }
+    take_record_batch(&batch, &indices)
+}

@@ -23,7 +23,7 @@ Example: two people as JSON
   hoplake get s3://bucket/social Person:933 Person:1129 --format json
 
 Example: an edge by the id that `hoplake neighbors --ids` printed
-  hoplake get s3://bucket/social --edge 2/0:933/0:1129/0")]
+  hoplake get s3://bucket/social --edge 2/0:38/0:140/0")]
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, join};
-use hoplake_format::{LabelId, Manifest, Schema, Slot, VersionRange, segment::SectionKind};
+use hoplake_format::{Direction, EdgeTypeId, LabelId, Manifest, Schema, Slot, VersionRange, segment::SectionKind};
 use hoplake_storage::{Branch, Cost, QueryContext, Reader};
 
 use crate::{
@@ -214,6 +214,14 @@ impl Snapshot {
     /// How many ordinals of a label were given out: all its vertices have lower ones.
     pub fn ordinal_count(&self, label: LabelId) -> u64 {
         self.manifest.vertex_counts.get(usize::from(label.0)).map_or(0, |count| count.ordinals)
+    }
+
+    /// Whether the manifest's count of the edges of a type is exact. While several sorted runs have entries for it, or one deletes
+    /// edges, the count includes edges that newer entries replace or delete: a commit does not read what it replaces.
+    pub fn is_edge_count_exact(&self, edge_type: EdgeTypeId) -> bool {
+        let runs = |kind| self.runs(kind).len();
+        runs(SectionKind::Adjacency(edge_type, Direction::Out)) <= 1
+            && runs(SectionKind::Removed(edge_type, Direction::Out)) == 0
     }
 
     /// The runs of a kind, the newest first.

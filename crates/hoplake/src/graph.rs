@@ -9,7 +9,7 @@ use hoplake_engine::{
     verify::{Verification, Verified, verify_graph},
     versions,
 };
-use hoplake_format::{Manifest, Schema};
+use hoplake_format::{EdgeTypeId, Manifest, Schema};
 use hoplake_storage::{Cost, MemoryBudget, PriceList, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
 use crate::{Compacted, CompactionSettings, Error, GraphInfo, Query, VacuumSettings, Vacuumed};
@@ -169,6 +169,12 @@ impl Graph {
     /// [`Corrupt`](crate::ErrorKind::Corrupt), naming the first damaged object, section and block.
     pub async fn verify(&self, progress: impl Fn(u64)) -> Result<Verified, Error> {
         Ok(self.snapshot.verify(progress).await?)
+    }
+
+    /// Whether the number of edges of a type is exact, in the manifest and in [`Self::info`]. After commits it is an upper bound, which
+    /// also counts edges that later commits replaced or deleted, until a compaction merges all of them.
+    pub fn is_edge_count_exact(&self, edge_type: EdgeTypeId) -> bool {
+        self.snapshot.is_edge_count_exact(edge_type)
     }
 
     /// Reads everything of the graph at a store: the hint, the manifest of every version that can be opened, and each

@@ -30,8 +30,10 @@ pub struct GraphInfo {
     pub version: u64,
     /// Vertices of all labels.
     pub vertices: u64,
-    /// Edges of all types.
+    /// Edges of all types: exact or an upper bound.
     pub edges: u64,
+    /// Whether the number of edges is exact ([`Graph::is_edge_count_exact`](crate::Graph::is_edge_count_exact)).
+    pub edges_exact: bool,
     /// Sections of keys and adjacency.
     pub sections: Vec<SectionSize>,
     /// Tables of properties: what they belong to and their bytes.
@@ -64,6 +66,7 @@ impl GraphInfo {
             version: manifest.version,
             vertices: manifest.vertex_counts.iter().map(VertexCount::live).sum(),
             edges: manifest.edge_counts.iter().sum(),
+            edges_exact: snapshot.schema().edge_types().all(|(id, _)| snapshot.is_edge_count_exact(id)),
             sections,
             index_bytes: ends.map(|end| end.length - end.filters_position).sum(),
             total_bytes: manifest.objects().values().sum(),

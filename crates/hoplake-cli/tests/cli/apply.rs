@@ -194,6 +194,27 @@ fn a_base_that_is_old_conflicts_and_batches_are_versions() {
 }
 
 #[test]
+fn a_count_of_edges_says_whether_it_is_exact() {
+    let shell = Shell::with_graph();
+    let edge = json!({"op": "upsert_edge", "label": "made", "source": ["Person", 1], "target": ["Person", 2]});
+    shell.write("edge.jsonl", &edge.to_string());
+    let made = || {
+        let info = shell.run(&["info", "graph", "--json"]).ok().json().remove(0);
+        let types = info["edge_types"].as_array().unwrap();
+        let made = types.iter().find(|it| it["label"] == "made").unwrap();
+        (made["count"].clone(), made["count_exact"].clone(), info["edges_exact"].clone())
+    };
+    shell.run(&["apply", "graph", "edge.jsonl"]).ok();
+    assert_eq!(made(), (json!(1), json!(true), json!(true)));
+    shell.run(&["apply", "graph", "edge.jsonl"]).ok();
+    assert_eq!(made(), (json!(2), json!(false), json!(false)));
+    let text = shell.run(&["info", "graph"]).ok().out;
+    assert!(text.contains("≤ 2 "), "{text}");
+    shell.run(&["compact", "graph", "--all"]).ok();
+    assert_eq!(made(), (json!(1), json!(true), json!(true)));
+}
+
+#[test]
 fn changes_take_so_much_memory() {
     let shell = Shell::with_graph();
     let person = |key: i64| json!({"op": "upsert_vertex", "label": "Person", "key": key, "properties": {"name": "x".repeat(40_000)}});

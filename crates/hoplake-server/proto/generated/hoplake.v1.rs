@@ -197,10 +197,14 @@ pub struct EdgeType {
     pub source: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub target: ::prost::alloc::string::String,
+    /// Exact, or an upper bound.
     #[prost(uint64, tag = "4")]
     pub edges: u64,
     #[prost(message, repeated, tag = "5")]
     pub properties: ::prost::alloc::vec::Vec<Property>,
+    /// False while commits that were not compacted may have replaced or deleted edges that are counted.
+    #[prost(bool, tag = "6")]
+    pub edges_exact: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetGraphResponse {
@@ -230,6 +234,9 @@ pub struct GetGraphResponse {
     pub created_unix_ms: i64,
     #[prost(string, tag = "11")]
     pub message: ::prost::alloc::string::String,
+    /// Whether the number of edges of every edge type is exact.
+    #[prost(bool, tag = "12")]
+    pub edges_exact: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LookUpRequest {

@@ -25,6 +25,7 @@ pub(crate) struct EdgeTypeInfo {
     pub(crate) source: String,
     pub(crate) target: String,
     pub(crate) edges: u64,
+    pub(crate) edges_exact: bool,
     pub(crate) properties: Vec<PropertyInfo>,
 }
 
@@ -35,6 +36,7 @@ pub(crate) struct Info {
     pub(crate) version: u64,
     pub(crate) vertices: u64,
     pub(crate) edges: u64,
+    pub(crate) edges_exact: bool,
     pub(crate) labels: Vec<LabelInfo>,
     pub(crate) edge_types: Vec<EdgeTypeInfo>,
     pub(crate) index_bytes: u64,
@@ -55,6 +57,7 @@ pub(crate) async fn info(call: &mut Call, graph: &GraphRef) -> Result<Info, Fail
         version: sizes.version,
         vertices: sizes.vertices,
         edges: sizes.edges,
+        edges_exact: sizes.edges_exact,
         labels: labels(graph),
         edge_types: edge_types(graph),
         index_bytes: sizes.index_bytes,
@@ -83,12 +86,13 @@ fn labels(graph: &Graph) -> Vec<LabelInfo> {
 
 fn edge_types(graph: &Graph) -> Vec<EdgeTypeInfo> {
     let name = |id| graph.schema().label(id).map(|label| label.name.clone()).unwrap_or_default();
-    let types = graph.schema().edge_types.iter().zip(&graph.manifest().edge_counts);
-    let each = types.map(|(edge, count)| EdgeTypeInfo {
+    let types = graph.schema().edge_types().zip(&graph.manifest().edge_counts);
+    let each = types.map(|((id, edge), count)| EdgeTypeInfo {
         label: edge.label.clone(),
         source: name(edge.source),
         target: name(edge.target),
         edges: *count,
+        edges_exact: graph.is_edge_count_exact(id),
         properties: properties(&edge.properties),
     });
     each.collect()

@@ -123,8 +123,8 @@ impl From<LabelInfo> for v1::VertexLabel {
 
 impl From<EdgeTypeInfo> for v1::EdgeType {
     fn from(edge: EdgeTypeInfo) -> Self {
-        let EdgeTypeInfo { label, source, target, edges, properties: all } = edge;
-        Self { label, source, target, edges, properties: properties(all) }
+        let EdgeTypeInfo { label, source, target, edges, edges_exact, properties: all } = edge;
+        Self { label, source, target, edges, edges_exact, properties: properties(all) }
     }
 }
 
@@ -135,6 +135,7 @@ impl From<Info> for v1::GetGraphResponse {
             version: info.version,
             vertices: info.vertices,
             edges: info.edges,
+            edges_exact: info.edges_exact,
             labels: info.labels.into_iter().map(Into::into).collect(),
             edge_types: info.edge_types.into_iter().map(Into::into).collect(),
             index_bytes: info.index_bytes,

@@ -52,7 +52,10 @@ pub(crate) struct EdgeType {
     label: String,
     source: String,
     target: String,
+    /// Exact, or an upper bound.
     edges: u64,
+    /// `false` while commits that were not compacted may have replaced or deleted edges that are counted.
+    edges_exact: bool,
     properties: Vec<Property>,
 }
 
@@ -62,7 +65,10 @@ pub(crate) struct GraphAnswer {
     name: String,
     version: u64,
     vertices: u64,
+    /// Exact, or an upper bound.
     edges: u64,
+    /// Whether the number of edges of every edge type is exact.
+    edges_exact: bool,
     labels: Vec<VertexLabel>,
     edge_types: Vec<EdgeType>,
     /// Indexes, filters and footers.
@@ -247,14 +253,15 @@ impl From<Info> for GraphAnswer {
             VertexLabel { name, key_type, vertices, properties: properties(all) }
         };
         let edge_type = |edge: EdgeTypeInfo| {
-            let EdgeTypeInfo { label, source, target, edges, properties: all } = edge;
-            EdgeType { label, source, target, edges, properties: properties(all) }
+            let EdgeTypeInfo { label, source, target, edges, edges_exact, properties: all } = edge;
+            EdgeType { label, source, target, edges, edges_exact, properties: properties(all) }
         };
         Self {
             name: info.name,
             version: info.version,
             vertices: info.vertices,
             edges: info.edges,
+            edges_exact: info.edges_exact,
             labels: info.labels.into_iter().map(label).collect(),
             edge_types: info.edge_types.into_iter().map(edge_type).collect(),
             index_bytes: info.index_bytes,

@@ -8,10 +8,10 @@ use std::{convert::identity, time::Duration};
 
 use super::{Diff, Log, wait};
 use crate::{
-    Batch, ChangeCounts, Committed, Compacted, CompactionSettings, Cost, Degree, EdgeId, EdgeRows, Error, Frontier,
-    GraphInfo, Held, Hop, Key, Limits, Manifest, Name, Neighbour, OpenSettings, Operation, PathQuery, Paths, PriceList,
-    Reached, Reader, Rows, Schema, StartKey, Store, Traversal, TraversalAnswer, TraversalRequest, VacuumSettings,
-    Vacuumed, Value, Verification, Verified, VertexId, WalkCount,
+    Batch, ChangeCounts, Committed, Compacted, CompactionSettings, Cost, Degree, EdgeId, EdgeRows, EdgeTypeId, Error,
+    Frontier, GraphInfo, Held, Hop, Key, Limits, Manifest, Name, Neighbour, OpenSettings, Operation, PathQuery, Paths,
+    PriceList, Reached, Reader, Rows, Schema, StartKey, Store, Traversal, TraversalAnswer, TraversalRequest,
+    VacuumSettings, Vacuumed, Value, Verification, Verified, VertexId, WalkCount,
 };
 
 /// The methods of a type with these signatures, one after the other.
@@ -97,6 +97,7 @@ impl Graph {
         async fn open_through(reader: Reader, settings: &OpenSettings) -> Result<Self, Error> as Self;
         async fn refresh(&mut self) -> Result<bool, Error>;
         async fn is_there(&self) -> Result<bool, Error>;
+        fn is_edge_count_exact(&self, edge_type: EdgeTypeId) -> bool;
         fn source_position(&self, source: &str) -> Option<&str>;
         fn version(&self) -> u64;
         fn schema(&self) -> &Schema;

@@ -16,6 +16,7 @@ pub fn object(facts: &Facts) -> Value {
         "message": manifest.change.message,
         "vertices": facts.info.vertices,
         "edges": facts.info.edges,
+        "edges_exact": facts.info.edges_exact,
         "labels": labels(facts),
         "edge_types": edge_types(facts),
         "sections": sections(facts),
@@ -50,9 +51,9 @@ fn edge_types(facts: &Facts) -> Value {
     let manifest = facts.graph.manifest();
     let name = |id| schema.label(id).map(|label| label.name.as_str());
     let counts = manifest.edge_counts.iter().zip(&manifest.degrees);
-    let edge_types = schema.edge_types.iter().zip(counts);
+    let edge_types = schema.edge_types().zip(counts);
     edge_types
-        .map(|(edge, (count, summaries))| {
+        .map(|((id, edge), (count, summaries))| {
             let degrees = Direction::ALL.iter().zip(summaries).map(|(direction, summary)| {
                 let value = json!({
                     "vertices": summary.vertices(),
@@ -68,6 +69,7 @@ fn edge_types(facts: &Facts) -> Value {
                 "source": name(edge.source),
                 "target": name(edge.target),
                 "count": count,
+                "count_exact": facts.graph.is_edge_count_exact(id),
                 "properties": properties(&edge.properties),
                 "degrees": degrees.collect::<Map<_, _>>(),
             })

@@ -25,7 +25,7 @@ pub fn write(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
         facts.url,
         info.version,
         counted(info.vertices, "vertex", "vertices"),
-        counted(info.edges, "edge", "edges"),
+        at_most(info.edges_exact, counted(info.edges, "edge", "edges")),
         bytes(info.total_bytes),
         info.bytes_per_directed_edge(),
     )?;
@@ -52,6 +52,11 @@ fn edge_name(schema: &Schema, edge: &EdgeType) -> String {
     format!("{} -{}-> {}", label_name(schema, edge.source), edge.label, label_name(schema, edge.target))
 }
 
+/// A count that may be an upper bound.
+fn at_most(exact: bool, count: String) -> String {
+    if exact { count } else { format!("≤ {count}") }
+}
+
 /// Writes the labels, their keys, counts and properties.
 pub fn write_labels(graph: &Graph, out: &mut impl Write) -> anyhow::Result<()> {
     let mut text = table(&["label", "key", "vertices", "properties"], &[2]).wrapped();
@@ -70,10 +75,11 @@ pub fn write_labels(graph: &Graph, out: &mut impl Write) -> anyhow::Result<()> {
 pub fn write_edge_types(graph: &Graph, out: &mut impl Write) -> anyhow::Result<()> {
     let mut text = table(&["edge", "from", "to", "edges", "properties"], &[3]).wrapped();
     let schema = graph.schema();
-    for (edge, edges) in schema.edge_types.iter().zip(&graph.manifest().edge_counts) {
+    for ((id, edge), edges) in schema.edge_types().zip(&graph.manifest().edge_counts) {
         let ends = [label_name(schema, edge.source), label_name(schema, edge.target)].map(str::to_owned);
         let [from, to] = ends;
-        text.add_row([edge.label.clone(), from, to, count(*edges), properties(&edge.properties)]);
+        let edges = at_most(graph.is_edge_count_exact(id), count(*edges));
+        text.add_row([edge.label.clone(), from, to, edges, properties(&edge.properties)]);
     }
     Ok(writeln!(out, "{text}\n")?)
 }
@@ -82,14 +88,14 @@ fn write_degrees(graph: &Graph, out: &mut impl Write) -> anyhow::Result<()> {
     let header = ["degrees", "direction", "vertices with edges", "mean", "about p50", "about p99", "max"];
     let mut text = table(&header, &[2, 3, 4, 5, 6]).wrapped();
     let manifest = graph.manifest();
-    let edge_types = graph.schema().edge_types.iter().zip(&manifest.edge_counts).zip(&manifest.degrees);
-    for ((edge, edges), summaries) in edge_types {
+    let edge_types = graph.schema().edge_types().zip(&manifest.edge_counts).zip(&manifest.degrees);
+    for (((id, edge), edges), summaries) in edge_types {
         for (direction, summary) in Direction::ALL.iter().zip(summaries) {
             text.add_row([
                 edge_name(graph.schema(), edge),
                 direction.to_string(),
                 count(summary.vertices()),
-                format!("{:.1}", degrees::mean(summary, *edges)),
+                at_most(graph.is_edge_count_exact(id), format!("{:.1}", degrees::mean(summary, *edges))),
                 count(degrees::quantile(summary, 0.5)),
                 count(degrees::quantile(summary, 0.99)),
                 count(summary.max),

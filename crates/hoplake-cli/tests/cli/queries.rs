@@ -119,6 +119,22 @@ fn conditions_counts_limits_and_strategies() {
 }
 
 #[test]
+fn neighbors_within_a_limit_say_that_there_are_more() {
+    let shell = Shell::with_graph();
+    let edges = |limit: &[&str]| {
+        let args = [&["neighbors", "graph", "Person:1", "--hop", "out:knows", "--format", "csv"], limit].concat();
+        let run = shell.run(&args).ok();
+        (run.out, run.err)
+    };
+    let (all, none) = edges(&[]);
+    assert_eq!((all.lines().count(), none.as_str()), (3, ""));
+    let (first, more) = edges(&["--limit", "1"]);
+    assert!(all.starts_with(&first) && first.lines().count() == 2, "{first}");
+    assert!(more.starts_with("there are more edges"), "{more}");
+    assert_eq!(edges(&["--limit", "2"]), (all, String::new()), "two are all");
+}
+
+#[test]
 fn walks_are_printed_one_a_line() {
     let shell = Shell::with_graph();
     let walks = with(&FRIENDS, &["--hop", "out:knows", "--paths"]);

@@ -194,5 +194,9 @@ pub fn check_hop(schema: &Schema, hop: &Hop) -> Result<(), Failure> {
     known.dedup();
     let Some(missing) = hop.labels.iter().find(|label| !known.contains(&label.as_str())) else { return Ok(()) };
     let message = format!("the graph has no edge label {missing:?}");
-    Err(Failure::new(ErrorKind::NotFound, message, format!("its edge labels are {}", known.join(", "))))
+    let hint = match known.is_empty() {
+        true => "it has no edges yet".into(),
+        false => format!("its edge labels are {}", known.join(", ")),
+    };
+    Err(Failure::new(ErrorKind::NotFound, message, hint))
 }

@@ -51,14 +51,31 @@ impl Model {
             false if !batch.create_missing => Some(format!("there is no {end}")),
             false => (!is_label(&end.label)).then(|| format!("there is no label {}", end.label)),
         };
+        // What operations before have introduced may be deleted by later ones.
+        let mut labels = BTreeSet::new();
+        let mut types: BTreeMap<_, BTreeSet<&Name>> = BTreeMap::new();
         batch.operations.iter().find_map(|operation| match operation {
-            Operation::UpsertVertex { .. } | Operation::UpsertColumns(_) => None,
-            Operation::DeleteVertex { vertex } => {
-                (!self.labels.contains(&vertex.label)).then(|| format!("there is no label {}", vertex.label))
+            Operation::UpsertColumns(_) => None,
+            Operation::UpsertVertex { vertex, .. } => {
+                labels.insert(&vertex.label);
+                None
             }
-            Operation::UpsertEdge { source, target, .. } => end_refused(source).or_else(|| end_refused(target)),
+            Operation::DeleteVertex { vertex } => {
+                let known = self.labels.contains(vertex.label.as_str()) || labels.contains(&vertex.label);
+                (!known).then(|| format!("there is no label {}", vertex.label))
+            }
+            Operation::UpsertEdge { label, source, target, key, properties, .. } => {
+                let names = types.entry((label.clone(), source.label.clone(), target.label.clone())).or_default();
+                names.extend(key.iter().map(|key| &key.property));
+                names.extend(properties.names());
+                end_refused(source).or_else(|| end_refused(target))
+            }
             Operation::DeleteEdge { label, source, target, key } => {
                 let edge_type = (label.clone(), source.label.clone(), target.label.clone());
+                let introduced = types.get(&edge_type);
+                if introduced.is_some_and(|names| key.as_ref().is_none_or(|key| names.contains(&key.property))) {
+                    return None;
+                }
                 match self.edge_types.get(&edge_type) {
                     None => Some(format!("there are no edges {label}")),
                     Some(known) => key.as_ref().filter(|key| !known.contains(&key.property)).map(|key| key.to_string()),

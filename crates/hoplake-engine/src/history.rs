@@ -119,7 +119,7 @@ fn as_it_was(old: &Manifest, next: Manifest) -> Manifest {
         tags: next.tags,
         ..old.clone()
     };
-    // Ordinals that were given out since are not given out again: ids mean the same as long as nothing is loaded anew.
+    // Ordinals that were given out since are not given out again: ids mean the same until a load replaces the graph.
     for (count, since) in restored.vertex_counts.iter_mut().zip(&next.vertex_counts) {
         let given_since = since.ordinals.saturating_sub(count.ordinals);
         *count = VertexCount { ordinals: count.ordinals + given_since, gone: count.gone + given_since };

@@ -3,7 +3,7 @@
 //! Any other writer's objects belong to the one version that it tries to publish; once another has that version, they
 //! are garbage. A load or a compaction cannot count on publishing the next version, so its name stays in the
 //! manifests until it is done. It publishes on whatever is the newest version then, if its name is still there:
-//! removing the name stops the writer for ever.
+//! removing the name permanently stops the writer.
 
 use futures::future::BoxFuture;
 use hoplake_format::{ChangeKind, Manifest, WriterLease};
@@ -19,7 +19,7 @@ use crate::{
 /// to [`withdraw`].
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if there is no graph, or the store's error.
+/// [`EngineError::NotFound`] if the graph does not exist; the store's.
 pub fn announce<'a>(
     reader: &'a Reader,
     kind: ChangeKind,

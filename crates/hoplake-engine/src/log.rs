@@ -47,7 +47,7 @@ impl Log {
     /// Begins with the newest version.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] if there is no graph, or the store's error.
+    /// [`EngineError::NotFound`] if the graph does not exist; the store's.
     pub fn open(reader: Reader) -> BoxFuture<'static, Result<Self, EngineError>> {
         Box::pin(async move {
             let mut branch = QueryContext::new().branch();

@@ -30,7 +30,7 @@ pub enum Published {
 /// How often a create without an answer is sent.
 const ATTEMPTS_MAX: u32 = 4;
 
-/// How often a commit is made anew because another writer was faster.
+/// How often a commit starts over because another writer was faster.
 pub(crate) const REBUILDS_MAX: u32 = 100;
 
 /// How often a change that needs no objects of its own, or has them already, is tried on a later version: each time

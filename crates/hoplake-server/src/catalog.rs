@@ -5,7 +5,7 @@
 //!
 //! A name takes a slot when its graph is open, and not before: names that lead nowhere close no graph. They are
 //! remembered for a few seconds, and the number of concurrent look-ups is bounded, so that requests for them cost the
-//! store little. Asking for the newest version looks anew.
+//! store little. A refresh looks in the store again.
 //!
 //! All read through one pool: one budget of memory, one cache on disk, one bound on bytes in flight.
 //!
@@ -500,7 +500,7 @@ impl Catalog {
         match moved {
             Ok(_) if !thorough || graph.is_there().await? => Ok(None),
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-            // It was removed, and perhaps loaded anew: not a later version, but another graph.
+            // It was removed, and perhaps loaded again: not a later version, but another graph.
             _ => {
                 let opened = self.open(key).await?;
                 self.metrics.graph_opened();

@@ -16,7 +16,7 @@ use std::{sync::Mutex, time::Duration};
 
 use crate::{HedgeSettings, StoreProfile};
 
-/// Observations that are kept, and after how many the bound is taken anew.
+/// Observations that are kept, and after how many the bound is recomputed.
 const WINDOW: usize = 1024;
 const REFRESH: usize = 64;
 

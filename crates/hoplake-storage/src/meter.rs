@@ -32,7 +32,7 @@ impl Wave {
         self.later(1)
     }
 
-    /// The wave that is so many dependent round trips later.
+    /// The wave a number of dependent round trips later.
     pub fn later(self, rounds: u32) -> Self {
         Self(self.0 + rounds)
     }
@@ -145,7 +145,7 @@ impl Meter {
         self.waited.fetch_add(waits.into(), Relaxed);
     }
 
-    /// Notes that the requests of a wave take so many rounds.
+    /// Records in how many rounds the requests of a wave are sent.
     pub(crate) fn went_in_rounds(&self, wave: Wave, rounds: u64) {
         if rounds > 1 {
             let mut all = self.rounds.lock().expect("no thread panics with the rounds");

@@ -8,7 +8,7 @@
 //! Before that, whether anything is due takes the indexes of all segments. Small objects, as commits leave them by the
 //! hundred, come whole with that ([`take_small`]), so that none takes a request for its end and one for the rest.
 //!
-//! Nothing depends on it: a block that came damaged, or that had to leave the cache, is read again by whoever asks for it.
+//! Nothing depends on it: a block that came damaged, or that had to leave the cache, is read again when a merge needs it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -15,7 +15,7 @@
 //!
 //! **Other writers.** What a merge became stands for the runs it was made of, as long as a version has them: commits only add
 //! runs, so it is published on a version of theirs as it is. Only a merge of whose runs another compaction, a load or a
-//! restored version has left some out is dropped, and done anew if it is still due.
+//! restored version has left some out is dropped, and repeated if it is still due.
 
 mod inputs;
 mod keys;
@@ -237,7 +237,7 @@ impl Run {
                 let (met, published) = self.one_group(&snapshot, newest, group, &mut sizes, branch).await?;
                 newest = met;
                 if !published {
-                    // Its runs are gone, as after a restore: what is due is to be found anew.
+                    // Its runs are gone, as after a restore: the due merges are planned again.
                     break;
                 }
             }

@@ -11,7 +11,7 @@ use parquet::{
 
 use super::{PageLimits, corrupt};
 
-/// Lengths of texts take four bytes each in memory and may take far less in the page: so many of them are fine in any
+/// Lengths of texts take four bytes each in memory and may take far less in the page: so any number of them fits in any
 /// page,
 const LENGTHS_FREE: usize = 1 << 20;
 /// and beyond that so many for each byte. Texts of one length take a 21st of a byte for it.

@@ -85,7 +85,7 @@ struct KnownKeys {
 /// The approximate overhead of an allocation, in bytes.
 const ALLOCATION_BYTES: usize = 16;
 
-/// The bytes of a set of so many entries: a power of two of slots, 7 in 8 of them used, and a byte for each.
+/// The bytes of a hash set with this many entries: a power of two of slots, 7 in 8 of them used, and a byte for each.
 fn set_bytes(capacity: usize, entry_bytes: usize) -> usize {
     (capacity * 8 / 7).next_power_of_two() * (entry_bytes + 1)
 }

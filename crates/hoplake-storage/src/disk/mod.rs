@@ -3,7 +3,7 @@
 //! **How.** Blocks of immutable objects never change, so a cache needs no invalidation. Each block fetched
 //! is appended to a *log*, a file of bounded size; an index in memory says which log has which block and
 //! where. When the logs outgrow the budget the oldest is deleted, and those of its blocks that were used
-//! since they were written are appended anew: first in, first out, with a second chance. Writing is
+//! since they were written are appended again: first in, first out, with a second chance. Writing is
 //! sequential, deleting frees whole files, and the index takes some 40 bytes a block.
 //!
 //! **Trust.** Nothing on the disk is believed. Blocks are kept as they are stored in the bucket, with their

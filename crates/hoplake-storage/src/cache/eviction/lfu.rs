@@ -1,6 +1,6 @@
 //! Least frequently used: a heap by the number of uses since the block was inserted, times its retention cost.
 //!
-//! The count begins anew when a block is inserted again, and never fades while it stays: a block that was popular once
+//! The count restarts when a block is inserted again, and never fades while it stays: a block that was popular once
 //! stays for long. It is LRFU with λ = 0, kept apart because it needs no logarithms, and because counts are exact.
 
 use super::{

@@ -2,7 +2,7 @@
 //! Subsumes the Least Recently Used and Least Frequently Used Policies, IEEE Transactions on Computers 50(12), 2001).
 //!
 //! Every use of a block, x accesses ago, adds F(x) = (1/2)^(λx) to its *combined recency and frequency*. With λ = 0
-//! each use counts 1 for ever, and the order is that of LFU; with λ = 1 the last use outweighs all before
+//! each use counts 1 permanently, and the order is that of LFU; with λ = 1 the last use outweighs all before
 //! it, and the order is that of LRU. In between, a use loses half its value in 1/λ accesses.
 //!
 //! All scores fade by the same factor at each access, so that the order of two blocks changes only when one of them is
@@ -20,7 +20,7 @@
 //! λ is per access to the entire cache. A shard sees one in as many accesses as there are shards, and takes so many
 //! steps of time at each.
 //!
-//! Evicted blocks are forgotten: a block that returns starts anew, as in the paper's experiments without history.
+//! Evicted blocks are forgotten: a block that returns starts over, as in the paper's experiments without history.
 
 use super::{
     Eviction, Incoming, Slot,

@@ -1,4 +1,4 @@
-//! What each policy documents, implemented naively: lists, and all scores computed anew each time.
+//! What each policy documents, implemented naively: lists, and all scores recomputed each time.
 
 use std::collections::VecDeque;
 

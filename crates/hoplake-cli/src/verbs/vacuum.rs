@@ -1,6 +1,6 @@
 //! `hoplake vacuum`: lets old versions go, and removes what no version names.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hoplake::{Error, ErrorKind, Graph, VacuumSettings, Vacuumed, WriterLease};
 use serde_json::{Value, json};
@@ -58,8 +58,11 @@ pub struct Args {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let store = open_store(&args.url)?;
+    let begun = Instant::now();
     if args.verify {
-        verify::newest_is_intact(&store, &args.url).await?;
+        // Nothing is deleted before it ends, so it can simply be dropped.
+        let verified = tokio::time::timeout(args.timeout, verify::newest_is_intact(&store, &args.url)).await;
+        verified.unwrap_or_else(|_| Err(not_done(args, "raise --timeout, or run hoplake verify by itself").into()))?;
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let ago = |time: Duration| now.saturating_sub(time).as_millis() as u64;
@@ -70,7 +73,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         written_before_unix_ms: ago(args.min_age) as i64,
         announced_before_unix_ms: ago(args.dead_after),
         abort: args.abort.clone(),
-        timeout_ms: Some(timeout_ms(args.timeout)),
+        timeout_ms: Some(timeout_ms(args.timeout.saturating_sub(begun.elapsed()))),
     };
     let vacuumed = Graph::vacuum(&store, &settings).await.map_err(|error| explain(args, error))?;
     for lease in &vacuumed.spared {
@@ -79,13 +82,15 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     print_line(if args.json { as_json(&vacuumed).to_string() } else { as_text(&vacuumed) })
 }
 
+fn not_done(args: &Args, hint: &str) -> Failure {
+    let message = format!("the vacuum was not done within {}", humantime::format_duration(args.timeout));
+    Failure::new(ErrorKind::Limit, message, hint)
+}
+
 fn explain(args: &Args, error: Error) -> anyhow::Error {
     let url = &args.url;
     match error.kind() {
-        ErrorKind::Limit => {
-            let message = format!("the vacuum was not done within {}", humantime::format_duration(args.timeout));
-            Failure::new(ErrorKind::Limit, message, "run it again to remove the rest, or raise --timeout").into()
-        }
+        ErrorKind::Limit => not_done(args, "run it again to remove the rest, or raise --timeout").into(),
         ErrorKind::Corrupt => {
             let hint = format!("hoplake verify {url} lists the damage, and the version that can be restored");
             Failure::of(&error, hint).into()

@@ -23,7 +23,7 @@ async fn verbs_end_in_their_time_when_nobody_answers() {
     run_at(&shell, &server, &server.endpoint(), &["load", &url, "--from", "data"]).ok();
     proxy.set_faults([(TcpFault::Hang, 1.0)]);
     // The status, the message, and its hint.
-    let cases: [(&[&str], i32, &str, &str); 7] = [
+    let cases: [(&[&str], i32, &str, &str); 8] = [
         (&["tag", &url, "name"], 6, "not changed, within 1s; nothing is changed", "raise --timeout"),
         (&["tag", &url], 6, "the tags were not read", "raise --timeout"),
         (&["restore", &url, "--version", "1"], 6, "was not restored within 1s; nothing is changed", "raise --timeout"),
@@ -31,6 +31,7 @@ async fn verbs_end_in_their_time_when_nobody_answers() {
         (&["clone", &url, &clone], 6, "was not cloned within 1s; nothing is changed", "raise --timeout"),
         (&["apply", &url, "more.jsonl"], 5, "was not opened within 1s", "nothing is changed"),
         (&["vacuum", &url], 6, "the vacuum was not done within 1s", "raise --timeout"),
+        (&["vacuum", &url, "--verify"], 6, "the vacuum was not done within 1s", "hoplake verify by itself"),
     ];
     for (args, status, error, hint) in cases {
         let args = [args, &["--timeout", "1s"]].concat();

@@ -12,7 +12,7 @@ use super::{pipeline::Sink, plan::ListTask};
 use crate::{
     frontier::SinkError,
     hop::EdgesOf,
-    memory::HeldVec,
+    memory::{HeldVec, bytes_of},
     merge::{ListEntry, merge_runs},
 };
 
@@ -52,11 +52,13 @@ impl Merger {
 
     /// All lists are here: hands over what is left of each run's.
     pub(super) fn finish(self, sink: &mut impl Sink) -> Result<(), SinkError> {
-        let Self { mut runs, of: Some(of), .. } = self else { return Ok(()) };
+        let Self { mut runs, of: Some(of), context } = self else { return Ok(()) };
         for entries in runs.values_mut() {
             // Blocks of a run came in any order; where they came in theirs, this is one look.
             entries.items().sort_unstable_by_key(|it| (it.source, it.target, it.position));
         }
+        // What is left of them is built next to them: a target for each edge, and a source, a position and an end for each list.
+        let _left = context.hold(bytes_of::<[u64; 4]>(runs.values().map(|entries| entries.len()).sum()))?;
         let lists: Vec<&[ListEntry]> = runs.values().map(|entries| &entries[..]).collect();
         let origins: Vec<RunOf> = runs.keys().copied().collect();
         let mut left: BTreeMap<u64, Lists> = BTreeMap::new();
@@ -90,6 +92,7 @@ fn push(lists: &mut Lists, edge: &ListEntry) {
 #[cfg(test)]
 mod tests {
     use hoplake_format::{Direction, EdgeTypeId, LabelId};
+    use hoplake_storage::ReadLimits;
 
     use super::*;
     use crate::index::SectionLocation;
@@ -155,5 +158,21 @@ mod tests {
             merger.finish(&mut kept).unwrap();
             assert_eq!(kept.0, [(1, vec![(7, 0, vec![1])]), (2, vec![(7, 0, vec![2, 2])])]);
         }
+    }
+
+    #[test]
+    fn what_is_left_counts_against_the_budget() {
+        let merge = |memory_bytes_max| {
+            let context = QueryContext::new();
+            let mut merger = Merger::new(&context);
+            let edges: Vec<_> = (0..100).map(|target| (7, target, target)).collect();
+            let location = SectionLocation { segment: 0, section: 0 };
+            let task = ListTask { of: OF, location, until: 1, removed: false, block: 0..0, sources: 0..0 };
+            merger.take(&task, &lists_of(&edges)).unwrap();
+            let used = context.memory().used();
+            context.limit(ReadLimits { memory_bytes_max: Some(used + memory_bytes_max), ..ReadLimits::default() });
+            merger.finish(&mut Kept::default()).is_ok()
+        };
+        assert_eq!([merge(100), merge(100_000)], [false, true]);
     }
 }

@@ -11,10 +11,9 @@ use parquet::{
 
 use super::{PageLimits, corrupt};
 
-/// Lengths of texts take four bytes each in memory and may take far less in the page: so any number of them fits in any
-/// page,
+/// Lengths of texts take four bytes each in memory and may take far less in the page. Any page may have this many,
 const LENGTHS_FREE: usize = 1 << 20;
-/// and beyond that so many for each byte. Texts of one length take a 21st of a byte for it.
+/// and this many more for each of its bytes. Texts of one length take a 21st of a byte for it.
 const LENGTHS_OF_BYTE: usize = 64;
 /// Writers use 128; larger ones would claim many values in few bytes.
 const DELTA_BLOCK_MAX: u64 = 1 << 16;

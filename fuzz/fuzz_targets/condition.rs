@@ -74,7 +74,7 @@ fn edges(predicate: Predicate) -> Option<Vec<Edge>> {
     let hop = Hop { labels: Vec::new(), direction: HopDirection::Both, predicates: vec![predicate] };
     let found = runtime.block_on(async { graph.query().neighbors(all, &hop).await });
     let found = found.inspect_err(|error| assert_ne!(error.kind(), hoplake::ErrorKind::Internal, "{error}")).ok()?;
-    let edge = |edge: &hoplake::Neighbour| {
+    let edge = |edge: hoplake::Neighbour| {
         let is_out = edge.direction == hoplake::Direction::Out;
         (edge.from, edge.to, edge.edge_type.0, is_out, edge.run, edge.position)
     };

@@ -8,48 +8,47 @@ use hoplake_storage::{MemoryHold, Pace, QueryContext, StorageError};
 use crate::{
     EngineError,
     memory::bytes_of,
-    pieces::{STEP, merge, position_of, sort_by_key},
+    ordinals::{NONE, Ordinals},
+    pieces::{STEP, sort_by_key},
 };
 
-/// A set of vertices: for each label, distinct ordinals in ascending order.
+/// A set of vertices: for each label, its ordinals.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Frontier(BTreeMap<LabelId, Vec<u64>>);
+pub struct Frontier(BTreeMap<LabelId, Ordinals>);
 
 impl Frontier {
     /// How many vertices there are.
     pub fn len(&self) -> usize {
-        self.0.values().map(Vec::len).sum()
+        self.0.values().map(Ordinals::len).sum()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.values().all(Vec::is_empty)
+        self.0.values().all(Ordinals::is_empty)
     }
 
     /// The labels and their ordinals.
-    pub fn by_label(&self) -> impl Iterator<Item = (LabelId, &[u64])> {
-        self.0.iter().map(|(label, ordinals)| (*label, ordinals.as_slice()))
+    pub fn by_label(&self) -> impl Iterator<Item = (LabelId, &Ordinals)> {
+        self.0.iter().map(|(label, ordinals)| (*label, ordinals))
     }
 
     /// The ordinals of one label.
-    pub fn ordinals(&self, label: LabelId) -> &[u64] {
-        self.0.get(&label).map_or(&[], Vec::as_slice)
+    pub fn ordinals(&self, label: LabelId) -> &Ordinals {
+        self.0.get(&label).unwrap_or(&NONE)
     }
 
     /// All vertices, by label and ordinal.
     pub fn vertices(&self) -> impl Iterator<Item = VertexId> + '_ {
-        let vertex = |label, ordinal: &u64| VertexId::new(label, *ordinal);
-        self.0.iter().flat_map(move |(label, ordinals)| ordinals.iter().filter_map(move |it| vertex(*label, it)))
+        self.0.iter().flat_map(|(label, ordinals)| ordinals.iter().filter_map(|it| VertexId::new(*label, it)))
     }
 
     /// Whether a vertex is in the set.
     pub fn contains(&self, vertex: VertexId) -> bool {
-        self.ordinals(vertex.label()).binary_search(&vertex.ordinal()).is_ok()
+        self.ordinals(vertex.label()).contains(vertex.ordinal())
     }
 
-    /// Replaces the ordinals of a label; they ascend.
-    pub(crate) fn set(&mut self, label: LabelId, ordinals: Vec<u64>) {
-        debug_assert!(ordinals.is_sorted_by(|a, b| a < b));
+    /// Replaces the ordinals of a label.
+    pub(crate) fn set(&mut self, label: LabelId, ordinals: Ordinals) {
         if ordinals.is_empty() {
             self.0.remove(&label)
         } else {
@@ -60,21 +59,7 @@ impl Frontier {
     /// Takes out the vertices of `other`.
     pub(crate) async fn subtract(&mut self, other: &Self, pace: &mut Pace) -> Result<(), StorageError> {
         for (label, ordinals) in &mut self.0 {
-            let others = other.ordinals(*label);
-            let (mut kept, mut at) = (0, 0);
-            for start in (0..ordinals.len()).step_by(STEP) {
-                let end = (start + STEP).min(ordinals.len());
-                for index in start..end {
-                    let ordinal = ordinals[index];
-                    at = position_of(others, at, ordinal);
-                    if others.get(at) != Some(&ordinal) {
-                        ordinals[kept] = ordinal;
-                        kept += 1;
-                    }
-                }
-                pace.rest((end - start) as u64 * 4).await?;
-            }
-            ordinals.truncate(kept);
+            ordinals.subtract(other.ordinals(*label), pace).await?;
         }
         self.0.retain(|_, ordinals| !ordinals.is_empty());
         Ok(())
@@ -86,47 +71,47 @@ impl Frontier {
     /// [`StorageError::Limit`] if the query's time is over.
     pub async fn unite(&mut self, other: &Self, pace: &mut Pace) -> Result<(), StorageError> {
         for (label, ordinals) in &other.0 {
-            let mine = self.0.entry(*label).or_default();
-            let mut both = Vec::with_capacity(mine.len() + ordinals.len());
-            merge(mine, ordinals, &mut both, &|ordinal| *ordinal, pace).await?;
-            both.dedup();
-            *mine = both;
+            self.0.entry(*label).or_insert_with(|| NONE.clone()).unite(ordinals, pace).await?;
         }
         Ok(())
     }
 
     /// The set of sorted vertices, which may repeat.
     pub(crate) async fn of_sorted(vertices: &[VertexId], pace: &mut Pace) -> Result<Self, StorageError> {
-        let mut frontier = Self::default();
+        let mut lists: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
         for step in vertices.chunks(STEP) {
             for vertex in step {
-                let ordinals = frontier.0.entry(vertex.label()).or_default();
+                let ordinals = lists.entry(vertex.label()).or_default();
                 if ordinals.last() != Some(&vertex.ordinal()) {
                     ordinals.push(vertex.ordinal());
                 }
             }
             pace.rest(step.len() as u64).await?;
         }
-        Ok(frontier)
+        Ok(Self::of_lists(lists))
+    }
+
+    fn of_lists(lists: BTreeMap<LabelId, Vec<u64>>) -> Self {
+        Self(lists.into_iter().map(|(label, ordinals)| (label, Ordinals::list(ordinals))).collect())
     }
 
     /// The memory that it takes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.0.values().map(|ordinals| bytes_of::<u64>(ordinals.capacity())).sum()
+        self.0.values().map(Ordinals::bytes).sum()
     }
 }
 
 impl FromIterator<VertexId> for Frontier {
     fn from_iter<I: IntoIterator<Item = VertexId>>(vertices: I) -> Self {
-        let mut frontier = Self::default();
+        let mut lists: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
         for vertex in vertices {
-            frontier.0.entry(vertex.label()).or_default().push(vertex.ordinal());
+            lists.entry(vertex.label()).or_default().push(vertex.ordinal());
         }
-        for ordinals in frontier.0.values_mut() {
+        for ordinals in lists.values_mut() {
             ordinals.sort_unstable();
             ordinals.dedup();
         }
-        frontier
+        Self::of_lists(lists)
     }
 }
 
@@ -195,28 +180,27 @@ impl OrdinalCollector {
         Ok(())
     }
 
-    /// The ordinals, ascending, and the memory that they take.
-    pub(crate) async fn finish(mut self, pace: &mut Pace) -> Result<(Vec<u64>, MemoryHold), SinkError> {
+    /// The set, and the memory that it takes.
+    pub(crate) async fn finish(mut self, pace: &mut Pace) -> Result<(Ordinals, MemoryHold), SinkError> {
         if self.many.is_empty() {
             sort_by_key(&mut self.few, |ordinal| *ordinal, &self.context).await?;
             self.few.dedup();
             if self.few.last().is_some_and(|last| *last >= self.universe) {
                 return Err(outside().into());
             }
-            return Ok((self.few, self.memory));
+            return Ok((Ordinals::list(self.few), self.memory));
         }
         while !self.few.is_empty() {
             self.move_few()?;
             pace.rest(STEP as u64).await?;
         }
-        let count: u64 = self.many.iter().map(|word| u64::from(word.count_ones())).sum();
-        let memory = self.context.hold(count * 8)?;
-        let mut ordinals = Vec::with_capacity(count as usize);
-        for (number, words) in (0u64..).zip(self.many.chunks(WORDS)) {
-            bits(words, number * WORDS as u64 * 64, &mut ordinals);
-            pace.rest(STEP as u64).await?;
+        let bitmap = Ordinals::bitmap(self.many, pace).await?;
+        if (bitmap.len() as u64) >= self.universe / 64 {
+            return Ok((bitmap, self.memory));
         }
-        Ok((ordinals, memory))
+        // Most were repeats.
+        let (list, memory) = bitmap.to_list(&self.context).await?;
+        Ok((Ordinals::list(list), memory))
     }
 
     /// Adds all of another set of the same universe.
@@ -235,9 +219,6 @@ impl OrdinalCollector {
         Ok(())
     }
 }
-
-/// Words of a bitmap that are turned into ordinals at a time: 16,384 ordinals at most.
-const WORDS: usize = STEP / 64;
 
 /// Why a set could not take ordinals.
 #[derive(Debug)]
@@ -289,17 +270,6 @@ fn set_bits(words: &mut [u64], ordinals: &[u64], universe: u64) -> Result<(), Fo
     fits.then_some(()).ok_or_else(outside)
 }
 
-/// Appends the ordinals of a stretch of a bitmap whose first bit is ordinal `first`.
-fn bits(words: &[u64], first: u64, ordinals: &mut Vec<u64>) {
-    for (position, word) in (first..).step_by(64).zip(words) {
-        let mut rest = *word;
-        while rest != 0 {
-            ordinals.push(position + u64::from(rest.trailing_zeros()));
-            rest &= rest - 1;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -328,7 +298,7 @@ mod tests {
             });
             let expected: BTreeSet<_> = parts.into_iter().flatten().collect();
             let inside = expected.last().is_none_or(|last| *last < universe);
-            prop_assert_eq!(found.ok().map(|(found, _)| found), inside.then(|| expected.into_iter().collect()));
+            prop_assert_eq!(found.ok().map(|(found, _)| found), inside.then(|| Ordinals::list(expected.into_iter().collect())));
             prop_assert_eq!(context.memory().used(), 0);
         }
 

@@ -13,7 +13,7 @@ use hoplake_format::VertexId;
 use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 
 use crate::{
-    EngineError, Frontier, Neighbour, Snapshot,
+    Edges, EngineError, Frontier, Snapshot,
     hop::Hop,
     pieces::{STEP, sort_by_key},
     traversal::{Limits, Watch},
@@ -56,18 +56,20 @@ impl Side {
     }
 
     /// Moves on along edges, in the order of the vertex left, so that the smallest parent wins.
-    async fn advance(&mut self, edges: &[Neighbour], context: &QueryContext) -> Result<(), StorageError> {
+    async fn advance(&mut self, edges: &Edges, context: &QueryContext) -> Result<(), StorageError> {
         let mut pace = context.pace();
         let mut new: Vec<VertexId> = Vec::new();
-        for step in edges.chunks(STEP) {
-            context.resize(&mut self.memory, (self.parents.len() + step.len()) as u64 * KNOWN_BYTES)?;
-            for edge in step {
-                if let Entry::Vacant(entry) = self.parents.entry(edge.to) {
-                    entry.insert(Some(edge.from));
-                    new.push(edge.to);
+        for list in edges.lists() {
+            for step in list.targets.chunks(STEP) {
+                context.resize(&mut self.memory, (self.parents.len() + step.len()) as u64 * KNOWN_BYTES)?;
+                for to in step {
+                    if let Entry::Vacant(entry) = self.parents.entry(*to) {
+                        entry.insert(Some(list.from));
+                        new.push(*to);
+                    }
                 }
+                pace.rest(step.len() as u64 * 4).await?;
             }
-            pace.rest(step.len() as u64 * 4).await?;
         }
         context.resize(&mut self.memory, self.parents.len() as u64 * KNOWN_BYTES)?;
         sort_by_key(&mut new, |vertex| *vertex, context).await?;

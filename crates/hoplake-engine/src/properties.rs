@@ -12,8 +12,10 @@ use hoplake_format::{Direction, EdgeTypeId, LabelId, TableOwner, VertexId, const
 use hoplake_storage::Branch;
 
 use crate::{
-    EngineError, Frontier, Neighbour, Snapshot,
+    Edges, EngineError, Frontier, Snapshot,
+    edges::{Piece, Stored},
     hop::{EdgesOf, Hop},
+    memory::bytes_of,
     rows::RowsOf,
 };
 
@@ -136,7 +138,8 @@ impl Snapshot {
     ) -> BoxFuture<'a, Result<Vec<(LabelId, RecordBatch)>, EngineError>> {
         Box::pin(async move {
             let reads = branch.each(frontier.by_label(), |(label, ordinals), mut line| async move {
-                let batch = self.vertex_properties(label, ordinals, names, &mut line).await?;
+                let (ordinals, _memory) = ordinals.to_list(line.context()).await?;
+                let batch = self.vertex_properties(label, &ordinals, names, &mut line).await?;
                 Ok::<_, EngineError>(((label, batch), line))
             });
             reads.await
@@ -151,19 +154,24 @@ impl Snapshot {
     /// The store's.
     pub fn edge_properties<'a>(
         &'a self,
-        edges: &'a [Neighbour],
+        edges: &'a Edges,
         names: &'a [String],
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Vec<RowsOfEdges>, EngineError>> {
         Box::pin(async move {
+            let context = branch.context().clone();
+            // Its position and its row, twice as vectors grow.
+            let _memory = context.hold(bytes_of::<[u64; 4]>(edges.len()))?;
             let mut groups: BTreeMap<RowsOf, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
-            for (index, edge) in edges.iter().enumerate() {
-                let known = self.schema().edge_type(edge.edge_type).is_some_and(|edge| !edge.properties.is_empty());
-                if known {
-                    let group = groups.entry(RowsOf::Edges(edge.edge_type, edge.direction, edge.run)).or_default();
-                    group.0.push(index);
-                    group.1.push(edge.position);
+            let mut pace = context.pace();
+            for Piece { stored, position, targets, range, .. } in edges.pieces() {
+                let Stored { edge_type, direction, run } = stored;
+                if self.schema().edge_type(edge_type).is_some_and(|edge| !edge.properties.is_empty()) {
+                    let group = groups.entry(RowsOf::Edges(edge_type, direction, run)).or_default();
+                    group.0.extend(range);
+                    group.1.extend((position..).take(targets.len()));
                 }
+                pace.rest(8 + targets.len() as u64).await?;
             }
             let reads = branch.each(&groups, |(of, (_, rows)), mut line| async move {
                 Ok::<_, EngineError>((self.rows(*of, rows, names, &mut line).await?, line))

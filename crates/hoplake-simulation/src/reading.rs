@@ -135,8 +135,8 @@ async fn read_edges(
     let mut groups: BTreeMap<Pair, Vec<Properties>> = BTreeMap::new();
     for (edge, mut row) in edges.iter().zip(rows) {
         row.retain(|_, value| *value != Value::Null);
-        let near = end_of(found, edge, edge.from)?;
-        let far = end_of(found, edge, edge.to)?;
+        let near = end_of(found, &edge, edge.from)?;
+        let far = end_of(found, &edge, edge.to)?;
         let (source, target) = if direction == HopDirection::Out { (near, far) } else { (far, near) };
         groups.entry((label.into(), source, target)).or_default().push(row);
     }

@@ -45,6 +45,7 @@ pub mod caching;
 pub mod changes;
 mod commit;
 mod diff;
+mod edge_batch;
 mod error;
 mod expected;
 mod graph;
@@ -59,7 +60,8 @@ pub use diff::Diff;
 pub use error::{Error, ErrorKind, Reason};
 pub use graph::Graph;
 pub use hoplake_engine::{
-    Comparison, Degree, Frontier, Held, HeldIter, Neighbour, OpenSettings, Predicate,
+    Comparison, Degree, EdgeIter, EdgeList, EdgeSlice, Edges, Frontier, Held, HeldIter, Neighbour, OpenSettings,
+    Ordinals, Predicate,
     change::{Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, Name, Operation, Properties, Value, VertexRef},
     compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN},
     diff::{Difference, same_value},

@@ -4,7 +4,7 @@ use std::{mem::take, sync::Arc, time::Instant};
 
 use arrow_array::RecordBatch;
 use hoplake_engine::{
-    Degree, EngineError, Frontier, Held, Neighbour, Snapshot,
+    Degree, Edges, EngineError, Frontier, Held, Neighbour, Snapshot,
     path::PathQuery,
     split_vertex,
     traversal::{Hop, Limits, Paths, Reached, Traversal, WalkCount},
@@ -204,15 +204,15 @@ impl Query {
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if the edge label does not exist;
     /// [`Invalid`](ErrorKind::Invalid) if a condition of the hop cannot be; the store's.
-    pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Neighbour>>, Error> {
+    pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Edges>, Error> {
         let frontier = vertices.iter().copied().collect();
         self.step(async |snapshot, branch| snapshot.neighbours(&frontier, hop, branch).await).await
     }
 
     /// The first edges of [`Self::neighbors`], up to a limit, in the same order. One wave reads the first
     /// blocks of the hop, about 360 KiB on S3 Standard, and another one twice as many until there are enough edges: a few edges of
-    /// a vertex with millions take one request. Vertices with changes that were not compacted are read completely, and so is a
-    /// hop with a condition.
+    /// a vertex with millions take one request. A hop with conditions reads in the same way, with two waves each time. Vertices with
+    /// changes that were not compacted are read completely.
     ///
     /// # Errors
     /// As [`Self::neighbors`].
@@ -221,7 +221,7 @@ impl Query {
         vertices: &[VertexId],
         hop: &Hop,
         limit: usize,
-    ) -> Result<Held<Vec<Neighbour>>, Error> {
+    ) -> Result<Held<Edges>, Error> {
         let frontier = vertices.iter().copied().collect();
         self.step(async |snapshot, branch| snapshot.first_neighbours(&frontier, hop, limit, branch).await).await
     }
@@ -280,11 +280,7 @@ impl Query {
     ///
     /// # Errors
     /// The store's.
-    pub async fn edge_properties(
-        &mut self,
-        edges: &[Neighbour],
-        names: &[String],
-    ) -> Result<Held<Vec<EdgeRows>>, Error> {
+    pub async fn edge_properties(&mut self, edges: &Edges, names: &[String]) -> Result<Held<Vec<EdgeRows>>, Error> {
         let batches = self.snapshot.edge_properties(edges, names, &mut self.branch).await?;
         let bytes =
             |(positions, batch): &(Vec<usize>, RecordBatch)| positions.len() * 8 + batch.get_array_memory_size();

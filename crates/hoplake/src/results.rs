@@ -6,7 +6,7 @@
 use arrow_array::UInt32Array;
 use arrow_select::take::take_record_batch;
 use futures::future::try_join3;
-use hoplake_engine::{EngineError, Frontier, Held, Neighbour, traversal::Hop};
+use hoplake_engine::{Edges, EngineError, Frontier, Held, traversal::Hop};
 use hoplake_format::{Key, LabelId};
 
 use crate::{EdgeRows, Error, Query, Rows, query::key_bytes};
@@ -71,16 +71,16 @@ impl Query {
     /// [`NotFound`](crate::ErrorKind::NotFound) if no label has a property of a name; the store's.
     pub async fn describe(
         &mut self,
-        edges: &[Neighbour],
+        edges: &Edges,
         of_edges: &[String],
         of_vertices: &[String],
     ) -> Result<Held<Described>, Error> {
-        let ends: Vec<_> = edges.iter().map(|edge| edge.to).collect();
+        let ends = edges.targets();
         let each_once: Frontier =
             if of_vertices.is_empty() { Frontier::default() } else { ends.iter().copied().collect() };
         let mut lines = [self.branch.clone(), self.branch.clone(), self.branch.clone()];
         let [for_keys, for_rows, for_edges] = &mut lines;
-        let keys = self.snapshot.keys(&ends, for_keys);
+        let keys = self.snapshot.keys(ends, for_keys);
         let rows = self.snapshot.frontier_properties(&each_once, of_vertices, for_rows);
         let edge_rows = async {
             match of_edges.is_empty() {
@@ -118,8 +118,8 @@ impl Query {
                 if wanted.is_empty() {
                     continue;
                 }
-                let row_of = |ordinal: &u64| known.binary_search(ordinal).ok().map(|row| row as u32);
-                let indices: UInt32Array = wanted.iter().map(row_of).collect();
+                let rows_of_set = (0u32..).zip(known.iter()).filter(|(_, ordinal)| wanted.contains(*ordinal));
+                let indices: UInt32Array = rows_of_set.map(|(row, _)| row).collect();
                 let batch = take_record_batch(&rows.batch, &indices).map_err(EngineError::from)?;
                 parts.push(Rows { label: rows.label.clone(), batch });
             }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use hoplake::{EdgeId, ErrorKind, Graph, Neighbour, Query, Rows, StartKey};
+use hoplake::{EdgeId, Edges, ErrorKind, Graph, Query, Rows, StartKey};
 
 use super::neighbors::edge_columns;
 use crate::{
@@ -78,7 +78,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// The edges with these ids.
-async fn found_edges(query: &mut Query, ids: &[EdgeId]) -> anyhow::Result<Vec<Neighbour>> {
+async fn found_edges(query: &mut Query, ids: &[EdgeId]) -> anyhow::Result<Edges> {
     let found = query.edges(ids).await?;
     let missing = ids.iter().zip(&found).find(|(_, edge)| edge.is_none());
     if let Some((id, _)) = missing {
@@ -89,12 +89,7 @@ async fn found_edges(query: &mut Query, ids: &[EdgeId]) -> anyhow::Result<Vec<Ne
 }
 
 /// One row an edge: its id and label, both ends, and its properties; all of them if none is selected.
-async fn edge_rows(
-    graph: &Graph,
-    query: &mut Query,
-    edges: &[Neighbour],
-    select: &[String],
-) -> anyhow::Result<RecordBatch> {
+async fn edge_rows(graph: &Graph, query: &mut Query, edges: &Edges, select: &[String]) -> anyhow::Result<RecordBatch> {
     let edge_types: BTreeSet<_> = edges.iter().map(|edge| edge.edge_type).collect();
     let properties = edge_types.iter().filter_map(|id| graph.schema().edge_type(*id)).flat_map(|it| &it.properties);
     let known: BTreeSet<&str> = properties.map(|property| property.name.as_str()).collect();

@@ -1,12 +1,15 @@
 //! `hoplake neighbors`: the edges of a vertex, with properties of the edge or of the vertex at its other end.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use arrow_select::interleave::interleave;
 use hoplake::{
-    DepthProfile, Described, ErrorKind, Frontier, Graph, Hop, Neighbour, Query, StartKey, StepCost,
+    DepthProfile, Described, Edges, ErrorKind, Frontier, Graph, Hop, Query, StartKey, StepCost, VertexId,
     changes::property_column,
 };
 
@@ -88,7 +91,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let found = edges.len();
     let limit = args.limit.unwrap_or(found);
     edges.truncate(limit);
-    let reached: Frontier = edges.iter().map(|edge| edge.to).collect();
+    let reached: Frontier = edges.targets().iter().copied().collect();
     let profile = profile.hop(&args.hop, depth(edges.len() as u64, reached.len() as u64, stopwatch.stop(&query)));
     let stopwatch = Stopwatch::start(&query);
     let batch = read_rows(graph, &mut query, &edges, &args.select, args.ids).await?;
@@ -130,7 +133,7 @@ fn check_select(graph: &Graph, select: &[String]) -> Result<(), Failure> {
 async fn read_rows(
     graph: &Graph,
     query: &mut Query,
-    edges: &[Neighbour],
+    edges: &Edges,
     select: &[String],
     with_ids: bool,
 ) -> anyhow::Result<RecordBatch> {
@@ -145,30 +148,21 @@ async fn read_rows(
 pub(super) async fn edge_columns(
     graph: &Graph,
     query: &mut Query,
-    edges: &[Neighbour],
+    edges: &Edges,
     [of_edges, of_vertices]: [&[String]; 2],
     with_ids: bool,
 ) -> anyhow::Result<Vec<(String, ArrayRef)>> {
-    let ends: Vec<_> = edges.iter().map(|edge| edge.to).collect();
-    let labels: StringArray = ends.iter().map(|vertex| Some(query.label_of(*vertex))).collect();
-    let edge_label = |edge: &Neighbour| graph.schema().edge_type(edge.edge_type).map(|edge| edge.label.as_str());
-    let edge_labels: StringArray = edges.iter().map(edge_label).collect();
-    let directions: StringArray = edges.iter().map(|edge| Some(edge.direction.to_string())).collect();
     let select = of_edges;
     let of_edges = if has_edge_property(graph, of_edges) { of_edges } else { &[] };
     let of_vertices: Vec<_> = of_vertices.iter().filter(|name| has_vertex_property(graph, name)).cloned().collect();
     let described = query.describe(edges, of_edges, &of_vertices).await?;
-    let keys = rows::keys(&described.keys);
-    let mut columns: Vec<(String, ArrayRef)> = vec![
-        ("edge".into(), Arc::new(edge_labels)),
-        ("direction".into(), Arc::new(directions)),
-        ("label".into(), Arc::new(labels)),
-        ("key".into(), keys),
-    ];
-    if with_ids {
-        let ids: StringArray = edges.iter().map(|edge| Some(edge.id().to_string())).collect();
-        columns.insert(0, ("edge_id".into(), Arc::new(ids)));
-    }
+    let batch = graph.edge_batch(edges.all())?;
+    let own = [("edge_id", "id"), ("edge", "label"), ("direction", "direction"), ("label", "to_label")];
+    let own = own.iter().filter(|(name, _)| with_ids || *name != "edge_id");
+    let mut columns: Vec<(String, ArrayRef)> = own
+        .filter_map(|(name, column)| Some(((*name).to_owned(), batch.column_by_name(column)?.clone())))
+        .chain([("key".to_owned(), rows::keys(&described.keys))])
+        .collect();
     let cells = Cells::of(graph, edges, described.into_inner());
     for name in select {
         columns.push((property_column(name), cells.column(name, edges.len())?));
@@ -180,18 +174,19 @@ pub(super) async fn edge_columns(
 struct Cells(Vec<(RecordBatch, Vec<(usize, usize)>)>);
 
 impl Cells {
-    fn of(graph: &Graph, edges: &[Neighbour], described: Described) -> Self {
+    fn of(graph: &Graph, edges: &Edges, described: Described) -> Self {
         let mut batches = Vec::new();
         for rows in described.edges {
             let positions = rows.positions.iter().enumerate().map(|(row, edge)| (*edge, row)).collect();
             batches.push((rows.batch, positions));
         }
-        let ends: Frontier = edges.iter().map(|edge| edge.to).collect();
+        let ends: BTreeSet<VertexId> = edges.targets().iter().copied().collect();
         for rows in described.vertices {
             let label = graph.schema().label_id(&rows.label);
-            let ordinals = label.map_or(&[][..], |label| ends.ordinals(label));
-            let mine = edges.iter().enumerate().filter(|(_, edge)| Some(edge.to.label()) == label);
-            let positions = mine.filter_map(|(at, edge)| Some((at, ordinals.binary_search(&edge.to.ordinal()).ok()?)));
+            let mine = ends.iter().filter(|end| Some(end.label()) == label);
+            let row_of: HashMap<_, _> = mine.zip(0..).collect();
+            let positions = edges.targets().iter().enumerate();
+            let positions = positions.filter_map(|(at, end)| Some((at, *row_of.get(end)?)));
             batches.push((rows.batch, positions.collect()));
         }
         Self(batches)

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use hoplake_format::{LabelId, PropertyType, TableOwner};
 use hoplake_storage::Branch;
 
-use super::Neighbour;
 use crate::{
-    EngineError, Frontier, Held, Predicate, Snapshot,
+    Edges, EngineError, Frontier, Held, Predicate, Snapshot,
+    edges::{EdgesBuilder, Piece, Stored},
     hop::{EdgesOf, Hop},
     memory::bytes_of,
     pieces::STEP,
@@ -18,10 +18,10 @@ impl Snapshot {
     /// The edges that fulfil all conditions of a hop. The properties of all conditions are one wave.
     pub(super) async fn keep_fulfilling(
         &self,
-        edges: Held<Vec<Neighbour>>,
+        edges: Held<Edges>,
         hop: &Hop,
         branch: &mut Branch,
-    ) -> Result<Held<Vec<Neighbour>>, EngineError> {
+    ) -> Result<Held<Edges>, EngineError> {
         if hop.predicates.is_empty() {
             return Ok(edges);
         }
@@ -32,18 +32,23 @@ impl Snapshot {
             Ok::<_, EngineError>((self.fulfilling(of, name, conditions, &mut line).await?, line))
         });
         let masks = checks.await?;
-        let mut edges = edges;
-        let (mut kept, mut pace) = (0, branch.context().pace());
-        for start in (0..edges.len()).step_by(STEP) {
-            let end = (start + STEP).min(edges.len());
-            for row in start..end {
-                edges[kept] = edges[row];
-                kept += usize::from(masks.iter().all(|mask| mask[row]));
+        let context = branch.context().clone();
+        let (mut kept, mut pace) = (EdgesBuilder::new(&context)?, context.pace());
+        let is_kept = |edge: usize| masks.iter().all(|mask| mask[edge]);
+        let mut at = 0;
+        while at < edges.len() {
+            let from = at;
+            let end = edges.len().min(at + STEP);
+            let keep = is_kept(at);
+            while at < end && is_kept(at) == keep {
+                at += 1;
             }
-            pace.rest((end - start) as u64).await?;
+            if keep {
+                kept.append(edges.slice(from..at), &mut pace).await?;
+            }
+            pace.rest((at - from) as u64 + 16).await?;
         }
-        edges.truncate(kept);
-        Ok(edges)
+        Ok(kept.finish())
     }
 
     /// Where a condition of a hop along an edge type finds its property.
@@ -108,29 +113,25 @@ impl Snapshot {
     /// Which edges fulfil all `conditions`, which are on one property.
     async fn fulfilling(
         &self,
-        edges: &[Neighbour],
+        edges: &Edges,
         property: &str,
         conditions: &[&Predicate],
         branch: &mut Branch,
     ) -> Result<Vec<bool>, EngineError> {
         let context = branch.context().clone();
         let mut rows: BTreeMap<RowsOf, (PropertyOwner, Vec<u64>)> = BTreeMap::new();
-        // Its row's number, twice as vectors grow, its owner, and its place in the mask.
-        let _memory = context.hold(bytes_of::<(u64, u64, Option<RowsOf>, bool)>(edges.len()))?;
+        // Its row's number, twice as vectors grow, and its place in the masks of its rows and of all.
+        let _memory = context.hold(bytes_of::<(u64, u64, bool, bool)>(edges.len()))?;
         let mut pace = context.pace();
-        let mut owners = Vec::with_capacity(edges.len());
-        for edge in edges {
-            let of = EdgesOf::new(self.schema(), edge.edge_type, edge.direction);
-            let owner = of.and_then(|of| self.property_owner(of, property));
-            let row = owner.map(|owner| match owner.of_edge {
-                true => (owner, RowsOf::Edges(edge.edge_type, edge.direction, edge.run), edge.position),
-                false => (owner, RowsOf::Vertices(owner.far), edge.to.ordinal()),
-            });
-            owners.push(row.map(|(_, of, _)| of));
-            if let Some((owner, of, row)) = row {
-                rows.entry(of).or_insert((owner, Vec::new())).1.push(row);
+        for piece in edges.pieces() {
+            if let Some((owner, of)) = self.rows_of(&piece, property) {
+                let numbers = &mut rows.entry(of).or_insert((owner, Vec::new())).1;
+                match owner.of_edge {
+                    true => numbers.extend((piece.position..).take(piece.targets.len())),
+                    false => numbers.extend(piece.targets.iter().map(|vertex| vertex.ordinal())),
+                }
             }
-            pace.rest(8).await?;
+            pace.rest(8 + piece.targets.len() as u64).await?;
         }
         let column = [property.to_owned()];
         let column = &column;
@@ -148,13 +149,27 @@ impl Snapshot {
             }
             masks.insert(*of, mask.into_iter());
         }
-        let mut fulfils = |of: Option<RowsOf>| of.and_then(|of| masks.get_mut(&of)?.next()) == Some(true);
-        let mut all = Vec::with_capacity(owners.len());
-        for step in owners.chunks(STEP) {
-            all.extend(step.iter().map(|of| fulfils(*of)));
-            pace.rest(step.len() as u64 * 2).await?;
+        let mut all = Vec::with_capacity(edges.len());
+        for piece in edges.pieces() {
+            let mask = self.rows_of(&piece, property).and_then(|(_, of)| masks.get_mut(&of));
+            match mask {
+                Some(mask) => all.extend(mask.take(piece.targets.len())),
+                None => all.extend(piece.targets.iter().map(|_| false)),
+            }
+            pace.rest(8 + piece.targets.len() as u64).await?;
         }
         Ok(all)
+    }
+
+    /// Where the rows of a property of these edges, or of the vertices that they reach, are.
+    fn rows_of(&self, piece: &Piece<'_>, property: &str) -> Option<(PropertyOwner, RowsOf)> {
+        let Stored { edge_type, direction, run } = piece.stored;
+        let owner = self.property_owner(EdgesOf::new(self.schema(), edge_type, direction)?, property)?;
+        let rows = match owner.of_edge {
+            true => RowsOf::Edges(edge_type, direction, run),
+            false => RowsOf::Vertices(owner.far),
+        };
+        Some((owner, rows))
     }
 }
 

@@ -8,7 +8,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use hoplake_format::adjacency::Lists;
 use hoplake_storage::{QueryContext, StorageError};
 
-use super::{pipeline::Sink, plan::ListTask};
+use super::{plan::ListTask, sink::Sink};
 use crate::{
     frontier::SinkError,
     hop::EdgesOf,
@@ -62,23 +62,30 @@ impl Merger {
         let lists: Vec<&[ListEntry]> = runs.values().map(|entries| &entries[..]).collect();
         let origins: Vec<RunOf> = runs.keys().copied().collect();
         let mut left: BTreeMap<u64, Lists> = BTreeMap::new();
+        let mut before = None;
         merge_runs(&lists, ListEntry::by_pair, |run, entries| {
             let (Reverse(until), removed) = origins[run];
             if !removed {
                 let lists = left.entry(until).or_default();
-                entries.iter().for_each(|edge| push(lists, edge));
+                // A list is cut where another run has an edge, so that lists can be put in order without a look inside.
+                let goes_on = before.replace(until) == Some(until);
+                for (at, edge) in entries.iter().enumerate() {
+                    push(lists, edge, goes_on || at > 0);
+                }
             }
         });
         left.into_iter().try_for_each(|(until, lists)| sink.take(of, until, &lists))
     }
 }
 
-/// Adds an edge. Lists whose edges do not follow each other in their run are several with the same source.
-fn push(lists: &mut Lists, edge: &ListEntry) {
-    let goes_on = lists.sources.last().zip(lists.first_edges.last()).is_some_and(|(source, first)| {
-        let length = lists.offsets[lists.len()] - lists.offsets[lists.len() - 1];
-        (*source, first + length as u64) == (edge.source, edge.position)
-    });
+/// Adds an edge. Lists whose edges do not follow each other in their run are several with the same source, also where the list
+/// does not go on.
+fn push(lists: &mut Lists, edge: &ListEntry, goes_on: bool) {
+    let goes_on = goes_on
+        && lists.sources.last().zip(lists.first_edges.last()).is_some_and(|(source, first)| {
+            let length = lists.offsets[lists.len()] - lists.offsets[lists.len() - 1];
+            (*source, first + length as u64) == (edge.source, edge.position)
+        });
     if goes_on {
         lists.offsets.pop();
     } else {
@@ -103,7 +110,7 @@ mod tests {
     fn lists_of(edges: &[(u64, u64, u64)]) -> Lists {
         let mut lists = Lists::default();
         edges.iter().for_each(|(source, target, position)| {
-            push(&mut lists, &ListEntry { source: *source, target: *target, position: *position });
+            push(&mut lists, &ListEntry { source: *source, target: *target, position: *position }, true);
         });
         lists
     }

@@ -12,7 +12,11 @@ mod merge;
 mod pipeline;
 mod plan;
 mod planner;
+mod queue;
+mod sink;
 mod sinks;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -24,54 +28,15 @@ use hoplake_format::{Direction, EdgeId, EdgeTypeId, LabelId, VertexId};
 use hoplake_storage::{Branch, QueryContext};
 
 use crate::{
-    EngineError, Frontier, Held, Snapshot,
+    Edges, EngineError, Frontier, Held, Neighbour, Snapshot,
     frontier::{OrdinalCollector, SinkError, outside},
     hop::{EdgesOf, Hop},
-    pieces::{STEP, sort_by_key},
-    traversal::Queue,
+    pieces::STEP,
 };
 use sinks::{DegreeSink, EdgeSink, SetSink, all_edges, collector, union};
 
 pub(crate) use plan::{ListTask, Plan};
-
-/// An edge, seen from the vertex that a hop left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Neighbour {
-    /// The vertex that was left.
-    pub from: VertexId,
-    /// The vertex that was reached.
-    pub to: VertexId,
-    /// The edge's type.
-    pub edge_type: EdgeTypeId,
-    /// The direction in which it was followed.
-    pub direction: Direction,
-    /// Which run holds it: the newest version whose changes the run has.
-    pub run: u64,
-    /// Its position in the run's adjacency of that direction.
-    pub position: u64,
-    /// Which of the edges of its type from its source to its target, from 0.
-    pub parallel: u32,
-}
-
-impl Neighbour {
-    fn is_parallel(&self, other: &Self) -> bool {
-        (self.from, self.edge_type, self.direction, self.to) == (other.from, other.edge_type, other.direction, other.to)
-    }
-
-    /// The edge, from whichever end it was followed.
-    pub fn id(&self) -> EdgeId {
-        let (source, target) = match self.direction {
-            Direction::Out => (self.from, self.to),
-            Direction::In => (self.to, self.from),
-        };
-        EdgeId { edge_type: self.edge_type, source, target, parallel: self.parallel }
-    }
-}
-
-/// The order of the edges of a hop.
-fn order(edge: &Neighbour) -> (VertexId, EdgeTypeId, Direction, VertexId, u64) {
-    (edge.from, edge.edge_type, edge.direction, edge.to, edge.position)
-}
+pub(crate) use queue::Queue;
 
 /// How many edges of a hop a vertex has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,39 +76,38 @@ impl Snapshot {
         let (sinks, ()) = futures::future::try_join(read, loaded).await?;
         branch.join([&loading]);
         let edges = all_edges(sinks, &context).await?;
+        // Before the rows of a vertex that is not there are looked for.
+        self.check_ends(edges.targets(), &context).await?;
+        let edges = self.keep_fulfilling(edges.finish(), hop, branch).await?;
+        Ok((self.set_of(edges.targets(), &context).await?, edges.len() as u64))
+    }
+
+    /// Refuses edges to vertices that the graph does not have.
+    async fn check_ends(&self, ends: &[VertexId], context: &QueryContext) -> Result<(), EngineError> {
         let mut pace = context.pace();
-        for step in edges.chunks(STEP) {
-            // Before the rows of a vertex that is not there are looked for.
-            step.iter().try_for_each(|edge| self.check_end(edge))?;
+        for step in ends.chunks(STEP) {
+            for run in step.chunk_by(|a, b| a.label() == b.label()) {
+                let count = self.ordinal_count(run[0].label());
+                if run.iter().any(|vertex| vertex.ordinal() >= count) {
+                    return Err(EngineError::format(self.reader().store().url())(outside()));
+                }
+            }
             pace.rest(step.len() as u64).await?;
         }
-        let edges = self.keep_fulfilling(edges, hop, branch).await?;
-        Ok((self.targets(&edges, &context).await?, edges.len() as u64))
+        Ok(())
     }
 
-    /// Refuses an edge to a vertex that the graph does not have.
-    fn check_end(&self, edge: &Neighbour) -> Result<(), EngineError> {
-        match self.has_vertex(edge.to) {
-            true => Ok(()),
-            false => Err(EngineError::format(self.reader().store().url())(outside())),
-        }
-    }
-
-    /// The vertices that edges reach.
-    pub(crate) async fn targets(
-        &self,
-        edges: &[Neighbour],
-        context: &QueryContext,
-    ) -> Result<Held<Frontier>, EngineError> {
+    /// The set of some vertices, which may repeat.
+    async fn set_of(&self, vertices: &[VertexId], context: &QueryContext) -> Result<Held<Frontier>, EngineError> {
         let mut sets: BTreeMap<LabelId, OrdinalCollector> = BTreeMap::new();
         let mut pace = context.pace();
         let mut ordinals = Vec::new();
         let failed = |error: SinkError| error.at(self.reader().store().url());
-        for step in edges.chunks(STEP) {
-            for run in step.chunk_by(|a, b| a.to.label() == b.to.label()) {
+        for step in vertices.chunks(STEP) {
+            for run in step.chunk_by(|a, b| a.label() == b.label()) {
                 ordinals.clear();
-                ordinals.extend(run.iter().map(|edge| edge.to.ordinal()));
-                let label = run[0].to.label();
+                ordinals.extend(run.iter().map(|vertex| vertex.ordinal()));
+                let label = run[0].label();
                 collector(&mut sets, label, self.ordinal_count(label), context)?.extend(&ordinals).map_err(failed)?;
             }
             pace.rest(step.len() as u64).await?;
@@ -163,7 +127,7 @@ impl Snapshot {
         frontier: &'a Frontier,
         hop: &'a Hop,
         branch: &'a mut Branch,
-    ) -> BoxFuture<'a, Result<Held<Vec<Neighbour>>, EngineError>> {
+    ) -> BoxFuture<'a, Result<Held<Edges>, EngineError>> {
         Box::pin(async move {
             self.check_hop(hop)?;
             let mut loading = branch.clone();
@@ -177,28 +141,11 @@ impl Snapshot {
             let (mut edges, ()) = futures::future::try_join(read, loaded).await?;
             branch.join([&loading]);
             let context = branch.context().clone();
-            sort_by_key(edges.items(), order, &context).await?;
-            self.number_parallel(edges.items(), &context).await?;
-            let edges = edges.finish();
-            self.keep_fulfilling(edges, hop, branch).await
+            edges.sort().await?;
+            self.check_ends(edges.targets(), &context).await?;
+            edges.number_parallel(&mut None, &mut context.pace()).await?;
+            self.keep_fulfilling(edges.finish(), hop, branch).await
         })
-    }
-
-    /// Numbers parallel edges, which follow each other in the order of [`Self::neighbours`], and checks that all ends exist.
-    async fn number_parallel(&self, edges: &mut [Neighbour], context: &QueryContext) -> Result<(), EngineError> {
-        let mut pace = context.pace();
-        let mut before: Option<Neighbour> = None;
-        for step in edges.chunks_mut(STEP) {
-            let length = step.len() as u64;
-            for edge in step {
-                self.check_end(edge)?;
-                // All edges between two vertices lie in one run, in the same order from either end.
-                edge.parallel = before.filter(|before| before.is_parallel(edge)).map_or(0, |it| it.parallel + 1);
-                before = Some(*edge);
-            }
-            pace.rest(length).await?;
-        }
-        Ok(())
     }
 
     /// The edges with these ids, in their order, as seen from their sources. One wave.
@@ -222,9 +169,11 @@ impl Snapshot {
             let wanted: HashSet<_> = ids.iter().copied().collect();
             let mut found = HashMap::new();
             let mut pace = branch.context().pace();
-            for step in read.chunks(STEP) {
-                found.extend(step.iter().map(|edge| (edge.id(), *edge)).filter(|(id, _)| wanted.contains(id)));
-                pace.rest(step.len() as u64 * 4).await?;
+            for edge in read.iter() {
+                if wanted.contains(&edge.id()) {
+                    found.insert(edge.id(), edge);
+                }
+                pace.rest(4).await?;
             }
             Ok(ids.iter().map(|id| found.get(id).copied()).collect())
         })
@@ -240,10 +189,11 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<Vec<(VertexId, VertexId)>, EngineError> {
         let Some(of) = EdgesOf::new(self.schema(), edge_type, Direction::Out) else { return Ok(Vec::new()) };
-        let plan = self.plan_entries(of, sources.ordinals(of.near), newer_than, branch).await?;
+        let plan = self.plan_entries(of, sources.ordinals(of.near).view(), newer_than, branch).await?;
         let mut sink = EdgeSink::new(branch.context())?;
         self.run_part(sources, &plan, &mut sink, branch).await?;
-        let mut pairs: Vec<_> = sink.edges.iter().map(|edge| (edge.from, edge.to)).collect();
+        let edges = sink.edges.finish();
+        let mut pairs: Vec<_> = edges.iter().map(|edge| (edge.from, edge.to)).collect();
         pairs.sort_unstable();
         Ok(pairs)
     }
@@ -266,9 +216,9 @@ impl Snapshot {
                 self.run_part(frontier, &plan, &mut sink, branch).await?;
             } else {
                 let edges = self.neighbours(frontier, hop, branch).await?;
-                let mut pace = branch.context().pace();
-                for of_vertex in edges.chunk_by(|a, b| a.from == b.from) {
-                    sink.add(of_vertex[0].from, of_vertex.len() as u64);
+                let (mut at, mut pace) = (0, branch.context().pace());
+                for list in edges.lists() {
+                    at = sink.add(at, list.from, list.targets.len() as u64);
                     pace.rest(32).await?;
                 }
             }

@@ -6,20 +6,15 @@ use hoplake_format::{
     adjacency::{Block, Lists},
 };
 use hoplake_storage::Branch;
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 use tokio::task::JoinSet;
 
 use super::{
     merge::Merger,
     plan::{ListTask, Plan},
+    sink::Sink,
 };
-use crate::{EngineError, Frontier, Snapshot, frontier::SinkError, hop::EdgesOf};
-
-/// What becomes of the lists that are found.
-pub(crate) trait Sink: Send {
-    /// Takes lists of one part, which is named by its newest version. A source may have several.
-    fn take(&mut self, of: EdgesOf, part: u64, lists: &Lists) -> Result<(), SinkError>;
-}
+use crate::{EngineError, Frontier, Snapshot, frontier::SinkError, ordinals::View};
 
 impl Snapshot {
     /// Reads the blocks of a plan in one wave and gives the lists to `sinks`, one for each part of the
@@ -75,15 +70,15 @@ impl Snapshot {
                 end
             })
             .collect();
-        let mut lists = Lists::default();
+        let (mut lists, mut sources) = (Lists::default(), Vec::new());
         let take = |index: usize, payload: Bytes| {
             let task = tasks[index];
             let merge = (index >= plan.tasks.len()).then(|| ends.partition_point(|end| *end <= index));
-            let sources = match merge {
-                Some(merge) => &plan.merges[merge].sources[task.sources.clone()],
-                None => &frontier.ordinals(task.of.near)[task.sources.clone()],
+            let wanted = match merge {
+                Some(merge) => View::List(&plan.merges[merge].sources),
+                None => frontier.ordinals(task.of.near).view(),
             };
-            let read = read_lists(&payload, sources, &mut lists).map_err(SinkError::from);
+            let read = read_lists(&payload, wanted, &task.sources, &mut sources, &mut lists).map_err(SinkError::from);
             let taken = read.and_then(|()| match merge {
                 Some(merge) => Ok(mergers[merge].take(task, &lists)?),
                 None => sink.take(task.of, task.until, &lists),
@@ -108,13 +103,33 @@ impl Snapshot {
     }
 }
 
-fn read_lists(payload: &[u8], sources: &[u64], lists: &mut Lists) -> Result<(), FormatError> {
+/// Sources that are sought in a block at once.
+const SOUGHT: usize = 4096;
+
+/// The lists of a block whose sources are wanted, and in a range. `sources` is room for some of them.
+fn read_lists(
+    payload: &[u8],
+    wanted: View<'_>,
+    range: &Range<u64>,
+    sources: &mut Vec<u64>,
+    lists: &mut Lists,
+) -> Result<(), FormatError> {
     lists.clear();
     let block = Block::parse(payload)?;
-    let (first, last) = (block.first_source(), block.last_source());
+    let in_block = range.start.max(block.first_source())..range.end.min(block.last_source().saturating_add(1));
+    if in_block.is_empty() {
+        return Ok(());
+    }
     // Every source of the block is wanted: one pass over it is cheaper than many jumps into it.
-    let dense = sources.first().is_some_and(|source| *source <= first)
-        && sources.last().is_some_and(|source| *source >= last)
-        && sources.last().zip(sources.first()).is_some_and(|(to, from)| to - from + 1 == sources.len() as u64);
-    if dense { block.decode_all(lists) } else { block.lists(sources, lists) }
+    if in_block == (block.first_source()..block.last_source() + 1) && wanted.has_all(in_block.clone()) {
+        return block.decode_all(lists);
+    }
+    let mut cursor = wanted.cursor(in_block);
+    loop {
+        sources.clear();
+        if !cursor.take_into(SOUGHT, sources) {
+            return Ok(());
+        }
+        block.lists(sources, lists)?;
+    }
 }

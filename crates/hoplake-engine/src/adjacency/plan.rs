@@ -21,8 +21,8 @@ pub(crate) struct ListTask {
     pub(crate) removed: bool,
     /// Where the block is.
     pub(crate) block: Range<u64>,
-    /// Which of the frontier's ordinals of the near label, or of the sources of its [`Merge`].
-    pub(crate) sources: Range<usize>,
+    /// Between which ordinals are those of the frontier, or of the sources of its [`Merge`], whose lists the block may have.
+    pub(crate) sources: Range<u64>,
 }
 
 /// Sources that several parts of an edge type may mention, and all blocks that may hold their lists.

@@ -14,7 +14,7 @@ use crate::{
     hop::{EdgesOf, Hop},
     index::{IndexLocation, Run, SectionLocation},
     memory::{HeldVec, bytes_of},
-    pieces::position_of,
+    ordinals::View,
 };
 
 /// Sources that are merged together, at most: what has arrived of them waits in memory for the rest.
@@ -22,11 +22,11 @@ const MERGED_SOURCES_MAX: usize = 1024;
 /// Sources that are sought in filters between two rests: some 50 ns each and filter.
 const PLANNED: usize = 4096;
 
-/// Whose sources tasks count.
+/// Among which sources are those of a task.
 #[derive(Debug, Clone, Copy)]
 enum SourcesOf<'a> {
     /// Those of the frontier.
-    Frontier(&'a [u64]),
+    Frontier(View<'a>),
     /// Those of a merge of the plan.
     Merge(usize),
 }
@@ -38,7 +38,7 @@ struct Asked<'a> {
     until: u64,
     removed: bool,
     sources_of: SourcesOf<'a>,
-    sources: Range<usize>,
+    sources: Range<u64>,
     /// Whether the list of the one source goes on in the next index block: then only blocks that begin with it have it.
     goes_on: bool,
 }
@@ -54,7 +54,7 @@ impl Snapshot {
     ) -> Result<Plan, EngineError> {
         let mut wanted = Vec::new();
         for (near, ordinals) in frontier.by_label() {
-            wanted.extend(hop.edges_from(self.schema(), near).map(|of| (of, ordinals)));
+            wanted.extend(hop.edges_from(self.schema(), near).map(|of| (of, ordinals.view())));
         }
         let absent = self.absent_lists(wanted.iter().map(|(of, ordinals)| (*of, *ordinals)), 0);
         self.read_absent(absent, branch).await?;
@@ -76,7 +76,7 @@ impl Snapshot {
     /// memory.
     fn absent_lists<'a>(
         &self,
-        wanted: impl IntoIterator<Item = (EdgesOf, &'a [u64])>,
+        wanted: impl IntoIterator<Item = (EdgesOf, View<'a>)>,
         newer_than: u64,
     ) -> BTreeSet<usize> {
         self.absent(wanted.into_iter().flat_map(|(of, sources)| {
@@ -90,7 +90,7 @@ impl Snapshot {
     pub(super) async fn plan_entries(
         &self,
         of: EdgesOf,
-        sources: &[u64],
+        sources: View<'_>,
         newer_than: u64,
         branch: &mut Branch,
     ) -> Result<Plan, EngineError> {
@@ -99,7 +99,7 @@ impl Snapshot {
         let mut planner = Planner::new(self, branch.context());
         for (run, removed) in runs() {
             let layer = Layer::new(self, run, removed);
-            planner.plan_layer(&layer, of, SourcesOf::Frontier(sources), sources, 0).await?;
+            planner.plan_layer(&layer, of, SourcesOf::Frontier(sources), 0..u64::MAX).await?;
         }
         planner.finish(branch).await
     }
@@ -113,13 +113,12 @@ impl Snapshot {
     }
 }
 
-/// The pieces of a run that may have lists of some sources, which ascend.
-fn locations_of_sources<'a>(run: &'a Run, sources: &'a [u64]) -> impl Iterator<Item = SectionLocation> + 'a {
-    let mut at = 0;
+/// The pieces of a run that may have lists of some sources.
+fn locations_of_sources<'a>(run: &'a Run, sources: View<'a>) -> impl Iterator<Item = SectionLocation> + 'a {
+    let mut sources = sources.cursor(0..u64::MAX);
     let pieces = std::iter::from_fn(move || {
-        let pieces = run.pieces_of_source(*sources.get(at)?);
-        let next = run.first_source(pieces.end).unwrap_or(u64::MAX);
-        at = position_of(sources, at + 1, next);
+        let pieces = run.pieces_of_source(sources.next()?);
+        sources.seek(run.first_source(pieces.end).unwrap_or(u64::MAX));
         Some(pieces)
     });
     pieces.flatten().filter_map(|piece| run.location(piece))
@@ -163,47 +162,46 @@ impl<'a> Planner<'a> {
         Ok(self.plan)
     }
 
-    async fn plan_edges(&mut self, of: EdgesOf, ordinals: &'a [u64]) -> Result<(), EngineError> {
+    async fn plan_edges(&mut self, of: EdgesOf, ordinals: View<'a>) -> Result<(), EngineError> {
         let layers = self.snapshot.list_runs(of).map(|(run, removed)| Layer::new(self.snapshot, run, removed));
         let mut layers: Vec<_> = layers.collect();
         layers.sort_by_key(|layer| Reverse(layer.run.versions.until));
         match &layers[..] {
             [] => {}
             [only] if only.removed => {}
-            [only] => self.plan_layer(only, of, SourcesOf::Frontier(ordinals), ordinals, 0).await?,
+            [only] => self.plan_layer(only, of, SourcesOf::Frontier(ordinals), 0..u64::MAX).await?,
             _ => self.plan_layers(&layers, of, ordinals).await?,
         }
         Ok(())
     }
 
     /// Sources of which at most the oldest layer may have a list are planned as if it were the only one.
-    async fn plan_layers(&mut self, layers: &[Layer<'a>], of: EdgesOf, ordinals: &'a [u64]) -> Result<(), EngineError> {
+    async fn plan_layers(&mut self, layers: &[Layer<'a>], of: EdgesOf, ordinals: View<'a>) -> Result<(), EngineError> {
         let Some((oldest, newer)) = layers.split_last() else { return Ok(()) };
         let in_newer = |source: &u64| newer.iter().any(|layer| layer.may_have_source(*source));
-        let mut merged = Vec::new();
-        let mut at = 0;
-        for step in ordinals.chunks(PLANNED) {
+        let mut merged = HeldVec::new(&self.context)?;
+        let (mut cursor, mut step) = (ordinals.cursor(0..u64::MAX), Vec::new());
+        while cursor.take_into(PLANNED, &mut step) {
             for run in step.chunk_by(|a, b| in_newer(a) == in_newer(b)) {
                 if in_newer(&run[0]) {
-                    merged.extend_from_slice(run);
+                    merged.reserve(run.len())?;
+                    merged.items().extend_from_slice(run);
                 } else if !oldest.removed {
-                    self.plan_layer(oldest, of, SourcesOf::Frontier(ordinals), run, at).await?;
+                    self.plan_layer(oldest, of, SourcesOf::Frontier(ordinals), range_of(run)).await?;
                 }
-                at += run.len();
             }
             self.pace.rest((step.len() * newer.len()) as u64 * 8).await?;
+            step.clear();
         }
         for sources in merged.chunks(MERGED_SOURCES_MAX) {
             let sources_of = SourcesOf::Merge(self.plan.merges.len());
             self.plan.merges.push(Merge { sources: sources.to_vec(), tasks: Vec::new() });
             for layer in layers {
                 // Runs of sources that the layer may have.
-                let mut at = 0;
                 for run in sources.chunk_by(|a, b| layer.may_have_source(*a) == layer.may_have_source(*b)) {
                     if layer.may_have_source(run[0]) {
-                        self.plan_layer(layer, of, sources_of, run, at).await?;
+                        self.plan_layer(layer, of, sources_of, range_of(run)).await?;
                     }
-                    at += run.len();
                 }
                 self.pace.rest(sources.len() as u64 * 8).await?;
             }
@@ -211,29 +209,34 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Which blocks of a layer hold the lists of `sources`, which ascend and begin at position `offset` of those that
-    /// tasks count from.
+    fn sources(&self, of: SourcesOf<'a>) -> View<'_> {
+        match of {
+            SourcesOf::Frontier(sources) => sources,
+            SourcesOf::Merge(merge) => View::List(&self.plan.merges[merge].sources),
+        }
+    }
+
+    /// Which blocks of a layer hold the lists of the sources in a range.
     async fn plan_layer(
         &mut self,
         layer: &Layer<'a>,
         of: EdgesOf,
         sources_of: SourcesOf<'a>,
-        sources: &[u64],
-        offset: usize,
+        range: Range<u64>,
     ) -> Result<(), EngineError> {
-        let mut at = 0;
-        while at < sources.len() {
-            let mut indexes = layer.index_of_source(sources[at]).peekable();
+        let mut next = range.start;
+        while let Some(source) = self.sources(sources_of).cursor(next..range.end).next() {
+            let mut indexes = layer.index_of_source(source).peekable();
             if indexes.peek().is_none() {
                 // Before all that the run has.
-                at = position_of(sources, at + 1, layer.begins());
+                next = layer.begins().max(source + 1);
                 continue;
             }
-            let mut end = at + 1;
+            next = source + 1;
             while let Some((index, section)) = indexes.next() {
                 let goes_on = indexes.peek().is_some();
                 if !goes_on {
-                    end = position_of(sources, at + 1, layer.begins_after(index, &section));
+                    next = layer.begins_after(index, &section).clamp(next, range.end);
                 }
                 let asked = Asked {
                     index: index.location,
@@ -241,61 +244,62 @@ impl<'a> Planner<'a> {
                     until: layer.run.versions.until,
                     removed: layer.removed,
                     sources_of,
-                    sources: at + offset..end + offset,
+                    sources: source..next,
                     goes_on,
                 };
-                match section.index_block(index.location.number) {
-                    Some(block) => asked.answer_for(block, &sources[at..end], &mut self.plan),
-                    None => match &mut self.asked {
-                        Some(all) => all.push(asked)?,
-                        None => self.asked.insert(HeldVec::new(&self.context)?).push(asked)?,
-                    },
-                }
-                self.pace.rest(16 + (end - at) as u64).await?;
+                let tasks = match (section.index_block(index.location.number), &mut self.asked) {
+                    (Some(block), _) => asked.answer(block, &mut self.plan),
+                    (None, Some(all)) => all.push(asked).map(|()| 0)?,
+                    (None, none) => none.insert(HeldVec::new(&self.context)?).push(asked).map(|()| 0)?,
+                };
+                self.pace.rest(16 + tasks as u64 * 8).await?;
             }
-            at = end;
         }
         Ok(())
     }
 }
 
-impl Asked<'_> {
-    fn answer(&self, block: &IndexBlock, plan: &mut Plan) {
-        match self.sources_of {
-            SourcesOf::Frontier(ordinals) => self.answer_for(block, &ordinals[self.sources.clone()], plan),
-            SourcesOf::Merge(merge) => {
-                let sources = plan.merges[merge].sources[self.sources.clone()].to_vec();
-                self.answer_for(block, &sources, plan);
-            }
-        }
+/// From the first to the last of sources that follow each other.
+fn range_of(sources: &[u64]) -> Range<u64> {
+    match sources {
+        [first, .., last] => *first..last + 1,
+        [only] => *only..only + 1,
+        [] => 0..0,
     }
+}
 
-    /// Adds a task for each block that may hold lists of `sources`.
-    fn answer_for(&self, index: &IndexBlock, sources: &[u64], plan: &mut Plan) {
+impl Asked<'_> {
+    /// Adds a task for each block that may hold lists of its sources, and returns how many.
+    fn answer(&self, index: &IndexBlock, plan: &mut Plan) -> usize {
         let Self { index: location, of, until, removed, .. } = *self;
-        let tasks = match self.sources_of {
-            SourcesOf::Frontier(_) => &mut plan.tasks,
-            SourcesOf::Merge(merge) => &mut plan.merges[merge].tasks,
+        let (sources, tasks) = match self.sources_of {
+            SourcesOf::Frontier(sources) => (sources, &mut plan.tasks),
+            SourcesOf::Merge(merge) => {
+                let Merge { sources, tasks } = &mut plan.merges[merge];
+                (View::List(sources), tasks)
+            }
         };
-        let mut task = |block: usize, of_block: Range<usize>| {
-            let sources = of_block.start + self.sources.start..of_block.end + self.sources.start;
+        let before = tasks.len();
+        let mut task = |block: usize, sources: Range<u64>| {
             let block = index.range(block);
             tasks.push(ListTask { of, location: location.section, until, removed, block, sources });
         };
-        if self.goes_on {
-            index.blocks_beginning_with(sources[0]).for_each(|block| task(block, 0..1));
-            return;
-        }
-        let mut at = 0;
-        while at < sources.len() {
-            let blocks = index.blocks_of_source(sources[at]);
-            let Some(last) = blocks.end.checked_sub(1) else { return };
+        let mut sources = sources.cursor(self.sources.clone());
+        while let Some(source) = sources.peek() {
+            let only = source..source + 1;
+            if self.goes_on {
+                index.blocks_beginning_with(source).for_each(|block| task(block, only.clone()));
+                break;
+            }
+            let blocks = index.blocks_of_source(source);
+            let Some(last) = blocks.end.checked_sub(1) else { break };
             // All blocks but the last hold nothing but this one hub.
-            (blocks.start..last).for_each(|block| task(block, at..at + 1));
+            (blocks.start..last).for_each(|block| task(block, only.clone()));
             let next = if last + 1 < index.len() { index.number(last + 1) } else { u64::MAX };
-            let end = position_of(sources, at + 1, next);
-            task(last, at..end);
-            at = end;
+            let end = next.clamp(only.end, self.sources.end);
+            task(last, source..end);
+            sources.seek(end);
         }
+        tasks.len() - before
     }
 }

@@ -8,14 +8,14 @@ use std::{
 use hoplake_format::{LabelId, VertexId, adjacency::Lists};
 use hoplake_storage::{MemoryHold, QueryContext, StorageError};
 
-use super::{Degree, Neighbour, pipeline::Sink};
+use super::{Degree, Queue, sink::Sink};
 use crate::{
     Frontier, Held, Snapshot,
+    edges::{EdgesBuilder, Stored},
     frontier::{OrdinalCollector, SinkError, outside},
     hop::EdgesOf,
-    memory::{HeldVec, bytes_of},
-    pieces::{STEP, position_of},
-    traversal::Queue,
+    memory::bytes_of,
+    pieces::end_of,
 };
 
 /// The collector of a label, which has `universe` ordinals.
@@ -84,12 +84,12 @@ impl Sink for SetSink {
 
 /// Collects every edge.
 pub(crate) struct EdgeSink {
-    pub(crate) edges: HeldVec<Neighbour>,
+    pub(crate) edges: EdgesBuilder,
 }
 
 impl EdgeSink {
     pub(crate) fn new(context: &QueryContext) -> Result<Self, StorageError> {
-        Ok(Self { edges: HeldVec::new(context)? })
+        Ok(Self { edges: EdgesBuilder::new(context)? })
     }
 }
 
@@ -97,76 +97,63 @@ impl Sink for EdgeSink {
     fn take(&mut self, of: EdgesOf, run: u64, lists: &Lists) -> Result<(), SinkError> {
         let EdgesOf { edge_type, direction, near, far } = of;
         self.edges.reserve(lists.targets.len())?;
+        if lists.targets.iter().any(|target| *target > VertexId::ORDINAL_MAX) {
+            return Err(outside().into());
+        }
         for (source, first_edge, targets) in lists.iter() {
             let from = VertexId::new(near, source).ok_or_else(outside)?;
-            for (position, target) in (first_edge..).zip(targets) {
-                let to = VertexId::new(far, *target).ok_or_else(outside)?;
-                self.edges.push(Neighbour { from, to, edge_type, direction, run, position, parallel: 0 })?;
-            }
+            let targets = targets.iter().filter_map(|target| VertexId::new(far, *target));
+            self.edges.collect(from, Stored { edge_type, direction, run }, first_edge, targets)?;
         }
         Ok(())
     }
 }
 
 /// The edges of several sinks, in no order.
-pub(super) async fn all_edges(
-    sinks: Vec<EdgeSink>,
-    context: &QueryContext,
-) -> Result<Held<Vec<Neighbour>>, StorageError> {
+pub(super) async fn all_edges(sinks: Vec<EdgeSink>, context: &QueryContext) -> Result<EdgesBuilder, StorageError> {
     let mut sinks = sinks.into_iter().map(|sink| sink.edges);
-    let Some(mut all) = sinks.next() else { return Ok(HeldVec::new(context)?.finish()) };
+    let Some(mut all) = sinks.next() else { return EdgesBuilder::new(context) };
     let mut pace = context.pace();
     for edges in sinks {
-        all.reserve(edges.len())?;
-        for step in edges.chunks(STEP) {
-            all.items().extend_from_slice(step);
-            pace.rest(step.len() as u64).await?;
-        }
+        all.append(edges.finish().all(), &mut pace).await?;
     }
-    Ok(all.finish())
+    Ok(all)
 }
 
-/// Counts the edges of each vertex of a frontier: 8 bytes a vertex, whatever its degree.
-pub(super) struct DegreeSink<'a> {
-    frontier: &'a Frontier,
-    /// In the order of the frontier's ordinals.
-    counts: BTreeMap<LabelId, Vec<u64>>,
+/// Counts the edges of each vertex of a frontier: 16 bytes a vertex, whatever its degree.
+pub(super) struct DegreeSink {
+    /// In order.
+    degrees: Vec<Degree>,
     memory: MemoryHold,
 }
 
-impl<'a> DegreeSink<'a> {
-    pub(super) fn new(frontier: &'a Frontier, context: &QueryContext) -> Result<Self, StorageError> {
-        let memory = context.hold(bytes_of::<(u64, Degree)>(frontier.len()))?;
-        let counts = frontier.by_label().map(|(label, ordinals)| (label, vec![0; ordinals.len()])).collect();
-        Ok(Self { frontier, counts, memory })
+impl DegreeSink {
+    pub(super) fn new(frontier: &Frontier, context: &QueryContext) -> Result<Self, StorageError> {
+        let memory = context.hold(bytes_of::<Degree>(frontier.len()))?;
+        let degrees = frontier.vertices().map(|vertex| Degree { vertex, edges: 0 }).collect();
+        Ok(Self { degrees, memory })
     }
 
-    /// Counts edges of a vertex.
-    pub(super) fn add(&mut self, vertex: VertexId, edges: u64) {
-        let position = self.frontier.ordinals(vertex.label()).binary_search(&vertex.ordinal());
-        if let (Ok(position), Some(counts)) = (position, self.counts.get_mut(&vertex.label())) {
-            counts[position] += edges;
+    /// Counts edges of a vertex, and returns where it looked; it is sought from there on.
+    pub(super) fn add(&mut self, from: usize, vertex: VertexId, edges: u64) -> usize {
+        let at = end_of(&self.degrees, from, |degree| degree.vertex < vertex);
+        if let Some(degree) = self.degrees.get_mut(at).filter(|degree| degree.vertex == vertex) {
+            degree.edges += edges;
         }
+        at
     }
 
     pub(super) fn finish(self) -> Held<Vec<Degree>> {
-        let counts = self.counts.into_values().flatten();
-        let degrees = self.frontier.vertices().zip(counts).map(|(vertex, edges)| Degree { vertex, edges });
-        Held::new(degrees.collect(), self.memory)
+        Held::new(self.degrees, self.memory)
     }
 }
 
-impl Sink for DegreeSink<'_> {
+impl Sink for DegreeSink {
     fn take(&mut self, of: EdgesOf, _part: u64, lists: &Lists) -> Result<(), SinkError> {
-        let Some(counts) = self.counts.get_mut(&of.near) else { return Ok(()) };
-        let ordinals = self.frontier.ordinals(of.near);
         let mut at = 0;
         for (source, _, targets) in lists.iter() {
             // Lists ascend by source.
-            at = position_of(ordinals, at, source);
-            if ordinals.get(at) == Some(&source) {
-                counts[at] += targets.len() as u64;
-            }
+            at = self.add(at, VertexId::new(of.near, source).ok_or_else(outside)?, targets.len() as u64);
         }
         Ok(())
     }

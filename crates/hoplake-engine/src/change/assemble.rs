@@ -12,7 +12,7 @@ use super::{
     delta::{Changes, EdgeChanges, PairRows},
     fit::{Misfit, PropertyPositions, fit, fit_columns},
     names::{At, Single},
-    resolve::{Pair, Resolved, Vertex, Widening, Written},
+    resolved::{Pair, Resolved, Vertex, Widening, Written},
     rows::{Row, Rows},
     widen::{Conversion, conversions},
 };

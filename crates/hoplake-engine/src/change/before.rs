@@ -14,10 +14,10 @@ use hoplake_storage::Branch;
 use super::{
     Name, Operation, Properties,
     names::Single,
-    resolve::{Pair, Resolved, Vertex, number_of},
+    resolved::{Pair, Resolved, Vertex, number_of},
 };
 use crate::{
-    EngineError, Frontier, Snapshot,
+    Edges, EngineError, Frontier, Snapshot,
     hop::{Hop, HopDirection},
 };
 
@@ -134,7 +134,7 @@ impl Resolved {
             let hop = Hop::along(HopDirection::Out, label);
             let mut line = from.clone();
             let edges = snapshot.neighbours(&frontier, &hop, &mut line).await?;
-            let edges: Vec<_> = edges.into_iter().filter(|edge| sources[&edge.from].contains(&edge.to)).collect();
+            let edges: Edges = edges.iter().filter(|edge| sources[&edge.from].contains(&edge.to)).collect();
             let names: BTreeSet<_> = types().flat_map(|it| &it.properties).map(|it| it.name.clone()).collect();
             let names: Vec<_> = names.into_iter().collect();
             let batches = snapshot.edge_properties(&edges, &names, &mut line).await?;

@@ -30,7 +30,7 @@ use super::{
     conflict::{Items, check_conflicts},
     delta::{self, Delta},
     positions::{Condition, Positions},
-    resolve::Resolved,
+    resolved::Resolved,
     widen,
 };
 use crate::{

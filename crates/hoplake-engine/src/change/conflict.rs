@@ -14,7 +14,7 @@ use hoplake_storage::Branch;
 use super::{
     Name, VertexRef,
     assemble::Assembled,
-    resolve::{Pair, Resolved, Vertex, Widening, number_of},
+    resolved::{Pair, Resolved, Vertex, Widening, number_of},
 };
 use crate::{EngineError, Frontier, Snapshot, compaction::spans, owner::Owner};
 

@@ -9,7 +9,7 @@ use hoplake_format::{PROPERTIES_MAX, Property, PropertyType, ScalarType};
 use super::{
     Columns, EdgeKey, Name, Operation, Properties, Value,
     names::{At, Single},
-    resolve::{Pair, Resolved, Vertex, refusal_of},
+    resolved::{Pair, Resolved, Vertex},
 };
 use crate::{EngineError, Refusal};
 
@@ -155,7 +155,7 @@ impl Resolved {
         };
         let of_item = || self.names.all(&self.batch).filter(|(number, at)| of_item(*number, *at)).map(|(_, at)| at);
         match of_item().find(has).or_else(|| of_item().next()) {
-            Some(at) => refusal_of(at, refusal, why),
+            Some(at) => at.refusal(refusal, why),
             None => EngineError::Invalid(why),
         }
     }
@@ -168,7 +168,7 @@ impl Resolved {
         (row, misfit): (usize, Misfit),
     ) -> EngineError {
         let at = At { operation, change: Single::Row(columns, row) };
-        refusal_of(at, misfit.refusal, misfit.why)
+        at.refusal(misfit.refusal, misfit.why)
     }
 
     /// Whether a change is an upsert of edges between these two vertices.

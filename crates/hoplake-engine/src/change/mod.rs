@@ -20,8 +20,11 @@ mod names;
 mod positions;
 mod properties;
 mod resolve;
+mod resolved;
 mod rows;
 mod strict;
+#[cfg(test)]
+mod tests;
 mod value;
 mod widen;
 

@@ -6,7 +6,7 @@ use foldhash::fast::RandomState;
 use hoplake_format::{KeyType, LABELS_MAX, VertexId};
 use hoplake_storage::Branch;
 
-use super::{Batch, Columns, Name, Operation, VertexRef, columns::KeyRef, resolve::refused};
+use super::{Batch, Columns, Name, Operation, VertexRef, columns::KeyRef};
 use crate::{EngineError, Refusal, Snapshot};
 
 /// A change of a batch: an operation, or a row of columns.
@@ -89,6 +89,17 @@ impl<'a> At<'a> {
             Single::One(operation) => operation.clone(),
             Single::Row(columns, row) => columns.operation(row),
         }
+    }
+
+    /// That it is not allowed.
+    pub(super) fn refused<T>(self, refusal: Refusal, why: String) -> Result<T, EngineError> {
+        Err(self.refusal(refusal, why))
+    }
+
+    /// The error that it is not allowed.
+    pub(super) fn refusal(self, refusal: Refusal, why: String) -> EngineError {
+        let operation = Box::new(self.single());
+        EngineError::Refused { operation, number: self.operation, row: self.row(), refusal, why }
     }
 }
 
@@ -219,7 +230,7 @@ impl Names {
             if vertex_labels.len().max(edge_labels.len()) > LABELS_MAX {
                 let why = format!("with it the batch names more labels than the {LABELS_MAX} that a graph can have");
                 let at = At { operation: number, change: Single::One(operation) };
-                return refused(at, Refusal::Other, why);
+                return at.refused(Refusal::Other, why);
             }
         }
         Ok(numbering.names)
@@ -293,7 +304,7 @@ impl Names {
             let found = end.key.key_type();
             if found != key_type {
                 let why = format!("keys of {} are {key_type}, and {} is {found}", end.label, end.key);
-                return refused(self.change(batch, named.change), Refusal::Other, why);
+                return self.change(batch, named.change).refused(Refusal::Other, why);
             }
             numbers.push(number);
             keys.push((id, end.key));

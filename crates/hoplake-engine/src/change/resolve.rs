@@ -17,108 +17,14 @@ use hoplake_format::{LabelId, VertexId};
 use hoplake_storage::Branch;
 
 use super::{
-    Batch, Columns, EdgeKey, Name, Operation, Properties, Value, VertexRef,
+    Batch, EdgeKey, Name, Operation, Properties, Value, VertexRef,
     before::{Change, Groups},
     group::Edit,
     names::{At, Names, Single},
+    resolved::{ChangedVertex, Edges, Group, Pair, Resolved, Vertex, VertexRow, Widening},
     strict::check_declared,
 };
 use crate::{EngineError, Refusal, Snapshot};
-
-/// A vertex that exists, or by its number among those that the batch names, one that it adds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Vertex {
-    Known(VertexId),
-    New(u32),
-}
-
-/// All edges of a label, by its number in the batch, between two vertices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Pair {
-    pub(crate) label: u32,
-    pub(crate) source: Vertex,
-    pub(crate) target: Vertex,
-}
-
-/// The edges between two vertices from now on.
-#[derive(Debug, Clone, PartialEq)]
-enum Edges {
-    /// One, as a change of the batch has it.
-    Of(u32),
-    /// So many, with properties that do not come from an operation.
-    Made(Vec<Properties>),
-}
-
-/// All edges between two vertices.
-#[derive(Debug, Clone)]
-struct Group {
-    pair: Pair,
-    edges: Edges,
-    /// Whether they are the same whatever there was before.
-    alone: bool,
-}
-
-/// The properties of a vertex or of an edge.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Written<'a> {
-    /// A row of the columns of an operation.
-    OfColumns { operation: usize, columns: &'a Columns, row: usize },
-    /// Others.
-    Single(&'a Properties),
-}
-
-/// The row of a vertex from now on.
-#[derive(Debug)]
-enum VertexRow {
-    /// The row of a change of the batch, which keeps the only copy.
-    Of(u32),
-    Made(Properties),
-}
-
-/// A vertex that exists and is changed.
-#[derive(Debug)]
-struct ChangedVertex {
-    end: VertexRef,
-    row: VertexRow,
-    /// Whether nothing of the row before stays.
-    replace: bool,
-}
-
-/// The change of the schema that a batch needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Widening {
-    /// It fits as it is.
-    None,
-    /// New labels, edge types or properties.
-    Adds,
-    /// Also another type of an existing property.
-    Converts,
-}
-
-/// A batch on a version of a graph.
-#[derive(Debug)]
-pub(crate) struct Resolved {
-    pub(super) batch: Arc<Batch>,
-    pub(super) names: Names,
-    /// The vertices that it names, by their numbers there; those that exist.
-    pub(super) known: Vec<Option<VertexId>>,
-    /// Vertices that it adds.
-    added: BTreeMap<VertexRef, VertexRow>,
-    /// Rows that it writes completely.
-    changed: BTreeMap<VertexId, ChangedVertex>,
-    /// Vertices that go.
-    pub(crate) gone: BTreeMap<VertexId, VertexRef>,
-    /// Vertices that it deletes and upserts again: their edges go.
-    cleared: BTreeSet<VertexId>,
-    /// Vertices that it upserts and deletes again, by number: they are as missing as before.
-    withdrawn: BTreeSet<u32>,
-    /// Labels of vertices that it upserts, and which the graph may not have yet.
-    introduced: BTreeSet<Name>,
-    /// All edges that there are from now on, ascending by pair.
-    groups: Vec<Group>,
-    /// How the schema has to be widened for it.
-    pub(crate) widens: Widening,
-}
 
 impl Resolved {
     /// Resolves a batch.
@@ -208,136 +114,6 @@ impl Resolved {
         groups.extend(removed.into_iter().map(|pair| Group { pair, edges: Edges::Made(Vec::new()), alone: true }));
         groups.sort_unstable_by_key(|group| group.pair);
         self.groups = groups;
-    }
-
-    /// Vertices that it adds, changes or deletes.
-    pub(crate) fn written(&self) -> impl Iterator<Item = &VertexRef> {
-        self.added.keys().chain(self.existing().map(|(_, end)| end))
-    }
-
-    /// Of these, those that exist.
-    pub(crate) fn existing(&self) -> impl Iterator<Item = (VertexId, &VertexRef)> {
-        let changed = self.changed.iter().map(|(vertex, changed)| (*vertex, &changed.end));
-        changed.chain(self.gone.iter().map(|(vertex, end)| (*vertex, end)))
-    }
-
-    /// The vertices that it adds.
-    pub(crate) fn added(&self) -> impl Iterator<Item = (&VertexRef, Written<'_>)> {
-        self.added.iter().map(|(end, row)| (end, self.written_row(row)))
-    }
-
-    /// Vertices that exist whose rows it writes.
-    pub(crate) fn changed(&self) -> impl Iterator<Item = (VertexId, &VertexRef, Written<'_>)> {
-        self.changed.iter().map(|(vertex, changed)| (*vertex, &changed.end, self.written_row(&changed.row)))
-    }
-
-    /// The vertices that it names, by number: those that exist.
-    pub(crate) fn known(&self) -> &[Option<VertexId>] {
-        &self.known
-    }
-
-    /// The vertices that it names and that are missing: the batch depends on their absence.
-    pub(crate) fn missing(&self) -> impl Iterator<Item = VertexRef> {
-        let missing = self.known.iter().enumerate().filter(|(_, known)| known.is_none());
-        missing.map(|(number, _)| self.end(number as u32))
-    }
-
-    /// A vertex that it names.
-    pub(crate) fn end(&self, number: u32) -> VertexRef {
-        self.names.end(&self.batch, number)
-    }
-
-    /// The name of the label of a vertex that it names.
-    pub(crate) fn vertex_label(&self, number: u32) -> &Name {
-        self.names.vertex_label(number)
-    }
-
-    /// How it names a vertex that exists.
-    pub(crate) fn name_of(&self, vertex: VertexId) -> Option<VertexRef> {
-        let number = self.known.iter().position(|known| *known == Some(vertex))?;
-        Some(self.end(number as u32))
-    }
-
-    /// An edge label that it names.
-    pub(crate) fn edge_label(&self, number: u32) -> &str {
-        &self.names.edge_labels[number as usize]
-    }
-
-    /// All edge labels that it names, by number.
-    pub(crate) fn edge_labels(&self) -> &[Name] {
-        &self.names.edge_labels
-    }
-
-    /// The pairs whose edges it writes, ascending.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = Pair> {
-        self.groups.iter().map(|group| group.pair)
-    }
-
-    /// Of these, the pairs whose new edges depend on the old ones.
-    pub(crate) fn pairs_built_on(&self) -> impl Iterator<Item = Pair> {
-        self.groups.iter().filter(|group| !group.alone).map(|group| group.pair)
-    }
-
-    /// The pairs whose edges it writes, each with the properties of all edges that there are from now on.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = (Pair, impl Iterator<Item = Written<'_>>)> {
-        self.groups.iter().map(|group| {
-            let (one, many) = match &group.edges {
-                Edges::Of(number) => (self.written_by(*number), &[][..]),
-                Edges::Made(group) => (None, group.as_slice()),
-            };
-            (group.pair, one.into_iter().chain(many.iter().map(Written::Single)))
-        })
-    }
-
-    /// Vertices whose rows keep something, each with whether it is given a property.
-    pub(super) fn partial_rows(&self) -> impl Iterator<Item = (VertexId, impl Fn(&str) -> bool)> {
-        let partial = self.changed.iter().filter(|(_, changed)| !changed.replace);
-        partial.map(|(vertex, changed)| {
-            let row = self.written_row(&changed.row);
-            let names = move |property: &str| match row {
-                Written::Single(properties) => properties.get(property).is_some(),
-                Written::OfColumns { columns, row, .. } => columns.names(row, property),
-            };
-            (*vertex, names)
-        })
-    }
-
-    /// Vertices that lose all edges they had.
-    pub(super) fn without_edges(&self) -> impl Iterator<Item = VertexId> {
-        self.gone.keys().chain(&self.cleared).copied()
-    }
-
-    /// Whether a pair loses all its edges because one of its vertices is deleted and added again.
-    pub(super) fn is_cleared(&self, pair: &Pair) -> bool {
-        let is = |vertex| matches!(vertex, Vertex::Known(vertex) if self.cleared.contains(&vertex));
-        is(pair.source) || is(pair.target)
-    }
-
-    fn written_row<'a>(&'a self, row: &'a VertexRow) -> Written<'a> {
-        match row {
-            VertexRow::Made(properties) => Written::Single(properties),
-            VertexRow::Of(number) => self.written_by(*number).unwrap_or(Written::Single(Properties::NONE)),
-        }
-    }
-
-    /// The properties that an upsert has.
-    fn written_by(&self, number: u32) -> Option<Written<'_>> {
-        let At { operation, change } = self.change(number);
-        match change {
-            Single::One(one) => one.properties().map(Written::Single),
-            Single::Row(columns, row) => Some(Written::OfColumns { operation, columns, row }),
-        }
-    }
-
-    /// A change by its number.
-    pub(super) fn change(&self, number: u32) -> At<'_> {
-        self.names.change(&self.batch, number)
-    }
-
-    /// Whether a pair loses its edges because one of its vertices is deleted, not by an operation on its edges.
-    pub(crate) fn goes_along(&self, pair: &Pair) -> bool {
-        let goes = |vertex: &Vertex| matches!(vertex, Vertex::Known(vertex) if self.gone.contains_key(vertex));
-        goes(&pair.source) || goes(&pair.target)
     }
 
     /// Applies the changes of vertices, one after the other.
@@ -486,35 +262,25 @@ impl Resolved {
         *edits = kept;
     }
 
-    /// Whether nothing stays of the edges that there were between two vertices.
-    pub(super) fn resets(&self, number: u32) -> bool {
-        match self.change(number).change {
-            Single::Row(columns, _) => columns.replaces(),
-            Single::One(Operation::UpsertEdge { key, replace, .. }) => key.is_none() && *replace,
-            Single::One(Operation::DeleteEdge { key, .. }) => key.is_none(),
-            Single::One(_) => false,
-        }
-    }
-
     /// The end of an edge that is to be there.
     fn end_to_be(&mut self, number: u32, at: At<'_>, snapshot: &Snapshot) -> Result<Vertex, EngineError> {
         if let Some(known) = self.known[number as usize] {
             return match self.gone.contains_key(&known) {
-                true => refused(at, Refusal::Other, format!("the same batch deletes {}", self.end(number))),
+                true => at.refused(Refusal::Other, format!("the same batch deletes {}", self.end(number))),
                 false => Ok(Vertex::Known(known)),
             };
         }
         let end = self.end(number);
         if !self.added.contains_key(&end) {
             if self.withdrawn.contains(&number) {
-                return refused(at, Refusal::Other, format!("the same batch deletes {end}"));
+                return at.refused(Refusal::Other, format!("the same batch deletes {end}"));
             }
             if !self.batch.create_missing {
-                return refused(at, Refusal::MissingEnd, format!("there is no vertex {end}"));
+                return at.refused(Refusal::MissingEnd, format!("there is no vertex {end}"));
             }
             let declared = snapshot.schema().label_id(&end.label).is_some() || self.introduced.contains(&end.label);
             if !declared {
-                return refused(at, Refusal::Other, no_label(&end.label));
+                return at.refused(Refusal::Other, no_label(&end.label));
             }
             self.added.insert(end, VertexRow::Made(Properties::new()));
         }
@@ -593,24 +359,15 @@ impl<'a> UpsertedTypes<'a> {
     }
 }
 
-/// The number of a label, which is added if it is not there.
-pub(crate) fn number_of(labels: &mut Vec<Name>, label: &Name) -> u32 {
-    let at = labels.iter().position(|known| known == label).unwrap_or_else(|| {
-        labels.push(label.clone());
-        labels.len() - 1
-    });
-    at as u32
-}
-
 /// Checks that an edge's key has a value, and that its properties do not contradict it.
 fn check_key(at: At<'_>, key: Option<&EdgeKey>, properties: &Properties) -> Result<(), EngineError> {
     let Some(EdgeKey { property, value }) = key else { return Ok(()) };
     if *value == Value::Null {
-        return refused(at, Refusal::Other, format!("its key {property} is null"));
+        return at.refused(Refusal::Other, format!("its key {property} is null"));
     }
     match properties.get(property) {
         Some(other) if other != value => {
-            refused(at, Refusal::Other, format!("its key {property} is also given as {other}"))
+            at.refused(Refusal::Other, format!("its key {property} is also given as {other}"))
         }
         _ => Ok(()),
     }
@@ -630,10 +387,10 @@ fn check_edge_type(
     let Some(of) = of else {
         let source = &source.label;
         let target = &target.label;
-        return refused(at, Refusal::Other, format!("the graph has no edges {label} from {source} to {target}"));
+        return at.refused(Refusal::Other, format!("the graph has no edges {label} from {source} to {target}"));
     };
     match key.filter(|key| of.properties.iter().all(|property| property.name != key.property)) {
-        Some(key) => refused(at, Refusal::Other, format!("edges {label} have no property {}", key.property)),
+        Some(key) => at.refused(Refusal::Other, format!("edges {label} have no property {}", key.property)),
         None => Ok(()),
     }
 }
@@ -642,20 +399,10 @@ fn check_edge_type(
 fn label_of(end: &VertexRef, at: At<'_>, snapshot: &Snapshot) -> Result<LabelId, EngineError> {
     match snapshot.schema().label_id(&end.label) {
         Some(label) => Ok(label),
-        None => refused(at, Refusal::Other, no_label(&end.label)),
+        None => at.refused(Refusal::Other, no_label(&end.label)),
     }
 }
 
 fn no_label(label: &str) -> String {
     format!("the graph has no vertex label {label}")
-}
-
-pub(super) fn refused<T>(at: At<'_>, refusal: Refusal, why: String) -> Result<T, EngineError> {
-    Err(refusal_of(at, refusal, why))
-}
-
-/// The error that a change is not allowed.
-pub(super) fn refusal_of(at: At<'_>, refusal: Refusal, why: String) -> EngineError {
-    let operation = Box::new(at.single());
-    EngineError::Refused { operation, number: at.operation, row: at.row(), refusal, why }
 }

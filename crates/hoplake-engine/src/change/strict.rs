@@ -8,7 +8,6 @@ use hoplake_format::{Property, Schema};
 use super::{
     Batch, EdgeKey, Operation, Properties,
     names::{At, Single},
-    resolve::refused,
 };
 use crate::{EngineError, Refusal};
 
@@ -84,5 +83,5 @@ fn check_properties(
 }
 
 fn undeclared<T>(at: At<'_>, why: String) -> Result<T, EngineError> {
-    refused(at, Refusal::Undeclared, why)
+    at.refused(Refusal::Undeclared, why)
 }

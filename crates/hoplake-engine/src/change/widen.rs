@@ -11,7 +11,7 @@ use hoplake_storage::Branch;
 use super::{
     Value,
     names::{At, Single},
-    resolve::{Resolved, refused},
+    resolved::Resolved,
 };
 use crate::{EngineError, Refusal, Snapshot};
 
@@ -89,7 +89,7 @@ pub(super) async fn check_exact(
             }
         };
         return match resolved.names.all(&resolved.batch).map(|(_, at)| at).find(gives) {
-            Some(at) => refused(at, Refusal::Inexact, why),
+            Some(at) => at.refused(Refusal::Inexact, why),
             None => Err(EngineError::Invalid(why)),
         };
     }

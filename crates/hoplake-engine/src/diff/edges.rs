@@ -14,7 +14,7 @@ use super::{
     vertices::{key_sources, ordinals, properties_at},
 };
 use crate::{
-    EngineError, Frontier, Neighbour,
+    Edges, EngineError, Frontier, Neighbour,
     change::{Name, Properties, VertexRef},
     hop::{Hop, HopDirection},
     scan::{Decode, ListRange, Source, decode_lists},
@@ -114,7 +114,7 @@ impl EdgeWork {
             let pair = (edge.from.ordinal(), edge.to.ordinal());
             edge.edge_type == id && pairs.is_none_or(|pairs| pairs.contains(&pair))
         };
-        let edges: Vec<Neighbour> = edges.into_iter().filter(wanted).collect();
+        let edges: Edges = edges.iter().filter(wanted).collect();
         let ends: BTreeSet<VertexId> = edges.iter().flat_map(|edge| [edge.from, edge.to]).collect();
         let ends: Vec<VertexId> = ends.into_iter().collect();
         let names: Vec<_> = described.properties.iter().map(|property| property.name.clone()).collect();
@@ -129,7 +129,7 @@ impl EdgeWork {
         for (positions, batch) in rows {
             positions.iter().enumerate().for_each(|(row, at)| properties[*at] = properties_at(&batch, row));
         }
-        let keyed = |edge: &Neighbour| Some((keys.get(&edge.from)?.clone(), keys.get(&edge.to)?.clone()));
+        let keyed = |edge: Neighbour| Some((keys.get(&edge.from)?.clone(), keys.get(&edge.to)?.clone()));
         Ok(edges.iter().zip(properties).filter_map(|(edge, properties)| Some((keyed(edge)?, properties))).collect())
     }
 

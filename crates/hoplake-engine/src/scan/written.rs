@@ -77,8 +77,11 @@ impl Written {
         let edge_type = EdgeType { label: "edge".into(), source: LABEL, target: LABEL, properties: Vec::new() };
         let manifest = Manifest {
             version: 9,
+            reset: 1,
             schema: Schema { vertex_labels: vec![label], edge_types: vec![edge_type] },
             vertex_counts: vec![VertexCount { ordinals: 1 << 20, gone: 0 }],
+            edge_counts: vec![0],
+            degrees: vec![Default::default()],
             segments,
             ..Manifest::default()
         };

@@ -15,6 +15,8 @@ mod depth_first;
 mod paths;
 mod pipelined;
 mod prefetch;
+#[cfg(test)]
+mod tests;
 mod visits;
 
 use std::{sync::Arc, time::Duration};
@@ -27,7 +29,6 @@ use tokio::time::Instant;
 pub use crate::hop::{Hop, HopDirection};
 pub use paths::{Paths, WalkCount};
 pub use prefetch::Prefetch;
-pub(crate) use prefetch::Queue;
 
 use crate::{EngineError, Frontier, Held, Snapshot};
 

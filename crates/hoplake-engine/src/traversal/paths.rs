@@ -26,7 +26,11 @@ use hoplake_format::VertexId;
 use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 
 use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch};
-use crate::{EngineError, Frontier, Held, Neighbour, Snapshot, memory::bytes_of};
+use crate::{
+    EdgeList, Edges, EngineError, Frontier, Held, Snapshot,
+    memory::bytes_of,
+    pieces::{STEP, sort_by_key},
+};
 
 /// The most lists that one read brings.
 const LISTS_MAX: usize = 1 << 16;
@@ -183,7 +187,7 @@ impl Snapshot {
                 let (begun, before, mut edges_read) = (Instant::now(), context.cost(), 0);
                 let mut next: HashMap<VertexId, u128> = HashMap::new();
                 let mut sources: Vec<VertexId> = counts.keys().copied().collect();
-                crate::pieces::sort_by_key(&mut sources, |vertex| *vertex, context).await?;
+                sort_by_key(&mut sources, |vertex| *vertex, context).await?;
                 let from = branch.clone();
                 // A frontier's lists can be many times its vertices: some sources at a time, which all wait for the same.
                 for sources in sources.chunks(COUNTED) {
@@ -192,19 +196,22 @@ impl Snapshot {
                     let edges = self.neighbours(&frontier, hop, &mut line).await?;
                     branch.join([&line]);
                     edges_read += edges.len() as u64;
-                    for step in edges.chunks(crate::pieces::STEP) {
-                        let known = counts.len() + next.len() + seen.len() + step.len();
-                        context.resize(&mut memory, known as u64 * COUNT_BYTES)?;
-                        for edge in step {
-                            if traversal.visit == VisitPolicy::Global && seen.contains(&edge.to) {
-                                continue;
+                    for list in edges.lists() {
+                        let walks = counts[&list.from];
+                        for step in list.targets.chunks(STEP) {
+                            let known = counts.len() + next.len() + seen.len() + step.len();
+                            context.resize(&mut memory, known as u64 * COUNT_BYTES)?;
+                            for to in step {
+                                if traversal.visit == VisitPolicy::Global && seen.contains(to) {
+                                    continue;
+                                }
+                                let count = next.entry(*to).or_default();
+                                let sum = count.checked_add(walks);
+                                overflown |= sum.is_none();
+                                *count = sum.unwrap_or(u128::MAX);
                             }
-                            let count = next.entry(edge.to).or_default();
-                            let sum = count.checked_add(counts[&edge.from]);
-                            overflown |= sum.is_none();
-                            *count = sum.unwrap_or(u128::MAX);
+                            pace.rest(step.len() as u64 * 8).await?;
                         }
-                        pace.rest(step.len() as u64 * 8).await?;
                     }
                 }
                 if traversal.visit == VisitPolicy::Global {
@@ -340,9 +347,15 @@ impl Paths {
         let bytes = layer.lists_memory.bytes() + more;
         self.branch.context().resize(&mut layer.lists_memory, bytes)?;
         let mut pace = self.branch.context().pace();
-        for list in edges.chunk_by(|a, b| a.from == b.from) {
-            layer.lists.insert(list[0].from, list.iter().map(|edge| edge.to).collect());
-            pace.rest(list.len() as u64 + 32).await?;
+        let mut lists = edges.lists().peekable();
+        while let Some(EdgeList { from, targets, .. }) = lists.next() {
+            // Of each edge type and direction one; usually there is one.
+            let mut all: Arc<[VertexId]> = targets.into();
+            while let Some(more) = lists.next_if(|list| list.from == from) {
+                all = all.iter().chain(more.targets).copied().collect();
+            }
+            pace.rest(all.len() as u64 + 32).await?;
+            layer.lists.insert(from, all);
         }
         for vertex in wanted.vertices() {
             layer.lists.entry(vertex).or_insert_with(|| Arc::new([]));
@@ -355,7 +368,7 @@ impl Paths {
         Ok(())
     }
 
-    async fn edges(&mut self, depth: usize, wanted: &Frontier) -> Result<Held<Vec<Neighbour>>, EngineError> {
+    async fn edges(&mut self, depth: usize, wanted: &Frontier) -> Result<Held<Edges>, EngineError> {
         let hop = &self.traversal.hops[depth];
         let edges = self.snapshot.neighbours(wanted, hop, &mut self.branch).await?;
         self.vertices += wanted.len() as u64;

@@ -11,20 +11,14 @@
 //! frontier at once anyway, and only gains what can be read while a hop's slowest answers are on their way;
 //! for that it pays with requests that would have been joined.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
 use hoplake_format::VertexId;
 use hoplake_storage::QueryContext;
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::task::JoinSet;
 
 use super::{Strategy, Traversal};
-use crate::{EngineError, Frontier, Snapshot};
-
-/// Vertices that a worker takes from the queue at once, so that neighbouring blocks are one request.
-const BATCH: usize = 32;
+use crate::{EngineError, Frontier, Snapshot, adjacency::Queue};
 
 /// How a traversal reads ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,57 +34,6 @@ pub struct Prefetch {
 impl Default for Prefetch {
     fn default() -> Self {
         Self { workers: 4, queue_max: 4096, cache_bytes_max: 16 << 20 }
-    }
-}
-
-/// A vertex, and the hop that will leave it.
-type Ahead = (usize, VertexId);
-
-/// The queue between a traversal and its workers.
-#[derive(Debug)]
-pub(crate) struct Queue {
-    vertices: Mutex<VecDeque<Ahead>>,
-    filled: Notify,
-    vertices_max: usize,
-    newest_first: bool,
-}
-
-impl Queue {
-    fn new(vertices_max: usize, newest_first: bool) -> Self {
-        Self { vertices: Mutex::default(), filled: Notify::new(), vertices_max, newest_first }
-    }
-
-    /// Adds vertices that hop number `hop` will leave.
-    pub(crate) fn offer(&self, hop: usize, vertices: impl IntoIterator<Item = VertexId>) {
-        {
-            let mut queue = self.vertices.lock().expect("no thread panics with the queue");
-            for vertex in vertices {
-                if queue.len() >= self.vertices_max {
-                    if !self.newest_first {
-                        break;
-                    }
-                    queue.pop_front();
-                }
-                queue.push_back((hop, vertex));
-            }
-        }
-        self.filled.notify_one();
-    }
-
-    /// The next vertices, all for the same hop.
-    fn take(&self) -> Option<(usize, Vec<VertexId>)> {
-        let mut queue = self.vertices.lock().expect("no thread panics with the queue");
-        let next = |queue: &mut VecDeque<Ahead>| if self.newest_first { queue.pop_back() } else { queue.pop_front() };
-        let (hop, vertex) = next(&mut queue)?;
-        let mut batch = vec![vertex];
-        while batch.len() < BATCH {
-            let peeked = if self.newest_first { queue.back() } else { queue.front() };
-            if peeked.is_none_or(|(other, _)| *other != hop) {
-                break;
-            }
-            batch.extend(next(&mut queue).map(|(_, vertex)| vertex));
-        }
-        Some((hop, batch))
     }
 }
 
@@ -124,11 +67,11 @@ async fn work(queue: Arc<Queue>, snapshot: Arc<Snapshot>, traversal: Arc<Travers
     loop {
         while let Some((hop, vertices)) = queue.take() {
             // Others may go on with what is left.
-            queue.filled.notify_one();
+            queue.wake_another();
             // A guess that fails harms nobody: whoever needs the block asks for it, and is told why.
             let _ = read_ahead(&snapshot, &traversal, hop, vertices, &context).await;
         }
-        queue.filled.notified().await;
+        queue.filled().await;
     }
 }
 
@@ -145,35 +88,4 @@ async fn read_ahead(
     let plan = snapshot.plan_hop(&frontier, &traversal.hops[hop], &mut branch).await?;
     let requests = snapshot.requests(plan.all_tasks())?;
     Ok(snapshot.reader().read_ahead(&requests, &branch).await?)
-}
-
-#[cfg(test)]
-mod tests {
-    use hoplake_format::LabelId;
-
-    use super::*;
-
-    fn vertices(ordinals: std::ops::Range<u64>) -> impl Iterator<Item = VertexId> {
-        ordinals.filter_map(|ordinal| VertexId::new(LabelId(0), ordinal))
-    }
-
-    fn ordinals(taken: Option<(usize, Vec<VertexId>)>) -> (usize, Vec<u64>) {
-        let (hop, vertices) = taken.unwrap();
-        (hop, vertices.into_iter().map(|vertex| vertex.ordinal()).collect())
-    }
-
-    #[test]
-    fn a_full_queue_drops_what_is_needed_last() {
-        let first_come = Queue::new(3, false);
-        first_come.offer(1, vertices(0..2));
-        first_come.offer(2, vertices(2..9));
-        assert_eq!(ordinals(first_come.take()), (1, vec![0, 1]));
-        assert_eq!(ordinals(first_come.take()), (2, vec![2]));
-        let stack = Queue::new(3, true);
-        stack.offer(1, vertices(0..2));
-        stack.offer(2, vertices(2..4));
-        assert_eq!(ordinals(stack.take()), (2, vec![3, 2]));
-        assert_eq!(ordinals(stack.take()), (1, vec![1]));
-        assert_eq!(stack.take(), None);
-    }
 }

@@ -76,7 +76,8 @@ impl Visits {
         let seen = &mut self.seen[expanded.depth + 1];
         let mut new = Vec::new();
         for (label, ordinals) in expanded.reached.by_label() {
-            for step in ordinals.chunks(STEP) {
+            let (mut ordinals, mut step) = (ordinals.view().cursor(0..u64::MAX), Vec::new());
+            while ordinals.take_into(STEP, &mut step) {
                 let before = new.len();
                 let most = self.memory.bytes() + step.len() as u64 * SEEN_BYTES;
                 self.context.resize(&mut self.memory, most)?;
@@ -85,6 +86,7 @@ impl Visits {
                 let known = (step.len() - (new.len() - before)) as u64;
                 self.context.resize(&mut self.memory, most - known * SEEN_BYTES)?;
                 self.pace.rest(step.len() as u64 * 4).await?;
+                step.clear();
             }
         }
         self.pace.rest(64).await?;

@@ -22,7 +22,7 @@ pub(crate) use bounds::Bounds;
 pub(crate) use call::{Call, Protocol, REQUEST_ID, is_trusted};
 pub(crate) use cursor::{NextQuery, Traversals, close, next_neighbors, open};
 pub(crate) use info::{EdgeTypeInfo, Info, LabelInfo, PropertyInfo, info};
-pub(crate) use neighbors::{EdgeRun, Edges, look_up, neighbors, stream_neighbors};
+pub(crate) use neighbors::{Edges, look_up, neighbors, stream_neighbors};
 pub(crate) use outlet::{Outlet, Part, Parts, Sent, outlet};
 pub(crate) use paths::{NamedPath, paths, shortest_path};
 pub(crate) use properties::{LabelRows, properties};

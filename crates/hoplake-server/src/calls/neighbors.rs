@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoplake::{Direction, EdgeTypeId, Graph, Held, Hop, Limits, Neighbour, Query, VertexId};
+use hoplake::{Graph, Held, Hop, Limits, Query, VertexId};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
@@ -23,31 +23,8 @@ const EDGES_MAX: usize = 8 << 10;
 
 /// Edges that were read, the memory they take, and the permit of a query of a stream.
 pub(crate) struct Edges {
-    pub(crate) all: Held<Vec<Neighbour>>,
+    pub(crate) all: Held<hoplake::Edges>,
     _permit: Option<OwnedSemaphorePermit>,
-}
-
-/// The edges of one type that leave one vertex in one direction: a range of a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EdgeRun {
-    pub(crate) from: VertexId,
-    pub(crate) edge_type: EdgeTypeId,
-    pub(crate) direction: Direction,
-    pub(crate) range: std::ops::Range<usize>,
-}
-
-impl EdgeRun {
-    /// All runs, in their order, none longer than `most`.
-    pub(crate) fn all(edges: &[Neighbour], most: usize) -> impl Iterator<Item = Self> + '_ {
-        let same =
-            |a: &Neighbour, b: &Neighbour| (a.from, a.edge_type, a.direction) == (b.from, b.edge_type, b.direction);
-        let mut start = 0;
-        edges.chunk_by(same).flat_map(move |run| run.chunks(most)).map(move |run| {
-            let range = start..start + run.len();
-            start = range.end;
-            Self { from: run[0].from, edge_type: run[0].edge_type, direction: run[0].direction, range }
-        })
-    }
 }
 
 /// The vertices with these names; `None` where there is none.
@@ -142,13 +119,12 @@ pub(super) async fn put_edges(
     with_keys: bool,
     parts: &mut dyn Parts,
 ) -> Result<(), Failure> {
-    for edges in edges.all.chunks(KEYS_MAX) {
+    for edges in edges.all.all().chunks(KEYS_MAX) {
         let mut keys = None;
         let mut _hold = None;
         if with_keys {
             _hold = Some(query.memory().hold((edges.len() * KEY_BYTES) as u64)?);
-            let ends: Vec<_> = edges.iter().map(|edge| edge.to).collect();
-            keys = Some(query.keys_of(&ends).await?);
+            keys = Some(query.keys_of(edges.targets()).await?);
         }
         for (position, edges) in edges.chunks(EDGES_MAX).enumerate() {
             let from = position * EDGES_MAX;

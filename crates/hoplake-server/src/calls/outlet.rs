@@ -6,7 +6,7 @@
 //! deadline.
 
 use futures::future::BoxFuture;
-use hoplake::{Graph, Key, MemoryBudget, MemoryHold, Neighbour, VertexId};
+use hoplake::{EdgeSlice, Graph, Key, MemoryBudget, MemoryHold, VertexId};
 use tokio::sync::mpsc;
 
 use super::{LabelRows, NamedPath};
@@ -19,7 +19,7 @@ const WAITING_MAX: usize = 2;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Part<'a> {
     /// Edges, and the keys of the vertices reached if requested.
-    Edges { graph: &'a Graph, edges: &'a [Neighbour], keys: Option<&'a [Key]> },
+    Edges { graph: &'a Graph, edges: EdgeSlice<'a>, keys: Option<&'a [Key]> },
     /// Vertices at a depth. Each depth has at least one part, which may be empty.
     Vertices { depth: u32, vertices: &'a [VertexId] },
     /// Rows of one label.

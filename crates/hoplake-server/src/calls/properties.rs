@@ -32,9 +32,9 @@ impl LabelRows {
     pub(super) fn of(graph: &Graph, depth: u32, rows: Vec<Rows>, vertices: &Frontier) -> Vec<Self> {
         let one = |rows: Rows| {
             let label = graph.schema().label_id(&rows.label);
-            let ordinals = label.map_or(&[][..], |label| vertices.ordinals(label));
-            let ids =
-                label.into_iter().flat_map(|label| ordinals.iter().filter_map(move |it| VertexId::new(label, *it)));
+            let ids = label.into_iter().flat_map(|label| {
+                vertices.ordinals(label).iter().filter_map(move |ordinal| VertexId::new(label, ordinal))
+            });
             Self { label: rows.label, depth, ids: ids.collect(), batch: rows.batch }
         };
         rows.into_iter().map(one).collect()

@@ -78,7 +78,7 @@ async fn answer(service: Arc<Service>, read: Read) -> Answered {
     };
     match outcome {
         Ok((found, cost)) => {
-            let edges = send::all_edges(&found.all);
+            let edges = send::all_edges(found.all.all(), None);
             let message = v1::QueryNeighborsResponse { query, edges, cost: Some(cost.into()), failure: None };
             Answered { message, cost, _edges: Some(found) }
         }

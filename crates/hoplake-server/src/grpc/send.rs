@@ -1,12 +1,10 @@
 //! Answers as messages, in chunks that fit a client's default bound of 4 MiB a message.
 
-use hoplake::{Direction, Key, Neighbour, VertexId};
+use hoplake::{Direction, EdgeList, EdgeSlice, Key, VertexId};
 
 use super::columns;
 use crate::{
-    calls::{
-        DepthStatistics, EdgeRun, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo, Statistics, raw_id,
-    },
+    calls::{DepthStatistics, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo, Statistics, raw_id},
     failure::Failure,
     v1::{self, vertex_ref::LabelledKey},
 };
@@ -32,32 +30,30 @@ fn keys<'a>(keys: impl IntoIterator<Item = &'a Key>) -> v1::Keys {
     wire
 }
 
-fn edges(run: &EdgeRun, edges: &[Neighbour], of_ends: Option<&[Key]>) -> v1::Edges {
-    let direction = match run.direction {
+fn edges(list: &EdgeList<'_>, of_ends: Option<&[Key]>) -> v1::Edges {
+    let direction = match list.direction {
         Direction::Out => v1::Direction::Out,
         Direction::In => v1::Direction::In,
     };
     v1::Edges {
-        from: raw_id(run.from),
-        edge_type: run.edge_type.0.into(),
+        from: raw_id(list.from),
+        edge_type: list.edge_type.0.into(),
         direction: direction.into(),
-        to: ids(edges[run.range.clone()].iter().map(|edge| edge.to)),
-        keys: of_ends.map(|all| keys(&all[run.range.clone()])),
-        parallel: match edges[run.range.clone()].iter().all(|edge| edge.parallel == 0) {
-            true => Vec::new(),
-            false => edges[run.range.clone()].iter().map(|edge| edge.parallel).collect(),
-        },
+        to: ids(list.targets.iter().copied()),
+        keys: of_ends.map(keys),
+        parallel: list.parallel.to_vec(),
     }
 }
 
-/// All edges, for an answer in one message.
-pub(super) fn all_edges(all: &[Neighbour]) -> Vec<v1::Edges> {
-    EdgeRun::all(all, usize::MAX).map(|run| edges(&run, all, None)).collect()
-}
-
-/// Edges of a part, which fits one message.
-pub(super) fn some_edges(all: &[Neighbour], of_ends: Option<&[Key]>) -> Vec<v1::Edges> {
-    EdgeRun::all(all, usize::MAX).map(|run| edges(&run, all, of_ends)).collect()
+/// Edges, with the keys of the vertices reached if requested.
+pub(super) fn all_edges(all: EdgeSlice<'_>, of_ends: Option<&[Key]>) -> Vec<v1::Edges> {
+    let mut rest = of_ends;
+    let lists = all.into_lists().map(|list| {
+        let of_list = rest.and_then(|keys| keys.split_at_checked(list.targets.len()));
+        rest = of_list.map(|(_, later)| later);
+        edges(&list, of_list.map(|(now, _)| now))
+    });
+    lists.collect()
 }
 
 /// The messages of rows.

@@ -30,7 +30,7 @@ pub(super) trait Piece: Message + Default + 'static {
 impl Piece for v1::NeighborsResponse {
     fn of(part: Part<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
         let Part::Edges { edges, keys, graph } = part else { return None.into_iter() };
-        let edges = send::some_edges(edges, keys);
+        let edges = send::all_edges(edges, keys);
         Some(Ok(Self { edges, cost: None, version: graph.version() })).into_iter()
     }
 }

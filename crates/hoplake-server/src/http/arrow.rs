@@ -11,9 +11,9 @@ use arrow_array::{
 use arrow_cast::cast;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
-use hoplake::VertexId;
+use hoplake::{Key, VertexId};
 
-use super::{answers::edge, values::KEY_COLUMN};
+use super::values::KEY_COLUMN;
 use crate::{
     calls::{LabelRows, NamedPath, Part},
     failure::{Failure, Reason},
@@ -26,7 +26,7 @@ pub(super) struct ArrowRows(Option<(SchemaRef, StreamWriter<Vec<u8>>)>);
 impl ArrowRows {
     /// Appends a part to what is to be sent.
     pub(super) fn write(&mut self, part: Part<'_>, to: &mut Vec<u8>) -> Result<(), Failure> {
-        let batch = batch(part).map_err(unwritable)?;
+        let batch = batch(part)?;
         to.append(self.write_batch(&batch)?.get_mut());
         Ok(())
     }
@@ -80,30 +80,26 @@ fn ids<'a>(vertices: impl IntoIterator<Item = &'a VertexId>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(vertices.into_iter().map(VertexId::to_string)))
 }
 
-fn batch(part: Part<'_>) -> Result<RecordBatch, ArrowError> {
-    match part {
+fn batch(part: Part<'_>) -> Result<RecordBatch, Failure> {
+    let batch = match part {
+        Part::Edges { graph, edges, keys } => with_keys(&graph.edge_batch(edges)?, keys),
         Part::Rows(all) => rows(all),
         Part::Paths(all) => paths(all),
         Part::Vertices { depth, vertices } => {
             let depths: ArrayRef = Arc::new(UInt32Array::from_value(depth, vertices.len()));
             RecordBatch::try_from_iter([("depth", depths), ("id", ids(vertices))])
         }
-        Part::Edges { graph, edges, keys } => {
-            let all: Vec<_> = edges.iter().map(|found| edge(graph, found, None)).collect();
-            let mut columns = vec![
-                ("from", text(all.iter().map(|edge| edge.from.as_str()))),
-                ("label", text(all.iter().map(|edge| edge.label.as_str()))),
-                ("direction", text(all.iter().map(|edge| edge.direction.as_str()))),
-                ("to", text(all.iter().map(|edge| edge.to.as_str()))),
-                ("to_label", text(all.iter().map(|edge| edge.to_label.as_str()))),
-            ];
-            if let Some(keys) = keys {
-                let keys: ArrayRef = Arc::new(StringArray::from_iter_values(keys.iter().map(ToString::to_string)));
-                columns.push(("to_key", keys));
-            }
-            RecordBatch::try_from_iter(columns)
-        }
-    }
+    };
+    batch.map_err(unwritable)
+}
+
+/// Edges, with the keys of the vertices reached if requested.
+fn with_keys(edges: &RecordBatch, keys: Option<&[Key]>) -> Result<RecordBatch, ArrowError> {
+    let Some(keys) = keys else { return Ok(edges.clone()) };
+    let schema = edges.schema();
+    let keys: ArrayRef = Arc::new(StringArray::from_iter_values(keys.iter().map(ToString::to_string)));
+    let columns = schema.fields().iter().map(|field| field.name().clone()).zip(edges.columns().to_vec());
+    RecordBatch::try_from_iter(columns.chain([("to_key".to_owned(), keys)]))
 }
 
 fn rows(all: &LabelRows) -> Result<RecordBatch, ArrowError> {

@@ -120,8 +120,8 @@ impl Writer {
         }
         match part {
             Part::Edges { graph, edges, keys } => {
-                for (position, found) in edges.iter().enumerate() {
-                    self.item(&edge(graph, found, keys.and_then(|keys| keys.get(position))))?;
+                for (position, found) in edges.into_iter().enumerate() {
+                    self.item(&edge(graph, &found, keys.and_then(|keys| keys.get(position))))?;
                     self.flush().await?;
                 }
             }

@@ -110,14 +110,14 @@ impl Reading<'_> {
 
     async fn edges(&mut self, from: &[VertexId], direction: HopDirection, label: &str) -> anyhow::Result<Vec<Edge>> {
         let edges = self.query.neighbors(from, &Hop::along(direction, label)).await?;
-        let keys = self.query.keys_of(&edges.iter().map(|edge| edge.to).collect::<Vec<_>>()).await?;
+        let keys = self.query.keys_of(edges.targets()).await?;
         let mut batches = vec![-1; edges.len()];
         for rows in self.query.edge_properties(&edges, &["batch".to_owned()]).await? {
             for (row, at) in rows.positions.iter().enumerate() {
                 batches[*at] = number(Value::at(rows.batch.column(0), row));
             }
         }
-        let edge = |((edge, key), batch): ((&hoplake::Neighbour, Key), i64)| Edge {
+        let edge = |((edge, key), batch): ((hoplake::Neighbour, Key), i64)| Edge {
             from: edge.from,
             to: edge.to,
             key: key.to_string(),

@@ -264,7 +264,7 @@ impl Written {
         self.items.clear();
         let Some(id) = query.vertex(&end.label, end.key).await? else { return Ok(()) };
         let edges = query.neighbors(&[id], &Hop::along(HopDirection::Out, "wrote")).await?;
-        let keys = query.keys_of(&edges.iter().map(|edge| edge.to).collect::<Vec<_>>()).await?;
+        let keys = query.keys_of(edges.targets()).await?;
         for key in keys {
             if let Some((attempt, _)) = Attempt::of_item(&key.to_string()) {
                 self.items.entry(attempt.batch).or_default().push(VertexRef::new("Item", key));

@@ -8,9 +8,9 @@ use std::{convert::identity, time::Duration};
 
 use super::{Diff, Log, wait};
 use crate::{
-    Batch, ChangeCounts, Committed, Compacted, CompactionSettings, Cost, Degree, EdgeId, EdgeRows, EdgeTypeId, Error,
-    Frontier, GraphInfo, Held, Hop, Key, Limits, Manifest, Name, Neighbour, OpenSettings, Operation, PathQuery, Paths,
-    PriceList, Reached, Reader, Rows, Schema, StartKey, Store, Traversal, TraversalAnswer, TraversalRequest,
+    Batch, ChangeCounts, Committed, Compacted, CompactionSettings, Cost, Degree, EdgeId, EdgeRows, EdgeTypeId, Edges,
+    Error, Frontier, GraphInfo, Held, Hop, Key, Limits, Manifest, Name, Neighbour, OpenSettings, Operation, PathQuery,
+    Paths, PriceList, Reached, Reader, Rows, Schema, StartKey, Store, Traversal, TraversalAnswer, TraversalRequest,
     VacuumSettings, Vacuumed, Value, Verification, Verified, VertexId, WalkCount,
 };
 
@@ -167,20 +167,19 @@ impl Query {
         async fn vertex(&mut self, label: &str, key: impl Into<Key>) -> Result<Option<VertexId>, Error>;
         async fn vertices(&mut self, keys: &[(&str, Key)]) -> Result<Vec<Option<VertexId>>, Error>;
         async fn named(&mut self, starts: &[StartKey]) -> Result<Vec<VertexId>, Error>;
-        async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Neighbour>>, Error>;
+        async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Edges>, Error>;
         async fn first_neighbors(
             &mut self,
             vertices: &[VertexId],
             hop: &Hop,
             limit: usize
-        ) -> Result<Held<Vec<Neighbour>>, Error>;
+        ) -> Result<Held<Edges>, Error>;
         async fn edges(&mut self, ids: &[EdgeId]) -> Result<Vec<Option<Neighbour>>, Error>;
         async fn degrees(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Degree>>, Error>;
         async fn keys(&mut self, vertices: &Frontier) -> Result<Held<Vec<Key>>, Error>;
         async fn keys_of(&mut self, vertices: &[VertexId]) -> Result<Held<Vec<Key>>, Error>;
         async fn properties(&mut self, vertices: &Frontier, names: &[String]) -> Result<Held<Vec<Rows>>, Error>;
-        async fn edge_properties(&mut self, edges: &[Neighbour], names: &[String])
-            -> Result<Held<Vec<EdgeRows>>, Error>;
+        async fn edge_properties(&mut self, edges: &Edges, names: &[String]) -> Result<Held<Vec<EdgeRows>>, Error>;
         async fn traverse(&mut self, traversal: Traversal) -> Result<Held<Reached>, Error>;
         async fn paths(&mut self, traversal: Traversal, wanted: Option<usize>) -> Result<Paths, Error>;
         async fn next_walks(&mut self, paths: &mut Paths, most: usize) -> Result<Held<Vec<Vec<VertexId>>>, Error>;

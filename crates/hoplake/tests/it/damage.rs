@@ -126,7 +126,7 @@ pub(crate) async fn answers(graph: &Graph) -> Vec<Result<String, Error>> {
 }
 
 /// An edge in the words of the first golden files, which know of no parts.
-fn in_words(edge: &Neighbour) -> String {
+fn in_words(edge: Neighbour) -> String {
     let Neighbour { from, to, edge_type, direction, position, .. } = edge;
     format!(
         "Neighbour {{ from: {from:?}, to: {to:?}, edge_type: {edge_type:?}, direction: {direction:?}, position: {position} }}"

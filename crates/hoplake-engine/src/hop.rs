@@ -37,13 +37,15 @@ impl HopDirection {
 
 /// The edges of a type in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EdgesOf {
-    pub(crate) edge_type: EdgeTypeId,
-    pub(crate) direction: Direction,
+pub struct EdgesOf {
+    /// The edge type.
+    pub edge_type: EdgeTypeId,
+    /// The direction in which its edges are followed.
+    pub direction: Direction,
     /// The label that a hop leaves.
-    pub(crate) near: LabelId,
+    pub near: LabelId,
     /// The label that it reaches.
-    pub(crate) far: LabelId,
+    pub far: LabelId,
 }
 
 impl EdgesOf {

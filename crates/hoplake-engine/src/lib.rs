@@ -16,6 +16,7 @@
 mod adjacency;
 pub mod change;
 pub mod compaction;
+mod dense_ids;
 pub mod diff;
 mod edges;
 mod error;
@@ -51,13 +52,16 @@ pub mod verify;
 pub mod versions;
 
 pub use adjacency::Degree;
+pub use dense_ids::DenseIds;
 pub use edges::{EdgeIter, EdgeList, EdgeSlice, Edges, Neighbour};
 pub use error::{EngineError, Refusal};
 pub use frontier::Frontier;
+pub use hop::EdgesOf;
 pub use memory::{Held, HeldIter};
 pub use open_settings::OpenSettings;
 pub use ordinals::Ordinals;
 pub use predicate::{Comparison, Predicate};
 pub use properties::RowsOfEdges;
 pub use quoting::{split_vertex, vertex_text};
+pub use scan::{KeyScan, ListRange, ListScan};
 pub use snapshot::Snapshot;

@@ -18,6 +18,8 @@
 //! comes in the wave after the last that the line waited for, whichever of the scans it belongs to.
 
 mod ahead;
+mod keys;
+mod lists;
 mod merged;
 mod range;
 #[cfg(test)]
@@ -42,8 +44,10 @@ use crate::{
 };
 
 pub(crate) use ahead::{Ahead, EXTENT_BYTES, OnItsWay};
+pub use keys::KeyScan;
+pub use lists::ListScan;
 pub(crate) use merged::{Decode, MergedScan, Order, Source};
-pub(crate) use range::ListRange;
+pub use range::ListRange;
 
 /// Index blocks that are read together, if they are not in memory: of 256 MiB of lists.
 const INDEX_BLOCKS_AHEAD: usize = 8;

@@ -70,30 +70,12 @@ impl Merger {
                 // A list is cut where another run has an edge, so that lists can be put in order without a look inside.
                 let goes_on = before.replace(until) == Some(until);
                 for (at, edge) in entries.iter().enumerate() {
-                    push(lists, edge, goes_on || at > 0);
+                    lists.push(edge.source, edge.position, edge.target, goes_on || at > 0);
                 }
             }
         });
         left.into_iter().try_for_each(|(until, lists)| sink.take(of, until, &lists))
     }
-}
-
-/// Adds an edge. Lists whose edges do not follow each other in their run are several with the same source, also where the list
-/// does not go on.
-fn push(lists: &mut Lists, edge: &ListEntry, goes_on: bool) {
-    let goes_on = goes_on
-        && lists.sources.last().zip(lists.first_edges.last()).is_some_and(|(source, first)| {
-            let length = lists.offsets[lists.len()] - lists.offsets[lists.len() - 1];
-            (*source, first + length as u64) == (edge.source, edge.position)
-        });
-    if goes_on {
-        lists.offsets.pop();
-    } else {
-        lists.sources.push(edge.source);
-        lists.first_edges.push(edge.position);
-    }
-    lists.targets.push(edge.target);
-    lists.offsets.push(lists.targets.len());
 }
 
 #[cfg(test)]
@@ -110,7 +92,7 @@ mod tests {
     fn lists_of(edges: &[(u64, u64, u64)]) -> Lists {
         let mut lists = Lists::default();
         edges.iter().for_each(|(source, target, position)| {
-            push(&mut lists, &ListEntry { source: *source, target: *target, position: *position }, true);
+            lists.push(*source, *position, *target, true);
         });
         lists
     }

@@ -9,16 +9,18 @@ use hoplake_format::{Direction, EdgeTypeId, FormatError, VertexId, segment::Sect
 /// Its text is short and says all, so that a whole-graph computation can be cut into ranges and each be sent to another machine
 /// with the number of a version: ordinals, blocks and runs of a version never change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct ListRange {
-    pub(crate) edge_type: EdgeTypeId,
-    pub(crate) direction: Direction,
+pub struct ListRange {
+    /// The edge type.
+    pub edge_type: EdgeTypeId,
+    /// The direction in which its edges are followed.
+    pub direction: Direction,
     /// Ordinals of the label that the lists are of.
-    pub(crate) sources: Range<u64>,
+    pub sources: Range<u64>,
 }
 
 impl ListRange {
     /// All lists.
-    pub(crate) fn all(edge_type: EdgeTypeId, direction: Direction) -> Self {
+    pub fn all(edge_type: EdgeTypeId, direction: Direction) -> Self {
         Self { edge_type, direction, sources: 0..VertexId::ORDINAL_MAX + 1 }
     }
 

@@ -7,7 +7,7 @@ use hoplake_storage::{Branch, QueryContext};
 use proptest::prelude::*;
 
 use super::{
-    written::{EDGE_TYPE, LISTS, REMOVED, Written},
+    written::{EDGE_TYPE, KEYS, LABEL, LISTS, REMOVED, TOMBSTONES, Written},
     *,
 };
 use crate::merge::ListEntry;
@@ -114,6 +114,55 @@ async fn the_newest_run_decides_a_pair() {
     let found = scanned(&snapshot, &ListRange::all(EDGE_TYPE, Direction::Out), &mut branch).await.unwrap();
     // Runs: removed by version 3, lists of version 2, removed by it, and lists of version 1.
     assert_eq!(found, [(0, (1, 2)), (1, (1, 3)), (1, (4, 4)), (2, (5, 6))]);
+}
+
+/// The pairs of a scan of lists.
+async fn pairs(snapshot: &Arc<Snapshot>, range: &ListRange) -> Vec<(u64, u64)> {
+    let (mut scan, mut lists) = (snapshot.scan_lists(range, 1 << 20), Lists::default());
+    let (mut branch, mut found) = (QueryContext::new().branch(), Vec::new());
+    while scan.next(&mut lists, &mut branch).await.unwrap() {
+        found.extend(lists.iter().flat_map(|(source, _, targets)| targets.iter().map(move |target| (source, *target))));
+    }
+    found
+}
+
+#[tokio::test]
+async fn lists_of_one_run_and_of_several_are_those_that_there_are() {
+    let base = with_hub();
+    let alone = Written::new().lists(1, LISTS, slices(&base)).open().await;
+    let newer = OfSources::from([(2, vec![7, 9]), (150, vec![37 * 5 + 7]), (399, vec![1])]);
+    let gone = OfSources::from([(150, vec![7, 37 + 7]), (302, vec![5])]);
+    let written = Written::new().lists(1, LISTS, slices(&base)).lists(2, LISTS, slices(&newer));
+    let changed = written.lists(3, REMOVED, slices(&gone)).open().await;
+    for sources in [0..u64::MAX, 0..3, 2..3, 149..152, 151..400, 500..600, 7..7] {
+        let range = range(sources.clone());
+        assert_eq!(pairs(&alone, &range).await, entries(&base, &sources), "{range}");
+        let mut expected: std::collections::BTreeSet<_> = entries(&base, &sources).into_iter().collect();
+        expected.extend(entries(&newer, &sources));
+        entries(&gone, &sources).iter().for_each(|pair| assert!(expected.remove(pair), "{pair:?} was there"));
+        assert_eq!(pairs(&changed, &range).await, expected.into_iter().collect::<Vec<_>>(), "{range}");
+    }
+}
+
+#[tokio::test]
+async fn keys_are_those_of_vertices_that_exist() {
+    let snapshot = Written::new()
+        .keys(1, KEYS, (0..300).map(|key| (key * 2, key as u64)))
+        .keys(2, KEYS, [(1, 300), (7, 301)])
+        .keys(2, TOMBSTONES, [(4, 2)])
+        // Of one version, a key that went and came back is there.
+        .keys(3, KEYS, [(4, 302), (10, 5)])
+        .keys(3, TOMBSTONES, [(7, 301), (10, 5), (598, 299)])
+        .open()
+        .await;
+    let (mut scan, mut branch) = (snapshot.scan_keys(LABEL, 1 << 20), QueryContext::new().branch());
+    let (mut found, mut keys) = (BTreeMap::new(), Vec::new());
+    while scan.next(&mut keys, &mut branch).await.unwrap() {
+        found.extend(keys.iter().map(|(key, ordinal)| (key.to_string().parse::<i64>().unwrap(), *ordinal)));
+    }
+    let mut expected: BTreeMap<i64, u64> = (0..299).map(|key| (key * 2, key as u64)).collect();
+    expected.extend([(1, 300), (4, 302)]);
+    assert_eq!(found, expected);
 }
 
 #[tokio::test]

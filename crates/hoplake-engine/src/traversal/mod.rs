@@ -30,7 +30,7 @@ pub use crate::hop::{Hop, HopDirection};
 pub use paths::{Paths, WalkCount};
 pub use prefetch::Prefetch;
 
-use crate::{EngineError, Frontier, Held, Snapshot};
+use crate::{EngineError, Frontier, Held, Snapshot, hop::EdgesOf};
 
 /// In which order vertices are expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -138,6 +138,15 @@ impl Snapshot {
                 Strategy::Dfs => depth_first::run(self, traversal, branch).await,
             }
         })
+    }
+
+    /// The edges that a hop follows, by type and direction.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] if the graph has no edge label of a name.
+    pub fn edges_of(&self, hop: &Hop) -> Result<Vec<EdgesOf>, EngineError> {
+        self.check_hop(hop)?;
+        Ok(hop.edges(self.schema()).collect())
     }
 
     fn check_traversal(&self, traversal: &Traversal) -> Result<(), EngineError> {

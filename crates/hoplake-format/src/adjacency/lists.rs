@@ -1,5 +1,7 @@
 //! Where lists are decoded to.
 
+use std::ops::Range;
+
 /// Lists of several sources, in buffers that can be used again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lists {
@@ -26,6 +28,37 @@ impl Lists {
         self.first_edges.clear();
         self.offsets.truncate(1);
         self.targets.clear();
+    }
+
+    /// Adds an edge. It becomes part of the last list if it may go on and the edge follows its last one; or else it begins another.
+    pub fn push(&mut self, source: u64, position: u64, target: u64, may_go_on: bool) {
+        let goes_on = may_go_on
+            && self.sources.last().zip(self.first_edges.last()).is_some_and(|(last, first)| {
+                let length = self.targets.len() - self.offsets[self.len() - 1];
+                (*last, first + length as u64) == (source, position)
+            });
+        if goes_on {
+            self.offsets.pop();
+        } else {
+            self.sources.push(source);
+            self.first_edges.push(position);
+        }
+        self.targets.push(target);
+        self.offsets.push(self.targets.len());
+    }
+
+    /// Keeps the lists of some sources; sources ascend.
+    pub fn keep_sources(&mut self, sources: &Range<u64>) {
+        let end = self.sources.partition_point(|source| *source < sources.end);
+        let start = self.sources.partition_point(|source| *source < sources.start).min(end);
+        if (start, end) == (0, self.len()) {
+            return;
+        }
+        let edges = self.offsets[start]..self.offsets[end];
+        self.sources = self.sources[start..end].to_vec();
+        self.first_edges = self.first_edges[start..end].to_vec();
+        self.offsets = self.offsets[start..=end].iter().map(|offset| offset - edges.start).collect();
+        self.targets = self.targets[edges].to_vec();
     }
 
     /// How many lists there are.

@@ -1,0 +1,54 @@
+//! The vertices of a label as a stream of keys and ordinals, in the order of keys.
+
+use std::{cmp::Reverse, sync::Arc};
+
+use futures::future::BoxFuture;
+use hoplake_format::{Key, KeyType, LabelId, keys::decode_key_block, segment::SectionKind};
+use hoplake_storage::Branch;
+
+use super::{Decode, MergedScan, Source};
+use crate::{EngineError, Snapshot};
+
+/// A scan of keys, from [`Snapshot::scan_keys`].
+pub struct KeyScan {
+    scan: MergedScan<(Key, u64)>,
+    /// For each run, whether its vertices are deleted.
+    deleted: Vec<bool>,
+}
+
+impl Snapshot {
+    /// Scans the keys of the vertices that a label has in this version, reading ahead so many bytes. Nothing is read before the
+    /// first are asked for.
+    pub fn scan_keys(self: &Arc<Self>, label: LabelId, ahead_bytes: u64) -> KeyScan {
+        let key_type = self.schema().label(label).map_or(KeyType::Int64, |label| label.key_type);
+        let decode: Decode<(Key, u64)> = Arc::new(move |block| decode_key_block(block, key_type));
+        let kinds = [(SectionKind::Keys(label), false), (SectionKind::Tombstones(label), true)];
+        let runs = kinds.iter().flat_map(|(kind, deleted)| self.runs(*kind).iter().map(move |run| (run, *deleted)));
+        let mut runs: Vec<_> = runs.collect();
+        // The newest first. A key that went and came back within one run is in both of its sections, and is there.
+        runs.sort_by_key(|(run, deleted)| (Reverse(run.versions.until), *deleted));
+        let deleted = runs.iter().map(|(_, deleted)| *deleted).collect();
+        let sources = runs.into_iter().map(|(run, _)| Source::new(self, run, &decode)).collect();
+        KeyScan { scan: MergedScan::new(sources, ahead_bytes, |a, b| a.0.cmp(&b.0)), deleted }
+    }
+}
+
+impl KeyScan {
+    /// Replaces the contents of `keys` by the next ones, ascending, with their vertices' ordinals; `false` behind the last.
+    ///
+    /// # Errors
+    /// The store's; [`EngineError::Format`] if a block is damaged.
+    pub fn next<'a>(
+        &'a mut self,
+        keys: &'a mut Vec<(Key, u64)>,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<bool, EngineError>> {
+        Box::pin(async move {
+            keys.clear();
+            let batch = self.scan.next(branch).await?;
+            let is_ended = batch.is_empty();
+            keys.extend(batch.into_iter().filter(|(run, _)| !self.deleted[*run]).map(|(_, entry)| entry));
+            Ok(!is_ended)
+        })
+    }
+}

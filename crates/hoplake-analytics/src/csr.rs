@@ -1,0 +1,91 @@
+//! Adjacency in compressed sparse rows: where each vertex's list begins, and all lists one after the other.
+//!
+//! 8 bytes a vertex and 4 an edge. Lists ascend, so that a look for one neighbour can end early and two lists can be intersected
+//! in one pass.
+
+use hoplake_engine::EngineError;
+use hoplake_storage::{MemoryHold, QueryContext};
+
+/// The lists of the vertices 0 to [`Self::len`].
+#[derive(Debug)]
+pub struct Csr {
+    /// One more than there are vertices.
+    offsets: Vec<u64>,
+    targets: Vec<u32>,
+    /// What both take, until they are dropped.
+    _memory: MemoryHold,
+}
+
+impl Csr {
+    /// How many vertices there are.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many edges all lists have.
+    pub fn edges(&self) -> u64 {
+        self.targets.len() as u64
+    }
+
+    /// How many edges a vertex has.
+    ///
+    /// # Panics
+    /// If there is no such vertex.
+    pub fn degree(&self, vertex: u32) -> usize {
+        let vertex = vertex as usize;
+        (self.offsets[vertex + 1] - self.offsets[vertex]) as usize
+    }
+
+    /// The neighbours of a vertex, ascending, once for each edge.
+    ///
+    /// # Panics
+    /// If there is no such vertex.
+    pub fn neighbours(&self, vertex: u32) -> &[u32] {
+        let vertex = vertex as usize;
+        &self.targets[self.offsets[vertex] as usize..self.offsets[vertex + 1] as usize]
+    }
+}
+
+/// Builds lists in the order of vertices.
+pub(crate) struct CsrBuilder {
+    offsets: Vec<u64>,
+    targets: Vec<u32>,
+    memory: MemoryHold,
+}
+
+impl CsrBuilder {
+    /// With room for so many vertices and edges at most, whose memory is counted first.
+    pub(crate) fn new(vertices: u64, edges: u64, context: &QueryContext) -> Result<Self, EngineError> {
+        let memory = context.hold((vertices + 1) * 8 + edges * 4)?;
+        let mut offsets = Vec::with_capacity(vertices as usize + 1);
+        offsets.push(0);
+        Ok(Self { offsets, targets: Vec::with_capacity(edges as usize), memory })
+    }
+
+    /// Ends the lists of all vertices before one, which is then the next; those that nothing was added to are empty.
+    pub(crate) fn end_before(&mut self, vertex: u64) {
+        self.offsets.resize(vertex as usize + 1, self.targets.len() as u64);
+    }
+
+    /// Adds to the list of the next vertex.
+    pub(crate) fn extend(&mut self, targets: impl Iterator<Item = u32>) {
+        self.targets.extend(targets);
+    }
+
+    /// Sorts the list of the next vertex, which came in several parts.
+    pub(crate) fn sort_open(&mut self) {
+        let begin = self.offsets[self.offsets.len() - 1] as usize;
+        self.targets[begin..].sort_unstable();
+    }
+
+    /// All lists.
+    pub(crate) fn finish(mut self, vertices: u64) -> Csr {
+        self.end_before(vertices);
+        Csr { offsets: self.offsets, targets: self.targets, _memory: self.memory }
+    }
+}

@@ -1,0 +1,138 @@
+//! Breadth-first levels, from whichever side is cheaper (Beamer, Asanović, Patterson: *Direction-optimizing breadth-first search*,
+//! 2012).
+//!
+//! Top down, the vertices of a level look at all their edges. Where a level has a large part of all edges, most of these lead to
+//! vertices that are known. Then it is cheaper bottom up: each unknown vertex looks for one neighbour in the level, and stops at
+//! the first.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use hoplake_storage::{QueryContext, StorageError};
+use rayon::prelude::*;
+
+use super::CHUNK;
+use crate::Csr;
+
+/// The level of a vertex that cannot be reached.
+pub const UNREACHED: u32 = u32::MAX;
+
+/// A level goes bottom up if it has more than this part of the edges that were not looked at, and top down again if it has less
+/// than that part of the vertices. The values are the paper's, as the GAP suite has them.
+const ALPHA: u64 = 15;
+const BETA: usize = 18;
+
+/// The number of edges of a shortest path from `start` to each vertex; [`UNREACHED`] where there is none. `against` has the same
+/// edges from their other ends: `out` itself if edges have no direction. Without it every level goes top down.
+///
+/// # Errors
+/// [`StorageError::Limit`] if the query's time is over, or its memory does not hold the levels.
+///
+/// # Panics
+/// If there is no vertex `start`.
+pub fn breadth_first_levels(
+    out: &Csr,
+    against: Option<&Csr>,
+    start: u32,
+    context: &QueryContext,
+) -> Result<Vec<u32>, StorageError> {
+    // Levels as they are found and as they are returned, and a frontier of at most all vertices.
+    let _memory = context.hold(out.len() as u64 * 12)?;
+    let levels: Vec<AtomicU32> = (0..out.len()).map(|_| AtomicU32::new(UNREACHED)).collect();
+    levels[start as usize].store(0, Relaxed);
+    let mut search = Search { out, levels: &levels, level: 0, context };
+    let mut frontier = vec![start];
+    let mut edges_left = out.edges();
+    while !frontier.is_empty() {
+        let edges = search.edges_of(&frontier);
+        match against.filter(|_| edges > edges_left / ALPHA) {
+            Some(against) => frontier = search.bottom_up(against, &frontier)?,
+            None => frontier = search.top_down(&frontier)?,
+        }
+        edges_left = edges_left.saturating_sub(edges);
+    }
+    Ok(levels.into_iter().map(AtomicU32::into_inner).collect())
+}
+
+struct Search<'a> {
+    out: &'a Csr,
+    levels: &'a [AtomicU32],
+    /// That of the frontier.
+    level: u32,
+    context: &'a QueryContext,
+}
+
+impl Search<'_> {
+    fn edges_of(&self, frontier: &[u32]) -> u64 {
+        frontier.par_iter().map(|vertex| self.out.degree(*vertex) as u64).sum()
+    }
+
+    /// The next level, from the edges of this one.
+    fn top_down(&mut self, frontier: &[u32]) -> Result<Vec<u32>, StorageError> {
+        self.level += 1;
+        let found = frontier.par_chunks(CHUNK.min(64)).map(|chunk| {
+            self.context.check_time()?;
+            let mut found = Vec::new();
+            for target in chunk.iter().flat_map(|vertex| self.out.neighbours(*vertex)) {
+                let level = &self.levels[*target as usize];
+                // Read first: an exchange that fails takes the cache line from the other processors.
+                if level.load(Relaxed) == UNREACHED
+                    && level.compare_exchange(UNREACHED, self.level, Relaxed, Relaxed).is_ok()
+                {
+                    found.push(*target);
+                }
+            }
+            Ok(found)
+        });
+        let found: Vec<Vec<u32>> = found.collect::<Result<_, StorageError>>()?;
+        Ok(found.concat())
+    }
+
+    /// Levels from unknown vertices, until one is small again; returns that one.
+    fn bottom_up(&mut self, against: &Csr, frontier: &[u32]) -> Result<Vec<u32>, StorageError> {
+        let mut members = vec![0u64; self.levels.len().div_ceil(64)];
+        frontier.iter().for_each(|vertex| members[*vertex as usize / 64] |= 1 << (vertex % 64));
+        let mut before = frontier.len();
+        loop {
+            self.level += 1;
+            let mut next = vec![0u64; members.len()];
+            let words = next.par_chunks_mut(CHUNK / 64).enumerate();
+            let found = words.map(|(chunk, words)| {
+                self.context.check_time()?;
+                Ok(self.find_parents(against, &members, chunk * CHUNK, words))
+            });
+            let found: usize = found.sum::<Result<usize, StorageError>>()?;
+            members = next;
+            if found == 0 || (found < before && found < self.levels.len() / BETA) {
+                return Ok(vertices_of(&members));
+            }
+            before = found;
+        }
+    }
+
+    /// Looks for a member among the neighbours of each unknown vertex from `first` on, and sets the bits of those that have one.
+    fn find_parents(&self, against: &Csr, members: &[u64], first: usize, words: &mut [u64]) -> usize {
+        let mut found = 0;
+        let end = self.levels.len().min(first + words.len() * 64);
+        for vertex in first..end {
+            if self.levels[vertex].load(Relaxed) != UNREACHED {
+                continue;
+            }
+            let is_member = |parent: &u32| members[*parent as usize / 64] & (1 << (parent % 64)) != 0;
+            if against.neighbours(vertex as u32).iter().any(is_member) {
+                self.levels[vertex].store(self.level, Relaxed);
+                words[(vertex - first) / 64] |= 1 << (vertex % 64);
+                found += 1;
+            }
+        }
+        found
+    }
+}
+
+/// The positions of the bits that are set.
+fn vertices_of(members: &[u64]) -> Vec<u32> {
+    let of_word = |(number, word): (usize, &u64)| {
+        let bits = (0..64u32).filter(move |bit| word >> bit & 1 != 0);
+        bits.map(move |bit| number as u32 * 64 + bit).collect::<Vec<_>>()
+    };
+    members.par_iter().enumerate().flat_map_iter(of_word).collect()
+}

@@ -1,0 +1,112 @@
+//! Connected components by Afforest (Sutton, Ben-Nun, Barak: *Optimizing parallel graph connectivity computation via subgraph
+//! sampling*, 2018).
+//!
+//! Each vertex points to one with a lower id, and a component is a tree of such pointers. An edge links the roots of the trees of
+//! its two ends. The first two edges of every vertex already join most of the graph into one component, which a sample finds;
+//! vertices that are in it skip the rest of their edges. What they skip is seen from the other end, unless that is in it, too.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use hoplake_storage::{QueryContext, StorageError};
+use rayon::prelude::*;
+
+use super::CHUNK;
+use crate::Csr;
+
+/// Edges of each vertex before the sample, as the paper has it.
+const ROUNDS: usize = 2;
+/// Vertices of the sample.
+const SAMPLE: usize = 1024;
+
+/// The component of each vertex, whichever way its edges point: the lowest id in it. `against` has the same edges from their other
+/// ends: `out` itself if edges have no direction. Without it no edge can be skipped.
+///
+/// # Errors
+/// [`StorageError::Limit`] if the query's time is over, or its memory does not hold the components.
+pub fn connected_components(
+    out: &Csr,
+    against: Option<&Csr>,
+    context: &QueryContext,
+) -> Result<Vec<u32>, StorageError> {
+    let _memory = context.hold(out.len() as u64 * 8)?;
+    let parents: Vec<AtomicU32> = (0..out.len() as u32).map(AtomicU32::new).collect();
+    let forest = Forest { parents: &parents, context };
+    for round in 0..ROUNDS {
+        forest.each(|vertex| {
+            out.neighbours(vertex).get(round).into_iter().for_each(|target| forest.link(vertex, *target));
+        })?;
+        forest.compress()?;
+    }
+    let largest = against.and_then(|_| forest.largest_of_sample());
+    forest.each(|vertex| {
+        if largest.is_some_and(|largest| parents[vertex as usize].load(Relaxed) == largest) {
+            return;
+        }
+        let rest = out.neighbours(vertex).iter().skip(ROUNDS);
+        // The edges of skipped vertices lead here.
+        let skipped = against.map_or(&[][..], |against| against.neighbours(vertex));
+        rest.chain(skipped).for_each(|target| forest.link(vertex, *target));
+    })?;
+    forest.compress()?;
+    Ok(parents.into_iter().map(AtomicU32::into_inner).collect())
+}
+
+struct Forest<'a> {
+    parents: &'a [AtomicU32],
+    context: &'a QueryContext,
+}
+
+impl Forest<'_> {
+    fn each(&self, of_vertex: impl Fn(u32) + Sync) -> Result<(), StorageError> {
+        (0..self.parents.len()).into_par_iter().step_by(CHUNK).try_for_each(|first| {
+            self.context.check_time()?;
+            (first..self.parents.len().min(first + CHUNK)).for_each(|vertex| of_vertex(vertex as u32));
+            Ok(())
+        })
+    }
+
+    fn parent(&self, vertex: u32) -> u32 {
+        self.parents[vertex as usize].load(Relaxed)
+    }
+
+    /// Joins the trees of two vertices. The higher root gets the lower one as its parent, so pointers always descend, there is no
+    /// circle, and the last root is the lowest id.
+    fn link(&self, a: u32, b: u32) {
+        let (mut a, mut b) = (self.parent(a), self.parent(b));
+        while a != b {
+            let (high, low) = (a.max(b), a.min(b));
+            let above = self.parent(high);
+            // Another thread may have linked it to the same root, or to another: then one goes on from there.
+            if above == low {
+                return;
+            }
+            let linked =
+                above == high && self.parents[high as usize].compare_exchange(high, low, Relaxed, Relaxed).is_ok();
+            if linked {
+                return;
+            }
+            a = self.parent(self.parent(high));
+            b = self.parent(low);
+        }
+    }
+
+    /// Has every vertex point to its root.
+    fn compress(&self) -> Result<(), StorageError> {
+        self.each(|vertex| {
+            let mut parent = self.parent(vertex);
+            while parent != self.parent(parent) {
+                parent = self.parent(parent);
+            }
+            self.parents[vertex as usize].store(parent, Relaxed);
+        })
+    }
+
+    /// The component that most vertices of a sample are in, which is spread evenly.
+    fn largest_of_sample(&self) -> Option<u32> {
+        let step = (self.parents.len() / SAMPLE).max(1);
+        let mut sample: Vec<u32> =
+            (0..self.parents.len()).step_by(step).map(|vertex| self.parent(vertex as u32)).collect();
+        sample.sort_unstable();
+        sample.chunk_by(|a, b| a == b).max_by_key(|same| same.len()).map(|same| same[0])
+    }
+}

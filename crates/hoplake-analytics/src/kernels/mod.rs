@@ -1,0 +1,24 @@
+//! Kernels: functions over the lists of a [`Csr`](crate::Csr), each in a file of its own.
+//!
+//! They run on rayon's current pool; call them within [`rayon::ThreadPool::install`] to choose another. Their results do not depend
+//! on the number of threads. Between chunks of vertices they look at the deadline of the query that they are passed, and what they
+//! build counts against its memory.
+//!
+//! | kernel | memory beside the lists | source |
+//! | --- | --- | --- |
+//! | [`breadth_first_levels`] | 4 bytes a vertex, and the frontier | Beamer et al. 2012 |
+//! | [`page_rank`] | 24 bytes a vertex | Page et al. 1999, by pulling |
+//! | [`connected_components`] | 4 bytes a vertex | Sutton et al. 2018 (Afforest) |
+
+mod breadth_first;
+mod components;
+mod page_rank;
+#[cfg(test)]
+mod tests;
+
+pub use breadth_first::{UNREACHED, breadth_first_levels};
+pub use components::connected_components;
+pub use page_rank::{PageRank, PageRankSettings, page_rank};
+
+/// Vertices between two looks at the deadline: some milliseconds where each has a few hundred edges.
+const CHUNK: usize = 1 << 14;

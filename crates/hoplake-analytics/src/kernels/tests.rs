@@ -1,0 +1,159 @@
+//! Kernels against other methods, on random graphs with loops and parallel edges.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use hoplake_storage::{QueryContext, ReadLimits};
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Csr, csr::CsrBuilder};
+
+/// A graph of so many vertices, from both ends.
+fn graph(vertices: u32, edges: &[(u32, u32)]) -> [Csr; 2] {
+    let reversed: Vec<_> = edges.iter().map(|(from, to)| (*to, *from)).collect();
+    [edges, &reversed].map(|edges| {
+        let mut edges = edges.to_vec();
+        edges.sort_unstable();
+        let mut builder = CsrBuilder::new(vertices.into(), edges.len() as u64, &QueryContext::new()).unwrap();
+        for (from, to) in edges {
+            builder.end_before(from.into());
+            builder.extend(std::iter::once(to));
+        }
+        builder.finish(vertices.into())
+    })
+}
+
+/// Sparse and dense ones, on both sides of the bounds between top down and bottom up.
+fn graphs() -> impl Strategy<Value = (u32, Vec<(u32, u32)>)> {
+    (1u32..300, 0usize..8).prop_flat_map(|(vertices, degree)| {
+        let edges = prop::collection::vec((0..vertices, 0..vertices), 0..=vertices as usize * degree);
+        (Just(vertices), edges)
+    })
+}
+
+/// One vertex after the other from a queue.
+fn levels(out: &Csr, start: u32) -> Vec<u32> {
+    let mut levels = vec![UNREACHED; out.len()];
+    levels[start as usize] = 0;
+    let mut queue = VecDeque::from([start]);
+    while let Some(vertex) = queue.pop_front() {
+        for target in out.neighbours(vertex) {
+            if levels[*target as usize] == UNREACHED {
+                levels[*target as usize] = levels[vertex as usize] + 1;
+                queue.push_back(*target);
+            }
+        }
+    }
+    levels
+}
+
+/// Ids that spread along edges until nothing changes.
+fn components(vertices: u32, edges: &[(u32, u32)]) -> Vec<u32> {
+    let mut ids: Vec<u32> = (0..vertices).collect();
+    loop {
+        let before = ids.clone();
+        for (from, to) in edges {
+            let least = ids[*from as usize].min(ids[*to as usize]);
+            ids[*from as usize] = least;
+            ids[*to as usize] = least;
+        }
+        if ids == before {
+            return ids;
+        }
+    }
+}
+
+/// By how much ranks are off the equation that defines them, at the vertex where it is the most.
+fn error_of(edges: &[(u32, u32)], ranks: &[f64], deleted: &BTreeSet<u32>, damping: f64) -> f64 {
+    let count = (ranks.len() - deleted.len()) as f64;
+    let degree = |vertex: u32| edges.iter().filter(|(from, _)| *from == vertex).count() as f64;
+    let there = |vertex: &u32| !deleted.contains(vertex);
+    let vertices = || (0..ranks.len() as u32).filter(there);
+    let dangling: f64 = vertices().filter(|vertex| degree(*vertex) == 0.0).map(|vertex| ranks[vertex as usize]).sum();
+    let pulled = |vertex: u32| -> f64 {
+        let incoming = edges.iter().filter(|(_, to)| *to == vertex);
+        incoming.map(|(from, _)| ranks[*from as usize] / degree(*from)).sum()
+    };
+    let equation = |vertex| (1.0 - damping) / count + damping * (pulled(vertex) + dangling / count);
+    vertices().map(|vertex| (equation(vertex) - ranks[vertex as usize]).abs()).fold(0.0, f64::max)
+}
+
+fn pool(threads: usize) -> rayon::ThreadPool {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn levels_are_those_of_a_queue((vertices, edges) in graphs(), start in any::<prop::sample::Index>()) {
+        let [out, against] = graph(vertices, &edges);
+        let start = start.index(vertices as usize) as u32;
+        let expected = levels(&out, start);
+        let context = QueryContext::new();
+        for against in [None, Some(&against)] {
+            prop_assert_eq!(&breadth_first_levels(&out, against, start, &context).unwrap(), &expected);
+        }
+        // Where edges have no direction, the lists are their own reverse.
+        let both: Vec<_> = edges.iter().flat_map(|(from, to)| [(*from, *to), (*to, *from)]).collect();
+        let [both, _] = graph(vertices, &both);
+        prop_assert_eq!(breadth_first_levels(&both, Some(&both), start, &context).unwrap(), levels(&both, start));
+    }
+
+    #[test]
+    fn components_are_where_ids_spread((vertices, edges) in graphs()) {
+        let [out, against] = graph(vertices, &edges);
+        let expected = components(vertices, &edges);
+        let context = QueryContext::new();
+        for against in [None, Some(&against)] {
+            prop_assert_eq!(&connected_components(&out, against, &context).unwrap(), &expected);
+        }
+    }
+
+    #[test]
+    fn ranks_fulfil_their_equation((vertices, edges) in graphs(), gone in prop::collection::btree_set(0u32..300, 0..4), damping in 0.0..0.95) {
+        let deleted: BTreeSet<u32> = gone.into_iter().filter(|vertex| *vertex < vertices).collect();
+        let edges: Vec<_> =
+            edges.into_iter().filter(|(from, to)| !deleted.contains(from) && !deleted.contains(to)).collect();
+        let [out, against] = graph(vertices, &edges);
+        let deleted_ids: Vec<u32> = deleted.iter().copied().collect();
+        let settings = PageRankSettings { damping, iterations_max: 1000, tolerance: 1e-12 };
+        let rank = |threads| {
+            pool(threads).install(|| page_rank(&out, &against, &deleted_ids, &settings, &QueryContext::new())).unwrap()
+        };
+        let found = rank(1);
+        let sum: f64 = found.ranks.iter().sum();
+        if deleted.len() < vertices as usize {
+            prop_assert!((sum - 1.0).abs() < 1e-9, "all ranks are {}", sum);
+            prop_assert!(error_of(&edges, &found.ranks, &deleted, damping) < 1e-9);
+            prop_assert!(found.residual <= settings.tolerance || found.iterations == 1000);
+        } else {
+            prop_assert_eq!(sum, 0.0);
+        }
+        prop_assert!(deleted.iter().all(|vertex| found.ranks[*vertex as usize] == 0.0));
+        // Bit for bit, whatever the number of threads.
+        prop_assert_eq!(rank(3), found);
+    }
+}
+
+#[test]
+fn a_kernel_ends_at_the_deadline_and_within_its_memory() {
+    let [out, against] = graph(3, &[(0, 1), (1, 2)]);
+    let kernels = |context: &QueryContext| {
+        [
+            breadth_first_levels(&out, Some(&against), 0, context).err(),
+            connected_components(&out, Some(&against), context).err(),
+            page_rank(&out, &against, &[], &PageRankSettings::default(), context).err(),
+        ]
+    };
+    let context = QueryContext::new();
+    assert!(kernels(&context).iter().all(Option::is_none));
+    context.limit(ReadLimits { memory_bytes_max: Some(20), ..ReadLimits::default() });
+    assert!(kernels(&context).iter().all(Option::is_some), "no memory");
+    let context = QueryContext::new();
+    let limits =
+        hoplake_engine::traversal::Limits { timeout: Some(std::time::Duration::from_nanos(1)), ..Default::default() };
+    limits.apply(&context);
+    std::thread::sleep(std::time::Duration::from_millis(3));
+    assert!(kernels(&context).iter().all(Option::is_some), "no time");
+}

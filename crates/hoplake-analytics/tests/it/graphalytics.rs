@@ -1,0 +1,197 @@
+//! The validation graphs of LDBC Graphalytics, and p2p-Gnutella31 with its reference outputs. Figures on them are no LDBC benchmark
+//! results.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+use hoplake_analytics::{
+    Selection, Topology,
+    kernels::{PageRankSettings, UNREACHED, breadth_first_levels, connected_components, page_rank},
+};
+use hoplake_engine::Snapshot;
+use hoplake_storage::QueryContext;
+
+use crate::{load, open};
+
+/// A data set, unpacked. None if there is none, unless it is named.
+fn data(set: &str) -> Option<tempfile::TempDir> {
+    let named = std::env::var_os("HOPLAKE_TEST_DATA").map(PathBuf::from);
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let folder = named.clone().unwrap_or_else(beside).join(set);
+    let Ok(entries) = fs::read_dir(&folder) else {
+        assert!(named.is_none(), "there is no {}", folder.display());
+        eprintln!("left out: there is no {}", folder.display());
+        return None;
+    };
+    let archive = entries.map(|entry| entry.unwrap().path()).find(|path| path.to_string_lossy().ends_with(".tar.zst"));
+    let target = tempfile::tempdir().unwrap();
+    let mut tar =
+        Command::new("tar").arg("-xC").arg(target.path()).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    zstd::stream::copy_decode(fs::File::open(archive.unwrap()).unwrap(), tar.stdin.take().unwrap()).unwrap();
+    assert!(tar.wait().unwrap().success());
+    Some(target)
+}
+
+/// The values of a reference output by the vertex's key.
+fn expected<T: std::str::FromStr>(file: &Path) -> HashMap<i64, T> {
+    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let line = |line: &str| {
+        let (key, value) = line.split_once(' ').unwrap();
+        (key.parse().unwrap(), value.trim().parse().ok().unwrap())
+    };
+    text.lines().filter(|it| !it.is_empty()).map(line).collect()
+}
+
+/// A graph in memory, and the key of each of its dense ids.
+struct Loaded {
+    topology: Topology,
+    keys: Vec<i64>,
+}
+
+impl Loaded {
+    async fn of(snapshot: &Arc<Snapshot>, directed: bool) -> Self {
+        let hop = if directed { "out" } else { "both" };
+        let selection = Selection { hop: hop.parse().unwrap(), reversed: directed, labels: vec!["vertex".into()] };
+        let mut branch = QueryContext::new().branch();
+        let topology = Topology::load(snapshot, &selection, &mut branch).await.unwrap();
+        let label = snapshot.schema().label_id("vertex").unwrap();
+        let mut keys = vec![0; topology.ids.len() as usize];
+        let (mut scan, mut found) = (snapshot.scan_keys(label, 1 << 20), Vec::new());
+        while scan.next(&mut found, &mut branch).await.unwrap() {
+            for (key, ordinal) in &found {
+                keys[*ordinal as usize] = key.to_string().parse().unwrap();
+            }
+        }
+        Self { topology, keys }
+    }
+
+    fn id(&self, key: i64) -> u32 {
+        self.keys.iter().position(|known| *known == key).unwrap() as u32
+    }
+
+    fn against(&self) -> &hoplake_analytics::Csr {
+        self.topology.against.as_ref().unwrap_or(&self.topology.out)
+    }
+
+    fn check_levels(&self, start: i64, file: &Path) {
+        let out = &self.topology.out;
+        let context = QueryContext::new();
+        let levels = breadth_first_levels(out, Some(self.against()), self.id(start), &context).unwrap();
+        assert_eq!(breadth_first_levels(out, None, self.id(start), &context).unwrap(), levels, "top down");
+        let expected = expected::<i64>(file);
+        assert_eq!(expected.len(), levels.len());
+        for (key, level) in self.keys.iter().zip(levels) {
+            let level = if level == UNREACHED { i64::MAX } else { level.into() };
+            assert_eq!(level, expected[key], "{}: vertex {key}", file.display());
+        }
+    }
+
+    /// Components may have any names.
+    fn check_components(&self, file: &Path) {
+        let found = connected_components(&self.topology.out, Some(self.against()), &QueryContext::new()).unwrap();
+        let expected = expected::<i64>(file);
+        let mut names: HashMap<u32, i64> = HashMap::new();
+        for (key, component) in self.keys.iter().zip(&found) {
+            assert_eq!(*names.entry(*component).or_insert(expected[key]), expected[key], "vertex {key}");
+        }
+        let different: std::collections::HashSet<_> = expected.values().collect();
+        assert_eq!(names.len(), different.len(), "{}", file.display());
+    }
+
+    fn check_ranks(&self, iterations_max: usize, file: &Path) {
+        let settings = PageRankSettings { iterations_max, tolerance: 0.0, ..PageRankSettings::default() };
+        let Topology { out, deleted, .. } = &self.topology;
+        let found = page_rank(out, self.against(), deleted, &settings, &QueryContext::new()).unwrap();
+        assert_eq!(found.iterations, iterations_max);
+        let expected = expected::<f64>(file);
+        assert_eq!(expected.len(), found.ranks.len());
+        for (key, rank) in self.keys.iter().zip(&found.ranks) {
+            // As Graphalytics compares them.
+            assert!((rank - expected[key]).abs() <= 1e-4 * expected[key], "{}: vertex {key}: {rank}", file.display());
+        }
+    }
+}
+
+/// Writes lists as an edge list and a list of vertices; of edges without direction, which are in two lists, one each.
+fn as_edges(lists: &Path, directed: bool) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut vertices, mut edges) = (std::collections::BTreeSet::new(), String::new());
+    for line in fs::read_to_string(lists).unwrap().lines() {
+        let mut keys = line.split_whitespace().map(|key| key.parse::<i64>().unwrap());
+        let Some(source) = keys.next() else { continue };
+        vertices.insert(source);
+        for target in keys {
+            vertices.insert(target);
+            if directed || source <= target {
+                edges.push_str(&format!("{source} {target}\n"));
+            }
+        }
+    }
+    let vertices: String = vertices.iter().map(|key| format!("{key}\n")).collect();
+    fs::write(folder.path().join("graph.v"), vertices).unwrap();
+    fs::write(folder.path().join("graph.e"), edges).unwrap();
+    folder
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_example_graphs_have_the_expected_results() {
+    let Some(folder) = data("graphalytics-validation") else { return };
+    let examples = folder.path().join("validation-graphs/example");
+    for (directed, name, start) in [(true, "directed", 1), (false, "undirected", 2)] {
+        let own = tempfile::tempdir().unwrap();
+        for kind in ["v", "e"] {
+            let file = format!("example-{name}.{kind}");
+            fs::copy(examples.join(&file), own.path().join(&file)).unwrap();
+        }
+        let loaded = Loaded::of(&open(&load(&format!("example-{name}"), own.path()).await).await, directed).await;
+        let output = |kind| examples.join(format!("example-{name}-{kind}"));
+        loaded.check_levels(start, &output("BFS"));
+        loaded.check_components(&output("WCC"));
+        loaded.check_ranks(2, &output("PR"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_validation_graphs_have_the_expected_results() {
+    let Some(folder) = data("graphalytics-validation") else { return };
+    for directed in [true, false] {
+        for algorithm in ["bfs", "wcc", "pr"] {
+            let name = if directed { "dir" } else { "undir" };
+            let folder = folder.path().join("validation-graphs").join(algorithm);
+            let edges = as_edges(&folder.join(format!("{name}-input")), directed);
+            let url = load(&format!("{algorithm}-{name}"), edges.path()).await;
+            let loaded = Loaded::of(&open(&url).await, directed).await;
+            let output = folder.join(format!("{name}-output"));
+            match algorithm {
+                "bfs" => loaded.check_levels(1, &output),
+                "wcc" => loaded.check_components(&output),
+                _ => loaded.check_ranks(if directed { 14 } else { 26 }, &output),
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gnutella_has_the_reference_results() {
+    let Some(folder) = data("p2p-gnutella31") else { return };
+    let output = |kind: &str| folder.path().join(format!("property/ldbc/p2p-31-{kind}"));
+    let own = tempfile::tempdir().unwrap();
+    for file in ["p2p-31.v", "p2p-31.e"] {
+        fs::copy(folder.path().join(file), own.path().join(file)).unwrap();
+    }
+    let snapshot = open(&load("gnutella", own.path()).await).await;
+    for (directed, suffix) in [(true, "-directed"), (false, "")] {
+        let loaded = Loaded::of(&snapshot, directed).await;
+        loaded.check_levels(6, &output(&format!("BFS{suffix}")));
+        loaded.check_components(&output("WCC"));
+        // The directed reference adds up to 0.46: it takes every vertex without out-edges for one without in-edges, too.
+        if !directed {
+            loaded.check_ranks(10, &output("PR"));
+        }
+    }
+}

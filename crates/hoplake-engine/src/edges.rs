@@ -60,6 +60,7 @@ struct List {
     position: u64,
     end: usize,
     /// Which of [`Edges::stored`].
+    // An index of 4 bytes instead of 16 bytes of `Stored` keeps a list at 32 bytes.
     stored: u32,
 }
 
@@ -151,6 +152,7 @@ impl Edges {
     pub fn truncate(&mut self, count: usize) {
         self.targets.truncate(count);
         self.parallel.truncate(count);
+        // The first list that reaches `count` is cut; those after it go.
         let lists = self.lists.partition_point(|list| list.end < count);
         self.lists.truncate(lists + 1);
         if let Some(last) = self.lists.last_mut() {
@@ -271,12 +273,15 @@ impl<'a> EdgeSlice<'a> {
         std::iter::from_fn(move || {
             let Piece { from, stored, range, .. } = pieces.next()?;
             let of = |piece: &Piece<'_>| (piece.from, piece.stored.edge_type, piece.stored.direction);
+            // Several pieces may have one vertex, type and direction: a list is cut where another run has edges between its own, and
+            // where a condition has removed some.
             let same = |piece: &Piece<'_>| of(piece) == (from, stored.edge_type, stored.direction);
             let mut end = range.end;
             while let Some(next) = pieces.next_if(same) {
                 end = next.range.end;
             }
             let range = range.start..end;
+            // One parallel edge gives the entire hop a column of numbers; a list of zeros is reported as none.
             let parallel = edges.parallel.get(range.clone()).filter(|numbers| numbers.iter().any(|number| *number > 0));
             Some(EdgeList {
                 from,
@@ -297,6 +302,7 @@ impl<'a> EdgeSlice<'a> {
             let begin = std::mem::replace(&mut start, list.end);
             (begin, *list)
         });
+        // `from < end` ends an empty slice, which may lie within a list.
         let lists = lists.take_while(move |(begin, _)| *begin < end && from < end);
         lists.map(move |(begin, list)| {
             let range = begin.max(from)..list.end.min(end);
@@ -340,6 +346,7 @@ impl Iterator for EdgeIter<'_> {
     fn next(&mut self) -> Option<Neighbour> {
         let at = self.range.next()?;
         let edges = self.edges;
+        // No list is empty, so the next edge is in this list or in the next one.
         if at >= edges.lists[self.list].end {
             self.begin = edges.lists[self.list].end;
             self.list += 1;
@@ -444,6 +451,7 @@ impl EdgesBuilder {
 
     /// Adds edges of others after these, with their numbers.
     pub(crate) async fn append(&mut self, others: EdgeSlice<'_>, pace: &mut Pace) -> Result<(), StorageError> {
+        // The column begins with the first edges that have numbers; all edges before them get 0.
         if let Some(numbers) = others.edges.parallel.get(others.start..others.end) {
             self.number_up_to(self.len())?;
             self.parallel.reserve(numbers.len())?;
@@ -451,11 +459,13 @@ impl EdgesBuilder {
         }
         self.reserve(others.len())?;
         for Piece { from, stored, position, targets, .. } in others.into_pieces() {
+            // Steps let the query rest within a hub; `push` joins them to one list again.
             for (position, step) in (position..).step_by(STEP).zip(targets.chunks(STEP)) {
                 self.push(from, stored, position, step.iter().copied())?;
                 pace.rest(step.len() as u64 + 8).await?;
             }
         }
+        // Once the column exists, it has a number for every edge.
         if !self.parallel.is_empty() {
             self.number_up_to(self.len())?;
         }
@@ -510,6 +520,8 @@ impl EdgesBuilder {
     /// Brings the edges in order: by vertex left, type, direction, vertex reached and position. Lists that are not cut where
     /// another run has an edge between theirs cannot be ordered.
     pub(crate) async fn sort(&mut self) -> Result<(), StorageError> {
+        // Lists are sorted, not edges: within a list edges are in order already, and a list is smaller to move than its edges. The first
+        // target decides between lists of one vertex, which do not overlap.
         let mut places = HeldVec::new(&self.context)?;
         places.reserve(self.lists.len())?;
         let (mut begin, mut pace) = (0, self.context.pace());

@@ -86,6 +86,7 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<Vec<Option<KeyEntry>>, EngineError> {
         let mut order: Vec<usize> = (0..keys.len()).collect();
+        // In order, keys of one block follow each other, and each block is asked for once.
         order.sort_unstable_by(|a, b| keys[*a].cmp(&keys[*b]));
         let of_label = |order: &[usize]| Sought {
             runs: self.key_runs(keys[order[0]].0, newer_than),
@@ -102,6 +103,7 @@ impl Snapshot {
         let mut runs: Vec<_> =
             of(SectionKind::Keys(label), false).chain(of(SectionKind::Tombstones(label), true)).collect();
         runs.retain(|(run, _)| run.versions.until > newer_than);
+        // Stable: of one run, keys come before tombstones, so a key that was deleted and added again in it exists.
         runs.sort_by_key(|(run, _)| Reverse(run.versions.until));
         runs
     }
@@ -134,12 +136,14 @@ impl Snapshot {
         let indexed = branch.wave();
         self.read_filters_that_pay(blocks.iter().map(|block| (block.asked.index, &block.range)), branch).await?;
         let filtered = branch.wave();
+        // Filters arrived in a wave of this look-up: now they exclude blocks that were chosen without them.
         if filtered > indexed {
             for AskedBlock { asked, keys, .. } in &mut blocks {
                 keys.retain(|(key, _)| asked.section.may_hold(asked.index.number, key));
             }
             blocks.retain(|block| !block.keys.is_empty());
         }
+        // All runs are read in one wave, though the newest decides: one after the other they would take a wave each.
         let requests: Vec<_> = blocks.iter().map(|block| block.asked.section.request(block.range.clone())).collect();
         let payloads = self.reader().read(&requests, branch).await?;
         if branch.wave() > filtered {
@@ -153,6 +157,7 @@ impl Snapshot {
             let keys: Vec<_> = keys.iter().filter(open).copied().collect();
             let failed = EngineError::format(self.reader().store().location(&asked.section.object.name));
             let found = find_in_block(&payload, &keys).map_err(failed)?;
+            // The block had none of its keys, which its filter would have shown: enough of such reads pay for a filter.
             if found.is_empty() && !keys.is_empty() {
                 in_vain.push(asked.index);
             }
@@ -179,6 +184,7 @@ impl Snapshot {
                     let section = self.section(location)?;
                     let Some(index) = section.index_of_key(key) else { continue };
                     let index = IndexLocation { section: location, number: index };
+                    // Keys ascend, so only the last index block can be the same.
                     match asked[begin..].last_mut().filter(|asked| asked.index == index) {
                         Some(asked) => asked.keys.push((*key, *number)),
                         None => asked.push(Asked { index, section, run: *run, keys: vec![(*key, *number)] }),
@@ -228,6 +234,7 @@ impl Snapshot {
                 let keys = keys.map_err(EngineError::format(self.reader().store().url()))?;
                 columns.insert(*label, keys.into_iter());
             }
+            // Rows come in the order of the ordinals above, so each label's keys are dealt out one by one.
             let take = |vertex: &VertexId| columns.get_mut(&vertex.label()).and_then(Iterator::next);
             Ok(vertices.iter().filter_map(take).collect())
         })

@@ -126,6 +126,7 @@ impl Ordinals {
                 Ok(())
             }
             (Form::List(list), Form::Bitmap { words, len }) => {
+                // The result is as large as the bitmap, so it becomes one. Copied in steps, since a clone could not rest.
                 let list = std::mem::take(list);
                 let mut copy = Vec::with_capacity(words.len());
                 for step in words.chunks(STEP) {
@@ -147,6 +148,7 @@ impl Ordinals {
     /// Sets the bits of a list, which ascends.
     async fn set(&mut self, list: &[u64], pace: &mut Pace) -> Result<(), StorageError> {
         let Form::Bitmap { words, len } = &mut self.0 else { return Ok(()) };
+        // The last ordinal is the greatest, so the bitmap grows once.
         let needed = list.last().map_or(0, |last| word_of(*last) + 1);
         words.resize(words.len().max(needed), 0);
         for step in list.chunks(STEP) {
@@ -189,6 +191,7 @@ impl fmt::Debug for Ordinals {
 async fn subtract_from_list(list: &mut Vec<u64>, others: View<'_>, pace: &mut Pace) -> Result<(), StorageError> {
     let mut kept = 0;
     let mut others = others.cursor(0..u64::MAX);
+    // In place: at most as many are kept as were looked at, so no ordinal is overwritten before its turn.
     for start in (0..list.len()).step_by(STEP) {
         let end = (start + STEP).min(list.len());
         for index in start..end {
@@ -212,6 +215,7 @@ async fn combine(
     change: impl Fn(&mut u64, u64),
     pace: &mut Pace,
 ) -> Result<(), StorageError> {
+    // Words beyond the shorter bitmap stay as they are: nothing is to be subtracted there, and `unite` has made room before.
     for (mine, theirs) in words.chunks_mut(STEP).zip(others.chunks(STEP)) {
         mine.iter_mut().zip(theirs).for_each(|(word, other)| change(word, *other));
         pace.rest(mine.len() as u64).await?;
@@ -261,6 +265,7 @@ impl<'a> View<'a> {
                 let (first, last) = (word_of(range.start), word_of(range.end - 1));
                 let Some(covered) = words.get(first..=last) else { return false };
                 (first..).zip(covered).all(|(number, word)| {
+                    // The range covers its first and its last word in part, which may be the same word.
                     let low = if number == first { u64::MAX << (range.start & 63) } else { u64::MAX };
                     let high = if number == last { u64::MAX >> (63 - ((range.end - 1) & 63)) } else { u64::MAX };
                     word & low & high == low & high
@@ -283,6 +288,7 @@ impl<'a> Bits<'a> {
     /// Those from a position on.
     fn from(words: &'a [u64], position: u64) -> Self {
         let number = word_of(position);
+        // Beyond the last word nothing is left, which is what the end looks like.
         let rest = words.get(number).map_or(0, |word| word & (u64::MAX << (position & 63)));
         Self { words, number, rest }.at_a_bit()
     }
@@ -305,6 +311,7 @@ impl<'a> Bits<'a> {
     }
 
     fn pass(&mut self) {
+        // Clears the lowest bit, one instruction on most processors.
         self.rest &= self.rest.wrapping_sub(1);
         self.skip();
     }
@@ -339,6 +346,7 @@ impl Cursor<'_> {
         match &mut self.state {
             State::List { list, at } => *at = position_of(list, *at, bound),
             State::Bitmap(bits) => {
+                // A jump to the word of `bound`, whatever lies between; a bound that was passed must not move the cursor back.
                 if bits.peek().is_some_and(|next| next < bound) {
                     *bits = Bits::from(bits.words, bound);
                 }

@@ -25,6 +25,7 @@ impl Snapshot {
         if hop.predicates.is_empty() {
             return Ok(edges);
         }
+        // Conditions on one property (`since>=2011`, `since<2012`) share one read of its column.
         let mut of_property: BTreeMap<&str, Vec<&Predicate>> = BTreeMap::new();
         hop.predicates.iter().for_each(|it| of_property.entry(&it.property).or_default().push(it));
         let of = &edges;
@@ -39,6 +40,7 @@ impl Snapshot {
         while at < edges.len() {
             let from = at;
             let end = edges.len().min(at + STEP);
+            // Edges move in stretches of the same verdict: a list of which all edges pass stays one list.
             let keep = is_kept(at);
             while at < end && is_kept(at) == keep {
                 at += 1;
@@ -54,6 +56,7 @@ impl Snapshot {
     /// Where a condition of a hop along an edge type finds its property.
     fn property_owner(&self, of: EdgesOf, name: &str) -> Option<PropertyOwner> {
         let (edge, far) = (self.schema().edge_type(of.edge_type)?, of.far);
+        // The edge's own property hides one of the same name of the vertex.
         if let Some(property) = edge.properties.iter().find(|property| property.name == name) {
             return Some(PropertyOwner { of_edge: true, far, kind: property.kind });
         }
@@ -123,6 +126,7 @@ impl Snapshot {
         // Its row's number, twice as vectors grow, and its place in the masks of its rows and of all.
         let _memory = context.hold(bytes_of::<(u64, u64, bool, bool)>(edges.len()))?;
         let mut pace = context.pace();
+        // Row numbers in the order of the pieces. The second pass below takes the masks in the same order, so rows need no positions.
         for piece in edges.pieces() {
             if let Some((owner, of)) = self.rows_of(&piece, property) {
                 let numbers = &mut rows.entry(of).or_insert((owner, Vec::new())).1;
@@ -154,6 +158,7 @@ impl Snapshot {
             let mask = self.rows_of(&piece, property).and_then(|(_, of)| masks.get_mut(&of));
             match mask {
                 Some(mask) => all.extend(mask.take(piece.targets.len())),
+                // Edges of a type without the property do not fulfil a condition on it.
                 None => all.extend(piece.targets.iter().map(|_| false)),
             }
             pace.rest(8 + piece.targets.len() as u64).await?;

@@ -85,6 +85,7 @@ impl Snapshot {
             let read = read.finish();
             let mut found = EdgesBuilder::new(&context)?;
             found.append(read.slice(0..known), &mut pace).await?;
+            // Blocks that were not read may hold edges that come before these, so these wait for the next round.
             sink.edges.append(read.slice(known..read.len()), &mut pace).await?;
             drop(read);
             self.check_ends(found.targets(), &context).await?;

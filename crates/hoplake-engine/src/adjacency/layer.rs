@@ -33,6 +33,7 @@ impl<'a> Layer<'a> {
     /// Whether it may have a list of a source; `false` is certain.
     pub(super) fn may_have_source(&self, source: u64) -> bool {
         let mut sections = self.run.pieces_of_source(source).map(|piece| self.section(piece));
+        // A root that is not in memory excludes nothing.
         sections.any(|section| section.is_none_or(|(_, section)| section.may_have_source(source)))
     }
 
@@ -50,12 +51,15 @@ impl<'a> Layer<'a> {
 
     /// The first source of all.
     pub(super) fn begins(&self) -> u64 {
+        // Only a source below everything in the first piece has no index block, and the plan has loaded the root of that piece for it:
+        // every other piece begins with a source that the manifest names.
         self.section(0).and_then(|(_, section)| section.root().first_source(0)).unwrap_or(u64::MAX)
     }
 
     /// The source that the index block after one begins with, in its piece or the next.
     pub(super) fn begins_after(&self, index: IndexOfLayer, section: &Section<'_>) -> u64 {
         let in_piece = section.root().first_source(index.location.number + 1);
+        // The manifest has the first source of the next piece, whose root may not be in memory.
         in_piece.or_else(|| self.run.first_source(index.piece + 1)).unwrap_or(u64::MAX)
     }
 }

@@ -61,6 +61,7 @@ impl Snapshot {
     ) -> Result<(Held<Frontier>, u64), EngineError> {
         let context = branch.context().clone();
         let sinks = 0..parallelism.max(1);
+        // Without conditions the edges are not needed: each task keeps the vertices reached, and the sets are united at the end.
         if hop.predicates.is_empty() {
             let sinks = sinks.map(|_| SetSink::new(self, next.clone(), &context)).collect();
             let sinks = self.run_plan(frontier, plan, sinks, branch).await?;
@@ -70,6 +71,7 @@ impl Snapshot {
             return Ok((reached, edges));
         }
         let sinks = sinks.map(|_| EdgeSink::new(&context)).collect::<Result<_, _>>()?;
+        // Which tables a condition needs follows from the schema, so their ends are read in the wave of the lists.
         let mut loading = branch.clone();
         let loaded = self.load_predicate_metadata(frontier, hop, &mut loading);
         let read = self.run_plan(frontier, plan, sinks, branch);
@@ -86,6 +88,7 @@ impl Snapshot {
     async fn check_ends(&self, ends: &[VertexId], context: &QueryContext) -> Result<(), EngineError> {
         let mut pace = context.pace();
         for step in ends.chunks(STEP) {
+            // Targets of one list have one label, so the count is looked up for each run of a label and not for each edge.
             for run in step.chunk_by(|a, b| a.label() == b.label()) {
                 let count = self.ordinal_count(run[0].label());
                 if run.iter().any(|vertex| vertex.ordinal() >= count) {
@@ -143,6 +146,7 @@ impl Snapshot {
             let context = branch.context().clone();
             edges.sort().await?;
             self.check_ends(edges.targets(), &context).await?;
+            // Before conditions remove edges: the number is part of an edge's id, and counts all edges between the two vertices.
             edges.number_parallel(&mut None, &mut context.pace()).await?;
             self.keep_fulfilling(edges.finish(), hop, branch).await
         })
@@ -194,6 +198,7 @@ impl Snapshot {
         self.run_part(sources, &plan, &mut sink, branch).await?;
         let edges = sink.edges.finish();
         let mut pairs: Vec<_> = edges.iter().map(|edge| (edge.from, edge.to)).collect();
+        // Edges and tombstones are not distinguished here: either one means that the pair changed.
         pairs.sort_unstable();
         Ok(pairs)
     }
@@ -215,6 +220,7 @@ impl Snapshot {
                 let plan = self.plan_hop(frontier, hop, branch).await?;
                 self.run_part(frontier, &plan, &mut sink, branch).await?;
             } else {
+                // A condition decides by edge, so the edges have to be there before they are counted.
                 let edges = self.neighbours(frontier, hop, branch).await?;
                 let (mut at, mut pace) = (0, branch.context().pace());
                 for list in edges.lists() {

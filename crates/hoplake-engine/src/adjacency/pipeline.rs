@@ -70,6 +70,7 @@ impl Snapshot {
                 end
             })
             .collect();
+        // Reused from block to block, so that a part allocates for its largest block and not for each.
         let (mut lists, mut sources) = (Lists::default(), Vec::new());
         let take = |index: usize, payload: Bytes| {
             let task = tasks[index];
@@ -90,6 +91,7 @@ impl Snapshot {
         };
         let before = branch.wave();
         self.reader().read_each(&requests, branch, take).await?;
+        // The wave advances only if the store was asked: blocks from a cache start no background read.
         if branch.wave() > before {
             self.read_in_full(tasks.iter().map(|task| task.location), &context);
         }
@@ -121,6 +123,7 @@ fn read_lists(
         return Ok(());
     }
     // Every source of the block is wanted: one pass over it is cheaper than many jumps into it.
+    // `Block::parse` rejects sources beyond 48 bits, so the sum cannot overflow.
     if in_block == (block.first_source()..block.last_source() + 1) && wanted.has_all(in_block.clone()) {
         return block.decode_all(lists);
     }

@@ -45,6 +45,7 @@ impl Plan {
     /// Counts its memory, and that of its requests.
     pub(super) fn count(&mut self, context: &QueryContext) -> Result<(), StorageError> {
         let sources = self.merges.iter().map(|merge| merge.sources.len()).sum();
+        // Each task has a request and a reference in `run_part` as well.
         let tasks = bytes_of::<(ListTask, BlockRequest<'_>, &ListTask)>(self.all_tasks().count());
         let hold = context.hold(tasks + bytes_of::<u64>(sources) + bytes_of::<Merge>(self.merges.len()))?;
         self.memory = Some(Arc::new(hold));
@@ -59,6 +60,7 @@ impl Plan {
     /// Its parts that can be read one without the other.
     pub(crate) fn pieces(self) -> impl Iterator<Item = Self> {
         let Self { tasks, merges, memory } = self;
+        // Every part keeps the hold of the entire plan, which the last of them gives back.
         let part = move |tasks, merges| Self { tasks, merges, memory: memory.clone() };
         let single = part.clone();
         let tasks = tasks.into_iter().map(move |task| single(vec![task], Vec::new()));
@@ -77,6 +79,7 @@ impl Plan {
         let size = |whole: usize| whole.div_ceil(parts).max(1);
         let (tasks, merges) = (size(self.tasks.len()), size(self.merges.len()));
         let mut cuts = vec![Self { tasks: Vec::new(), merges: Vec::new(), memory: self.memory }; parts];
+        // Consecutive tasks stay together: their blocks are neighbours, and a part can coalesce only its own requests.
         for (number, task) in self.tasks.into_iter().enumerate() {
             cuts[number / tasks].tasks.push(task);
         }

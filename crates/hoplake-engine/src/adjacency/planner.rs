@@ -168,6 +168,7 @@ impl<'a> Planner<'a> {
         layers.sort_by_key(|layer| Reverse(layer.run.versions.until));
         match &layers[..] {
             [] => {}
+            // Tombstones alone have no older list to hide.
             [only] if only.removed => {}
             [only] => self.plan_layer(only, of, SourcesOf::Frontier(ordinals), 0..u64::MAX).await?,
             _ => self.plan_layers(&layers, of, ordinals).await?,
@@ -178,6 +179,7 @@ impl<'a> Planner<'a> {
     /// Sources of which at most the oldest layer may have a list are planned as if it were the only one.
     async fn plan_layers(&mut self, layers: &[Layer<'a>], of: EdgesOf, ordinals: View<'a>) -> Result<(), EngineError> {
         let Some((oldest, newer)) = layers.split_last() else { return Ok(()) };
+        // Filters have no false negatives: what no newer layer may have, only the oldest can.
         let in_newer = |source: &u64| newer.iter().any(|layer| layer.may_have_source(*source));
         let mut merged = HeldVec::new(&self.context)?;
         let (mut cursor, mut step) = (ordinals.cursor(0..u64::MAX), Vec::new());
@@ -187,6 +189,7 @@ impl<'a> Planner<'a> {
                     merged.reserve(run.len())?;
                     merged.items().extend_from_slice(run);
                 } else if !oldest.removed {
+                    // Sources of `run` follow each other in the frontier, so their range contains no other source of it.
                     self.plan_layer(oldest, of, SourcesOf::Frontier(ordinals), range_of(run)).await?;
                 }
             }
@@ -196,6 +199,7 @@ impl<'a> Planner<'a> {
         for sources in merged.chunks(MERGED_SOURCES_MAX) {
             let sources_of = SourcesOf::Merge(self.plan.merges.len());
             self.plan.merges.push(Merge { sources: sources.to_vec(), tasks: Vec::new() });
+            // The same sources in every layer: the merge can only decide on a source when it has the lists of all layers.
             for layer in layers {
                 // Runs of sources that the layer may have.
                 for run in sources.chunk_by(|a, b| layer.may_have_source(*a) == layer.may_have_source(*b)) {
@@ -236,6 +240,7 @@ impl<'a> Planner<'a> {
             while let Some((index, section)) = indexes.next() {
                 let goes_on = indexes.peek().is_some();
                 if !goes_on {
+                    // All sources up to the next index block are asked here together: a step for each index block, not for each source.
                     next = layer.begins_after(index, &section).clamp(next, range.end);
                 }
                 let asked = Asked {
@@ -249,6 +254,7 @@ impl<'a> Planner<'a> {
                 };
                 let tasks = match (section.index_block(index.location.number), &mut self.asked) {
                     (Some(block), _) => asked.answer(block, &mut self.plan),
+                    // The index block is not in memory: `finish` reads all of these in one wave.
                     (None, Some(all)) => all.push(asked).map(|()| 0)?,
                     (None, none) => none.insert(HeldVec::new(&self.context)?).push(asked).map(|()| 0)?,
                 };
@@ -285,8 +291,10 @@ impl Asked<'_> {
             tasks.push(ListTask { of, location: location.section, until, removed, block, sources });
         };
         let mut sources = sources.cursor(self.sources.clone());
+        // A step for each block: the cursor then seeks the first source of the next block.
         while let Some(source) = sources.peek() {
             let only = source..source + 1;
+            // A list that is split begins a block of its own, so no block that begins with another source has a part of it.
             if self.goes_on {
                 index.blocks_beginning_with(source).for_each(|block| task(block, only.clone()));
                 break;

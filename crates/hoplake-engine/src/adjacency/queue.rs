@@ -30,6 +30,7 @@ impl Queue {
         {
             let mut queue = self.vertices.lock().expect("no thread panics with the queue");
             for vertex in vertices {
+                // Reading ahead is a guess: a vertex that is dropped here is read when its hop expands it.
                 if queue.len() >= self.vertices_max {
                     if !self.newest_first {
                         break;
@@ -39,6 +40,7 @@ impl Queue {
                 queue.push_back((hop, vertex));
             }
         }
+        // After the lock, which the worker takes at once. It wakes the next worker itself.
         self.filled.notify_one();
     }
 
@@ -50,6 +52,7 @@ impl Queue {
         let mut batch = vec![vertex];
         while batch.len() < BATCH {
             let peeked = if self.newest_first { queue.back() } else { queue.front() };
+            // A batch becomes one plan, and a plan is of one hop.
             if peeked.is_none_or(|(other, _)| *other != hop) {
                 break;
             }

@@ -77,6 +77,7 @@ impl Sink for SetSink {
         if let Some((queue, hop)) = &self.next {
             queue.offer(*hop, lists.targets.iter().filter_map(|target| VertexId::new(of.far, *target)));
         }
+        // The collector refuses ordinals beyond this count, so a damaged block cannot grow the bitmap.
         let universe = self.snapshot.ordinal_count(of.far);
         collector(&mut self.sets, of.far, universe, &self.context)?.extend(&lists.targets)
     }
@@ -97,6 +98,8 @@ impl Sink for EdgeSink {
     fn take(&mut self, of: EdgesOf, run: u64, lists: &Lists) -> Result<(), SinkError> {
         let EdgesOf { edge_type, direction, near, far } = of;
         self.edges.reserve(lists.targets.len())?;
+        // Whether an end exists is checked once all edges are here; this check is that each is an ordinal at all, so that the filter
+        // below drops nothing and positions stay right.
         if lists.targets.iter().any(|target| *target > VertexId::ORDINAL_MAX) {
             return Err(outside().into());
         }

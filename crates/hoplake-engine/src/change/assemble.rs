@@ -37,6 +37,7 @@ impl<'a> Assembled<'a> {
     /// [`EngineError::Refused`] if a value is of a wrong type, [`EngineError::Invalid`] if numbers run out.
     pub(crate) fn of(manifest: &Manifest, batches: &'a [Resolved]) -> Result<Self, EngineError> {
         let mut assembled = Self::nothing(manifest);
+        // The schema first: rows are encoded with the types that it has in the end.
         let mut widening = batches.iter().filter(|batch| batch.widens != Widening::None);
         widening.try_for_each(|batch| assembled.widen(batch))?;
         let mut column_rows: Vec<ColumnRows> = batches.iter().map(|_| ColumnRows::default()).collect();
@@ -75,6 +76,7 @@ impl<'a> Assembled<'a> {
             && self.schema.validate().is_ok()
             && conversions(&before, &self.schema).is_empty();
         if !fits {
+            // Labels and types are only appended, so what this batch added is at the end of each vector.
             self.vertex_counts.truncate(before.vertex_labels.len());
             self.edge_counts.truncate(before.edge_types.len());
             self.degrees.truncate(before.edge_types.len());
@@ -144,6 +146,7 @@ impl<'a> Assembled<'a> {
             }
         }
         for (operation, (columns, mut rows)) in used {
+            // Vertices came in the order of their keys; the error names the first row that does not fit.
             rows.sort_unstable();
             let known = self.properties_of(columns);
             let fitted = fit_columns(columns.label(), known, columns, &rows);
@@ -238,6 +241,7 @@ impl<'a> Assembled<'a> {
         for (label, rows) in added {
             let count = &mut self.vertex_counts[usize::from(label.0)];
             let name = &self.schema.vertex_labels[usize::from(label.0)].name;
+            // In the order of keys, ordinals of a key block are consecutive, and the block stores only the first.
             for (key, ordinal) in rows.keys().zip(count.ordinals..) {
                 let full = || EngineError::Invalid(format!("{name} has no ordinals left"));
                 let vertex = VertexId::new(label, ordinal).ok_or_else(full)?;
@@ -275,6 +279,7 @@ impl<'a> Assembled<'a> {
         column_rows: &mut ColumnRows,
     ) -> Result<(), EngineError> {
         let of_new = |number: usize| ordinals.get(&batch.end(number as u32)).copied();
+        // By number, so that an edge finds the ordinals of its ends without a look-up by key.
         let named = batch.known().iter().enumerate().map(|(number, known)| known.or_else(|| of_new(number)));
         let named: Vec<_> = named.collect();
         let ordinal = |vertex: Vertex| match vertex {
@@ -302,6 +307,7 @@ impl<'a> Assembled<'a> {
             for pair in &of_type.pairs {
                 self.counts.pairs_removed += u64::from(pair.rows == 0);
                 self.counts.edges_written += pair.rows;
+                // Nobody has looked whether the pair had edges: the count is an upper bound until a compaction.
                 self.edge_counts[usize::from(edge_type.0)] += pair.rows;
             }
         }

@@ -57,6 +57,7 @@ impl Resolved {
     pub(super) fn changes(&self, edits: &[(Pair, u32)], snapshot: &Snapshot) -> Vec<Change> {
         let mut types = EdgeTypes::default();
         let change = |edits: &[(Pair, u32)]| {
+            // Several changes of a pair are applied one after the other to what there was.
             let [(pair, number)] = edits else { return Change::Edited };
             let change = self.change(*number).change;
             let names = |property: &str| match change {
@@ -66,6 +67,7 @@ impl Resolved {
             if !matches!(change, Single::Row(..) | Single::One(Operation::UpsertEdge { key: None, .. })) {
                 return Change::Edited;
             }
+            // An upsert that names every property keeps nothing of the edge before it, so the edge is not read.
             let all_named =
                 |of: Option<&EdgeType>| of.is_none_or(|of| of.properties.iter().all(|property| names(&property.name)));
             match self.resets(*number) || all_named(types.of(self, pair, snapshot)) {
@@ -85,6 +87,7 @@ impl Resolved {
         let mut by_label: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
         for (vertex, names) in self.partial_rows() {
             let Some(label) = snapshot.schema().label(vertex.label()) else { continue };
+            // A row that names every property of its label is complete without a read.
             if label.properties.iter().any(|property| !names(&property.name)) {
                 by_label.entry(vertex.label()).or_default().push(vertex.ordinal());
             }
@@ -118,6 +121,7 @@ impl Resolved {
         for (edits, _) in edited {
             let (pair, first) = edits[0];
             let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { continue };
+            // Later changes then begin with no edges: the first one removes them all, or the deleted vertex took them along.
             if !self.resets(first) && !self.is_cleared(&pair) {
                 wanted.entry(pair.label).or_default().entry(source).or_default().insert(target);
             }
@@ -133,8 +137,10 @@ impl Resolved {
             let frontier: Frontier = sources.keys().copied().collect();
             let hop = Hop::along(HopDirection::Out, label);
             let mut line = from.clone();
+            // Lists are found by source, so all targets of a source come, and those of other pairs are dropped.
             let edges = snapshot.neighbours(&frontier, &hop, &mut line).await?;
             let edges: Edges = edges.iter().filter(|edge| sources[&edge.from].contains(&edge.to)).collect();
+            // Edge types with this label may have different properties; one read has the columns of all.
             let names: BTreeSet<_> = types().flat_map(|it| &it.properties).map(|it| it.name.clone()).collect();
             let names: Vec<_> = names.into_iter().collect();
             let batches = snapshot.edge_properties(&edges, &names, &mut line).await?;
@@ -164,6 +170,7 @@ impl Resolved {
         if frontier.is_empty() {
             return Ok((pairs, labels));
         }
+        // Both directions: readers have no list of deleted vertices, so each pair with one gets a tombstone.
         let hop = Hop { direction: HopDirection::Both, ..Hop::default() };
         let edges = snapshot.neighbours(&frontier, &hop, branch).await?;
         for edge in edges.iter() {

@@ -122,8 +122,10 @@ impl Columns {
             let kind = kind.ok_or_else(|| {
                 refused(format!("have column {name} of type {}, which no property has", values.data_type()))
             })?;
+            // An Arrow array shares its buffers, so no value is copied.
             properties.push(PropertyColumn { name: name.into(), kind, values: values.clone() });
         }
+        // Of two columns with one name, only the first was found above: the second would be ignored.
         if keys_seen > of_keys.len() {
             return Err(refused(format!("have one of the columns {} twice", of_keys.join(", "))));
         }

@@ -66,6 +66,7 @@ impl Items {
             (Vertex::Known(source), Vertex::Known(target)) => Some((labels[pair.label as usize], source, target)),
             _ => None,
         };
+        // `fits` comes last, since it widens the schema that later batches are compared with.
         let goes = !waits
             && batch.known().iter().flatten().all(|vertex| !self.written.contains(vertex))
             && batch.missing().all(|end| !self.added.contains(&end))
@@ -73,6 +74,7 @@ impl Items {
             && batch.added().all(|(end, _)| !self.missing.contains(end))
             && self.has_none_of(batch, known)
             && self.fits(batch);
+        // A batch that waits claims its items as well: a later one that shares any waits behind it.
         self.written.extend(batch.existing().map(|(vertex, _)| vertex));
         self.added.extend(batch.added().map(|(end, _)| end.clone()));
         self.named.extend(batch.known().iter().flatten());
@@ -188,6 +190,7 @@ fn pairs_by_type(resolved: &Resolved, schema: &Schema) -> BTreeMap<EdgeTypeId, V
     let mut types: BTreeMap<_, Option<EdgeTypeId>> = BTreeMap::new();
     let mut pairs: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for pair in resolved.pairs().filter(|pair| !resolved.goes_along(pair)) {
+        // No other writer can have changed edges of a vertex that does not exist; that it still does not is checked by its key.
         let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { continue };
         let ends = (source.label(), target.label());
         let of = *types.entry((pair.label, ends)).or_insert_with(|| {

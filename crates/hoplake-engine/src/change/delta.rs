@@ -71,6 +71,7 @@ pub(crate) struct Delta {
 
 /// Encodes changes.
 pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, version: u64) -> Result<Delta, EngineError> {
+    // With its base in their names, the objects are garbage as soon as another writer publishes this version.
     let names = DataNames::new(version - 1, writer, 0);
     let versions = VersionRange::of(version);
     let mut segments = SegmentWriter::new(&names, versions, SegmentSettings::default())
@@ -102,8 +103,10 @@ pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, versio
     }
     let mut delta = Delta::default();
     finish_segments(segments, &names, &mut delta)?;
+    // Small tables follow the last segment: a small commit is one object and one manifest.
     let shared = delta.objects.len() - 1;
     tables.into_iter().for_each(|table| table.add(shared, &names, &mut delta));
+    // Changes without keys and lists have no segment, and without small tables its object stays empty.
     delta.objects.retain(|(_, bytes)| !bytes.is_empty());
     Ok(delta)
 }
@@ -180,6 +183,7 @@ fn write_keys(
     write_key_section(segments, SectionKind::Keys(label), key_type, added)?;
     let gone = changes.gone.iter().map(|(key, ordinal)| ((*key).clone(), *ordinal));
     write_key_section(segments, SectionKind::Tombstones(label), key_type, gone)?;
+    // Ordinals have 48 bits, so they are no negative keys.
     let rows = changes.changed.keys().map(|ordinal| Key::Int64(*ordinal as i64)).zip(0..);
     write_key_section(segments, SectionKind::Rows(label), KeyType::Int64, rows)
 }
@@ -211,6 +215,7 @@ fn write_list_section(
     kind: SectionKind,
     pairs: Vec<(u64, u64)>,
 ) -> Result<(), FormatError> {
+    // With filters over the sources: a hop then skips the deltas that have nothing of its frontier.
     let mut writer = ListWriter::new(kind, true, segments)?;
     let mut targets = Vec::new();
     for list in pairs.chunk_by(|a, b| a.0 == b.0) {

@@ -29,6 +29,7 @@ pub(super) struct PropertyPositions(HashMap<String, usize, RandomState>);
 impl PropertyPositions {
     /// The position of a property among those that are known, which only ever become more.
     fn of(&mut self, known: &[Property], name: &str) -> Option<usize> {
+        // Names are unique and only ever appended, so the number of entries is the position of the first unknown one.
         for (position, property) in known.iter().enumerate().skip(self.0.len()) {
             self.0.insert(property.name.clone(), position);
         }
@@ -69,6 +70,7 @@ pub(super) fn fit_columns(
         let is_there = || values.null_count() == 0 || rows.iter().any(|row| values.is_valid(*row));
         let position = known.iter().position(|property| *name == property.name);
         match position.map(|position| known[position].kind) {
+            // A column of nulls names nothing, so it adds no property.
             None if is_there() => {
                 let first = || rows.iter().copied().find(|row| values.is_valid(*row)).unwrap_or_default();
                 check_count(owner, known, name, &Value::Null).map_err(|misfit| (first(), misfit))?;
@@ -110,6 +112,7 @@ fn fit_value(
         }
         return Ok(false);
     };
+    // Most values have the type already; only the others are cloned to be converted.
     if value.is_of(property.kind) || value.clone().conform(property.kind).is_some() {
         return Ok(false);
     }
@@ -154,6 +157,7 @@ impl Resolved {
             single => single.properties().and_then(|all| all.get(&property)).is_some_and(|it| it.is_same(&value)),
         };
         let of_item = || self.names.all(&self.batch).filter(|(number, at)| of_item(*number, *at)).map(|(_, at)| at);
+        // The value may stem from the row before, which a change of this item kept; then the first change is named.
         match of_item().find(has).or_else(|| of_item().next()) {
             Some(at) => at.refusal(refusal, why),
             None => EngineError::Invalid(why),

@@ -16,6 +16,8 @@ impl Edit {
     /// Changes a group.
     pub(crate) fn apply(self, group: &mut Vec<Properties>) {
         let Self { key, properties, replace } = self;
+        // The edge keeps its place in the group: its number among parallel edges is part of its id. All other edges with the key go, so
+        // that a key is unique after the change even if it was not before.
         let mut before = None;
         let mut position = group.len();
         let mut at = 0;
@@ -31,6 +33,7 @@ impl Edit {
         let Some(properties) = properties else { return };
         let mut edge = before.filter(|_| !replace).unwrap_or_default();
         edge.extend(properties);
+        // The key is a property too, which `replace` must not lose.
         edge.extend(key.map(|key| (key.property, key.value)));
         group.insert(position.min(group.len()), edge);
     }
@@ -39,6 +42,7 @@ impl Edit {
 impl EdgeKey {
     /// Whether an edge with these properties has this key.
     fn is_of(&self, edge: &Properties) -> bool {
+        // The key may be an int64 of a property that has become float64 since.
         let same = |found: &Value| {
             *found == self.value
                 || found.property_type().is_some_and(|kind| self.value.clone().conform(kind).as_ref() == Some(found))

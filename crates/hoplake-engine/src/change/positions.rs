@@ -29,6 +29,7 @@ impl<'a> Positions<'a> {
 
     /// Whether a batch goes on from these positions.
     pub(super) fn check(&self, batch: &Batch) -> Condition {
+        // What the waiting batch leaves is known only in the next version, so this one can be neither accepted nor rejected now.
         if batch.if_positions.keys().any(|source| self.waiting.contains(source.as_str())) {
             return Condition::Waits;
         }

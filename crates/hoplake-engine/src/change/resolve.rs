@@ -52,6 +52,7 @@ impl Resolved {
             groups: Vec::new(),
             widens: Widening::None,
         };
+        // Changes of vertices take effect first, so that an edge can name a vertex that a later change adds.
         resolved.take_vertices(snapshot)?;
         let edits = resolved.edits(snapshot)?;
         let changes = resolved.changes(&edits, snapshot);
@@ -109,7 +110,9 @@ impl Resolved {
             return;
         }
         let mut groups = std::mem::take(&mut self.groups);
+        // The deletion of the vertex decides on these pairs, whatever else the batch says of their edges.
         groups.retain(|group| !(removed.contains(&group.pair) && self.goes_along(&group.pair)));
+        // Edges that the batch writes to a vertex that returned replace the old ones, so their pair needs no tombstone.
         removed.retain(|pair| groups.binary_search_by_key(pair, |group| group.pair).is_err());
         groups.extend(removed.into_iter().map(|pair| Group { pair, edges: Edges::Made(Vec::new()), alone: true }));
         groups.sort_unstable_by_key(|group| group.pair);
@@ -158,6 +161,7 @@ impl Resolved {
             return;
         }
         self.withdrawn.remove(&vertex);
+        // Looked up before the insert, which would clone the name for each vertex.
         if !self.introduced.contains(&end.label) {
             self.introduced.insert(end.label.clone());
         }
@@ -177,6 +181,7 @@ impl Resolved {
         number: u32,
         snapshot: &Snapshot,
     ) -> Result<(), EngineError> {
+        // A label that this batch introduces is not in the schema yet.
         if !self.introduced.contains(&end.label) {
             label_of(end, at, snapshot)?;
         }
@@ -187,6 +192,7 @@ impl Resolved {
                 self.cleared.remove(&known);
                 self.gone.insert(known, end.clone());
             }
+            // Remembered, so that an edge to it is an error even if the batch creates missing ends.
             None if self.added.remove(end).is_some() => drop(self.withdrawn.insert(vertex)),
             None => {}
         }
@@ -224,6 +230,7 @@ impl Resolved {
                 Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } | Operation::UpsertColumns(_) => {}
             }
         }
+        // By pair, then by number: the changes of a pair stay in the order of the batch.
         edits.sort_unstable();
         self.drop_overwritten(&mut edits);
         Ok(edits)
@@ -337,6 +344,7 @@ struct UpsertedTypes<'a> {
 impl<'a> UpsertedTypes<'a> {
     /// Whether there are such edges by then, with such a key if the deletion names one.
     fn has_before(&mut self, batch: &'a Batch, operation: usize, deletion: &Operation) -> bool {
+        // From where the last deletion stopped: each operation is looked at once, however many deletions there are.
         for earlier in &batch.operations[self.next..operation] {
             match earlier {
                 Operation::UpsertEdge { label, source, target, key, properties, .. } => {

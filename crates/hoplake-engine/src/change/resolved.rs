@@ -34,6 +34,7 @@ pub(crate) struct Pair {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Edges {
     /// One, as a change of the batch has it.
+    // A million blind upserts allocate no properties: the batch has them, and this number finds them.
     Of(u32),
     /// So many, with properties that do not come from an operation.
     Made(Vec<Properties>),
@@ -139,6 +140,7 @@ impl Resolved {
 
     /// The vertices that it names and that are missing: the batch depends on their absence.
     pub(crate) fn missing(&self) -> impl Iterator<Item = VertexRef> {
+        // If another batch of the delta added one of these, this batch would mean something else: `Items` compares them.
         let missing = self.known.iter().enumerate().filter(|(_, known)| known.is_none());
         missing.map(|(number, _)| self.end(number as u32))
     }
@@ -245,6 +247,8 @@ impl Resolved {
     pub(super) fn resets(&self, number: u32) -> bool {
         match self.change(number).change {
             Single::Row(columns, _) => columns.replaces(),
+            // Without `replace`, properties that are not named stay. That an upsert names all of them is not enough here: another batch of
+            // the same delta may add a property.
             Single::One(Operation::UpsertEdge { key, replace, .. }) => key.is_none() && *replace,
             Single::One(Operation::DeleteEdge { key, .. }) => key.is_none(),
             Single::One(_) => false,

@@ -44,6 +44,7 @@ impl<'a> Rows<'a> {
     pub(crate) fn number(&self, row: Row) -> u64 {
         match row {
             Row::OfColumns(number) => number,
+            // Columns first: each is one piece as it is, and all single rows are one more.
             Row::Single(number) => self.of_columns + number,
         }
     }

@@ -58,6 +58,7 @@ pub(super) fn check_declared<'a>(batch: &Batch, schema: &'a Schema) -> Result<()
                 // A null names nothing.
                 let first =
                     new.filter_map(|it| Some(((0..columns.len()).find(|row| it.values.is_valid(*row))?, &it.name)));
+                // The first row, as if the rows were single operations, whatever the order of the columns.
                 if let Some((row, name)) = first.min() {
                     return undeclared(at(row), format!("{label} has no property {name}"));
                 }

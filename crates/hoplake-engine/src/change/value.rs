@@ -101,6 +101,7 @@ impl Value {
     pub fn property_type(&self) -> Option<PropertyType> {
         match self {
             Self::List(items) => {
+                // Nulls fit every type, so they do not decide on it.
                 let mut types = items.iter().filter(|item| **item != Self::Null).map(Self::scalar_type);
                 let first = types.next()??;
                 types.all(|it| it == Some(first)).then_some(PropertyType::List(first))

@@ -31,6 +31,7 @@ pub(crate) struct Conversion {
 /// The properties that became float64 between two schemas, the second derived from the first.
 pub(super) fn conversions(before: &Schema, after: &Schema) -> Vec<Conversion> {
     let mut found = Vec::new();
+    // A schema only grows at its end, so positions agree. What is new has no tables that could hold an integer.
     for (id, (before, after)) in (0..).zip(before.vertex_labels.iter().zip(&after.vertex_labels)) {
         let tables = vec![TableOwner::Vertices(LabelId(id)), TableOwner::Changed(LabelId(id))];
         let of = |property| Conversion { owner: after.name.clone(), tables: tables.clone(), property };

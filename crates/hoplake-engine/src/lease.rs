@@ -31,6 +31,7 @@ pub fn announce<'a>(
         let announced = amend_on(reader, known, branch, |newest| {
             let change = change(reader.store(), ChangeKind::Fence, format!("{} begins", kind.name()));
             let mut next = newest.next(change, reader.store().clock().unix_ms());
+            // `since` dates the lease: a vacuum reads its age from the time of that version (`--dead-after`).
             next.leases.push(WriterLease { writer: writer.to_owned(), kind, since: next.version });
             Ok(Some(next))
         });
@@ -49,6 +50,7 @@ pub fn withdraw<'a>(
 ) -> BoxFuture<'a, Result<Option<u64>, EngineError>> {
     Box::pin(async move {
         let withdrawn = amend(reader, branch, |newest| {
+            // Withdrawn before, perhaps by a request whose answer was lost, or removed by a vacuum: nothing to publish.
             let Some(lease) = newest.leases.iter().find(|lease| lease.writer == writer) else { return Ok(None) };
             let change = change(reader.store(), ChangeKind::Fence, format!("{} ends", lease.kind.name()));
             let mut next = newest.next(change, reader.store().clock().unix_ms());

@@ -67,6 +67,7 @@ impl Table {
     /// what is asked for is read then.
     pub(crate) fn keep(&self, reader: &Reader, bytes: &Bytes) {
         let TableRef { name, tail_position, length, tail_checksum, checksum, .. } = &self.reference;
+        // The layout below is taken from these bytes, so all of them are checked first.
         if crc32c::crc32c(bytes) != *checksum {
             return;
         }
@@ -141,6 +142,7 @@ impl Layout {
         mine.filter_map(|chunk| match chunk.statistics() {
             Some(Statistics::Int64(of)) => match (of.min_opt(), of.max_opt()) {
                 (Some(min), Some(max)) => Some((*min, *max)),
+                // Nothing but nulls has no least value, and no integer.
                 _ if of.null_count_opt() == u64::try_from(chunk.num_values()).ok() => None,
                 _ => Some((i64::MIN, i64::MAX)),
             },

@@ -287,7 +287,6 @@ impl Committer {
         let base = newest.manifest();
         let store = reader.store();
         let assembled = Assembled::of(base, resolved)?;
-        // A new name for each attempt: objects of an attempt that was overtaken may still arrive, and must not meet these.
         let writer = store.clock().ulid();
         let delta = delta::build(&assembled.changes, &assembled.schema, &writer, base.version + 1)?;
         let put = try_join_all(delta.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));

@@ -106,7 +106,7 @@ pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, versio
     // Small tables follow the last segment: a small commit is one object and one manifest.
     let shared = delta.objects.len() - 1;
     tables.into_iter().for_each(|table| table.add(shared, &names, &mut delta));
-    // Changes without keys and lists have no segment, and without small tables its object stays empty.
+    // Without segments and small tables, the shared object has stayed empty.
     delta.objects.retain(|(_, bytes)| !bytes.is_empty());
     Ok(delta)
 }

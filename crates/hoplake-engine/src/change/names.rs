@@ -99,6 +99,7 @@ impl<'a> At<'a> {
 
     /// The error that it is not allowed.
     pub(super) fn refusal(self, refusal: Refusal, why: String) -> EngineError {
+        // A row becomes an operation only here: an error shows it as the caller could have written it.
         let operation = Box::new(self.single());
         EngineError::Refused { operation, number: self.operation, row: self.row(), refusal, why }
     }

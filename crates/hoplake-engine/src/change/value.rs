@@ -227,6 +227,7 @@ pub(crate) fn column<'a>(values: impl Iterator<Item = &'a Value>, kind: Property
         let list = if let Value::List(list) = value { list.as_slice() } else { &[] };
         items.extend(list);
         lengths.push(list.len());
+        // An empty list and no list have the same length, so a bitmap distinguishes them.
         there.push(*value != Value::Null);
     }
     let field = match kind.arrow() {
@@ -250,6 +251,7 @@ fn scalars<'a>(values: impl Iterator<Item = &'a Value>, scalar: ScalarType) -> A
         ScalarType::Float64 => {
             let number = |value: &Value| match value {
                 Value::Float64(number) => Some(*number),
+                // Exact: `fit` has refused integers that a float64 cannot hold.
                 Value::Int64(number) => Some(*number as f64),
                 _ => None,
             };

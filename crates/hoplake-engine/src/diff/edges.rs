@@ -80,6 +80,7 @@ impl EdgeWork {
                 (sources, Some(pairs.into_iter().collect::<Pairs>()))
             }
         };
+        // By the keys of the ends, since ordinals of one edge may differ between the versions.
         let mut groups: BTreeMap<(Key, Key), [Vec<Properties>; 2]> = BTreeMap::new();
         for (side, sources) in sources.into_iter().enumerate() {
             for (ends, properties) in self.edges(sources, pairs.as_ref(), side, both).await? {
@@ -112,6 +113,7 @@ impl EdgeWork {
         let edges = snapshot.neighbours(&frontier, &hop, &mut both.branch).await?;
         let wanted = |edge: &Neighbour| {
             let pair = (edge.from.ordinal(), edge.to.ordinal());
+            // The hop follows a label, which types between other vertex labels may share.
             edge.edge_type == id && pairs.is_none_or(|pairs| pairs.contains(&pair))
         };
         let edges: Edges = edges.iter().filter(wanted).collect();

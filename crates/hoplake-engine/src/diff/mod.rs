@@ -142,6 +142,7 @@ impl Diff {
                 }
                 Work::Edges(work) => work.page(&mut self.both, &self.replaced).await?,
             };
+            // An empty page instead of the end: the next work begins with the next call.
             if page.is_none() {
                 self.work.pop_front();
             }

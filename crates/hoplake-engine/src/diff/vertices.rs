@@ -100,6 +100,7 @@ impl VertexWork {
         let after = self.vertices(&keys, 1, both).await?;
         let mut differences = Vec::new();
         for ((key, before), after) in keys.into_iter().zip(before).zip(after) {
+            // Deleted and added again: its edges have other ordinals on each side, so `EdgeWork` compares all of them.
             if let (Some((old, _)), Some((new, _)), true) = (&before, &after, both.same_ids)
                 && old != new
             {
@@ -139,6 +140,7 @@ impl VertexWork {
 
 /// What a row of a batch says, without what is null.
 pub(super) fn properties_at(batch: &arrow_array::RecordBatch, row: usize) -> Properties {
+    // A property that the schema got later is null in one version and unknown in the other, which is no difference.
     Properties::at(batch, row).into_iter().filter(|(_, value)| *value != Value::Null).collect()
 }
 
@@ -159,6 +161,7 @@ pub(super) async fn ordinals(
     let asked: Vec<_> = keys.iter().filter(fits).map(|key| (id, key.clone())).collect();
     let found = snapshot.look_up(&asked, &mut both.branch).await?;
     let mut found = found.into_iter();
+    // One answer for each key that was asked, none for the others.
     Ok(keys.iter().map(|key| found.by_ref().take(usize::from(fits(&key))).next()?.map(VertexId::ordinal)).collect())
 }
 

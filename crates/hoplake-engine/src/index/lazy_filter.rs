@@ -41,6 +41,8 @@ impl LazyFilter {
     /// Notes that a block was read in vain, and says whether the filter is due now: exactly once.
     pub(crate) fn is_due(&self, range: &Range<u64>) -> bool {
         let before = u64::from(self.in_vain.fetch_add(1, Relaxed));
+        // Each block read in vain has cost a request, the filter costs one and its bytes. Equality, as each count is returned to one
+        // caller: the filter is requested once.
         self.filter.get().is_none() && before == 1 + (range.end - range.start) / REQUEST_BYTES
     }
 }

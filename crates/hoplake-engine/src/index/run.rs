@@ -45,6 +45,7 @@ impl Run {
             Key::Int64(key) => First::Number(hoplake_format::segment::index_block::ordered(*key)),
             Key::String(key) => First::Text(key.clone()),
         };
+        // The first piece has no first item in the manifest: it begins before everything.
         let through = self.pieces.partition_point(|piece| piece.first.as_ref().is_none_or(|it| *it <= first));
         self.location(through.checked_sub(1)?)
     }
@@ -78,6 +79,7 @@ pub(crate) fn runs(manifest: &Manifest) -> Result<HashMap<SectionKind, Vec<Run>>
         for (section, named) in reference.sections.iter().enumerate() {
             let Some(versions) = named.versions else { continue };
             let piece = Piece { location: SectionLocation { segment, section }, first: named.continues.clone() };
+            // The manifest lists pieces in the order of their items, so they need no sorting.
             pieces.entry((named.kind, versions)).or_default().push(piece);
         }
     }
@@ -87,6 +89,7 @@ pub(crate) fn runs(manifest: &Manifest) -> Result<HashMap<SectionKind, Vec<Run>>
     }
     for (kind, of_kind) in &mut runs {
         of_kind.sort_unstable_by_key(|run| Reverse(run.versions.until));
+        // Runs that overlap have no newest one: which entry decides would depend on the order of the manifest.
         if let Some(pair) = of_kind.windows(2).find(|pair| pair[1].versions.until >= pair[0].versions.since) {
             let why = format!("{kind:?} occurs twice, of {:?} and {:?}", pair[1].versions, pair[0].versions);
             return Err(FormatError::corrupt("manifest", why));

@@ -96,6 +96,8 @@ impl SegmentIndex {
         let root = decode_root(tail, &reference.end).map_err(failed())?;
         let named = reference.sections.iter().map(|section| (section.kind, &section.continues));
         let begins_as_named = |section: &SectionRoot, first: &Option<_>| first.is_none() || section.first(0) == *first;
+        // Plans index sections by their number in the manifest, and find pieces by the first items there: if the segment disagreed,
+        // look-ups would miss what exists.
         let as_named = root.sections.len() == named.len()
             && root.sections.iter().zip(named).all(|(section, (kind, first))| {
                 section.kind == kind && !section.index.is_empty() && begins_as_named(section, first)
@@ -107,6 +109,7 @@ impl SegmentIndex {
         let tail_position = reference.end.length - tail.len() as u64;
         let seed = ObjectSeed::of(&reference.name);
         let sealed = |range: &Range<u64>| {
+            // Filters and index blocks before the part that was read stay absent until they are asked for.
             let start = range.start.checked_sub(tail_position)? as usize;
             tail.get(start..start + (range.end - range.start) as usize)
         };
@@ -134,6 +137,7 @@ impl SegmentIndex {
 impl SectionIndex {
     fn parse(&self, number: usize, payload: Bytes) -> Result<IndexBlock, FormatError> {
         let block = IndexBlock::parse(payload, &self.root.index[number].blocks)?;
+        // The root has led here. If they disagree, an item is sought in the wrong index block.
         if self.root.first(number) != Some(block.first()) {
             let why = format!("index block {number} begins with something else than its root says");
             return Err(FormatError::corrupt("index block", why));

@@ -29,6 +29,7 @@ pub(crate) fn begins_of_tails(manifest: &Manifest, settings: &OpenSettings) -> V
         let mut sum = 0;
         for segment in order {
             sum += bytes(ends[segment]);
+            // In ascending order, so none of the rest fits either.
             if sum > bytes_max {
                 break;
             }
@@ -36,6 +37,7 @@ pub(crate) fn begins_of_tails(manifest: &Manifest, settings: &OpenSettings) -> V
         }
     };
     take(settings.index_bytes_max, |end| end.length - end.index_position, |end| end.index_position, false);
+    // Filters lie directly before the index blocks: an earlier beginning brings both in one request.
     take(settings.filter_bytes_max, |end| end.index_position - end.filters_position, |end| end.filters_position, true);
     from
 }
@@ -53,6 +55,7 @@ pub(crate) async fn read_tails(
     let requests = objects.iter().zip(come()).map(|(object, (segment, from))| BlockRequest {
         object,
         range: from..segment.end.length,
+        // Decoding checks it: the root has a checksum of its own, and each index block and filter a seal.
         check: Check::Later,
     });
     let requests: Vec<_> = requests.collect();

@@ -86,6 +86,7 @@ impl Snapshot {
         let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
         let mut batches = Vec::new();
         for (table, read) in &reads {
+            // Answers have the order of the requests: table by table.
             let pages: Vec<_> = pages.by_ref().take(read.pages.len()).collect();
             let location = self.reader().store().location(&table.reference.name);
             let batch = read.decode(&pages, &location, &mut decoding).await?;
@@ -120,6 +121,7 @@ fn arrange(batch: RecordBatch, sorted: &[u64], rows: &[u64]) -> Result<RecordBat
     }
     let position = |row: &u64| sorted.partition_point(|other| other < row) as u32;
     let indices: UInt32Array = rows.iter().map(|row| Some(position(row))).collect();
+    // No columns were asked, so all that is left of the rows is their number.
     if batch.num_columns() == 0 {
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         return RecordBatch::try_new_with_options(batch.schema(), vec![], &options);

@@ -93,6 +93,7 @@ impl<'a> TableRead<'a> {
         let (mut fields, mut columns) = (Vec::new(), Vec::new());
         let failed = |error: ParquetError| EngineError::table(place)(error);
         for leaf in &self.leaves {
+            // The decoder may panic on forged pages; `guarded` makes that an error of the table.
             let (field, mut reader) = guarded(|| self.open_leaf(*leaf, pages)).map_err(failed)?;
             let mut arrays: Vec<ArrayRef> = Vec::new();
             while let Some(array) = guarded(|| next_array(&mut reader)).map_err(failed)? {
@@ -104,6 +105,7 @@ impl<'a> TableRead<'a> {
                 [only] => Arc::clone(only),
                 many => concat(&many.iter().map(|array| array as &dyn Array).collect::<Vec<_>>())?,
             };
+            // Whether pages hold the rows that the index says is known only now: a forged page may have fewer.
             if column.len() != self.rows.len() {
                 let (found, expected) = (column.len(), self.rows.len());
                 let why = format!("column {} has {found} of {expected} rows", field.name());
@@ -127,6 +129,8 @@ impl<'a> TableRead<'a> {
                 None => groups.push((wanted.group, vec![window])),
             }
             let until = at + self.rows[at..].partition_point(|row| *row < wanted.rows.end);
+            // The reader sees only the pages that were read, as if they were the whole column: rows are counted from the first of these
+            // pages on, and gaps between pages do not count.
             let within = |row: u64| rows_before + (row - wanted.rows.start) as usize;
             chosen.extend(
                 self.rows[at..until].chunk_by(|a, b| a + 1 == *b).map(|run| within(run[0])..within(run[0]) + run.len()),
@@ -170,6 +174,7 @@ fn wanted_pages<'a>(layout: &'a Layout, rows: &[u64], leaves: &[usize]) -> Vec<W
             let mut last = None;
             for row in &rows[from..to] {
                 let page = pages.partition_point(|page| page.first_row <= row - bounds[0]).checked_sub(1);
+                // Rows ascend, so only the page before can be the same.
                 if let Some(at) = page.filter(|page| last != Some(*page)) {
                     let end = pages.get(at + 1).map_or(bounds[1], |next| bounds[0] + next.first_row);
                     let rows = bounds[0] + pages[at].first_row..end;

@@ -52,6 +52,7 @@ impl Past {
             async move {
                 match versions::read(reader, version, &mut fork).await {
                     Ok(manifest) => Ok((version, Ok(Version::of(&manifest)), fork)),
+                    // Kept, not returned: a damaged version stops the vacuum only if it is to stay.
                     Err(error) if error.is_damage() || matches!(error, EngineError::NoVersion(_)) => {
                         Ok((version, Err(error.to_string()), fork))
                     }
@@ -88,6 +89,7 @@ impl Past {
         let then = |version: &Result<Version, String>| {
             version.as_ref().is_ok_and(|version| version.created_unix_ms <= unix_ms)
         };
+        // The time of an unreadable version is unknown. The readable one before it is taken, so more stays rather than less.
         self.0.iter().rev().find(|(_, version)| then(version)).map_or(0, |(number, _)| *number)
     }
 
@@ -102,6 +104,7 @@ impl Past {
         let Some(Ok(fence)) = self.0.get(&first).filter(|_| alone) else { return true };
         let staying = self.0.iter().filter(|(version, _)| is_in(stays, **version));
         let staying = staying.filter_map(|(_, version)| version.as_ref().ok()).flat_map(|version| &version.objects);
+        // A fence that alone names an object, such as one that a compaction replaced, holds space: then the version pays off.
         let named: HashSet<_> = newest.objects().into_keys().chain(staying.map(|(name, _)| name.as_str())).collect();
         fence.kind != ChangeKind::Fence || fence.objects.iter().any(|(name, _)| !named.contains(name.as_str()))
     }

@@ -33,6 +33,7 @@ impl Findings {
         match outcome {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.is_damage() => {
+                // Verification of a store that lost everything must not run out of memory over its messages.
                 if self.damages.len() < DAMAGES_MAX {
                     self.damages.push((self.version, error));
                 }

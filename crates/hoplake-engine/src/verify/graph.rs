@@ -73,6 +73,7 @@ pub async fn verify_graph(
     };
     let mut intact: Vec<(u64, bool)> = lost.iter().map(|version| (*version, false)).collect();
     let from = &*branch;
+    // Manifests of older versions are read ahead while the objects of newer ones are verified.
     let read = |version| async move { (version, versions::read(reader, version, &mut from.clone()).await) };
     let mut manifests = stream::iter(past.into_iter().rev()).map(read).buffered(PARALLEL);
     let mut before: Option<Arc<Snapshot>> = None;

@@ -41,6 +41,7 @@ impl Layout {
         let mut position = 0;
         for section in decode_root(tail, &segment.end)?.sections {
             let blocks = section.blocks();
+            // `extents` relies on blocks that ascend and do not overlap.
             if blocks.start < position {
                 let why = format!("the blocks of {:?} begin before those of the section before it end", section.kind);
                 return Err(FormatError::corrupt("segment root", why));
@@ -100,6 +101,7 @@ impl Snapshot {
         for section in sections {
             intact &= section.end(found)?;
         }
+        // A damaged block explains a wrong checksum, which would be no second damage.
         intact = intact && self.verify_checksum(segment, checksum, &tail, found).await?;
         found.verified.bytes += if intact { segment.end.length } else { 0 };
         Ok(intact)
@@ -159,6 +161,7 @@ impl Snapshot {
         if payloads.iter().all(Result::is_ok) {
             return Ok((bytes, payloads));
         }
+        // Whatever is damaged now is damaged in the store.
         let again = self.reader().store().get_range(&segment.name, extent.range.clone()).await?;
         let payloads = open(&again);
         Ok((again, payloads))
@@ -172,6 +175,7 @@ impl Snapshot {
                 (key_type(label), self.ordinal_count(label))
             }
             SectionKind::Adjacency(edge_type, direction) | SectionKind::Removed(edge_type, direction) => {
+                // Sources ascend as the index says; targets are what a reader follows, and they are of the far label.
                 let far = self.schema().edge_type(edge_type).map(|edge| edge.far(direction));
                 (KeyType::Int64, far.map_or(0, |far| self.ordinal_count(far)))
             }

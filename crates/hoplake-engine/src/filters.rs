@@ -30,6 +30,7 @@ impl Snapshot {
         wanted: impl IntoIterator<Item = (IndexLocation, &'a Range<u64>)>,
         branch: &mut Branch,
     ) -> Result<(), EngineError> {
+        // Each block once, however many keys want it: it is read once.
         let mut below: BTreeMap<IndexLocation, BTreeSet<(u64, u64)>> = BTreeMap::new();
         for (location, block) in wanted {
             below.entry(location).or_default().insert((block.start, block.end));
@@ -58,6 +59,7 @@ impl Snapshot {
     /// Notes blocks that were read in vain, by the index blocks that named them, and begins to read filters that would have
     /// paid.
     pub(crate) fn read_in_vain(&self, locations: &[IndexLocation], context: &QueryContext) {
+        // A query with a limit on requests, bytes or dollars does not pay for later queries.
         if self.reader().full_read_bytes_max(context) == 0 {
             return;
         }

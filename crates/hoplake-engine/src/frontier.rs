@@ -159,6 +159,7 @@ impl OrdinalCollector {
     fn reserve(&mut self, length: usize, words: usize) -> Result<(), StorageError> {
         let before = self.few.capacity();
         let after = if length > before { length.max(before * 2) } else { before };
+        // While the list moves to a larger allocation, both are there.
         let moving = if after > before { before } else { 0 };
         self.context.resize(&mut self.memory, bytes_of::<u64>(after + moving + words))?;
         self.few.reserve_exact(after - self.few.len());
@@ -206,6 +207,7 @@ impl OrdinalCollector {
     /// Adds all of another set of the same universe.
     pub(crate) async fn merge(&mut self, mut other: Self, pace: &mut Pace) -> Result<(), SinkError> {
         if self.many.is_empty() {
+            // A list can be added to a bitmap, so the side that may have one stays.
             std::mem::swap(self, &mut other);
         }
         for (mine, theirs) in self.many.chunks_mut(STEP).zip(other.many.chunks(STEP)) {

@@ -33,9 +33,11 @@ impl Snapshot {
     fn read_rest(&self, segment: &Segment, sections: std::ops::Range<usize>, context: &QueryContext) {
         let known = sections.filter_map(|number| Some((number, segment.section(number)?)));
         let known = known.filter_map(|(number, section)| Some((number, section, section.blocks()?)));
+        // The flag is set by the first query that gets here, so a section is read in the background once.
         let new = known.filter(|(number, ..)| !segment.read_in_full[*number].swap(true, Relaxed));
         let requests = new.flat_map(|(_, section, blocks)| blocks.map(move |range| section.request(range)));
         let requests: Vec<_> = requests.collect();
+        // A single block is the one that was just read.
         if requests.len() >= 2 {
             self.reader().read_in_background(&requests, context, drop);
         }

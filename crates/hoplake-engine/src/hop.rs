@@ -140,6 +140,7 @@ impl Hop {
         loop {
             let quoted = text.trim_start().starts_with(['"', '\'']);
             let (label, rest) = quoting::take(text, |rest| rest.starts_with([',', '[']))?;
+            // In quotes, `*` is the name of a label.
             if quoted || !(label.is_empty() || label == ANY) {
                 self.labels.push(label.into_owned());
             }

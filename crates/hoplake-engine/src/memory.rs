@@ -50,6 +50,7 @@ impl<T> Held<T> {
 
     fn hold_also(&mut self, more: Vec<Arc<MemoryHold>>) {
         for hold in more {
+            // Holds are added up while no clone shares them; a shared one has to stay as it is until its last clone is dropped.
             match (self.memory.first_mut().and_then(Arc::get_mut), Arc::try_unwrap(hold)) {
                 (Some(own), Ok(hold)) => own.join(hold),
                 (_, Ok(hold)) => self.memory.push(Arc::new(hold)),

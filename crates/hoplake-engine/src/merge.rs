@@ -59,6 +59,7 @@ pub(crate) fn merge_runs<'a, T>(
         };
         take(first.list, stretch);
         let taken = &stretch[stretch.len() - 1];
+        // Other lists begin with the item only if the stretch is that one item. They are older, so their entries are replaced.
         while heads.peek().is_some_and(|older| order(&older.rest[0], taken).is_eq()) {
             let Some(mut older) = heads.pop() else { break };
             older.cut(|entry| order(entry, taken).is_eq());

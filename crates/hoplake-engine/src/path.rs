@@ -114,6 +114,7 @@ impl Snapshot {
             while sides[0].depth + sides[1].depth < query.depth_max
                 && sides.iter().all(|side| !side.frontier.is_empty())
             {
+                // The side with the smaller frontier reads less (cardinality comparison: Pohl, *Bi-directional search*, 1971).
                 let smaller = usize::from(sides[1].frontier.len() < sides[0].frontier.len());
                 let side = &mut sides[smaller];
                 let edges = self.neighbours(&side.frontier, &side.hop, branch).await?;
@@ -121,6 +122,8 @@ impl Snapshot {
                 drop(edges);
                 watch.visited(side.frontier.len())?;
                 let other = &sides[1 - smaller];
+                // Had there been a path of the depths so far, the sides would have met before. Every meeting now is on a path of one edge
+                // more, so the first is as short as any.
                 let meeting = sides[smaller].frontier.vertices().find(|vertex| other.parents.contains_key(vertex));
                 if let Some(vertex) = meeting {
                     let mut path = sides[0].trail(vertex);

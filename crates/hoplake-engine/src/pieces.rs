@@ -51,6 +51,7 @@ pub(crate) async fn sort_by_key<T: Copy, K: Ord>(
 
 async fn is_sorted<T, K: Ord>(items: &[T], key: &impl Fn(&T) -> K, pace: &mut Pace) -> Result<bool, StorageError> {
     for start in (0..items.len()).step_by(STEP) {
+        // One item more, so that the pair across the border of two steps is compared.
         let end = (start + STEP + 1).min(items.len());
         if !items[start..end].is_sorted_by_key(key) {
             return Ok(false);
@@ -69,6 +70,7 @@ pub(crate) async fn merge<T: Copy, K: Ord>(
     pace: &mut Pace,
 ) -> Result<(), StorageError> {
     let (mut left, mut right) = (left, right);
+    // In order already, as neighbouring runs of a nearly sorted input are: two copies, no further comparison.
     if left.last().zip(right.first()).is_none_or(|(last, first)| key(last) <= key(first)) {
         copy(left, to, pace).await?;
         return copy(right, to, pace).await;

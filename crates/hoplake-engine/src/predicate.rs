@@ -135,6 +135,7 @@ impl Predicate {
             )));
         }
         let text = StringArray::from(vec![self.value.as_str()]);
+        // A safe cast would turn text that is not a value into null, and the condition would silently fail on every row.
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let value = cast_with_options(&text, &kind.arrow(), &options);
         value.map(Scalar::new).map_err(|_| {
@@ -166,6 +167,7 @@ impl Predicate {
             Comparison::GreaterOrEqual => cmp::gt_eq,
         };
         let mask: BooleanArray = compare(values, literal)?;
+        // An absent value fulfils no condition, not even `!=`.
         Ok((0..mask.len()).map(|row| mask.is_valid(row) && mask.value(row)).collect())
     }
 }

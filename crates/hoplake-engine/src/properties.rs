@@ -49,6 +49,7 @@ impl Snapshot {
             for field in fields {
                 let found = batch.column_by_name(field.name()).cloned();
                 let column = found.unwrap_or_else(|| new_null_array(field.data_type(), ordinals.len()));
+                // Labels may have properties of one name and of different types: a batch has the type of its own label.
                 out_fields.push(Field::new(field.name(), column.data_type().clone(), true));
                 out_columns.push(column);
             }

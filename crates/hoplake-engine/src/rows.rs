@@ -72,6 +72,7 @@ impl Snapshot {
             Ok::<_, EngineError>((batch, line))
         });
         let batches = reads.await?;
+        // Usually no row was changed, and all are in one table in the order asked for.
         if let [only] = &batches[..] {
             return Ok(only.clone());
         }
@@ -99,6 +100,7 @@ impl Snapshot {
         if runs.is_empty() {
             return Ok(vec![None; ordinals.len()]);
         }
+        // Ordinals have 48 bits, so their order as int64 keys is the same.
         let keys: Vec<_> = ordinals.iter().map(|ordinal| Key::Int64(*ordinal as i64)).collect();
         let mut sought: Vec<_> = keys.iter().zip(0..).collect();
         sought.sort_unstable();

@@ -171,6 +171,7 @@ impl Snapshot {
         before: Option<&Self>,
     ) -> Result<Self, EngineError> {
         let runs = runs(&manifest).map_err(EngineError::format(reader.store().url()))?;
+        // An object never changes, so what is known of it by its name holds in every version.
         let segments_before: HashMap<&str, &Arc<Segment>> =
             before.iter().flat_map(|before| &before.segments).map(|it| (&*it.reference.name, it)).collect();
         let segments = manifest.segments.iter().map(|reference| {

@@ -62,6 +62,8 @@ impl Merge {
         let all = self.runs.iter().all(|run| there.contains(run));
         let bounds = self.versions();
         let between = there.iter().filter(|run| run.since <= bounds.until && run.until >= bounds.since).count();
+        // A merge of the oldest runs drops their tombstones. If a restore has brought back an older run since, items that these
+        // tombstones delete would reappear.
         let oldest = there.first() == self.runs.first();
         let named = manifest.objects();
         all && between == self.runs.len()
@@ -187,6 +189,7 @@ fn due(bytes: &[u64], lowest_bytes: u64) -> Option<std::ops::Range<usize>> {
         return Some(newer - smaller..newer + 1);
     }
     let mut end = tiers.len();
+    // The newest tier first: its runs are the smallest, and so is the work.
     let mut runs = tiers.chunk_by(|a, b| a == b).rev().map(|run| {
         end -= run.len();
         end..end + run.len()

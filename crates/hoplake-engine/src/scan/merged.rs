@@ -125,6 +125,7 @@ impl<T> Default for Buffer<T> {
 impl<T> Buffer<T> {
     /// Whether it has nothing before its last item, and so nothing that may be merged, if more is to come.
     fn wants_more(&self, order: Order<T>) -> bool {
+        // The last item may continue in the next block, so it does not count.
         let has_before = self.entries.first().zip(self.entries.last()).is_some_and(|(a, b)| order(a, b).is_lt());
         !self.ended && !has_before
     }

@@ -50,6 +50,7 @@ pub(super) async fn run(
             time_us: begun.elapsed().as_micros() as u64,
         });
         before = cost;
+        // The tasks of the hop have ended, so nothing else holds the frontier: it is moved, not copied.
         reached.depths.push(Arc::unwrap_or_clone(std::mem::replace(&mut frontier, Arc::new(next))));
     }
     reached.depths.push(Arc::unwrap_or_clone(frontier));

@@ -28,6 +28,7 @@ pub(super) async fn run(
     let mut visits = Visits::new(traversal, branch)?;
     let starts: Frontier = traversal.starts.iter().copied().collect();
     let mut stack: Vec<_> = starts.vertices().map(|vertex| (vertex, 0, branch.wave(), 0)).collect();
+    // The first start is expanded first: it has to be on top.
     stack.reverse();
     let mut stack_memory = context.hold(0)?;
     let prefetcher = Prefetcher::start(snapshot, traversal, context);
@@ -37,6 +38,7 @@ pub(super) async fn run(
             let Some((vertex, depth, wave, known)) = stack.pop() else { break };
             if depth < traversal.hops.len() {
                 let waited = visits.begins_after(known);
+                // On the line of the answer that reached the vertex: it depends on no later one.
                 running.push(expand(snapshot, traversal, vertex, depth, branch.at(wave), waited));
             }
         }

@@ -187,6 +187,7 @@ pub(crate) struct Watch<'a> {
 impl Limits {
     /// Has a query end at these limits; its time begins now. None at all, but on vertices, change nothing.
     pub fn apply(&self, context: &QueryContext) {
+        // A traversal without limits must not lift those that the query has already.
         if (Self { vertices_max: None, ..*self }) == Self::default() {
             return;
         }

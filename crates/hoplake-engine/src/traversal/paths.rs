@@ -263,6 +263,7 @@ impl Paths {
                 self.walk.push(vertex);
                 if depth == hops {
                     self.fruitful.iter_mut().for_each(|fruitful| *fruitful = true);
+                    // If nobody said how many walks are wanted, reads keep growing: probably all of them are.
                     if self.counted {
                         self.tried.fill(false);
                     }
@@ -309,6 +310,7 @@ impl Paths {
     /// Reads the list of a vertex at a depth, and of those that come after it there.
     async fn read(&mut self, depth: usize, vertex: VertexId) -> Result<Arc<[VertexId]>, EngineError> {
         if std::mem::replace(&mut self.tried[depth], true) {
+            // What the last read brought here led to no walk: many dead ends are read at once, rather than with a round trip each.
             self.lists = (self.lists * 2).min(LISTS_MAX);
         }
         let (begun, before) = (Instant::now(), self.branch.context().cost());
@@ -358,6 +360,7 @@ impl Paths {
             layer.lists.insert(from, all);
         }
         for vertex in wanted.vertices() {
+            // Vertices without edges were read as well, and must not be read again.
             layer.lists.entry(vertex).or_insert_with(|| Arc::new([]));
             pace.rest(8).await?;
         }

@@ -90,6 +90,7 @@ async fn steps(
 ) -> Result<(), EngineError> {
     let hop = &traversal.hops[depth];
     let plan = snapshot.plan_hop(&frontier, hop, &mut branch).await?;
+    // Otherwise each block would read pages of properties by itself, where one wave has those of all edges.
     if !hop.predicates.is_empty() {
         waiting.push_back(Step { depth, frontier, plan, branch, known });
         return Ok(());

@@ -79,6 +79,7 @@ impl Visits {
             let (mut ordinals, mut step) = (ordinals.view().cursor(0..u64::MAX), Vec::new());
             while ordinals.take_into(STEP, &mut step) {
                 let before = new.len();
+                // Memory for all of the step before the set grows; what was known already is given back.
                 let most = self.memory.bytes() + step.len() as u64 * SEEN_BYTES;
                 self.context.resize(&mut self.memory, most)?;
                 let vertices = step.iter().filter_map(|ordinal| VertexId::new(label, *ordinal));
@@ -96,6 +97,7 @@ impl Visits {
     /// The sets by depth. Depths overlap in time: cost and time are put on the last.
     pub(super) async fn finish(mut self, branch: &mut Branch) -> Result<Held<Reached>, EngineError> {
         branch.reached(self.wave);
+        // The meter counts a wait for each wave, so only those beyond the waves are added.
         self.context.waited(self.waits.saturating_sub(self.wave.0 - self.after.0));
         for (profile, seen) in self.profile.iter_mut().zip(&self.seen[1..]) {
             profile.vertices = seen.len() as u64;

@@ -188,6 +188,7 @@ fn engine_reason(error: &EngineError) -> Option<Reason> {
         },
         EngineError::Storage(storage) => storage_reason(storage),
         EngineError::Format { source: FormatError::Unsupported { .. }, .. } => Some(Reason::FormatVersion),
+        // All batches of a group commit share one error; each has its kind and reason.
         EngineError::Shared(error) => engine_reason(error),
         _ => None,
     }
@@ -200,6 +201,7 @@ fn ingest_reason(error: &IngestError) -> Option<Reason> {
         IngestError::Broken(_) | IngestError::Damaged { .. } => Some(Reason::Broken),
         IngestError::Layout { .. } => Some(Reason::Layout),
         IngestError::Read { path, source } => {
+            // A decompressor reports damage as an error of reading, so the name of the file and the kind of error distinguish the two.
             let packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
             let missing = matches!(source.kind(), Io::NotFound | Io::PermissionDenied | Io::IsADirectory);
             Some(if packed && !missing { Reason::Archive } else { Reason::File })

@@ -61,6 +61,7 @@ impl Graph {
     /// As [`Self::open`]; then the graph stays at its version.
     pub async fn refresh(&mut self) -> Result<bool, Error> {
         let context = QueryContext::new();
+        // The committer may know a later version from a commit of this process, of which nothing has to be read.
         let mut newest = self.committer.newest().await;
         if newest.manifest().version < self.version() {
             newest = self.snapshot.clone();

@@ -156,6 +156,7 @@ pub async fn load_until(
         () = &mut stop => None,
     };
     let Some(begin) = begin else {
+        // The lease may have reached the store before the announcement was broken off.
         load.give_up(&mut branch).await;
         return Ok(None);
     };
@@ -165,6 +166,7 @@ pub async fn load_until(
     let base = load.base_version();
     let writer = load.writer().to_owned();
     let runtime = Handle::current();
+    // Parsing and sorting occupy a thread for as long as the load takes: the runtime's own threads stay free for uploads.
     let building = tokio::task::spawn_blocking(move || build(options, base, writer, store, runtime, progress.as_ref()));
     let built = tokio::select! {
         built = building => built,

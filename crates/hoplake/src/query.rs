@@ -31,6 +31,7 @@ impl std::str::FromStr for StartKey {
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |why| Error::new(ErrorKind::Invalid, format!("{text:?} {why}"));
         let (label, key) = split_vertex(text).map_err(wrong)?;
+        // The key stays text: its type is that of the label, which only the graph knows.
         Ok(Self { label: label.into_owned(), key: key.to_owned() })
     }
 }
@@ -170,6 +171,7 @@ impl Query {
         &mut self,
         step: impl AsyncFnOnce(&Arc<Snapshot>, &mut Branch) -> Result<T, EngineError>,
     ) -> Result<T, Error> {
+        // Once: what the step has read is known to all later steps.
         let expected = take(&mut self.expected);
         Ok(expected.alongside(&self.snapshot, &mut self.branch, step).await?)
     }
@@ -180,6 +182,7 @@ impl Query {
             let label = self.label(&start.label)?;
             let key_type = self.snapshot.schema().label(label).map(|label| label.key_type);
             let key = key_type.and_then(|key_type| Key::parse(&start.key, key_type));
+            // Every text is a valid string key, so only an int64 can be wrong.
             let wrong = || {
                 let message = format!("{:?} is not a valid key of {}, whose keys are int64", start.key, start.label);
                 Error::new(ErrorKind::Invalid, message)
@@ -361,6 +364,7 @@ impl Query {
         let begun = Instant::now();
         let before = self.cost();
         request.traversal.limits.apply(self.branch.context());
+        // A misspelt property is an error before anything is read, not after the traversal.
         self.snapshot.property_fields(select.unwrap_or_default())?;
         if select.is_some() {
             let ids = request.traversal.starts.iter().map(|vertex| vertex.label());
@@ -415,6 +419,7 @@ impl Query {
         let vertices: Vec<_> = all.vertices().collect();
         let keys = self.keys(&all).await?;
         let name = |vertex: &VertexId| {
+            // A frontier lists its vertices in ascending order, and `keys` has the same order.
             let position = vertices.binary_search(vertex).ok()?;
             Some((self.label_of(*vertex), keys.get(position)?.clone()))
         };

@@ -76,6 +76,7 @@ impl Query {
         of_vertices: &[String],
     ) -> Result<Held<Described>, Error> {
         let ends = edges.targets();
+        // Properties of a vertex that many edges reach are read and returned once; keys are returned for each edge.
         let each_once: Frontier =
             if of_vertices.is_empty() { Frontier::default() } else { ends.iter().copied().collect() };
         let mut lines = [self.branch.clone(), self.branch.clone(), self.branch.clone()];
@@ -113,6 +114,7 @@ impl Query {
         let rows = self.properties(&all, names).await?;
         let of_set = |set: &Frontier| -> Result<Vec<Rows>, Error> {
             let mut parts = Vec::new();
+            // `rows` has a batch for each label of `all`, in this order, and a row for each of its ordinals.
             for (rows, (label, known)) in rows.iter().zip(all.by_label()) {
                 let wanted = set.ordinals(label);
                 if wanted.is_empty() {

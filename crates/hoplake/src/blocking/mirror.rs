@@ -16,6 +16,7 @@ use crate::{
 
 /// The methods of a type with these signatures, one after the other.
 macro_rules! mirror {
+    // One signature at a time, and the macro again for the rest: a repetition cannot choose between `async fn` and `fn`.
     ($of:ident: async fn $name:ident $arguments:tt -> $answer:ty $(as $wrap:path)?; $($rest:tt)*) => {
         method!($of $name $arguments -> $answer, wait $(, $wrap)?);
         mirror!($of: $($rest)*);
@@ -29,6 +30,7 @@ macro_rules! mirror {
 
 /// One method, by what it takes itself as.
 macro_rules! method {
+    // An arm for each receiver: a fragment cannot match `&mut self`, `&self` and none alike.
     ($of:ident $name:ident (&mut $self:ident $(, $argument:ident: $type:ty)*) -> $answer:ty, $ask:ident) => {
         #[doc = mirrored!($of, $name)]
         pub fn $name(&mut $self $(, $argument: $type)*) -> $answer {

@@ -173,6 +173,7 @@ pub(super) fn parquet(file: &PlainFile) -> Result<Source, Error> {
     let mut batches = file.batches()?;
     let name: Arc<str> = file.path().display().to_string().into();
     let headers: Vec<String> = batches.columns().to_vec();
+    // A Parquet column has a type of its own, so a colon in its name means nothing.
     let columns = columns(file, &headers, Column::named)?;
     Ok(Box::new(std::iter::from_fn(move || {
         let (first, batch) = match batches.next()? {
@@ -219,6 +220,7 @@ impl ParquetRows {
             let at = self.columns.iter().position(|column| column.role == role)?;
             Some(self.batch.column(at))
         };
+        // Whatever is not uniform returns `None` and is read row by row, where an error names its row.
         let none = |of: Role| role(of).is_none_or(|column| column.null_count() == column.len());
         let label: Name = one_text(role(Role::Label)?)?.into();
         let op = if none(Role::Op) { None } else { Some(Kind::named(one_text(role(Role::Op)?)?.trim()).ok()?) };
@@ -253,6 +255,7 @@ impl ParquetRows {
                 && values.null_count() < values.len()
             {
                 resolved.has_property(&owner, of_vertices, name, values.data_type()).then_some(())?;
+                // With the dot, a property that is called `key` or `source` is not taken for a key.
                 named.push((format!(".{name}"), values.clone()));
             }
         }

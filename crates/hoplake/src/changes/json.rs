@@ -37,6 +37,7 @@ pub(super) fn lines(file: Arc<str>, mut text: impl BufRead + Send + 'static, set
             number += 1;
             let location = || SourceLocation { file: file.clone(), unit: "line", number };
             line.clear();
+            // The longest line, its end and one byte more: enough to see that a line is too long, without reading all of it.
             match (&mut text).take(bytes_max as u64 + 2).read_until(b'\n', &mut line) {
                 Ok(0) => return None,
                 Ok(_) => {}
@@ -173,6 +174,7 @@ impl<'de> Visitor<'de> for MembersOf {
         while let Some(member) = map.next_entry()? {
             members.push(member);
         }
+        // Sorted, since a line of 16 MiB may have a million members: comparing all pairs would be quadratic.
         let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         match names.array_windows().find(|[a, b]| a == b) {
@@ -228,6 +230,7 @@ pub fn value_from_json(text: &str) -> Result<Value, String> {
 
 fn value(json: &RawValue) -> Result<Value, String> {
     let text = json.get();
+    // The parser has checked the text already, so its first byte decides what it is.
     match text.as_bytes().first() {
         Some(b'[') => {
             let items: Vec<&RawValue> = read(text)?;

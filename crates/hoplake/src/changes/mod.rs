@@ -195,6 +195,7 @@ impl Changes<'_> {
                 Err(error) => return Some(Err(error)),
                 Ok(Piece::One(location, written)) => return Some(meant(self.resolved, location, written)),
                 Ok(Piece::Rows(rows)) => {
+                    // Columns stay columns if they can: no value becomes an object of its own between file and delta.
                     if let Some(operation) = rows.operation(self.resolved) {
                         return Some(Ok(ReadChange { operation, location: rows.location(0) }));
                     }

@@ -194,6 +194,7 @@ impl ResolvedChange {
         let key = match (key, resolved) {
             (Raw::Typed(Value::Int64(number)), Some(KeyType::Int64) | None) => Key::Int64(number),
             (Raw::Typed(Value::Int64(number)), Some(KeyType::String)) => Key::String(number.to_string()),
+            // Only digits that print the same again: `007` as a number would be another key.
             (Raw::Untyped(text), None) if values::is_canonical_int64(&text) => {
                 Key::parse(&text, KeyType::Int64).unwrap_or(Key::String(text))
             }
@@ -203,6 +204,7 @@ impl ResolvedChange {
             }
             (Raw::Typed(other), _) => return Err(format!("has {other} for a key; a key is an integer or text")),
         };
+        // The first key of a new label decides the type of all its keys, as it does in the commit.
         self.keys.entry(label.clone()).or_insert(key.key_type());
         Ok(VertexRef { label, key })
     }
@@ -245,6 +247,7 @@ fn value(types: &mut Types, owner: &str, name: &Name, raw: Raw) -> Result<Value,
         }
         Raw::Typed(value) => moments(value, *kind).map_err(|why| format!("property {name} of {owner}: {why}"))?,
     };
+    // The commit checks this again for all values together; only here is the file and line of a value known.
     if value.clone().conform(*kind).is_none() {
         *kind = wider(*kind, value.property_type()).ok_or_else(|| {
             // An integer is refused by a float64 only if that lacks it.

@@ -37,7 +37,7 @@ impl Snapshot {
         let new = known.filter(|(number, ..)| !segment.read_in_full[*number].swap(true, Relaxed));
         let requests = new.flat_map(|(_, section, blocks)| blocks.map(move |range| section.request(range)));
         let requests: Vec<_> = requests.collect();
-        // A single block is the one that was just read.
+        // A single block is usually the one that was just read.
         if requests.len() >= 2 {
             self.reader().read_in_background(&requests, context, drop);
         }

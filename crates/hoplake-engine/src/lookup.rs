@@ -234,7 +234,7 @@ impl Snapshot {
                 let keys = keys.map_err(EngineError::format(self.reader().store().url()))?;
                 columns.insert(*label, keys.into_iter());
             }
-            // Rows come in the order of the ordinals above, so each label's keys are dealt out one by one.
+            // Rows come in the order of the ordinals above, so each label's keys are taken one by one.
             let take = |vertex: &VertexId| columns.get_mut(&vertex.label()).and_then(Iterator::next);
             Ok(vertices.iter().filter_map(take).collect())
         })

@@ -288,7 +288,7 @@ impl<'a> Bits<'a> {
     /// Those from a position on.
     fn from(words: &'a [u64], position: u64) -> Self {
         let number = word_of(position);
-        // Beyond the last word nothing is left, which is what the end looks like.
+        // A position beyond the last word leaves 0, as the end does.
         let rest = words.get(number).map_or(0, |word| word & (u64::MAX << (position & 63)));
         Self { words, number, rest }.at_a_bit()
     }
@@ -311,7 +311,7 @@ impl<'a> Bits<'a> {
     }
 
     fn pass(&mut self) {
-        // Clears the lowest bit, one instruction on most processors.
+        // Clears the lowest bit that is set.
         self.rest &= self.rest.wrapping_sub(1);
         self.skip();
     }

@@ -122,8 +122,8 @@ impl Snapshot {
                 drop(edges);
                 watch.visited(side.frontier.len())?;
                 let other = &sides[1 - smaller];
-                // Had there been a path of the depths so far, the sides would have met before. Every meeting now is on a path of one edge
-                // more, so the first is as short as any.
+                // On a path of as many edges as both depths before this step, the sides would have met. Every meeting now is on a path
+                // of one edge more, so the first is as short as any.
                 let meeting = sides[smaller].frontier.vertices().find(|vertex| other.parents.contains_key(vertex));
                 if let Some(vertex) = meeting {
                     let mut path = sides[0].trail(vertex);

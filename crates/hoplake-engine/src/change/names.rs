@@ -41,8 +41,8 @@ pub(super) struct Names {
 
 /// Where a vertex is named first.
 #[derive(Debug, Clone, Copy)]
-// The key stays in the batch: 12 bytes for each vertex instead of a copy of its key.
 struct FirstNamed {
+    // The key stays in the batch: 12 bytes for each vertex instead of a copy of its key.
     change: u32,
     /// Which of its two ends.
     which: u32,

@@ -81,6 +81,7 @@ pub(super) async fn merge_edges(
     let has_rows = described.is_some_and(|edge_type| !edge_type.properties.is_empty());
     let mut merged = Merged::default();
     let mut degrees = [DegreeSummary::default(), DegreeSummary::default()];
+    // Of each pair one run has all edges, so parallel edges keep the order that both directions share.
     for (at, direction) in DIRECTIONS {
         let mut rows = has_rows.then(|| EdgeRows::new(merging, edge_type, direction, run));
         let there = SectionKind::Adjacency(edge_type, direction);

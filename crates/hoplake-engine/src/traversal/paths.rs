@@ -263,7 +263,7 @@ impl Paths {
                 self.walk.push(vertex);
                 if depth == hops {
                     self.fruitful.iter_mut().for_each(|fruitful| *fruitful = true);
-                    // If nobody said how many walks are wanted, reads keep growing: probably all of them are.
+                    // Where the number of walks wanted is unknown, `tried` stays set, so that reads keep doubling.
                     if self.counted {
                         self.tried.fill(false);
                     }

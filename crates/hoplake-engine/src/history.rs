@@ -152,6 +152,7 @@ pub fn clone<'a>(
             return Err(EngineError::Invalid(why));
         }
         let taken = || EngineError::Exists(format!("there is something at {} already", to.url()));
+        // Slot 1 is never freed, so a graph that has lost its hint and its listing is still found there.
         if versions::slot(target, 1, branch).await?.is_some() || versions::newest(target, branch).await?.is_some() {
             return Err(taken());
         }

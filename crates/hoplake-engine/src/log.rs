@@ -69,6 +69,7 @@ impl Log {
     /// The store's; [`EngineError::Storage`] if a manifest is damaged.
     pub fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<LogEntry>, EngineError>> {
         Box::pin(async move {
+            // Two manifests: an entry has only the positions that its version moved, compared with the version before.
             while self.read.len() < 2 && self.next > 0 {
                 self.read_on().await?;
             }

@@ -183,6 +183,7 @@ pub(crate) async fn amend_on(
 /// for retries such as `backon` repeats one call after each error; here being overtaken is an answer, every other try
 /// needs no pause, and the next one begins from that manifest.
 fn pause(writer: &str, attempt: u32) -> Duration {
+    // Every other attempt pauses, so the bound doubles from one pause to the next; 20 keeps the shift within 32 bits.
     let bound = PAUSE.saturating_mul(1 << (attempt / 2).min(20)).min(PAUSE_MAX);
     let mut drawn = DefaultHasher::new();
     writer.hash(&mut drawn);

@@ -180,6 +180,7 @@ impl RunWriter {
             let end = ended.write_to(&mut encoded).map_err(EngineError::table("a new table"))?;
             encoded.seek(SeekFrom::Start(0)).map_err(spill)?;
             self.table_bytes += end.length;
+            // Small tables wait for the end of the run, where they follow the last segment in its object.
             if end.length <= SMALL_TABLE_BYTES {
                 let mut bytes = Vec::with_capacity(end.length as usize);
                 encoded.read_to_end(&mut bytes).map_err(spill)?;

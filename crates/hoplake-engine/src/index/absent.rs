@@ -47,6 +47,7 @@ impl Snapshot {
         branch: &mut Branch,
         mut take: impl FnMut(usize, &IndexBlock) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
+        // By location: several askers of one index block share its request and its check.
         let mut absent: BTreeMap<IndexLocation, Vec<usize>> = BTreeMap::new();
         for (number, location) in locations.iter().enumerate() {
             match self.section(location.section)?.index_block(location.number) {

@@ -33,14 +33,18 @@ use crate::{Error, ErrorKind, Graph};
 #[derive(Debug)]
 pub struct Commit {
     graph: Graph,
-    batch: Batch,
+    /// Shared with the committer only while it is being committed.
+    batch: Arc<Batch>,
+    /// The version that has it.
+    committed: Option<u64>,
 }
 
 impl Graph {
     /// Begins a batch of changes that is based on the open version: what another writer changes of the same vertices
     /// and edges until it is committed is a [`Conflict`](crate::ErrorKind::Conflict).
     pub fn begin(&self) -> Commit {
-        Commit { graph: self.clone(), batch: Batch { base: Some(self.version()), ..Batch::default() } }
+        let batch = Arc::new(Batch { base: Some(self.version()), ..Batch::default() });
+        Commit { graph: self.clone(), batch, committed: None }
     }
 
     /// Applies a batch, all of it or nothing, as the next version or as a part of it: batches that are applied at the
@@ -182,19 +186,19 @@ impl Commit {
 
     /// Adds any change, such as one of an edge that a key distinguishes from others between the same two vertices.
     pub fn push(&mut self, operation: Operation) -> &mut Self {
-        self.batch.operations.push(operation);
+        self.batch().operations.push(operation);
         self
     }
 
     /// A message to keep with the version.
     pub fn message(&mut self, message: impl Into<String>) -> &mut Self {
-        self.batch.message = message.into();
+        self.batch().message = message.into();
         self
     }
 
     /// Up to where a source was read once this is applied; it becomes visible with the changes.
     pub fn source_position(&mut self, source: impl Into<String>, position: impl Into<String>) -> &mut Self {
-        self.batch.source_positions.insert(source.into(), position.into());
+        self.batch().source_positions.insert(source.into(), position.into());
         self
     }
 
@@ -219,29 +223,40 @@ impl Commit {
     /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn if_position(&mut self, source: impl Into<String>, position: Option<&str>) -> &mut Self {
-        self.batch.if_positions.insert(source.into(), position.map(str::to_owned));
+        self.batch().if_positions.insert(source.into(), position.map(str::to_owned));
         self
     }
 
     /// Makes ends of edges that are not there, without properties; otherwise they are an error. Their labels have to be
     /// in the graph, or of vertices that the batch upserts.
     pub fn create_missing(&mut self) -> &mut Self {
-        self.batch.create_missing = true;
+        self.batch().create_missing = true;
         self
     }
 
     /// A label, an edge type or a property that the graph does not have is an error; otherwise an upsert adds it.
     pub fn strict(&mut self) -> &mut Self {
-        self.batch.strict = true;
+        self.batch().strict = true;
         self
     }
 
-    /// Applies all of it, or nothing.
+    /// Applies all of it, or nothing. After an error the batch is as it was, and can be committed again.
     ///
     /// # Errors
-    /// As [`Graph::apply`].
+    /// As [`Graph::apply`]; [`Invalid`](ErrorKind::Invalid) if it was committed already: what comes next is a batch of its own.
     pub async fn commit(&mut self) -> Result<Committed, Error> {
-        self.graph.apply(std::mem::take(&mut self.batch)).await
+        if let Some(version) = self.committed {
+            let message = format!("this batch was committed as version {version}; begin another one");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let committed = self.graph.committer().commit(self.batch.clone()).await?;
+        self.committed = Some(committed.version);
+        Ok(committed)
+    }
+
+    fn batch(&mut self) -> &mut Batch {
+        // Copied only if a commit of it was given up while it was under way.
+        Arc::make_mut(&mut self.batch)
     }
 }
 

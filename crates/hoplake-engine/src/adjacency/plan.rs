@@ -25,7 +25,7 @@ pub(crate) struct ListTask {
     pub(crate) sources: Range<u64>,
 }
 
-/// Sources that several parts of an edge type may mention, and all blocks that may hold their lists.
+/// Sources that several runs of an edge type may mention, and all blocks that may hold their lists.
 #[derive(Debug, Clone)]
 pub(crate) struct Merge {
     pub(crate) sources: Vec<u64>,

@@ -4,20 +4,20 @@
 //! Items that are replaced completely are not read.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
-use hoplake_format::{Direction, EdgeType, LabelId, VertexId};
+use hoplake_format::{Direction, EdgeType, EdgeTypeId, LabelId, VertexId};
 use hoplake_storage::Branch;
 
 use super::{
     Name, Operation, Properties,
     names::Single,
-    resolved::{Pair, Resolved, Vertex, number_of},
+    resolved::{Pair, Resolved, Vertex},
 };
 use crate::{
-    Edges, EngineError, Frontier, Snapshot,
+    Edges, EngineError, Frontier, Neighbour, Snapshot,
     hop::{Hop, HopDirection},
 };
 
@@ -126,17 +126,15 @@ impl Resolved {
                 wanted.entry(pair.label).or_default().entry(source).or_default().insert(target);
             }
         }
-        let mut groups = Groups::new();
-        let from = branch.clone();
-        for (number, sources) in wanted {
-            let label = self.edge_label(number);
+        // Labels do not depend on each other: all of them are read in the same waves.
+        let reads = branch.each(&wanted, |(number, sources), mut line| async move {
+            let label = self.edge_label(*number);
             let types = || snapshot.schema().edge_types.iter().filter(|it| it.label == label);
             if types().next().is_none() {
-                continue;
+                return Ok::<_, EngineError>((Vec::new(), line));
             }
             let frontier: Frontier = sources.keys().copied().collect();
             let hop = Hop::along(HopDirection::Out, label);
-            let mut line = from.clone();
             // Lists are found by source, so all targets of a source come, and those of other pairs are dropped.
             let edges = snapshot.neighbours(&frontier, &hop, &mut line).await?;
             let edges: Edges = edges.iter().filter(|edge| sources[&edge.from].contains(&edge.to)).collect();
@@ -144,16 +142,19 @@ impl Resolved {
             let names: BTreeSet<_> = types().flat_map(|it| &it.properties).map(|it| it.name.clone()).collect();
             let names: Vec<_> = names.into_iter().collect();
             let batches = snapshot.edge_properties(&edges, &names, &mut line).await?;
-            branch.join([&line]);
             let mut rows = vec![Properties::new(); edges.len()];
             for (positions, batch) in batches {
                 positions.into_iter().enumerate().for_each(|(row, at)| rows[at] = Properties::at(&batch, row));
             }
-            for (edge, row) in edges.iter().zip(rows) {
-                let source = Vertex::Known(edge.from);
-                let target = Vertex::Known(edge.to);
-                groups.entry(Pair { label: number, source, target }).or_default().push(row);
-            }
+            let pair = |(edge, row): (Neighbour, Properties)| {
+                let (source, target) = (Vertex::Known(edge.from), Vertex::Known(edge.to));
+                (Pair { label: *number, source, target }, row)
+            };
+            Ok((edges.iter().zip(rows).map(pair).collect(), line))
+        });
+        let mut groups = Groups::new();
+        for (pair, row) in reads.await?.into_iter().flatten() {
+            groups.entry(pair).or_default().push(row);
         }
         Ok(groups)
     }
@@ -173,15 +174,27 @@ impl Resolved {
         // Both directions: readers have no list of deleted vertices, so each pair with one gets a tombstone.
         let hop = Hop { direction: HopDirection::Both, ..Hop::default() };
         let edges = snapshot.neighbours(&frontier, &hop, branch).await?;
+        // By edge type: a vertex may have a million edges, and a batch many labels.
+        let mut numbers: HashMap<EdgeTypeId, u32> = HashMap::new();
         for edge in edges.iter() {
             let (source, target) = match edge.direction {
                 Direction::Out => (edge.from, edge.to),
                 Direction::In => (edge.to, edge.from),
             };
             let Some(edge_type) = snapshot.schema().edge_type(edge.edge_type) else { continue };
-            let label = number_of(&mut labels, &Name::new(&edge_type.label));
+            let label =
+                *numbers.entry(edge.edge_type).or_insert_with(|| number_of(&mut labels, &Name::new(&edge_type.label)));
             pairs.insert(Pair { label, source: Vertex::Known(source), target: Vertex::Known(target) });
         }
         Ok((pairs, labels))
     }
+}
+
+/// The number of a label, which is added if it is not there.
+fn number_of(labels: &mut Vec<Name>, label: &Name) -> u32 {
+    let at = labels.iter().position(|known| known == label).unwrap_or_else(|| {
+        labels.push(label.clone());
+        labels.len() - 1
+    });
+    at as u32
 }

@@ -228,7 +228,7 @@ impl Columns {
         &self.properties
     }
 
-    /// The vertices that a row names.
+    /// The properties of a row.
     pub(super) fn properties_at(&self, row: usize) -> Properties {
         let named = self.properties.iter().filter(|column| column.values.is_valid(row));
         named.map(|column| (column.name.clone(), Value::at(&column.values, row))).collect()

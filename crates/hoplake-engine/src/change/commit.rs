@@ -118,10 +118,14 @@ impl Committer {
     /// [`EngineError::Invalid`] that names the operation which is not allowed; [`EngineError::Conflict`] that names an
     /// item which another writer changed since the batch's base; [`EngineError::Unknown`] if the store does not answer
     /// whether it was published; the store's, and then nothing was.
-    pub fn commit<'a>(self: &'a Arc<Self>, batch: Batch) -> BoxFuture<'a, Result<Committed, EngineError>> {
+    pub fn commit<'a>(
+        self: &'a Arc<Self>,
+        batch: impl Into<Arc<Batch>>,
+    ) -> BoxFuture<'a, Result<Committed, EngineError>> {
+        let batch = batch.into();
         Box::pin(async move {
             let (done, mut result) = oneshot::channel();
-            self.waiting().push_back(Waiting { batch: Arc::new(batch), done });
+            self.waiting().push_back(Waiting { batch, done });
             loop {
                 let mut newest = tokio::select! {
                     biased;
@@ -417,16 +421,25 @@ async fn resolve_on(batch: &Arc<Batch>, newest: &Arc<Snapshot>, branch: &mut Bra
         let why = format!("the batch is based on version {base}, and the newest is {version}");
         return Err(EngineError::NoVersion(why));
     }
-    // Neither look depends on the other.
-    let mut conflicts = branch.clone();
-    if let Some(base) = batch.base.filter(|base| *base < version) {
-        check_conflicts(&resolved, base, newest, &mut conflicts).await?;
-    }
+    let mut line = branch.clone();
+    let conflicts = async {
+        match batch.base.filter(|base| *base < version) {
+            Some(base) => check_conflicts(&resolved, base, newest, &mut line).await,
+            None => Ok(()),
+        }
+    };
     // A mistake in one batch is its own error, not that of the delta.
-    let (widening, converted) = Assembled::widens(newest.manifest(), &resolved)?;
-    widen::check_exact(&resolved, &converted, newest, branch).await?;
-    branch.join([&conflicts]);
-    resolved.widens = widening;
+    let fits = async {
+        let (widening, converted) = Assembled::widens(newest.manifest(), &resolved)?;
+        widen::check_exact(&resolved, &converted, newest, branch).await?;
+        Ok::<_, EngineError>(widening)
+    };
+    // Neither look depends on the other, so both are one wave. If both find something, the conflict is what the caller has to
+    // know: on the newest version the mistake may be none.
+    let (conflicts, widening) = join(conflicts, fits).await;
+    conflicts?;
+    branch.join([&line]);
+    resolved.widens = widening?;
     Ok(resolved)
 }
 

@@ -3,18 +3,19 @@
 
 use std::{
     cmp::Ordering,
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
 use foldhash::fast::RandomState;
+use futures::future::try_join3;
 use hoplake_format::{EdgeTypeId, Manifest, Schema, VertexId};
 use hoplake_storage::Branch;
 
 use super::{
     Name, VertexRef,
     assemble::Assembled,
-    resolved::{Pair, Resolved, Vertex, Widening, number_of},
+    resolved::{Pair, Resolved, Vertex, Widening},
 };
 use crate::{EngineError, Frontier, Snapshot, compaction::spans, owner::Owner};
 
@@ -38,7 +39,7 @@ pub(super) struct Items {
     asks_for_pairs: bool,
     /// Pairs that batches write which wait.
     waiting_pairs: Set<KnownPair>,
-    edge_labels: Vec<Name>,
+    edge_labels: HashMap<Name, u32>,
     /// The schema as they widen it: another one may want it otherwise.
     schema: Assembled<'static>,
     /// How many there are, and whether one gives a property another type: it goes alone, since values of others were
@@ -61,7 +62,11 @@ impl Items {
     /// in common with: batches of one item keep their order.
     pub(super) fn add(&mut self, batch: &Resolved, waits: bool) -> bool {
         // A pair with a missing vertex is written by the batch that adds the vertex.
-        let labels: Vec<_> = batch.edge_labels().iter().map(|label| number_of(&mut self.edge_labels, label)).collect();
+        let number_of = |label: &Name| {
+            let next = self.edge_labels.len() as u32;
+            *self.edge_labels.entry(label.clone()).or_insert(next)
+        };
+        let labels: Vec<u32> = batch.edge_labels().iter().map(number_of).collect();
         let known = |pair: Pair| match (pair.source, pair.target) {
             (Vertex::Known(source), Vertex::Known(target)) => Some((labels[pair.label as usize], source, target)),
             _ => None,
@@ -142,11 +147,10 @@ pub(super) async fn check_conflicts(
     // Each label once: the look goes through all runs.
     let labels: BTreeMap<_, _> = keys.iter().map(|(label, _)| *label).zip(&written).collect();
     labels.into_iter().try_for_each(|(label, end)| compacted(Owner::Label(label), &end.label))?;
-    // The look-ups do not depend on each other: all of them are one wave.
-    let from = branch.clone();
-    let entries = newest.key_entries(&keys, base, branch).await?;
-    if let Some((end, _)) = written.iter().zip(entries).find(|(_, entry)| entry.is_some()) {
-        return conflict(format!("vertex {end}"));
+    let pairs_of = pairs_by_type(resolved, newest.schema());
+    for edge_type in pairs_of.keys() {
+        let label = newest.schema().edge_type(*edge_type).map_or("?", |edge_type| &edge_type.label);
+        compacted(Owner::EdgeType(*edge_type), label)?;
     }
     let mut by_label: BTreeMap<_, (Vec<u64>, Vec<&VertexRef>)> = BTreeMap::new();
     for (vertex, end) in resolved.existing() {
@@ -154,32 +158,33 @@ pub(super) async fn check_conflicts(
         ordinals.push(vertex.ordinal());
         ends.push(end);
     }
-    let mut line = from.clone();
-    let changed = line.each(&by_label, |(label, (ordinals, ends)), mut line| async move {
+    // The look-ups do not depend on each other: all of them are one wave.
+    let mut lines = [branch.clone(), branch.clone(), branch.clone()];
+    let [of_keys, of_rows, of_pairs] = &mut lines;
+    let entries = newest.key_entries(&keys, base, of_keys);
+    let changed = of_rows.each(&by_label, |(label, (ordinals, ends)), mut line| async move {
         let changed = newest.changed_rows(*label, ordinals, base, &mut line).await?;
         let first = ends.iter().zip(changed).find(|(_, changed)| changed.is_some()).map(|(end, _)| *end);
         Ok::<_, EngineError>((first, line))
     });
-    let changed = changed.await?;
-    branch.join([&line]);
+    let named = of_pairs.each(&pairs_of, |(edge_type, pairs), mut line| async move {
+        let sources: Frontier = pairs.iter().map(|(source, _)| *source).collect();
+        let named = newest.pairs_with_entries(*edge_type, &sources, base, &mut line).await?;
+        Ok::<_, EngineError>((first_of_both(pairs, &named), line))
+    });
+    let (entries, changed, named) = try_join3(entries, changed, named).await?;
+    branch.join(&lines);
+    if let Some((end, _)) = written.iter().zip(entries).find(|(_, entry)| entry.is_some()) {
+        return conflict(format!("vertex {end}"));
+    }
     if let Some(end) = changed.into_iter().flatten().next() {
         return conflict(format!("vertex {end}"));
     }
-    let pairs_of = pairs_by_type(resolved, newest.schema());
-    for edge_type in pairs_of.keys() {
+    let first = pairs_of.keys().zip(named).find_map(|(edge_type, pair)| Some((edge_type, pair?)));
+    if let Some((edge_type, (source, target))) = first {
         let label = newest.schema().edge_type(*edge_type).map_or("?", |edge_type| &edge_type.label);
-        compacted(Owner::EdgeType(*edge_type), label)?;
-    }
-    for (edge_type, pairs) in pairs_of {
-        let sources: Frontier = pairs.iter().map(|(source, _)| *source).collect();
-        let mut line = from.clone();
-        let named = newest.pairs_with_entries(edge_type, &sources, base, &mut line).await?;
-        branch.join([&line]);
-        if let Some((source, target)) = first_of_both(&pairs, &named) {
-            let label = newest.schema().edge_type(edge_type).map_or("?", |edge_type| &edge_type.label);
-            let name = |vertex: VertexId| resolved.name_of(vertex).map_or("?".into(), |end| end.to_string());
-            return conflict(format!("the edge {} -{label}-> {}", name(source), name(target)));
-        }
+        let name = |vertex: VertexId| resolved.name_of(vertex).map_or("?".into(), |end| end.to_string());
+        return conflict(format!("the edge {} -{label}-> {}", name(source), name(target)));
     }
     Ok(())
 }

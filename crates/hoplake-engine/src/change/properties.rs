@@ -109,8 +109,12 @@ impl<N: Into<Name>, V: Into<Value>> Extend<(N, V)> for Properties {
 
 impl<N: Into<Name>, V: Into<Value>> FromIterator<(N, V)> for Properties {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(values: I) -> Self {
-        let values = values.into_iter();
-        let mut properties = Self(LiteMap::with_capacity(values.size_hint().0));
+        let mut values: Vec<(Name, Value)> =
+            values.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        // The map appends in order and moves what is behind otherwise: a million names in no order would be quadratic. The sort is
+        // stable, so of one name the last value stays the last, which wins.
+        values.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut properties = Self(LiteMap::with_capacity(values.len()));
         properties.extend(values);
         properties
     }

@@ -255,12 +255,3 @@ impl Resolved {
         }
     }
 }
-
-/// The number of a label, which is added if it is not there.
-pub(crate) fn number_of(labels: &mut Vec<Name>, label: &Name) -> u32 {
-    let at = labels.iter().position(|known| known == label).unwrap_or_else(|| {
-        labels.push(label.clone());
-        labels.len() - 1
-    });
-    at as u32
-}

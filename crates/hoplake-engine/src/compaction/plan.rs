@@ -110,7 +110,7 @@ pub(crate) fn message(merges: &[&Merge], manifest: &Manifest) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("{runs} parts of {}{more}, of versions {since} to {until}", names.join(", "))
+    format!("{runs} sorted runs of {}{more}, of versions {since} to {until}", names.join(", "))
 }
 
 /// Whether a run of an owner has changes of a version and of later ones: it does not say which are which, nor, if none is
@@ -207,7 +207,7 @@ mod tests {
     const LOWEST: u64 = 64 * KIB;
 
     #[test]
-    fn adjacent_parts_of_a_tier_become_one() {
+    fn adjacent_runs_of_a_tier_become_one() {
         assert_eq!(due(&[], LOWEST), None);
         assert_eq!(due(&[1], LOWEST), None);
         assert_eq!(due(&[1, 1, 1], LOWEST), None);

@@ -32,8 +32,9 @@ pub(super) struct EdgeWork {
 enum Candidates {
     /// All sources, by their keys.
     Keys(Entries<Key>),
-    /// Pairs of ordinals; before them, as many as this of the sources that went and came back were compared.
-    Pairs(Entries<(u64, u64)>, usize),
+    /// Pairs of ordinals. Before them the sources that went and came back are compared: `done` of them, and then `compared` has
+    /// their ordinals in both versions.
+    Pairs { pairs: Entries<(u64, u64)>, done: usize, compared: Option<[HashSet<u64>; 2]> },
 }
 
 type Pairs = BTreeSet<(u64, u64)>;
@@ -41,7 +42,7 @@ type Pairs = BTreeSet<(u64, u64)>;
 impl EdgeWork {
     pub(super) fn new(names: [String; 3], both: &Both) -> Self {
         let candidates = if both.same_ids {
-            Candidates::Pairs(Entries::new(pair_sources(&names, both)), 0)
+            Candidates::Pairs { pairs: Entries::new(pair_sources(&names, both)), done: 0, compared: None }
         } else {
             Candidates::Keys(Entries::new(key_sources(&names[1], both)))
         };
@@ -63,19 +64,20 @@ impl EdgeWork {
                 let after = ordinals(&self.names[1], &keys, 1, both).await?.into_iter().flatten().collect();
                 ([before, after], None)
             }
-            Candidates::Pairs(_, done) if *done < replaced.len() => {
+            Candidates::Pairs { done, .. } if *done < replaced.len() => {
                 let page = &replaced[*done..replaced.len().min(*done + PAGE)];
                 *done += page.len();
                 ([0, 1].map(|side| page.iter().map(|ordinals| ordinals[side]).collect()), None)
             }
-            Candidates::Pairs(pairs, _) if pairs.is_empty() => return Ok(None),
-            Candidates::Pairs(pairs, _) => {
+            Candidates::Pairs { pairs, .. } if pairs.is_empty() => return Ok(None),
+            Candidates::Pairs { pairs, compared, .. } => {
                 let pairs = pairs.page(PAGE, |a, b| a.0 == b.0, &mut both.branch).await?;
-                let sources = [0, 1].map(|side| {
-                    // All their edges were compared before the pairs: their ordinals differ between the versions.
-                    let compared: HashSet<u64> = replaced.iter().map(|ordinals| ordinals[side]).collect();
+                // All their edges were compared before the pairs: their ordinals differ between the versions.
+                let of_side = |side: usize| replaced.iter().map(|ordinals| ordinals[side]).collect();
+                let compared = compared.get_or_insert_with(|| [0, 1].map(of_side));
+                let sources = [0, 1].map(|side: usize| {
                     let sources = pairs.iter().map(|(source, _)| *source);
-                    sources.filter(|source| !compared.contains(source)).collect::<Vec<_>>()
+                    sources.filter(|source| !compared[side].contains(source)).collect::<Vec<_>>()
                 });
                 (sources, Some(pairs.into_iter().collect::<Pairs>()))
             }
@@ -192,7 +194,7 @@ mod tests {
     fn told(before: &[i64], after: &[i64]) -> Vec<[Option<i64>; 2]> {
         let work = EdgeWork {
             names: ["knows".into(), "person".into(), "person".into()],
-            candidates: Candidates::Pairs(Entries::new(Vec::new()), 0),
+            candidates: Candidates::Pairs { pairs: Entries::new(Vec::new()), done: 0, compared: None },
         };
         let edges = |since: &[i64]| since.iter().map(|since| Properties::from([("since", *since)])).collect();
         let mut found = Vec::new();

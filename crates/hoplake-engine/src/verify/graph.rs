@@ -119,8 +119,14 @@ async fn newest_readable(
     slots.sort_unstable();
     // A listing may lag behind; slots do not.
     let mut next = slots.last().map_or(1, |last| last + 1);
-    while !matches!(versions::slot(reader, next, branch).await, Ok(None)) {
-        slots.push(next);
+    loop {
+        match versions::slot(reader, next, branch).await.map_err(EngineError::from) {
+            Ok(None) => break,
+            // A damaged slot is taken. What says nothing of the slot, such as a denied request, ends the verification: it would be
+            // the same for all slots after it.
+            Err(error) if !error.is_damage() => return Err(error),
+            Ok(Some(_)) | Err(_) => slots.push(next),
+        }
         next += 1;
     }
     let mut lost = Vec::new();

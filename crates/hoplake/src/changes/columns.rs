@@ -5,7 +5,7 @@
 //! have a type: `age:int`. An empty cell is not named: the property keeps its value. A line of JSON without an `op` is
 //! such a row, too.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray};
 use hoplake_engine::change::{Columns, Name, Operation, Value};
@@ -21,7 +21,7 @@ use super::{
 use crate::Error;
 
 /// The role of a column.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Role {
     Op,
     Label,
@@ -125,8 +125,9 @@ fn columns(
 ) -> Result<Arc<[Column]>, Error> {
     let columns = headers.iter().map(|header| of(header)).collect::<Result<Vec<_>, _>>();
     let columns = columns.map_err(|why| file.not_as_expected(why))?;
-    let twice = columns.iter().enumerate().find(|(at, it)| columns[..*at].iter().any(|other| other.role == it.role));
-    if let Some((_, column)) = twice {
+    // By hash: a line of 16 MiB may have a million members.
+    let mut roles = HashSet::with_capacity(columns.len());
+    if let Some(column) = columns.iter().find(|column| !roles.insert(&column.role)) {
         return Err(file.not_as_expected(format!("has column {:?} twice", column.header)).into());
     }
     let has = |role| columns.iter().any(|column| column.role == role);
@@ -291,8 +292,9 @@ pub(super) fn json_row(members: Vec<(String, &RawValue)>) -> Result<RawChange, S
     let (names, values): (Vec<_>, Vec<_>) = members.into_iter().unzip();
     let columns = names.iter().map(|name| Column::named(name)).collect::<Result<Vec<_>, _>>();
     let columns = columns.map_err(|why| format!("it {why}"))?;
-    let twice = columns.iter().enumerate().find(|(at, it)| columns[..*at].iter().any(|other| other.role == it.role));
-    if let Some((_, column)) = twice {
+    // By hash: a line of 16 MiB may have a million members.
+    let mut roles = HashSet::with_capacity(columns.len());
+    if let Some(column) = columns.iter().find(|column| !roles.insert(&column.role)) {
         return Err(format!("it has {:?} twice", column.role.name()));
     }
     if !columns.iter().any(|column| column.role == Role::Label) {

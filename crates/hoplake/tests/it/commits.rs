@@ -35,6 +35,23 @@ pub(super) async fn loaded(name: &str) -> Graph {
     Graph::open(name).await.unwrap()
 }
 
+#[tokio::test]
+async fn a_batch_is_committed_once_and_kept_after_an_error() {
+    let graph = loaded("memory://commits/once").await;
+    let mut late = graph.begin();
+    late.upsert_vertex("vertex", 1, [("age", 1)]);
+    graph.begin().upsert_vertex("vertex", 1, [("age", 2)]).commit().await.unwrap();
+    for _ in 0..2 {
+        // Not an empty batch, which would be in conflict with nothing.
+        assert_eq!(late.commit().await.unwrap_err().kind(), ErrorKind::Conflict);
+    }
+    let mut once = graph.begin();
+    let version = once.upsert_vertex("vertex", 2, [("age", 2)]).commit().await.unwrap().version;
+    let again = once.upsert_vertex("vertex", 2, [("age", 3)]).commit().await.unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Invalid);
+    assert!(again.to_string().contains(&format!("was committed as version {version}; begin another one")), "{again}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_version_of_a_random_history_reads_as_its_model() {
     for seed in 0..6 {

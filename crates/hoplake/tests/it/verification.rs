@@ -136,6 +136,35 @@ async fn what_came_damaged_once_is_not_damage() {
     assert!(damaged.lock().unwrap().len() > COMMITS as usize, "each segment came damaged once");
 }
 
+/// A store that lists objects and denies reading manifests, as a policy of a bucket may.
+#[derive(Debug)]
+struct Denied(Arc<dyn ObjectStore>);
+
+#[async_trait]
+impl Alteration for Denied {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.0
+    }
+
+    async fn get(&self, path: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+        if path.as_ref().contains("manifest/") {
+            let source = "a policy denies it".into();
+            return Err(object_store::Error::PermissionDenied { path: path.to_string(), source });
+        }
+        self.0.get_opts(path, options).await
+    }
+}
+
+/// A slot that cannot be looked at says nothing of it; taken for one that is taken, it would lead to the next without end.
+#[tokio::test]
+async fn verification_ends_where_manifests_are_denied() {
+    let (inner, _) = grown().await;
+    let store = graph_at(AlteredStore(Denied(inner)));
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(60), Graph::verify_all(&store, |_| ())).await;
+    let error = ended.expect("it ends").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+}
+
 #[tokio::test]
 async fn all_damage_is_listed_with_the_newest_version_that_has_it() {
     let (inner, store) = grown().await;

@@ -78,6 +78,29 @@ async fn a_commit_that_another_overtook_pays_twice() {
     assert_eq!((cost.puts, cost.waves), (5, 7), "{:#?}", store.log());
 }
 
+/// Looks at many labels and edge types do not wait for each other: the account of a commit has the waves that it took.
+#[tokio::test(start_paused = true)]
+async fn a_commit_looks_at_all_labels_and_edge_types_at_once() {
+    let (inner, ..) = loaded().await;
+    committed(&inner, 3, 6).await;
+    let (store, graph) = open(&inner).await;
+    let (_, faster) = open(&inner).await;
+    an_edge(&faster, 2, 4).await;
+    let mut commit = graph.begin();
+    for kind in 0..6 {
+        let label = format!("label{kind}");
+        // What is changed in part is read, and so is what the other wrote of it since.
+        commit.upsert_vertex(&label, 3, [("nick", "three")]);
+        commit.upsert_edge(&format!("edge{kind}"), (&label, 5), (&label, 2), [("until", 9)]);
+    }
+    store.reset();
+    let cost = commit.commit().await.unwrap().cost;
+    // Requests for later queries, in the background, are on no wave.
+    assert_eq!(told(&cost)[0], seen(&store)[0], "{:#?}", store.log());
+    // Keys, what is known of tables, rows; it writes twice, meets the other version, reads its object, and writes twice.
+    assert_eq!(cost.waves, 10, "{:#?}", store.log());
+}
+
 /// The reported cost of a compaction against what the store saw, the hints' waves included: it waits for the last of
 /// them.
 async fn compacted(inner: &Arc<dyn ObjectStore>, settings: &CompactionSettings) -> (WaveStore, Compacted) {

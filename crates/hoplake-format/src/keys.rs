@@ -101,6 +101,7 @@ pub fn encode_key_block(entries: &[(Key, u64)]) -> Result<Vec<u8>, FormatError> 
     let Some((_, first_ordinal)) = entries.first() else {
         return Err(FormatError::Invalid("a key block holds at least one key".into()));
     };
+    // Vertices that were loaded in key order have ordinals that count up: one number stands for all of them, at 0 bytes a key.
     let consecutive = entries.iter().zip(*first_ordinal..).all(|((_, ordinal), expected)| *ordinal == expected);
     let mut out = Vec::new();
     encode_varint(entries.len() as u64, &mut out);
@@ -164,6 +165,7 @@ pub fn decode_key_block(payload: &[u8], key_type: KeyType) -> Result<Vec<(Key, u
     for _ in 0..count {
         let next = decode_key(key.as_ref(), key_type, &mut own_bytes, &mut rest)?;
         bytes += if let Key::String(text) = &next { text.len() } else { 0 };
+        // A prefix of a megabyte could be repeated by every key of a block: memory grows with the bytes that the block really has.
         if bytes > KEY_BYTES_FREE + 2 * own_bytes {
             return Err(corrupt(format!("its keys take more than {bytes} bytes, and it has {own_bytes} of them")));
         }
@@ -208,6 +210,7 @@ fn find_number(key: i64, count: u64, to_end: bool, rest: &mut &[u8]) -> Result<O
     let mut found = (current == key).then_some(0);
     let mut index = 1;
     while index < count && (current < key || (to_end && found.is_some())) {
+        // Mostly keys are dense and a difference is one byte: 32 of them are added at once, as long as the sum does not pass the key.
         if let Some((step, after)) = rest.split_first_chunk::<STEP>()
             && count - index >= STEP as u64
             && let Some(sum) = sum_of_bytes(step)
@@ -234,6 +237,7 @@ fn skip_numbers(count: u64, rest: &mut &[u8]) -> Result<(), FormatError> {
     let mut left = count;
     while let Some((step, after)) = rest.split_first_chunk::<STEP>() {
         let ends = step.iter().filter(|byte| **byte < 0x80).count() as u64;
+        // The last step is read number by number, since it may end within.
         if ends >= left {
             break;
         }

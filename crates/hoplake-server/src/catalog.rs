@@ -143,6 +143,7 @@ impl Slots {
 
     /// Remembers an absent name, and forgets the others if there are too many.
     fn note_absent(&mut self, key: SlotKey) {
+        // Random names must not fill the memory: first those go that mean nothing any more, and then all, which costs one look each.
         if self.absent.len() >= ABSENT_MAX {
             self.absent.retain(|_, since| since.elapsed() < ABSENT_FOR);
         }
@@ -250,6 +251,7 @@ impl Catalog {
             Found::Old(graph, key, look) => (graph, key, look),
         };
         // If it takes long or fails, what is open is as good as it was.
+        // The look goes on in its own task when this stops waiting, and the next request finds what it found.
         let _ = timeout(LOOK_WAIT, look).await;
         let newest = self.slots().open.get(&key).map(|slot| slot.graph.clone());
         Ok(newest.unwrap_or(graph))
@@ -309,10 +311,12 @@ impl Catalog {
         if let Some(opening) = slots.openings.get(&key) {
             return Ok(opening.clone());
         }
+        // Before anything is remembered or asked: a name becomes a part of a URL.
         check_name(&key.0)?;
         if slots.is_absent(&key) {
             return Err(nothing_there(&key));
         }
+        // Without a bound, a client that invents names would queue up requests to the store without end.
         if slots.openings.len() >= OPENINGS_MAX + OPENINGS_WAITING_MAX {
             let message = format!("{} graphs are being opened; try again later", slots.openings.len());
             return Err(Failure::new(Reason::Busy, message));
@@ -325,6 +329,7 @@ impl Catalog {
     /// Opens in a task of its own. Only an existing graph takes a slot.
     fn begin_opening(self: Arc<Self>, key: SlotKey) -> Opening {
         let opening = tokio::spawn(async move {
+            // In a task, so that an opening ends for all who wait for it, even if the request that began it is given up.
             let turn = self.turns.acquire().await;
             // If this panics the opening still ends, and the next request begins another.
             let catalog = self.clone();

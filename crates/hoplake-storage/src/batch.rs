@@ -134,6 +134,7 @@ impl<'a> Batch<'a> {
                 absent.push(index);
                 continue;
             };
+            // The block came with one request, which this query would have waited for.
             wave = self.branch.wave().next();
             self.context().meter().reached(wave);
             self.served(Tier::Prefetch, 1, payload.len() as u64);
@@ -151,6 +152,7 @@ impl<'a> Batch<'a> {
         mut each: impl FnMut(usize, Bytes) -> Result<(), E>,
     ) -> Result<Wave, E> {
         let mut arriving = FuturesUnordered::new();
+        // The disk answers in tens of microseconds, so its reads are under way before requests are planned.
         let missing = self.start_from_disk(missing, &mut arriving);
         self.start_requests(missing, &mut arriving)?;
         let mut wave = self.branch.wave();
@@ -163,6 +165,7 @@ impl<'a> Batch<'a> {
                 each(index, payload)?;
                 pace.rest(bytes).await?;
             }
+            // The disk cache is a hint: what it lost or damaged is read from the store, a wave later.
             if !lost.is_empty() {
                 self.start_requests(lost, &mut arriving)?;
             }
@@ -230,6 +233,7 @@ impl<'a> Batch<'a> {
         self.context().meter().reached(self.branch.wave().later(rounds));
         for index in indices {
             let key = key(&self.requests[index]);
+            // A request brings blocks of one object in the order of their positions.
             let at = blocks.binary_search_by_key(&key.position, |(position, _)| *position);
             let payload = blocks[at.expect("a request brings what it was sent for")].1.clone();
             self.served(served, 1, payload.len() as u64);
@@ -278,6 +282,7 @@ impl<'a> Batch<'a> {
     fn launch(&self, missing: Vec<usize>, ahead: Option<&Arc<Ahead>>) -> Result<Launched, StorageError> {
         let (mut joined, mut new, mut absent) = (Vec::new(), Vec::new(), Vec::new());
         let settings = &self.pool().settings;
+        // One lock from the look to the registration: two readers would otherwise both find nothing and both send a request.
         let mut in_flight = self.reader.in_flight.lock();
         for index in missing {
             match in_flight.bringing(key(&self.requests[index])) {
@@ -290,6 +295,7 @@ impl<'a> Batch<'a> {
         let planned = Background { requests: fetches.len() as u64, bytes };
         let admitted = self.context().admit(planned.requests, bytes, self.reader.store().prices());
         if admitted.is_ok() {
+            // Lanes belong to this read: queries do not wait for each other's requests here, but at the pool's bounds.
             let lanes = Arc::new(Semaphore::new(settings.parallel_requests_max));
             for fetch in fetches {
                 let (keys, request) = self.request(&fetch, ahead, &lanes);
@@ -311,6 +317,7 @@ impl<'a> Batch<'a> {
         let wanted = fetch.blocks.iter().map(|index| &self.requests[*index]);
         let mut wanted: Vec<_> =
             wanted.map(|request| Wanted { range: request.range.clone(), check: request.check }).collect();
+        // A block that was asked for twice is in the fetch twice, next to itself.
         wanted.dedup();
         let number = fetch.object.number;
         let key = move |position| BlockKey { object: number, position };
@@ -322,6 +329,7 @@ impl<'a> Batch<'a> {
         let ahead = ahead.cloned();
         let lanes = lanes.clone();
         let request = async move {
+            // Dropped when the request ends, however it ends: then later readers look in the caches, or ask again.
             let _landing = landing;
             let _lane = lanes.acquire().await.expect("the semaphore is never closed");
             if ahead.is_some() {
@@ -331,6 +339,7 @@ impl<'a> Batch<'a> {
             let mut payloads = Vec::with_capacity(wanted.len());
             for (block, (stored, payload)) in wanted.iter().zip(landed.blocks) {
                 match &ahead {
+                    // A guess of one query must not evict what other queries have used.
                     Some(ahead) => ahead.insert(key(block.range.start), payload.clone()),
                     None => fetcher.keep(key(block.range.start), object.identity, block.check, stored, &payload),
                 }
@@ -354,6 +363,7 @@ pub(crate) async fn land_all(in_flight: Vec<InFlightRequest>) -> Result<Vec<(u64
 impl Fetcher {
     /// Puts a block into the caches.
     fn keep(&self, key: BlockKey, object: u64, check: Check, stored: Bytes, payload: &Bytes) {
+        // Such blocks were not checked yet, and a cache must not serve damage.
         if check == Check::Later {
             return;
         }

@@ -94,11 +94,13 @@ impl MemoryBudget {
     fn take(&self, bytes: u64) -> Result<(), MemoryFull> {
         let Inner { owner, bytes_max, used, peak, within } = &*self.0;
         let bytes_max = bytes_max.load(Relaxed);
+        // Check and count are one step: two threads cannot both take the last bytes.
         let fits = |used: u64| used.checked_add(bytes).filter(|total| *total <= bytes_max);
         let before = used.fetch_update(Relaxed, Relaxed, fits).map_err(|_| MemoryFull { owner, bytes_max })?;
         if let Some(outer) = within
             && let Err(full) = outer.take(bytes)
         {
+            // The inner budget had room and the outer one has not: a refusal holds nothing.
             used.fetch_sub(bytes, Relaxed);
             return Err(full);
         }
@@ -136,6 +138,7 @@ impl MemoryHold {
     /// Takes over what another hold of the same budget has.
     pub fn join(&mut self, mut other: Self) {
         debug_assert!(Arc::ptr_eq(&self.budget.0, &other.budget.0), "holds of one budget");
+        // With 0 bytes left, dropping the other gives nothing back twice.
         self.bytes += std::mem::take(&mut other.bytes);
     }
 }

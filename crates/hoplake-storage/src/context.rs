@@ -120,12 +120,14 @@ impl QueryContext {
 
     /// Sets its limits from now on; the cost so far counts.
     pub fn limit(&self, limits: ReadLimits) {
+        // The budget has its bound in an atomic of its own: it is read at every hold, the other limits once a request.
         self.0.memory.set_bytes_max(limits.memory_bytes_max.unwrap_or(u64::MAX));
         *self.0.limits.lock().expect("no thread panics with the limits") = limits;
     }
 
     /// Sets its deadline, so many milliseconds from now; `None` removes it.
     pub fn give_time(&self, timeout_ms: Option<u64>) {
+        // A time beyond what the clock can count is no deadline.
         let until = |given: u64| Some((Instant::now().checked_add(Duration::from_millis(given))?, given));
         self.limit(ReadLimits { deadline: timeout_ms.and_then(until), ..ReadLimits::default() });
     }
@@ -219,10 +221,12 @@ impl QueryContext {
     /// [`StorageError::Limit`] with the cost so far.
     pub(crate) fn admit(&self, requests: u64, bytes: u64, prices: &PriceList) -> Result<(), StorageError> {
         let limits = self.limits();
+        // Most queries of a library have no limits: they skip the sum of the meter.
         if limits == ReadLimits::default() {
             return Ok(());
         }
         let cost = self.cost();
+        // With what is about to be sent: a limit that is checked afterwards would be overrun by a wave of a hundred requests.
         let requests = cost.requests + requests;
         let bytes = cost.store_bytes + bytes;
         if let Some(limit) = limits.requests_max.filter(|limit| requests > *limit) {

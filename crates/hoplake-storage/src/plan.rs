@@ -71,15 +71,18 @@ impl Planner {
         mut wanted: Vec<usize>,
         settings: &ReadSettings,
     ) -> Vec<Fetch<'a>> {
+        // Blocks of one object in their order: only neighbours in this order can share a request.
         wanted.sort_unstable_by_key(|index| (requests[*index].object.number, requests[*index].range.start));
         let mut gap = 0;
         let mut length = 0;
+        // A gap and a length of 0 join nothing: one block needs no plan, and a limit of 0 forbids joining.
         if wanted.len() > 1 && settings.request_bytes_max > 0 {
             (gap, length) = self.cheapest(requests, &wanted, settings);
         }
         let mut fetches: Vec<Fetch<'a>> = Vec::new();
         for index in wanted {
             let BlockRequest { object, range, .. } = &requests[index];
+            // Only the last request can take the block, since positions ascend.
             let last = fetches.last_mut().filter(|last| last.object.number == object.number);
             match last.filter(|last| joins(&last.range, range, gap, length)) {
                 Some(last) => {
@@ -96,6 +99,7 @@ impl Planner {
     fn cheapest(&self, requests: &[BlockRequest<'_>], sorted: &[usize], settings: &ReadSettings) -> (u64, u64) {
         let mut best = (f64::INFINITY, (0, 0));
         let mut lengths = LENGTHS.map(|length| length.min(settings.request_bytes_max)).to_vec();
+        // A limit below some lengths makes them equal; each is tried once.
         lengths.dedup();
         for length in lengths {
             for gap in GAPS.into_iter().filter(|gap| *gap < length) {
@@ -112,11 +116,13 @@ impl Planner {
     fn usd(&self, sum: &Sum, settings: &ReadSettings) -> f64 {
         let profile = &self.profile;
         let parallel = settings.parallel_requests_max as u64;
+        // Requests beyond the limit wait for one before them, so each round pays the first byte again.
         let rounds = sum.requests.div_ceil(parallel) as f64;
         let first_byte = self.slowest_of(sum.requests.min(parallel));
         let transfer = profile.transfer(sum.longest).as_secs_f64();
         let network = sum.bytes as f64 / profile.network_bytes_per_second as f64;
         let processor = (sum.requests * profile.request_processor_us) as f64 / 1e6;
+        // Streams share the network card: a wave is never faster than its bytes through the card.
         let seconds = (rounds * (first_byte + transfer)).max(network) + processor;
         profile.prices.reads_usd(sum.requests, sum.bytes) + seconds * settings.waiting_usd_per_hour / 3600.0
     }
@@ -130,6 +136,7 @@ impl Planner {
 
 /// Whether a block becomes part of the request before it.
 fn joins(last: &Range<u64>, block: &Range<u64>, gap: u64, length: u64) -> bool {
+    // A block that was asked for twice, or within one that is read anyway, joins whatever the longest request is.
     let inside = block.end <= last.end;
     inside || block.start <= last.end.saturating_add(gap) && block.end - last.start <= length
 }

@@ -145,6 +145,7 @@ impl SegmentBuilder {
 
     /// Whether the next item should start another segment.
     pub fn is_full(&self) -> bool {
+        // What the open index block will take: 8 bytes a block, and 9 bits a key in a filter.
         let open = self.open.as_ref().map_or(0, |open| open.positions.len() * 8 + open.hashes.len() * 9 / 8);
         self.tail_bytes + open >= self.settings.tail_bytes || self.position() >= self.settings.data_bytes
     }
@@ -176,6 +177,7 @@ impl SegmentBuilder {
 
     fn begin(&mut self, kind: SectionKind, firsts: Firsts) -> Result<(), FormatError> {
         self.end_index()?;
+        // Keys ascend within a section only.
         self.last_key = None;
         self.root.sections.push(SectionRoot {
             kind,

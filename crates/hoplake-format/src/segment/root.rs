@@ -133,6 +133,7 @@ impl SectionRoot {
     /// begins with it, else that one and all that begin with it. Empty if all begin with more.
     pub fn index_of_source(&self, source: u64) -> Range<usize> {
         let Firsts::Numbers(firsts) = &self.firsts else { return 0..0 };
+        // A hub's list may fill whole index blocks, all of which begin with its source.
         let end = firsts.partition_point(|first| *first <= source);
         // A list that goes on from the index block before begins there.
         let start = firsts.partition_point(|first| *first < source);
@@ -169,6 +170,7 @@ impl SegmentRoot {
 /// # Errors
 /// [`FormatError::Corrupt`] if anything in it contradicts itself or the manifest.
 pub fn decode_root(tail: &[u8], end: &SegmentEnd) -> Result<SegmentRoot, FormatError> {
+    // The manifest says where the root begins, so the trailer's length is compared with it and never believed.
     let root_bytes = end.length.checked_sub(end.root_position).and_then(|bytes| usize::try_from(bytes).ok());
     let root = root_bytes
         .and_then(|bytes| tail.len().checked_sub(bytes))
@@ -211,6 +213,7 @@ impl SectionMessage {
         }
         match &section.firsts {
             Firsts::Numbers(firsts) => {
+                // Differences of first items are small and take one to three bytes as varints, where an item takes up to seven.
                 let before = std::iter::once(&0).chain(firsts);
                 message.number_deltas = firsts.iter().zip(before).map(|(first, before)| first - before).collect();
                 message.key_type = u32::from(section.kind.has_keys());
@@ -223,6 +226,7 @@ impl SectionMessage {
     fn read(self, end: &SegmentEnd) -> Result<SectionRoot, FormatError> {
         let unknown = || corrupt(format!("it has a section of kind {:x}", self.kind));
         let kind = SectionKind::from_number(self.kind).ok_or_else(unknown)?;
+        // No block is empty: each has a payload and its checksum, so ranges of fewer bytes are damage.
         let sealed = CHECKSUM_BYTES as u64 + 1;
         let blocks = ranges(self.position, &self.lengths, sealed, end.filters_position)?;
         let index = ranges(self.index_position, &self.index_lengths, sealed, end.root_position)?;

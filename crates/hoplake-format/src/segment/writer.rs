@@ -98,9 +98,11 @@ impl SegmentWriter {
     /// Takes bytes of the oldest segment that has any. Of a segment that has not ended it takes none as long as they
     /// are fewer than `bytes_min`.
     pub fn take(&mut self, bytes_min: usize) -> Option<SegmentBytes> {
+        // The oldest first, so that uploads finish in order and at most one object is under way.
         if let Some(segment) = self.ended.pop_front() {
             return Some(segment);
         }
+        // Parts of an upload have a least size; the last bytes of a segment are taken whatever their number.
         let current = self.current.as_mut().filter(|current| current.builder.buffered_bytes() >= bytes_min.max(1))?;
         Some(SegmentBytes { name: current.name.clone(), bytes: current.drain(), ended: None })
     }
@@ -164,6 +166,7 @@ impl SegmentWriter {
         key_type: Option<KeyType>,
         continues: Option<First>,
     ) -> Result<(), FormatError> {
+        // A small section shares the segment of those before it: one object for each would be a request for each.
         if self.current.as_ref().is_some_and(|current| current.builder.is_full()) {
             self.finish()?;
         }

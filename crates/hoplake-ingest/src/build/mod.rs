@@ -115,6 +115,7 @@ pub fn build(
         objects: &objects,
         context: ScanContext { inputs: &dataset.inputs, bad_rows, progress },
     };
+    // Vertices first: edges are resolved to ordinals, which exist only when all vertices are in their order.
     let mut built = build.empty_graph()?;
     let spaces = build.vertices(&mut built)?;
     build.edges(&mut built, &spaces)?;
@@ -178,6 +179,7 @@ impl Build<'_> {
 
     /// Reads, orders and writes all vertices.
     fn vertices(&self, built: &mut BuiltGraph) -> Result<Spaces, IngestError> {
+        // Progress by bytes of input, since nobody knows the number of rows before they are read.
         let bytes = self.input_bytes(|feed| !matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(Step::Vertices, bytes);
         let mut segments = SegmentUpload::new(self.objects)?;
@@ -219,6 +221,7 @@ impl Build<'_> {
                 }
             }
         }
+        // Edges look their row up by binary search.
         left_out.sort_unstable();
         let mut spaces = Spaces { tables: spaces.finish(self)?, permutation: None, left_out };
         if self.settings.order == VertexOrder::Locality {
@@ -253,6 +256,7 @@ impl Build<'_> {
     ) -> Result<Vec<TableRef>, IngestError> {
         let table = &self.dataset.vertex_tables[usize::from(stage.label().0)];
         let mut sorter: Option<BatchSorter> = None;
+        // The stage has the vertices in their old order, so old ordinals count up with its rows.
         let mut next = ordinals.iter();
         for batch in stage {
             let batch = batch?;
@@ -271,6 +275,7 @@ impl Build<'_> {
         if let Some(sorter) = sorter {
             for batch in sorter.finish()? {
                 let batch = batch?;
+                // The ordinal was the sort key; a row's position says it from now on.
                 let columns: Vec<_> = (1..batch.num_columns()).collect();
                 writer.rows(batch.project(&columns)?)?;
             }
@@ -282,10 +287,12 @@ impl Build<'_> {
     fn edges(&self, built: &mut BuiltGraph, spaces: &Spaces) -> Result<(), IngestError> {
         let bytes = self.input_bytes(|feed| matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(Step::Edges, bytes);
+        // One object for each direction: both are written at the same time, each on a thread.
         let mut segments = [SegmentUpload::new(self.objects)?, SegmentUpload::new(self.objects)?];
         let key_bytes: usize = spaces.tables.iter().map(|(_, table)| table.memory_bytes()).sum();
         let order_bytes: usize = spaces.permutation.iter().flatten().map(|of_label| size_of_val(&of_label[..])).sum();
         let kept_bytes = key_bytes + order_bytes + size_of_val(&spaces.left_out[..]);
+        // Tables of keys and the new order stay in memory until the last edge is resolved, so sorters get what these leave.
         let left = self.share(56).saturating_sub(kept_bytes).max(self.share(8));
         for group in groups(self.dataset, Phase::Edges) {
             let routed = route::sort_edges(self, spaces, built, &group, left)?;

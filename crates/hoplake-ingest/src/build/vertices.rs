@@ -186,6 +186,7 @@ pub(crate) fn sort_vertices(
     };
     let threads = threads.min(inputs.len()).max(1);
     let sorters: usize = wanted.iter().map(|table| 1 + lists_of(*table).len()).sum();
+    // Each thread fills sorters of its own, so nothing is locked for a row; their runs are merged together at the end.
     let share = budget_bytes / (sorters * threads).max(1);
     let worker = || -> Result<TableSorters, IngestError> {
         let sorters = wanted.iter().map(|number| {
@@ -198,6 +199,7 @@ pub(crate) fn sort_vertices(
                 Ok((property, BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?))
             });
             let lists = lists.collect::<Result<Vec<_>, IngestError>>()?;
+            // Only vertices that edges imply come again and again.
             let known = table.implied.then(|| KnownKeys::new(share / 2));
             let share = if table.implied { share / 2 } else { share };
             Ok(OfTable { table: *number, known, rows: BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?, lists })
@@ -265,6 +267,7 @@ impl SortedVertices {
         let keys = keys_of(table.key_type, batch.column(0));
         let keep = self.distinct(&batch, &keys, context, table)?;
         let batch = filter_record_batch(&batch, &BooleanArray::from(keep.clone()))?;
+        // Keys of rows that go are dropped in step with the rows.
         let mut kept = keep.iter();
         let keys: Vec<_> = keys.into_iter().filter(|_| kept.next() == Some(&true)).collect();
         let mut columns = vec![batch.column(0).clone()];
@@ -299,11 +302,13 @@ impl SortedVertices {
                         let why = format!("is the key of another {} in {}, line {line}", table.label, first.display());
                         let input = &context.inputs[inputs[row] as usize];
                         context.bad_rows.report(input.bad_row(lines[row], "key", key.to_string(), &why))?;
+                        // A row that holds a vertex and its edges falls as one: its edges would be those of another vertex with this key.
                         if input.feeds().iter().any(|feed| matches!(feed, Feed::Edges { .. })) {
                             self.left_out.push((inputs[row], lines[row]));
                         }
                     }
                 }
+                // Rows of one key follow each other, in the order of input and line: the first is the one that a reader of the files sees first.
                 _ => {
                     keep.push(true);
                     self.previous = Some((key.clone(), inputs[row], lines[row]));

@@ -127,6 +127,7 @@ impl ResolveJoin {
     /// # Errors
     /// As [`finish`](Self::finish).
     pub fn finish_all(mut joins: Vec<Self>, sink: &mut impl ResolvedRows) -> Result<(), IngestError> {
+        // Sources first: rows whose target is partitioned, too, wait in the second writer until all of them are there.
         for end in 0..2 {
             let writers = joins.iter_mut().filter_map(|join| join.writers[end].take());
             let files = writers.map(PartitionWriter::finish).collect::<Result<Vec<_>, _>>()?;
@@ -148,6 +149,7 @@ impl ResolveJoin {
             if files.is_empty() {
                 continue;
             }
+            // One partition is in memory at a time, and all rows that need it come now.
             let table = self.sides[end].table.load(partition)?;
             for file in files {
                 for batch in file.read()? {
@@ -161,6 +163,7 @@ impl ResolveJoin {
 
     /// Takes rows whose ends before `end` are resolved as far as they go without a partitioned table.
     fn enter(&mut self, end: usize, mut batch: RecordBatch, sink: &mut impl ResolvedRows) -> Result<(), IngestError> {
+        // From the first end that is not resolved; a row leaves this loop for a file, or with both ends resolved.
         for end in end..2 {
             if batch.num_rows() == 0 {
                 return Ok(());
@@ -213,6 +216,7 @@ fn report_unknown(
     batch: &RecordBatch,
     sink: &mut impl ResolvedRows,
 ) -> Result<Option<BooleanArray>, IngestError> {
+    // The usual case copies nothing: no mask is built, and no row is filtered.
     if !vertices.contains(&UNKNOWN) {
         return Ok(None);
     }

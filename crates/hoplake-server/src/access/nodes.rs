@@ -108,6 +108,7 @@ impl Node {
         match &mut *self.failing() {
             None => true,
             Some(failing) if now >= failing.again => {
+                // Taken before the lock is released: of many requests at this moment, one makes the trial.
                 failing.again = now + failing.pause;
                 true
             }
@@ -129,8 +130,10 @@ impl Node {
         let mut failing = self.failing();
         let pause = match &*failing {
             // Earlier requests to it.
+            // Requests that were under way when it failed fail now; they say nothing new, and must not double the pause.
             Some(failing) if now < failing.since + failing.pause => return,
             Some(failing) => (failing.pause * 2).min(PAUSE_MAX),
+            // Once for each outage: a log line for each request would hide everything else.
             None => {
                 tracing::warn!(node = self.name, why, "access node does not answer");
                 PAUSE
@@ -256,12 +259,14 @@ impl AccessNodes {
 
     fn is_due(&self, known: &Known) -> bool {
         let after = if self.hurry.load(Relaxed) { LOOK_AGAIN_SOON } else { LOOK_AGAIN };
+        // Addresses do not change, names of a cluster do.
         let fixed = self.targets.iter().all(|target| target.address().is_some());
         !fixed && known.looked.is_none_or(|looked| looked.elapsed() >= after)
     }
 
     /// Looks all names up.
     async fn look(&self) -> Result<Members, Failure> {
+        // Before the look-up: a node that fails meanwhile asks for another one.
         self.hurry.store(false, Relaxed);
         let found = join_all(self.targets.iter().map(|target| self.addresses(target))).await;
         let mut known = self.known();
@@ -270,6 +275,7 @@ impl AccessNodes {
         let mut unknown = Vec::new();
         for (index, (target, found)) in self.targets.iter().zip(found).enumerate() {
             match found {
+                // A name that cannot be looked up keeps its last addresses: the nodes may well be there.
                 Ok(addresses) => known.addresses[index] = addresses,
                 Err(error) => unknown.push(format!("{} ({error})", target.host)),
             }
@@ -297,6 +303,7 @@ impl AccessNodes {
     /// The node for a routing key at an attempt: that many after the first, or the next that is not skipped.
     pub(super) fn choose(members: &Members, key: routing::RoutingKey, attempt: u32) -> Arc<Node> {
         let order = routing::order(key, members.iter().map(|node| node.name()));
+        // All algorithm nodes have the same order for a key, so the second choice of all is the same node, too, and its cache serves them.
         let from = attempt as usize % order.len();
         let mut candidates = (0..order.len()).map(|step| &members[order[(from + step) % order.len()]]);
         // If all are passed over, each is asked in its turn all the same.
@@ -320,6 +327,7 @@ impl AccessNodes {
 impl Known {
     /// Makes nodes of the addresses; those that stay keep their connections and their state.
     fn gather(&mut self) {
+        // Sorted and each once, so that every algorithm node routes alike whatever the order of its answers.
         let addresses: BTreeSet<_> = self.addresses.iter().flatten().copied().collect();
         let node = |address: SocketAddr| {
             let name = address.to_string();

@@ -100,6 +100,7 @@ impl NodesSource {
         let object = format!("{}/{object}", self.url());
         let another = (attempt as usize) + 1 < members.len();
         let reason = reason_of(status);
+        // An answer without a reason of ours comes from the connection or a proxy. A node that shuts down asks for what a dead one gets.
         let silent = reason.is_none() || reason.as_deref() == Some(Reason::ShuttingDown.name());
         if silent {
             let message = format!("could not read {object}: {}", self.nodes.failed(node, members, status));
@@ -111,6 +112,7 @@ impl NodesSource {
             "UNAVAILABLE" | "TIME" => (NodeFault::Unavailable, another),
             "UNAUTHENTICATED" => (NodeFault::Unavailable, false),
             "CORRUPT" => (NodeFault::Corrupt, another),
+            // The manifest names the object, so that it is not there is damage, at whichever node.
             "NOT_FOUND" => (NodeFault::Corrupt, false),
             "INVALID" | "TOO_LARGE" => (NodeFault::Invalid, false),
             _ => (NodeFault::Internal, another),
@@ -125,6 +127,7 @@ impl NodesSource {
         for block in blocks {
             let start = block.range.start;
             match parts.last_mut() {
+                // Blocks ascend, so those of one stretch follow each other.
                 Some(last) if last.stretch == stretch(start) => last.blocks.push(block),
                 _ => {
                     let node = AccessNodes::choose(members, RoutingKey::of(&self.graph, name, start), attempt);
@@ -140,6 +143,7 @@ impl NodesSource {
         let blocks = part.blocks.iter().map(|block| (*block).into()).collect();
         let request = v1::FetchRequest { graph: self.graph.clone(), object: name.to_owned(), blocks };
         let mut messages = part.node.client().fetch(self.nodes.request(request)).await?.into_inner();
+        // A node may be of another version, or no node at all: lengths are checked here, checksums by the reader.
         let wrong = || Status::unknown("it sent other blocks than requested");
         let mut assembly = Assembly::of(&part.blocks);
         let mut cost = None;

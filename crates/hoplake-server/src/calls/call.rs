@@ -76,6 +76,7 @@ impl Call {
         if let Some(timeout) = grpc_timeout(headers) {
             bounds.shorten(timeout);
         }
+        // A name of any length would go into every log line of the request.
         let id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).filter(|id| id.len() <= REQUEST_ID_BYTES_MAX);
         let id = id.map_or_else(|| ulid::Ulid::generate().to_string(), str::to_owned);
         let span = telemetry::traces::span_of(name, protocol.name(), &id, headers);
@@ -118,10 +119,12 @@ impl Call {
     }
 
     async fn enter_through(&mut self, gate: impl Fn(&Service) -> &Admission) -> Result<(), Failure> {
+        // Before the queue: who has no token takes no place in it.
         self.check_token()?;
         let service = self.service.clone();
         self.limit_time(service.settings.limits.time_ms);
         let permit = self.bounded(gate(&service).admit()).await?;
+        // Kept by the visit, not by the call: an answer that is still being sent is a query that is still running.
         self.visit.keep(permit);
         Ok(())
     }
@@ -185,6 +188,7 @@ impl Call {
         graph: &Graph,
         outcome: Result<T, Failure>,
     ) -> Result<T, Failure> {
+        // A vacuum may have removed the version that was read; that is a conflict for the client and no damage.
         let outcome = self.unless_removed(graph, outcome).await;
         let cost = PricedCost::of(&query.cost(), graph.prices());
         self.settle_cost(cost, outcome)

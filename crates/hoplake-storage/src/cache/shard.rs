@@ -126,6 +126,7 @@ impl<V> Shard<V> {
             }
             gone.extend(self.remove(block.hash, block.key));
         }
+        // Evicting all others would not make room for it.
         if block.weight > self.bytes_max {
             self.counts.refusals += 1;
             gone.push(value);
@@ -150,6 +151,7 @@ impl<V> Shard<V> {
 
     /// Takes all blocks out that `chosen` chooses.
     pub fn remove_if(&mut self, chosen: impl Fn(BlockKey) -> bool) -> Vec<V> {
+        // Collected first: releasing a slot changes the index that is walked.
         let slots = self.index.iter().copied().filter(|slot| chosen(self.entries[*slot as usize].key));
         let mut gone = Vec::new();
         for slot in slots.collect::<Vec<_>>() {

@@ -64,6 +64,7 @@ impl Log {
         let too_long = |_| io::Error::other("a log grows no longer than 4 GiB");
         let length = u32::try_from(block.len()).map_err(too_long)?;
         let position = u32::try_from(self.bytes + HEADER_BYTES as u64).map_err(too_long)?;
+        // One write for header and block: a crash tears the end of the log, not its middle.
         let mut record = Vec::with_capacity(HEADER_BYTES + block.len());
         record.extend_from_slice(&RECORD_MAGIC.to_le_bytes());
         record.extend_from_slice(&length.to_le_bytes());
@@ -109,6 +110,7 @@ fn footer(file: &dyn DiskFile, bytes: u64) -> io::Result<Option<Vec<(u64, Record
     file.read_at(&mut trailer, trailer_at)?;
     let count = u64::from(u32_at(&trailer, 4));
     let start = trailer_at.checked_sub(count * FOOTER_ENTRY_BYTES as u64);
+    // The count is checked against the length of the file before anything of its size is allocated.
     let Some(start) = start.filter(|_| trailer[8..] == *LOG_MAGIC) else { return Ok(None) };
     let mut entries = vec![0; (trailer_at - start) as usize];
     file.read_at(&mut entries, start)?;
@@ -117,6 +119,7 @@ fn footer(file: &dyn DiskFile, bytes: u64) -> io::Result<Option<Vec<(u64, Record
     }
     let record = |entry: &[u8]| (u64_at(entry, 0), Record { position: u32_at(entry, 8), length: u32_at(entry, 12) });
     let records: Vec<_> = entries.chunks_exact(FOOTER_ENTRY_BYTES).map(record).collect();
+    // A checksum proves that the footer is as it was written, not that it was written for these bytes.
     let inside = |record: &Record| u64::from(record.position) + u64::from(record.length) <= start;
     Ok(records.iter().all(|(_, record)| inside(record)).then_some(records))
 }
@@ -132,6 +135,7 @@ fn scan(file: &dyn DiskFile, bytes: u64) -> io::Result<Vec<(u64, Record)>> {
         let length = u32_at(&header, 4);
         let position = at + HEADER_BYTES as u64;
         let (true, Ok(start)) = (whole && position + u64::from(length) <= bytes, u32::try_from(position)) else {
+            // What a crash left behind the last complete record is lost; blocks have checksums of their own, checked when they are read.
             break;
         };
         records.push((u64_at(&header, 8), Record { position: start, length }));

@@ -62,7 +62,7 @@ impl Adjacency {
         let vertex = |ordinal| VertexId::new(id, ordinal).context("the ordinal is one of the graph's");
         let vertices = (first..end).map(vertex).collect::<Result<Vec<_>>>()?;
         let any = Hop { direction: HopDirection::Both, ..Hop::default() };
-        let neighbours = graph.query().neighbors(&vertices, &any).await?;
+        let neighbours: Vec<_> = graph.query().neighbors(&vertices, &any).await?.iter().collect();
         let numbers: Vec<u16> = (graph.schema().edge_types.iter())
             .map(|edge| self.labels.binary_search(&edge.label).map(|number| number as u16))
             .collect::<Result<_, _>>()

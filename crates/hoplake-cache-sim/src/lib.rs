@@ -211,6 +211,7 @@ impl Plan {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut done = Vec::new();
+            // Jobs are taken one by one: large caches and expensive policies take longer, and a fixed split would wait for them.
             while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                 done.push(self.replay(workload, *job));
             }
@@ -227,6 +228,7 @@ impl Plan {
                     == (contender, cache_bytes_max, read_ahead_blocks)
             })
         };
+        // Threads end in any order; the report has that of the plan.
         outcomes.sort_by_key(rank);
         outcomes
     }
@@ -235,6 +237,7 @@ impl Plan {
         let mut jobs = Vec::new();
         for contender in &self.contenders {
             let ahead = match contender {
+                // Neither Belady nor the bound models read-ahead.
                 Contender::Policy { .. } if self.read_ahead_blocks > 0 => &[0, self.read_ahead_blocks][..],
                 _ => &[0],
             };

@@ -72,6 +72,7 @@ impl Workload {
         let key = |object, position| BlockKey { object, position };
         for access in &recording.accesses {
             let bytes = lengths.entry(key(access.object, access.position)).or_default();
+            // One length for each block: with several, the same block would have several weights.
             *bytes = access.bytes.max(*bytes);
         }
         let block = |(key, bytes)| Block { key, hash: hash_of(key), bytes };
@@ -86,6 +87,7 @@ impl Workload {
         };
         let mut uses: Vec<_> = recording.accesses.iter().map(number).collect();
         let mut ended = HashSet::new();
+        // From the back: the first access of a query that is met is its last.
         uses.iter_mut().rev().for_each(|access| access.last = ended.insert(access.query));
         let count = |served| recording.accesses.iter().filter(|access| access.served == served).count() as u64;
         let summary = Summary {

@@ -111,6 +111,7 @@ impl CostModel {
         let holds = |instance: &&Instance| instance.disk_gb.is_some_and(|gb| gb * 1e9 >= workload.size_bytes as f64);
         let offers = self.table.instances.iter().filter(holds).map(|instance| {
             let rate = self.table.disk_accesses_per_second(instance);
+            // Copies serve accesses as well: the larger of both numbers suffices.
             let count = times(workload.accesses_per_second, rate).max(workload.copies.max(1));
             Offer { instance, count, instances_usd: usd(count, instance), storage_usd: 0.0, requests_usd: 0.0 }
         });
@@ -127,6 +128,7 @@ impl CostModel {
 
 /// How many instances of this rate serve so many accesses.
 fn times(accesses_per_second: f64, rate: f64) -> u64 {
+    // No half instance can be rented.
     (accesses_per_second / rate).ceil() as u64
 }
 

@@ -53,6 +53,7 @@ pub fn is_probe(name: &str) -> bool {
 
 /// The ULID of the writer of a data object.
 pub fn data_writer(name: &str) -> Option<&str> {
+    // A slash, twenty digits and a hyphen are 22 bytes; a ULID has 26.
     name.strip_prefix(DATA_FOLDER)?.get(22..48)
 }
 

@@ -252,6 +252,7 @@ fn skip_numbers(count: u64, rest: &mut &[u8]) -> Result<(), FormatError> {
 fn sum_of_bytes(step: &[u8; STEP]) -> Option<u64> {
     let all = step.iter().fold(0, |bits, byte| bits | byte);
     let least = step.iter().fold(u8::MAX, |least, byte| least.min(*byte));
+    // No byte continues a number, and no difference is 0. The sum is at most 32 · 127 and fits 16 bits.
     (all < 0x80 && least > 0).then(|| u64::from(step.iter().fold(0, |sum, byte| sum + u16::from(*byte))))
 }
 
@@ -320,6 +321,7 @@ fn decode_text(key: &mut Vec<u8>, first: bool, rest: &mut &[u8]) -> Result<usize
     }
     let (suffix, tail) = rest.split_at(suffix as usize);
     *rest = tail;
+    // Behind the shared bytes, the order of the suffixes is that of the keys.
     if !first && suffix <= &key[shared as usize..] {
         return Err(corrupt("its keys do not ascend".into()));
     }
@@ -330,6 +332,7 @@ fn decode_text(key: &mut Vec<u8>, first: bool, rest: &mut &[u8]) -> Result<usize
 
 fn decode_ordinal(first: Option<u64>, index: u64, rest: &mut &[u8]) -> Result<u64, FormatError> {
     let ordinal = match first {
+        // Saturated, a forged ordinal fails the check below instead of wrapping to a small one.
         Some(first) => first.saturating_add(index),
         None => decode_number(rest)?,
     };

@@ -56,6 +56,7 @@ fn key(request: &BlockRequest<'_>) -> BlockKey {
 
 impl<'a> Batch<'a> {
     pub(crate) fn new(reader: &'a Reader, requests: &'a [BlockRequest<'a>], branch: &'a Branch) -> Self {
+        // Without a trace, no read contends for the counter.
         let number = if reader.pool().trace.is_on() { branch.context().next_batch() } else { 0 };
         Self { reader, requests, branch, number }
     }
@@ -109,6 +110,7 @@ impl<'a> Batch<'a> {
                     bytes += length;
                     self.record(index, &payload, Tier::Memory);
                     each(index, payload)?;
+                    // A wave that memory answers never waits for I/O. Without this, it would neither yield nor see its deadline.
                     pace.rest(length).await?;
                 }
                 None => missing.push(index),
@@ -125,6 +127,7 @@ impl<'a> Batch<'a> {
         missing: Vec<usize>,
         each: &mut impl FnMut(usize, Bytes) -> Result<(), E>,
     ) -> Result<(Vec<usize>, Wave), E> {
+        // Only queries with a prefetcher have this tier.
         let Some(ahead) = self.context().ahead() else { return Ok((missing, self.branch.wave())) };
         let mut absent = Vec::new();
         let mut wave = self.branch.wave();
@@ -165,7 +168,7 @@ impl<'a> Batch<'a> {
                 each(index, payload)?;
                 pace.rest(bytes).await?;
             }
-            // The disk cache is a hint: what it lost or damaged is read from the store, a wave later.
+            // The disk cache is a hint: what it lost or damaged is read from the store, in the same wave.
             if !lost.is_empty() {
                 self.start_requests(lost, &mut arriving)?;
             }
@@ -214,6 +217,7 @@ impl<'a> Batch<'a> {
     /// Joins requests in flight, and sends new ones for the rest.
     fn start_requests<'b>(&'b self, missing: Vec<usize>, arriving: &mut Arriving<'b>) -> Result<(), StorageError> {
         let Launched { joined, new, planned } = self.launch(missing, None)?;
+        // More requests than may be in flight go in rounds. The query waits for each, although none depends on another.
         self.context().meter().went_in_rounds(self.branch.wave().next(), self.rounds(planned));
         arriving.extend(new.into_iter().map(|(request, indices)| self.landed(request, indices, Tier::Store).boxed()));
         arriving
@@ -252,6 +256,7 @@ impl<'a> Batch<'a> {
     fn rounds(&self, planned: Background) -> u64 {
         let settings = &self.pool().settings;
         let by_requests = planned.requests.div_ceil(settings.parallel_requests_max as u64);
+        // At most a round for each request: one that is longer than the limit on bytes still goes in one.
         by_requests.max(planned.bytes.div_ceil(settings.in_flight_bytes_max.max(1)).min(planned.requests))
     }
 
@@ -266,6 +271,7 @@ impl<'a> Batch<'a> {
         &self,
         ahead: Option<&Arc<Ahead>>,
     ) -> Result<(Vec<InFlightRequest>, Background), StorageError> {
+        // `contains` and not `get`: a guess is no use, and must not keep a block in memory.
         let near = |request: &BlockRequest<'_>| {
             let on_disk = |disk: &DiskCache| disk.find(request.object.identity, &request.range).is_some();
             self.pool().memory.contains(key(request))
@@ -293,6 +299,7 @@ impl<'a> Batch<'a> {
         let fetches = self.reader.fetcher.planner.plan(self.requests, absent, settings);
         let bytes = fetches.iter().map(|fetch| fetch.range.end - fetch.range.start).sum();
         let planned = Background { requests: fetches.len() as u64, bytes };
+        // All of the wave or nothing: a part of it would be paid for, and the query would fail all the same.
         let admitted = self.context().admit(planned.requests, bytes, self.reader.store().prices());
         if admitted.is_ok() {
             // Lanes belong to this read: queries do not wait for each other's requests here, but at the pool's bounds.
@@ -336,6 +343,7 @@ impl<'a> Batch<'a> {
                 branch.context().meter().read_ahead();
             }
             let landed = fetcher.blocks(&object, &wanted, &branch).await?;
+            // Blocks enter the cache before the landing drops: a reader that comes after the request's end finds them there.
             let mut payloads = Vec::with_capacity(wanted.len());
             for (block, (stored, payload)) in wanted.iter().zip(landed.blocks) {
                 match &ahead {

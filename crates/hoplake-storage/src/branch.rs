@@ -43,6 +43,7 @@ impl Branch {
         items: impl IntoIterator<Item = I>,
         work: impl Fn(I, Self) -> F,
     ) -> Result<Vec<T>, E> {
+        // Each gets a copy of this branch: items do not depend on each other, so all of them begin in the same wave.
         let done = try_join_all(items.into_iter().map(|item| work(item, self.clone()))).await?;
         let joined = |(found, line): (T, Self)| {
             self.reached(line.wave);

@@ -104,6 +104,7 @@ impl MemoryBudget {
             used.fetch_sub(bytes, Relaxed);
             return Err(full);
         }
+        // `before` is from the same step that took the bytes, so that no moment in which both were held is missed.
         peak.fetch_max(before + bytes, Relaxed);
         Ok(())
     }
@@ -129,6 +130,7 @@ impl MemoryHold {
     pub fn resize(&mut self, bytes: u64) -> Result<(), MemoryFull> {
         match bytes.checked_sub(self.bytes) {
             Some(more) => self.budget.take(more)?,
+            // Less can always be had, so `resize` fails only when it grows, and the hold is then as before.
             None => self.budget.give_back(self.bytes - bytes),
         }
         self.bytes = bytes;

@@ -149,6 +149,7 @@ impl QueryContext {
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
         match self.deadline() {
+            // Dropping `work` drops its requests. What runs without an await, such as decoding, checks the time by its `Pace`.
             Some(deadline) => timeout_at(deadline, work).await.unwrap_or_else(|_| Err(self.too_late().into())),
             None => work.await,
         }

@@ -46,10 +46,12 @@ pub(crate) async fn repeated<T, F: Future<Output = Result<T>>>(
     for repetition in 0.. {
         let error = match attempt().await {
             Ok(_) => return Ok(true),
+            // Perhaps it is the object of an earlier attempt, whose answer was lost: the caller finds out whose it is.
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => return Ok(false),
             Err(error) => error,
         };
         let judged = judge(&error);
+        // It never goes back: a later rejection says nothing about a request before it, which may still arrive.
         perhaps |= judged.perhaps;
         if !judged.may_pass || repetition == REPETITIONS_MAX || begun.elapsed() > REPEATED_WITHIN {
             return Err(Failure { error, perhaps });
@@ -76,6 +78,7 @@ fn judge(error: &Error) -> Judged {
         // Rejected, by the store or before sending: 401, 403, 404, an invalid name.
         _ => return Judged { perhaps: false, may_pass: false },
     };
+    // A folder knows what it did: only a name that was given and not flushed is uncertain.
     if let Some(error) = source.downcast_ref::<WriteError>() {
         return Judged { perhaps: matches!(error, WriteError::Unflushed(_)), may_pass: false };
     }
@@ -91,6 +94,7 @@ fn judge(error: &Error) -> Judged {
         cause = error.source();
     }
     match status(&source.to_string()) {
+        // Too many requests: the store has read the request and turned it down.
         Some(429) => Judged { perhaps: false, may_pass: true },
         Some(400..=499) => Judged { perhaps: false, may_pass: false },
         // A proxy in front of the store may answer so after it has forwarded the request.

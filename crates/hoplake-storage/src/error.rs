@@ -135,6 +135,7 @@ impl StorageError {
 
     /// Whether the store is full: then nothing was written.
     pub fn is_full(&self) -> bool {
+        // The system's error is below several of the client's, at a depth that depends on the operation.
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
         while let Some(error) = cause {
             if error.downcast_ref().is_some_and(is_full) {
@@ -150,9 +151,11 @@ impl StorageError {
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Unavailable { source, .. } => {
+                // The other kinds are decisions of the store: not found, denied, not supported. Asking again does not change them.
                 matches!(**source, object_store::Error::Generic { .. } | object_store::Error::JoinError { .. })
             }
             Self::Node { may_pass, .. } => *may_pass,
+            // A short or damaged answer may have been damaged on its way, while the stored bytes are intact.
             Self::TimedOut { .. } | Self::Length { .. } | Self::Corrupt { .. } => true,
             Self::Url { .. }
             | Self::NotFound { .. }

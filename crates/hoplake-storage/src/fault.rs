@@ -67,12 +67,14 @@ const MISSING: [(&str, &str); 3] = [
 /// The class of a failure, and a sentence about the store.
 pub(crate) fn explain(client: &ClientError) -> (StoreFault, String) {
     let text = client.to_string();
+    // Without credentials in the environment, clients ask the metadata service of a cloud, and fail on a machine elsewhere.
     if METADATA_HOSTS.iter().any(|host| text.contains(host)) || text.contains("metadata endpoint") {
         return (StoreFault::Credentials, "there are no credentials for it".into());
     }
     if let Some((_, sentence)) = MISSING.iter().find(|(said, _)| text.contains(said)) {
         return (StoreFault::Credentials, (*sentence).into());
     }
+    // A broken connection is an `io::Error` below, too, so only those of folders are taken for files.
     if let Some(error) = cause::<io::Error>(client).filter(|_| is_local(client)) {
         let (fault, sentence) = of_file(error);
         return match cause::<WriteError>(client) {
@@ -82,6 +84,7 @@ pub(crate) fn explain(client: &ClientError) -> (StoreFault, String) {
             _ => (fault, sentence),
         };
     }
+    // An answer of the store says more than the client's own kind of error, so it is looked for first.
     if let Some((fault, sentence)) = of_answer(&text) {
         return (fault, sentence);
     }
@@ -133,6 +136,7 @@ pub fn system_text(error: &io::Error) -> String {
 
 /// The meaning of an answer: by its code if that is known, else by status and message.
 fn of_answer(text: &str) -> Option<(StoreFault, String)> {
+    // The client keeps its error type to itself: the status and the body of the answer are only in its text.
     let (_, answer) = text.split_once("status code: ").or_else(|| text.split_once("error response: "))?;
     let code = between(answer, "<Code>", "</Code>");
     if let Some((_, fault, sentence)) = CODES.iter().find(|(known, ..)| code == Some(known)) {
@@ -141,6 +145,7 @@ fn of_answer(text: &str) -> Option<(StoreFault, String)> {
     }
     let status = answer.split([':', '<']).next().unwrap_or_default().trim();
     let number = status.split(' ').next().unwrap_or_default();
+    // An unknown code: compatible stores have codes of their own, but the statuses of HTTP.
     let fault = match number {
         "401" => StoreFault::Credentials,
         "403" => StoreFault::Denied,
@@ -149,6 +154,7 @@ fn of_answer(text: &str) -> Option<(StoreFault, String)> {
         _ => StoreFault::Other,
     };
     let said = between(answer, "<Message>", "</Message>").or(code);
+    // Cut by characters: a message in another script must not be cut within one.
     let said = said.map(|said| format!(": {}", said.chars().take(MESSAGE_CHARS_MAX).collect::<String>()));
     Some((fault, format!("it answered {status}{}", said.unwrap_or_default())))
 }

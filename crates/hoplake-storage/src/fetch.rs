@@ -139,6 +139,7 @@ impl Fetcher {
         let sent = AtomicU32::new(0);
         let attempt = || attempt(sent.fetch_add(1, Relaxed));
         loop {
+            // Before the answer: an error of a limit reports the waves that were begun.
             context.meter().reached(branch.wave().later(rounds));
             let answer = self.hedged(bytes, context, &attempt).await;
             let error = match answer.and_then(&check) {
@@ -181,17 +182,21 @@ impl Fetcher {
         attempt: &impl Fn() -> BoxFuture<'a, Result<T, StorageError>>,
     ) -> Result<T, StorageError> {
         let pool = &self.pool;
+        // A request larger than the entire limit takes all of it. More than the semaphore has would never be granted.
         let units_max = pool.settings.in_flight_bytes_max.div_ceil(IN_FLIGHT_UNIT_BYTES).clamp(1, u32::MAX.into());
         let units = bytes.div_ceil(IN_FLIGHT_UNIT_BYTES).clamp(1, units_max) as u32;
         let _room = pool.in_flight.acquire_many(units).await.expect("the semaphore is never closed");
         let profile = self.store.profile();
+        // Only now: the wait for room says nothing about the store, and must neither count as slow nor cause a hedge.
         let sent = Instant::now();
         let mut first = Box::pin(self.timed(bytes, context, attempt()));
+        // Without a bound there is no hedge. Only answers are observed: a quick rejection would make the bound too low.
         let Some(slow) = pool.hedge.sent(bytes, profile) else {
             let answer = first.await;
             answer.as_ref().ok().inspect(|_| pool.hedge.observed(sent.elapsed(), bytes, profile));
             return answer;
         };
+        // By reference: when the time is over, the first request goes on, and both race.
         if let Ok(answer) = timeout(slow, &mut first).await {
             answer.as_ref().ok().inspect(|_| pool.hedge.observed(sent.elapsed(), bytes, profile));
             return answer;
@@ -205,7 +210,9 @@ impl Fetcher {
         let sent_again = Instant::now();
         let second = Box::pin(self.timed(bytes, context, attempt()));
         let answer = match select(first, second).await {
+            // One failed, but the other may still answer. The error of the second is returned only if both fail.
             Either::Left((Err(_), other)) | Either::Right((Err(_), other)) => other.await,
+            // The loser is dropped, which ends its request.
             Either::Left((answer, _)) => answer,
             Either::Right((answer, _)) => {
                 pool.hedge.observed(sent_again.elapsed(), bytes, profile);
@@ -230,6 +237,7 @@ impl Fetcher {
         let timeout_ms = self.pool.settings.retry.attempt_timeout_ms;
         let in_time = timeout(Duration::from_millis(timeout_ms) + self.store.profile().transfer(bytes), attempt);
         let late = |_| StorageError::TimedOut { object: self.store.url().to_owned(), timeout_ms };
+        // The time for the transfer is on top: at the profile's bandwidth a long answer never runs into the time-out.
         in_time.await.map_err(late)?
     }
 }

@@ -49,12 +49,14 @@ impl State {
     fn bound(&self, quantile: f64, profile: &StoreProfile) -> Duration {
         let mut window = self.window.clone();
         let mut at = |share: f64| {
+            // Selection instead of a sort: O(n), under the lock that all requests take.
             let rank = ((window.len() - 1) as f64 * share) as usize;
             Duration::from_micros((*window.select_nth_unstable(rank).1).into())
         };
         let median = at(0.5);
         let slow = at(quantile);
         match self.observed < LEARNT {
+            // The larger of profile and observations: a store slower than its profile is not hedged by the profile's figures.
             true => profile.get.quantile(quantile).max(median * MEDIANS_UNLEARNT),
             false => slow.max(median * MEDIANS),
         }
@@ -63,6 +65,7 @@ impl State {
 
 impl Hedge {
     pub(crate) fn new(settings: HedgeSettings) -> Self {
+        // One token: the first slow request of a short-lived process can be hedged, although few requests have paid in.
         let tokens = settings.burst_max.min(1.0);
         let state = State { tokens, window: Vec::with_capacity(WINDOW), observed: 0, slow: None };
         Self { settings, state: Mutex::new(state) }
@@ -74,7 +77,9 @@ impl Hedge {
             return None;
         }
         let mut state = self.state.lock().expect("no thread panics with the state");
+        // Requests pay in even before there is a bound. The cap keeps savings of a good hour from paying for a storm of hedges.
         state.tokens = (state.tokens + self.settings.share_max).min(self.settings.burst_max);
+        // The bound is for the first byte; a long answer is not slow because of its length.
         state.slow.map(|slow| slow + profile.transfer(bytes))
     }
 
@@ -91,14 +96,17 @@ impl Hedge {
     /// Notes how long a request of `bytes` took, or for how long one that lost had been waited for: to
     /// leave those out would make the bound fall with each hedge.
     pub(crate) fn observed(&self, took: Duration, bytes: u64, profile: &StoreProfile) {
+        // Less the transfer, so that long and short answers are in one distribution.
         let first_byte = took.saturating_sub(profile.transfer(bytes)).as_micros().min(u32::MAX.into()) as u32;
         let mut state = self.state.lock().expect("no thread panics with the state");
+        // A ring: the newest takes the place of the oldest, and the bound forgets a slow hour after 1,024 answers.
         let at = state.observed % WINDOW;
         state.observed += 1;
         match state.window.get_mut(at) {
             Some(oldest) => *oldest = first_byte,
             None => state.window.push(first_byte),
         }
+        // Each of the first few moves the bound a lot. Later, 64 of 1,024 change it little, and most answers skip the selection.
         if state.observed <= LEARNT || state.observed.is_multiple_of(REFRESH) {
             state.slow = Some(state.bound(self.settings.quantile, profile));
         }

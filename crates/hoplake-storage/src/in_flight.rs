@@ -64,6 +64,7 @@ impl Locked<'_> {
     /// Registers a request for all blocks it brings.
     pub(crate) fn launch(&mut self, keys: &[BlockKey], request: BoxFuture<'static, Flown>) -> InFlightRequest {
         let request = request.shared();
+        // Weak, so that the map keeps no request alive: a request ends when the last reader that waits for it leaves.
         if let Some(weak) = request.downgrade() {
             for key in keys {
                 self.0.insert(*key, weak.clone());

@@ -149,6 +149,7 @@ impl Meter {
     pub(crate) fn went_in_rounds(&self, wave: Wave, rounds: u64) {
         if rounds > 1 {
             let mut all = self.rounds.lock().expect("no thread panics with the rounds");
+            // Branches of one wave wait at the same time: the wave takes as many rounds as the worst of them, not their sum.
             let most = all.entry(wave.0).or_default();
             *most = (*most).max(rounds - 1);
         }
@@ -209,6 +210,7 @@ impl Meter {
         let Served { blocks, bytes } = self.background.served();
         Cost {
             waves,
+            // Counters are read one after the other: while tasks still run, a reading may be between two of their updates.
             waits: waves + rounds + self.waited.load(Relaxed),
             background: Background { requests: blocks, bytes },
             requests: self.requests.load(Relaxed),
@@ -250,6 +252,7 @@ impl Cost {
     }
 
     /// Combines each counter with the same counter of another cost.
+    // All fields are named: a counter that is added cannot be forgotten in sums and differences.
     fn zip(&self, other: &Self, combine: fn(u64, u64) -> u64) -> Self {
         Self {
             waves: combine(self.waves, other.waves),
@@ -272,6 +275,7 @@ impl Cost {
     /// Dollars for the requests and bytes, those in the background included, at these prices.
     pub fn usd(&self, prices: &PriceList) -> f64 {
         let own = prices.reads_usd(self.requests, self.store_bytes) + prices.writes_usd(self.puts, self.put_bytes);
+        // The query waited for none of it, but it caused the cost.
         own + self.background.usd(prices)
     }
 

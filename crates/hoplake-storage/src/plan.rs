@@ -102,6 +102,7 @@ impl Planner {
         // A limit below some lengths makes them equal; each is tried once.
         lengths.dedup();
         for length in lengths {
+            // A gap as long as the request never joins anything: both blocks would have to be empty.
             for gap in GAPS.into_iter().filter(|gap| *gap < length) {
                 let usd = self.usd(&sum(requests, sorted, gap, length), settings);
                 if usd < best.0 {
@@ -129,6 +130,7 @@ impl Planner {
 
     fn slowest_of(&self, requests: u64) -> f64 {
         let quantile = |n: u32| self.profile.get.quantile(f64::from(n) / f64::from(n + 1)).as_secs_f64();
+        // The profile never changes, so that the table is computed once, by the first plan.
         let slowest = self.slowest.get_or_init(|| (1..=PARALLEL_MAX).map(quantile).collect());
         slowest[requests.clamp(1, PARALLEL_MAX.into()) as usize - 1]
     }
@@ -138,10 +140,12 @@ impl Planner {
 fn joins(last: &Range<u64>, block: &Range<u64>, gap: u64, length: u64) -> bool {
     // A block that was asked for twice, or within one that is read anyway, joins whatever the longest request is.
     let inside = block.end <= last.end;
+    // Blocks come by ascending start, so `block.end` is not below `last.start`.
     inside || block.start <= last.end.saturating_add(gap) && block.end - last.start <= length
 }
 
 fn sum(requests: &[BlockRequest<'_>], sorted: &[usize], gap: u64, length: u64) -> Sum {
+    // The same joins as in `plan`, without their lists of blocks: it runs for each of up to 42 pairs of gap and length.
     let mut sum = Sum::default();
     let mut run: Option<(u32, Range<u64>)> = None;
     for index in sorted {

@@ -80,11 +80,13 @@ impl ReadPool {
                 ..CacheSettings::default()
             }),
             trace,
+            // A meter of its own: the queries that caused these reads may be gone when they end.
             background: Meter::default(),
             under_way: watch::Sender::new(()),
             disk,
             hedge: Hedge::new(settings.hedge),
             in_flight: Semaphore::new((settings.in_flight_bytes_max.div_ceil(IN_FLIGHT_UNIT_BYTES) as usize).max(1)),
+            // Drawn at random, so that processes that failed together do not pause alike; given where a run must be repeatable.
             seed: settings.retry.seed.unwrap_or_else(|| std::hash::RandomState::new().hash_one(0)),
             pauses: AtomicU64::new(0),
             next_object: AtomicU32::new(0),

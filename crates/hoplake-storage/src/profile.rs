@@ -117,6 +117,7 @@ impl StoreProfile {
             return Err("a price is below 0 or no number".into());
         }
         let rates = [self.stream_bytes_per_second, self.network_bytes_per_second];
+        // Planner and simulated store divide by these rates.
         if rates.contains(&0) || self.gets_per_second == 0 || self.puts_per_second == 0 {
             return Err("each …_per_second must be above 0".into());
         }
@@ -183,6 +184,7 @@ impl Profiles {
         let mut profiles = BTreeMap::new();
         for (name, mut profile) in parsed {
             profile.check().map_err(|why| ProfileError::Value { name: name.clone(), why })?;
+            // The name is the table's, and is not repeated in it: both names skip deserialization.
             profile.name.clone_from(&name);
             profile.prices.name.clone_from(&name);
             profiles.insert(name, Arc::new(profile));
@@ -203,6 +205,7 @@ impl Profiles {
 
 /// The parser's error as one sentence: its own text draws the position on several lines.
 fn misshapen(text: &str, error: &toml::de::Error) -> ProfileError {
+    // Without a span the first line is named: the error concerns the file as a whole.
     let until = error.span().map_or(0, |span| span.start);
     let line = 1 + text.bytes().take(until).filter(|byte| *byte == b'\n').count();
     ProfileError::Shape { line, message: error.message().replace('\n', " ") }

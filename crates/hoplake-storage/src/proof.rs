@@ -85,6 +85,7 @@ impl Store {
 
     /// Lets several tasks create a name, while no other task of the process does so.
     async fn race(&self, name: &str) -> Result<Option<BoxFuture<'static, ()>>, StorageError> {
+        // Asked again below: another task may have finished the trial while this one waited for its turn.
         let _alone = self.proof.trying.lock().await;
         if self.is_proven() {
             return Ok(None);
@@ -95,6 +96,7 @@ impl Store {
             let tried = self.trial(&format!("{name}{}", "-again".repeat(slow - 1))).await;
             let quick = self.clock().running().saturating_sub(begun) < QUICK;
             match tried {
+                // A trial that took long proves nothing: the second create may have found a name that a vacuum had cleared.
                 Err(StorageError::Unfit { .. }) if !quick && slow < SLOW_TRIALS => slow += 1,
                 tried => return tried,
             }
@@ -118,12 +120,14 @@ impl Store {
         let removal = async move {
             let _ = store.in_time(async { Ok(store.inner.delete(&path).await) }).await;
         };
+        // A refusal of the request itself is as final as two winners: the store does not have the header.
         if winners > 1 || refusal.is_some() {
             removal.await;
             let twice = || format!("{winners} of {RIVALS} creates of one object succeeded at once");
             let why = refusal.filter(|_| winners < 2).unwrap_or_else(twice);
             return Err(StorageError::Unfit { store: self.url().to_owned(), why });
         }
+        // Only if every rival was answered: a failed one could have won as well.
         self.proof.proven.store(known && winners == 1, Relaxed);
         Ok(Some(removal.boxed()))
     }
@@ -134,6 +138,7 @@ impl Store {
         self.wrote(1, bytes.len());
         let path = self.path(name);
         let payload = PutPayload::from(bytes);
+        // Through the client that sends once: a repetition would meet its own object and look like a loser.
         self.reads.put_opts(&path, payload, PutMode::Create.into()).await.map(drop)
     }
 }

@@ -115,6 +115,7 @@ impl Reader {
         branch: &mut Branch,
         mut each: impl FnMut(usize, Bytes) -> Result<(), E>,
     ) -> Result<(), E> {
+        // All tiers count their round trips from this wave: they are asked side by side, so that none of them waits for another.
         let begun = branch.clone();
         let batch = Batch::new(self, requests, &begun);
         let missing = batch.take_from_memory(&mut each).await?;
@@ -152,12 +153,15 @@ impl Reader {
         take: impl FnOnce(Vec<(u64, Bytes)>) + Send + 'static,
     ) {
         let own = Branch::new(&QueryContext::new());
+        // A context of its own: the deadline and the limits of the query must not end a read that later queries use.
         let Ok((in_flight, planned)) = Batch::new(self, requests, &own).launch_absent(None) else { return };
         // The answers of nodes say what their requests cost in the store behind them.
         let planned = if self.fetcher.source.is_store() { planned } else { Background::default() };
+        // Counted now, since the query may end, and report its cost, before the read does.
         context.meter().in_background(planned);
         let pool = self.pool().clone();
         let context = context.clone();
+        // `ReadPool::settled` waits until all receivers are dropped, also that of a task that is aborted.
         let under_way = self.pool().under_way.subscribe();
         tokio::spawn(async move {
             // A failed block is requested again when a query needs it, which then gets the error.
@@ -212,11 +216,13 @@ impl Reader {
     /// than a few requests, and take little of the cache. 0 if the query has a limit on requests, bytes or dollars:
     /// reads for later must not consume its limits.
     pub fn full_read_bytes_max(&self, context: &QueryContext) -> u64 {
+        // Later queries may never need the rest, so that a query with a limit does not pay for it.
         if context.has_spending_limit() {
             return 0;
         }
         let settings = &self.pool().settings;
         let prices = self.store().prices();
+        // Bytes that cost as much as one request. On S3 Standard they are free, and the quotient is infinite.
         let a_request_in_bytes = prices.reads_usd(1, 0) / prices.reads_usd(0, 1);
         // Free bytes give infinity; if requests are free, too, 0 / 0 is not a number, and `min` ignores it.
         let by_price = if a_request_in_bytes.is_nan() { u64::MAX } else { (a_request_in_bytes * 8.0) as u64 };

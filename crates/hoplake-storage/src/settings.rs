@@ -127,6 +127,7 @@ impl ReadSettings {
             Self { retry: RetrySettings { attempt_timeout_ms: 0, .. }, .. } => {
                 wrong("retry.attempt_timeout_ms is 0; no request could be answered in time")
             }
+            // Written so that a NaN is refused, too.
             Self { hedge, .. } if !(0.0..1.0).contains(&hedge.quantile) => {
                 wrong("hedge.quantile is not between 0 and 1")
             }
@@ -136,6 +137,7 @@ impl ReadSettings {
             Self { waiting_usd_per_hour, .. } if !(0.0..f64::INFINITY).contains(waiting_usd_per_hour) => {
                 wrong("waiting_usd_per_hour is no price")
             }
+            // A log is 1/32 of the budget: below this it would hold two blocks of 16 KiB.
             Self { disk: Some(disk), .. } if disk.bytes_max < 1 << 20 => wrong("disk.bytes_max is less than 1 MiB"),
             _ => Ok(()),
         }

@@ -73,6 +73,7 @@ impl Store {
         let parsed = parse_location(url).map_err(wrong)?;
         if parsed.scheme() == "memory" {
             let name = parsed.host_str().unwrap_or_default().to_owned();
+            // One store for each name: a graph that was written through one `Store` can be opened through another.
             let inner = MEMORY.lock().expect("no thread panics with the map").entry(name).or_default().clone();
             let prefix = Path::from_url_path(parsed.path()).map_err(|error| wrong(error.to_string()))?;
             return Ok(Self::new(inner, prefix, parsed.as_str()));
@@ -82,6 +83,7 @@ impl Store {
             let root = parsed.to_file_path().map_err(|()| wrong("it names another machine".into()))?;
             return Ok(Self::in_folder(Folder::of_machine(root), prefix, parsed.as_str()));
         }
+        // Before the clients: theirs would be an error about the scheme, without the feature that is missing.
         if let Some(why) = missing_feature(parsed.scheme()) {
             return Err(wrong(why));
         }
@@ -95,12 +97,15 @@ impl Store {
         let endpoint =
             environment().into_iter().find(|(key, _)| key.contains("endpoint")).map(|(_, endpoint)| endpoint);
         let host = parsed.host_str().unwrap_or_default();
+        // With the endpoint: two servers may have a bucket of the same name, and only one a conditional create that works.
         let proof = Proof::of_store(format!("{}://{host} {endpoint:?}", parsed.scheme()));
+        // Two clients: reads and creates are sent once and repeated here, other writes are repeated by the client.
         Ok(Self { reads: clients.reads, proof, ..Self::new(clients.writes, clients.prefix, parsed.as_str()) })
     }
 
     /// A prefix of a given store; `url` is its name in messages, and its scheme selects the profile.
     pub fn new(inner: Arc<dyn ObjectStore>, prefix: Path, url: &str) -> Self {
+        // The memory of this process decides creates under a lock; a given store of another kind has to be tried.
         let proof = if url.starts_with("memory:") { Proof::given() } else { Arc::default() };
         let profile = StoreProfile::of_url(url);
         let url = url.trim_end_matches('/').to_owned();
@@ -235,6 +240,7 @@ impl Store {
     }
 
     pub(crate) fn path(&self, name: &str) -> Path {
+        // A clone names the objects of its original graph from the root of the store.
         let (from, name) = match name.strip_prefix('/') {
             Some(name) => (Path::default(), name),
             None => (self.prefix.clone(), name),
@@ -313,7 +319,9 @@ impl Store {
         name: &str,
         range: Range<u64>,
     ) -> Result<Bytes, StorageError> {
+        // A store answers a range over the end of an object with the bytes up to there, so the length is compared below.
         let expected = range.end - range.start;
+        // A range of HTTP includes its last byte, so that an empty one cannot be asked for.
         if expected == 0 {
             return Ok(Bytes::new());
         }
@@ -327,6 +335,7 @@ impl Store {
     /// Why a range could not be read, for a message: each store rejects a range after an object's end in its own way,
     /// so this compares the length.
     pub(crate) async fn diagnose(&self, name: &str, range: &Range<u64>, error: StorageError) -> StorageError {
+        // Only errors that a short object may have caused: the HEAD costs a request.
         let StorageError::Unavailable { .. } = error else { return error };
         match self.inner.head(&self.path(name)).await {
             Ok(meta) if meta.size < range.end => StorageError::Length {
@@ -431,6 +440,7 @@ impl Store {
             Some(ObjectInfo { name, bytes: meta.size, modified_unix_ms: meta.last_modified.timestamp_millis() })
         };
         let list = async { self.inner.list(Some(&path)).try_collect().await.map_err(self.failed("list", folder)) };
+        // The client follows the pages by itself, so their number is found from the number of objects.
         let listed: Vec<_> = self.in_time(list).await?;
         self.wrote((listed.len() as u64).div_ceil(LISTED_AT_ONCE).max(1), 0);
         Ok(listed.into_iter().filter_map(info).collect())
@@ -442,6 +452,7 @@ impl Store {
     /// [`StorageError::Unavailable`] if the store fails; then some may be deleted.
     pub async fn delete(&self, names: &[String]) -> Result<(), StorageError> {
         let paths: Vec<_> = names.iter().map(|name| Ok(self.path(name))).collect();
+        // The client bundles names where the store has a bulk delete.
         let mut results = self.inner.delete_stream(futures::stream::iter(paths).boxed());
         let delete = async {
             while let Some(result) = results.next().await {

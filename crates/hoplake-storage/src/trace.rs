@@ -210,6 +210,7 @@ impl fmt::Debug for Trace {
 impl Recorder {
     fn record(&self, access: &Access<'_>) {
         let mut state = self.state();
+        // After the first error nothing is written: a trace with a gap would show other accesses than there were.
         let State { writer: Some(writer), .. } = &mut *state else { return };
         let Access { query, wave, object, position, bytes, served } = *access;
         match writer.serialize((query, wave, object, position, bytes, served.name())) {

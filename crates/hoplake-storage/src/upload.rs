@@ -41,6 +41,7 @@ impl Upload {
             }
             self.buffer.extend_from_slice(head);
             if self.buffer.len() == part_bytes {
+                // Sent as soon as it is full, and awaited: one part is in memory, however long the object is.
                 let part = std::mem::take(&mut self.buffer);
                 self.send(part).await?;
             }
@@ -61,6 +62,7 @@ impl Upload {
 
     async fn send(&mut self, part: Vec<u8>) -> Result<(), StorageError> {
         let failed = self.store.failed("write", &self.name);
+        // Begun with the first full part only: a shorter object is one PUT instead of three requests.
         let parts = match &mut self.parts {
             Some(parts) => parts,
             None => {

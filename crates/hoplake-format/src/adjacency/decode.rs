@@ -93,6 +93,7 @@ impl<'a> Block<'a> {
         debug_assert!(sources.is_sorted(), "a batch is sorted");
         let first = sources.partition_point(|&source| source < self.first_source());
         let end = sources.partition_point(|&source| source <= self.last_source());
+        // An unsorted batch could give an inverted range, which ends here instead of in a panic.
         let Some(mut wanted) = sources.get(first..end) else { return Ok(()) };
         let mut group = Group::default();
         while let Some(&source) = wanted.first() {
@@ -139,6 +140,7 @@ impl<'a> Block<'a> {
         let edges = self.header.edges;
         into.sources.clear();
         into.first_edges.clear();
+        // The first offset, 0, stays.
         into.offsets.truncate(1);
         // Not cleared first: what is overwritten below need not be set to zero.
         into.targets.resize(edges.next_multiple_of(CHUNK), 0);
@@ -149,6 +151,7 @@ impl<'a> Block<'a> {
             group.load(self, index)?;
             let ends = &group.ends[..group.len];
             let end = ends.last().copied().unwrap_or(start);
+            // Groups must follow each other without gaps: the slices of targets below rely on it.
             if group.start != start || end > edges {
                 return Err(corrupt(format!("group {index} has edges {} to {end}, not from {start} on", group.start)));
             }
@@ -162,6 +165,7 @@ impl<'a> Block<'a> {
             into.first_edges.extend(ends[..group.len - 1].iter().map(|&edge| self.header.first_edge + edge as u64));
             into.offsets.extend_from_slice(ends);
             unpacked.up_to(end, &mut into.targets)?;
+            // Targets ascend, so the last of each list is its largest, and one check is enough for the group.
             check_target(sum_lists(self.header.base, &mut into.targets[start..end], start, ends))?;
             start = end;
         }
@@ -210,6 +214,7 @@ impl<'a> Block<'a> {
         if end > self.header.edges {
             return Err(corrupt(format!("a list has edges {} to {end} of {}", list.edge, self.header.edges)));
         }
+        // A list begins anywhere in a chunk: the slots before it belong to other lists and are skipped.
         let mut chunk = list.edge / CHUNK;
         let mut position = self.chunk_position(chunk);
         let before = targets.len();
@@ -218,6 +223,7 @@ impl<'a> Block<'a> {
         let mut skipped = list.edge % CHUNK;
         let mut left = list.degree;
         while left > 0 {
+            // In range: `end` is at most the number of edges, and there is a width for each 16 of them.
             let width = self.parts.widths[chunk];
             if unpack(self.parts.targets, position, width, &mut slots).is_none() {
                 targets.truncate(before);

@@ -136,6 +136,7 @@ impl OpenBlock {
 
     /// How many of `targets` can be added within `bytes_max`, and the size of the block with them.
     fn fit(&mut self, source: u64, targets: &[u64], bytes_max: usize) -> (usize, Size) {
+        // First: the sizes below are measured against the lower bound of first targets.
         self.make_room_below(targets[0]);
         let reach = self.sources.first().map_or(0, |first| source - first);
         // The header has 32 bits for the span of sources.
@@ -143,10 +144,12 @@ impl OpenBlock {
             return (0, self.size);
         }
         let degree_max = targets.len().min(EDGES_MAX - self.slots.len());
+        // The number of sources in between, so that sources without gaps have gaps of 0 bits.
         let gap = self.sources.last().map_or(0, |last| source - last - 1);
         let mut size = self.size;
         // The degree is that of the complete list, an upper bound if only a part of it fits.
         size.add_list(gap, degree_max.saturating_sub(1) as u64);
+        // The first slot is relative to the bound, which may be lower than the base: the size is never underestimated.
         let mut previous = self.firsts.0;
         for (index, &target) in targets[..degree_max].iter().enumerate() {
             let before = size;
@@ -198,6 +201,7 @@ impl OpenBlock {
     }
 
     fn encode(&mut self, first_edge: u64, continues: bool) -> EncodedBlock {
+        // Only now is the smallest first target known.
         let base = self.rebase();
         let mut targets = Vec::new();
         let mut widths = Vec::new();
@@ -264,6 +268,7 @@ impl OpenBlock {
                 degree_width: width_of(degrees.clone().fold(0, |all, degree| all | degree)),
             };
             entry.write(&mut directory);
+            // Each list has an edge, so degrees are stored less 1: lists of one edge take 0 bits.
             edge += degrees.clone().map(|degree| degree as usize + 1).sum::<usize>();
             pack(gaps, entry.gap_width, bytes);
             pack(degrees, entry.degree_width, bytes);

@@ -29,6 +29,7 @@ impl<'a> Numbers<'a> {
         let entry = GroupEntry::read(block.parts.directory, group);
         let len = GROUP.min(block.header.lists - group * GROUP);
         let data = block.parts.groups.get(entry.position..);
+        // Within these widths no sum of 64 gaps or degrees overflows.
         let data = data.filter(|_| entry.gap_width <= 32 && entry.degree_width <= 16);
         Ok(Self {
             data: data.ok_or_else(|| corrupt(format!("group {group} is not in it: {entry:?}")))?,
@@ -70,6 +71,7 @@ impl<'a> Numbers<'a> {
 
     /// Which list of the group it is that is `reach` sources after the first.
     fn index_of(&self, reach: u64) -> Result<Option<usize>, FormatError> {
+        // All gaps are 0: sources are consecutive, and the reach is the index.
         if self.gap_width == 0 {
             return Ok(usize::try_from(reach).ok().filter(|&index| index < self.len));
         }
@@ -81,6 +83,7 @@ impl<'a> Numbers<'a> {
             let here = CHUNK.min(self.len - start);
             for (index, gap) in numbers[..here].iter().enumerate() {
                 next += gap;
+                // Sources ascend: past the reach, the source is not in the group.
                 if next >= reach {
                     return Ok((next == reach).then_some(start + index));
                 }
@@ -121,6 +124,7 @@ impl Group {
         for (chunk, (sources, ends)) in sources.iter_mut().zip(ends).enumerate().take(numbers.len.div_ceil(CHUNK)) {
             numbers.gaps(chunk, &mut gaps)?;
             numbers.degrees(chunk, &mut degrees)?;
+            // All sixteen, without a branch for a last chunk that has fewer: what follows `len` is never read.
             for index in 0..CHUNK {
                 source += gaps[index];
                 sources[index] = source;

@@ -105,6 +105,7 @@ impl Header {
         if self.flags & !(FLAG_CONTINUED | FLAG_CONTINUES) != 0 {
             return Err(corrupt(format!("its flags are {:#04x}", self.flags)));
         }
+        // No list is empty and each has a source of its own.
         if self.lists == 0 || self.edges < self.lists || (self.span as usize) < self.lists {
             let Self { lists, edges, span, .. } = self;
             return Err(corrupt(format!("{lists} lists cannot have {edges} edges over {span} sources")));
@@ -118,6 +119,7 @@ impl Header {
     /// The parts, or `None` if there are too few bytes for them.
     fn cut<'a>(&self, body: &'a [u8]) -> Option<Parts<'a>> {
         let (chunks, groups, checkpoints) = counts(self.edges, self.lists);
+        // From the back: directory and checkpoints end the block, and only the length of the targets is stored.
         let (front, checkpoints) = body.split_at(body.len().checked_sub(2 * checkpoints)?);
         let groups_end = front.len().checked_sub(ENTRY * groups)?;
         let widths_end = self.targets_len.checked_add(chunks)?;

@@ -326,6 +326,7 @@ impl Manifest {
         next.version += 1;
         // A clock that lags another writer's does not make time go back.
         next.created_unix_ms = now_unix_ms.max(self.created_unix_ms);
+        // The version before becomes history; consecutive versions share a range, so that history grows with gaps alone.
         match next.history.last_mut() {
             Some(last) if last.until + 1 == self.version => last.until = self.version,
             _ => next.history.push(VersionRange::of(self.version)),
@@ -370,6 +371,7 @@ impl Manifest {
         if crc32c::crc32c(payload) != u32::from_le_bytes(*checksum) {
             return Err(corrupt("it fails its checksum".into()));
         }
+        // A checksum shows that the bytes are as written, not that they make sense: the conversion checks what they claim.
         let message = wire::decode(payload)?;
         message.try_into()
     }
@@ -393,6 +395,7 @@ impl Manifest {
     pub fn objects(&self) -> BTreeMap<&str, u64> {
         let segments = self.segments.iter().map(|segment| (segment.name.as_str(), segment.end.length));
         let tables = self.tables.iter().map(|table| (table.name.as_str(), table.position + table.length));
+        // Small tables follow a segment in its object, which then ends where the last of them does.
         let mut objects = BTreeMap::new();
         for (name, end) in segments.chain(tables) {
             let length: &mut u64 = objects.entry(name).or_default();

@@ -429,6 +429,7 @@ impl TryFrom<ManifestMessage> for Manifest {
             return Err(corrupt(format!("it claims to be version {}", message.version)));
         }
         let version = message.version;
+        // Version 1 builds on nothing, so that every graph has such a version.
         if message.reset == 0 || message.reset > version {
             return Err(corrupt(format!(
                 "version {version} claims that version {} was a new beginning",
@@ -613,6 +614,7 @@ fn section_ref(message: SectionMessage, version: u64) -> Result<SectionRef, Form
         (None, None) => None,
         (Some(first), None) => Some(First::Number(first)),
         (None, Some(first)) if kind.has_keys() => Some(First::Text(first)),
+        // Both kinds at once, or text in a section of lists.
         (_, Some(first)) => return Err(corrupt(format!("a piece of {kind:?} begins with {first:?}"))),
     };
     Ok(SectionRef { kind, versions, continues })
@@ -627,6 +629,7 @@ fn table_ref(message: TableMessage, version: u64) -> Result<TableRef, FormatErro
         4 => TableOwner::Changed(LabelId(number)),
         other => return Err(unsupported(format!("a table of kind {other}"))),
     };
+    // Ends are computed from these sums without further checks.
     let fits =
         message.position.checked_add(message.length).is_some() && message.first_row.checked_add(message.rows).is_some();
     if message.tail_position > message.length || !fits {

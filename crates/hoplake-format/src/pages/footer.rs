@@ -55,6 +55,7 @@ pub fn read_footer<R: ChunkReader>(file: &R) -> Result<ParquetMetaData, ParquetE
 /// # Errors
 /// The mistake, as the end of a sentence.
 pub fn parse_footer(bytes: &[u8], data_end: u64) -> Result<ParquetMetaData, ParquetError> {
+    // Before Parquet's decoder, which allocates what lists claim.
     check_structure(bytes, definition::FILE)?;
     check_schema(bytes)?;
     let metadata = guarded(|| ParquetMetaDataReader::decode_metadata(bytes))?;
@@ -157,6 +158,7 @@ fn check_chunk(column: &ColumnChunkMetaData, rows: u64, data_end: u64) -> Result
         return Err(format!("ends at byte {}, after the last byte of data, {data_end}", range.end));
     }
     let values = u64::try_from(column.num_values()).map_err(|_| "has less than no values")?;
+    // In lists, a row has any number of values.
     if column.column_descr().max_rep_level() == 0 && values != rows {
         return Err(format!("has {values} values in {rows} rows"));
     }

@@ -51,6 +51,7 @@ type Numbers = [Option<i64>; 9];
 fn numbers(thrift: &mut Thrift<'_>) -> Result<Numbers, ParquetError> {
     let mut numbers = Numbers::default();
     thrift.fields(|thrift, number, of| {
+        // Field numbers beyond those in use, and negative ones, are skipped.
         let field = usize::try_from(number).ok().and_then(|number| numbers.get_mut(number));
         match (of, field) {
             (kind::TRUE | kind::FALSE, Some(field)) => *field = Some((of == kind::TRUE).into()),
@@ -144,6 +145,7 @@ fn page_of_data_v2(numbers: &Numbers) -> Result<PageKind, ParquetError> {
         encoding: encoding(numbers, 4)?,
         definition_bytes: unsigned(numbers, 5, "length of definition levels")?,
         repetition_bytes: unsigned(numbers, 6, "length of repetition levels")?,
+        // The format's default is true if the field is absent.
         is_compressed: numbers[7] != Some(0),
     }))
 }

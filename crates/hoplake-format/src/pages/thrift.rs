@@ -69,6 +69,7 @@ impl<'a> Thrift<'a> {
 
     fn varint(&mut self) -> Result<u64, ParquetError> {
         let mut value = 0u64;
+        // Ten bytes at most: 64 bits, seven in each.
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             value |= u64::from(byte & 0x7f) << shift;
@@ -102,6 +103,7 @@ impl<'a> Thrift<'a> {
                 return Ok(());
             }
             number = match head >> 4 {
+                // The long form: a field number that is too far from the one before for four bits.
                 0 => self.number::<i16>()?,
                 delta => number.checked_add(delta.into()).ok_or_else(|| corrupt("a field has an impossible number"))?,
             };
@@ -148,6 +150,7 @@ impl<'a> Thrift<'a> {
                 if count == 0 {
                     return Ok(());
                 }
+                // Before the loop: the entries of an honest map take a byte or more each.
                 if count > self.left() as u64 {
                     return Err(corrupt("a map has more entries than bytes"));
                 }

@@ -28,6 +28,7 @@ pub(super) fn check_values(
     let values = values as usize;
     match encoding {
         Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
+            // The first byte is the width of the indices. Their dictionary is checked when it is read.
             if data.first().is_some_and(|bits| *bits > 32) {
                 return Err(corrupt("the indices of a page have more than 32 bits"));
             }
@@ -59,6 +60,7 @@ fn check_shared(data: &[u8], values: usize, limits: &PageLimits) -> Result<(), P
         if shared > before {
             return Err(corrupt("a text shares more of the one before than that has"));
         }
+        // Both have 31 bits, so the sum fits.
         before = shared + own;
         decoded = decoded.saturating_add(before);
     }
@@ -132,6 +134,7 @@ impl<'a> Deltas<'a> {
         deltas.block_values = deltas.varint()?;
         deltas.miniblocks = deltas.varint()?;
         deltas.count = deltas.varint()?;
+        // The format's rules: blocks are multiples of 128 and miniblocks of 32. Zero is excluded before the division.
         let plausible = (1..=DELTA_BLOCK_MAX).contains(&deltas.block_values)
             && deltas.block_values.is_multiple_of(128)
             && (1..=deltas.block_values / 32).contains(&deltas.miniblocks)
@@ -181,6 +184,7 @@ impl<'a> Deltas<'a> {
             let widths = self.data.get(self.at..widths_end).ok_or_else(cut_off)?;
             self.at = widths_end;
             for &bits in widths {
+                // Miniblocks after the last value have a width and no bytes.
                 if left == 0 {
                     break;
                 }
@@ -190,6 +194,7 @@ impl<'a> Deltas<'a> {
                 let bytes = of_miniblock as usize / 8 * usize::from(bits);
                 let packed = self.data.get(self.at..self.at + bytes).ok_or_else(cut_off)?;
                 for index in 0..left.min(of_miniblock) as usize {
+                    // Differences wrap around, as the encoding defines.
                     value = value.wrapping_add(least).wrapping_add(unpack(packed, index, bits.into()) as i64);
                     take(value).ok_or_else(impossible)?;
                 }
@@ -209,6 +214,7 @@ fn cut_off() -> ParquetError {
 fn unpack(packed: &[u8], index: usize, bits: usize) -> u64 {
     let from = index * bits;
     let mut value = 0u128;
+    // 64 bits that begin within a byte span nine.
     for (at, byte) in packed.iter().skip(from / 8).take(9).enumerate() {
         value |= u128::from(*byte) << (8 * at);
     }

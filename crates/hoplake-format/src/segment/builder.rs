@@ -229,6 +229,7 @@ impl SegmentBuilder {
         match (&mut self.open().firsts, first, before) {
             (Firsts::Numbers(firsts), Key::Int64(first), _) => firsts.push(ordered(*first)),
             (Firsts::Texts(firsts), Key::String(first), Some(Key::String(before))) => {
+                // At most as long as the key: an index block of string keys is mostly text.
                 firsts.push(separator(&before, first));
             }
             (Firsts::Texts(firsts), Key::String(first), _) => firsts.push(first.clone()),
@@ -307,6 +308,7 @@ impl SegmentBuilder {
         let filters_position = self.position();
         let mut filters = Vec::with_capacity(done.len());
         for (_, filter) in &done {
+            // Filters before index blocks: an open reads from the index blocks to the end in one range, without the filters.
             filters.push(filter.as_ref().map(|filter| self.seal(filter)));
         }
         let index_position = self.position();
@@ -336,6 +338,7 @@ impl SegmentBuilder {
 
 /// The shortest prefix of `first` that is greater than `before`, cut at a character boundary.
 fn separator(before: &str, first: &str) -> String {
+    // One byte after the shared prefix makes it greater than `before`.
     let shared = before.bytes().zip(first.bytes()).take_while(|(a, b)| a == b).count();
     let end = (shared + 1..first.len()).find(|end| first.is_char_boundary(*end)).unwrap_or(first.len());
     first[..end].to_owned()

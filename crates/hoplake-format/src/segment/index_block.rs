@@ -32,6 +32,7 @@ pub enum Firsts {
 
 /// The unsigned number that stands for an integer key: of two keys, the smaller has the smaller one.
 pub fn ordered(key: i64) -> u64 {
+    // Flipping the sign bit maps the order of signed numbers to that of unsigned ones.
     key as u64 ^ 1 << 63
 }
 
@@ -82,6 +83,7 @@ impl IndexBlock {
         let header: &[u8; HEADER_BYTES] = payload.first_chunk().ok_or_else(|| corrupt("its header is cut off"))?;
         let [kind, item_width, position_width, zero, n @ ..] = *header;
         let count = u32::from_le_bytes(n) as usize;
+        // A width above 8 would make `Packed::get` copy past its word.
         let widths = [item_width, position_width].map(usize::from);
         if zero != 0 || count == 0 || count > INDEX_BLOCK_ENTRIES_MAX || !widths.iter().all(|it| (1..=8).contains(it)) {
             return Err(corrupt("its header cannot be"));
@@ -158,9 +160,11 @@ impl IndexBlock {
         let first = self.positions.get(&self.payload, 0);
         for index in 1..=self.count {
             let position = self.position.checked_add(self.positions.get(&self.payload, index));
+            // A block is longer than its checksum alone: sealed payloads are not empty.
             let position = position.filter(|it| *it > before.saturating_add(CHECKSUM_BYTES as u64));
             before = position.ok_or_else(|| corrupt("its blocks do not follow each other"))?;
         }
+        // A forged index block can have a valid seal, but must not lead outside the range that the root has for it.
         let exactly = first == 0 && self.position == within.start && before == within.end;
         exactly.then_some(()).ok_or_else(|| corrupt("its blocks are not where the root has them"))
     }
@@ -194,6 +198,7 @@ impl IndexBlock {
     pub fn text(&self, block: usize) -> &str {
         let FirstsAt::Text { offsets, at } = self.firsts else { return "" };
         let offset = |index| at + offsets.get(&self.payload, index) as usize;
+        // Checked by `parse`, so that the default is never taken.
         std::str::from_utf8(&self.payload[offset(block)..offset(block + 1)]).unwrap_or_default()
     }
 
@@ -223,6 +228,7 @@ impl IndexBlock {
     /// that begin with it. Empty if all begin with more.
     pub fn blocks_of_source(&self, source: u64) -> Range<usize> {
         let end = self.partition_point(|block| self.number(block) <= source);
+        // A split list begins its blocks, so that all blocks that begin with the source have a piece of it.
         let start = self.partition_point(|block| self.number(block) < source);
         start.min(end.saturating_sub(1))..end
     }

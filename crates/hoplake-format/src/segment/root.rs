@@ -171,6 +171,7 @@ impl SegmentRoot {
 /// [`FormatError::Corrupt`] if anything in it contradicts itself or the manifest.
 pub fn decode_root(tail: &[u8], end: &SegmentEnd) -> Result<SegmentRoot, FormatError> {
     // The manifest says where the root begins, so the trailer's length is compared with it and never believed.
+    // Counted from the end: the tail may begin earlier than the root, with index blocks or filters.
     let root_bytes = end.length.checked_sub(end.root_position).and_then(|bytes| usize::try_from(bytes).ok());
     let root = root_bytes
         .and_then(|bytes| tail.len().checked_sub(bytes))
@@ -230,6 +231,7 @@ impl SectionMessage {
         let sealed = CHECKSUM_BYTES as u64 + 1;
         let blocks = ranges(self.position, &self.lengths, sealed, end.filters_position)?;
         let index = ranges(self.index_position, &self.index_lengths, sealed, end.root_position)?;
+        // Without filters the field is left out: a section with none takes no bytes for them.
         let filters = match self.filter_lengths.is_empty() {
             true => vec![0..0; index.len()],
             false => ranges(self.filter_position, &self.filter_lengths, 0, end.index_position)?,

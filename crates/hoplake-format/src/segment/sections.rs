@@ -125,6 +125,7 @@ impl ListWriter {
         if let Some(block) = self.held.take() {
             // A look-up asks the filter of the first block that can have a source: where its list begins.
             let bound = next.as_ref().map_or(u64::MAX, |next| next.entry.first_source);
+            // The encoder splits only lists that begin a block, so a list that goes on in the next block is the first of this one.
             let begun = self.sources.partition_point(|source| *source < bound || *source <= block.entry.first_source);
             let first = block.entry.first_source;
             let edges = block.entry.edges.into();

@@ -187,6 +187,7 @@ impl SegmentWriter {
 
     /// The segment that the next block goes into, which begins with `first`: another one if that under way is full.
     fn with_room(&mut self, first: Option<First>) -> Result<&mut SegmentBuilder, FormatError> {
+        // Not before the section has a block: a piece without one would begin with nothing.
         let is_full = |current: &Current| current.builder.is_full() && current.builder.has_begun();
         if let Some((kind, key_type)) = self.section.filter(|_| self.current.as_ref().is_some_and(is_full)) {
             self.finish()?;

@@ -93,6 +93,7 @@ fn copy_pages(
     }
     let mut checksums = vec![0; pages.len()];
     let mut order: Vec<_> = (0..pages.len()).collect();
+    // Read in the order of the file: the scratch is read from front to back, once.
     order.sort_unstable_by_key(|page| pages[*page].0);
     let mut position = 0;
     let mut buffer = Vec::new();
@@ -149,6 +150,7 @@ impl<W> Tail<W> {
 
 impl<W: Write> Write for Tail<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Only what was taken counts: a writer may take fewer bytes than it is given.
         let count = self.to.write(bytes)?;
         self.written += count as u64;
         self.checksum = crc32c::crc32c_append(self.checksum, &bytes[..count]);

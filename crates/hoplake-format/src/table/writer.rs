@@ -113,6 +113,7 @@ fn begin<S: Write + Send>(
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_data_page_row_count_limit(settings.page_rows)
         .set_data_page_size_limit(settings.page_bytes)
+        // The writer compares a page with its limits only after each batch, so that a batch must not exceed a page.
         .set_write_batch_size(settings.page_rows.min(256))
         .set_max_row_group_bytes(Some(settings.group_bytes))
         .build();

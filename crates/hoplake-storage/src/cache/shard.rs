@@ -132,6 +132,7 @@ impl<V> Shard<V> {
             gone.push(value);
             return gone;
         }
+        // Room first, then the block: the budget holds at every moment, and the newcomer is not weighed against the others.
         while self.bytes + block.weight > self.bytes_max {
             let slot =
                 self.eviction.evict().expect("a block that fits an empty shard fits once all others are evicted");
@@ -178,6 +179,7 @@ impl<V> Shard<V> {
     fn insert_new(&mut self, block: Arrival, value: V) {
         let Arrival { key, hash, weight, retention_cost } = block;
         let entry = Entry { key, hash, weight, value: Some(value) };
+        // Slots stay dense, as the policies require: their arrays grow with the largest slot.
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.entries[slot as usize] = entry;
@@ -189,6 +191,7 @@ impl<V> Shard<V> {
             }
         };
         let entries = &self.entries;
+        // The index has slots alone and asks the entries for their hashes when it grows: four bytes a block.
         self.index.insert_unique(hash, slot, |slot| entries[*slot as usize].hash);
         self.eviction.insert(slot, Incoming { hash, weight, retention_cost });
         self.bytes += weight;

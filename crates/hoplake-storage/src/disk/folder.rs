@@ -28,7 +28,9 @@ impl Folder {
             let path = folder.join(format!("slot-{slot}"));
             fs::create_dir_all(&path)?;
             let lock = File::create(path.join("lock"))?;
+            // The system releases the lock with the process, also if that is killed, so that no stale lock has to be detected.
             match lock.try_lock() {
+                // The lowest free one: a process that is restarted alone finds the blocks of the one before.
                 Ok(()) => return Ok(Self { path, _lock: lock }),
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(error),

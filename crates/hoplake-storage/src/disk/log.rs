@@ -120,6 +120,7 @@ fn footer(file: &dyn DiskFile, bytes: u64) -> io::Result<Option<Vec<(u64, Record
     let record = |entry: &[u8]| (u64_at(entry, 0), Record { position: u32_at(entry, 8), length: u32_at(entry, 12) });
     let records: Vec<_> = entries.chunks_exact(FOOTER_ENTRY_BYTES).map(record).collect();
     // A checksum proves that the footer is as it was written, not that it was written for these bytes.
+    // Positions after the records would be those of the footer itself.
     let inside = |record: &Record| u64::from(record.position) + u64::from(record.length) <= start;
     Ok(records.iter().all(|(_, record)| inside(record)).then_some(records))
 }

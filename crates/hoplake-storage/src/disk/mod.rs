@@ -162,6 +162,7 @@ impl DiskCache {
     pub(crate) fn open(disk: Arc<dyn Disk>, bytes_max: u64) -> io::Result<Self> {
         let mut state = State::default();
         let mut numbers = disk.list()?;
+        // Oldest first: a block that is in two logs is then found in the later one.
         numbers.sort_unstable();
         for number in &numbers {
             match Log::recover(&*disk, *number) {
@@ -172,6 +173,7 @@ impl DiskCache {
         }
         let state = Arc::new(Mutex::new(state));
         let waits = disk.waits();
+        // Past all numbers that were ever seen, also of logs just removed: `create` fails if the file exists.
         let next = numbers.last().map_or(0, |number| number.saturating_add(1));
         let writer = Writer::new(disk, bytes_max, next, state.clone());
         if !waits {
@@ -187,12 +189,14 @@ impl DiskCache {
     pub(crate) fn find(&self, object: u64, range: &Range<u64>) -> Option<DiskLocation> {
         let mut state = lock(&self.state);
         let entry = state.entries.get_mut(&block_key(object, range.start))?;
+        // The object was written with other blocks, or another one has the same hash.
         if u64::from(entry.record.length) != range.end - range.start {
             return None;
         }
         entry.used = true;
         let number = entry.log;
         let record = entry.record;
+        // An open file: the block can be read even if its log is deleted before the read.
         Some(DiskLocation { file: state.files.get(&number)?.clone(), record })
     }
 

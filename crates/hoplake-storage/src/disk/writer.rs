@@ -55,6 +55,7 @@ impl Writer {
         self.append(key, block)?;
         if self.current.as_ref().is_some_and(|(_, log)| log.bytes >= log_bytes_max) {
             self.finish();
+            // Room for the whole next log, so that the budget holds while it is written.
             while lock(&self.state).bytes() > self.bytes_max - log_bytes_max && self.drop_oldest()? {}
         }
         Ok(())
@@ -92,6 +93,7 @@ impl Writer {
     /// Deletes the oldest log; up to half of it is kept, of blocks that were used. `false` if there is none.
     fn drop_oldest(&mut self) -> io::Result<bool> {
         let mut used = Vec::new();
+        // The entries go first, then the file: from here on no look-up finds a block in it.
         let mut state = lock(&self.state);
         let Some((number, log)) = state.finished.pop_first() else { return Ok(false) };
         state.files.remove(&number);
@@ -103,6 +105,7 @@ impl Writer {
         }
         drop(state);
         self.disk.remove(number)?;
+        // Half at most: each deletion frees the other half, even if all blocks of the log were used.
         let mut room = log.bytes / 2;
         for (key, record) in used {
             let Some(rest) = room.checked_sub(record.length.into()) else { break };

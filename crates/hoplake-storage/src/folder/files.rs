@@ -65,6 +65,7 @@ pub(super) struct SystemFiles;
 async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     match tokio::runtime::Handle::try_current() {
         Ok(runtime) => runtime.spawn_blocking(work).await.map_err(io::Error::other)?,
+        // Without a runtime there is no task that blocking could delay.
         Err(_) => work(),
     }
 }
@@ -132,6 +133,7 @@ fn list_folder(folder: &Path) -> io::Result<Vec<FoundFile>> {
     let mut found = Vec::new();
     for entry in entries {
         let entry = entry?;
+        // Writers rename and remove staged files while the folder is listed.
         let metadata = match entry.metadata() {
             // It went meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,

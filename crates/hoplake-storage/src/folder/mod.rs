@@ -94,6 +94,7 @@ impl Folder {
     /// The file of an object.
     fn file(&self, location: &Path) -> Result<PathBuf, WriteError> {
         let file = location.parts().fold(PathBuf::from("/"), |file, part| file.join(part.as_ref()));
+        // Such an object would be hidden from listings, and a vacuum would remove it as a leftover.
         match is_staged(&file) {
             true => Err(WriteError::Failed(io::Error::other("no object can have the name of a staged file"))),
             false => Ok(file),
@@ -108,6 +109,7 @@ impl Folder {
     fn forget(&self, folder: &FilePath) -> bool {
         let mut known = self.known();
         let there = known.contains(folder);
+        // All of them: the process that removed this one may have removed those above it, too.
         known.clear();
         there
     }
@@ -123,6 +125,7 @@ impl Folder {
         if let Some(at) = above.iter().position(|above| self.known().contains(*above)) {
             above.truncate(at + 1);
         }
+        // At the same time: a crash between two of them loses a folder in which nothing has been acknowledged yet.
         try_join_all(above.iter().map(|above| self.flush_above(above))).await?;
         self.known().extend(above.into_iter().map(FilePath::to_owned));
         Ok(())
@@ -145,6 +148,7 @@ impl Folder {
     /// Flushes the folder of objects that were read, and that something is now to rely on.
     pub(crate) async fn flush_read(&self, folder: &Path) -> Result<()> {
         let folder = self.file(folder)?;
+        // Only names are flushed: a file gets its name after its bytes were flushed, so that a name that was read implies them.
         Ok(self.make(&folder).await.and(self.flush(&folder).await).map_err(WriteError::Unflushed)?)
     }
 
@@ -158,6 +162,7 @@ impl Folder {
             let staged = folder.join(format!("{name}#{number}"));
             match self.files.create(&staged).await {
                 Ok(()) => return Ok(staged),
+                // Another writer of the same object, or what one that was killed has left: each writes to a file of its own.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 // Another process has removed it since, and perhaps its parents.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && self.forget(folder) => {
@@ -178,6 +183,7 @@ impl Folder {
             self.flush_staged(staged).await?;
             self.files.rename(staged, object).await.map_err(WriteError::Failed)
         };
+        // Bytes before the name: a loss of power must not leave an object that has its name and lacks bytes.
         self.or_remove(staged, renamed.await).await?;
         self.flush(object.parent().unwrap_or(object)).await.map_err(WriteError::Unflushed)
     }
@@ -186,8 +192,10 @@ impl Folder {
     async fn create(&self, staged: &FilePath, object: &FilePath) -> Result<()> {
         let folder = object.parent().unwrap_or(object);
         let before = async { self.flush(folder).await.map_err(WriteError::Failed) };
+        // Neither depends on the other, so both wait for the disk at the same time.
         let flushed = try_join(self.flush_staged(staged), before).await;
         self.or_remove(staged, flushed).await?;
+        // `link` fails if the name is taken, in one step for all processes; `rename` would replace the version of another writer.
         if let Err(error) = self.files.link(staged, object).await {
             let _ = self.files.remove(staged).await;
             return Err(match error.kind() {
@@ -197,6 +205,7 @@ impl Folder {
                 _ => WriteError::Failed(error).into(),
             });
         }
+        // Readers can see the object by now, so that a failure leaves it unknown whether it stays.
         let flushed = self.flush(folder).await.map_err(WriteError::Unflushed);
         let _ = self.files.remove(staged).await;
         Ok(flushed?)

@@ -29,6 +29,7 @@ impl MultipartUpload for FolderUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
         let files = self.folder.files.clone();
         let staged = self.staged.clone();
+        // Its place is fixed when the part is handed over: parts may be written in any order.
         let position = self.bytes;
         let bytes = Bytes::from(data);
         self.bytes += bytes.len() as u64;

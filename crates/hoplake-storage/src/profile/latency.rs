@@ -91,6 +91,7 @@ impl Latency {
 
     /// The time within which a share of `q` of all requests is answered, stragglers among them.
     pub fn quantile(&self, q: f64) -> Duration {
+        // The log-normal has no end, so that its last quantile would be infinite.
         let q = q.clamp(0.0, 1.0 - 1e-9);
         let mut below = 0.0;
         let mut above = self.body_ms(1.0 - 1e-9).max(self.straggler_ms[1]);

@@ -125,6 +125,7 @@ impl TraceReader {
         if name.is_empty() {
             return Err(self.mistake(Some(2), "no object is named".into()));
         }
+        // Not `entry`, which would allocate the name for each access: a trace has few objects and many accesses.
         if let Some(number) = self.objects.get(name) {
             return Ok(*number);
         }

@@ -79,6 +79,7 @@ impl RankHeap {
 
     fn rise(&mut self, mut position: usize) {
         let moved = self.nodes[position];
+        // Parents move down one by one, and the slot is put once, at the end: half the writes of swapping.
         while position > 0 {
             let parent = (position - 1) / CHILDREN;
             if self.nodes[parent].0 <= moved.0 {

@@ -60,6 +60,7 @@ impl<T: Default + Clone> Links<T> {
         node.newer = NONE;
         node.older = queue.newest;
         match queue.newest {
+            // The first slot of an empty queue is both of its ends.
             NONE => queue.oldest = slot,
             newest => self.nodes[newest as usize].newer = slot,
         }
@@ -83,6 +84,7 @@ impl<T: Default + Clone> Links<T> {
     /// Makes a slot the newest of the queue it is in.
     #[inline]
     pub fn renew(&mut self, queue: &mut Queue, slot: Slot) {
+        // A block that is used again and again is the newest already: no link changes.
         if queue.newest != slot {
             self.take(queue, slot);
             self.push(queue, slot);

@@ -66,6 +66,7 @@ impl S3Fifo {
             self.links.push(&mut self.main, slot);
             return None;
         }
+        // Only of the small queue: a block that leaves the main queue had its second chance.
         self.ghost.remember(note.hash, note.weight);
         Some(slot)
     }
@@ -74,6 +75,7 @@ impl S3Fifo {
     fn evict_main(&mut self, slot: Slot) -> Option<Slot> {
         let note = self.links.note(slot);
         if note.uses > 0 {
+            // One round for each use, up to three: a popular block survives as many turns of the queue.
             note.uses -= 1;
             self.links.renew(&mut self.main, slot);
             return None;
@@ -115,6 +117,7 @@ impl Eviction for S3Fifo {
     fn evict(&mut self) -> Option<Slot> {
         // Ends: each turn evicts, empties the small queue by one, or takes one use from the main queue.
         loop {
+            // Below its share, the small queue keeps its blocks: newcomers need time to be used again.
             let from_small = self.small_bytes >= self.small_bytes_max;
             let gone = match (self.small.oldest(), self.main.oldest()) {
                 (Some(slot), main) if from_small || main.is_none() => self.evict_small(slot),
@@ -164,6 +167,7 @@ impl Ghost {
         self.latest.insert(hash, self.next);
         self.next += 1;
         self.bytes += weight;
+        // A hash that returned keeps its place in the queue until here, so that forgetting one never searches the queue.
         while self.bytes > self.bytes_max
             && let Some(gone) = self.queue.pop_front()
         {

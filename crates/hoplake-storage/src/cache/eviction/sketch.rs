@@ -37,6 +37,7 @@ impl Sketch {
             *count = (*count + 1).min(COUNT_MAX);
         }
         self.uses += 1;
+        // Amortised: after ten uses for each expected block the first time, and after five more each time from then on.
         if self.uses >= self.uses_max {
             self.counts.iter_mut().for_each(|count| *count /= 2);
             self.uses /= 2;

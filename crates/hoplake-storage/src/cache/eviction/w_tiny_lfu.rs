@@ -87,6 +87,7 @@ impl WTinyLfu {
         let weight = note.weight;
         let part = self.part(region);
         part.bytes += weight;
+        // A copy of two numbers, since links and queue are both borrowed from `self`.
         let mut queue = part.queue;
         self.links.push(&mut queue, slot);
         self.part(region).queue = queue;
@@ -116,6 +117,7 @@ impl WTinyLfu {
     /// How much a block is wanted.
     fn appeal(&mut self, slot: Slot) -> f32 {
         let Note { hash, retention_cost, .. } = *self.links.note(slot);
+        // GDSF's frequency · cost / size: the retention cost is cost / size.
         f32::from(self.sketch.estimate(hash)) * retention_cost
     }
 }
@@ -138,6 +140,7 @@ impl Eviction for WTinyLfu {
             Region::Probation => {
                 self.leave(slot);
                 self.enter(slot, Region::Protected);
+                // What no longer fits goes back to probation as its newest, and can be used once more before it is evicted.
                 while self.protected.bytes > self.protected.bytes_max
                     && let Some(oldest) = self.protected.queue.oldest()
                 {
@@ -154,6 +157,7 @@ impl Eviction for WTinyLfu {
 
     fn evict(&mut self) -> Option<Slot> {
         self.fill_main();
+        // A cache whose hits have moved all blocks to the protected part must still be able to evict one.
         let victim = self.probation.queue.oldest().or_else(|| self.protected.queue.oldest());
         // The window is judged only when it is full, or when there is nothing else.
         let candidate = self.window.queue.oldest().filter(|_| self.window.bytes > self.window.bytes_max);

@@ -74,6 +74,7 @@ impl Vocabulary {
                 Operation::UpsertVertex { vertex, properties: properties(random), replace: random.below(2) == 0 }
             });
         }
+        // Edges come after all vertices of the batch: they may use new ones, but none that the batch deletes.
         let mut with_vertices = model.clone();
         with_vertices.apply(&batch);
         let there: Vec<&VertexRef> = with_vertices.vertices.keys().filter(|end| !gone.contains(end)).collect();
@@ -107,6 +108,7 @@ impl Vocabulary {
                 });
                 continue;
             }
+            // A deletion by key is refused as long as the type has no such property.
             let keys = known.is_some_and(|known| known.contains(KEY));
             let first = random.below(3) as i64;
             for id in first..=first + random.below(2) as i64 {

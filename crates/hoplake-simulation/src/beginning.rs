@@ -76,6 +76,7 @@ fn begin_empty(world: &World) {
     let change = Change { writer: "nobody".into(), ..Change::default() };
     let manifest = Manifest { version: 1, reset: 1, created_unix_ms: EPOCH_UNIX_MS, change, ..Manifest::default() };
     let bytes = Bytes::from(manifest.encode());
+    // The hint is a copy of the manifest.
     for name in [HINT_NAME.to_owned(), manifest_name(1)] {
         put(world, name, bytes.clone());
     }
@@ -94,6 +95,7 @@ async fn load_heavy(world: &Arc<World>, vocabulary: &Vocabulary) {
     found(world, &mut graph, batch).await;
     let more = world.random(Concern::Beginning).below(9);
     for _ in 0..more {
+        // Each batch builds on the version that the last one made, so that none is refused.
         let model = world.history().model(graph.version()).unwrap_or_default();
         let (batch, _) = vocabulary.batch(&mut world.random(Concern::Beginning), &model);
         found(world, &mut graph, batch).await;
@@ -120,6 +122,7 @@ async fn found(world: &World, graph: &mut Graph, mut batch: Batch) {
 fn heavy_batch(vocabulary: &Vocabulary, random: &mut SplitMix64) -> Batch {
     let per_label = vocabulary.vertices.len() / vocabulary.labels().len();
     let mut text = |bytes: usize, items: usize| -> Properties {
+        // 64 characters, or six bits in each byte: compression leaves three quarters of the text at least.
         let characters = (0..bytes / items).map(|_| char::from(b'0' + random.below(64) as u8));
         Properties::from([("name", characters.collect::<String>())])
     };

@@ -12,6 +12,7 @@ use hoplake::{Batch, Columns, Key, KeyType, Name, Operation, Properties, Value};
 /// The same batch with columns in place of upserts that follow each other and have one shape.
 pub fn by_columns(batch: &Batch) -> Batch {
     let mut operations = Vec::new();
+    // Only neighbours: the order of operations decides which of two changes of an item counts.
     for run in batch.operations.chunk_by(|a, b| shape(a).is_some() && shape(a) == shape(b)) {
         match shape(&run[0]) {
             Some(shape) => operations.push(columns(&shape, run)),
@@ -51,6 +52,7 @@ fn key_column(keys: &[&Key]) -> ArrayRef {
 fn value_column(rows: &[&Properties], name: &str) -> ArrayRef {
     let values: Vec<_> = rows.iter().map(|row| row.get(name)).collect();
     let is_float = |value: &&&Value| matches!(value, Value::Float64(_));
+    // A column has one type: one fraction makes floats of all numbers, as it does of the property in the graph.
     match values.iter().flatten().find(is_float).or(values.iter().flatten().next()) {
         Some(Value::Float64(_)) => {
             let float = |value: &Option<&Value>| match value {
@@ -103,6 +105,7 @@ fn columns(shape: &Shape, operations: &[Operation]) -> Operation {
         None => vec![("key".into(), of(0))],
         Some(_) => vec![("source".into(), of(0)), ("target".into(), of(1))],
     };
+    // A row without a property of another row has a null there, which does not name the property.
     let names: BTreeSet<_> = rows.iter().flat_map(|row| row.names()).collect();
     named.extend(names.into_iter().map(|name| (name.to_string(), value_column(&rows, name))));
     let batch = RecordBatch::try_from_iter_with_nullable(named.into_iter().map(|(name, values)| (name, values, true)));

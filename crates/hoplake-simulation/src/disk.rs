@@ -53,6 +53,7 @@ impl Platter {
         }
         let mut random = world.random(Concern::Disk);
         if world.schedule.has(Fault::DiskTorn)
+            // The last log is the one that was being written.
             && let Some((number, file)) = files.last_key_value()
         {
             let mut bytes = lock(file);
@@ -139,6 +140,7 @@ impl Disk for Mounted {
         self.way.check_alive()?;
         let file = File::default();
         let mut files = lock(&self.platter.files);
+        // Never over a log that is there: it may be of an earlier life, and a reader may have it open.
         if files.insert(number, file.clone()).is_some() {
             self.way.world.violated(format!("the disk cache of {} wrote over log {number}", self.way.machine.name));
         }
@@ -172,6 +174,7 @@ impl Open {
     /// Bytes of another position in this file, or of the same position in another one.
     fn elsewhere(&self, buffer: &mut [u8], position: usize) -> io::Result<()> {
         let files: Vec<File> = lock(&self.platter.files).values().cloned().collect();
+        // One number more than there are files stands for another position in this one.
         match files.get(self.way.below(files.len() + 1)) {
             Some(file) => copy(&lock(file), position, buffer),
             None => {
@@ -199,6 +202,7 @@ impl DiskFile for Open {
             Some(Fault::DiskLost) => return Err(io::Error::other("the disk cannot read it")),
             Some(Fault::DiskOther) => return self.elsewhere(buffer, position),
             Some(Fault::DiskFlipped) => {
+                // Within the bytes that are asked for, and for good: a second read meets the same bit.
                 let end = position.saturating_add(buffer.len());
                 let mut bytes = lock(&self.file);
                 let end = end.min(bytes.len());
@@ -213,6 +217,7 @@ impl DiskFile for Open {
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         self.way.check_alive()?;
         let fault = self.way.befall(Kind::DiskWrite);
+        // A torn write is answered as done: only the checksum of the block shows it, when the block is read.
         let arrives = match fault {
             Some(_) => self.way.below(bytes.len() + 1),
             None => bytes.len(),

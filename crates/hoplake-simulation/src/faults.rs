@@ -249,6 +249,7 @@ impl FaultSchedule {
         // All kinds at once, each often, would leave nothing that works.
         let tamer = (chosen.len() as f64 / 4.0).max(1.0);
         for fault in chosen {
+            // Squared: half of the shares are below a quarter of the highest, so that most seeds get somewhere.
             let share = fault.share_max() * random.unit().powi(2) / tamer;
             schedule.shares.insert(fault, share);
         }
@@ -265,6 +266,7 @@ impl FaultSchedule {
     /// Leaves what can befall a machine with its own disk, without a network.
     pub fn keep_local(&mut self) {
         let local = [Fault::Crash, Fault::Zombie, Fault::ClockJump, Fault::ShuffledList, Fault::PagedList];
+        // After all were drawn: the rates of those that stay are as in a bucket.
         self.shares.retain(|fault, _| local.contains(fault) || Fault::OF_DISKS.contains(fault));
         self.storms.clear();
     }
@@ -300,6 +302,7 @@ impl FaultSchedule {
             // Manifests are created once a version, and everything hangs on them, as do uploads on being completed.
             let decisive = matches!(kind, Kind::Create | Kind::Complete);
             let share = if decisive { (share * 5.0).min(0.5) } else { *share };
+            // A draw for each fault, also after one has struck: how many are drawn depends on the kind of request alone.
             if fault.befalls(kind) && random.unit() <= share && struck.is_none() {
                 struck = Some(*fault);
             }

@@ -95,6 +95,7 @@ impl Machine {
     /// It ends here: nothing leaves it any more, and nothing reaches it.
     pub fn crash(&self) {
         self.dead.store(true, Relaxed);
+        // The permit stays, so that a crash is not missed that comes before the wait for it.
         self.died.notify_one();
     }
 }
@@ -133,11 +134,13 @@ impl Clock for MachineClock {
     }
 
     fn running(&self) -> Duration {
+        // Monotonic, as the system's: a clock that is set to another time does not move deadlines.
         self.world.now()
     }
 
     fn ulid(&self) -> String {
         let mut random = self.world.random(Concern::Names);
+        // 80 bits from the seed: the names of objects must be the same when it is run again.
         let low = u128::from(random.next_u64()) << 16 | u128::from(random.next_u64() >> 48);
         ulid::Ulid::from_parts(self.unix_ms(), low).to_string()
     }

@@ -128,6 +128,7 @@ fn chaos(arguments: &ChaosArguments) -> anyhow::Result<()> {
     let hoplake = match &arguments.hoplake {
         _ if appliers + servers == 0 => None,
         Some(named) => Some(named.clone()),
+        // Built into the same folder: the command of this version, not one that is installed.
         None => Some(std::env::current_exe()?.with_file_name("hoplake")),
     };
     if let Some(hoplake) = hoplake.as_ref().filter(|hoplake| !hoplake.is_file()) {
@@ -222,6 +223,7 @@ fn run_until_found(seeds: &RangeInclusive<u64>, jobs: usize, run: impl Fn(u64) -
                     ran.seeds += 1;
                     ran.steps += outcome.steps;
                     ran.versions += outcome.versions;
+                    // By number, not by time: threads end in any order.
                     let first = ran.found.as_ref().is_none_or(|found| outcome.seed < found.seed);
                     if outcome.violation.is_some() && first {
                         ran.found = Some(outcome);

@@ -73,6 +73,7 @@ fn folder_of(name: &str) -> &str {
 }
 
 fn is_staged(name: &str) -> bool {
+    // As the folder names files that are not objects yet; no listing of objects shows them.
     name.contains('#')
 }
 
@@ -120,6 +121,7 @@ impl Medium {
 
     fn flush_folder(&mut self, folder: &str) -> io::Result<()> {
         self.check_folder(folder)?;
+        // Removed and renamed names go with the flush as well, so the names of this folder are replaced as a whole.
         self.kept.retain(|name, _| folder_of(name) != folder || name.is_empty());
         let seen = self.seen.iter().filter(|(name, _)| folder_of(name) == folder);
         self.kept.extend(seen.map(|(name, entry)| (name.clone(), entry.clone())));
@@ -137,6 +139,7 @@ impl Medium {
         for name in names {
             let seen = self.seen.get(&name);
             let kept = self.kept.get(&name);
+            // By identity: a name that was replaced by another file of the same bytes was still not flushed.
             let same = matches!((seen, kept), (Some(seen), Some(kept)) if seen.is_same(kept));
             let entry = if same || random.below(2) == 0 { kept } else { seen };
             changes += usize::from(!same);
@@ -150,11 +153,13 @@ impl Medium {
         for (name, entry) in &left {
             let Entry::File(file) = entry else { continue };
             let mut content = lock(file);
+            // Two names may share a file. The first draws for it; then what is seen is what is kept, and nothing is left to draw.
             changes += usize::from(content.lose(random));
             if !is_staged(name) {
                 objects.insert(name.clone(), Bytes::from(content.seen.clone()));
             }
         }
+        // The processes that follow find what is left, and all of it counts as flushed.
         self.seen = left.clone();
         self.kept = left;
         (objects, changes)
@@ -190,6 +195,7 @@ fn lose_power(world: &World) {
         let stored = bucket.entry(name).or_insert_with(|| crate::world::Stored { bytes: Bytes::new(), modified: now });
         stored.bytes = bytes;
     }
+    // At once, before another process can build on a version that should not be there, or repair one that should.
     world.check(world.history().lost_power(&bucket));
     world.end_all();
 }
@@ -231,6 +237,7 @@ impl Ground {
         }
         sleep(self.client.delay()).await;
         self.client.gate().await;
+        // Drawn before the effect: half of the ends come before it and half after, which no caller can tell apart.
         let end = self.draw_end();
         if end.is_some_and(|(_, before)| before) {
             return self.end(end).await;
@@ -281,6 +288,7 @@ impl Files for Ground {
     async fn create_folder(&self, folder: &Path) -> io::Result<()> {
         self.step("makes", folder, |medium, _| {
             for above in folder.ancestors().map(name_of).filter(|name| !name.is_empty()) {
+                // Only seen: a folder lasts when the folder that names it is flushed.
                 medium.seen.entry(above).or_insert(Entry::Folder);
             }
             Ok(())
@@ -324,6 +332,7 @@ impl Files for Ground {
         let name = name_of(to);
         self.step("links", to, |medium, bucket| {
             let file = medium.file(&name_of(from))?;
+            // The new name shares the file, as a hard link does: bytes that were flushed under the old name stay flushed.
             medium.name(name.clone(), Entry::File(file.clone()), false)?;
             let bytes = Bytes::from(lock(&file).seen.clone());
             write(bucket, world, world.now(), &name, &bytes);

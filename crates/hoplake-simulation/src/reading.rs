@@ -56,6 +56,7 @@ pub async fn read(graph: &Graph, vocabulary: &Vocabulary, starts: usize) -> Resu
         if model.edge_types.keys().any(|(of, ..)| of == label) {
             let out = read_edges(graph, &mut query, &found, label, HopDirection::Out).await?;
             let back = read_edges(graph, &mut query, &found, label, HopDirection::In).await?;
+            // Each direction is a section of its own, so that one may be wrong without the other.
             if out != back {
                 return Err(ReadFailure::Contradiction(format!("edges {label} out are {out:?}, in are {back:?}")));
             }
@@ -93,6 +94,7 @@ async fn read_rows(graph: &Graph, query: &mut Query, found: &Found, model: &mut 
         let described = graph.schema().vertex_labels.iter().find(|it| it.name == label);
         let names = described.into_iter().flat_map(|it| &it.properties).map(|it| it.name.clone());
         let names: Vec<String> = names.collect();
+        // Rows come back in the order of ordinals.
         vertices.sort_by_key(|(_, id)| *id);
         let rows = query.properties(&vertices.iter().map(|(_, id)| *id).collect(), &names).await?;
         for (end, _) in &vertices {
@@ -159,6 +161,7 @@ async fn traverse(
 ) -> Result<(), ReadFailure> {
     let step = (found.ids.len() / starts.max(1)).max(1);
     for (number, (end, id)) in found.ids.iter().step_by(step).enumerate() {
+        // In turn: every strategy must reach the same vertices, each from some of the starts.
         let strategy = [Strategy::Bfs, Strategy::BfsPipelined, Strategy::Dfs][number % 3];
         let hops = vec![Hop::along(HopDirection::Out, label); 2];
         let reached = query.traverse(Traversal { starts: vec![*id], hops, strategy, ..Traversal::default() }).await?;

@@ -121,6 +121,7 @@ impl World {
     /// A world that begins now.
     pub fn new(seed: u64, trace: bool) -> Arc<Self> {
         let mut random = SplitMix64::new(seed);
+        // In the order of `Concern`: one that is added at the end leaves the seeds of the others as they were.
         let randoms = std::array::from_fn(|_| Mutex::new(SplitMix64::new(random.next_u64())));
         let mut schedule = FaultSchedule::draw(&mut lock(&randoms[Concern::FaultSchedule as usize]));
         let in_folder = lock(&randoms[Concern::Power as usize]).below(8) == 0;
@@ -178,6 +179,7 @@ impl World {
     /// Takes note of a process on the machine of the folder.
     pub fn has_machine(&self, machine: &Arc<Machine>) {
         let mut machines = lock(&self.machines);
+        // Processes that are over go, so that the list stays as long as there are processes.
         machines.retain(|known| known.upgrade().is_some_and(|known| !Arc::ptr_eq(&known, machine)));
         machines.push(Arc::downgrade(machine));
     }
@@ -206,6 +208,7 @@ impl World {
     /// Gives the oracle a manifest that the store has just created; the error is a violation.
     pub fn took(&self, location: GraphLocation, manifest: Manifest, bucket: &Bucket) -> Result<(), String> {
         let mut history = self.history_of(location);
+        // The first manifest of a clone: its model is that of the version it was made of.
         if location != GraphLocation::FIRST && history.newest() == 0 {
             return history.begin_as(manifest, &self.history(), bucket);
         }
@@ -242,6 +245,7 @@ impl World {
     pub fn log(&self, event: impl FnOnce() -> String) {
         let now = self.now();
         let mut log = lock(&self.log);
+        // Counted without a trace as well: the step of a violation is the same when the seed is run again with one.
         log.steps += 1;
         let step = log.steps;
         if let Some(lines) = &mut log.lines {
@@ -259,7 +263,9 @@ impl World {
         let at = self.now();
         let mut log = lock(&self.log);
         let step = log.steps;
+        // The first: those after it are often its consequences.
         log.violation.get_or_insert(Violation { step, at, message });
+        // The permit stays until the run waits for it, so that a violation is not missed that comes before.
         self.violated.notify_one();
     }
 

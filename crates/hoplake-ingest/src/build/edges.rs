@@ -39,6 +39,7 @@ pub(crate) struct ResolvedEdges<'a> {
 
 /// How many bits the ordinals below `count` need.
 fn bits(count: u64) -> u32 {
+    // Ordinals are dense from 0: the largest is count - 1. A label of one vertex needs no bit.
     64 - count.saturating_sub(1).leading_zeros()
 }
 
@@ -70,11 +71,13 @@ impl EdgeSorter {
         let half = budget_bytes / 2;
         if !properties.is_empty() {
             let schema = row_schema(properties);
+            // Near and far fill the sixteen bytes by which the sorter compares rows first; only parallel edges get to input and line.
             let sorter = || BatchSorter::new(schema.clone(), &[0, 1, 2, 3], half, spill_dir);
             return Ok(Self::Rows { out: sorter()?, into: sorter()? });
         }
         let source_bits = bits(sources);
         let target_bits = bits(targets);
+        // A record of 8 bytes takes half the memory of one of 16. Two labels of up to 2^32 vertices each always fit.
         if source_bits + target_bits <= 64 {
             let sorter = || PackedSorter::new(half, spill_dir);
             return Ok(Self::Packed(Packed {
@@ -171,6 +174,8 @@ pub(crate) enum SortedEdges {
 pub(crate) fn by_direction(sorters: Vec<EdgeSorter>) -> [SortedEdges; 2] {
     let (mut packed, mut wide, mut rows) =
         ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+    // All threads chose the same form: it follows from the type's vertex counts and properties. No sorter at all means a type
+    // without edges, which is written as an empty packed section.
     let mut far_bits = (0, 0);
     for sorter in sorters {
         match sorter {
@@ -209,6 +214,7 @@ impl SortedEdges {
         let mut tables = Vec::new();
         match self {
             Self::Packed { sorters, far_bits } => {
+                // The inverse of `EdgeSorter::push`, shifts by all 64 bits included.
                 let far_mask = 1u64.checked_shl(far_bits).map_or(u64::MAX, |bit| bit - 1);
                 write_packed(sorters, &mut adjacency, |edge| {
                     (edge.checked_shr(far_bits).unwrap_or(0), edge & far_mask)
@@ -225,6 +231,7 @@ impl SortedEdges {
                     let batch = batch?;
                     let near = batch.column(0).as_primitive::<UInt64Type>().values();
                     let far = batch.column(1).as_primitive::<UInt64Type>().values();
+                    // One pass feeds the section and the table, so the row of an edge is its position in the section.
                     near.iter().zip(far).try_for_each(|(near, far)| adjacency.push(*near, *far))?;
                     table.write(&RecordBatch::try_new(schema.clone(), batch.columns()[OWN_COLUMNS..].to_vec())?)?;
                 }

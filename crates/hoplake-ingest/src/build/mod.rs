@@ -209,6 +209,7 @@ impl Build<'_> {
                 };
                 let count = &mut built.vertex_counts[*table];
                 while let Some((keys, batch)) = sorted.next(&self.context, &tables[*table])? {
+                    // Always the ordinal in key order. With a locality order, edges resolve to this one and are renumbered afterwards.
                     spaces.push(label, batch.column(0), *count)?;
                     *count += keys.len() as u64;
                     writer.write(keys, batch)?;
@@ -260,6 +261,7 @@ impl Build<'_> {
         let mut next = ordinals.iter();
         for batch in stage {
             let batch = batch?;
+            // Rows were staged in key order, so the old ordinal of a row is its position in the file.
             let new: Vec<u64> = next.by_ref().take(batch.num_rows()).map(|ordinal| u64::from(*ordinal)).collect();
             for (key, ordinal) in vertices::keys_of(table.key_type, batch.column(0)).into_iter().zip(&new) {
                 writer.key(key, *ordinal)?;
@@ -339,6 +341,7 @@ impl Build<'_> {
             let results = threads.into_iter().map(|thread| thread.join().expect("a writer does not panic"));
             results.collect::<Result<Vec<_>, _>>()
         })?;
+        // In the order of `Direction::ALL`: out, then in.
         let [out, into]: [_; 2] =
             written.try_into().map_err(|_| IngestError::Invalid("a direction is missing".into()))?;
         built.schema.edge_types.push(EdgeType {
@@ -442,6 +445,7 @@ impl SpaceBuilders {
                     Field::new("ordinal", DataType::UInt64, false),
                 ];
                 let schema: SchemaRef = Arc::new(arrow_schema::Schema::new(fields));
+                // By key alone: two labels with one key then are neighbours, which is an error whatever their order.
                 Ok::<_, IngestError>((BatchSorter::new(schema.clone(), &[0], budget / 2, build.spill_dir)?, schema))
             });
             let table = KeyTableBuilder::new(first.key_type, budget, build.spill_dir);
@@ -473,6 +477,7 @@ impl SpaceBuilders {
     fn finish(self, build: &Build<'_>) -> Result<Vec<(String, Arc<KeyTable>)>, IngestError> {
         let finish = |space: SpaceBuilder| {
             let SpaceBuilder { name, mut table, shared } = space;
+            // Outlives a batch: the two rows of a shared key may be the last of one batch and the first of the next.
             let mut previous: Option<(Key, u16)> = None;
             for batch in shared.map(|(sorter, _)| sorter.finish()).transpose()?.into_iter().flatten() {
                 let batch = batch?;

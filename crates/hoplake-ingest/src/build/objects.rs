@@ -117,10 +117,12 @@ impl<'a> SegmentUpload<'a> {
 
     fn send_all(&mut self, bytes_min: usize) -> Result<(), IngestError> {
         while let Some(SegmentBytes { name, bytes, ended }) = self.writer.take(bytes_min) {
+            // A segment leaves in pieces while it is written, so its object stays open from one call to the next.
             let mut object = self.open.take().unwrap_or_else(|| self.objects.create(&name));
             object.append(&bytes)?;
             match ended {
                 Some(reference) => {
+                    // The reference only after the store has the object: the manifest must not name one that does not exist.
                     object.finish()?;
                     self.ended.push(reference);
                 }
@@ -133,6 +135,7 @@ impl<'a> SegmentUpload<'a> {
     /// Ends the last segment and returns the manifest entries of all, and the bytes of their lists.
     pub(crate) fn finish(mut self) -> Result<(Vec<SegmentRef>, u64), IngestError> {
         self.writer.finish()?;
+        // Whatever is left, however small.
         self.send_all(1)?;
         let lists = self.writer.sizes().iter().filter(|size| matches!(size.kind, SectionKind::Adjacency(..)));
         Ok((self.ended, lists.map(|size| size.bytes).sum()))

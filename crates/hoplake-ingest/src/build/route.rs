@@ -82,6 +82,7 @@ fn join_schema(build: &Build<'_>, table: &EdgeTable) -> SchemaRef {
     let key = |end: &Endpoint| {
         let mut tables = build.dataset.vertex_tables.iter();
         let found = tables.find(|table| table.id_space == end.id_space);
+        // An id space without a table is reported by `Spaces::table`, so that this type is never used.
         found.map_or(DataType::Int64, |table| table.key_type.arrow())
     };
     let mut fields = vec![
@@ -97,6 +98,7 @@ fn join_schema(build: &Build<'_>, table: &EdgeTable) -> SchemaRef {
 impl<S: EdgeSink> Worker for Router<'_, S> {
     fn take(&mut self, input: usize, chunk: Chunk) -> Result<(), IngestError> {
         let Feed::Edges { table } = chunk.feed else { return Ok(()) };
+        // A row that lost its key to another row would otherwise lend its edges to that other vertex.
         let chunk = without(self.left_out, input, chunk)?;
         let Some((_, join)) = self.joins.iter_mut().find(|(number, _)| *number == table) else { return Ok(()) };
         let rows = chunk.batch.num_rows();
@@ -121,6 +123,7 @@ fn without(left_out: &[(u32, u64)], input: usize, chunk: Chunk) -> Result<Chunk,
     let input = input as u32;
     let rows = chunk.batch.num_rows();
     let last = rows.checked_sub(1).map_or(0, |last| chunk.lines.line(last));
+    // Lines of a chunk ascend, so that the candidates are one range of the sorted list.
     let from = left_out.partition_point(|it| *it < (input, if rows > 0 { chunk.lines.line(0) } else { 0 }));
     let until = left_out.partition_point(|it| *it <= (input, last));
     if from >= until {
@@ -174,7 +177,9 @@ pub(crate) fn route_edges<S: EdgeSink>(
         routers.into_iter().map(|router| (router.joins.into_iter(), router.sink)).unzip();
     let tables = &build.dataset.edge_tables;
     for table in &group.tables {
+        // Every router made its joins in the order of the group's tables: one step of each yields the joins of this table.
         let of_table: Vec<_> = joins.iter_mut().filter_map(|joins| joins.next().map(|(_, join)| join)).collect();
+        // Rows that went through partitions all end in one sink: each partition of a key table is loaded once, for all threads.
         if let Some(sink) = sinks.first_mut() {
             let mut resolved = Resolved { context: &build.context, table: *table, tables, sink };
             ResolveJoin::finish_all(of_table, &mut resolved)?;
@@ -198,6 +203,7 @@ impl EdgeSink for TypeSorters<'_, '_> {
         let [Some(source), Some(target)] = ends.map(|end| end.first()) else { return Ok(()) };
         let labels = (parts(*source).0, parts(*target).0);
         let alike = |end: &[u64], label| end.iter().all(|vertex| parts(*vertex).0 == label);
+        // Always so where the ends name their labels: the join has left out the others. Id spaces of several labels may mix.
         if alike(ends[0], labels.0) && alike(ends[1], labels.1) {
             return self.push(table, labels, batch);
         }
@@ -278,6 +284,7 @@ pub(crate) fn sort_edges(
     };
     let sinks = (0..threads).map(|_| sink()).collect();
     let sinks = route_edges(build, spaces, built, group, budget_bytes / 4, sinks)?;
+    // Sorted by table and labels: the numbers of edge types must not depend on the thread that saw a type first.
     let mut routed: BTreeMap<_, Vec<EdgeSorter>> = BTreeMap::new();
     for (kind, sorter) in sinks.into_iter().flat_map(|sink| sink.types) {
         routed.entry(kind).or_default().push(sorter);

@@ -58,6 +58,7 @@ impl Worker for TableSorters {
         let mut batch = with_origin(input, &chunk)?;
         match chunk.feed {
             Feed::Vertices { .. } => {
+                // Only implied vertices: a second row of a listed vertex has to reach the sort, which reports it.
                 if let Some(known) = &mut of_table.known {
                     batch = filter_record_batch(&batch, &known.learn(batch.column(0)))?;
                 }
@@ -98,6 +99,7 @@ impl KnownKeys {
     /// Which of these keys were not known.
     fn learn(&mut self, keys: &ArrayRef) -> BooleanArray {
         match keys.as_primitive_opt::<Int64Type>() {
+            // Keys hold no nulls, so that the mask has an entry for every row.
             Some(keys) => keys.values().iter().map(|key| Some(self.learn_integer(*key))).collect(),
             None => keys.as_string::<i32>().iter().flatten().map(|key| Some(self.learn_string(key))).collect(),
         }
@@ -123,6 +125,7 @@ impl KnownKeys {
         let grown = if len == capacity { set_bytes(2 * capacity + 1, size_of::<Box<str>>()) } else { 0 };
         let of_key = key.len() + ALLOCATION_BYTES;
         if self.text_bytes + of_key + set_bytes(capacity, size_of::<Box<str>>()) + grown > self.bytes_max {
+            // The slots stay, and the check above goes on counting them; only the texts are freed.
             self.strings.clear();
             self.text_bytes = 0;
         }
@@ -260,6 +263,7 @@ impl SortedVertices {
     ) -> Result<Option<(Vec<Key>, RecordBatch)>, IngestError> {
         let Some(batch) = self.rows.next().transpose()? else {
             for (_, list) in &mut self.lists {
+                // No vertex is left: all remaining values are of unknown keys.
                 list.skip_below(None, context, table)?;
             }
             return Ok(None);
@@ -273,6 +277,7 @@ impl SortedVertices {
         let mut columns = vec![batch.column(0).clone()];
         columns.extend(batch.columns()[OWN_COLUMNS..].iter().cloned());
         for (property, list) in &mut self.lists {
+            // The rows have nulls in this column, as its values are in files of their own. Column 0 is the key.
             columns[1 + *property] = list.join(&keys, context, table)?;
         }
         let schema = hoplake_format::table::table_schema(
@@ -385,6 +390,7 @@ impl ListCursor {
             let mut length = 0;
             while self.fill(table.key_type)? {
                 let Some((batch, others)) = &self.batch else { break };
+                // The values of one key may go on in the next batch, so this repeats until the key changes.
                 let count = others[self.row..].iter().take_while(|other| *other == key).count();
                 if count == 0 {
                     break;

@@ -146,6 +146,7 @@ impl ResolveJoin {
     ) -> Result<(), IngestError> {
         for partition in 0..PARTITIONS {
             let files: Vec<_> = files.iter_mut().filter_map(|files| files[partition].take()).collect();
+            // No edge has a key of this partition, so it is never read.
             if files.is_empty() {
                 continue;
             }
@@ -154,6 +155,7 @@ impl ResolveJoin {
             for file in files {
                 for batch in file.read()? {
                     let resolved = resolve(&table, self.sides[end].label, end, batch?, sink)?;
+                    // In the first join, for all: its writer of the other end takes these rows next to its own.
                     self.enter(end + 1, resolved, sink)?;
                 }
             }
@@ -199,7 +201,9 @@ fn resolve(
 ) -> Result<RecordBatch, IngestError> {
     let mut vertices = Vec::new();
     table.resolve(batch.column(end), label, &mut vertices)?;
+    // Reported here and dropped, so that an edge with two unknown keys is one bad row.
     let known = report_unknown(&vertices, end, &batch, sink)?;
+    // The keys themselves are no longer needed: from here a row has 8 bytes for each end.
     let (schema, mut columns, _) = batch.into_parts();
     columns[end] = Arc::new(UInt64Array::from(vertices));
     let batch = RecordBatch::try_new(with_vertices(&schema, end), columns)?;

@@ -18,6 +18,7 @@ use super::{
     with_label,
 };
 
+// 36 bits address 64 GiB of texts. The other 28 tell apart entries of one line, so that most wrong texts are never read.
 const POSITION_BITS: u32 = 36;
 const HEADER_BYTES: usize = 12;
 /// The largest arena, 64 GiB.
@@ -70,6 +71,7 @@ pub(super) struct StringRows {
 
 impl StringRows {
     pub(super) fn push(&mut self, key: &str, vertex: u64) {
+        // The position is where the header starts, so the entry comes before the bytes.
         reserve(&mut self.entries, 1);
         self.entries.push(Entry::new(hash(key), self.arena.len()));
         reserve(&mut self.arena, HEADER_BYTES + key.len());
@@ -80,6 +82,7 @@ impl StringRows {
 
     /// The size of the finished table.
     pub(super) fn bytes(&self) -> usize {
+        // The table is built in the allocation of the entries: whichever of the two is larger.
         let entries_bytes = self.entries.capacity() * size_of::<Entry>();
         self.arena.capacity() + entries_bytes.max(Slots::<Entry>::bytes_for(self.entries.len()))
     }
@@ -101,6 +104,7 @@ impl StringRows {
     }
 
     pub(super) fn finish(mut self) -> StringTable {
+        // The arena no longer grows; an eighth of it may be reserved and empty.
         self.arena.shrink_to_fit();
         StringTable { arena: self.arena, entries: Slots::new(self.entries) }
     }
@@ -151,6 +155,7 @@ impl StringTable {
         let mut hashes = [(0, 0); GROUP_LEN];
         let mut guesses = [(Entry::EMPTY, [0; 2]); GROUP_LEN];
         for (slot, key) in hashes.iter_mut().zip(keys) {
+            // Only the bits that entries keep, so that a key and its entry agree on the line.
             let hash = top(hash(key));
             *slot = (hash, self.entries.line_start(hash));
         }
@@ -184,6 +189,7 @@ impl StringTable {
     /// The vertex of a key, given a guessed entry and two bytes of its row.
     #[inline]
     fn find(&self, key: &[u8], (hash, start): (u64, usize), (guess, touched): (Entry, [u8; 2])) -> u64 {
+        // An empty key has no last byte to compare; its length decides.
         let last = key.last().copied().unwrap_or(touched[1]);
         if guess != Entry::EMPTY && touched == [key.len() as u8, last] {
             let (vertex, text) = row(&self.arena, guess.position());
@@ -193,6 +199,7 @@ impl StringTable {
         }
         let rows = self
             .entries
+            // From the end of the own line down: another key of the same 28 bits may be in this line, or in the lines below.
             .candidates(hash, start + Slots::<Entry>::LINE_LEN)
             .map(|entry| row(&self.arena, entry.position()));
         rows.into_iter().find(|(_, text)| *text == key).map_or(UNKNOWN, |(vertex, _)| vertex)

@@ -116,6 +116,7 @@ impl KeyTable {
             for batch in batch? {
                 let batch = batch?;
                 let vertices = batch.column(1).as_primitive::<arrow_array::types::UInt64Type>().values();
+                // In ascending order, as they were pushed: a partition of integers may again be spans, if it is small.
                 rows.extend(batch.column(0), vertices)?;
                 // Partitions are by hash and so about equal: the limit is a table of 64 times the budget.
                 if rows.bytes() > *budget_bytes {
@@ -149,6 +150,7 @@ impl Rows {
 
     fn bytes(&self) -> usize {
         match self {
+            // At most `SPANS_MAX` spans of 24 bytes.
             Self::Spans(_) => 0,
             Self::Integers(rows) => rows.bytes(),
             Self::Strings(rows) => rows.bytes(),
@@ -160,6 +162,7 @@ impl Rows {
         match self {
             Self::Spans(_) => true,
             Self::Integers(rows) => rows.len() < u32::MAX as usize / 2,
+            // Half: this is asked after a batch was added, and the next batch must still fit.
             Self::Strings(rows) => rows.arena_bytes() < ARENA_BYTES_MAX / 2,
         }
     }
@@ -268,6 +271,7 @@ impl KeyTableBuilder {
     }
 
     fn check_order(&mut self, keys: &ArrayRef) -> Result<(), IngestError> {
+        // A slice of the array, not a copy of the key; it keeps the keys of one batch alive.
         let last = self.last.replace(keys.slice(keys.len() - 1, 1));
         let disorder = |key: String| {
             IngestError::Invalid(format!("key {key} is duplicate or out of order in the table of its id space"))
@@ -289,6 +293,7 @@ impl KeyTableBuilder {
 
     /// Moves what is in memory to partitions.
     fn partition(&mut self) -> Result<(), IngestError> {
+        // From now on all keys go to the writer, so these rows stay empty.
         let rows = std::mem::replace(&mut self.rows, Rows::new(self.key_type));
         // Small against the rows that are in memory for a moment longer.
         let mut writer = PartitionWriter::new(schema(self.key_type), 0, self.budget_bytes / 8, &self.spill_dir);

@@ -91,15 +91,18 @@ impl BatchRounds {
     fn next_round(&mut self) -> Result<bool, IngestError> {
         let mut windows = std::mem::take(&mut self.windows);
         let mut failed = None;
+        // The order of the others stays: a position in `windows` still says which of two runs is the earlier.
         windows.retain_mut(|window| window.fill(&self.keys).unwrap_or_else(|error| failed.replace(error).is_some()));
         if let Some(error) = failed {
             return Err(error);
         }
         self.windows = windows;
         let rows_of = |run: u32| self.windows[run as usize].keys.rows.as_ref();
+        // A run that is read to its end cannot bring smaller rows any more, so only the others bound the round.
         let ends = self.windows.iter().enumerate().filter(|(_, window)| window.reader.batches_left() > 0);
         let bound = ends
             .map(|(run, window)| window.entry(run, window.batch.num_rows() - 1))
+            // The run breaks ties, here and in `window_end`: equal rows of later runs wait until the earlier run has no more of them.
             .min_by(|a, b| compare(a, b, rows_of).then(a.batch.cmp(&b.batch)));
         self.entries.clear();
         self.start = 0;
@@ -111,6 +114,7 @@ impl BatchRounds {
         }
         // The standard stable sort finds the runs and merges them.
         self.entries.sort_by(|a, b| compare(a, b, rows_of));
+        // The batches stay until the entries are put out: `fill` replaces a batch only in the next round.
         self.windows.iter_mut().zip(taken).for_each(|(window, end)| window.start = end);
         Ok(!self.entries.is_empty())
     }

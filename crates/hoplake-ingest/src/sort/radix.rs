@@ -78,12 +78,14 @@ macro_rules! record {
 
             #[inline]
             fn put(self, bytes: &mut [u8]) {
+                // All bytes, whatever the width: the next number overwrites the zeros.
                 bytes[..Self::BYTES].copy_from_slice(&self.to_le_bytes());
             }
 
             #[inline]
             fn get(bytes: &[u8], width: usize) -> Self {
                 let value = Self::from_le_bytes(bytes[..Self::BYTES].try_into().expect("the slice has this length"));
+                // A shift by all bits would overflow. Reading the full width and masking spares a copy of variable length.
                 if width == Self::BYTES { value } else { value & ((1 << (8 * width)) - 1) }
             }
         }
@@ -103,9 +105,11 @@ pub(crate) fn radix_sort<T: Record>(records: &mut [T], scratch: &mut Vec<T>) {
     if records.is_sorted() {
         return;
     }
+    // A bit in which any two differ is one in which one of them differs from the first, so one pass suffices.
     let first = records[0];
     let differing = records.iter().fold(T::default(), |so_far, record| record.differing(first, so_far));
     let (low, high) = differing.bit_span().expect("records out of order differ");
+    // Edges of one piece often share their upper bits: these cost no pass.
     let digits = (high - low).div_ceil(8) as usize;
     if records.len() < RADIX_LEN_MIN || digits > DIGITS_MAX {
         records.sort_unstable();
@@ -126,6 +130,7 @@ pub(crate) fn radix_sort<T: Record>(records: &mut [T], scratch: &mut Vec<T>) {
         }
         in_scratch = !in_scratch;
     }
+    // An odd number of passes ends in the other buffer.
     if in_scratch {
         records.copy_from_slice(scratch);
     }
@@ -148,6 +153,7 @@ fn scatter<T: Record>(from: &[T], to: &mut [T], shift: u32, counts: &mut [u32; 2
     for count in counts.iter_mut() {
         start += std::mem::replace(count, start);
     }
+    // In order, so that records with equal digits keep the order of the digits before.
     for &record in from {
         let position = &mut counts[record.digit(shift)];
         to[*position as usize] = record;

@@ -67,6 +67,7 @@ impl<T: Record> RecordWriter<T> {
             }
             self.flush_pending()?;
         }
+        // Full blocks are encoded from the caller's slice; only the remainder is copied.
         let blocks = records.chunks_exact(BLOCK_LEN);
         self.pending.extend_from_slice(blocks.remainder());
         for block in blocks {
@@ -85,9 +86,11 @@ impl<T: Record> RecordWriter<T> {
 
     fn write_block(&mut self, records: &[T]) -> Result<(), IngestError> {
         let Some(&first) = records.first() else { return Ok(()) };
+        // One pass for the width, with no branch: the bits of all differences together are as wide as the widest.
         let all =
             records.windows(2).fold(T::default(), |all, pair| pair[1].minus(pair[0]).differing(T::default(), all));
         let width = all.width();
+        // 256 records are one more than a byte can say.
         self.block[0] = (records.len() - 1) as u8;
         self.block[1] = width as u8;
         first.put(&mut self.block[HEADER_BYTES..]);
@@ -135,6 +138,7 @@ impl<T: Record> Run<T> for RecordRun<T> {
                 if records.len() - *start >= len {
                     return Ok(());
                 }
+                // What is left is less than a window, so the move is short.
                 records.drain(..*start);
                 *start = 0;
                 while records.len() < len && reader.records_left > 0 {
@@ -185,10 +189,12 @@ impl BlockReader {
         let differences = usize::from(header[0]);
         let width = usize::from(header[1]);
         let mut record = T::get(&header[HEADER_BYTES..], T::BYTES);
+        // Other bytes than were written must end in an error: not in a slice out of bounds, nor in a run that is too long.
         if width > T::BYTES || differences as u64 >= self.records_left {
             let why = "a run holds a block that was not written";
             return Err(IngestError::Spill(std::io::Error::new(std::io::ErrorKind::InvalidData, why)));
         }
+        // The bytes after these are of an earlier block; `get` reads up to `BYTES` of them and masks them.
         self.reader.read_exact(&mut self.block[..differences * width]).map_err(IngestError::Spill)?;
         self.records_left -= differences as u64 + 1;
         records.push(record);

@@ -92,6 +92,7 @@ impl Column {
     pub(crate) fn append(&mut self, field: &[u8]) -> Result<usize, &'static str> {
         if field.is_empty() {
             self.append_null();
+            // A null takes a slot of its column like any value.
             return Ok(8);
         }
         self.append_value(field)
@@ -105,6 +106,7 @@ impl Column {
                 8
             }
             Values::Text { ends, bytes } => {
+                // Checked once per field, so that the array is made of the bytes as they are.
                 std::str::from_utf8(field).map_err(|_| "is not UTF-8 text")?;
                 bytes.extend_from_slice(field);
                 ends.push(i32::try_from(bytes.len()).map_err(|_| "is longer than 2 GiB")?);
@@ -140,6 +142,7 @@ impl Column {
             Values::Int64(values) | Values::Timestamp(values) => values.push(0),
             Values::Float64(values) => values.push(0.0),
             Values::Date(values) => values.push(0),
+            // `ends` starts with 0 and so has one more entry than rows: this one is the end of the row before.
             Values::Text { ends, .. } | Values::List { ends, .. } => ends.push(ends[self.rows]),
         }
         self.nulls.append_null();
@@ -214,6 +217,7 @@ fn append_list(field: &[u8], separator: u8, ends: &mut Vec<i32>, items: &mut Col
         return Ok(bytes);
     }
     for item in field.split(|&byte| byte == separator).filter(|item| !item.is_empty()) {
+        // Items before the bad one are in the child column already, which no end of a list covers yet.
         bytes += items.append(item).inspect_err(|_| items.truncate(before))?;
     }
     ends.push(i32::try_from(items.rows).map_err(|_| "makes a list that is too long")?);
@@ -247,6 +251,7 @@ pub(super) fn date(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<i32, 
     let why = "is not a date such as 2010-02-14";
     let field = field.trim_ascii();
     if let Some(number) = epoch_unit_micros.zip(int64(field).ok()) {
+        // Rounded down, so that a moment before 1970 belongs to the day it is in.
         let days = number.1.checked_mul(number.0).ok_or(why)?.div_euclid(MILLIS_PER_DAY * MICROS_PER_MILLI);
         return i32::try_from(days).ok().filter(|days| DATE_DAYS.contains(days)).ok_or(OUT_OF_RANGE);
     }
@@ -279,6 +284,7 @@ pub(super) fn timestamp(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<
     };
     let date = pieces.date();
     let time = pieces.time().unwrap_or(civil::Time::midnight());
+    // From the pieces, by hand: the library's timestamps need an offset, and here text without one is UTC.
     let seconds =
         (i64::from(time.hour()) * 60 + i64::from(time.minute())) * 60 + i64::from(time.second()) - offset_seconds;
     let micros = i64::from(days_of(date).ok_or(why)?) * MILLIS_PER_DAY * MICROS_PER_MILLI
@@ -289,6 +295,7 @@ pub(super) fn timestamp(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<
 
 /// Whether a key is an int64 written in its one canonical way, so that keys `7` and `07` stay two keys.
 pub(crate) fn is_canonical_int64(field: &[u8]) -> bool {
+    // By shape first: most keys are decided without parsing a number.
     let digits = field.strip_prefix(b"-").unwrap_or(field);
     let shape = match digits {
         [b'0'] => field.len() == 1,

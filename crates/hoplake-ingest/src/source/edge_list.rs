@@ -116,6 +116,7 @@ fn recognise_text(file: &SourceFile, text_ids: bool) -> Result<Option<EdgeFile>,
     let mut format = COMMAS;
     let mut sample = head(file, format, SAMPLE_RECORDS)?;
     let wide = |record: &&Vec<String>| record.len() >= 2;
+    // Few records with a comma: the separator is white space.
     if sample.records.iter().filter(wide).count() * 2 <= sample.records.len() {
         format = WHITE_SPACE;
         sample = head(file, format, SAMPLE_RECORDS)?;
@@ -126,6 +127,7 @@ fn recognise_text(file: &SourceFile, text_ids: bool) -> Result<Option<EdgeFile>,
     }
     let records = &sample.records;
     let found = Some(EdgeFile::Text { file: file.clone(), format, sampled: !records.is_empty() });
+    // The first record may be a header, which is text in any case.
     let behind_header = &records[records.len().min(1)..];
     let integers = behind_header.iter().filter(|record| are_integers(record)).count();
     let first_integers = records.first().is_some_and(|first| are_integers(first));
@@ -169,6 +171,7 @@ impl Seen {
     }
 
     fn count(&mut self, records: &Records) {
+        // A row of thousands of fields must not make the counts of the file grow with it.
         let width = records.len().min(COLUMNS_MAX);
         self.columns.resize(self.columns.len().max(width), [0; 3]);
         for (at, counts) in self.columns.iter_mut().enumerate().take(width) {
@@ -227,12 +230,14 @@ impl TextEdges {
                 [integers + kinds[INTEGER], others + kinds[NUMBER] + kinds[TEXT]]
             });
         let kind = |at: usize| seen.first.get(at).map(|field| kind_of(field.as_bytes()));
+        // With ids that are text, a first row of text is an edge like the others; only above integers it is a header.
         let like_names = (0..seen.first.len().min(3)).all(|at| kind(at) == Some(TEXT)) && seen.first.len() >= 2;
         let header = named.is_some() || (like_names && integers > others);
         let first_has_text =
             !header && [kind(ends.0), kind(ends.1)].iter().any(|kind| kind.is_some_and(|it| it != INTEGER));
         // Of two equally frequent widths, the larger: the other would drop a column.
         let width = seen.widths.iter().max_by_key(|(_, rows)| **rows).map_or(2, |(width, _)| *width);
+        // A header may name an end beyond the most frequent width: then the narrower rows are the bad ones.
         let width = width.max(ends.0.max(ends.1) + 1);
         let names: &[String] = if header { &seen.first } else { &[] };
         let weight = weight_column(file, names, ends, width)?;
@@ -285,6 +290,7 @@ pub(crate) fn open(files: Vec<EdgeFile>, options: &SourceOptions) -> Result<Data
         })
     })?;
     let has_text = looked.iter().any(|(has_text, _)| *has_text);
+    // One type for all files, as they share one id space: key `7` of one file is key `7` of the others.
     let key_type = options.key_type.unwrap_or(if has_text { KeyType::String } else { KeyType::Int64 });
     let mut tables = Tables::default();
     let vertices = tables.vertex(VERTEX, VERTEX, key_type);
@@ -311,6 +317,7 @@ pub(crate) fn open(files: Vec<EdgeFile>, options: &SourceOptions) -> Result<Data
             }
             (EdgeFile::Vertices { file } | EdgeFile::Text { file, .. }, None) => {
                 let feeds = vec![tables.vertex_feed(0, &key(0, "vertex"), &[])];
+                // Files of vertices may have values after the key, which are left out.
                 let fields = FieldCount::AtLeast(1);
                 let plan = TextPlan { format: WHITE_SPACE, header: false, fields, feeds, by_label: None };
                 inputs.push(Box::new(TextInput::new(file, plan)));

@@ -53,6 +53,7 @@ impl SourceFile {
     /// Opens it as text; `bytes_read` counts the bytes of the file on disk as they are read.
     pub(crate) fn open_text(&self, bytes_read: Arc<AtomicU64>, tabs: Tabs) -> Result<TextReader, IngestError> {
         let file = File::open(&self.path).map_err(|source| self.failed(source))?;
+        // Below the decoder: progress and the ratio are about bytes on disk.
         let counted = Counted { inner: file, bytes_read: Arc::clone(&bytes_read) };
         let extension = self.path.extension().and_then(|extension| extension.to_str());
         let ratio = matches!(extension, Some("gz" | "zst")).then(|| Ratio {
@@ -77,6 +78,7 @@ impl SourceFile {
     pub(crate) fn failed(&self, source: io::Error) -> IngestError {
         let path = self.path.clone();
         match source.kind() {
+            // `Ratio` and `LineBound` report with this kind, which reads of a file do not have.
             io::ErrorKind::FileTooLarge => IngestError::Bound { path, why: source.to_string() },
             _ => IngestError::Read { path, source },
         }
@@ -150,6 +152,7 @@ impl Ratio {
         if self.decompressed <= DECOMPRESSED_FREE_BYTES {
             return Ok(());
         }
+        // The decoder's buffer may be 256 KiB ahead of what is decompressed, which only makes the bound more lenient.
         let compressed = self.bytes_read.load(Ordering::Relaxed) - self.before;
         if self.limits.allows(compressed, self.decompressed) {
             return Ok(());
@@ -180,6 +183,7 @@ impl<R> LineBound<R> {
 impl<R: Read> Read for LineBound<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
+        // Counted while the bytes pass: the reader above gathers a line in memory until it ends.
         for line in buffer[..read].split_inclusive(|byte| *byte == b'\n') {
             self.length += line.len();
             if self.length > self.bound.bytes {
@@ -220,6 +224,7 @@ pub(crate) fn find(from: &[PathBuf], limits: ReadLimits) -> Result<Vec<SourceFil
             files.push(SourceFile::at(path.clone(), limits)?)
         }
     }
+    // A fixed order of inputs decides ties between rows. A file may be given twice: by its path and by its folder.
     files.sort();
     files.dedup();
     Ok(files)

@@ -85,6 +85,7 @@ fn key_types(files: &[LabelledFile], seen: &[Seen]) -> KeyTypes {
                 Role::Id { space, .. } | Role::From { space } | Role::To { space } => Some(space.clone()),
                 _ => continue,
             };
+            // One id that is text makes all keys of the space text: both ends of a look-up have one type.
             let key_type = key_types.entry(space).or_insert(KeyType::Int64);
             if has_text {
                 *key_type = KeyType::String;
@@ -130,6 +131,7 @@ impl LabelledFile {
                 first_bad.get_or_insert_with(|| (records.first_line(), why));
                 continue;
             }
+            // The same rule as that of the scan, which otherwise would meet labels without a feed.
             let label = first_label(label_at.and_then(|at| records.field(at)).unwrap_or_default());
             let label = if label.is_empty() { self.default_label.as_deref().unwrap_or("").as_bytes() } else { label };
             if label.is_empty() {
@@ -201,6 +203,7 @@ impl LabelledFile {
         let (Role::Id { space, .. } | Role::From { space } | Role::To { space }) = &self.roles[position] else {
             return Err(self.file.layout("has no column of ids"));
         };
+        // A row of edges has the ids of its ends, but not their labels; these are found with the keys.
         Ok((Endpoint { id_space: space.clone(), label: None }, position))
     }
 
@@ -242,6 +245,7 @@ impl LabelledFile {
     }
 
     fn key(&self, position: usize) -> FileColumn {
+        // The feed replaces the type by that of the id space.
         FileColumn::new(position, &self.header[position], Parse::new(PropertyType::Scalar(ScalarType::String)))
     }
 
@@ -261,6 +265,7 @@ impl LabelledFile {
                 feeds.push(tables.vertex_feed(table, &self.key(self.id()?.1), &properties));
             }
         }
+        // Feeds of implied vertices come after those of labels: they take the ends of every edge, whatever its label.
         let among = feeds.len();
         if self.is_edges() && among > 0 {
             for (end, position) in [self.source()?, self.target()?] {

@@ -35,6 +35,7 @@ fn content(file: &SourceFile) -> Option<Content> {
     }
     let (rest, part) = file.stem().rsplit_once('_')?;
     let (name, segment) = rest.rsplit_once('_')?;
+    // `person_0_0.csv`: the generator numbers the files of its workers.
     if !part.parse::<u32>().is_ok_and(|_| segment.parse::<u32>().is_ok()) {
         return None;
     }
@@ -86,6 +87,7 @@ fn name_labels(tables: &mut Tables, found: &[Table]) {
         };
         if found.iter().any(|part| named(part.content)) {
             let table = tables.vertex(label, label, KeyType::Int64);
+            // The order of `LABELS` numbers the labels, not the order of the files.
             tables.vertices[table].implied = !found.iter().any(|part| part.content == Content::Vertices(label));
         }
     }
@@ -93,6 +95,7 @@ fn name_labels(tables: &mut Tables, found: &[Table]) {
 
 /// Whether the ids of an implied label are taken from these edges.
 fn implies(found: &[Table], label: &str, content: Content) -> bool {
+    // Each message is in that file exactly once; likes and replies would name it many times, or never.
     let creators = |content: Content| matches!(content, Content::Edges(source, "hasCreator", _) if source == label);
     creators(content) || !found.iter().any(|part| creators(part.content))
 }
@@ -126,6 +129,7 @@ impl Table {
     fn properties(&self) -> Result<Vec<FileColumn>, IngestError> {
         let is_key = |position: usize, name: &str| match self.content {
             Content::Vertices(_) => name == "id",
+            // By position: both ends of `person_knows_person` have the same name.
             Content::Edges(..) | Content::List(_) => position < 2,
         };
         let columns = self.header.iter().enumerate().filter(|(position, name)| !is_key(*position, name));

@@ -74,6 +74,7 @@ struct Part {
 
 /// Reads the headers and plans the scans.
 pub(crate) fn open(files: &[SourceFile]) -> Result<Dataset, IngestError> {
+    // With a snapshot, the files outside of it are inserts and deletes; a folder that was given below it has none.
     let whole = files.iter().any(in_snapshot);
     let mut parts = Vec::new();
     for file in files.iter().filter(|file| !whole || in_snapshot(file)) {
@@ -87,8 +88,10 @@ pub(crate) fn open(files: &[SourceFile]) -> Result<Dataset, IngestError> {
         parts.push(Part { file: file.clone(), content, header });
     }
     let mut tables = Tables::default();
+    // First all labels, in the order of `LABELS`, and then edges: an edge table refers to the id spaces of both ends.
     name_labels(&mut tables, &parts);
     for part in &parts {
+        // All properties before any feed: the schema of a feed is that of its table.
         part.name_tables(&mut tables)?;
     }
     let mut inputs: Vec<Box<dyn Input>> = Vec::new();
@@ -195,10 +198,13 @@ impl Part {
                 for (position, key) in self.foreign_keys(label) {
                     let table = edge_of(tables, key);
                     let other = self.key(position);
+                    // The forum contains the post, but the post's row has the key.
                     let (source, target) = if key.1 == CONTAINER { (&other, &id) } else { (&id, &other) };
                     let mut feed = tables.edge_feed(table, source, target, &[]);
+                    // A comment replies to a post or to a comment: one of both foreign keys is empty.
                     feed.only_filled = vec![position];
                     feeds.push(feed);
+                    // Only the vertex at the other end: the row itself is the vertex at this one.
                     feeds.extend(implied(tables, key.3, &other).map(FeedPlan::optional));
                 }
             }

@@ -158,6 +158,7 @@ impl ParquetBatches {
         let mut columns = Vec::new();
         for ((field, column), parse) in batch.schema().fields().iter().zip(batch.columns()).zip(&self.types) {
             let values = cast(column, *parse)?;
+            // A cast makes null of what does not fit; a null that was there before is a value.
             if let Some(row) = (0..batch.num_rows()).find(|row| values.is_null(*row) && !column.is_null(*row)) {
                 return Err(IngestError::BadRow(BadRow {
                     file: self.file.path.clone(),
@@ -184,6 +185,7 @@ pub fn in_property_types(batch: &RecordBatch) -> Result<RecordBatch, String> {
     let mut columns = Vec::new();
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
         let name = field.name();
+        // A column of this type says nothing about the type of its property, nor does it set a value.
         if *column.data_type() == DataType::Null {
             continue;
         }
@@ -203,6 +205,7 @@ pub fn in_property_types(batch: &RecordBatch) -> Result<RecordBatch, String> {
         fields.push(Field::new(name, values.data_type().clone(), true));
         columns.push(values);
     }
+    // The rows must be counted even if no column is left.
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
         .map_err(|error| error.to_string())

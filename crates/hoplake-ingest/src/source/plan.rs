@@ -66,6 +66,7 @@ impl FeedPlan {
 
     /// Leaves out rows whose key columns are empty.
     pub(crate) fn optional(mut self) -> Self {
+        // Only keys are required. A row without the key at one end has no edge, and implies no vertex at that end.
         self.only_filled = self.columns.iter().filter(|column| column.required).filter_map(|c| c.position).collect();
         self
     }
@@ -138,6 +139,7 @@ impl Tables {
     /// The edge table of this label and these ends, made if there is none.
     pub(crate) fn edge(&mut self, label: &str, source: Endpoint, target: Endpoint) -> usize {
         let same =
+            // One label between other ends is another edge type, with properties of its own.
             |table: &EdgeTable| (table.label.as_str(), &table.source, &table.target) == (label, &source, &target);
         self.edges.iter().position(same).unwrap_or_else(|| {
             self.edges.push(EdgeTable { label: label.to_owned(), source, target, properties: Vec::new() });
@@ -178,6 +180,7 @@ impl Tables {
     pub(crate) fn list_feed(&self, table: usize, property: usize, key: &FileColumn, value: &FileColumn) -> FeedPlan {
         let owner = &self.vertices[table];
         let mut scalar = owner.properties[property].clone();
+        // A row has one value; the values of a key become its list when vertices are joined with them.
         if let PropertyType::List(item) = scalar.kind {
             scalar.kind = PropertyType::Scalar(item);
         }
@@ -202,6 +205,7 @@ impl Tables {
     /// The type of the keys at an end of edges.
     pub(crate) fn key_type(&self, end: &Endpoint) -> KeyType {
         let of_space = self.vertices.iter().find(|table| table.id_space == end.id_space);
+        // All labels of a space have keys of one type, so the first answers for them.
         of_space.map_or(KeyType::String, |table| table.key_type)
     }
 }
@@ -219,6 +223,7 @@ fn add_property(
 ) -> Result<usize, IngestError> {
     let name = &column.property;
     let kind = column.parse.kind;
+    // Names with ~ are those of the key and origin columns, which the build puts next to the properties.
     if name.is_empty() || name.starts_with('~') {
         return Err(file.layout(format!(
             "column {} would be a property named {name:?}; a name is not empty and does not start with ~",
@@ -254,6 +259,7 @@ fn feed(
     }
     for property in properties {
         fields.push(property.arrow());
+        // A table has one schema for all its files: a property that this file lacks is null in its rows.
         let column = columns.iter().find(|column| column.property == property.name);
         plans.push(ColumnPlan {
             position: column.map(|column| column.position),

@@ -44,6 +44,7 @@ pub fn open(from: &[PathBuf], options: &SourceOptions) -> Result<Dataset, Ingest
         return Err(IngestError::Invalid(format!("there are no files in {}", Paths(from))));
     }
     let is = |layout: Layout, found: bool| options.layout.map_or(found, |wanted| wanted == layout);
+    // From the sure to the vague: LDBC by names, labelled CSV by headers, and at last edge lists, which two columns make.
     if is(Layout::LdbcBi, files.iter().any(ldbc_bi::recognises)) {
         return ldbc_bi::open(&files).and_then(|dataset| or_unrecognised(dataset, from, options));
     }
@@ -86,8 +87,10 @@ fn with_headers(
         for format in DELIMITERS.map(TextFormat::quoted) {
             let head = head(file, format, 1)?;
             let header = head.records.into_iter().next();
+            // Without a record under one delimiter there is none under the others.
             empty |= header.is_none() && head.fault.is_none();
             matching = header.filter(|header| recognises(header)).map(|header| (format, header));
+            // A fault under a delimiter that is not the file's own means nothing.
             if let (Some(_), Some(fault)) = (&matching, head.fault) {
                 return Err(fault);
             }
@@ -118,6 +121,7 @@ fn edge_lists(files: &[SourceFile], options: &SourceOptions) -> Result<Vec<edge_
     for file in files {
         match edge_list::recognise(file, insists)? {
             Some(edges) => {
+                // An empty file alone does not make the folder an edge list.
                 has_edges |= edges.shows_edges();
                 found.push(edges);
             }

@@ -142,6 +142,7 @@ impl Shape {
             self.begun = self.line;
             self.state = State::Start;
         }
+        // Most records have neither quotes nor carriage returns: one search then replaces a step for each byte.
         let unquoted = matches!(self.state, State::Start | State::Plain);
         if unquoted && !self.returned && self.is_plain(bytes) {
             match bytes.last() {
@@ -171,6 +172,7 @@ impl Shape {
 
     fn step(&mut self, byte: u8) {
         let returned = std::mem::take(&mut self.returned);
+        // Old Macintosh line ends would otherwise make one record of many, without an error.
         if returned && byte != b'\n' {
             self.fault
                 .get_or_insert_with(|| "has a carriage return within the line; lines end with \\n or \\r\\n".into());
@@ -210,6 +212,7 @@ impl Shape {
 impl Records {
     /// Opens a file; `bytes_read` counts what is read of it.
     pub(crate) fn open(file: &SourceFile, format: TextFormat, bytes_read: Arc<AtomicU64>) -> Result<Self, IngestError> {
+        // The parser knows one delimiter. Runs of it make empty fields, which `words` leaves out.
         let tabs = if format.any_white_space() { Tabs::ToSpaces } else { Tabs::Keep };
         let core = csv_core::ReaderBuilder::new()
             .delimiter(format.delimiter)
@@ -220,6 +223,7 @@ impl Records {
             .build();
         let reader = file.open_text(bytes_read, tabs)?;
         let mut input = Input { reader, buffer: vec![0; BUFFER_BYTES], from: 0, until: 0 };
+        // Some editors write one; it would become part of the first name.
         if input.fill().map_err(|error| file.failed(error))?.starts_with(BYTE_ORDER_MARK) {
             input.from += BYTE_ORDER_MARK.len();
         }
@@ -272,6 +276,7 @@ impl Records {
             let at_hand = self.input.fill().map_err(|error| self.file.failed(error))?;
             let Some(&first) = at_hand.first() else { return Ok(false) };
             let skipped = match first {
+                // The parser would skip a blank line as well, and read a comment after it as a record.
                 b'\n' if !comment => 1,
                 b'#' | b'%' => memchr::memchr(b'\n', at_hand).map_or(at_hand.len(), |end| end + 1),
                 _ if comment => memchr::memchr(b'\n', at_hand).map_or(at_hand.len(), |end| end + 1),
@@ -295,6 +300,7 @@ impl Records {
         self.shape.begin();
         loop {
             let at_hand = self.input.fill().map_err(|error| self.file.failed(error))?;
+            // The parser would end the record here, as if the quote had been closed.
             if at_hand.is_empty() && matches!(self.shape.state, State::Quoted) {
                 return Err(self.unclosed());
             }
@@ -309,6 +315,7 @@ impl Records {
                 // Blank lines belong to no record.
                 consumed = 0;
             }
+            // By what is consumed: quotes that the parser drops count as well.
             if consumed > row.bytes && fault.is_none() {
                 fault = Some(self.too_long(row.exceeded("row")));
             }
@@ -319,6 +326,7 @@ impl Records {
                 // A record that is known to be bad is skipped, not kept.
                 ReadRecordResult::OutputFull if fault.is_some() => written = 0,
                 ReadRecordResult::OutputEndsFull if fault.is_some() => fields = 0,
+                // One byte beyond the bound is enough: a record that fills it has consumed more than the bound, and is bad.
                 ReadRecordResult::OutputFull => self.text.resize((self.text.len() * 2).min(row.bytes.max(2048) + 1), 0),
                 ReadRecordResult::OutputEndsFull if fields >= FIELDS_MAX => {
                     fault = Some(format!("has more than {FIELDS_MAX} fields"));
@@ -335,6 +343,7 @@ impl Records {
         if fault.is_some() {
             // The fields of a bad row are not used.
             self.fields = 0;
+            // Its bytes may be up to the bound of a row, for each thread; the next rows are small again.
             self.text.truncate(BUFFER_BYTES);
             self.text.shrink_to_fit();
         }
@@ -392,6 +401,7 @@ impl Records {
             return self.words().nth(index);
         }
         let mut field = self.raw(index)?;
+        // Only the last field ends at the end of a line; within a quoted field before it, a return is content.
         if index + 1 == self.fields {
             field = field.strip_suffix(b"\r").unwrap_or(field);
         }

@@ -128,6 +128,7 @@ impl Scan {
                 Ok(bytes) => held += bytes,
                 Err(fault) => self.report(fault)?,
             }
+            // Many feeds may each be below their limit, and together above what a thread may hold.
             if held >= 2 * chunk_bytes {
                 return self.finish(|_| true);
             }
@@ -144,6 +145,7 @@ impl Scan {
             if self.row.buffers[position].rows == 0 || !which(&self.row.buffers[position]) {
                 continue;
             }
+            // Several chunks come of the same bytes: the first reports them all, so that progress counts each byte once.
             let read = self.bytes_read.load(Ordering::Relaxed);
             let plan = &self.plan.feeds[position];
             let fresh = FeedBuffer::new(plan, plan.phase());
@@ -202,6 +204,7 @@ impl Row {
         if let Some(why) = records.fault() {
             return Err(self.fault(None, None, why.to_owned()));
         }
+        // First of all: with another number of fields, a value may be in a column that is not its own.
         self.check_count(plan, records)?;
         let mut bytes = 0;
         let picked = match &plan.by_label {
@@ -217,7 +220,9 @@ impl Row {
             match append(&mut self.buffers[position], feed, records) {
                 Ok(added) => bytes += added,
                 Err((column, fault)) => {
+                    // What only vertex columns show was reported by the vertex phase, and so were keys that both phases read.
                     let said = !self.buffers[position].active || (self.keys_seen && feed.columns[column].required);
+                    // The row is already in the feeds before this one; a row is in all its tables or in none.
                     self.take_back();
                     return Err(if said { Fault::Silent } else { fault });
                 }
@@ -260,6 +265,7 @@ impl Row {
     }
 
     fn fault(&self, column: Option<String>, value: Option<String>, why: String) -> Fault {
+        // The number of fields and the label are the same in both phases: the first has said it.
         if self.second_look { Fault::Silent } else { Fault::Said { column, value, why } }
     }
 
@@ -310,6 +316,7 @@ fn append(buffer: &mut FeedBuffer, feed: &FeedPlan, records: &Records) -> Result
     for (position, (column, plan)) in buffer.columns.iter_mut().zip(&feed.columns).enumerate() {
         let field = plan.position.and_then(|position| records.field(position)).unwrap_or_default();
         let why = match column.append(field) {
+            // An empty field became a null, which the caller takes back together with the row.
             Ok(_) if plan.required && field.is_empty() => "is empty where a key is needed",
             Ok(added) => {
                 bytes += added;
@@ -371,6 +378,7 @@ impl LineList {
         if self.count == 0 {
             self.first = line;
         } else if self.list.is_empty() && line != self.first + self.count {
+            // The first gap: from here every line is in the list. Until then a range stands for all.
             self.list.extend(self.first..self.first + self.count);
         }
         if !self.list.is_empty() {

@@ -66,6 +66,7 @@ impl Reading<'_> {
         found: &BTreeMap<Attempt, BTreeMap<u64, VertexId>>,
     ) -> anyhow::Result<()> {
         let items: Vec<VertexId> = wrote.iter().map(|edge| edge.to).collect();
+        // Both directions are sections of their own: a half-applied batch may be whole in one of them.
         let back = self.edges(&items, HopDirection::In, "wrote").await?;
         let out: BTreeSet<_> = wrote.iter().map(|edge| (edge.to, edge.batch)).collect();
         let back_found: BTreeSet<_> = back.iter().map(|edge| (edge.from, edge.batch)).collect();
@@ -99,6 +100,7 @@ impl Reading<'_> {
         let lit = self.edges(&[id], HopDirection::Out, "lit").await?;
         let lamp = last.lamp();
         let is_last = |edge: &Edge| Key::from(edge.key.as_str()) == lamp.key && edge.batch == last.batch as i64;
+        // One batch lights a lamp and deletes the one before: two, or none, are half of it.
         ensure!(lit.len() == 1 && is_last(&lit[0]), "its position is {position:?}, its lamps are {lit:?}");
         if last.batch > 1 {
             let before = Attempt { batch: last.batch - 1, ..last.clone() }.lamp();
@@ -111,6 +113,7 @@ impl Reading<'_> {
     async fn edges(&mut self, from: &[VertexId], direction: HopDirection, label: &str) -> anyhow::Result<Vec<Edge>> {
         let edges = self.query.neighbors(from, &Hop::along(direction, label)).await?;
         let keys = self.query.keys_of(edges.targets()).await?;
+        // No batch has this number: an edge without the property then matches none.
         let mut batches = vec![-1; edges.len()];
         for rows in self.query.edge_properties(&edges, &["batch".to_owned()]).await? {
             for (row, at) in rows.positions.iter().enumerate() {
@@ -145,6 +148,7 @@ pub(super) fn whole(
     let mut batches = BTreeMap::new();
     for (attempt, count) in counts {
         ensure!(*count == due(attempt), "{attempt} has {count} of its {} items", due(attempt));
+        // Each attempt has items of its own, so that a batch that was published twice is there under two names.
         let other = batches.insert(attempt.batch, attempt.name.clone());
         ensure!(other.is_none(), "{attempt} is there, and so is attempt {}", other.unwrap_or_default());
     }

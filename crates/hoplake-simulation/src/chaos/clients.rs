@@ -96,6 +96,7 @@ impl Asked {
     pub(super) fn is_up(&self, http: SocketAddr) {
         let mut known = self.known();
         known.http = Some(http);
+        // A new process opens the graph anew, from a hint that may be old.
         known.newest = 0;
         known.answered = Instant::now();
     }
@@ -167,6 +168,7 @@ impl Asked {
                     Outcome::Acknowledged(version) => Some(*version),
                     _ => None,
                 };
+                // Before the refresh is sent: what is acknowledged while it runs may be missing.
                 let before = self.ledger().attempts.iter().filter_map(acknowledged).max().unwrap_or(0);
                 let answer = ask("refresh", Value::Null).await?;
                 let version = answer.as_ref().map_or(before, |answer| answer.version);
@@ -202,6 +204,7 @@ impl Asked {
 
     /// Sends a question. `None` if the server is dead, or fails as it may.
     async fn ask(&self, call: &'static str, body: Value) -> anyhow::Result<Option<Answer>> {
+        // Before the question: an answer that another client gets meanwhile does not bind this one.
         let (http, life, newest) = {
             let known = self.known();
             (known.http, known.life, known.newest)
@@ -210,6 +213,7 @@ impl Asked {
         let begun = Instant::now();
         let answered = timeout(QUERY_TIME + ANSWER_SLACK, post(http, call, &body)).await;
         let mut known = self.known();
+        // It was killed in between: an answer may be cut off, or be that of no server any more.
         if known.life != life {
             return Ok(None);
         }

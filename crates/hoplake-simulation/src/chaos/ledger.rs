@@ -56,6 +56,7 @@ impl Ledger {
     /// Notes a line.
     pub(super) fn note(&mut self, role: Role, line: &str) {
         if self.noted(role, line).is_none() {
+            // Also "wrong": it is no verb of a healthy process.
             self.wrong.get_or_insert(format!("{role:?} printed {line:?}"));
         }
     }
@@ -67,6 +68,7 @@ impl Ledger {
         match verb {
             "tries" => self.begin(role, rest),
             "began" => {
+                // Before its answer: a process that is killed in the commit leaves an attempt that may or may not be in the graph.
                 self.decide(role, rest, |_| Some(Outcome::Began))?;
                 self.begin(role, role.commits_by()?);
             }
@@ -93,6 +95,7 @@ impl Ledger {
             "done" => {}
             _ => return None,
         }
+        // Any other report ends what the process was at; a second one about the same step finds nothing under way.
         if !matches!(verb, "tries" | "began") {
             self.end(role);
         }
@@ -155,6 +158,7 @@ impl Ledger {
     /// Attempts of one writer.
     pub(super) fn of_writer(&self, writer: u32) -> impl Iterator<Item = (&Attempt, &Outcome)> {
         let first = |writer| Attempt { writer, batch: 0, name: String::new() };
+        // Attempts order by writer first, and no attempt is before batch 0 with no name.
         self.attempts.range(first(writer)..first(writer + 1))
     }
 

@@ -35,6 +35,7 @@ const KEPT: Duration = Duration::from_secs(4);
 const KEPT_VERSIONS: u64 = 20;
 
 /// A writer that announced itself longer ago is taken for dead.
+// Less than a compaction may take, so that some that still live are aborted, and have to notice.
 const DEAD_AFTER: Duration = Duration::from_secs(8);
 
 /// What a process does.
@@ -118,6 +119,7 @@ impl Play {
 
 /// Prints a line with an end marker. If the pipe is closed, it panics, which ends the process.
 fn say(line: impl std::fmt::Display) {
+    // A line without its end was cut by the kill, and says nothing.
     println!("{line}.");
 }
 
@@ -200,13 +202,16 @@ async fn write(store: &Store, number: u32, mut random: SplitMix64, by: &Committi
             }
         };
         say("done refresh");
+        // What was acknowledged to this process must be in the version that its next refresh leads to.
         if let Some(own) = committed.take().filter(|own| last.as_ref() != Some(own)) {
             say(format!("wrong refresh after {own} was committed leads to {last:?}"));
         }
         tries += 1;
         let batch = last.map_or(1, |last| last.batch + 1);
+        // Another attempt at the batch has another name, in this process and in the one that follows it.
         let attempt = Attempt { writer: number, batch, name: format!("{}x{tries}", process::id()) };
         let changes = attempt.changes(Some(graph.version()), &written.old(batch));
+        // Before anything is sent: otherwise a kill could leave a batch in the graph that no one knows of.
         say(format!("began {}", attempt.position()));
         match by.apply(&graph, changes).await {
             Applied::Version(version) => {
@@ -229,6 +234,7 @@ async fn refreshed(graph: &mut Graph, written: &mut Written) -> Result<Option<At
     graph.refresh().await?;
     let position = graph.source_position(&source(written.number));
     let last = position.and_then(|it| Attempt::at_position(written.number, it));
+    // Otherwise what this process wrote itself is all there is, and reading it again would only cost requests.
     if written.last != last {
         written.read(graph).await?;
         written.last.clone_from(&last);

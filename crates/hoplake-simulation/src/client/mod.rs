@@ -84,6 +84,7 @@ impl Client {
             if self.machine.is_dead() {
                 return std::future::pending().await;
             }
+            // Asked again after each sleep: another request may have suspended the process for longer meanwhile.
             let until = self.machine.suspended_until.get();
             match until.checked_sub(self.world.now()) {
                 Some(rest) if !rest.is_zero() => sleep(rest).await,
@@ -104,6 +105,7 @@ impl Client {
             1..=5 => usual * 10,
             _ => usual,
         };
+        // Two delays stay below the time-out of 30 s: a request that is only slow is never given up.
         Duration::from_millis(1 + random.below(bound.min(10_000)))
     }
 
@@ -128,6 +130,7 @@ impl Client {
         match fault {
             Some(Fault::Expired) => return Err(self.expired(&request)),
             Some(Fault::CutOff) => return self.cut_off(&request, effect).await,
+            // The client gives up after its time-out, so the caller waits as long as it would for a real one.
             Some(Fault::TimedOutBefore) => {
                 sleep(TIMEOUT).await;
                 return self.answer(&request, Err(failed("no answer"))).await;
@@ -145,6 +148,7 @@ impl Client {
         match fault {
             Some(Fault::Refused) => return self.answer(&request, Err(failed("503 Slow Down"))).await,
             Some(Fault::ConflictForNothing) => return self.answer(&request, Err(exists(&request.name))).await,
+            // Before the effect, which then finds no such upload.
             Some(Fault::UploadGone) => request.upload.into_iter().for_each(|upload| world.uploads().forget(upload)),
             Some(Fault::Crash) if world.random(Concern::Store).below(2) == 0 => return self.end(&request).await,
             // What was sent before the crash may arrive or not.
@@ -183,9 +187,11 @@ impl Client {
         mut effect: impl FnMut(&mut Bucket, &World, Duration) -> Result<T> + Clone + Send + 'static,
     ) -> Result<(T, Option<Fault>)> {
         let world = &self.world;
+        // Drawn in any case, so that the draws after it do not depend on how long the process is cut off.
         let arrives = self.world.random(Concern::Store).below(4);
         let until = self.machine.cut_off_until.get();
         let rest = until.saturating_sub(world.now());
+        // The client repeats these for a while: if it is no longer cut off by then, the request is only late.
         let repeated = request.kind.is_repeated() && rest < 2 * TIMEOUT;
         if repeated {
             sleep(rest).await;
@@ -219,6 +225,7 @@ impl Client {
         if now < machine.cut_off_until.get() {
             return Some(Fault::CutOff);
         }
+        // A fault that lasts is not drawn again while it lasts: the checks above come first.
         let fault = world.schedule.strike(request.kind, now, &mut world.random(Concern::Store))?;
         let mut random = world.random(Concern::Store);
         match fault {
@@ -229,6 +236,7 @@ impl Client {
             }
             Fault::ClockJump => {
                 let hours = [1, 48][random.below(2) as usize];
+                // Either way: a clock that is behind is as wrong as one that is ahead.
                 let off = random.below(2 * hours * 3_600_000) as i64 - hours as i64 * 3_600_000;
                 machine.clock_off_ms.store(off, Relaxed);
             }

@@ -22,6 +22,7 @@ use crate::{
 
 /// Writes an object, and lets the oracle look at what that means.
 pub(crate) fn write(bucket: &mut Bucket, world: &World, now: Duration, name: &str, bytes: &Bytes) {
+    // The caller holds the lock of the bucket, so that the oracle learns of versions in the order in which the store takes them.
     bucket.insert(name.to_owned(), Stored { bytes: bytes.clone(), modified: now });
     let (location, below) = GraphLocation::of(name);
     if let Some(version) = manifest_version(below) {
@@ -92,12 +93,14 @@ impl ObjectStore for Client {
         let detail = range.as_ref().map_or_else(String::new, |range| format!(" {}..{}", range.start, range.end));
         let find =
             move |bucket: &mut Bucket, _: &World, _: Duration| bucket.get(&name).cloned().ok_or_else(|| missing(&name));
+        // The complete object comes back: the faults of a body need the bytes around the range, too.
         let (stored, fault) = self.ask(Request::new(kind, location, detail), find).await?;
         if fault == Some(Fault::Missing) {
             return Err(missing(location.as_ref()));
         }
         let length = stored.bytes.len();
         let range = match range {
+            // As S3: a range that begins beyond the end is an error, and one that ends there is cut.
             Some(range) if range.start >= length as u64 => return Err(failed("416 Range Not Satisfiable")),
             Some(range) => range.start..range.end.min(length as u64),
             None => 0..length as u64,
@@ -116,6 +119,7 @@ impl ObjectStore for Client {
                 let location = location?;
                 let name = location.to_string();
                 let effect = move |bucket: &mut Bucket, world: &World, _: Duration| {
+                    // Deleting an absent object is no error, as with S3.
                     remove(bucket, world, &name);
                     world.medium().removed(&name);
                     Ok(())
@@ -159,6 +163,7 @@ impl Client {
         let mut page = 0;
         loop {
             let prefix = prefix.clone();
+            // Pages go on after a name, and each sees the bucket of its own moment.
             let after = listed.last().map(|meta| meta.location.to_string());
             let detail = format!(" page {page}");
             let request = Request { kind: Kind::List, name: prefix.clone(), detail, upload: None };
@@ -170,6 +175,7 @@ impl Client {
             let ((mut found, now), fault) = self.ask(request, find).await?;
             if fault == Some(Fault::StaleList) {
                 let bound = Duration::from_millis(self.world.random(Concern::Store).below(60_000));
+                // An object that was written over of late is missing as well; a real store would show its old length.
                 found.retain(|(_, modified)| *modified + bound <= now);
             }
             let more = fault == Some(Fault::PagedList) && found.len() > 3;
@@ -181,6 +187,7 @@ impl Client {
                 if fault == Some(Fault::ShuffledList) {
                     let mut random = self.world.random(Concern::Store);
                     for at in (1..listed.len()).rev() {
+                        // Fisher and Yates: every order is equally likely.
                         listed.swap(at, random.below(at as u64 + 1) as usize);
                     }
                 }
@@ -199,6 +206,7 @@ impl Client {
         fault: Option<Fault>,
     ) -> BoxStream<'static, Result<Bytes>> {
         let mut random = self.world.random(Concern::Store);
+        // Always less than what was asked for, unless that was nothing.
         let cut = random.below(asked.len().max(1) as u64) as usize;
         let one = |bytes: Bytes| futures::stream::iter([Ok(bytes)]).boxed();
         match fault {

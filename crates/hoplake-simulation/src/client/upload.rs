@@ -41,9 +41,11 @@ impl Uploads {
     /// The object, if all of its parts are there.
     fn complete(&mut self, upload: u64, count: usize) -> Result<Bytes> {
         let parts = self.open.get(&upload).ok_or_else(unknown)?;
+        // A part whose request never arrived must not leave a hole in the object.
         if !parts.keys().copied().eq(0..count) {
             return Err(failed("400 Invalid Part"));
         }
+        // Only now is there an object: nothing of an upload is visible before.
         let whole = parts.values().flatten().copied().collect();
         self.open.remove(&upload);
         Ok(whole)
@@ -87,6 +89,7 @@ impl MultipartUpload for Parts {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
         let client = self.client.clone();
         let upload = self.upload;
+        // By the order of the calls, as the requests may overtake each other.
         let number = self.count;
         let bytes = Bytes::from(data);
         self.count += 1;
@@ -105,6 +108,7 @@ impl MultipartUpload for Parts {
         let upload = self.upload;
         let count = self.count;
         let name = self.location.to_string();
+        // The completion names the tags of all parts, which the client has from their answers.
         if self.received.load(Relaxed) < count {
             return Err(failed("a part has no tag"));
         }

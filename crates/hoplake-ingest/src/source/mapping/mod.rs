@@ -112,6 +112,7 @@ pub(crate) fn open(path: &Path, from: &[PathBuf], limits: ReadLimits) -> Result<
     let files = mapped_files(&mapping, path, from, limits)?;
     let mut tables = Tables::default();
     for spec in &mapping.vertices {
+        // Before the edges: the table of an edge refers to the id spaces of both labels.
         name_vertices(spec, &files, &mut tables).map_err(failed)?;
     }
     let undeclared: Vec<_> =
@@ -129,6 +130,7 @@ pub(crate) fn open(path: &Path, from: &[PathBuf], limits: ReadLimits) -> Result<
     for file in files {
         inputs.extend(file.inputs(&mut tables)?);
     }
+    // As for other layouts: the order of inputs decides which of several rows with one key is kept.
     inputs.sort_by(|one, two| one.path().cmp(two.path()));
     Ok(Dataset { vertex_tables: tables.vertices, edge_tables: tables.edges, inputs })
 }
@@ -170,6 +172,7 @@ fn mapped_files<'a>(
     let at = |named: &Path, csv: Option<&CsvSpec>, files: &mut Vec<Mapped<'a>>| -> Result<usize, IngestError> {
         let file = find(named, path, from, limits)?;
         if let Some(position) = files.iter().position(|other| other.file == file) {
+            // A file of several entries is one input, so that a row is good or bad for all of them; it is read in one way.
             if csv.is_some_and(|csv| *csv != files[position].csv) {
                 return Err(file.layout("has two entries in the mapping that differ in how its CSV is written"));
             }
@@ -193,6 +196,7 @@ fn mapped_files<'a>(
 
 /// Makes the table of a vertex entry.
 fn name_vertices(spec: &VertexSpec, files: &[Mapped<'_>], tables: &mut Tables) -> Result<(), String> {
+    // By identity: two entries of one label, for two files, may have the same content otherwise.
     let file = files.iter().find(|file| file.vertices.iter().any(|other| std::ptr::eq(*other, spec)));
     let of_column = match (file, &spec.key) {
         (Some(file), Some(key)) => file.key_type(key).map_err(|error| error.to_string())?,
@@ -207,7 +211,9 @@ fn name_vertices(spec: &VertexSpec, files: &[Mapped<'_>], tables: &mut Tables) -
     if (table.id_space.as_str(), table.key_type) != (space, key_type) {
         return Err(format!("vertices {:?} have two entries that differ in key_type or id_space", spec.label));
     }
+    // A label with a file in any of its entries is listed: an entry without one then only repeats the label.
     table.implied = file.is_none() && (made || table.implied);
+    // A key table has keys of one type, whichever labels share it.
     if tables.vertices.iter().any(|table| table.id_space == space && table.key_type != key_type) {
         return Err(format!("the labels of id space {space:?} have keys of two types; give them one key_type"));
     }
@@ -252,6 +258,7 @@ impl Mapped<'_> {
 
     fn format(&self) -> Result<TextFormat, IngestError> {
         let delimiter = self.byte(self.csv.delimiter, "delimiter")?;
+        // A space stands for any white space, so there is none to keep around a field.
         let trim = delimiter == b' ';
         Ok(TextFormat { delimiter, quoting: self.csv.quote, comments: self.csv.comments, trim })
     }
@@ -327,6 +334,7 @@ impl Mapped<'_> {
     }
 
     fn edge_columns(&self, spec: &EdgeSpec) -> Result<Vec<FileColumn>, IngestError> {
+        // In a file of vertices the other columns belong to the vertex; an edge by foreign key would repeat them.
         let ignore_others = spec.ignore_others.unwrap_or(!self.vertices.is_empty());
         self.properties(&spec.properties, &[&spec.source, &spec.target], &spec.ignore, ignore_others)
     }
@@ -350,6 +358,7 @@ impl Mapped<'_> {
             columns.push(FileColumn { property: property.clone(), ..FileColumn::new(position, name, parse) });
         }
         for name in ignore {
+            // A misspelled name is an error: otherwise the column that was meant would become a property.
             self.position(name)?;
         }
         let named: Vec<usize> = columns.iter().map(|column| column.position).collect();
@@ -358,6 +367,7 @@ impl Mapped<'_> {
                 columns.push(FileColumn::new(position, name, self.parse_of(position)));
             }
         }
+        // Typed columns came by name, the others by position. Properties are numbered in the order of the file.
         columns.sort_by_key(|column| column.position);
         self.refuse_types(&columns)?;
         columns.iter_mut().for_each(|column| column.parse.separator = separator);
@@ -385,6 +395,7 @@ impl Mapped<'_> {
     }
 
     fn key(&self, column: &str) -> Result<FileColumn, IngestError> {
+        // For its error only: the feed gives keys the type of their id space.
         self.key_type(column)?;
         Ok(FileColumn::new(self.position(column)?, column, Parse::key(KeyType::String)))
     }

@@ -148,6 +148,7 @@ impl ParquetFile {
                     feeds: feeds.clone(),
                 }),
             }
+            // Rows are numbered through the file, so that a bad row has one number whichever input reads it.
             first_row = u64::saturating_add(first_row, rows);
         }
         inputs.into_iter().map(|input| Box::new(input) as Box<dyn Input>).collect()
@@ -174,6 +175,8 @@ fn rows(
         let leaves = (0..schema.num_columns()).filter(|leaf| roots.contains(&schema.get_column_root_idx(*leaf)));
         let mut longest = 0;
         let mut levels = 1;
+        // A dictionary lets a few bytes of a page become a long text in each row, so that sizes in the footer bound nothing:
+        // assume the longest entry of every column in each row, and the memory of a list's items.
         for group in &groups {
             let of_leaves = leaves.clone().map(|leaf| longest_of_dictionary(&handle, metadata, *group, leaf, limits));
             longest = longest.max(of_leaves.sum::<Result<usize, _>>()?);
@@ -236,6 +239,7 @@ impl Input for ParquetInput {
         let mut roots: Vec<usize> = positions.filter_map(|column| column.position).collect();
         roots.sort_unstable();
         roots.dedup();
+        // So many rows as make a chunk, by the sizes of the footer; `rows` lowers it where dictionaries could make them larger.
         let batch_rows = (self.file.limits.chunk_bytes() as u64).saturating_mul(self.rows) / self.bytes_decoded.max(1);
         let batch_rows = batch_rows.clamp(1024, BATCH_ROWS);
         let batch_rows = usize::try_from(batch_rows).unwrap_or(8192);
@@ -300,6 +304,7 @@ impl Batches {
         for plan in self.plans.iter() {
             if plan.phase() == self.phase {
                 yielded.push((plan, self.cast(plan, batch, &mut faults)?));
+            // Cast for their faults alone: a row that is bad as a vertex has no edges either.
             } else if self.phase == Phase::Edges {
                 self.cast(plan, batch, &mut silent)?;
             }
@@ -326,6 +331,7 @@ impl Batches {
                 continue;
             };
             let values = cast(array, column.parse)?;
+            // A look at single rows only if there is a null that the file did not have, or any in a key.
             if values.null_count() > if column.required { 0 } else { array.null_count() } {
                 let fault = |row: usize| {
                     let (value, why) = if array.is_null(row) {
@@ -382,6 +388,7 @@ impl Batches {
                 why: fault.why,
             })?;
         }
+        // Rows with faults came after the silent ones; the mask searches the list.
         bad.sort_unstable();
         Ok(bad)
     }
@@ -401,6 +408,7 @@ impl Batches {
             let batch = RecordBatch::try_new(Arc::clone(&plan.schema), columns)?;
             return Ok(Some(Chunk { feed: plan.feed, batch, lines: whole, bytes_read: 0 }));
         }
+        // A bad row is left out of every feed, an absent one of this feed only.
         let keep = |row: usize| bad.binary_search(&row).is_err() && !absent.as_ref().is_some_and(|absent| absent[row]);
         let kept: Vec<u64> = (0..rows).filter(|&row| keep(row)).map(|row| first + row as u64).collect();
         let mask: BooleanArray = (0..rows).map(|row| Some(keep(row))).collect();

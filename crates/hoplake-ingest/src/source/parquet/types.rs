@@ -53,6 +53,7 @@ impl ParquetColumn {
     }
 
     fn new(field: &Field, of_parquet: &Type) -> Self {
+        // As an Arrow type, a UUID is any sixteen bytes; only Parquet's own schema says more.
         let is_uuid = of_parquet.get_basic_info().logical_type_ref() == Some(&LogicalType::Uuid)
             && *field.data_type() == DataType::FixedSizeBinary(UUID_BYTES);
         let scalar = if is_uuid { Some(ScalarType::String) } else { scalar_type(field.data_type()) };
@@ -87,6 +88,7 @@ impl ParquetColumn {
             _ if self.property.is_none() => false,
             (PropertyType::List(scalar), Some(item)) => can_cast_types(&item, &scalar.arrow()),
             (PropertyType::Scalar(scalar), None) if self.type_name == "UUID" => scalar == ScalarType::String,
+            // Arrow would cast any integer to a moment or a day; only a unit in the mapping says what it counts.
             (PropertyType::Scalar(ScalarType::Timestamp), None) if self.arrow.is_integer() => {
                 parse.epoch_unit_micros.is_some()
             }
@@ -122,6 +124,7 @@ fn scalar_type(column: &DataType) -> Option<ScalarType> {
         DataType::Boolean => ScalarType::Bool,
         integer if integer.is_integer() => ScalarType::Int64,
         float if float.is_floating() => ScalarType::Float64,
+        // Without digits after the point, a decimal is a whole number; one beyond int64 is a bad row.
         DataType::Decimal32(_, 0)
         | DataType::Decimal64(_, 0)
         | DataType::Decimal128(_, 0)
@@ -175,6 +178,7 @@ pub(crate) fn type_name(column: &DataType) -> String {
 /// The type of a column that is stored as plain numbers, whose meaning only the writer's own schema has: moments in
 /// seconds and dates in milliseconds.
 pub(super) fn restored(column: &DataType) -> Option<DataType> {
+    // Parquet's moments start at milliseconds and its dates are in days; Arrow writes these two as plain int64.
     let number = |column: &DataType| matches!(column, DataType::Date64 | DataType::Timestamp(TimeUnit::Second, _));
     match column {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
@@ -230,6 +234,7 @@ fn within<T: ArrowPrimitiveType>(
     values: &PrimitiveArray<T>,
     range: RangeInclusive<T::Native>,
 ) -> Result<ArrayRef, ArrowError> {
+    // The usual case costs no copy. Slots under a null may hold anything and at worst lead to the copy.
     if values.values().iter().all(|value| range.contains(value)) {
         return Ok(Arc::new(values.clone()));
     }
@@ -241,11 +246,13 @@ fn cast_list(array: &ArrayRef, item: Parse) -> Result<ArrayRef, ArrowError> {
     let (DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _)) = array.data_type() else {
         return cast_with_options(array, &PropertyType::List(ScalarType::String).arrow(), &CastOptions::default());
     };
+    // Three kinds of lists become one, so that the items can be cast as a column and the offsets kept.
     let lists = cast_with_options(array, &DataType::List(Arc::clone(of)), &CastOptions::default())?;
     let lists = lists.as_list::<i32>();
     let items = cast(lists.values(), item)?;
     let lost = |at: usize| items.is_null(at) && !lists.values().is_null(at);
     let mut nulls = lists.nulls().cloned();
+    // The caller compares the nulls of rows alone: an item that was lost has to make its list null.
     if items.null_count() > lists.values().null_count() {
         let whole = |row: usize| {
             let from = lists.value_offsets()[row] as usize;
@@ -269,6 +276,7 @@ fn moments(array: &ArrayRef, parse: Parse, options: &CastOptions<'_>) -> Result<
             _ => TimeUnit::Second,
         };
         let numbers = cast_with_options(&array, &DataType::Int64, options)?;
+        // The same numbers under another type; the unit changes below.
         array = cast_with_options(&numbers, &DataType::Timestamp(unit, None), options)?;
     }
     let zone = match array.data_type() {

@@ -218,7 +218,9 @@ impl Row {
             }
             self.touched.push(position);
             match append(&mut self.buffers[position], feed, records) {
-                Ok(added) => bytes += added,
+                Ok(added) if self.buffers[position].active => bytes += added,
+                // Only checked: nothing of it stays.
+                Ok(_) => {}
                 Err((column, fault)) => {
                     // What only vertex columns show was reported by the vertex phase, and so were keys that both phases read.
                     let said = !self.buffers[position].active || (self.keys_seen && feed.columns[column].required);
@@ -274,6 +276,7 @@ impl Row {
             let buffer = &mut self.buffers[position];
             if buffer.active {
                 buffer.rows += 1;
+                buffer.bytes_of_rows = buffer.bytes;
                 buffer.lines.push(line);
             } else {
                 buffer.truncate();
@@ -336,6 +339,8 @@ fn append(buffer: &mut FeedBuffer, feed: &FeedPlan, records: &Records) -> Result
 struct FeedBuffer {
     columns: Vec<Column>,
     rows: usize,
+    /// The bytes of complete rows, and with those of the row under way.
+    bytes_of_rows: usize,
     bytes: usize,
     lines: LineList,
     /// Whether its rows are yielded; else they are only checked.
@@ -345,14 +350,16 @@ struct FeedBuffer {
 impl FeedBuffer {
     fn new(plan: &FeedPlan, phase: Phase) -> Self {
         let columns = plan.columns.iter().map(|column| Column::new(column.parse)).collect();
-        Self { columns, rows: 0, bytes: 0, lines: LineList::default(), active: plan.phase() == phase }
+        Self { columns, rows: 0, bytes_of_rows: 0, bytes: 0, lines: LineList::default(), active: plan.phase() == phase }
     }
 
     fn is_full(&self, chunk_bytes: usize) -> bool {
         self.rows >= CHUNK_ROWS || self.bytes >= chunk_bytes
     }
 
+    /// Drops the row under way, with its bytes: counted on, they would end every chunk after a single row.
     fn truncate(&mut self) {
+        self.bytes = self.bytes_of_rows;
         for column in &mut self.columns {
             column.truncate(self.rows);
         }

@@ -44,6 +44,26 @@ csv = { header = false, columns = ["a", "b", "since"], delimiter = " " }
 properties = { since = "date" }
 "#;
 
+/// The second phase reads the columns of vertices again, to see which rows are good. These are not kept, and must not fill chunks.
+#[test]
+fn columns_that_are_only_checked_fill_no_chunk() {
+    let row = |number: usize| format!("{number}|{:0>1000}|30||||Rome{}\n", number, number % 7);
+    let people: String = (0..6000).map(row).collect();
+    let folder = folder(&[
+        ("map.toml", MAP),
+        ("people.csv", &format!("id|name|age|joined|nicks|secret|city\n{people}")),
+        ("data/knows.csv", "1  2\t2020-02-29\n"),
+    ]);
+    let dataset = mapped(folder.path()).unwrap();
+    let input = dataset.inputs.iter().find(|input| input.path().ends_with("people.csv")).unwrap();
+    let chunks =
+        |phase| input.scan(phase, Arc::new(BadRows::stop())).unwrap().map(|chunk| chunk.unwrap().batch.num_rows());
+    let edges: Vec<usize> = chunks(Phase::Edges).collect();
+    assert_eq!(edges, [6000]);
+    // 6 MB of names are several chunks of vertices, as they should be.
+    assert!((4..20).contains(&chunks(Phase::Vertices).count()));
+}
+
 #[test]
 fn csv_with_types_lists_and_foreign_keys() {
     let folder = folder(&[

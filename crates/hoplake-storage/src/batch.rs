@@ -273,7 +273,7 @@ impl<'a> Batch<'a> {
     ) -> Result<(Vec<InFlightRequest>, Background), StorageError> {
         // `contains` and not `get`: a guess is no use, and must not keep a block in memory.
         let near = |request: &BlockRequest<'_>| {
-            let on_disk = |disk: &DiskCache| disk.find(request.object.identity, &request.range).is_some();
+            let on_disk = |disk: &DiskCache| disk.contains(request.object.identity, &request.range);
             self.pool().memory.contains(key(request))
                 || ahead.is_some_and(|ahead| ahead.contains(key(request)))
                 || self.pool().disk.as_ref().is_some_and(on_disk)

@@ -125,11 +125,11 @@ impl QueryContext {
         *self.0.limits.lock().expect("no thread panics with the limits") = limits;
     }
 
-    /// Sets its deadline, so many milliseconds from now; `None` removes it.
+    /// Sets its deadline to `timeout_ms` from now; `None` removes it. Its other limits stay.
     pub fn give_time(&self, timeout_ms: Option<u64>) {
         // A time beyond what the clock can count is no deadline.
         let until = |given: u64| Some((Instant::now().checked_add(Duration::from_millis(given))?, given));
-        self.limit(ReadLimits { deadline: timeout_ms.and_then(until), ..ReadLimits::default() });
+        self.limit(ReadLimits { deadline: timeout_ms.and_then(until), ..self.limits() });
     }
 
     fn limits(&self) -> ReadLimits {

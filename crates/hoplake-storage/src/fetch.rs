@@ -146,8 +146,8 @@ impl Fetcher {
                 Ok(value) => return Ok((value, rounds)),
                 Err(error) => error,
             };
-            let exhausted = rounds >= retry.attempts_max || context.meter().retried() >= retry.query_retries_max;
-            if !error.may_pass() || exhausted {
+            let is_last = !error.may_pass() || rounds >= retry.attempts_max;
+            if is_last || !context.meter().retry(retry.query_retries_max) {
                 return Err(error);
             }
             // While there is another node to ask, no store needs time to recover.

@@ -170,9 +170,9 @@ impl Meter {
         self.hedges.fetch_add(1, Relaxed);
     }
 
-    /// Notes that the next request repeats a failed one, and returns the number of earlier repetitions.
-    pub(crate) fn retried(&self) -> u64 {
-        self.retries.fetch_add(1, Relaxed)
+    /// Notes that the next request repeats a failed one, if there were fewer than `max` repetitions; whether it may.
+    pub(crate) fn retry(&self, max: u64) -> bool {
+        self.retries.fetch_update(Relaxed, Relaxed, |retries| (retries < max).then_some(retries + 1)).is_ok()
     }
 
     /// Notes that a request just noted reads ahead.

@@ -234,9 +234,7 @@ impl Store {
 
     /// Whether both are prefixes of the same bucket, container or file system.
     pub fn is_beside(&self, other: &Self) -> bool {
-        let root =
-            |url: &str| Url::parse(url).ok().map(|url| (url.scheme().to_owned(), url.host_str().map(str::to_owned)));
-        root(&self.url) == root(&other.url)
+        root_of(&self.url) == root_of(&other.url)
     }
 
     pub(crate) fn path(&self, name: &str) -> Path {
@@ -472,9 +470,25 @@ impl Store {
     }
 }
 
+/// The bucket, container or file system of a URL.
+fn root_of(url: &str) -> Option<(String, String, Option<String>)> {
+    let url = Url::parse(url).ok()?;
+    // `abfss://container@account.…` has its container before the host.
+    Some((url.scheme().to_owned(), url.username().to_owned(), url.host_str().map(str::to_owned)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn containers_of_one_account_are_apart() {
+        let same = |a: &str, b: &str| root_of(a) == root_of(b);
+        assert!(same("s3://bucket/a", "s3://bucket/b/c") && same("file:///a", "file:///b"));
+        assert!(same("abfss://one@account.dfs.core.windows.net/a", "abfss://one@account.dfs.core.windows.net/b"));
+        assert!(!same("abfss://one@account.dfs.core.windows.net/a", "abfss://two@account.dfs.core.windows.net/a"));
+        assert!(!same("s3://bucket/a", "s3://other/a") && !same("s3://bucket/a", "gs://bucket/a"));
+    }
 
     async fn conformance(url: &str) {
         let store = Store::open(url).unwrap();

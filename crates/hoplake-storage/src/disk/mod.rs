@@ -185,7 +185,14 @@ impl DiskCache {
         Ok(Self { state, writing: Writing::Beside(Some((queue, thread))) })
     }
 
-    /// Where a block may be; `None` is certain.
+    /// Whether a block may be here; not a use, which would protect it.
+    pub(crate) fn contains(&self, object: u64, range: &Range<u64>) -> bool {
+        let state = lock(&self.state);
+        let entry = state.entries.get(&block_key(object, range.start));
+        entry.is_some_and(|entry| u64::from(entry.record.length) == range.end - range.start)
+    }
+
+    /// Where a block may be, which counts as a use; `None` is certain.
     pub(crate) fn find(&self, object: u64, range: &Range<u64>) -> Option<DiskLocation> {
         let mut state = lock(&self.state);
         let entry = state.entries.get_mut(&block_key(object, range.start))?;

@@ -179,7 +179,7 @@ async fn repetition_ends() {
         let context = QueryContext::new();
         let error = read(&reader, &[3], &context).await.unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
-        assert_eq!(context.cost().requests, requests, "{act:?}");
+        assert_eq!((context.cost().requests, context.cost().retries), (requests, requests - 1), "{act:?}");
     }
     // The query's own budget: 4 for the first read, 2 are left for the second.
     let source = Scripted::new(&[Act::Busy; 100]);
@@ -189,6 +189,7 @@ async fn repetition_ends() {
         read(&reader, &[3], &context).await.unwrap_err();
         assert_eq!(context.cost().requests, requests);
     }
+    assert_eq!(context.cost().retries, 6, "what was refused is no retry");
 }
 
 #[tokio::test(start_paused = true)]

@@ -193,7 +193,8 @@ async fn put_rows(
 }
 
 async fn put_ids(query: &Query, reached: &Reached, wanted: &Wanted, parts: &mut dyn Parts) -> Result<(), Failure> {
-    let _hold = query.memory().hold((IDS_MAX.min(reached.last().len()) * ID_BYTES) as u64)?;
+    let most = wanted.depths.iter().map(|(_, count)| IDS_MAX.min(*count)).max().unwrap_or(0);
+    let _hold = query.memory().hold((most * ID_BYTES) as u64)?;
     for (depth, count) in &wanted.depths {
         let mut vertices = reached.depths[*depth].vertices().take(*count);
         loop {

@@ -179,6 +179,9 @@ impl Writer {
         let all = serde_json::to_string(summary).map_err(unwritable)?;
         let Some(list) = self.list else {
             self.buffer.extend_from_slice(all.as_bytes());
+            if self.form == Form::Lines {
+                self.buffer.push(b'\n');
+            }
             return Ok(());
         };
         let empty = format!("{{\"{list}\":[");

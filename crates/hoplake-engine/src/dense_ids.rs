@@ -20,7 +20,7 @@ pub struct DenseIds {
 }
 
 impl DenseIds {
-    /// Of labels with so many ordinals each.
+    /// The ids of labels, each with its number of ordinals.
     pub fn new(counts: impl IntoIterator<Item = (LabelId, u64)>) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_unstable();

@@ -41,7 +41,7 @@ impl Snapshot {
         Box::pin(self.first_from(bytes, frontier, hop, limit, branch))
     }
 
-    /// The same, with so many bytes in the first wave.
+    /// [`Self::first_neighbours`] with up to `bytes_max` in the first wave.
     pub(super) async fn first_from(
         &self,
         mut bytes_max: u64,

@@ -103,10 +103,11 @@ impl Sink for EdgeSink {
         if lists.targets.iter().any(|target| *target > VertexId::ORDINAL_MAX) {
             return Err(outside().into());
         }
+        let stored = self.edges.number(Stored { edge_type, direction, run });
         for (source, first_edge, targets) in lists.iter() {
             let from = VertexId::new(near, source).ok_or_else(outside)?;
             let targets = targets.iter().filter_map(|target| VertexId::new(far, *target));
-            self.edges.collect(from, Stored { edge_type, direction, run }, first_edge, targets)?;
+            self.edges.push(from, stored, first_edge, targets, false)?;
         }
         Ok(())
     }

@@ -140,7 +140,7 @@ impl VertexWork {
 
 /// What a row of a batch says, without what is null.
 pub(super) fn properties_at(batch: &arrow_array::RecordBatch, row: usize) -> Properties {
-    // A property that the schema got later is null in one version and unknown in the other, which is no difference.
+    // A property that was added to the schema later is null in the newer version and absent in the older one: not a difference.
     Properties::at(batch, row).into_iter().filter(|(_, value)| *value != Value::Null).collect()
 }
 

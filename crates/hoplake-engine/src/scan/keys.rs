@@ -17,8 +17,8 @@ pub struct KeyScan {
 }
 
 impl Snapshot {
-    /// Scans the keys of the vertices that a label has in this version, reading ahead so many bytes. Nothing is read before the
-    /// first are asked for.
+    /// Scans the keys of the vertices that a label has in this version, reading up to `ahead_bytes` ahead. Nothing is read
+    /// before the first keys are asked for.
     pub fn scan_keys(self: &Arc<Self>, label: LabelId, ahead_bytes: u64) -> KeyScan {
         let key_type = self.schema().label(label).map_or(KeyType::Int64, |label| label.key_type);
         let decode: Decode<(Key, u64)> = Arc::new(move |block| decode_key_block(block, key_type));

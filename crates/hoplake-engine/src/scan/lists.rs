@@ -30,7 +30,7 @@ enum Form {
 }
 
 impl Snapshot {
-    /// Scans the lists of a range, reading ahead so many bytes. Nothing is read before the first are asked for.
+    /// Scans the lists of a range, reading up to `ahead_bytes` ahead. Nothing is read before the first lists are asked for.
     pub fn scan_lists(self: &Arc<Self>, range: &ListRange, ahead_bytes: u64) -> ListScan {
         let mut runs: Vec<_> = range
             .kinds()

@@ -35,7 +35,7 @@ impl Csr {
     /// How many edges a vertex has.
     ///
     /// # Panics
-    /// If there is no such vertex.
+    /// If `vertex` is not below [`Self::len`].
     pub fn degree(&self, vertex: u32) -> usize {
         let vertex = vertex as usize;
         (self.offsets[vertex + 1] - self.offsets[vertex]) as usize
@@ -44,7 +44,7 @@ impl Csr {
     /// The neighbours of a vertex, ascending, once for each edge.
     ///
     /// # Panics
-    /// If there is no such vertex.
+    /// If `vertex` is not below [`Self::len`].
     pub fn neighbours(&self, vertex: u32) -> &[u32] {
         let vertex = vertex as usize;
         &self.targets[self.offsets[vertex] as usize..self.offsets[vertex + 1] as usize]
@@ -59,7 +59,7 @@ pub(crate) struct CsrBuilder {
 }
 
 impl CsrBuilder {
-    /// With room for so many vertices and edges at most, whose memory is counted first.
+    /// Allocates room for all vertices and for at most `edges` edges, whose memory counts first.
     pub(crate) fn new(vertices: u64, edges: u64, context: &QueryContext) -> Result<Self, EngineError> {
         let memory = context.hold((vertices + 1) * 8 + edges * 4)?;
         let mut offsets = Vec::with_capacity(vertices as usize + 1);
@@ -80,7 +80,8 @@ impl CsrBuilder {
     /// Sorts the list of the next vertex, which came in several parts.
     pub(crate) fn sort_open(&mut self) {
         let begin = self.offsets[self.offsets.len() - 1] as usize;
-        self.targets[begin..].sort_unstable();
+        // Each part ascends: the stable sort merges such runs, where the unstable one would begin from scratch.
+        self.targets[begin..].sort();
     }
 
     /// All lists.

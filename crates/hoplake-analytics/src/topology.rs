@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use futures::future::BoxFuture;
-use hoplake_engine::{DenseIds, EdgesOf, EngineError, ListRange, ListScan, Snapshot, traversal::Hop};
+use hoplake_engine::{DenseIds, EdgesOf, EngineError, Held, ListRange, ListScan, Snapshot, traversal::Hop};
 use hoplake_format::{FormatError, LabelId, adjacency::Lists};
 use hoplake_storage::{Branch, Pace};
 
@@ -36,7 +36,7 @@ pub struct Topology {
     /// The same edges from their other ends, if they were selected. A selection of both directions is its own reverse.
     pub against: Option<Csr>,
     /// Ids of vertices that were deleted, ascending. They have no edges, and count for nothing.
-    pub deleted: Vec<u32>,
+    pub deleted: Held<Vec<u32>>,
 }
 
 impl Topology {
@@ -85,12 +85,14 @@ impl Topology {
 }
 
 /// The ids of vertices that were deleted. Keys are read only of labels that lost some.
-async fn deleted(snapshot: &Arc<Snapshot>, ids: &DenseIds, branch: &mut Branch) -> Result<Vec<u32>, EngineError> {
+async fn deleted(snapshot: &Arc<Snapshot>, ids: &DenseIds, branch: &mut Branch) -> Result<Held<Vec<u32>>, EngineError> {
+    let gone =
+        |label: LabelId| snapshot.manifest().vertex_counts.get(usize::from(label.0)).map_or(0, |count| count.gone);
+    let memory = branch.context().hold(ids.by_label().map(|(label, _)| gone(label)).sum::<u64>() * 4)?;
     let mut deleted = Vec::new();
     let mut pace = branch.context().pace();
     for (label, own) in ids.by_label() {
-        let gone = snapshot.manifest().vertex_counts.get(usize::from(label.0)).map_or(0, |count| count.gone);
-        if gone == 0 {
+        if gone(label) == 0 {
             continue;
         }
         let _memory = branch.context().hold(own.end - own.start)?;
@@ -104,7 +106,7 @@ async fn deleted(snapshot: &Arc<Snapshot>, ids: &DenseIds, branch: &mut Branch) 
         }
         deleted.extend((own.start as u32..).zip(&exists).filter(|(_, exists)| !**exists).map(|(id, _)| id));
     }
-    Ok(deleted)
+    Ok(Held::new(deleted, memory))
 }
 
 async fn load(

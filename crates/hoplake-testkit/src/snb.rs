@@ -1,4 +1,4 @@
-//! The real social networks (LDBC SNB) and the answers that queries on them must give.
+//! Real data sets, and the answers that queries on the social networks (LDBC SNB) among them must give.
 //!
 //! The data is not in the repository. It is looked for in `HOPLAKE_TEST_DATA`, and else in
 //! `../shared/data` next to the clone. A test that needs it asks [`available`] first and returns if it is

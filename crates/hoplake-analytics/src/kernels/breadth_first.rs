@@ -7,10 +7,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use hoplake_engine::Held;
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
-use super::CHUNK;
+use super::{CHUNK, held};
 use crate::Csr;
 
 /// The level of a vertex that cannot be reached.
@@ -34,9 +35,9 @@ pub fn breadth_first_levels(
     against: Option<&Csr>,
     start: u32,
     context: &QueryContext,
-) -> Result<Vec<u32>, StorageError> {
-    // Levels as they are found and as they are returned, and a frontier of at most all vertices.
-    let _memory = context.hold(out.len() as u64 * 12)?;
+) -> Result<Held<Vec<u32>>, StorageError> {
+    // Levels, a frontier of at most all vertices, the next one in parts and in one piece, and two bitmaps.
+    let memory = context.hold(out.len() as u64 * 17)?;
     let levels: Vec<AtomicU32> = (0..out.len()).map(|_| AtomicU32::new(UNREACHED)).collect();
     levels[start as usize].store(0, Relaxed);
     let mut search = Search { out, levels: &levels, level: 0, context };
@@ -50,7 +51,7 @@ pub fn breadth_first_levels(
         }
         edges_left = edges_left.saturating_sub(edges);
     }
-    Ok(levels.into_iter().map(AtomicU32::into_inner).collect())
+    Ok(held(levels.into_iter().map(AtomicU32::into_inner).collect(), 4 * out.len(), memory))
 }
 
 struct Search<'a> {

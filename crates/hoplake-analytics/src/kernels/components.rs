@@ -7,10 +7,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use hoplake_engine::Held;
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
-use super::CHUNK;
+use super::{CHUNK, held};
 use crate::Csr;
 
 /// Edges of each vertex before the sample, as the paper has it.
@@ -27,8 +28,8 @@ pub fn connected_components(
     out: &Csr,
     against: Option<&Csr>,
     context: &QueryContext,
-) -> Result<Vec<u32>, StorageError> {
-    let _memory = context.hold(out.len() as u64 * 8)?;
+) -> Result<Held<Vec<u32>>, StorageError> {
+    let memory = context.hold(out.len() as u64 * 8)?;
     let parents: Vec<AtomicU32> = (0..out.len() as u32).map(AtomicU32::new).collect();
     let forest = Forest { parents: &parents, context };
     for round in 0..ROUNDS {
@@ -48,7 +49,7 @@ pub fn connected_components(
         rest.chain(skipped).for_each(|target| forest.link(vertex, *target));
     })?;
     forest.compress()?;
-    Ok(parents.into_iter().map(AtomicU32::into_inner).collect())
+    Ok(held(parents.into_iter().map(AtomicU32::into_inner).collect(), 4 * out.len(), memory))
 }
 
 struct Forest<'a> {

@@ -5,10 +5,11 @@
 //! number of threads. A vertex without out-edges shares its rank with all vertices evenly, itself included, as LDBC Graphalytics has
 //! it; suites that drop this mass return ranks that do not add up to 1.
 
+use hoplake_engine::Held;
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
-use super::CHUNK;
+use super::{CHUNK, held};
 use crate::Csr;
 
 /// How PageRank is computed.
@@ -54,10 +55,10 @@ pub fn page_rank(
     deleted: &[u32],
     settings: &PageRankSettings,
     context: &QueryContext,
-) -> Result<PageRank, StorageError> {
+) -> Result<Held<PageRank>, StorageError> {
     assert_eq!(out.len(), against.len(), "the same vertices from both ends");
     let count = out.len() - deleted.len();
-    let _memory = context.hold(out.len() as u64 * 24)?;
+    let memory = context.hold(out.len() as u64 * 24)?;
     let mut result = PageRank { ranks: vec![1.0 / count.max(1) as f64; out.len()], iterations: 0, residual: 0.0 };
     deleted.iter().for_each(|vertex| result.ranks[*vertex as usize] = 0.0);
     let mut shares = vec![0.0; out.len()];
@@ -87,7 +88,8 @@ pub fn page_rank(
             break;
         }
     }
-    Ok(result)
+    drop((shares, next));
+    Ok(held(result, 8 * out.len(), memory))
 }
 
 /// Divides each rank by the number of edges that pass it on, and returns the sum of those that none passes on.

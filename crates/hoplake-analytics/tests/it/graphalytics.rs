@@ -5,7 +5,6 @@ use std::{
     collections::HashMap,
     fs,
     path::{Path, PathBuf},
-    process::Command,
     sync::Arc,
 };
 
@@ -15,26 +14,13 @@ use hoplake_analytics::{
 };
 use hoplake_engine::Snapshot;
 use hoplake_storage::QueryContext;
+use hoplake_testkit::snb;
 
 use crate::{load, open};
 
-/// A data set, unpacked. None if there is none, unless it is named.
-fn data(set: &str) -> Option<tempfile::TempDir> {
-    let named = std::env::var_os("HOPLAKE_TEST_DATA").map(PathBuf::from);
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = named.clone().unwrap_or_else(beside).join(set);
-    let Ok(entries) = fs::read_dir(&folder) else {
-        assert!(named.is_none(), "there is no {}", folder.display());
-        eprintln!("left out: there is no {}", folder.display());
-        return None;
-    };
-    let archive = entries.map(|entry| entry.unwrap().path()).find(|path| path.to_string_lossy().ends_with(".tar.zst"));
-    let target = tempfile::tempdir().unwrap();
-    let mut tar =
-        Command::new("tar").arg("-xC").arg(target.path()).stdin(std::process::Stdio::piped()).spawn().unwrap();
-    zstd::stream::copy_decode(fs::File::open(archive.unwrap()).unwrap(), tar.stdin.take().unwrap()).unwrap();
-    assert!(tar.wait().unwrap().success());
-    Some(target)
+/// The folder of a data set; `None` if it is not there.
+fn data(set: &str) -> Option<PathBuf> {
+    snb::available(set).then(|| snb::extract(set))
 }
 
 /// The values of a reference output by the vertex's key.
@@ -82,11 +68,12 @@ impl Loaded {
         let out = &self.topology.out;
         let context = QueryContext::new();
         let levels = breadth_first_levels(out, Some(self.against()), self.id(start), &context).unwrap();
-        assert_eq!(breadth_first_levels(out, None, self.id(start), &context).unwrap(), levels, "top down");
+        let top_down = breadth_first_levels(out, None, self.id(start), &context).unwrap();
+        assert_eq!(*top_down, *levels, "top down");
         let expected = expected::<i64>(file);
         assert_eq!(expected.len(), levels.len());
-        for (key, level) in self.keys.iter().zip(levels) {
-            let level = if level == UNREACHED { i64::MAX } else { level.into() };
+        for (key, level) in self.keys.iter().zip(levels.iter()) {
+            let level = if *level == UNREACHED { i64::MAX } else { (*level).into() };
             assert_eq!(level, expected[key], "{}: vertex {key}", file.display());
         }
     }
@@ -96,7 +83,7 @@ impl Loaded {
         let found = connected_components(&self.topology.out, Some(self.against()), &QueryContext::new()).unwrap();
         let expected = expected::<i64>(file);
         let mut names: HashMap<u32, i64> = HashMap::new();
-        for (key, component) in self.keys.iter().zip(&found) {
+        for (key, component) in self.keys.iter().zip(found.iter()) {
             assert_eq!(*names.entry(*component).or_insert(expected[key]), expected[key], "vertex {key}");
         }
         let different: std::collections::HashSet<_> = expected.values().collect();
@@ -110,7 +97,7 @@ impl Loaded {
         assert_eq!(found.iterations, iterations_max);
         let expected = expected::<f64>(file);
         assert_eq!(expected.len(), found.ranks.len());
-        for (key, rank) in self.keys.iter().zip(&found.ranks) {
+        for (key, rank) in self.keys.iter().zip(found.ranks.iter()) {
             // As Graphalytics compares them.
             assert!((rank - expected[key]).abs() <= 1e-4 * expected[key], "{}: vertex {key}: {rank}", file.display());
         }
@@ -141,7 +128,7 @@ fn as_edges(lists: &Path, directed: bool) -> tempfile::TempDir {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_example_graphs_have_the_expected_results() {
     let Some(folder) = data("graphalytics-validation") else { return };
-    let examples = folder.path().join("validation-graphs/example");
+    let examples = folder.join("validation-graphs/example");
     for (directed, name, start) in [(true, "directed", 1), (false, "undirected", 2)] {
         let own = tempfile::tempdir().unwrap();
         for kind in ["v", "e"] {
@@ -162,7 +149,7 @@ async fn the_validation_graphs_have_the_expected_results() {
     for directed in [true, false] {
         for algorithm in ["bfs", "wcc", "pr"] {
             let name = if directed { "dir" } else { "undir" };
-            let folder = folder.path().join("validation-graphs").join(algorithm);
+            let folder = folder.join("validation-graphs").join(algorithm);
             let edges = as_edges(&folder.join(format!("{name}-input")), directed);
             let url = load(&format!("{algorithm}-{name}"), edges.path()).await;
             let loaded = Loaded::of(&open(&url).await, directed).await;
@@ -179,10 +166,10 @@ async fn the_validation_graphs_have_the_expected_results() {
 #[tokio::test(flavor = "multi_thread")]
 async fn gnutella_has_the_reference_results() {
     let Some(folder) = data("p2p-gnutella31") else { return };
-    let output = |kind: &str| folder.path().join(format!("property/ldbc/p2p-31-{kind}"));
+    let output = |kind: &str| folder.join(format!("property/ldbc/p2p-31-{kind}"));
     let own = tempfile::tempdir().unwrap();
     for file in ["p2p-31.v", "p2p-31.e"] {
-        fs::copy(folder.path().join(file), own.path().join(file)).unwrap();
+        fs::copy(folder.join(file), own.path().join(file)).unwrap();
     }
     let snapshot = open(&load("gnutella", own.path()).await).await;
     for (directed, suffix) in [(true, "-directed"), (false, "")] {

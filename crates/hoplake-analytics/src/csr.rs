@@ -3,10 +3,14 @@
 //! 8 bytes a vertex and 4 an edge. Lists ascend, so that a look for one neighbour can end early and two lists can be intersected
 //! in one pass.
 
+use std::ops::Range;
+
 use hoplake_engine::EngineError;
 use hoplake_storage::{MemoryHold, QueryContext};
 
-/// The lists of the vertices 0 to [`Self::len`].
+use crate::adjacency::{Adjacency, Cursor};
+
+/// The lists of all vertices, as arrays.
 #[derive(Debug)]
 pub struct Csr {
     /// One more than there are vertices.
@@ -16,38 +20,48 @@ pub struct Csr {
     _memory: MemoryHold,
 }
 
-impl Csr {
-    /// How many vertices there are.
-    pub fn len(&self) -> usize {
+impl Adjacency for Csr {
+    type Cursor<'a> = &'a Self;
+
+    fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many edges all lists have.
-    pub fn edges(&self) -> u64 {
+    fn edges(&self) -> u64 {
         self.targets.len() as u64
     }
 
-    /// How many edges a vertex has.
+    fn degree(&self, vertex: u32) -> usize {
+        self.range(vertex).len()
+    }
+
+    fn cursor(&self) -> &Self {
+        self
+    }
+}
+
+impl Cursor for &Csr {
+    fn neighbours(&mut self, vertex: u32) -> &[u32] {
+        Csr::neighbours(self, vertex)
+    }
+}
+
+impl Csr {
+    /// The edges of a vertex among those of all lists; what an edge has besides its target is in arrays in this order.
     ///
     /// # Panics
-    /// If `vertex` is not below [`Self::len`].
-    pub fn degree(&self, vertex: u32) -> usize {
+    /// If there is no such vertex.
+    pub fn range(&self, vertex: u32) -> Range<usize> {
         let vertex = vertex as usize;
-        (self.offsets[vertex + 1] - self.offsets[vertex]) as usize
+        self.offsets[vertex] as usize..self.offsets[vertex + 1] as usize
     }
 
     /// The neighbours of a vertex, ascending, once for each edge.
     ///
     /// # Panics
-    /// If `vertex` is not below [`Self::len`].
+    /// If there is no such vertex.
     pub fn neighbours(&self, vertex: u32) -> &[u32] {
-        let vertex = vertex as usize;
-        &self.targets[self.offsets[vertex] as usize..self.offsets[vertex + 1] as usize]
+        &self.targets[self.range(vertex)]
     }
 }
 

@@ -11,9 +11,11 @@
 //!
 //! RFC 0007 has the design, and what is to come: packed lists, vertex programs and the stores of their states.
 
+mod adjacency;
 mod csr;
 pub mod kernels;
 mod topology;
 
+pub use adjacency::{Adjacency, Cursor};
 pub use csr::Csr;
 pub use topology::{Selection, Topology};

@@ -12,7 +12,7 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
-use crate::Csr;
+use crate::{Adjacency, Cursor};
 
 /// The level of a vertex that cannot be reached.
 pub const UNREACHED: u32 = u32::MAX;
@@ -30,9 +30,9 @@ const BETA: usize = 18;
 ///
 /// # Panics
 /// If there is no vertex `start`.
-pub fn breadth_first_levels(
-    out: &Csr,
-    against: Option<&Csr>,
+pub fn breadth_first_levels<A: Adjacency>(
+    out: &A,
+    against: Option<&A>,
     start: u32,
     context: &QueryContext,
 ) -> Result<Held<Vec<u32>>, StorageError> {
@@ -54,15 +54,15 @@ pub fn breadth_first_levels(
     Ok(held(levels.into_iter().map(AtomicU32::into_inner).collect(), 4 * out.len(), memory))
 }
 
-struct Search<'a> {
-    out: &'a Csr,
+struct Search<'a, A> {
+    out: &'a A,
     levels: &'a [AtomicU32],
     /// That of the frontier.
     level: u32,
     context: &'a QueryContext,
 }
 
-impl Search<'_> {
+impl<A: Adjacency> Search<'_, A> {
     fn edges_of(&self, frontier: &[u32]) -> u64 {
         frontier.par_iter().map(|vertex| self.out.degree(*vertex) as u64).sum()
     }
@@ -72,15 +72,10 @@ impl Search<'_> {
         self.level += 1;
         let found = frontier.par_chunks(CHUNK.min(64)).map(|chunk| {
             self.context.check_time()?;
-            let mut found = Vec::new();
-            for target in chunk.iter().flat_map(|vertex| self.out.neighbours(*vertex)) {
-                let level = &self.levels[*target as usize];
-                // Read first: an exchange that fails takes the cache line from the other processors.
-                if level.load(Relaxed) == UNREACHED
-                    && level.compare_exchange(UNREACHED, self.level, Relaxed, Relaxed).is_ok()
-                {
-                    found.push(*target);
-                }
+            let (mut found, mut lists) = (Vec::new(), self.out.cursor());
+            for vertex in chunk {
+                let targets = lists.neighbours(*vertex).iter();
+                found.extend(targets.filter(|target| self.reach(**target)));
             }
             Ok(found)
         });
@@ -88,8 +83,15 @@ impl Search<'_> {
         Ok(found.concat())
     }
 
+    /// Whether this level is the first to reach a vertex.
+    fn reach(&self, vertex: u32) -> bool {
+        let level = &self.levels[vertex as usize];
+        // Read first: an exchange that fails takes the cache line from the other processors.
+        level.load(Relaxed) == UNREACHED && level.compare_exchange(UNREACHED, self.level, Relaxed, Relaxed).is_ok()
+    }
+
     /// Levels from unknown vertices, until one is small again; returns that one.
-    fn bottom_up(&mut self, against: &Csr, frontier: &[u32]) -> Result<Vec<u32>, StorageError> {
+    fn bottom_up(&mut self, against: &A, frontier: &[u32]) -> Result<Vec<u32>, StorageError> {
         let mut members = vec![0u64; self.levels.len().div_ceil(64)];
         frontier.iter().for_each(|vertex| members[*vertex as usize / 64] |= 1 << (vertex % 64));
         let mut before = frontier.len();
@@ -111,15 +113,15 @@ impl Search<'_> {
     }
 
     /// Looks for a member among the neighbours of each unknown vertex from `first` on, and sets the bits of those that have one.
-    fn find_parents(&self, against: &Csr, members: &[u64], first: usize, words: &mut [u64]) -> usize {
-        let mut found = 0;
+    fn find_parents(&self, against: &A, members: &[u64], first: usize, words: &mut [u64]) -> usize {
+        let (mut found, mut lists) = (0, against.cursor());
         let end = self.levels.len().min(first + words.len() * 64);
         for vertex in first..end {
             if self.levels[vertex].load(Relaxed) != UNREACHED {
                 continue;
             }
             let is_member = |parent: &u32| members[*parent as usize / 64] & (1 << (parent % 64)) != 0;
-            if against.neighbours(vertex as u32).iter().any(is_member) {
+            if lists.neighbours(vertex as u32).iter().any(is_member) {
                 self.levels[vertex].store(self.level, Relaxed);
                 words[(vertex - first) / 64] |= 1 << (vertex % 64);
                 found += 1;

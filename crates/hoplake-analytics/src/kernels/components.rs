@@ -5,14 +5,17 @@
 //! its two ends. The first two edges of every vertex already join most of the graph into one component, which a sample finds;
 //! vertices that are in it skip the rest of their edges. What they skip is seen from the other end, unless that is in it, too.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
 
 use hoplake_engine::Held;
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
-use crate::Csr;
+use crate::{Adjacency, Cursor};
 
 /// Edges of each vertex before the sample, as the paper has it.
 const ROUNDS: usize = 2;
@@ -24,29 +27,33 @@ const SAMPLE: usize = 1024;
 ///
 /// # Errors
 /// [`StorageError::Limit`] if the query's time is over, or its memory does not hold the components.
-pub fn connected_components(
-    out: &Csr,
-    against: Option<&Csr>,
+pub fn connected_components<A: Adjacency>(
+    out: &A,
+    against: Option<&A>,
     context: &QueryContext,
 ) -> Result<Held<Vec<u32>>, StorageError> {
     let memory = context.hold(out.len() as u64 * 8)?;
     let parents: Vec<AtomicU32> = (0..out.len() as u32).map(AtomicU32::new).collect();
     let forest = Forest { parents: &parents, context };
     for round in 0..ROUNDS {
-        forest.each(|vertex| {
-            out.neighbours(vertex).get(round).into_iter().for_each(|target| forest.link(vertex, *target));
+        forest.each(|vertices| {
+            let mut lists = out.cursor();
+            vertices.for_each(|vertex| {
+                let target = lists.neighbours(vertex).get(round);
+                target.into_iter().for_each(|target| forest.link(vertex, *target));
+            });
         })?;
         forest.compress()?;
     }
     let largest = against.and_then(|_| forest.largest_of_sample());
-    forest.each(|vertex| {
-        if largest.is_some_and(|largest| parents[vertex as usize].load(Relaxed) == largest) {
-            return;
+    forest.each(|vertices| {
+        let (mut lists, mut others) = (out.cursor(), against.map(Adjacency::cursor));
+        for vertex in vertices.filter(|vertex| largest.is_none_or(|largest| forest.parent(*vertex) != largest)) {
+            let rest = lists.neighbours(vertex).iter().skip(ROUNDS);
+            // The edges of skipped vertices lead here.
+            let skipped = others.as_mut().map_or(&[][..], |others| others.neighbours(vertex));
+            rest.chain(skipped).for_each(|target| forest.link(vertex, *target));
         }
-        let rest = out.neighbours(vertex).iter().skip(ROUNDS);
-        // The edges of skipped vertices lead here.
-        let skipped = against.map_or(&[][..], |against| against.neighbours(vertex));
-        rest.chain(skipped).for_each(|target| forest.link(vertex, *target));
     })?;
     forest.compress()?;
     Ok(held(parents.into_iter().map(AtomicU32::into_inner).collect(), 4 * out.len(), memory))
@@ -58,10 +65,11 @@ struct Forest<'a> {
 }
 
 impl Forest<'_> {
-    fn each(&self, of_vertex: impl Fn(u32) + Sync) -> Result<(), StorageError> {
+    /// Runs over all vertices, by ranges.
+    fn each(&self, of_range: impl Fn(Range<u32>) + Sync) -> Result<(), StorageError> {
         (0..self.parents.len()).into_par_iter().step_by(CHUNK).try_for_each(|first| {
             self.context.check_time()?;
-            (first..self.parents.len().min(first + CHUNK)).for_each(|vertex| of_vertex(vertex as u32));
+            of_range(first as u32..self.parents.len().min(first + CHUNK) as u32);
             Ok(())
         })
     }
@@ -93,12 +101,14 @@ impl Forest<'_> {
 
     /// Has every vertex point to its root.
     fn compress(&self) -> Result<(), StorageError> {
-        self.each(|vertex| {
-            let mut parent = self.parent(vertex);
-            while parent != self.parent(parent) {
-                parent = self.parent(parent);
+        self.each(|vertices| {
+            for vertex in vertices {
+                let mut parent = self.parent(vertex);
+                while parent != self.parent(parent) {
+                    parent = self.parent(parent);
+                }
+                self.parents[vertex as usize].store(parent, Relaxed);
             }
-            self.parents[vertex as usize].store(parent, Relaxed);
         })
     }
 

@@ -10,7 +10,7 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
-use crate::Csr;
+use crate::{Adjacency, Cursor};
 
 /// How PageRank is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,9 +49,9 @@ pub struct PageRank {
 ///
 /// # Panics
 /// If `against` does not have as many vertices as `out`.
-pub fn page_rank(
-    out: &Csr,
-    against: &Csr,
+pub fn page_rank<A: Adjacency>(
+    out: &A,
+    against: &A,
     deleted: &[u32],
     settings: &PageRankSettings,
     context: &QueryContext,
@@ -69,9 +69,9 @@ pub fn page_rank(
         let chunks = next.par_chunks_mut(CHUNK).zip(result.ranks.par_chunks(CHUNK)).enumerate();
         let changes = chunks.map(|(number, (next, before))| {
             context.check_time()?;
-            let mut changed = 0.0;
+            let (mut changed, mut lists) = (0.0, against.cursor());
             for (vertex, (rank, before)) in (number * CHUNK..).zip(next.iter_mut().zip(before)) {
-                let pulled: f64 = against.neighbours(vertex as u32).iter().map(|from| shares[*from as usize]).sum();
+                let pulled: f64 = lists.neighbours(vertex as u32).iter().map(|from| shares[*from as usize]).sum();
                 *rank = base + settings.damping * pulled;
                 changed += (*rank - before).abs();
             }
@@ -93,7 +93,12 @@ pub fn page_rank(
 }
 
 /// Divides each rank by the number of edges that pass it on, and returns the sum of those that none passes on.
-fn share_out(out: &Csr, ranks: &[f64], shares: &mut [f64], context: &QueryContext) -> Result<f64, StorageError> {
+fn share_out(
+    out: &impl Adjacency,
+    ranks: &[f64],
+    shares: &mut [f64],
+    context: &QueryContext,
+) -> Result<f64, StorageError> {
     let chunks = shares.par_chunks_mut(CHUNK).zip(ranks.par_chunks(CHUNK)).enumerate();
     let dangling = chunks.map(|(number, (shares, ranks))| {
         context.check_time()?;

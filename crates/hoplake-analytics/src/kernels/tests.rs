@@ -6,7 +6,7 @@ use hoplake_storage::{QueryContext, ReadLimits};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Csr, csr::CsrBuilder};
+use crate::{Adjacency, Csr, csr::CsrBuilder};
 
 /// A graph with this number of vertices, from both ends.
 fn graph(vertices: u32, edges: &[(u32, u32)]) -> [Csr; 2] {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hoplake::{Batch, EdgeKey, Graph, Operation, Properties, VertexId, VertexRef};
-use hoplake_analytics::{Selection, Topology};
+use hoplake_analytics::{Adjacency, Selection, Topology};
 use hoplake_storage::{QueryContext, ReadLimits};
 
 use crate::{load, open};

@@ -1,0 +1,41 @@
+//! What a kernel walks over: the lists of all vertices, however they are kept.
+
+/// The lists of the vertices 0 to [`Self::len`].
+///
+/// A list is read through a cursor, which may keep what it decoded last: so a pass over vertices in their order costs what the
+/// decoding of all lists costs, and lists that are kept plainly cost nothing more than a slice.
+pub trait Adjacency: Sync {
+    /// Reads lists. A thread has one of its own.
+    type Cursor<'a>: Cursor
+    where
+        Self: 'a;
+
+    /// How many vertices there are.
+    fn len(&self) -> usize;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many edges all lists have.
+    fn edges(&self) -> u64;
+
+    /// How many edges a vertex has.
+    ///
+    /// # Panics
+    /// If `vertex` is not below [`Self::len`].
+    fn degree(&self, vertex: u32) -> usize;
+
+    /// Reads lists from now on.
+    fn cursor(&self) -> Self::Cursor<'_>;
+}
+
+/// Reads the lists of an [`Adjacency`], fastest in the order of vertices.
+pub trait Cursor {
+    /// The neighbours of a vertex, ascending, once for each edge.
+    ///
+    /// # Panics
+    /// If there is no such vertex.
+    fn neighbours(&mut self, vertex: u32) -> &[u32];
+}

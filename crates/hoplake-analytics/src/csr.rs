@@ -8,7 +8,10 @@ use std::ops::Range;
 use hoplake_engine::EngineError;
 use hoplake_storage::{MemoryHold, QueryContext};
 
-use crate::adjacency::{Adjacency, Cursor};
+use crate::{
+    adjacency::{Adjacency, Cursor},
+    batches::Batch,
+};
 
 /// The lists of all vertices, as arrays.
 #[derive(Debug)]
@@ -82,20 +85,17 @@ impl CsrBuilder {
     }
 
     /// Ends the lists of all vertices before one, which is then the next; those that nothing was added to are empty.
-    pub(crate) fn end_before(&mut self, vertex: u64) {
+    fn end_before(&mut self, vertex: u64) {
         self.offsets.resize(vertex as usize + 1, self.targets.len() as u64);
     }
 
-    /// Adds to the list of the next vertex.
-    pub(crate) fn extend(&mut self, targets: impl Iterator<Item = u32>) {
-        self.targets.extend(targets);
-    }
-
-    /// Sorts the list of the next vertex, which came in several parts.
-    pub(crate) fn sort_open(&mut self) {
-        let begin = self.offsets[self.offsets.len() - 1] as usize;
-        // Each part ascends: the stable sort merges such runs, where the unstable one would begin from scratch.
-        self.targets[begin..].sort();
+    /// Adds the lists of the next vertices.
+    pub(crate) fn append(&mut self, batch: &Batch) {
+        for (vertex, targets) in batch.lists() {
+            self.end_before(vertex.into());
+            self.targets.extend_from_slice(targets);
+        }
+        self.end_before(batch.vertices.end.into());
     }
 
     /// All lists.

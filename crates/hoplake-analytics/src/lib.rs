@@ -12,10 +12,22 @@
 //! RFC 0007 has the design, and what is to come: packed lists, vertex programs and the stores of their states.
 
 mod adjacency;
+mod batches;
 mod csr;
 pub mod kernels;
+mod program;
+pub mod programs;
+mod run;
+mod signals;
+pub mod stores;
 mod topology;
+mod value;
+mod workers;
 
 pub use adjacency::{Adjacency, Cursor};
 pub use csr::Csr;
+pub use program::{Edge, Step, Vertex, VertexProgram};
+pub use run::{Lists, Progress, RunError, RunSettings, run};
 pub use topology::{Selection, Topology};
+pub use value::Value;
+pub use workers::Workers;

@@ -63,5 +63,5 @@ pub use ordinals::Ordinals;
 pub use predicate::{Comparison, Predicate};
 pub use properties::RowsOfEdges;
 pub use quoting::{split_vertex, vertex_text};
-pub use scan::{KeyScan, ListRange, ListScan};
+pub use scan::{KeyScan, ListBlock, ListRange, ListScan};
 pub use snapshot::Snapshot;

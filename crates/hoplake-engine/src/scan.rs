@@ -45,7 +45,7 @@ use crate::{
 
 pub(crate) use ahead::{Ahead, EXTENT_BYTES, OnItsWay};
 pub use keys::KeyScan;
-pub use lists::ListScan;
+pub use lists::{ListBlock, ListScan};
 pub(crate) use merged::{Decode, MergedScan, Order, Source};
 pub use range::ListRange;
 
@@ -99,9 +99,14 @@ impl Scan {
 
     /// That a block it gave is damaged.
     pub(crate) fn damaged(&self, error: FormatError) -> EngineError {
+        EngineError::format(self.at())(error)
+    }
+
+    /// Which object the blocks that are here are from.
+    fn at(&self) -> String {
         let store = self.snapshot.reader().store();
         let location = self.location.map(|location| store.location(self.snapshot.segment_of(location).name()));
-        EngineError::format(location.unwrap_or_else(|| store.url().to_owned()))(error)
+        location.unwrap_or_else(|| store.url().to_owned())
     }
 
     /// The payload of the next block; `None` behind the last.

@@ -6,7 +6,7 @@ use hoplake_storage::{QueryContext, ReadLimits};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Adjacency, Csr, csr::CsrBuilder};
+use crate::{Adjacency, Csr, batches::Batch, csr::CsrBuilder};
 
 /// A graph with this number of vertices, from both ends.
 fn graph(vertices: u32, edges: &[(u32, u32)]) -> [Csr; 2] {
@@ -15,9 +15,11 @@ fn graph(vertices: u32, edges: &[(u32, u32)]) -> [Csr; 2] {
         let mut edges = edges.to_vec();
         edges.sort_unstable();
         let mut builder = CsrBuilder::new(vertices.into(), edges.len() as u64, &QueryContext::new()).unwrap();
-        for (from, to) in edges {
-            builder.end_before(from.into());
-            builder.extend(std::iter::once(to));
+        let lists = edges.chunk_by(|a, b| a.0 == b.0).map(|list| (list[0].0, list.iter().map(|edge| edge.1)));
+        for (from, targets) in lists {
+            let targets: Vec<_> = targets.collect();
+            let offsets = vec![0, targets.len()];
+            builder.append(&Batch { vertices: from..from + 1, with_lists: vec![from], offsets, targets });
         }
         builder.finish(vertices.into())
     })

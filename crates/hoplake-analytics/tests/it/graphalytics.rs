@@ -9,7 +9,7 @@ use std::{
 };
 
 use hoplake_analytics::{
-    Selection, Topology,
+    Selection, Topology, Workers,
     kernels::{PageRankSettings, UNREACHED, breadth_first_levels, connected_components, page_rank},
 };
 use hoplake_engine::Snapshot;
@@ -44,7 +44,7 @@ impl Loaded {
         let hop = if directed { "out" } else { "both" };
         let selection = Selection { hop: hop.parse().unwrap(), reversed: directed, labels: vec!["vertex".into()] };
         let mut branch = QueryContext::new().branch();
-        let topology = Topology::load(snapshot, &selection, &mut branch).await.unwrap();
+        let topology = Topology::load(snapshot, &selection, &Workers::default(), &mut branch).await.unwrap();
         let label = snapshot.schema().label_id("vertex").unwrap();
         let mut keys = vec![0; topology.ids.len() as usize];
         let (mut scan, mut found) = (snapshot.scan_keys(label, 1 << 20), Vec::new());

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use hoplake::{Batch, EdgeKey, Graph, Operation, Properties, VertexId, VertexRef};
-use hoplake_analytics::{Adjacency, Selection, Topology};
+use hoplake_analytics::{Adjacency, Selection, Topology, Workers};
 use hoplake_storage::{QueryContext, ReadLimits};
 
 use crate::{load, open};
 
 /// Two labels and three edge types, in several versions: vertices that were deleted, edges that were, and parallel ones.
-async fn changed(name: &str) -> String {
+pub async fn changed(name: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut edges = String::from("source,target\n");
     (0..400).for_each(|number| edges.push_str(&format!("{},{}\n", number % 50, number * 7 % 90)));
@@ -58,7 +58,9 @@ async fn a_topology_has_the_edges_that_queries_read() {
     let knows = graph.schema().edge_types[0].label.clone();
     for hop in ["out", "in", "both", "out:livesIn", "both:near", "in:livesIn,near", &format!("both:{knows},livesIn")] {
         let selection = Selection { hop: hop.parse().unwrap(), reversed: true, ..Selection::default() };
-        let topology = Topology::load(&snapshot, &selection, &mut QueryContext::new().branch()).await.unwrap();
+        let topology = Topology::load(&snapshot, &selection, &Workers::default(), &mut QueryContext::new().branch())
+            .await
+            .unwrap();
         let vertices: Vec<VertexId> = (0..topology.ids.len()).filter_map(|id| topology.ids.vertex(id)).collect();
         assert_eq!(vertices.len() as u64, topology.ids.len());
         for (csr, hop) in
@@ -81,7 +83,10 @@ async fn a_topology_has_the_edges_that_queries_read() {
 async fn deleted_vertices_are_told_apart() {
     let url = changed("deleted").await;
     let snapshot = open(&url).await;
-    let topology = Topology::load(&snapshot, &Selection::default(), &mut QueryContext::new().branch()).await.unwrap();
+    let topology =
+        Topology::load(&snapshot, &Selection::default(), &Workers::default(), &mut QueryContext::new().branch())
+            .await
+            .unwrap();
     let labels: BTreeSet<_> =
         topology.deleted.iter().filter_map(|id| topology.ids.vertex((*id).into())).map(|it| it.label().0).collect();
     assert_eq!((topology.deleted.len(), labels.len()), (2, 2), "one of each label: {:?}", topology.deleted);
@@ -96,7 +101,10 @@ async fn what_cannot_be_loaded_is_refused_with_a_reason() {
         let context = QueryContext::new();
         context.limit(ReadLimits { memory_bytes_max, ..ReadLimits::default() });
         let before = context.cost();
-        let error = Topology::load(&snapshot, &selection, &mut context.branch()).await.unwrap_err().to_string();
+        let error = Topology::load(&snapshot, &selection, &Workers::default(), &mut context.branch())
+            .await
+            .unwrap_err()
+            .to_string();
         assert_eq!(context.cost(), before, "nothing is read for it");
         error
     };

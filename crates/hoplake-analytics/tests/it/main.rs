@@ -1,9 +1,10 @@
-//! Topologies that are loaded from stored graphs, and kernels over real data.
+//! Topologies that are loaded from stored graphs, kernels over real data, and programs.
 
 #![allow(clippy::unwrap_used)]
 
 mod graphalytics;
 mod loading;
+mod programs;
 
 use std::sync::Arc;
 

@@ -1,0 +1,313 @@
+//! The lists of a selection as a stream of batches, in the order of dense ids: what topologies are filled with, and what programs
+//! stream.
+//!
+//! ```text
+//! one scan  ─ stored blocks ─▶ group ─ decoded by workers, several groups at once ─▶ batches
+//! many scans ─ decoded, merged source by source ───────────────────────────────────▶ batch
+//! ```
+//! Where the vertices of a label have lists of one edge type in one direction only, which is what most computations ask for,
+//! blocks are decoded in parallel. Else their scans move on together, source by source, on one thread.
+
+use std::{collections::VecDeque, ops::Range, sync::Arc};
+
+use futures::future::BoxFuture;
+use hoplake_engine::{DenseIds, EdgesOf, EngineError, ListBlock, ListRange, ListScan, Snapshot};
+use hoplake_format::{FormatError, adjacency::Lists};
+use hoplake_storage::{Branch, MemoryHold, QueryContext};
+use rayon::prelude::*;
+
+use crate::Workers;
+
+/// The bytes that are read ahead: some extents of 4 MiB are on their way while one is decoded.
+pub(crate) const AHEAD_BYTES: u64 = 32 << 20;
+
+/// Edges of a batch, from which on no list is added to it: enough that handing it to a worker costs nothing, and so few that it stays
+/// in a processor's cache.
+const BATCH_EDGES: usize = 1 << 16;
+
+/// What an edge of a batch takes, with its part of the block that it is decoded from and of the list's bounds.
+const EDGE_BYTES: u64 = 8;
+
+/// Groups that are decoded at once, for each worker: the slowest of them is waited for.
+const GROUPS_A_WORKER: usize = 4;
+
+/// Lists of consecutive vertices.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// The vertices, of which many may have no list.
+    pub(crate) vertices: Range<u32>,
+    /// Those that have one, ascending.
+    pub(crate) with_lists: Vec<u32>,
+    /// Where each list begins, and at the end where the last one ends.
+    pub(crate) offsets: Vec<usize>,
+    /// The other ends, each list ascending.
+    pub(crate) targets: Vec<u32>,
+}
+
+impl Batch {
+    /// The lists: a vertex, and its neighbours.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        let targets = self.offsets.windows(2).map(|ends| &self.targets[ends[0]..ends[1]]);
+        self.with_lists.iter().copied().zip(targets)
+    }
+
+    /// The lists of a vertex and those after it.
+    pub(crate) fn lists_from(&self, vertex: u32) -> impl Iterator<Item = (u32, &[u32])> {
+        self.lists().skip(self.with_lists.partition_point(|with_list| *with_list < vertex))
+    }
+}
+
+/// A stream of batches. Each vertex of the labels that take part is in one of them, in the order of dense ids.
+pub(crate) struct Batches {
+    snapshot: Arc<Snapshot>,
+    ids: Arc<DenseIds>,
+    edges: Vec<EdgesOf>,
+    workers: Workers,
+    /// Labels to come, and their ids.
+    labels: VecDeque<(hoplake_format::LabelId, Range<u64>)>,
+    current: Option<Label>,
+    /// What the batches that were handed out last take, until the next are asked for.
+    memory: MemoryHold,
+}
+
+/// The label that is being read.
+struct Label {
+    ids: Range<u64>,
+    /// The first vertex that was in no batch yet.
+    next: u64,
+    parts: Vec<Part>,
+}
+
+impl Batches {
+    pub(crate) fn new(
+        snapshot: &Arc<Snapshot>,
+        ids: &Arc<DenseIds>,
+        edges: &[EdgesOf],
+        workers: &Workers,
+        context: &QueryContext,
+    ) -> Result<Self, EngineError> {
+        Ok(Self {
+            snapshot: snapshot.clone(),
+            ids: ids.clone(),
+            edges: edges.to_vec(),
+            workers: workers.clone(),
+            labels: ids.by_label().filter(|(_, ids)| !ids.is_empty()).collect(),
+            current: None,
+            memory: context.hold(0)?,
+        })
+    }
+
+    /// The next batches; none behind the last.
+    pub(crate) fn next<'a>(&'a mut self, branch: &'a mut Branch) -> BoxFuture<'a, Result<Vec<Batch>, EngineError>> {
+        Box::pin(async move {
+            loop {
+                if self.current.is_none() && !self.begin(branch).await? {
+                    return Ok(Vec::new());
+                }
+                let Some(label) = &mut self.current else { continue };
+                branch.context().resize(&mut self.memory, 0)?;
+                let memory = &mut self.memory;
+                let batches = match &mut label.parts[..] {
+                    [part] => {
+                        decode_blocks(part, label.ids.start, &mut label.next, &self.workers, memory, branch).await?
+                    }
+                    parts => merge_lists(parts, label.ids.start, &mut label.next, memory, branch).await?,
+                };
+                if !batches.is_empty() {
+                    return Ok(batches);
+                }
+                // Those behind the last list.
+                let rest = label.next as u32..label.ids.end as u32;
+                self.current = None;
+                if !rest.is_empty() {
+                    return Ok(vec![Batch { vertices: rest, offsets: vec![0], ..Batch::default() }]);
+                }
+            }
+        })
+    }
+
+    /// Goes on to the next label; `false` behind the last.
+    async fn begin(&mut self, branch: &mut Branch) -> Result<bool, EngineError> {
+        let Some((label, ids)) = self.labels.pop_front() else { return Ok(false) };
+        let of_label = self.edges.iter().filter(|of| of.near == label);
+        let share = AHEAD_BYTES / of_label.clone().count().max(1) as u64;
+        let parts = of_label.filter_map(|of| Part::new(&self.snapshot, &self.ids, *of, share));
+        let mut parts: Vec<_> = parts.collect();
+        // All ask before the first is waited for: else each edge type would take a wave of its own.
+        for part in &mut parts {
+            part.scan.ask(branch).await?;
+        }
+        self.current = Some(Label { next: ids.start, ids, parts });
+        Ok(true)
+    }
+}
+
+/// Batches of a label with one scan. `next` moves on behind them.
+async fn decode_blocks(
+    part: &mut Part,
+    base: u64,
+    next: &mut u64,
+    workers: &Workers,
+    memory: &mut MemoryHold,
+    branch: &mut Branch,
+) -> Result<Vec<Batch>, EngineError> {
+    let mut groups = Vec::new();
+    while groups.len() < workers.threads() * GROUPS_A_WORKER {
+        let (mut blocks, mut edges, mut may_go_on) = (Vec::new(), 0, false);
+        // A list is not divided, so that a program sees all of it.
+        while edges < BATCH_EDGES || may_go_on {
+            let Some(block) = part.scan.next_block(branch).await? else { break };
+            edges += block.edges();
+            let held = memory.bytes() + block.edges() as u64 * EDGE_BYTES;
+            branch.context().resize(memory, held)?;
+            may_go_on = block.may_go_on();
+            blocks.push(block);
+        }
+        let Some(last) = blocks.last() else { break };
+        // Vertices before the first list and after the last group have none, and are in this batch, too.
+        let end = (base + last.sources().end).max(*next);
+        groups.push(Group { blocks, vertices: *next as u32..end as u32, base, reach: part.reach.clone() });
+        *next = end;
+    }
+    let decode = || groups.into_par_iter().map(Group::decode).collect::<Result<Vec<_>, EngineError>>();
+    workers.run(decode).await?
+}
+
+/// Blocks that make a batch.
+struct Group {
+    blocks: Vec<ListBlock>,
+    vertices: Range<u32>,
+    base: u64,
+    reach: Reach,
+}
+
+impl Group {
+    fn decode(self) -> Result<Batch, EngineError> {
+        let mut lists = Lists::default();
+        let edges = self.blocks.iter().map(ListBlock::edges).sum();
+        let mut batch =
+            Batch { vertices: self.vertices, offsets: vec![0], targets: Vec::with_capacity(edges), ..Batch::default() };
+        for block in self.blocks {
+            block.decode(&mut lists)?;
+            for (source, _, targets) in lists.iter() {
+                let vertex = (self.base + source) as u32;
+                if !batch.vertices.contains(&vertex) {
+                    return Err(self.reach.damaged("its sources are not those that its header says"));
+                }
+                batch.targets.extend(self.reach.ids_of(targets)?);
+                // A hub's list goes on from the block before.
+                if batch.with_lists.last() == Some(&vertex) {
+                    batch.offsets.pop();
+                } else {
+                    batch.with_lists.push(vertex);
+                }
+                batch.offsets.push(batch.targets.len());
+            }
+        }
+        Ok(batch)
+    }
+}
+
+/// A batch of a label with several scans, or none.
+async fn merge_lists(
+    parts: &mut [Part],
+    base: u64,
+    next: &mut u64,
+    memory: &mut MemoryHold,
+    branch: &mut Branch,
+) -> Result<Vec<Batch>, EngineError> {
+    let mut batch = Batch { vertices: *next as u32..*next as u32, offsets: vec![0], ..Batch::default() };
+    let mut pace = branch.context().pace();
+    while batch.targets.len() < BATCH_EDGES {
+        let mut first = None;
+        for part in parts.iter_mut() {
+            let source = part.source(branch).await?;
+            first = source.into_iter().chain(first).min();
+        }
+        let Some(source) = first else { break };
+        let (begin, mut lists) = (batch.targets.len(), 0);
+        for part in parts.iter_mut() {
+            let before = batch.targets.len();
+            // A hub's list goes on in the next block.
+            while part.source(branch).await? == Some(source) {
+                batch.targets.extend(part.take()?);
+            }
+            lists += usize::from(batch.targets.len() > before);
+        }
+        let held = (batch.targets.len() + batch.offsets.len()) as u64 * EDGE_BYTES;
+        branch.context().resize(memory, held)?;
+        pace.rest((batch.targets.len() - begin) as u64 + 16).await?;
+        if lists > 1 {
+            // Each part ascends: the stable sort merges such runs, where the unstable one would begin from scratch.
+            batch.targets[begin..].sort();
+        }
+        *next = base + source + 1;
+        batch.with_lists.push((base + source) as u32);
+        batch.offsets.push(batch.targets.len());
+    }
+    batch.vertices.end = *next as u32;
+    Ok(if batch.with_lists.is_empty() { Vec::new() } else { vec![batch] })
+}
+
+/// The lists of an edge type in one direction.
+struct Part {
+    scan: ListScan,
+    reach: Reach,
+    lists: Lists,
+    /// The list that comes next.
+    at: usize,
+    is_ended: bool,
+}
+
+impl Part {
+    fn new(snapshot: &Arc<Snapshot>, ids: &DenseIds, of: EdgesOf, ahead_bytes: u64) -> Option<Self> {
+        let range = ListRange::all(of.edge_type, of.direction);
+        let location = format!("{}, lists {range}", snapshot.reader().store().url());
+        let reach = Reach { ids: ids.of_label(of.far)?, location };
+        let scan = snapshot.scan_lists(&range, ahead_bytes);
+        Some(Self { scan, reach, lists: Lists::default(), at: 0, is_ended: false })
+    }
+
+    /// The source of the next list; `None` behind the last.
+    async fn source(&mut self, branch: &mut Branch) -> Result<Option<u64>, EngineError> {
+        while self.at == self.lists.len() {
+            if self.is_ended {
+                return Ok(None);
+            }
+            self.is_ended = !self.scan.next(&mut self.lists, branch).await?;
+            self.at = 0;
+        }
+        Ok(Some(self.lists.sources[self.at]))
+    }
+
+    /// The dense ids that the next list reaches.
+    fn take(&mut self) -> Result<impl Iterator<Item = u32> + '_, EngineError> {
+        let targets = &self.lists.targets[self.lists.offsets[self.at]..self.lists.offsets[self.at + 1]];
+        self.at += 1;
+        self.reach.ids_of(targets)
+    }
+}
+
+/// The label that lists reach.
+#[derive(Clone)]
+struct Reach {
+    ids: Range<u64>,
+    /// Which lists, for errors.
+    location: String,
+}
+
+impl Reach {
+    /// The dense ids of a list's targets, which ascend.
+    fn ids_of<'a>(&self, targets: &'a [u64]) -> Result<impl Iterator<Item = u32> + use<'a>, EngineError> {
+        let base = self.ids.start;
+        if targets.last().is_some_and(|last| *last >= self.ids.end - base) {
+            return Err(self.damaged("it names a vertex that the label does not have"));
+        }
+        Ok(targets.iter().map(move |target| (base + target) as u32))
+    }
+
+    fn damaged(&self, why: &str) -> EngineError {
+        let source = FormatError::corrupt("adjacency block", why);
+        EngineError::Format { location: self.location.clone(), source }
+    }
+}

@@ -1,0 +1,28 @@
+//! Connected components.
+
+use crate::{Step, Vertex, VertexProgram};
+
+/// The least dense id that can be reached from each vertex: its connected component, if the edges of the selection are followed in
+/// both directions.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Components;
+
+impl VertexProgram for Components {
+    type State = u32;
+    type Signal = u32;
+    type Aggregate = ();
+
+    fn initial(&self, vertex: &Vertex) -> u32 {
+        vertex.id
+    }
+
+    fn signal(&self, _: &Vertex, component: &u32) -> Option<u32> {
+        Some(*component)
+    }
+
+    fn collect(&self, _: &Vertex, component: &mut u32, signals: impl Iterator<Item = u32>, _: &Step<()>) -> bool {
+        let before = *component;
+        *component = signals.fold(before, u32::min);
+        *component != before
+    }
+}

@@ -1,0 +1,33 @@
+//! Label propagation.
+
+use crate::{Step, Vertex, VertexProgram};
+
+/// Communities by label propagation, as LDBC Graphalytics has it (CDLP): in each superstep a vertex takes the label that most of its
+/// neighbours have, and of several the least. All take theirs at once. It does not converge; the run's number of supersteps
+/// ends it. Labels are dense ids at first.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Labels;
+
+impl VertexProgram for Labels {
+    type State = u32;
+    type Signal = u32;
+    type Aggregate = ();
+
+    fn initial(&self, vertex: &Vertex) -> u32 {
+        vertex.id
+    }
+
+    fn signal(&self, _: &Vertex, label: &u32) -> Option<u32> {
+        Some(*label)
+    }
+
+    fn collect(&self, _: &Vertex, label: &mut u32, signals: impl Iterator<Item = u32>, _: &Step<()>) -> bool {
+        let mut labels: Vec<u32> = signals.collect();
+        labels.sort_unstable();
+        // The last of the longest would be the greatest label, so they are looked through from behind.
+        let most = labels.chunk_by(|a, b| a == b).rev().max_by_key(|same| same.len());
+        let before = *label;
+        most.into_iter().for_each(|same| *label = same[0]);
+        *label != before
+    }
+}

@@ -1,0 +1,60 @@
+//! PageRank by power iteration.
+
+use crate::{Step, Vertex, VertexProgram, kernels::PageRankSettings};
+
+/// PageRank by power iteration, along the edges of the selection. As [`page_rank`](crate::kernels::page_rank), whose conventions it
+/// has; the result is the same but for the last bits. [`PageRankSettings::iterations_max`] is the run's number of supersteps.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PageRank(pub PageRankSettings);
+
+/// Sums over all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RankSums {
+    /// Of the vertices without out-edges.
+    pub dangling: f64,
+    /// By how much ranks changed.
+    pub residual: f64,
+}
+
+impl VertexProgram for PageRank {
+    type State = f64;
+    type Signal = f64;
+    type Aggregate = RankSums;
+
+    const NEEDS_DEGREES: bool = true;
+
+    fn initial(&self, vertex: &Vertex) -> f64 {
+        1.0 / vertex.vertices as f64
+    }
+
+    fn signal(&self, vertex: &Vertex, rank: &f64) -> Option<f64> {
+        (vertex.degree > 0).then(|| rank / f64::from(vertex.degree))
+    }
+
+    fn collect(
+        &self,
+        vertex: &Vertex,
+        rank: &mut f64,
+        signals: impl Iterator<Item = f64>,
+        step: &Step<RankSums>,
+    ) -> bool {
+        let (damping, before) = (self.0.damping, *rank);
+        let base = (1.0 - damping + damping * step.aggregate.dangling) / vertex.vertices as f64;
+        *rank = base + damping * signals.sum::<f64>();
+        *rank != before
+    }
+
+    fn aggregate(&self, vertex: &Vertex, before: &f64, rank: &f64, into: &mut RankSums) {
+        into.dangling += if vertex.degree == 0 { *rank } else { 0.0 };
+        into.residual += (rank - before).abs();
+    }
+
+    fn merge(&self, into: &mut RankSums, other: RankSums) {
+        into.dangling += other.dangling;
+        into.residual += other.residual;
+    }
+
+    fn is_converged(&self, sums: &RankSums) -> bool {
+        sums.residual <= self.0.tolerance && self.0.tolerance > 0.0
+    }
+}

@@ -15,7 +15,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use hoplake_engine::{EngineError, Snapshot};
+use hoplake_engine::{DenseIds, EngineError, Snapshot};
 use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 use rayon::prelude::*;
 
@@ -113,6 +113,14 @@ impl Lists {
             deleted: Arc::new(deleted.into_inner()),
             form: Form::Streamed { snapshot: snapshot.clone(), selected },
         })
+    }
+
+    /// The dense ids of the vertices.
+    pub fn ids(&self) -> &Arc<DenseIds> {
+        match &self.form {
+            Form::InMemory(topology) => &topology.ids,
+            Form::Streamed { selected, .. } => &selected.ids,
+        }
     }
 
     /// How many vertices there are, deleted ones included: a store of states has a place for each.

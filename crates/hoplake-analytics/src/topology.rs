@@ -35,6 +35,25 @@ pub(crate) struct Selected {
 }
 
 impl Selection {
+    /// The dense ids of the vertices that take part.
+    ///
+    /// # Errors
+    /// As [`Topology::load`], before anything is read.
+    pub fn dense_ids(&self, snapshot: &Snapshot) -> Result<Arc<DenseIds>, EngineError> {
+        Ok(self.resolve(snapshot)?.ids)
+    }
+
+    /// The memory that a topology of it and the arrays of a kernel take: 24 bytes a vertex, which no kernel in
+    /// [`kernels`](crate::kernels) that is loaded without being asked for exceeds.
+    ///
+    /// # Errors
+    /// As [`Topology::load`], before anything is read.
+    pub fn memory_bytes(&self, snapshot: &Snapshot) -> Result<u64, EngineError> {
+        let Selected { ids, edges, .. } = self.resolve(snapshot)?;
+        let lists = (ids.len() + 1) * 8 + edges_of(snapshot, &edges) * 4;
+        Ok(lists * (1 + u64::from(self.reversed)) + ids.len() * 24)
+    }
+
     /// Looks its labels up.
     pub(crate) fn resolve(&self, snapshot: &Snapshot) -> Result<Selected, EngineError> {
         let Self { hop, labels, .. } = self;
@@ -127,6 +146,12 @@ pub(crate) async fn deleted(
     Ok(Held::new(deleted, memory))
 }
 
+/// How many edges lists have; an upper bound, if commits were not compacted.
+fn edges_of(snapshot: &Snapshot, edges: &[EdgesOf]) -> u64 {
+    let counts = &snapshot.manifest().edge_counts;
+    edges.iter().filter_map(|of| counts.get(usize::from(of.edge_type.0))).sum()
+}
+
 async fn load(
     snapshot: &Arc<Snapshot>,
     ids: &Arc<DenseIds>,
@@ -134,9 +159,7 @@ async fn load(
     workers: &Workers,
     branch: &mut Branch,
 ) -> Result<Csr, EngineError> {
-    // An upper bound, if commits were not compacted.
-    let count = |of: &EdgesOf| snapshot.manifest().edge_counts.get(usize::from(of.edge_type.0)).copied().unwrap_or(0);
-    let mut builder = CsrBuilder::new(ids.len(), edges.iter().map(count).sum(), branch.context())?;
+    let mut builder = CsrBuilder::new(ids.len(), edges_of(snapshot, edges), branch.context())?;
     let mut batches = Batches::new(snapshot, ids, edges, workers, branch.context())?;
     let mut pace = branch.context().pace();
     loop {

@@ -42,6 +42,7 @@ enum Verb {
     Path(verbs::path::Args),
     Khop(verbs::khop::Args),
     Get(verbs::get::Args),
+    Run(verbs::run::Args),
     #[cfg(feature = "serve")]
     Serve(verbs::serve::Args),
     Tag(verbs::tag::Args),
@@ -68,6 +69,7 @@ impl Verb {
             Self::Path(args) => verbs::path::run(args).await,
             Self::Khop(args) => verbs::khop::run(args).await,
             Self::Get(args) => verbs::get::run(args).await,
+            Self::Run(args) => verbs::run::run(args).await,
             #[cfg(feature = "serve")]
             Self::Serve(args) => verbs::serve::run(args).await,
             Self::Tag(args) => verbs::tag::run(args).await,
@@ -95,6 +97,7 @@ impl Verb {
             Self::Path(args) => ("path", &args.graph.url),
             Self::Khop(args) => ("khop", &args.graph.url),
             Self::Get(args) => ("get", &args.graph.url),
+            Self::Run(args) => ("run", &args.graph.url),
             #[cfg(feature = "serve")]
             Self::Serve(_) => ("serve", "URL"),
             Self::Tag(args) => ("tag", &args.url),

@@ -72,6 +72,13 @@ impl MemoryBudget {
         self.0.bytes_max.store(bytes_max, Relaxed);
     }
 
+    /// How many bytes may still be taken from it, and from those that it is within; `u64::MAX` if there is no bound.
+    pub fn left(&self) -> u64 {
+        let bytes_max = self.0.bytes_max.load(Relaxed);
+        let own = if bytes_max == u64::MAX { u64::MAX } else { bytes_max.saturating_sub(self.used()) };
+        self.0.within.as_ref().map_or(own, |outer| own.min(outer.left()))
+    }
+
     /// Bytes held now.
     pub fn used(&self) -> u64 {
         self.0.used.load(Relaxed)

@@ -44,6 +44,7 @@ pub mod blocking;
 pub mod caching;
 pub mod changes;
 mod commit;
+pub mod compute;
 mod diff;
 mod edge_batch;
 mod error;

@@ -46,7 +46,8 @@ pub struct Profile {
     open: StepCost,
     look_up: StepCost,
     hops: Vec<(String, DepthProfile)>,
-    search: Option<StepCost>,
+    /// A step of another kind, and its name.
+    other: Option<(&'static str, StepCost)>,
     properties: StepCost,
     background: Background,
 }
@@ -76,9 +77,9 @@ impl Profile {
         self
     }
 
-    /// Adds the cost of a search from both ends.
-    pub fn search(mut self, cost: StepCost) -> Self {
-        self.search = Some(cost);
+    /// Adds the cost of a step of another kind, such as a search from both ends.
+    pub fn step(mut self, name: &'static str, cost: StepCost) -> Self {
+        self.other = Some((name, cost));
         self
     }
 
@@ -91,7 +92,7 @@ impl Profile {
     /// The sum of all steps, background reads included.
     pub fn total(&self) -> StepCost {
         let hops = self.hops.iter().map(|(_, depth)| StepCost { cost: depth.cost, time_us: depth.time_us });
-        let steps = hops.chain(self.search).chain([self.open, self.look_up, self.properties]);
+        let steps = hops.chain(self.other.map(|(_, cost)| cost)).chain([self.open, self.look_up, self.properties]);
         let mut total = steps.fold(StepCost::default(), |sum, step| StepCost {
             cost: sum.cost + step.cost.foreground(),
             time_us: sum.time_us + step.time_us,
@@ -125,8 +126,8 @@ impl Profile {
             let sets = Some((depth.edges, depth.vertices));
             add(format!("{} {hop}", number + 1), sets, &depth.cost, depth.time_us);
         }
-        if let Some(search) = &self.search {
-            add("search".into(), None, &search.cost, search.time_us);
+        if let Some((name, other)) = &self.other {
+            add((*name).into(), None, &other.cost, other.time_us);
         }
         add("properties".into(), None, &self.properties.cost, self.properties.time_us);
         let Background { requests, bytes: store_bytes } = self.background;
@@ -170,8 +171,8 @@ impl Profile {
             "total": step(&self.total()),
             "prices": {"name": prices.name, "as_of": prices.as_of},
         });
-        if let Some(search) = &self.search {
-            object["search"] = step(search);
+        if let Some((name, other)) = &self.other {
+            object[*name] = step(other);
         }
         object
     }

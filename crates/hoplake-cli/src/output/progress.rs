@@ -17,11 +17,16 @@ pub fn bytes_bar(message: &'static str, total: u64) -> ProgressBar {
     bar(message, total, BYTES)
 }
 
+/// What a computation says of its last superstep.
+pub fn supersteps() -> ProgressBar {
+    bar("", 0, "{spinner} {msg} {elapsed}")
+}
+
 fn bar(message: &'static str, total: u64, template: &str) -> ProgressBar {
     if !stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let template = if total == 0 { UNKNOWN } else { template };
+    let template = if total == 0 && template == BYTES { UNKNOWN } else { template };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(total).with_style(style.progress_chars("=> ")).with_message(message);
     bar.enable_steady_tick(Duration::from_millis(200));

@@ -17,6 +17,7 @@ pub mod path;
 mod paths;
 pub mod quickstart;
 pub mod restore;
+pub mod run;
 #[cfg(feature = "serve")]
 pub mod serve;
 pub mod tag;

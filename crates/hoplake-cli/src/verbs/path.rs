@@ -65,7 +65,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         limits: args.limits.limits(),
     };
     let found = query.shortest_path(path).await?;
-    let profile = profile.search(stopwatch.stop(&query));
+    let profile = profile.step("search", stopwatch.stop(&query));
     let Some(path) = found else {
         if args.output.format() == Format::Json {
             print_line("null")?;

@@ -4,6 +4,7 @@
 
 mod apply;
 mod cache_sim;
+mod computations;
 mod cost;
 mod costs;
 mod deadlines;

@@ -1,0 +1,99 @@
+//! `hoplake run`: values of all vertices, printed, in files, and as properties.
+
+use serde_json::{Value, json};
+
+use crate::hoplake::Shell;
+
+/// A column of all rows, by label and key.
+fn values(shell: &Shell, column: &str, more: &[&str]) -> Vec<(String, Value)> {
+    let args = [&["run", "graph"], more, &["--all", "--format", "json"]].concat();
+    let rows = shell.run(&args).ok().json().into_iter();
+    rows.map(|row| (format!("{}:{}", row["label"].as_str().unwrap(), row["key"]), row[column].clone())).collect()
+}
+
+fn expected<const N: usize>(values: [(&str, Value); N]) -> Vec<(String, Value)> {
+    values.into_iter().map(|(vertex, value)| (vertex.to_owned(), value)).collect()
+}
+
+#[test]
+fn levels_and_components_are_those_of_the_edges_that_take_part() {
+    let shell = Shell::with_graph();
+    for lists in ["memory", "streamed"] {
+        let levels = |hop| values(&shell, "level", &["levels", "--from", "Person:2", "--edges", hop, "--lists", lists]);
+        let person =
+            |two, three, four| [("Person:1", two), ("Person:2", json!(0)), ("Person:3", three), ("Person:4", four)];
+        assert_eq!(levels("out:knows"), expected(person(Value::Null, json!(1), json!(2))));
+        assert_eq!(levels("both:knows"), expected(person(json!(1), json!(1), json!(2))));
+        let all = levels("both");
+        assert_eq!(all.last().unwrap(), &("Town:10".to_owned(), json!(2)), "by way of person 1");
+        let components = ["components", "--edges", "out:knows", "--label", "Town", "--lists", lists];
+        let components = values(&shell, "component", &components);
+        assert!(components[..4].iter().all(|(_, component)| *component == components[0].1), "{components:?}");
+        assert_ne!(components[4].1, components[0].1, "nobody knows a town");
+    }
+}
+
+#[test]
+fn ranks_add_up_to_1_and_become_a_property() {
+    let shell = Shell::with_graph();
+    let ranks = |lists| values(&shell, "rank", &["pagerank", "--tolerance", "1e-13", "--lists", lists]);
+    let in_memory: Vec<f64> = ranks("memory").iter().map(|(_, rank)| rank.as_f64().unwrap()).collect();
+    let streamed: Vec<f64> = ranks("streamed").iter().map(|(_, rank)| rank.as_f64().unwrap()).collect();
+    assert_eq!(in_memory.len(), 5);
+    assert!((in_memory.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{in_memory:?}");
+    assert!(in_memory.iter().zip(&streamed).all(|(a, b)| (a - b).abs() < 1e-12), "{in_memory:?} {streamed:?}");
+    let run = shell
+        .run(&["run", "graph", "pagerank", "--write", "rank", "--top", "2", "--select", "name", "--format", "json"])
+        .ok();
+    assert!(run.err.contains("version 2 has rank of 5 vertices"), "{}", run.err);
+    let top = run.json();
+    let greatest = in_memory.iter().copied().fold(0.0, f64::max);
+    assert_eq!((top.len(), top[0]["label"].as_str()), (2, Some("Town")));
+    assert!(
+        (top[0]["rank"].as_f64().unwrap() - greatest).abs() < 1e-5 && top[0]["rank"].as_f64() > top[1]["rank"].as_f64()
+    );
+    let found = shell.run(&["get", "graph", "Town:10", "--format", "json"]).ok().json();
+    assert_eq!(found[0]["rank"], top[0]["rank"]);
+    // Ranks are a property like any other now, and no vertex of the graph was lost.
+    let rank = format!("{}", top[0]["rank"]);
+    let hop = format!("out[rank>={rank}]");
+    let rich = shell.run(&["traverse", "graph", "--start", "Person:1", "--hop", &hop, "--format", "json"]).ok().json();
+    assert_eq!(rich, [json!({"label": "Town", "key": 10})]);
+}
+
+#[test]
+fn communities_end_after_their_iterations_and_files_of_states_are_removed() {
+    let shell = Shell::with_graph();
+    let communities = ["communities", "--edges", "both:knows", "--lists", "streamed", "--states", "states"];
+    let found = values(&shell, "community", &communities);
+    assert_eq!(found.len(), 4);
+    assert!(!shell.path().join("states").exists());
+    assert_eq!(values(&shell, "community", &[&communities[..], &["--iterations", "0"]].concat()).len(), 4);
+    shell.write("states", "mine");
+    let args = [&["run", "graph"], &communities[..]].concat();
+    shell.run(&args).fails(2, "states exists", "--states");
+    assert_eq!(std::fs::read_to_string(shell.path().join("states")).unwrap(), "mine");
+}
+
+#[test]
+fn what_cannot_be_computed_is_refused_with_a_sentence() {
+    let shell = Shell::with_graph();
+    let fails = |more: &[&str], status, error: &str, hint: &str| {
+        shell.run(&[&["run", "graph"], more].concat()).fails(status, error, hint);
+    };
+    fails(&["pagerank", "--edges", "out:hates"], 3, "no edge label \"hates\"", "hoplake info");
+    fails(&["pagerank", "--label", "Planet"], 3, "no vertex label \"Planet\"", "hoplake info");
+    fails(&["pagerank", "--edges", "out:knows[since>2001]"], 2, "has conditions", "");
+    fails(&["levels", "--from", "Person:99"], 3, "Person:99", "");
+    fails(
+        &["levels", "--from", "Town:10", "--edges", "out:knows"],
+        2,
+        "no selected edge can have Town:10 at an end",
+        "",
+    );
+    fails(&["pagerank", "--max-memory", "100B"], 6, "100 bytes of memory", "");
+    let usage = shell.run(&["run", "graph", "levels"]);
+    assert!(usage.status == 2 && usage.err.contains("--from"), "{}", usage.err);
+    let usage = shell.run(&["run", "graph", "pagerank", "--damping", "1.5"]);
+    assert!(usage.status == 2 && usage.err.contains("from 0 to 1"), "{}", usage.err);
+}

@@ -16,7 +16,7 @@ use hoplake_format::{FormatError, adjacency::Lists};
 use hoplake_storage::{Branch, MemoryHold, QueryContext};
 use rayon::prelude::*;
 
-use crate::Workers;
+use crate::{Workers, topology::Selected};
 
 /// The bytes that are read ahead: some extents of 4 MiB are on their way while one is decoded.
 pub(crate) const AHEAD_BYTES: u64 = 32 << 20;
@@ -25,7 +25,8 @@ pub(crate) const AHEAD_BYTES: u64 = 32 << 20;
 /// in a processor's cache.
 const BATCH_EDGES: usize = 1 << 16;
 
-/// What an edge of a batch takes, with its part of the block that it is decoded from and of the list's bounds.
+/// What an edge of a batch takes, with its part of the block that it is decoded from and of the list's bounds; its weight comes on
+/// top.
 const EDGE_BYTES: u64 = 8;
 
 /// Groups that are decoded at once, for each worker: the slowest of them is waited for.
@@ -42,18 +43,40 @@ pub(crate) struct Batch {
     pub(crate) offsets: Vec<usize>,
     /// The other ends, each list ascending.
     pub(crate) targets: Vec<u32>,
+    /// The weights of the edges, if they were asked for.
+    pub(crate) weights: Vec<f64>,
 }
 
 impl Batch {
-    /// The lists: a vertex, and its neighbours.
-    pub(crate) fn lists(&self) -> impl Iterator<Item = (u32, &[u32])> {
-        let targets = self.offsets.windows(2).map(|ends| &self.targets[ends[0]..ends[1]]);
-        self.with_lists.iter().copied().zip(targets)
+    /// The lists: a vertex, its neighbours, and the weights of its edges if they were asked for.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (u32, &[u32], &[f64])> {
+        let list = |ends: &[usize]| {
+            let weights = self.weights.get(ends[0]..ends[1]).unwrap_or_default();
+            (&self.targets[ends[0]..ends[1]], weights)
+        };
+        let lists = self.offsets.windows(2).map(list);
+        self.with_lists.iter().zip(lists).map(|(vertex, (targets, weights))| (*vertex, targets, weights))
     }
 
     /// The lists of a vertex and those after it.
-    pub(crate) fn lists_from(&self, vertex: u32) -> impl Iterator<Item = (u32, &[u32])> {
+    pub(crate) fn lists_from(&self, vertex: u32) -> impl Iterator<Item = (u32, &[u32], &[f64])> {
         self.lists().skip(self.with_lists.partition_point(|with_list| *with_list < vertex))
+    }
+}
+
+impl Batch {
+    /// Sorts the list that begins there, which came in several parts.
+    fn sort_from(&mut self, begin: usize) {
+        let targets = &mut self.targets[begin..];
+        // Each part ascends: the stable sort merges such runs, where the unstable one would begin from scratch.
+        let Some(weights) = self.weights.get_mut(begin..).filter(|weights| !weights.is_empty()) else {
+            return targets.sort();
+        };
+        let mut edges: Vec<(u32, f64)> = targets.iter().copied().zip(weights.iter().copied()).collect();
+        edges.sort_by_key(|(target, _)| *target);
+        for ((target, weight), edge) in targets.iter_mut().zip(weights).zip(edges) {
+            (*target, *weight) = edge;
+        }
     }
 }
 
@@ -62,6 +85,8 @@ pub(crate) struct Batches {
     snapshot: Arc<Snapshot>,
     ids: Arc<DenseIds>,
     edges: Vec<EdgesOf>,
+    /// The property that is the weight of edges.
+    weight: Option<String>,
     workers: Workers,
     /// Labels to come, and their ids.
     labels: VecDeque<(hoplake_format::LabelId, Range<u64>)>,
@@ -79,17 +104,20 @@ struct Label {
 }
 
 impl Batches {
+    /// The lists of edges of a selection, in its direction or against it.
     pub(crate) fn new(
         snapshot: &Arc<Snapshot>,
-        ids: &Arc<DenseIds>,
+        selected: &Selected,
         edges: &[EdgesOf],
         workers: &Workers,
         context: &QueryContext,
     ) -> Result<Self, EngineError> {
+        let ids = &selected.ids;
         Ok(Self {
             snapshot: snapshot.clone(),
             ids: ids.clone(),
             edges: edges.to_vec(),
+            weight: selected.weight.clone(),
             workers: workers.clone(),
             labels: ids.by_label().filter(|(_, ids)| !ids.is_empty()).collect(),
             current: None,
@@ -131,8 +159,9 @@ impl Batches {
         let Some((label, ids)) = self.labels.pop_front() else { return Ok(false) };
         let of_label = self.edges.iter().filter(|of| of.near == label);
         let share = AHEAD_BYTES / of_label.clone().count().max(1) as u64;
-        let parts = of_label.filter_map(|of| Part::new(&self.snapshot, &self.ids, *of, share));
-        let mut parts: Vec<_> = parts.collect();
+        let weight = self.weight.as_deref();
+        let parts = of_label.filter_map(|of| Part::new(&self.snapshot, &self.ids, *of, weight, share).transpose());
+        let mut parts: Vec<_> = parts.collect::<Result<_, EngineError>>()?;
         // All ask before the first is waited for: else each edge type would take a wave of its own.
         for part in &mut parts {
             part.scan.ask(branch).await?;
@@ -158,7 +187,7 @@ async fn decode_blocks(
         while edges < BATCH_EDGES || may_go_on {
             let Some(block) = part.scan.next_block(branch).await? else { break };
             edges += block.edges();
-            let held = memory.bytes() + block.edges() as u64 * EDGE_BYTES;
+            let held = memory.bytes() + block.edges() as u64 * part.edge_bytes;
             branch.context().resize(memory, held)?;
             may_go_on = block.may_go_on();
             blocks.push(block);
@@ -188,7 +217,7 @@ impl Group {
         let mut batch =
             Batch { vertices: self.vertices, offsets: vec![0], targets: Vec::with_capacity(edges), ..Batch::default() };
         for block in self.blocks {
-            block.decode(&mut lists)?;
+            batch.weights.extend(block.decode(&mut lists)?);
             for (source, _, targets) in lists.iter() {
                 let vertex = (self.base + source) as u32;
                 if !batch.vertices.contains(&vertex) {
@@ -218,6 +247,7 @@ async fn merge_lists(
 ) -> Result<Vec<Batch>, EngineError> {
     let mut batch = Batch { vertices: *next as u32..*next as u32, offsets: vec![0], ..Batch::default() };
     let mut pace = branch.context().pace();
+    let edge_bytes = parts.first().map_or(EDGE_BYTES, |part| part.edge_bytes);
     while batch.targets.len() < BATCH_EDGES {
         let mut first = None;
         for part in parts.iter_mut() {
@@ -230,16 +260,15 @@ async fn merge_lists(
             let before = batch.targets.len();
             // A hub's list goes on in the next block.
             while part.source(branch).await? == Some(source) {
-                batch.targets.extend(part.take()?);
+                part.take(&mut batch)?;
             }
             lists += usize::from(batch.targets.len() > before);
         }
-        let held = (batch.targets.len() + batch.offsets.len()) as u64 * EDGE_BYTES;
+        let held = (batch.targets.len() + batch.offsets.len()) as u64 * edge_bytes;
         branch.context().resize(memory, held)?;
         pace.rest((batch.targets.len() - begin) as u64 + 16).await?;
         if lists > 1 {
-            // Each part ascends: the stable sort merges such runs, where the unstable one would begin from scratch.
-            batch.targets[begin..].sort();
+            batch.sort_from(begin);
         }
         *next = base + source + 1;
         batch.with_lists.push((base + source) as u32);
@@ -254,18 +283,32 @@ struct Part {
     scan: ListScan,
     reach: Reach,
     lists: Lists,
+    weights: Vec<f64>,
+    edge_bytes: u64,
     /// The list that comes next.
     at: usize,
     is_ended: bool,
 }
 
 impl Part {
-    fn new(snapshot: &Arc<Snapshot>, ids: &DenseIds, of: EdgesOf, ahead_bytes: u64) -> Option<Self> {
+    fn new(
+        snapshot: &Arc<Snapshot>,
+        ids: &DenseIds,
+        of: EdgesOf,
+        weight: Option<&str>,
+        ahead_bytes: u64,
+    ) -> Result<Option<Self>, EngineError> {
         let range = ListRange::all(of.edge_type, of.direction);
         let location = format!("{}, lists {range}", snapshot.reader().store().url());
-        let reach = Reach { ids: ids.of_label(of.far)?, location };
-        let scan = snapshot.scan_lists(&range, ahead_bytes);
-        Some(Self { scan, reach, lists: Lists::default(), at: 0, is_ended: false })
+        let Some(ids) = ids.of_label(of.far) else { return Ok(None) };
+        let scan = match weight {
+            Some(weight) => snapshot.scan_weighted_lists(&range, weight, ahead_bytes)?,
+            None => snapshot.scan_lists(&range, ahead_bytes),
+        };
+        let reach = Reach { ids, location };
+        let edge_bytes = EDGE_BYTES + if weight.is_some() { 8 } else { 0 };
+        let (lists, weights) = (Lists::default(), Vec::new());
+        Ok(Some(Self { scan, reach, lists, weights, edge_bytes, at: 0, is_ended: false }))
     }
 
     /// The source of the next list; `None` behind the last.
@@ -274,17 +317,23 @@ impl Part {
             if self.is_ended {
                 return Ok(None);
             }
-            self.is_ended = !self.scan.next(&mut self.lists, branch).await?;
             self.at = 0;
+            self.lists.clear();
+            match self.scan.next_block(branch).await? {
+                Some(block) => self.weights = block.decode(&mut self.lists)?,
+                None => self.is_ended = true,
+            }
         }
         Ok(Some(self.lists.sources[self.at]))
     }
 
-    /// The dense ids that the next list reaches.
-    fn take(&mut self) -> Result<impl Iterator<Item = u32> + '_, EngineError> {
-        let targets = &self.lists.targets[self.lists.offsets[self.at]..self.lists.offsets[self.at + 1]];
+    /// Moves the next list to the end of a batch.
+    fn take(&mut self, batch: &mut Batch) -> Result<(), EngineError> {
+        let edges = self.lists.offsets[self.at]..self.lists.offsets[self.at + 1];
         self.at += 1;
-        self.reach.ids_of(targets)
+        batch.weights.extend_from_slice(self.weights.get(edges.clone()).unwrap_or_default());
+        batch.targets.extend(self.reach.ids_of(&self.lists.targets[edges])?);
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Adjacency in compressed sparse rows: where each vertex's list begins, and all lists one after the other.
 //!
-//! 8 bytes a vertex and 4 an edge. Lists ascend, so that a look for one neighbour can end early and two lists can be intersected
+//! 8 bytes a vertex and 4 an edge, and 8 more for its weight. Lists ascend, so that a look for one neighbour can end early and two lists can be intersected
 //! in one pass.
 
 use std::ops::Range;
@@ -19,7 +19,8 @@ pub struct Csr {
     /// One more than there are vertices.
     offsets: Vec<u64>,
     targets: Vec<u32>,
-    /// What both take, until they are dropped.
+    weights: Vec<f64>,
+    /// What they take, until they are dropped.
     _memory: MemoryHold,
 }
 
@@ -59,6 +60,19 @@ impl Csr {
         self.offsets[vertex] as usize..self.offsets[vertex + 1] as usize
     }
 
+    /// The weights of all edges, in the order of the lists; none unless they were selected.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// The weights of a vertex's edges; none unless they were selected.
+    ///
+    /// # Panics
+    /// If there is no such vertex.
+    pub fn weights_of(&self, vertex: u32) -> &[f64] {
+        self.weights.get(self.range(vertex)).unwrap_or_default()
+    }
+
     /// The neighbours of a vertex, ascending, once for each edge.
     ///
     /// # Panics
@@ -72,16 +86,24 @@ impl Csr {
 pub(crate) struct CsrBuilder {
     offsets: Vec<u64>,
     targets: Vec<u32>,
+    weights: Vec<f64>,
     memory: MemoryHold,
 }
 
 impl CsrBuilder {
     /// Allocates room for all vertices and for at most `edges` edges, whose memory counts first.
-    pub(crate) fn new(vertices: u64, edges: u64, context: &QueryContext) -> Result<Self, EngineError> {
-        let memory = context.hold((vertices + 1) * 8 + edges * 4)?;
+    pub(crate) fn new(
+        vertices: u64,
+        edges: u64,
+        is_weighted: bool,
+        context: &QueryContext,
+    ) -> Result<Self, EngineError> {
+        let weights = if is_weighted { edges } else { 0 };
+        let memory = context.hold((vertices + 1) * 8 + edges * 4 + weights * 8)?;
         let mut offsets = Vec::with_capacity(vertices as usize + 1);
         offsets.push(0);
-        Ok(Self { offsets, targets: Vec::with_capacity(edges as usize), memory })
+        let (targets, weights) = (Vec::with_capacity(edges as usize), Vec::with_capacity(weights as usize));
+        Ok(Self { offsets, targets, weights, memory })
     }
 
     /// Ends the lists of all vertices before one, which is then the next; those that nothing was added to are empty.
@@ -91,9 +113,10 @@ impl CsrBuilder {
 
     /// Adds the lists of the next vertices.
     pub(crate) fn append(&mut self, batch: &Batch) {
-        for (vertex, targets) in batch.lists() {
+        for (vertex, targets, weights) in batch.lists() {
             self.end_before(vertex.into());
             self.targets.extend_from_slice(targets);
+            self.weights.extend_from_slice(weights);
         }
         self.end_before(batch.vertices.end.into());
     }
@@ -101,6 +124,7 @@ impl CsrBuilder {
     /// All lists.
     pub(crate) fn finish(mut self, vertices: u64) -> Csr {
         self.end_before(vertices);
-        Csr { offsets: self.offsets, targets: self.targets, _memory: self.memory }
+        let Self { offsets, targets, weights, memory } = self;
+        Csr { offsets, targets, weights, _memory: memory }
     }
 }

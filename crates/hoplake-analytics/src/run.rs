@@ -141,14 +141,16 @@ impl Lists {
             }
             Form::Streamed { snapshot, selected } => {
                 let mut degrees = Vec::with_capacity(self.vertices as usize);
-                let mut batches = Batches::new(snapshot, &selected.ids, &selected.edges, workers, branch.context())?;
+                // Degrees need no weights.
+                let selected = Selected { weight: None, ..selected.clone() };
+                let mut batches = Batches::new(snapshot, &selected, &selected.edges, workers, branch.context())?;
                 loop {
                     let next = batches.next(branch).await?;
                     if next.is_empty() {
                         return Ok(degrees);
                     }
                     for batch in next {
-                        for (vertex, list) in batch.lists() {
+                        for (vertex, list, _) in batch.lists() {
                             degrees.resize(vertex as usize, 0);
                             degrees.push(list.len() as u32);
                         }
@@ -164,7 +166,7 @@ impl Lists {
         Ok(match &self.form {
             Form::InMemory(topology) => Pass::InMemory(topology.clone(), 0, workers.threads() as u32),
             Form::Streamed { snapshot, selected } => {
-                let batches = Batches::new(snapshot, &selected.ids, &selected.against, workers, context)?;
+                let batches = Batches::new(snapshot, selected, &selected.against, workers, context)?;
                 Pass::Streamed(Box::new(batches))
             }
         })
@@ -286,24 +288,37 @@ impl<P: VertexProgram> Shared<P> {
         signals: &Signals<P::Signal>,
         step: &Step<P::Aggregate>,
     ) -> Result<Done<P>, RunError> {
-        let of = |vertex: &Vertex, state: &mut P::State, list: &[u32]| {
-            let edge = Edge { weight: 1.0 };
-            let along = |signal| self.program.along(signal, &edge);
-            match signals.are_all_sent() {
-                true => self.program.collect(vertex, state, signals.all(list).map(along), step),
-                false => self.program.collect(vertex, state, signals.sent(list).map(along), step),
+        let of = |vertex: &Vertex, state: &mut P::State, list: &[u32], weights: &[f64]| {
+            let program = &*self.program;
+            let along = |(signal, weight)| program.along(signal, &Edge { weight });
+            match (weights, signals.are_all_sent()) {
+                ([], true) => {
+                    let signals = signals.all(list).map(|signal| along((signal, 1.0)));
+                    program.collect(vertex, state, signals, step)
+                }
+                ([], false) => {
+                    let signals = signals.sent(list).map(|(signal, _)| along((signal, 1.0)));
+                    program.collect(vertex, state, signals, step)
+                }
+                (weights, _) => {
+                    let sent = signals.sent(list).map(|(signal, at)| along((signal, weights[at])));
+                    program.collect(vertex, state, sent, step)
+                }
             }
         };
         match &piece.origin {
             Origin::Topology(topology) => {
                 let against = topology.against.as_ref().unwrap_or(&topology.out);
-                self.each(piece.vertices.clone(), |vertex, state| of(vertex, state, against.neighbours(vertex.id)))
+                self.each(piece.vertices.clone(), |vertex, state| {
+                    of(vertex, state, against.neighbours(vertex.id), against.weights_of(vertex.id))
+                })
             }
             Origin::Batch(batch) => {
                 let mut lists = batch.lists_from(piece.vertices.start).peekable();
                 self.each(piece.vertices.clone(), |vertex, state| {
-                    let list = lists.next_if(|(with_list, _)| *with_list == vertex.id);
-                    of(vertex, state, list.map_or(&[][..], |(_, list)| list))
+                    let list = lists.next_if(|(with_list, ..)| *with_list == vertex.id);
+                    let (list, weights) = list.map_or_else(Default::default, |(_, list, weights)| (list, weights));
+                    of(vertex, state, list, weights)
                 })
             }
         }

@@ -43,9 +43,9 @@ impl<S: Value> Signals<S> {
         vertices.iter().map(|vertex| self.values[*vertex as usize])
     }
 
-    /// The signals that some vertices send.
-    pub(crate) fn sent<'a>(&'a self, vertices: &'a [u32]) -> impl Iterator<Item = S> + 'a {
-        let sent = vertices.iter().filter(|vertex| self.is_sent[**vertex as usize]);
-        sent.map(|vertex| self.values[*vertex as usize])
+    /// The signals that some vertices send, each with its place among them.
+    pub(crate) fn sent<'a>(&'a self, vertices: &'a [u32]) -> impl Iterator<Item = (S, usize)> + 'a {
+        let sent = vertices.iter().enumerate().filter(|(_, vertex)| self.is_sent[**vertex as usize]);
+        sent.map(|(at, vertex)| (self.values[*vertex as usize], at))
     }
 }

@@ -24,14 +24,18 @@ pub struct Selection {
     pub labels: Vec<String>,
     /// Whether the edges are needed from their other ends, too.
     pub reversed: bool,
+    /// The property of edges that is their weight: an int64 or float64 that every selected edge has.
+    pub weight: Option<String>,
 }
 
 /// What a selection means in a version.
+#[derive(Clone)]
 pub(crate) struct Selected {
     pub(crate) ids: Arc<DenseIds>,
     pub(crate) edges: Vec<EdgesOf>,
     /// The same edges from their other ends.
     pub(crate) against: Vec<EdgesOf>,
+    pub(crate) weight: Option<String>,
 }
 
 impl Selection {
@@ -50,7 +54,8 @@ impl Selection {
     /// As [`Topology::load`], before anything is read.
     pub fn memory_bytes(&self, snapshot: &Snapshot) -> Result<u64, EngineError> {
         let Selected { ids, edges, .. } = self.resolve(snapshot)?;
-        let lists = (ids.len() + 1) * 8 + edges_of(snapshot, &edges) * 4;
+        let edge_bytes = if self.weight.is_some() { 12 } else { 4 };
+        let lists = (ids.len() + 1) * 8 + edges_of(snapshot, &edges) * edge_bytes;
         Ok(lists * (1 + u64::from(self.reversed)) + ids.len() * 24)
     }
 
@@ -73,7 +78,8 @@ impl Selection {
             let message = format!("{} vertices take part, and a computation has at most {}", ids.len(), u32::MAX);
             return Err(EngineError::Invalid(message));
         }
-        Ok(Selected { ids: Arc::new(ids), edges, against: snapshot.edges_of(&hop.reversed())? })
+        let against = snapshot.edges_of(&hop.reversed())?;
+        Ok(Selected { ids: Arc::new(ids), edges, against, weight: self.weight.clone() })
     }
 }
 
@@ -105,14 +111,14 @@ impl Topology {
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Self, EngineError>> {
         Box::pin(async move {
-            let Selected { ids, edges, against } = selection.resolve(snapshot)?;
-            let out = load(snapshot, &ids, &edges, workers, branch).await?;
+            let selected = selection.resolve(snapshot)?;
+            let out = load(snapshot, &selected, &selected.edges, workers, branch).await?;
             let against = match selection.reversed {
                 false => None,
-                true => Some(load(snapshot, &ids, &against, workers, branch).await?),
+                true => Some(load(snapshot, &selected, &selected.against, workers, branch).await?),
             };
-            let deleted = deleted(snapshot, &ids, branch).await?;
-            Ok(Self { ids, out, against, deleted })
+            let deleted = deleted(snapshot, &selected.ids, branch).await?;
+            Ok(Self { ids: selected.ids, out, against, deleted })
         })
     }
 }
@@ -154,18 +160,19 @@ fn edges_of(snapshot: &Snapshot, edges: &[EdgesOf]) -> u64 {
 
 async fn load(
     snapshot: &Arc<Snapshot>,
-    ids: &Arc<DenseIds>,
+    selected: &Selected,
     edges: &[EdgesOf],
     workers: &Workers,
     branch: &mut Branch,
 ) -> Result<Csr, EngineError> {
-    let mut builder = CsrBuilder::new(ids.len(), edges_of(snapshot, edges), branch.context())?;
-    let mut batches = Batches::new(snapshot, ids, edges, workers, branch.context())?;
+    let (vertices, count) = (selected.ids.len(), edges_of(snapshot, edges));
+    let mut builder = CsrBuilder::new(vertices, count, selected.weight.is_some(), branch.context())?;
+    let mut batches = Batches::new(snapshot, selected, edges, workers, branch.context())?;
     let mut pace = branch.context().pace();
     loop {
         let next = batches.next(branch).await?;
         if next.is_empty() {
-            return Ok(builder.finish(ids.len()));
+            return Ok(builder.finish(vertices));
         }
         for batch in next {
             builder.append(&batch);

@@ -24,6 +24,7 @@ mod merged;
 mod range;
 #[cfg(test)]
 mod tests;
+mod weights;
 #[cfg(test)]
 pub(crate) mod written;
 

@@ -51,6 +51,14 @@ pub enum Algorithm {
         /// The vertex.
         start: StartKey,
     },
+    /// The length of a shortest path from a vertex, by a property of edges; without one, as [`Self::Levels`]. Infinity where there
+    /// is no path.
+    ShortestPaths {
+        /// The vertex.
+        start: StartKey,
+        /// An int64 or float64 that every selected edge has, 0 or more.
+        weight: Option<String>,
+    },
     /// Communities by label propagation, as LDBC Graphalytics has it: vertices with the same number are in one.
     Communities {
         /// How many times labels are passed on.
@@ -113,7 +121,7 @@ pub struct ComputeProgress {
 /// A value for each vertex.
 #[derive(Debug)]
 pub struct Computed {
-    /// What it is called: `rank`, `component`, `level`, `community`.
+    /// What it is called: `rank`, `component`, `level`, `length`, `community`.
     pub name: &'static str,
     /// How many supersteps or iterations it took, if it took any.
     pub supersteps: Option<usize>,
@@ -129,7 +137,10 @@ pub struct Computed {
 enum Values {
     /// The greatest number stands for no value.
     Integers(Vec<u32>),
+    /// The greatest first.
     Floats(Vec<f64>),
+    /// The least first; infinity stands for no value.
+    Lengths(Vec<f64>),
 }
 
 impl Computed {
@@ -173,6 +184,10 @@ impl Computed {
                 let value = |number: Option<usize>| number.map(|at| values[at]).filter(|value| *value != u32::MAX);
                 Arc::new(numbers.map(|number| value(number).map(i64::from)).collect::<Int64Array>())
             }
+            Values::Lengths(values) => {
+                let value = |number: Option<usize>| number.map(|at| values[at]).filter(|value| value.is_finite());
+                Arc::new(numbers.map(value).collect::<Float64Array>())
+            }
             Values::Floats(values) => {
                 Arc::new(numbers.map(|number| number.map(|at| values[at])).collect::<Float64Array>())
             }
@@ -188,6 +203,7 @@ impl Computed {
         match &*self.values {
             Values::Integers(values) => values[a as usize].cmp(&values[b as usize]),
             Values::Floats(values) => values[b as usize].total_cmp(&values[a as usize]),
+            Values::Lengths(values) => values[a as usize].total_cmp(&values[b as usize]),
         }
     }
 }
@@ -238,6 +254,9 @@ impl Query {
         if let Algorithm::Components = algorithm {
             options.selection.hop.direction = HopDirection::Both;
         }
+        if let Algorithm::ShortestPaths { weight, .. } = algorithm {
+            options.selection.weight = weight.clone();
+        }
         options.selection.reversed = options.selection.hop.direction != HopDirection::Both;
         let fits = options.selection.memory_bytes(&self.snapshot)? <= self.memory_for_lists();
         let in_memory = match options.placement {
@@ -246,7 +265,7 @@ impl Query {
             Placement::Automatic => fits,
         };
         match (algorithm, in_memory) {
-            (Algorithm::Communities { .. }, _) | (_, false) => {
+            (Algorithm::Communities { .. } | Algorithm::ShortestPaths { .. }, _) | (_, false) => {
                 self.compute_in_supersteps(algorithm, &options, in_memory, observe).await
             }
             (_, true) => self.compute_by_kernel(algorithm, &options).await,
@@ -368,6 +387,12 @@ impl Query {
                 let program = Arc::new(programs::Levels { start: self.start(start, &ids).await? });
                 let found = self.run_program(&program, &options, None, simple).await?;
                 self.collected("level", found, Values::Integers)?
+            }
+            Algorithm::ShortestPaths { start, .. } => {
+                let ids = options.selection.dense_ids(&self.snapshot)?;
+                let program = Arc::new(programs::ShortestPaths { start: self.start(start, &ids).await? });
+                let found = self.run_program(&program, &options, None, simple).await?;
+                self.collected("length", found, Values::Lengths)?
             }
             Algorithm::Communities { iterations } => {
                 let program = Arc::new(programs::Labels);

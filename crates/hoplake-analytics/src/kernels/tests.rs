@@ -14,12 +14,13 @@ fn graph(vertices: u32, edges: &[(u32, u32)]) -> [Csr; 2] {
     [edges, &reversed].map(|edges| {
         let mut edges = edges.to_vec();
         edges.sort_unstable();
-        let mut builder = CsrBuilder::new(vertices.into(), edges.len() as u64, &QueryContext::new()).unwrap();
+        let mut builder = CsrBuilder::new(vertices.into(), edges.len() as u64, false, &QueryContext::new()).unwrap();
         let lists = edges.chunk_by(|a, b| a.0 == b.0).map(|list| (list[0].0, list.iter().map(|edge| edge.1)));
         for (from, targets) in lists {
             let targets: Vec<_> = targets.collect();
             let offsets = vec![0, targets.len()];
-            builder.append(&Batch { vertices: from..from + 1, with_lists: vec![from], offsets, targets });
+            let vertices = from..from + 1;
+            builder.append(&Batch { vertices, with_lists: vec![from], offsets, targets, weights: Vec::new() });
         }
         builder.finish(vertices.into())
     })

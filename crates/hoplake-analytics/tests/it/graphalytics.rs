@@ -16,7 +16,7 @@ use hoplake_engine::Snapshot;
 use hoplake_storage::QueryContext;
 use hoplake_testkit::snb;
 
-use crate::{load, open};
+use crate::{keys, load, open};
 
 /// The folder of a data set; `None` if it is not there.
 fn data(set: &str) -> Option<PathBuf> {
@@ -42,17 +42,11 @@ struct Loaded {
 impl Loaded {
     async fn of(snapshot: &Arc<Snapshot>, directed: bool) -> Self {
         let hop = if directed { "out" } else { "both" };
-        let selection = Selection { hop: hop.parse().unwrap(), reversed: directed, labels: vec!["vertex".into()] };
+        let labels = vec!["vertex".into()];
+        let selection = Selection { hop: hop.parse().unwrap(), reversed: directed, labels, weight: None };
         let mut branch = QueryContext::new().branch();
         let topology = Topology::load(snapshot, &selection, &Workers::default(), &mut branch).await.unwrap();
-        let label = snapshot.schema().label_id("vertex").unwrap();
-        let mut keys = vec![0; topology.ids.len() as usize];
-        let (mut scan, mut found) = (snapshot.scan_keys(label, 1 << 20), Vec::new());
-        while scan.next(&mut found, &mut branch).await.unwrap() {
-            for (key, ordinal) in &found {
-                keys[*ordinal as usize] = key.to_string().parse().unwrap();
-            }
-        }
+        let keys = keys(snapshot, &topology).await;
         Self { topology, keys }
     }
 

@@ -9,8 +9,9 @@ mod programs;
 use std::sync::Arc;
 
 use hoplake::{LoadOptions, OpenSettings, Store};
+use hoplake_analytics::Topology;
 use hoplake_engine::Snapshot;
-use hoplake_storage::{ReadPool, ReadSettings, Reader};
+use hoplake_storage::{QueryContext, ReadPool, ReadSettings, Reader};
 
 /// Loads what lies in a folder, as a graph in memory.
 async fn load(name: &str, folder: &std::path::Path) -> String {
@@ -23,4 +24,18 @@ async fn load(name: &str, folder: &std::path::Path) -> String {
 async fn open(url: &str) -> Arc<Snapshot> {
     let reader = Reader::new(Store::open(url).unwrap(), ReadPool::new(ReadSettings::default()).unwrap());
     Arc::new(Snapshot::open(reader, &OpenSettings::default()).await.unwrap())
+}
+
+/// The key of each dense id, in a graph whose keys are integers; 0 where there is no vertex any more.
+async fn keys(snapshot: &Arc<Snapshot>, topology: &Topology) -> Vec<i64> {
+    let mut keys = vec![0; topology.ids.len() as usize];
+    for (label, own) in topology.ids.by_label() {
+        let (mut scan, mut found) = (snapshot.scan_keys(label, 1 << 20), Vec::new());
+        while scan.next(&mut found, &mut QueryContext::new().branch()).await.unwrap() {
+            for (key, ordinal) in &found {
+                keys[(own.start + ordinal) as usize] = key.to_string().parse().unwrap();
+            }
+        }
+    }
+    keys
 }

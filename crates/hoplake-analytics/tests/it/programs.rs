@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use hoplake::Graph;
 use hoplake_analytics::{
     Adjacency, Csr, Lists, RunError, RunSettings, Selection, Topology, Value, VertexProgram, Workers,
     kernels::{PageRankSettings, breadth_first_levels, connected_components, page_rank},
@@ -12,7 +13,7 @@ use hoplake_analytics::{
 use hoplake_engine::Snapshot;
 use hoplake_storage::{QueryContext, ReadLimits};
 
-use crate::{loading::changed, open};
+use crate::{keys, loading::changed, open};
 
 fn stores<S: Value>(folder: &Path, vertices: u32) -> [Arc<dyn StateStore<S>>; 4] {
     [
@@ -37,8 +38,13 @@ struct Both {
 
 impl Both {
     async fn of(url: &str, hop: &str) -> Self {
+        Self::weighted(url, hop, None).await
+    }
+
+    async fn weighted(url: &str, hop: &str, weight: Option<&str>) -> Self {
         let snapshot = open(url).await;
-        let selection = Selection { hop: hop.parse().unwrap(), reversed: true, ..Selection::default() };
+        let weight = weight.map(Into::into);
+        let selection = Selection { hop: hop.parse().unwrap(), reversed: true, weight, ..Selection::default() };
         let mut branch = QueryContext::new().branch();
         let topology = Topology::load(&snapshot, &selection, &Workers::default(), &mut branch).await.unwrap();
         Self { snapshot, selection, topology: Arc::new(topology) }
@@ -169,4 +175,163 @@ async fn a_run_goes_on_from_its_states_and_ends_at_its_limits() {
     let too_small: Arc<dyn StateStore<f64>> = Arc::new(MemoryStore::new(3));
     let refused = run(&program, &lists, &too_small, None, &settings(2, None), |_| (), &mut branch).await;
     assert!(matches!(refused, Err(RunError::States(_))), "{refused:?}");
+}
+
+/// Towns, and roads with these columns.
+fn write(folder: &Path, towns: i64, columns: &str, roads: &str) {
+    let towns: String = (0..towns).map(|key| format!("{key},Town\n")).collect();
+    std::fs::write(folder.join("towns.csv"), format!("~id,~label\n{towns}")).unwrap();
+    std::fs::write(folder.join("roads.csv"), format!("~from,~to,~label,{columns}\n{roads}")).unwrap();
+}
+
+/// Edges with weights, of two labels and in two versions; the second deletes a vertex and an edge.
+async fn weighted(name: &str) -> (String, Vec<(i64, i64, f64)>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut edges: Vec<(i64, i64, f64)> =
+        (0..400).map(|number| (number % 50, number * 7 % 90, (number * 13 % 17) as f64 / 4.0)).collect();
+    let rows = |(source, target, weight): &(i64, i64, f64)| format!("{source},{target},road,{weight}\n");
+    let roads: String = edges.iter().map(rows).collect();
+    write(folder.path(), 90, "weight:Double", &roads);
+    let url = crate::load(name, folder.path()).await;
+    let mut graph = Graph::open(&url).await.unwrap();
+    let label = graph.schema().vertex_labels[0].name.clone();
+    let mut commit = graph.begin();
+    for number in 0..40 {
+        let (source, target, weight) = (number * 11 % 90, 100 + number % 7, number % 5);
+        commit.upsert_vertex::<&str, i64>(&label, target, []);
+        commit.upsert_edge("rail", (&label, source), (&label, target), [("weight", weight)]);
+        commit.upsert_edge("rail", (&label, target), (&label, source), [("weight", weight + 1)]);
+        edges.push((source, target, weight as f64));
+        edges.push((target, source, (weight + 1) as f64));
+    }
+    commit.commit().await.unwrap();
+    graph.refresh().await.unwrap();
+    let mut commit = graph.begin();
+    let road = edges[60];
+    commit.delete_vertex(&label, 11).delete_edge(
+        &graph.schema().edge_types[0].label,
+        (&label, road.0),
+        (&label, road.1),
+    );
+    commit.commit().await.unwrap();
+    edges.retain(|(source, target, _)| *source != 11 && *target != 11);
+    edges.retain(|(source, target, _)| *target >= 100 || *source >= 100 || (*source, *target) != (road.0, road.1));
+    (url, edges)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_are_as_long_as_their_weights() {
+    let (url, edges) = weighted("weighted").await;
+    let graph = Both::weighted(&url, "out", Some("weight")).await;
+    let keys = keys(&graph.snapshot, &graph.topology).await;
+    let start = keys.iter().position(|key| *key == 3).unwrap() as u32;
+    // Until no edge makes a path shorter.
+    let mut lengths = std::collections::BTreeMap::from([(3, 0.0)]);
+    loop {
+        let before = lengths.clone();
+        for (source, target, weight) in &edges {
+            let Some(length) = lengths.get(source).map(|length| length + weight) else { continue };
+            let known = lengths.entry(*target).or_insert(f64::INFINITY);
+            *known = known.min(length);
+        }
+        if lengths == before {
+            break;
+        }
+    }
+    let expected: Vec<f64> = keys.iter().map(|key| lengths.get(key).copied().unwrap_or(f64::INFINITY)).collect();
+    assert!(lengths.len() > 50, "{}", lengths.len());
+    for found in graph.states(ShortestPaths { start }, None).await {
+        assert_eq!(found, graph.kept(&expected));
+    }
+    // Each edge with its own weight, in either direction.
+    for (csr, is_out) in [(&graph.topology.out, true), (graph.against(), false)] {
+        let of =
+            |vertex: u32| csr.neighbours(vertex).iter().zip(csr.weights_of(vertex)).map(move |edge| (vertex, edge));
+        let found = (0..csr.len() as u32).flat_map(of).map(|(near, (far, weight))| {
+            let (near, far) = (keys[near as usize], keys[*far as usize]);
+            if is_out { (near, far, *weight) } else { (far, near, *weight) }
+        });
+        let sorted = |mut edges: Vec<(i64, i64, f64)>| {
+            edges.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)));
+            edges
+        };
+        assert_eq!(sorted(found.collect()), sorted(edges.clone()));
+    }
+}
+
+/// More vertices than a chunk of states has, more edges than a batch and a chunk of weights, and a hub that goes on over blocks.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_read_and_computed_by_parts_is_whole() {
+    const TOWNS: i64 = 40_000;
+    let weight = |source: i64, target: i64| (source * 31 + target * 17) % 1000;
+    let folder = tempfile::tempdir().unwrap();
+    let spread = (0..12).flat_map(|round| (0..TOWNS).map(move |town| (town, (town * 7919 + round * 104_729) % TOWNS)));
+    let hub = (1..TOWNS).map(|town| (17, town));
+    let row = |(source, target)| format!("{source},{target},road,{}\n", weight(source, target));
+    let roads: String = spread.chain(hub).map(row).collect();
+    write(folder.path(), TOWNS, "weight:Long", &roads);
+    let url = crate::load("parts", folder.path()).await;
+    let graph = Both::weighted(&url, "out", Some("weight")).await;
+    let keys = keys(&graph.snapshot, &graph.topology).await;
+    let out = &graph.topology.out;
+    assert_eq!(out.edges(), 13 * TOWNS as u64 - 1);
+    for (csr, is_out) in [(out, true), (graph.against(), false)] {
+        for vertex in 0..csr.len() as u32 {
+            for (other, found) in csr.neighbours(vertex).iter().zip(csr.weights_of(vertex)) {
+                let ends = [keys[vertex as usize], keys[*other as usize]];
+                let [source, target] = if is_out { ends } else { [ends[1], ends[0]] };
+                assert_eq!(*found, weight(source, target) as f64, "from {source} to {target}");
+            }
+        }
+    }
+    let context = QueryContext::new();
+    let levels = breadth_first_levels(out, Some(graph.against()), 0, &context).unwrap();
+    let program = Arc::new(Levels { start: 0 });
+    let paths = Arc::new(ShortestPaths { start: 0 });
+    let mut lengths = Vec::new();
+    for streamed in [false, true] {
+        let mut branch = QueryContext::new().branch();
+        let lists = match streamed {
+            true => Lists::streamed(&graph.snapshot, &graph.selection, &mut branch).await.unwrap(),
+            false => Lists::in_memory(&graph.topology, branch.context()).unwrap(),
+        };
+        let store: Arc<dyn StateStore<u32>> = Arc::new(MemoryStore::new(lists.vertices()));
+        run(&program, &lists, &store, None, &settings(2, None), |_| (), &mut branch).await.unwrap();
+        assert_eq!(store.take(0..lists.vertices()).unwrap(), *levels);
+        let store: Arc<dyn StateStore<f64>> = Arc::new(MemoryStore::new(lists.vertices()));
+        run(&paths, &lists, &store, None, &settings(2, None), |_| (), &mut branch).await.unwrap();
+        lengths.push(store.take(0..lists.vertices()).unwrap());
+    }
+    assert_eq!(lengths[0], lengths[1]);
+    // No edge makes a path shorter, and each path ends with an edge.
+    for vertex in 0..out.len() as u32 {
+        let length = lengths[0][vertex as usize];
+        for (target, weight) in out.neighbours(vertex).iter().zip(out.weights_of(vertex)) {
+            assert!(lengths[0][*target as usize] <= length + weight);
+        }
+        let mut ends = graph.against().neighbours(vertex).iter().zip(graph.against().weights_of(vertex));
+        let is_reached = ends.any(|(source, weight)| lengths[0][*source as usize] + weight == length);
+        assert!(is_reached || vertex == 0 || length.is_infinite(), "vertex {vertex}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_weight_is_refused_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let columns = "text:String,negative:Long,some:Double,great:Long";
+    write(folder.path(), 4, columns, "1,2,road,a,-1,,9007199254740993\n2,3,road,b,1,2,1\n");
+    let snapshot = open(&crate::load("no-weights", folder.path()).await).await;
+    for (weight, expected) in [
+        ("nothing", "edges road have no property \"nothing\""),
+        ("text", "property \"text\" of edges road is of type string"),
+        ("negative", "negative = -1 of an edge road is no weight: weights are 0 or more"),
+        ("some", "an edge road has no value of property \"some\""),
+        ("great", "great = 9007199254740993 of an edge road is no weight: a float64 does not hold it exactly"),
+    ] {
+        let selection = Selection { weight: Some(weight.into()), ..Selection::default() };
+        let loaded =
+            Topology::load(&snapshot, &selection, &Workers::default(), &mut QueryContext::new().branch()).await;
+        let error = loaded.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }

@@ -27,7 +27,7 @@ use crate::{
 /// Rows that are read and written at a time.
 const CHUNK_ROWS: usize = 1 << 16;
 
-/// Compute a value for every vertex: ranks, components, levels, communities
+/// Compute a value for every vertex: ranks, components, levels, paths, communities
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Lists of edges are loaded into memory if they fit --max-memory (2 GiB unless it is set), and otherwise read again in each
@@ -50,9 +50,12 @@ pub struct Args {
     /// Vertices with this label take part, with or without such edges; may be repeated
     #[arg(long, value_name = "LABEL")]
     label: Vec<String>,
-    /// Where levels begin
-    #[arg(long, value_name = "LABEL:KEY", required_if_eq("algorithm", "levels"))]
+    /// Where levels and paths begin
+    #[arg(long, value_name = "LABEL:KEY", required_if_eq_any([("algorithm", "levels"), ("algorithm", "paths")]))]
     from: Option<StartKey>,
+    /// The property of edges that paths are as long as: a number of 0 or more; 1 an edge without it
+    #[arg(long, value_name = "PROPERTY")]
+    weight: Option<String>,
     /// The most iterations; 100 of pagerank, 10 of communities
     #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     iterations: Option<usize>,
@@ -97,6 +100,8 @@ enum AlgorithmName {
     Components,
     /// The number of edges from a vertex to each other
     Levels,
+    /// The length of a shortest path from a vertex to each other
+    Paths,
     /// Communities by label propagation
     Communities,
 }
@@ -128,7 +133,12 @@ impl Args {
             (AlgorithmName::Components, _) => Algorithm::Components,
             (AlgorithmName::Communities, _) => Algorithm::Communities { iterations: self.iterations.unwrap_or(10) },
             (AlgorithmName::Levels, Some(start)) => Algorithm::Levels { start: start.clone() },
-            (AlgorithmName::Levels, None) => bail!(Failure::usage("levels begin at a vertex", "add --from LABEL:KEY")),
+            (AlgorithmName::Paths, Some(start)) => {
+                Algorithm::ShortestPaths { start: start.clone(), weight: self.weight.clone() }
+            }
+            (AlgorithmName::Levels | AlgorithmName::Paths, None) => {
+                bail!(Failure::usage("levels and paths begin at a vertex", "add --from LABEL:KEY"))
+            }
         })
     }
 

@@ -34,6 +34,30 @@ fn levels_and_components_are_those_of_the_edges_that_take_part() {
 }
 
 #[test]
+fn paths_are_as_long_as_the_property_says() {
+    let shell = Shell::with_graph();
+    let since = |lists| {
+        let paths = ["paths", "--from", "Person:1", "--edges", "out:knows", "--weight", "since", "--lists", lists];
+        values(&shell, "length", &paths)
+    };
+    let lengths = [
+        ("Person:1", json!(0.0)),
+        ("Person:2", json!(2001.0)),
+        ("Person:3", json!(2003.0)),
+        ("Person:4", json!(4007.0)),
+    ];
+    assert_eq!(since("memory"), expected(lengths.clone()));
+    assert_eq!(since("streamed"), expected(lengths));
+    let edges = values(&shell, "length", &["paths", "--from", "Person:2", "--edges", "out:knows"]);
+    let lengths =
+        [("Person:1", Value::Null), ("Person:2", json!(0.0)), ("Person:3", json!(1.0)), ("Person:4", json!(2.0))];
+    assert_eq!(edges, expected(lengths));
+    let run = |weight: &str| shell.run(&["run", "graph", "paths", "--from", "Person:1", "--weight", weight]);
+    run("since").fails(3, "edges livesIn have no property \"since\"", "hoplake info");
+    run("length").fails(3, "have no property \"length\"", "hoplake info");
+}
+
+#[test]
 fn ranks_add_up_to_1_and_become_a_property() {
     let shell = Shell::with_graph();
     let ranks = |lists| values(&shell, "rank", &["pagerank", "--tolerance", "1e-13", "--lists", lists]);

@@ -10,13 +10,18 @@ use futures::future::BoxFuture;
 use hoplake_format::adjacency::{Block, Lists};
 use hoplake_storage::Branch;
 
-use super::{Ahead, ListRange, MergedScan, Scan, Source};
-use crate::{EngineError, Snapshot, merge::ListEntry};
+use super::{
+    Ahead, ListRange, MergedScan, Scan, Source,
+    weights::{WeightScan, check_weight},
+};
+use crate::{EngineError, Snapshot, index::Run, merge::ListEntry};
 
 /// A scan of lists, from [`Snapshot::scan_lists`].
 pub struct ListScan {
     range: ListRange,
     form: Form,
+    /// Of each run, if they were asked for.
+    weights: Option<Vec<WeightScan>>,
 }
 
 enum Form {
@@ -28,21 +33,14 @@ enum Form {
         /// For each run, whether it names removed pairs.
         removed: Vec<bool>,
         /// Entries of the last source so far, which may go on.
-        held_back: Vec<ListEntry>,
+        held_back: Vec<(usize, ListEntry)>,
     },
 }
 
 impl Snapshot {
     /// Scans the lists of a range, reading up to `ahead_bytes` ahead. Nothing is read before the first lists are asked for.
     pub fn scan_lists(self: &Arc<Self>, range: &ListRange, ahead_bytes: u64) -> ListScan {
-        let mut runs: Vec<_> = range
-            .kinds()
-            .into_iter()
-            .zip([false, true])
-            .flat_map(|(kind, removed)| self.runs(kind).iter().map(move |run| (run, removed)))
-            .collect();
-        // The newest first, as the merge has it decide. What one version removes and adds of one pair is added.
-        runs.sort_by_key(|(run, removed)| (Reverse(run.versions.until), *removed));
+        let runs = runs_of(self, range);
         let form = match &runs[..] {
             [] | [(_, true)] => Form::None,
             [(run, false)] => Form::One(Scan::new(self, run, Some(range.sources.clone()), Ahead::of(ahead_bytes, 1))),
@@ -56,8 +54,36 @@ impl Snapshot {
                 ),
             },
         };
-        ListScan { range: range.clone(), form }
+        ListScan { range: range.clone(), form, weights: None }
     }
+
+    /// As [`Self::scan_lists`], with a property of each edge as its weight.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] if the edges have no such property; [`EngineError::Invalid`] if it is not a number.
+    pub fn scan_weighted_lists(
+        self: &Arc<Self>,
+        range: &ListRange,
+        property: &str,
+        ahead_bytes: u64,
+    ) -> Result<ListScan, EngineError> {
+        if let Some(edge_type) = self.schema().edge_type(range.edge_type) {
+            check_weight(edge_type, property)?;
+        }
+        let runs = runs_of(self, range);
+        let weights = runs.iter().map(|(run, _)| WeightScan::new(self, range, run, property)).collect();
+        Ok(ListScan { weights: Some(weights), ..self.scan_lists(range, ahead_bytes) })
+    }
+}
+
+/// The runs that have entries of a range, and whether they name removed pairs.
+fn runs_of<'a>(snapshot: &'a Snapshot, range: &ListRange) -> Vec<(&'a Run, bool)> {
+    let kinds = range.kinds().into_iter().zip([false, true]);
+    let mut runs: Vec<_> =
+        kinds.flat_map(|(kind, removed)| snapshot.runs(kind).iter().map(move |run| (run, removed))).collect();
+    // The newest first, as the merge has it decide. What one version removes and adds of one pair is added.
+    runs.sort_by_key(|(run, removed)| (Reverse(run.versions.until), *removed));
+    runs
 }
 
 impl ListScan {
@@ -88,7 +114,7 @@ impl ListScan {
         Box::pin(async move {
             lists.clear();
             match self.next_block(branch).await? {
-                Some(block) => block.decode(lists).map(|()| true),
+                Some(block) => block.decode(lists).map(|_| true),
                 None => Ok(false),
             }
         })
@@ -112,42 +138,53 @@ impl ListScan {
                     let (first, last) = (block.first_source(), block.last_source());
                     let sources = first.max(self.range.sources.start)..(last + 1).min(self.range.sources.end);
                     let (edges, goes_on) = (block.edges_len(), block.continues());
+                    let positions = block.first_edge()..block.first_edge() + edges as u64;
                     let form = BlockForm::Stored(bytes, scan.at());
-                    Ok(Some(ListBlock { form, sources, edges, goes_on }))
+                    let mut weights = Vec::new();
+                    if let Some(own) = self.weights.iter_mut().flatten().next() {
+                        own.take(positions, &mut weights, branch).await?;
+                    }
+                    Ok(Some(ListBlock { form, sources, edges, goes_on, weights }))
                 }
                 Form::Merged { scan, removed, held_back } => {
                     let entries = next_entries(scan, removed, held_back, branch).await?;
-                    let Some((first, last)) = entries.first().zip(entries.last()) else { return Ok(None) };
+                    let Some(((_, first), (_, last))) = entries.first().zip(entries.last()) else { return Ok(None) };
                     let sources = first.source..last.source + 1;
+                    let goes_on = held_back.first().is_some_and(|(_, next)| next.source == last.source);
                     let mut lists = Lists::default();
-                    entries.iter().for_each(|edge| lists.push(edge.source, edge.position, edge.target, true));
-                    let goes_on = held_back.first().is_some_and(|next| next.source == last.source);
+                    entries.iter().for_each(|(_, edge)| lists.push(edge.source, edge.position, edge.target, true));
+                    let mut weights = Vec::new();
+                    if let Some(own) = &mut self.weights {
+                        for (run, edge) in &entries {
+                            own[*run].take([edge.position].into_iter(), &mut weights, branch).await?;
+                        }
+                    }
                     let edges = lists.targets.len();
-                    Ok(Some(ListBlock { form: BlockForm::Decoded(lists), sources, edges, goes_on }))
+                    Ok(Some(ListBlock { form: BlockForm::Decoded(lists), sources, edges, goes_on, weights }))
                 }
             }
         })
     }
 }
 
-/// Some more entries of runs that are merged, of whole lists; or a part of a list that is longer than what is merged at once. None
+/// Some more entries, with their runs, of runs that are merged, of whole lists; or a part of a list that is longer than what is merged at once. None
 /// behind the last.
 async fn next_entries(
     scan: &mut MergedScan<ListEntry>,
     removed: &[bool],
-    held_back: &mut Vec<ListEntry>,
+    held_back: &mut Vec<(usize, ListEntry)>,
     branch: &mut Branch,
-) -> Result<Vec<ListEntry>, EngineError> {
+) -> Result<Vec<(usize, ListEntry)>, EngineError> {
     loop {
         let merged = scan.next(branch).await?;
         let is_ended = merged.is_empty();
         let mut entries = std::mem::take(held_back);
-        entries.extend(merged.into_iter().filter(|(run, _)| !removed[*run]).map(|(_, entry)| entry));
+        entries.extend(merged.into_iter().filter(|(run, _)| !removed[*run]));
         if is_ended {
             return Ok(entries);
         }
-        let Some(last) = entries.last().map(|entry| entry.source) else { continue };
-        let begin = entries.partition_point(|entry| entry.source < last);
+        let Some(last) = entries.last().map(|(_, entry)| entry.source) else { continue };
+        let begin = entries.partition_point(|(_, entry)| entry.source < last);
         // Of a list that is all there is, the last entry says whether it goes on.
         *held_back = entries.split_off(if begin == 0 { entries.len() - 1 } else { begin });
         if !entries.is_empty() {
@@ -163,6 +200,7 @@ pub struct ListBlock {
     sources: Range<u64>,
     edges: usize,
     goes_on: bool,
+    weights: Vec<f64>,
 }
 
 #[derive(Debug)]
@@ -188,20 +226,26 @@ impl ListBlock {
         self.goes_on
     }
 
-    /// Replaces the contents of `lists` by its lists.
+    /// Replaces the contents of `lists` by its lists, and returns the weights of their edges if they were asked for.
     ///
     /// # Errors
     /// [`EngineError::Format`] if it is damaged.
-    pub fn decode(self, lists: &mut Lists) -> Result<(), EngineError> {
+    pub fn decode(mut self, lists: &mut Lists) -> Result<Vec<f64>, EngineError> {
         match self.form {
             BlockForm::Stored(bytes, location) => {
-                let decoded = Block::parse(&bytes).and_then(|block| block.decode_all(lists));
-                decoded.map_err(EngineError::format(location))?;
+                let decoded =
+                    Block::parse(&bytes).and_then(|block| block.decode_all(lists).map(|()| block.first_edge()));
+                let first_edge = decoded.map_err(EngineError::format(location))?;
                 // The first and the last block of a range may have others, too.
                 lists.keep_sources(&self.sources);
+                if !self.weights.is_empty() {
+                    let before = lists.first_edges.first().map_or(0, |first| first - first_edge);
+                    self.weights.drain(..before as usize);
+                    self.weights.truncate(lists.targets.len());
+                }
             }
             BlockForm::Decoded(decoded) => *lists = decoded,
         }
-        Ok(())
+        Ok(self.weights)
     }
 }

@@ -197,7 +197,8 @@ async fn weighted(name: &str) -> (String, Vec<(i64, i64, f64)>) {
     let label = graph.schema().vertex_labels[0].name.clone();
     let mut commit = graph.begin();
     for number in 0..40 {
-        let (source, target, weight) = (number * 11 % 90, 100 + number % 7, number % 5);
+        // Between those that roads lead to.
+        let (source, target, weight) = (number * 11 % 90, 5 + number % 7 * 12, number % 5);
         commit.upsert_vertex::<&str, i64>(&label, target, []);
         commit.upsert_edge("rail", (&label, source), (&label, target), [("weight", weight)]);
         commit.upsert_edge("rail", (&label, target), (&label, source), [("weight", weight + 1)]);
@@ -214,8 +215,10 @@ async fn weighted(name: &str) -> (String, Vec<(i64, i64, f64)>) {
         (&label, road.1),
     );
     commit.commit().await.unwrap();
+    let rails = edges.split_off(400);
+    edges.retain(|(source, target, _)| (*source, *target) != (road.0, road.1));
+    edges.extend(rails);
     edges.retain(|(source, target, _)| *source != 11 && *target != 11);
-    edges.retain(|(source, target, _)| *target >= 100 || *source >= 100 || (*source, *target) != (road.0, road.1));
     (url, edges)
 }
 
@@ -259,22 +262,29 @@ async fn paths_are_as_long_as_their_weights() {
     }
 }
 
-/// More vertices than a chunk of states has, more edges than a batch and a chunk of weights, and a hub that goes on over blocks.
+/// More vertices than a chunk of states has, more edges than a batch and a chunk of weights, and a hub with more than a batch.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_read_and_computed_by_parts_is_whole() {
     const TOWNS: i64 = 40_000;
     let weight = |source: i64, target: i64| (source * 31 + target * 17) % 1000;
     let folder = tempfile::tempdir().unwrap();
     let spread = (0..12).flat_map(|round| (0..TOWNS).map(move |town| (town, (town * 7919 + round * 104_729) % TOWNS)));
-    let hub = (1..TOWNS).map(|town| (17, town));
+    let hub = (1..TOWNS).flat_map(|town| [(17, town); 3]);
     let row = |(source, target)| format!("{source},{target},road,{}\n", weight(source, target));
     let roads: String = spread.chain(hub).map(row).collect();
     write(folder.path(), TOWNS, "weight:Long", &roads);
     let url = crate::load("parts", folder.path()).await;
+    // Two runs, which are merged.
+    let changed = Graph::open(&url).await.unwrap();
+    let mut commit = changed.begin();
+    commit.upsert_vertex::<&str, i64>("Town", TOWNS, []);
+    commit.upsert_edge("road", ("Town", TOWNS), ("Town", 0), [("weight", weight(TOWNS, 0))]);
+    commit.upsert_edge("road", ("Town", 3), ("Town", TOWNS), [("weight", weight(3, TOWNS))]);
+    commit.commit().await.unwrap();
     let graph = Both::weighted(&url, "out", Some("weight")).await;
     let keys = keys(&graph.snapshot, &graph.topology).await;
     let out = &graph.topology.out;
-    assert_eq!(out.edges(), 13 * TOWNS as u64 - 1);
+    assert_eq!(out.edges(), 15 * TOWNS as u64 - 1);
     for (csr, is_out) in [(out, true), (graph.against(), false)] {
         for vertex in 0..csr.len() as u32 {
             for (other, found) in csr.neighbours(vertex).iter().zip(csr.weights_of(vertex)) {

@@ -9,7 +9,7 @@ use super::*;
 use crate::{Adjacency, Csr, batches::Batch, csr::CsrBuilder};
 
 /// A graph with this number of vertices, from both ends.
-fn graph(vertices: u32, edges: &[(u32, u32)]) -> [Csr; 2] {
+pub(super) fn graph(vertices: u32, edges: &[(u32, u32)]) -> [Csr; 2] {
     let reversed: Vec<_> = edges.iter().map(|(from, to)| (*to, *from)).collect();
     [edges, &reversed].map(|edges| {
         let mut edges = edges.to_vec();
@@ -27,7 +27,7 @@ fn graph(vertices: u32, edges: &[(u32, u32)]) -> [Csr; 2] {
 }
 
 /// Sparse and dense ones, on both sides of the bounds between top down and bottom up.
-fn graphs() -> impl Strategy<Value = (u32, Vec<(u32, u32)>)> {
+pub(super) fn graphs() -> impl Strategy<Value = (u32, Vec<(u32, u32)>)> {
     (1u32..300, 0usize..8).prop_flat_map(|(vertices, degree)| {
         let edges = prop::collection::vec((0..vertices, 0..vertices), 0..=vertices as usize * degree);
         (Just(vertices), edges)
@@ -81,7 +81,7 @@ fn error_of(edges: &[(u32, u32)], ranks: &[f64], deleted: &BTreeSet<u32>, dampin
     vertices().map(|vertex| (equation(vertex) - ranks[vertex as usize]).abs()).fold(0.0, f64::max)
 }
 
-fn pool(threads: usize) -> rayon::ThreadPool {
+pub(super) fn pool(threads: usize) -> rayon::ThreadPool {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
@@ -148,6 +148,7 @@ fn a_kernel_ends_at_the_deadline_and_within_its_memory() {
             breadth_first_levels(&out, Some(&against), 0, context).err(),
             connected_components(&out, Some(&against), context).err(),
             page_rank(&out, &against, &[], &PageRankSettings::default(), context).err(),
+            count_triangles(&out, context).err(),
         ]
     };
     let context = QueryContext::new();

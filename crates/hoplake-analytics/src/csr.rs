@@ -35,6 +35,7 @@ impl Adjacency for Csr {
         self.targets.len() as u64
     }
 
+    #[inline]
     fn degree(&self, vertex: u32) -> usize {
         self.range(vertex).len()
     }
@@ -45,6 +46,7 @@ impl Adjacency for Csr {
 }
 
 impl Cursor for &Csr {
+    #[inline]
     fn neighbours(&mut self, vertex: u32) -> &[u32] {
         Csr::neighbours(self, vertex)
     }
@@ -55,6 +57,7 @@ impl Csr {
     ///
     /// # Panics
     /// If there is no such vertex.
+    #[inline]
     pub fn range(&self, vertex: u32) -> Range<usize> {
         let vertex = vertex as usize;
         self.offsets[vertex] as usize..self.offsets[vertex + 1] as usize
@@ -77,8 +80,18 @@ impl Csr {
     ///
     /// # Panics
     /// If there is no such vertex.
+    #[inline]
     pub fn neighbours(&self, vertex: u32) -> &[u32] {
         &self.targets[self.range(vertex)]
+    }
+
+    /// The target of an edge, by its place among those of all lists.
+    ///
+    /// # Panics
+    /// If there is no such edge.
+    #[inline]
+    pub fn target(&self, edge: usize) -> u32 {
+        self.targets[edge]
     }
 }
 

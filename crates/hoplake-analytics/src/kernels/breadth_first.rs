@@ -36,7 +36,7 @@ pub fn breadth_first_levels<A: Adjacency>(
     start: u32,
     context: &QueryContext,
 ) -> Result<Held<Vec<u32>>, StorageError> {
-    // Levels, a frontier of at most all vertices, the next one in parts and in one piece, and two bitmaps.
+    // Levels, a frontier of at most all vertices, the next one in parts and in one piece, and three bitmaps.
     let memory = context.hold(out.len() as u64 * 17)?;
     let levels: Vec<AtomicU32> = (0..out.len()).map(|_| AtomicU32::new(UNREACHED)).collect();
     levels[start as usize].store(0, Relaxed);
@@ -94,14 +94,15 @@ impl<A: Adjacency> Search<'_, A> {
     fn bottom_up(&mut self, against: &A, frontier: &[u32]) -> Result<Vec<u32>, StorageError> {
         let mut members = vec![0u64; self.levels.len().div_ceil(64)];
         frontier.iter().for_each(|vertex| members[*vertex as usize / 64] |= 1 << (vertex % 64));
+        let mut unknown = self.unknown(against)?;
         let mut before = frontier.len();
         loop {
             self.level += 1;
             let mut next = vec![0u64; members.len()];
-            let words = next.par_chunks_mut(CHUNK / 64).enumerate();
-            let found = words.map(|(chunk, words)| {
+            let words = next.par_chunks_mut(CHUNK / 64).zip(unknown.par_chunks_mut(CHUNK / 64)).enumerate();
+            let found = words.map(|(chunk, (words, unknown))| {
                 self.context.check_time()?;
-                Ok(self.find_parents(against, &members, chunk * CHUNK, words))
+                Ok(self.find_parents(against, &members, chunk * CHUNK, unknown, words))
             });
             let found: usize = found.sum::<Result<usize, StorageError>>()?;
             members = next;
@@ -112,30 +113,59 @@ impl<A: Adjacency> Search<'_, A> {
         }
     }
 
-    /// Looks for a member among the neighbours of each unknown vertex from `first` on, and sets the bits of those that have one.
-    fn find_parents(&self, against: &A, members: &[u64], first: usize, words: &mut [u64]) -> usize {
-        let (mut found, mut lists) = (0, against.cursor());
-        let end = self.levels.len().min(first + words.len() * 64);
-        for vertex in first..end {
-            if self.levels[vertex].load(Relaxed) != UNREACHED {
-                continue;
+    /// The vertices that were not reached and may be: a vertex without edges is not looked at again in every level.
+    fn unknown(&self, against: &A) -> Result<Vec<u64>, StorageError> {
+        let mut unknown = vec![0u64; self.levels.len().div_ceil(64)];
+        let chunks = unknown.par_chunks_mut(CHUNK / 64).zip(self.levels.par_chunks(CHUNK)).enumerate();
+        chunks.try_for_each(|(chunk, (words, levels))| {
+            self.context.check_time()?;
+            for (vertex, level) in levels.iter().enumerate() {
+                let is_unknown =
+                    level.load(Relaxed) == UNREACHED && against.degree((chunk * CHUNK + vertex) as u32) > 0;
+                words[vertex / 64] |= u64::from(is_unknown) << (vertex % 64);
             }
-            let is_member = |parent: &u32| members[*parent as usize / 64] & (1 << (parent % 64)) != 0;
-            if lists.neighbours(vertex as u32).iter().any(is_member) {
-                self.levels[vertex].store(self.level, Relaxed);
-                words[(vertex - first) / 64] |= 1 << (vertex % 64);
-                found += 1;
+            Ok(())
+        })?;
+        Ok(unknown)
+    }
+
+    /// Looks for a member among the neighbours of each unknown vertex from `first` on, and moves the bits of those that have one.
+    fn find_parents(
+        &self,
+        against: &A,
+        members: &[u64],
+        first: usize,
+        unknown: &mut [u64],
+        found: &mut [u64],
+    ) -> usize {
+        let (mut count, mut lists) = (0, against.cursor());
+        let is_member = |parent: &u32| members[*parent as usize / 64] & (1 << (parent % 64)) != 0;
+        for (number, (unknown, found)) in unknown.iter_mut().zip(found).enumerate() {
+            for bit in bits_of(*unknown) {
+                let vertex = first + number * 64 + bit as usize;
+                if lists.neighbours(vertex as u32).iter().any(is_member) {
+                    self.levels[vertex].store(self.level, Relaxed);
+                    *found |= 1 << bit;
+                }
             }
+            *unknown &= !*found;
+            count += found.count_ones() as usize;
         }
-        found
+        count
     }
 }
 
-/// The positions of the bits that are set.
+/// The positions of the bits that are set, ascending.
+fn bits_of(mut word: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| word.trailing_zeros())?;
+        word &= word - 1;
+        Some(bit)
+    })
+}
+
+/// The vertices whose bits are set, ascending.
 fn vertices_of(members: &[u64]) -> Vec<u32> {
-    let of_word = |(number, word): (usize, &u64)| {
-        let bits = (0..64u32).filter(move |bit| word >> bit & 1 != 0);
-        bits.map(move |bit| number as u32 * 64 + bit).collect::<Vec<_>>()
-    };
+    let of_word = |(number, word): (usize, &u64)| bits_of(*word).map(move |bit| number as u32 * 64 + bit);
     members.par_iter().enumerate().flat_map_iter(of_word).collect()
 }

@@ -17,8 +17,8 @@ use rayon::prelude::*;
 use super::{CHUNK, held};
 use crate::{Adjacency, Cursor};
 
-/// Edges of each vertex before the sample, as the paper has it.
-const ROUNDS: usize = 2;
+/// Edges of each vertex before the sample, as the paper has it, but in one pass over the lists.
+const SAMPLED_EDGES: usize = 2;
 /// Vertices of the sample.
 const SAMPLE: usize = 1024;
 
@@ -35,21 +35,18 @@ pub fn connected_components<A: Adjacency>(
     let memory = context.hold(out.len() as u64 * 8)?;
     let parents: Vec<AtomicU32> = (0..out.len() as u32).map(AtomicU32::new).collect();
     let forest = Forest { parents: &parents, context };
-    for round in 0..ROUNDS {
-        forest.each(|vertices| {
-            let mut lists = out.cursor();
-            vertices.for_each(|vertex| {
-                let target = lists.neighbours(vertex).get(round);
-                target.into_iter().for_each(|target| forest.link(vertex, *target));
-            });
-        })?;
-        forest.compress()?;
-    }
+    forest.each(|vertices| {
+        let mut lists = out.cursor();
+        vertices.for_each(|vertex| {
+            lists.neighbours(vertex).iter().take(SAMPLED_EDGES).for_each(|target| forest.link(vertex, *target));
+        });
+    })?;
+    forest.compress()?;
     let largest = against.and_then(|_| forest.largest_of_sample());
     forest.each(|vertices| {
         let (mut lists, mut others) = (out.cursor(), against.map(Adjacency::cursor));
         for vertex in vertices.filter(|vertex| largest.is_none_or(|largest| forest.parent(*vertex) != largest)) {
-            let rest = lists.neighbours(vertex).iter().skip(ROUNDS);
+            let rest = lists.neighbours(vertex).iter().skip(SAMPLED_EDGES);
             // The edges of skipped vertices lead here.
             let skipped = others.as_mut().map_or(&[][..], |others| others.neighbours(vertex));
             rest.chain(skipped).for_each(|target| forest.link(vertex, *target));
@@ -74,6 +71,7 @@ impl Forest<'_> {
         })
     }
 
+    #[inline]
     fn parent(&self, vertex: u32) -> u32 {
         self.parents[vertex as usize].load(Relaxed)
     }

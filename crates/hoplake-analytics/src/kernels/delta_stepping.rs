@@ -2,7 +2,7 @@
 //!
 //! Vertices wait in bins of tentative distances, each `delta` wide. The lowest bin is emptied in rounds: its vertices relax their
 //! edges, which adds vertices to later bins, or to the same one for the next round. Within a bin the order is free, so threads share
-//! it; a vertex may be relaxed again when a shorter path turns up.
+//! it; a vertex is relaxed again when a shorter path turns up, and only then: entries whose path is no longer the shortest are skipped.
 //!
 //! As in the GAP suite, each thread has bins of its own, and empties a short bin itself before it meets the others (*bin fusion*,
 //! Zhang et al., 2020): on a graph with long paths most rounds are short, and a meeting costs more than they do.
@@ -10,7 +10,11 @@
 //! Distances only fall, and addition of floats is monotonic. So what remains is the least sum over all paths, each added up from its
 //! start, whatever the order of work, the width of a bin or the number of threads.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::{
+    hint::black_box,
+    ops::Range,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+};
 
 use hoplake_engine::{EngineError, Held};
 use hoplake_storage::{MemoryHold, QueryContext, StorageError};
@@ -21,6 +25,12 @@ use crate::{Adjacency, Csr};
 
 /// Vertices of a bin that a thread takes at a time.
 const BATCH: usize = 64;
+/// Vertices whose lists a thread begins to read together, and the cache lines of each: a list lies anywhere in main memory, and
+/// waiting for it costs more than following its edges.
+const GROUP: usize = 16;
+const LINES: usize = 2;
+/// Targets of a cache line.
+const LINE: usize = 16;
 /// A thread empties its own part of the lowest bin alone while that has fewer vertices: the suite's value.
 const FUSION_MAX: usize = 1000;
 /// Bins at a time. What is farther waits in one more bin, and is distributed when the others are empty.
@@ -75,14 +85,12 @@ pub fn shortest_path_lengths<W: Copy + Into<f64> + Sync>(
 fn total<W: Copy + Into<f64> + Sync>(out: &Csr, weights: &[W], context: &QueryContext) -> Result<f64, EngineError> {
     let chunks = weights.par_chunks(CHUNK * 16).enumerate().map(|(number, weights)| {
         context.check_time()?;
-        let of_chunk = || weights.iter().map(|weight| -> f64 { (*weight).into() });
-        // One pass that vectorizes; which weight it was is looked up only if there is one.
-        if of_chunk().fold(true, |valid, weight| valid & (weight >= 0.0)) {
-            return Ok(of_chunk().map(|weight| if weight < f64::INFINITY { weight } else { 0.0 }).sum());
+        if let Some(sum) = sum_of(weights) {
+            return Ok(sum);
         }
-        let wrong = of_chunk().position(|weight| weight.is_nan() || weight < 0.0).expect("it is in this chunk");
-        let edge = number * CHUNK * 16 + wrong;
-        let (source, weight) = (source_of(out, edge), of_chunk().nth(wrong).expect("it is in this chunk"));
+        let is_wrong = |weight: &W| !((*weight).into() >= 0.0);
+        let place = weights.iter().position(is_wrong).expect("a weight of this chunk is wrong");
+        let (source, weight) = (source_of(out, number * CHUNK * 16 + place), weights[place].into());
         Err(EngineError::Invalid(format!(
             "an edge of vertex {source} (by dense id) has the weight {weight}; \
             shortest paths need weights of 0 and more"
@@ -91,6 +99,21 @@ fn total<W: Copy + Into<f64> + Sync>(out: &Csr, weights: &[W], context: &QueryCo
     let sums: Vec<Result<f64, EngineError>> = chunks.collect();
     // The first error in the order of edges, whatever was found first.
     sums.into_iter().sum()
+}
+
+/// The sum of the finite weights; `None` if one is negative or not a number.
+fn sum_of<W: Copy + Into<f64>>(weights: &[W]) -> Option<f64> {
+    // Eight sums, which the processor adds to at once.
+    let mut sums = [0.0; 8];
+    let mut valid = true;
+    for weights in weights.chunks(8) {
+        for (sum, weight) in sums.iter_mut().zip(weights) {
+            let weight: f64 = (*weight).into();
+            valid &= weight >= 0.0;
+            *sum += if weight < f64::INFINITY { weight } else { 0.0 };
+        }
+    }
+    valid.then(|| sums.iter().sum())
 }
 
 /// The vertex whose list has an edge.
@@ -130,8 +153,8 @@ impl<W: Copy + Into<f64> + Sync> Search<'_, W> {
         for _ in 0..rayon::current_num_threads() {
             workers.push(Bins::new(self.context)?);
         }
-        let mut memory = self.context.hold(4)?;
-        let mut frontier = vec![start];
+        let mut memory = self.context.hold(ENTRY_BYTES)?;
+        let mut frontier = vec![Entry::new(start, 0.0)];
         let mut lowest = 0;
         loop {
             let next = AtomicUsize::new(0);
@@ -140,7 +163,7 @@ impl<W: Copy + Into<f64> + Sync> Search<'_, W> {
             frontier.clear();
             let Some(bin) = workers.iter().filter_map(|bins| bins.lowest_from(lowest)).min() else { return Ok(()) };
             let length: usize = workers.iter().map(|bins| bins.len(bin)).sum();
-            self.context.resize(&mut memory, 4 * length.max(frontier.capacity()) as u64)?;
+            self.context.resize(&mut memory, ENTRY_BYTES * length.max(frontier.capacity()) as u64)?;
             frontier.reserve_exact(length);
             workers.iter_mut().for_each(|bins| bins.drain(bin, &mut frontier));
             lowest = bin;
@@ -151,35 +174,47 @@ impl<W: Copy + Into<f64> + Sync> Search<'_, W> {
     }
 
     /// Takes batches of the frontier, which is the lowest bin, until there are none, and then empties what it added to that bin.
-    fn empty(&self, frontier: &[u32], next: &AtomicUsize, lowest: u64, bins: &mut Bins) -> Result<(), StorageError> {
+    fn empty(&self, frontier: &[Entry], next: &AtomicUsize, lowest: u64, bins: &mut Bins) -> Result<(), StorageError> {
         loop {
             let begin = next.fetch_add(BATCH, Relaxed);
             let Some(rest) = frontier.get(begin..) else { break };
             self.context.check_time()?;
-            for vertex in &rest[..BATCH.min(rest.len())] {
-                self.relax(*vertex, lowest, bins)?;
-            }
+            self.relax_all(&rest[..BATCH.min(rest.len())], bins)?;
         }
         let mut own = Vec::new();
         while (1..FUSION_MAX).contains(&bins.len(lowest)) {
             self.context.check_time()?;
             own.clear();
             bins.drain(lowest, &mut own);
-            for vertex in &own {
-                self.relax(*vertex, lowest, bins)?;
+            self.relax_all(&own, bins)?;
+        }
+        Ok(())
+    }
+
+    /// Offers paths through vertices to all of their neighbours.
+    fn relax_all(&self, entries: &[Entry], bins: &mut Bins) -> Result<(), StorageError> {
+        for entries in entries.chunks(GROUP) {
+            let mut lists = [const { 0..0 }; GROUP];
+            for (list, entry) in lists.iter_mut().zip(entries) {
+                // Else a shorter path was found since, which has an entry of its own.
+                if self.distance(entry.vertex) as f32 == entry.distance {
+                    *list = self.out.range(entry.vertex);
+                }
+            }
+            for edge in lists.iter().flat_map(|list| list.clone().step_by(LINE).take(LINES)) {
+                black_box((self.out.target(edge), self.weights[edge]));
+            }
+            // Those of entries that are skipped are empty.
+            for (list, entry) in lists.into_iter().zip(entries).filter(|(list, _)| !list.is_empty()) {
+                self.relax(entry.vertex, list, bins)?;
             }
         }
         Ok(())
     }
 
-    /// Offers a path through a vertex to all of its neighbours.
-    fn relax(&self, vertex: u32, lowest: u64, bins: &mut Bins) -> Result<(), StorageError> {
+    /// Offers paths through a vertex to the ends of its edges.
+    fn relax(&self, vertex: u32, edges: Range<usize>, bins: &mut Bins) -> Result<(), StorageError> {
         let distance = self.distance(vertex);
-        // Reached on a shorter path since it was added, and relaxed with an earlier bin.
-        if self.bin_of(distance) < lowest {
-            return Ok(());
-        }
-        let edges = self.out.range(vertex);
         for (target, weight) in self.out.neighbours(vertex).iter().zip(&self.weights[edges]) {
             let through = distance + (*weight).into();
             let known = &self.distances[*target as usize];
@@ -187,25 +222,40 @@ impl<W: Copy + Into<f64> + Sync> Search<'_, W> {
             if through.to_bits() < known.load(Relaxed)
                 && through.to_bits() < known.fetch_min(through.to_bits(), Relaxed)
             {
-                bins.add(self.bin_of(through), *target, self.context)?;
+                bins.add(self.bin_of(through), Entry::new(*target, through), self.context)?;
             }
         }
         Ok(())
     }
 
-    /// Puts the vertices of the bin of what is farther into bins, and returns the lowest of them.
-    fn distribute(&self, frontier: &mut Vec<u32>, workers: &mut [Bins]) -> Result<u64, StorageError> {
+    /// Puts the entries of the bin of what is farther into bins, and returns the lowest of them.
+    fn distribute(&self, frontier: &mut Vec<Entry>, workers: &mut [Bins]) -> Result<u64, StorageError> {
         let before = workers[0].base + BINS as u64;
-        // Those below were reached on a shorter path since, and are done.
-        frontier.retain(|vertex| self.bin_of(self.distance(*vertex)) >= before);
-        let bin = |vertex: &u32| self.bin_of(self.distance(*vertex));
+        let bin = |entry: &Entry| self.bin_of(self.distance(entry.vertex));
+        frontier.retain(|entry| self.distance(entry.vertex) as f32 == entry.distance);
         let lowest = frontier.iter().map(bin).min().unwrap_or(before);
         workers.iter_mut().for_each(|bins| bins.base = lowest);
         let count = workers.len();
-        for (number, vertex) in frontier.drain(..).enumerate() {
-            workers[number / BATCH % count].add(self.bin_of(self.distance(vertex)), vertex, self.context)?;
+        for (number, entry) in frontier.drain(..).enumerate() {
+            workers[number / BATCH % count].add(bin(&entry), entry, self.context)?;
         }
         Ok(lowest)
+    }
+}
+
+/// A vertex that was reached on a shorter path than before, and that path's length, rounded: an entry of 8 bytes, where one in
+/// many million is taken for current though it is not, which costs time only.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    vertex: u32,
+    distance: f32,
+}
+
+const ENTRY_BYTES: u64 = size_of::<Entry>() as u64;
+
+impl Entry {
+    fn new(vertex: u32, distance: f64) -> Self {
+        Self { vertex, distance: distance as f32 }
     }
 }
 
@@ -214,14 +264,14 @@ struct Bins {
     /// The number of the first bin.
     base: u64,
     /// [`BINS`] bins, and one for what is farther.
-    bins: Vec<Vec<u32>>,
+    bins: Vec<Vec<Entry>>,
     /// What they can take without growing.
     memory: MemoryHold,
 }
 
 impl Bins {
     fn new(context: &QueryContext) -> Result<Self, StorageError> {
-        let memory = context.hold(((BINS + 1) * size_of::<Vec<u32>>()) as u64)?;
+        let memory = context.hold(((BINS + 1) * size_of::<Vec<Entry>>()) as u64)?;
         Ok(Self { base: 0, bins: vec![Vec::new(); BINS + 1], memory })
     }
 
@@ -240,26 +290,26 @@ impl Bins {
         Some(self.base + (from + found) as u64)
     }
 
-    fn add(&mut self, bin: u64, vertex: u32, context: &QueryContext) -> Result<(), StorageError> {
+    fn add(&mut self, bin: u64, entry: Entry, context: &QueryContext) -> Result<(), StorageError> {
         let place = self.place(bin);
         if self.bins[place].len() == self.bins[place].capacity() {
             self.grow(place, context)?;
         }
-        self.bins[place].push(vertex);
+        self.bins[place].push(entry);
         Ok(())
     }
 
     #[cold]
     fn grow(&mut self, place: usize, context: &QueryContext) -> Result<(), StorageError> {
         let more = self.bins[place].capacity().max(BATCH);
-        let bytes = self.memory.bytes() + 4 * more as u64;
+        let bytes = self.memory.bytes() + ENTRY_BYTES * more as u64;
         context.resize(&mut self.memory, bytes)?;
         self.bins[place].reserve_exact(more);
         Ok(())
     }
 
-    /// Moves the vertices of a bin behind others, whose memory counts elsewhere.
-    fn drain(&mut self, bin: u64, into: &mut Vec<u32>) {
+    /// Moves the entries of a bin behind others, whose memory counts elsewhere.
+    fn drain(&mut self, bin: u64, into: &mut Vec<Entry>) {
         let place = self.place(bin);
         into.append(&mut self.bins[place]);
     }

@@ -7,7 +7,7 @@
 //! | kernel | memory, without the lists | source |
 //! | --- | --- | --- |
 //! | [`breadth_first_levels`] | 17 bytes a vertex, 4 of them for the result | Beamer et al. 2012 |
-//! | [`page_rank`] | 24 bytes a vertex, 8 of them for the result | Page et al. 1999, by pulling |
+//! | [`page_rank`] | 33 bytes a vertex, 8 of them for the result | Page et al. 1999, by pulling |
 //! | [`connected_components`] | 8 bytes a vertex, 4 of them for the result | Sutton et al. 2018 (Afforest) |
 //! | [`shortest_path_lengths`] | 8 bytes a vertex for the result, and 4 for each shorter path in the bins | Meyer, Sanders 2003 |
 //! | [`count_triangles`] | 17 bytes a vertex and 2 an entry of the lists | Schank, Wagner 2005 |

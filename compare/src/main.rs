@@ -9,6 +9,7 @@ mod candidates;
 mod codecs;
 mod evaluate;
 mod graphs;
+mod kernels;
 mod orders;
 mod timing;
 
@@ -30,6 +31,8 @@ enum Verb {
     Orders(orders::Arguments),
     /// Nanoseconds of a hit and of an insert in the memory cache, by policy, and of a library's.
     Cache(cache::Arguments),
+    /// Whole-graph kernels on the Kronecker graph of the GAP suite, next to the `graph` crate and networkit.
+    Kernels(kernels::Arguments),
     /// A published study of traversals over object storage repeated, and the goals of Hoplake; writes a report.
     Evaluate(evaluate::Arguments),
 }
@@ -41,6 +44,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Codecs(arguments) => codecs::run(&arguments),
         Verb::Orders(arguments) => orders::run(&arguments),
         Verb::Cache(arguments) => cache::run(&arguments),
+        Verb::Kernels(arguments) => kernels::run(&arguments),
         Verb::Evaluate(arguments) => evaluate::run(&arguments),
     }
 }

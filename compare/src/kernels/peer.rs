@@ -49,6 +49,11 @@ pub fn components(graph: &DirectedCsrGraph<u32>) -> Vec<u32> {
     wcc_afforest(graph, WccConfig::default()).to_vec()
 }
 
+/// Whether components are the same. The other's graph ends with the last vertex that has an edge.
+pub fn same(own: &[u32], other: &[u32]) -> bool {
+    own.len() >= other.len() && own[..other.len()] == *other
+}
+
 pub fn lengths(graph: &DirectedCsrGraph<u32, (), f32>, source: u32, delta: f32) -> Vec<f32> {
     let lengths = delta_stepping(graph, DeltaSteppingConfig::new(source as usize, delta));
     lengths.into_iter().map(|length| length.load(Relaxed)).collect()
@@ -57,7 +62,7 @@ pub fn lengths(graph: &DirectedCsrGraph<u32, (), f32>, source: u32, delta: f32) 
 /// Whether lengths are the same. The other has the greatest number for infinity; sums of integers are exact in both.
 pub fn same_lengths(own: &[f64], other: &[f32]) -> bool {
     let same = |(own, other): (&f64, &f32)| *own == f64::from(*other) || (own.is_infinite() && *other == f32::MAX);
-    own.len() == other.len() && own.iter().zip(other).all(same)
+    own.len() >= other.len() && own.iter().zip(other).all(same)
 }
 
 pub fn order(graph: &mut UndirectedCsrGraph<u32>) {

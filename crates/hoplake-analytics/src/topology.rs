@@ -47,8 +47,7 @@ impl Selection {
         Ok(self.resolve(snapshot)?.ids)
     }
 
-    /// The memory that a topology of it and the arrays of a kernel take: 24 bytes a vertex, which no kernel in
-    /// [`kernels`](crate::kernels) that is loaded without being asked for exceeds.
+    /// The memory that a topology of it and the arrays of a kernel take, at 40 bytes a vertex.
     ///
     /// # Errors
     /// As [`Topology::load`], before anything is read.
@@ -56,7 +55,7 @@ impl Selection {
         let Selected { ids, edges, .. } = self.resolve(snapshot)?;
         let edge_bytes = if self.weight.is_some() { 12 } else { 4 };
         let lists = (ids.len() + 1) * 8 + edges_of(snapshot, &edges) * edge_bytes;
-        Ok(lists * (1 + u64::from(self.reversed)) + ids.len() * 24)
+        Ok(lists * (1 + u64::from(self.reversed)) + ids.len() * 40)
     }
 
     /// Looks its labels up.

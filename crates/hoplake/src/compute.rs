@@ -22,8 +22,10 @@ use std::{cmp::Ordering, path::PathBuf, sync::Arc};
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array};
 use hoplake_analytics::{
-    Lists, Progress, RunError, RunSettings, Topology,
-    kernels::{breadth_first_levels, connected_components, page_rank},
+    Adjacency, Lists, Progress, RunError, RunSettings, Topology,
+    kernels::{
+        ShortestPathSettings, UNREACHED, breadth_first_levels, connected_components, page_rank, shortest_path_lengths,
+    },
     programs, run,
     stores::{KeyValueStore, MemoryStore, SlotStore},
 };
@@ -265,7 +267,7 @@ impl Query {
             Placement::Automatic => fits,
         };
         match (algorithm, in_memory) {
-            (Algorithm::Communities { .. } | Algorithm::ShortestPaths { .. }, _) | (_, false) => {
+            (Algorithm::Communities { .. }, _) | (_, false) => {
                 self.compute_in_supersteps(algorithm, &options, in_memory, observe).await
             }
             (_, true) => self.compute_by_kernel(algorithm, &options).await,
@@ -332,7 +334,9 @@ impl Query {
     async fn compute_by_kernel(&mut self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<Computed, Error> {
         let topology = Arc::new(self.load_topology(options).await?);
         let start = match algorithm {
-            Algorithm::Levels { start } => self.start(start, &topology.ids).await?,
+            Algorithm::Levels { start } | Algorithm::ShortestPaths { start, .. } => {
+                self.start(start, &topology.ids).await?
+            }
             _ => 0,
         };
         let (context, loaded, algorithm) = (self.branch.context().clone(), topology.clone(), algorithm.clone());
@@ -347,6 +351,18 @@ impl Query {
                 Algorithm::Levels { .. } => {
                     let found = breadth_first_levels(out, Some(against), start, &context)?;
                     ("level", None, found.map(Values::Integers))
+                }
+                Algorithm::ShortestPaths { weight: None, .. } => {
+                    let found = breadth_first_levels(out, Some(against), start, &context)?;
+                    let length = |level: u32| if level == UNREACHED { f64::INFINITY } else { level.into() };
+                    let memory = context.hold(out.len() as u64 * 8)?;
+                    let lengths = found.iter().map(|level| length(*level)).collect();
+                    ("length", None, Held::new(Values::Lengths(lengths), memory))
+                }
+                Algorithm::ShortestPaths { weight: Some(_), .. } => {
+                    let settings = ShortestPathSettings::default();
+                    let found = shortest_path_lengths(out, out.weights(), start, &settings, &context)?;
+                    ("length", None, found.map(Values::Lengths))
                 }
                 _ => {
                     let found = connected_components(out, Some(against), &context)?;

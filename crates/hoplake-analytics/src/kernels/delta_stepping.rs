@@ -88,7 +88,10 @@ fn total<W: Copy + Into<f64> + Sync>(out: &Csr, weights: &[W], context: &QueryCo
         if let Some(sum) = sum_of(weights) {
             return Ok(sum);
         }
-        let is_wrong = |weight: &W| !((*weight).into() >= 0.0);
+        let is_wrong = |weight: &W| {
+            let weight: f64 = (*weight).into();
+            weight.is_nan() || weight < 0.0
+        };
         let place = weights.iter().position(is_wrong).expect("a weight of this chunk is wrong");
         let (source, weight) = (source_of(out, number * CHUNK * 16 + place), weights[place].into());
         Err(EngineError::Invalid(format!(

@@ -138,8 +138,7 @@ fn numbers(column: &ArrayRef, property: &str, label: &str) -> Result<Vec<f64>, E
         EngineError::Invalid(format!("{property} = {value} of an edge {label} is no weight: {why}"))
     };
     if let Some(floats) = column.as_primitive_opt::<Float64Type>() {
-        // NaN is not at least zero, either.
-        return match floats.values().iter().find(|value| !(**value >= 0.0)) {
+        return match floats.values().iter().find(|value| value.is_nan() || **value < 0.0) {
             Some(value) => Err(refused(value, "weights are 0 or more")),
             None => Ok(floats.values().to_vec()),
         };

@@ -12,6 +12,7 @@ use crate::{
     Error, Frontier, GraphInfo, Held, Hop, Key, Limits, Manifest, Name, Neighbour, OpenSettings, Operation, PathQuery,
     Paths, PriceList, Reached, Reader, Rows, Schema, StartKey, Store, Traversal, TraversalAnswer, TraversalRequest,
     VacuumSettings, Vacuumed, Value, Verification, Verified, VertexId, WalkCount,
+    compute::{Algorithm, ComputeOptions, ComputeProgress, Computed},
 };
 
 /// The methods of a type with these signatures, one after the other.
@@ -189,6 +190,7 @@ impl Query {
         async fn run(&mut self, request: &TraversalRequest) -> Result<TraversalAnswer, Error>;
         async fn shortest_path(&mut self, query: PathQuery) -> Result<Option<Vec<VertexId>>, Error>;
         async fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Held<Reached>, Error>;
+        async fn compute(&mut self, algorithm: &Algorithm, options: &ComputeOptions, observe: impl FnMut(&ComputeProgress)) -> Result<Computed, Error>;
         async fn name_paths(&mut self, paths: &[Vec<VertexId>]) -> Result<Vec<Vec<(String, Key)>>, Error>;
     }
 }

@@ -176,9 +176,13 @@ fn of_kind(kind: ErrorKind, verb: &str, url: &str) -> String {
         (ErrorKind::Conflict, "apply") => {
             "look at the current graph, decide anew, and apply with the newest version as --base".into()
         }
+        (ErrorKind::Conflict, "run") => "run it again on the newest version, without --version".into(),
         (ErrorKind::Conflict, _) => format!("look at hoplake log {url}, then try again"),
         (ErrorKind::Unavailable, _) => "try again later; if it persists, ask the operator of the store".into(),
         (ErrorKind::Limit, "load" | "compact") => "raise --memory, or do less at a time".into(),
+        (ErrorKind::Limit, "run") => {
+            "raise the limit (--timeout, --max-…); --lists streamed and --states FILE take less memory".into()
+        }
         (ErrorKind::Limit, _) => "raise the limit (--timeout, --max-…), or ask for fewer hops or starts".into(),
         (ErrorKind::Corrupt, "verify") => {
             "restore what is damaged from a copy, or open a version that does not need it with --version".into()

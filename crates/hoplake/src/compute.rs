@@ -174,6 +174,18 @@ impl Computed {
         numbers.into_iter().filter_map(|id| self.ids.vertex(id.into())).collect()
     }
 
+    /// How many components or communities there are, and how many vertices the largest has; `None` of other values.
+    pub fn groups(&self) -> Option<(u64, u64)> {
+        let Values::Integers(values) = &*self.values else { return None };
+        if self.name == "level" {
+            return None;
+        }
+        let mut sizes = vec![0u32; values.len()];
+        self.numbers().for_each(|id| sizes[values[id as usize] as usize] += 1);
+        let groups = sizes.iter().filter(|size| **size > 0).count();
+        Some((groups as u64, sizes.iter().copied().max().unwrap_or(0).into()))
+    }
+
     /// The values of some vertices, as a column of int64 or float64; null where there is none.
     pub fn column(&self, vertices: &[VertexId]) -> ArrayRef {
         let number = |vertex: &VertexId| {

@@ -106,7 +106,8 @@ impl<A: Adjacency> Search<'_, A> {
             });
             let found: usize = found.sum::<Result<usize, StorageError>>()?;
             members = next;
-            if found == 0 || (found < before && found < self.levels.len() / BETA) {
+            // A tail of one vertex a level stays as small as it is, and a pass for each of them would be quadratic.
+            if found == 0 || (found <= before && found < self.levels.len() / BETA) {
                 return Ok(vertices_of(&members));
             }
             before = found;

@@ -1,14 +1,15 @@
 //! `hoplake run`: a computation over the whole graph, printed, written to a file, or written back as a property.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, fs::File, path::PathBuf, sync::Arc};
 
 use anyhow::bail;
-use arrow_array::RecordBatch;
+use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_schema::{Field, Schema};
+use arrow_select::filter::filter;
 use clap::ValueEnum;
 use hoplake::{
-    Frontier, Hop, Query, StartKey, VertexId,
-    changes::property_column,
+    Frontier, Hop, Key, Query, StartKey, Value, VertexId,
+    changes::{plain_text, property_column},
     compute::{Algorithm, ComputeOptions, ComputeProgress, Computed, PageRankSettings, Placement, Selection, States},
 };
 
@@ -18,7 +19,7 @@ use crate::{
     failure::Failure,
     opening::{GraphArgs, Opened},
     output::{
-        OutputArgs, formats,
+        OutputArgs, formats, numbers,
         profile::{Profile, ProfileArgs, Stopwatch},
         progress, rows,
     },
@@ -31,7 +32,7 @@ const CHUNK_ROWS: usize = 1 << 16;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Lists of edges are loaded into memory if they fit --max-memory (2 GiB unless it is set), and otherwise read again in each
-superstep: then memory is for states alone, some 20 bytes a vertex.
+superstep: then memory is for states and signals, 14 to 30 bytes a vertex, and for lists on their way.
 
 Examples: the most connected people, and the rank of all of them as a property
   hoplake run s3://bucket/social pagerank --edges out:knows --top 20 --select name
@@ -44,7 +45,8 @@ pub struct Args {
     /// What to compute
     #[arg(value_enum)]
     algorithm: AlgorithmName,
-    /// Which edges take part: a direction and edge labels; by default all, for components and communities in both directions
+    /// Which edges take part: a direction and edge labels, without conditions; by default `out` along all, `both` for components
+    /// and communities
     #[arg(long, value_name = "HOP")]
     edges: Option<Hop>,
     /// Vertices with this label take part, with or without such edges; may be repeated
@@ -59,16 +61,16 @@ pub struct Args {
     /// The most iterations; 100 of pagerank, 10 of communities
     #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     iterations: Option<usize>,
-    /// The part of a rank that is passed on
-    #[arg(long, value_name = "PART", default_value_t = PageRankSettings::default().damping, value_parser = part)]
-    damping: f64,
-    /// End when ranks have changed by no more than this in sum
-    #[arg(long, value_name = "SUM", default_value_t = PageRankSettings::default().tolerance)]
-    tolerance: f64,
+    /// The part of a rank that is passed on, from 0 to 1; 0.85 unless it is set
+    #[arg(long, value_name = "PART", value_parser = part, allow_negative_numbers = true)]
+    damping: Option<f64>,
+    /// End when ranks have changed by no more than this in sum; 0.000001 unless it is set
+    #[arg(long, value_name = "SUM", value_parser = sum, allow_negative_numbers = true)]
+    tolerance: Option<f64>,
     /// Where lists of edges are
     #[arg(long, value_enum, default_value = "automatic")]
     lists: ListsName,
-    /// Keep states in this file instead of memory, if lists are streamed; removed at the end
+    /// Keep states in this file, which is made and removed; with --lists streamed
     #[arg(long, value_name = "FILE")]
     states: Option<PathBuf>,
     /// Print this many rows, the greatest ranks or the least other values first
@@ -77,8 +79,8 @@ pub struct Args {
     /// Print the rows of all vertices, by label and as they are stored
     #[arg(long, conflicts_with = "top")]
     all: bool,
-    /// Write the values into the graph as this property, in one commit
-    #[arg(long, value_name = "PROPERTY")]
+    /// Write the values into the graph as this property, in one commit; it replaces what the property was
+    #[arg(long, value_name = "PROPERTY", value_parser = property)]
     write: Option<String>,
     /// Properties to print in addition to label and key
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -117,6 +119,17 @@ enum ListsName {
     Streamed,
 }
 
+fn sum(text: &str) -> Result<f64, String> {
+    let sum = text.parse().ok().filter(|sum: &f64| sum.is_finite() && *sum >= 0.0);
+    sum.ok_or_else(|| "write a number, 0 or more".into())
+}
+
+/// A name as text forms have it: a dot before it is left out.
+fn property(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix('.').unwrap_or(text);
+    if name.is_empty() { Err("write the name of a property".into()) } else { Ok(name.into()) }
+}
+
 fn part(text: &str) -> Result<f64, String> {
     let part = text.parse().ok().filter(|part: &f64| (0.0..=1.0).contains(part));
     part.ok_or_else(|| "write a number from 0 to 1".into())
@@ -125,11 +138,14 @@ fn part(text: &str) -> Result<f64, String> {
 impl Args {
     fn algorithm(&self) -> anyhow::Result<Algorithm> {
         Ok(match (self.algorithm, &self.from) {
-            (AlgorithmName::Pagerank, _) => Algorithm::PageRank(PageRankSettings {
-                damping: self.damping,
-                iterations_max: self.iterations.unwrap_or(PageRankSettings::default().iterations_max),
-                tolerance: self.tolerance,
-            }),
+            (AlgorithmName::Pagerank, _) => {
+                let usual = PageRankSettings::default();
+                Algorithm::PageRank(PageRankSettings {
+                    damping: self.damping.unwrap_or(usual.damping),
+                    iterations_max: self.iterations.unwrap_or(usual.iterations_max),
+                    tolerance: self.tolerance.unwrap_or(usual.tolerance),
+                })
+            }
             (AlgorithmName::Components, _) => Algorithm::Components,
             (AlgorithmName::Communities, _) => Algorithm::Communities { iterations: self.iterations.unwrap_or(10) },
             (AlgorithmName::Levels, Some(start)) => Algorithm::Levels { start: start.clone() },
@@ -140,6 +156,39 @@ impl Args {
                 bail!(Failure::usage("levels and paths begin at a vertex", "add --from LABEL:KEY"))
             }
         })
+    }
+
+    /// Refuses options that would have no effect.
+    fn check(&self) -> Result<(), Failure> {
+        use AlgorithmName::{Communities, Levels, Pagerank, Paths};
+        let given = [
+            ("--from", self.from.is_some(), matches!(self.algorithm, Levels | Paths)),
+            ("--weight", self.weight.is_some(), matches!(self.algorithm, Paths)),
+            ("--iterations", self.iterations.is_some(), matches!(self.algorithm, Pagerank | Communities)),
+            ("--damping", self.damping.is_some(), matches!(self.algorithm, Pagerank)),
+            ("--tolerance", self.tolerance.is_some(), matches!(self.algorithm, Pagerank)),
+        ];
+        if let Some((option, ..)) = given.into_iter().find(|(_, is_given, is_used)| *is_given && !is_used) {
+            let algorithm = self.algorithm.to_possible_value();
+            let name = algorithm.as_ref().map_or("it", |value| value.get_name());
+            return Err(Failure::usage(format!("{option} has no effect on {name}"), format!("leave out {option}")));
+        }
+        if self.limits.limits().vertices_max.is_some() {
+            let message = "a computation visits all vertices of its selection";
+            return Err(Failure::usage(message, "leave out --max-vertices, or select less with --edges"));
+        }
+        let Some(states) = &self.states else { return Ok(()) };
+        if !matches!(self.lists, ListsName::Streamed) {
+            return Err(Failure::usage(
+                "states are in memory with lists in memory",
+                "add --lists streamed to --states",
+            ));
+        }
+        if states.exists() {
+            let message = format!("{} exists", states.display());
+            return Err(Failure::usage(message, "name a file that does not exist for --states"));
+        }
+        Ok(())
     }
 
     fn options(&self) -> ComputeOptions {
@@ -163,10 +212,11 @@ impl Args {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     args.output.check()?;
+    args.check()?;
     let (algorithm, options) = (args.algorithm()?, args.options());
-    if let Some(states) = args.states.as_ref().filter(|states| states.exists()) {
-        let message = format!("{} exists", states.display());
-        bail!(Failure::usage(message, "name a file that does not exist for --states"));
+    if let Some(states) = &args.states {
+        let made = File::create_new(states).and_then(|_| std::fs::remove_file(states));
+        made.map_err(|error| Failure::file(format!("create {}", states.display()), &error))?;
     }
     let opened = args.graph.open().await?;
     let mut query = opened.graph.query();
@@ -180,6 +230,11 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         let _ = std::fs::remove_file(states);
     }
     let computed = computed?;
+    if computed.is_empty() {
+        let message = "no vertex takes part: no label of the graph has such edges";
+        bail!(Failure::usage(message, "add --label for vertices without edges"));
+    }
+    eprintln!("{}", summary(&computed));
     let profile = Profile::default().step("computation", stopwatch.stop(&query));
     let stopwatch = Stopwatch::start(&query);
     if let Some(property) = &args.write {
@@ -196,6 +251,20 @@ fn describe(progress: &ComputeProgress) -> String {
     let ComputeProgress { superstep, changed, residual, .. } = progress;
     let residual = residual.map(|residual| format!(", by {residual:.2e} in sum")).unwrap_or_default();
     format!("superstep {superstep}: {changed} vertices changed{residual}")
+}
+
+/// What was computed, and how, in a line.
+fn summary(computed: &Computed) -> String {
+    let vertices = numbers::count(computed.len() as u64);
+    let supersteps =
+        computed.supersteps.map(|supersteps| format!(" after {} iterations", numbers::count(supersteps as u64)));
+    let groups = computed.groups().map(|(groups, largest)| {
+        let [groups, largest] = [groups, largest].map(numbers::count);
+        format!(": {groups} different, the largest with {largest} vertices")
+    });
+    let lists = if computed.streamed { "streamed" } else { "in memory" };
+    let (supersteps, groups) = (supersteps.unwrap_or_default(), groups.unwrap_or_default());
+    format!("{} of {vertices} vertices{supersteps}, lists {lists}{groups}", computed.name)
 }
 
 async fn print(args: &Args, opened: &Opened, query: &mut Query, computed: &Computed) -> anyhow::Result<()> {
@@ -245,15 +314,32 @@ async fn read(
 /// Writes all values as a property, in one commit on the version that they were computed of.
 async fn write_back(opened: &Opened, query: &mut Query, computed: &Computed, property: &str) -> anyhow::Result<()> {
     let vertices: Vec<VertexId> = computed.vertices().collect();
-    let mut commit = opened.graph.begin();
+    let (mut commit, mut written) = (opened.graph.begin(), 0);
     for chunk in vertices.chunks(CHUNK_ROWS) {
         for (of_label, batch) in read(query, computed, chunk, &[]).await? {
-            let label = of_label.first().map(|vertex| query.label_of(*vertex)).unwrap_or_default();
-            let columns = [("key", batch.column(1).clone()), (&*property_column(property), batch.column(2).clone())];
+            let Some(vertex) = of_label.first() else { continue };
+            let label = query.label_of(*vertex);
+            let (keys, values) = (batch.column(1), batch.column(2));
+            let there: BooleanArray = (0..values.len()).map(|row| Some(values.is_valid(row))).collect();
+            let columns = [("key", filter(keys, &there)?), (&*property_column(property), filter(values, &there)?)];
             commit.upsert_vertices(&label, &RecordBatch::try_from_iter(columns)?)?;
+            written += there.true_count();
+            // In columns a null changes nothing, but what an earlier run wrote has to go.
+            let schema = opened.graph.schema().vertex_labels.iter().find(|known| known.name == label);
+            if schema.is_some_and(|label| label.properties.iter().any(|known| known.name == property)) {
+                for row in (0..batch.num_rows()).filter(|row| values.is_null(*row)) {
+                    let key = match Value::at(keys, row) {
+                        Value::Int64(key) => Key::from(key),
+                        key => Key::from(plain_text(&key).unwrap_or_default()),
+                    };
+                    commit.upsert_vertex(&label, key, [(property, Value::Null)]);
+                }
+            }
         }
     }
-    let committed = commit.message(format!("{} of {} vertices", computed.name, vertices.len())).commit().await?;
-    eprintln!("version {} has {property} of {} vertices", committed.version, vertices.len());
+    let [written, all] = [written, vertices.len()].map(|count| numbers::count(count as u64));
+    let message = format!("{property}: {} of {written} of {all} vertices", computed.name);
+    let committed = commit.message(message).commit().await?;
+    eprintln!("version {} has {property} of {written} vertices", committed.version);
     Ok(())
 }

@@ -86,11 +86,28 @@ fn ranks_add_up_to_1_and_become_a_property() {
 }
 
 #[test]
+fn what_has_no_value_any_more_is_removed() {
+    let shell = Shell::with_graph();
+    let write = |from: &str| {
+        let run =
+            shell.run(&["run", "graph", "levels", "--edges", "out:knows", "--from", from, "--write", "level"]).ok();
+        run.err.lines().last().unwrap().to_owned()
+    };
+    let level = |vertex: &str| shell.run(&["get", "graph", vertex, "--format", "json"]).ok().json()[0]["level"].clone();
+    assert_eq!(write("Person:1"), "version 2 has level of 4 vertices");
+    assert_eq!((level("Person:1"), level("Person:4")), (json!(0), json!(2)));
+    assert_eq!(write("Person:4"), "version 3 has level of 1 vertices");
+    assert_eq!((level("Person:1"), level("Person:4")), (Value::Null, json!(0)));
+}
+
+#[test]
 fn communities_end_after_their_iterations_and_files_of_states_are_removed() {
     let shell = Shell::with_graph();
     let communities = ["communities", "--edges", "both:knows", "--lists", "streamed", "--states", "states"];
     let found = values(&shell, "community", &communities);
     assert_eq!(found.len(), 4);
+    let summary = shell.run(&[&["run", "graph"], &communities[..]].concat()).ok().err;
+    assert!(summary.starts_with("community of 4 vertices after ") && summary.contains("lists streamed: "), "{summary}");
     assert!(!shell.path().join("states").exists());
     assert_eq!(values(&shell, "community", &[&communities[..], &["--iterations", "0"]].concat()).len(), 4);
     shell.write("states", "mine");
@@ -116,6 +133,15 @@ fn what_cannot_be_computed_is_refused_with_a_sentence() {
         "",
     );
     fails(&["pagerank", "--max-memory", "100B"], 6, "100 bytes of memory", "");
+    fails(&["pagerank", "--from", "Person:1"], 2, "--from has no effect on pagerank", "leave out --from");
+    fails(&["levels", "--from", "Person:1", "--iterations", "2"], 2, "--iterations has no effect on levels", "");
+    fails(&["components", "--states", "states"], 2, "states are in memory", "--lists streamed");
+    fails(&["components", "--lists", "streamed", "--states", "no/states"], 5, "could not create no/states", "folder");
+    fails(&["components", "--max-vertices", "3"], 2, "visits all vertices", "--max-vertices");
+    let usage = shell.run(&["run", "graph", "components", "--write", ""]);
+    assert!(usage.status == 2 && usage.err.contains("the name of a property"), "{}", usage.err);
+    let usage = shell.run(&["run", "graph", "pagerank", "--tolerance", "-1"]);
+    assert!(usage.status == 2 && usage.err.contains("0 or more"), "{}", usage.err);
     let usage = shell.run(&["run", "graph", "levels"]);
     assert!(usage.status == 2 && usage.err.contains("--from"), "{}", usage.err);
     let usage = shell.run(&["run", "graph", "pagerank", "--damping", "1.5"]);

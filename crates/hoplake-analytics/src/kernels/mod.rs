@@ -11,13 +11,25 @@
 //! | [`connected_components`] | 8 bytes a vertex, 4 of them for the result | Sutton et al. 2018 (Afforest) |
 //! | [`shortest_path_lengths`] | 8 bytes a vertex for the result, and 4 for each shorter path in the bins | Meyer, Sanders 2003 |
 //! | [`count_triangles`] | 17 bytes a vertex and 2 an entry of the lists | Schank, Wagner 2005 |
+//! | [`strongly_connected_components`] | 25 bytes a vertex, 4 of them for the result | Tarjan 1972, Slota et al. 2014 |
+//! | [`local_clustering`] | 8 bytes a vertex for the result; the widest list on each thread | Watts, Strogatz 1998; Graphalytics |
+//! | [`core_numbers`] | 16 bytes a vertex, 4 of them for the result | Batagelj, Zaveršnik 2003 |
+//! | [`label_propagation`] | 8 bytes a vertex, 4 for the result; the widest list on each thread | Raghavan et al. 2007; Graphalytics |
+//! | [`closeness`] | 36 bytes a vertex, and 8 a start for the result | Then et al. 2014 (MS-BFS) |
+//! | [`betweenness`] | 8 bytes a vertex for the result; 32 on each thread | Brandes 2001 |
 
+mod betweenness;
 mod breadth_first;
+mod closeness;
 mod components;
+mod core_numbers;
 mod delta_stepping;
 #[cfg(test)]
 mod delta_stepping_tests;
+mod label_propagation;
+mod local_clustering;
 mod page_rank;
+mod strong_components;
 #[cfg(test)]
 mod tests;
 mod triangles;
@@ -26,11 +38,20 @@ mod triangles_tests;
 
 use hoplake_engine::Held;
 use hoplake_storage::MemoryHold;
+use rayon::prelude::*;
 
+use crate::{Adjacency, Cursor};
+
+pub use betweenness::betweenness;
 pub use breadth_first::{UNREACHED, breadth_first_levels};
+pub use closeness::closeness;
 pub use components::connected_components;
+pub use core_numbers::core_numbers;
 pub use delta_stepping::{ShortestPathSettings, shortest_path_lengths};
+pub use label_propagation::label_propagation;
+pub use local_clustering::local_clustering;
 pub use page_rank::{PageRank, PageRankSettings, page_rank};
+pub use strong_components::strongly_connected_components;
 pub use triangles::count_triangles;
 
 /// A result of this size, which counts until it is dropped; the rest of what its kernel held is given back.
@@ -38,6 +59,21 @@ fn held<T>(result: T, bytes: usize, mut memory: MemoryHold) -> Held<T> {
     // Less than before: that is never refused.
     let _ = memory.resize(bytes as u64);
     Held::new(result, memory)
+}
+
+/// The most edges that one vertex has, at both of their ends if there are lists of both.
+fn widest<A: Adjacency>(out: &A, against: Option<&A>) -> usize {
+    if let Some(against) = against {
+        assert_eq!(out.len(), against.len(), "the same vertices from both ends");
+    }
+    let edges = |vertex: u32| out.degree(vertex) + against.map_or(0, |lists| lists.degree(vertex));
+    (0..out.len() as u32).into_par_iter().map(edges).max().unwrap_or(0)
+}
+
+/// The neighbours of a vertex other than itself, each once.
+fn different_neighbours(lists: &mut impl Cursor, vertex: u32) -> impl Iterator<Item = u32> {
+    let different = lists.neighbours(vertex).chunk_by(|a, b| a == b).map(|same| same[0]);
+    different.filter(move |neighbour| *neighbour != vertex)
 }
 
 /// Vertices between two looks at the deadline: some milliseconds where each has a few hundred edges.

@@ -6,7 +6,7 @@ use hoplake_storage::{QueryContext, ReadLimits};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Adjacency, Csr, batches::Batch, csr::CsrBuilder};
+use crate::{Csr, batches::Batch, csr::CsrBuilder};
 
 /// A graph with this number of vertices, from both ends.
 pub(super) fn graph(vertices: u32, edges: &[(u32, u32)]) -> [Csr; 2] {
@@ -26,6 +26,10 @@ pub(super) fn graph(vertices: u32, edges: &[(u32, u32)]) -> [Csr; 2] {
     })
 }
 
+/// With two ways from 0 to 3, several circles, a loop and a parallel edge.
+pub(super) const EXAMPLE: [(u32, u32); 12] =
+    [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, 0), (4, 5), (5, 5), (0, 1), (2, 4), (6, 2), (3, 6)];
+
 /// Sparse and dense ones, on both sides of the bounds between top down and bottom up.
 pub(super) fn graphs() -> impl Strategy<Value = (u32, Vec<(u32, u32)>)> {
     (1u32..300, 0usize..8).prop_flat_map(|(vertices, degree)| {
@@ -35,7 +39,7 @@ pub(super) fn graphs() -> impl Strategy<Value = (u32, Vec<(u32, u32)>)> {
 }
 
 /// One vertex after the other from a queue.
-fn levels(out: &Csr, start: u32) -> Vec<u32> {
+pub(super) fn levels(out: &Csr, start: u32) -> Vec<u32> {
     let mut levels = vec![UNREACHED; out.len()];
     levels[start as usize] = 0;
     let mut queue = VecDeque::from([start]);
@@ -149,6 +153,12 @@ fn a_kernel_ends_at_the_deadline_and_within_its_memory() {
             connected_components(&out, Some(&against), context).err(),
             page_rank(&out, &against, &[], &PageRankSettings::default(), context).err(),
             count_triangles(&out, context).err(),
+            strongly_connected_components(&out, &against, context).err(),
+            local_clustering(&out, Some(&against), context).err(),
+            core_numbers(&out, context).err(),
+            label_propagation(&out, Some(&against), &[0, 1, 2], 2, context).err(),
+            closeness(&out, &[0, 1, 2], 0, context).err(),
+            betweenness(&out, &[0, 1, 2], context).err(),
         ]
     };
     let context = QueryContext::new();

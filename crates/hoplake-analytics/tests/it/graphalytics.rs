@@ -10,7 +10,10 @@ use std::{
 
 use hoplake_analytics::{
     Selection, Topology, Workers,
-    kernels::{PageRankSettings, UNREACHED, breadth_first_levels, connected_components, page_rank},
+    kernels::{
+        PageRankSettings, UNREACHED, breadth_first_levels, connected_components, label_propagation, local_clustering,
+        page_rank,
+    },
 };
 use hoplake_engine::Snapshot;
 use hoplake_storage::QueryContext;
@@ -96,6 +99,33 @@ impl Loaded {
             assert!((rank - expected[key]).abs() <= 1e-4 * expected[key], "{}: vertex {key}: {rank}", file.display());
         }
     }
+
+    /// Labels are keys, so the initial ones ascend with them.
+    fn check_labels(&self, iterations: usize, file: &Path) {
+        let Topology { out, against, .. } = &self.topology;
+        let mut ascending = self.keys.clone();
+        ascending.sort_unstable();
+        let label = |key| ascending.binary_search(key).unwrap() as u32;
+        let initial: Vec<u32> = self.keys.iter().map(label).collect();
+        let found = label_propagation(out, against.as_ref(), &initial, iterations, &QueryContext::new()).unwrap();
+        let expected = expected::<i64>(file);
+        assert_eq!(expected.len(), found.len());
+        for (key, label) in self.keys.iter().zip(found.iter()) {
+            assert_eq!(ascending[*label as usize], expected[key], "{}: vertex {key}", file.display());
+        }
+    }
+
+    fn check_clustering(&self, file: &Path) {
+        let Topology { out, against, .. } = &self.topology;
+        let found = local_clustering(out, against.as_ref(), &QueryContext::new()).unwrap();
+        let expected = expected::<f64>(file);
+        assert_eq!(expected.len(), found.len());
+        for (key, coefficient) in self.keys.iter().zip(found.iter()) {
+            // Some references have 12 digits after the point.
+            let off = (coefficient - expected[key]).abs();
+            assert!(off < 1e-11, "{}: vertex {key}: {coefficient}", file.display());
+        }
+    }
 }
 
 /// Writes lists as an edge list and a list of vertices; of edges without direction, which are in two lists, one each.
@@ -134,6 +164,8 @@ async fn the_example_graphs_have_the_expected_results() {
         loaded.check_levels(start, &output("BFS"));
         loaded.check_components(&output("WCC"));
         loaded.check_ranks(2, &output("PR"));
+        loaded.check_clustering(&output("LCC"));
+        loaded.check_labels(2, &output("CDLP"));
     }
 }
 
@@ -141,7 +173,7 @@ async fn the_example_graphs_have_the_expected_results() {
 async fn the_validation_graphs_have_the_expected_results() {
     let Some(folder) = data("graphalytics-validation") else { return };
     for directed in [true, false] {
-        for algorithm in ["bfs", "wcc", "pr"] {
+        for algorithm in ["bfs", "wcc", "pr", "lcc", "cdlp"] {
             let name = if directed { "dir" } else { "undir" };
             let folder = folder.join("validation-graphs").join(algorithm);
             let edges = as_edges(&folder.join(format!("{name}-input")), directed);
@@ -151,6 +183,8 @@ async fn the_validation_graphs_have_the_expected_results() {
             match algorithm {
                 "bfs" => loaded.check_levels(1, &output),
                 "wcc" => loaded.check_components(&output),
+                "lcc" => loaded.check_clustering(&output),
+                "cdlp" => loaded.check_labels(5, &output),
                 _ => loaded.check_ranks(if directed { 14 } else { 26 }, &output),
             }
         }
@@ -173,6 +207,8 @@ async fn gnutella_has_the_reference_results() {
         // The directed reference adds up to 0.46: it takes every vertex without out-edges for one without in-edges, too.
         if !directed {
             loaded.check_ranks(10, &output("PR"));
+            loaded.check_clustering(&output("LCC"));
+            loaded.check_labels(10, &output("CDLP"));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use hoplake::{LoadOptions, OpenSettings, Store};
-use hoplake_analytics::{Adjacency, Selection, Topology};
+use hoplake_analytics::{Adjacency, Selection, Topology, Workers};
 use hoplake_engine::Snapshot;
 use hoplake_storage::{QueryContext, ReadPool, ReadSettings, Reader};
 use hoplake_testkit::generate::{SplitMix64, kronecker};
@@ -85,6 +85,7 @@ async fn load(folder: &Path) -> Result<(Topology, [f64; 2])> {
     let reader = Reader::new(Store::open(url)?, ReadPool::new(ReadSettings::default())?);
     let snapshot = Arc::new(Snapshot::open(reader, &OpenSettings::default()).await?);
     let selection = Selection { hop: "both".parse()?, ..Selection::default() };
-    let topology = Topology::load(&snapshot, &selection, &mut QueryContext::new().branch()).await?;
+    let topology =
+        Topology::load(&snapshot, &selection, &Workers::default(), &mut QueryContext::new().branch()).await?;
     Ok((topology, [load_seconds, begun.elapsed().as_secs_f64()]))
 }

@@ -18,8 +18,15 @@ use rayon::prelude::*;
 
 use crate::{Workers, topology::Selected};
 
-/// The bytes that are read ahead: some extents of 4 MiB are on their way while one is decoded.
-pub(crate) const AHEAD_BYTES: u64 = 32 << 20;
+/// The most bytes that are read ahead: some extents of 4 MiB are on their way while one is decoded. It is a quarter of the memory
+/// that is left where that is less, down to two short extents.
+const AHEAD_BYTES: u64 = 32 << 20;
+const AHEAD_BYTES_MIN: u64 = 1 << 20;
+
+/// The bytes to read ahead within the memory that a query has left.
+pub(crate) fn ahead_bytes(context: &QueryContext) -> u64 {
+    (context.memory().left() / 4).clamp(AHEAD_BYTES_MIN, AHEAD_BYTES)
+}
 
 /// Edges of a batch, from which on no list is added to it: enough that handing it to a worker costs nothing, and so few that it stays
 /// in a processor's cache.
@@ -93,6 +100,9 @@ pub(crate) struct Batches {
     current: Option<Label>,
     /// What the batches that were handed out last take, until the next are asked for.
     memory: MemoryHold,
+    ahead_bytes: u64,
+    /// What is read ahead.
+    _ahead: MemoryHold,
 }
 
 /// The label that is being read.
@@ -113,7 +123,10 @@ impl Batches {
         context: &QueryContext,
     ) -> Result<Self, EngineError> {
         let ids = &selected.ids;
+        let ahead_bytes = ahead_bytes(context);
         Ok(Self {
+            ahead_bytes,
+            _ahead: context.hold(ahead_bytes)?,
             snapshot: snapshot.clone(),
             ids: ids.clone(),
             edges: edges.to_vec(),
@@ -158,7 +171,7 @@ impl Batches {
     async fn begin(&mut self, branch: &mut Branch) -> Result<bool, EngineError> {
         let Some((label, ids)) = self.labels.pop_front() else { return Ok(false) };
         let of_label = self.edges.iter().filter(|of| of.near == label);
-        let share = AHEAD_BYTES / of_label.clone().count().max(1) as u64;
+        let share = self.ahead_bytes / of_label.clone().count().max(1) as u64;
         let weight = self.weight.as_deref();
         let parts = of_label.filter_map(|of| Part::new(&self.snapshot, &self.ids, *of, weight, share).transpose());
         let mut parts: Vec<_> = parts.collect::<Result<_, EngineError>>()?;

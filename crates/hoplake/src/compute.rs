@@ -31,6 +31,7 @@ use hoplake_analytics::{
 };
 use hoplake_engine::{DenseIds, EngineError, Held, traversal::HopDirection};
 use hoplake_format::VertexId;
+use hoplake_storage::MemoryHold;
 
 pub use hoplake_analytics::{
     Edge, Selection, Step, Value as StateValue, Vertex, VertexProgram, Workers,
@@ -232,6 +233,8 @@ pub struct ProgramStates<S> {
     pub deleted: Vec<u32>,
     /// How many supersteps it took.
     pub supersteps: usize,
+    /// What states in memory take.
+    memory: Option<MemoryHold>,
 }
 
 impl From<RunError> for Error {
@@ -314,14 +317,14 @@ impl Query {
             States::Slots(path) => Arc::new(SlotStore::open(path, vertices)?),
             States::KeyValue(path) => Arc::new(KeyValueStore::open(path, vertices, KEY_VALUE_CACHE_BYTES)?),
         };
-        let _memory = match options.states {
+        let memory = match options.states {
             States::Memory => Some(self.branch.context().hold(u64::from(vertices) * size_of::<P::State>() as u64)?),
             _ => None,
         };
         let settings = RunSettings { supersteps_max, workers: options.workers.clone() };
         let ran = run(program, &lists, &states, None, &settings, observe, &mut self.branch).await?;
         let (ids, deleted) = (lists.ids().clone(), lists.deleted().to_vec());
-        Ok(ProgramStates { ids, states, deleted, supersteps: ran.superstep })
+        Ok(ProgramStates { ids, states, deleted, supersteps: ran.superstep, memory })
     }
 
     fn memory_for_lists(&self) -> u64 {
@@ -439,7 +442,7 @@ impl Query {
         found: ProgramStates<S>,
         values: impl Fn(Vec<S>) -> Values,
     ) -> Result<Computed, Error> {
-        let ProgramStates { ids, states, deleted, supersteps } = found;
+        let ProgramStates { ids, states, deleted, supersteps, memory: _of_states } = found;
         let memory = self.branch.context().hold(ids.len() * size_of::<S>() as u64)?;
         let values = Held::new(values(states.take(0..ids.len() as u32)?), memory);
         Ok(Computed { name, supersteps: Some(supersteps), streamed: true, ids, deleted, values })

@@ -21,7 +21,7 @@ const BYTES_MAX: usize = 512 << 20;
 const QUERY_BYTES_MAX: u64 = 64 << 20;
 const EDITS_MAX: usize = 8;
 const PAGES_MAX: usize = 10;
-/// Of each label, so many ordinals are asked about: a forged manifest may say that there are 2^48.
+/// Of each label, this many ordinals are asked about: a forged manifest may say that there are 2^48.
 const ORDINALS_MAX: u64 = 8;
 
 static FORGE: LazyLock<Forge> = LazyLock::new(Forge::default);

@@ -17,7 +17,7 @@ use cap::Cap;
 #[global_allocator]
 pub static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Runs a target on one input, which may take so many bytes of memory beyond what is allocated now.
+/// Runs a target on one input, which may take `bytes` of memory beyond what is allocated now.
 pub fn bounded<T>(bytes: usize, run: impl FnOnce() -> T) -> T {
     let limit = MEMORY.allocated().saturating_add(bytes);
     MEMORY.set_limit(limit).expect("the limit is above what is allocated");

@@ -1,7 +1,8 @@
 //! Eviction policies and λ on the accesses of the workload.
 //!
 //! The workload runs once with no cache at all, so that the store is asked for every block that every wave needs; that
-//! trace is replayed through the policies of the memory cache, beside Belady's and a bound that nobody passes.
+//! trace is replayed through the policies of the memory cache, and for comparison through Belady's and a bound
+//! that no policy passes.
 
 use std::path::Path;
 

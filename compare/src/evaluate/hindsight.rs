@@ -2,9 +2,10 @@
 //!
 //! The workload runs hop by hop, and the blocks that each wave asks the store for are noted. The best plan knows the
 //! same waves and has the same caches; it only chooses into which ranges the sorted blocks of a wave are cut, so
-//! that requests and bytes, gaps included, cost the least. It reads nothing beside, so the waves are those of a run
-//! that reads no small segment whole; a run that does is held against the same plan, all it reads in its account. Blocks of one object ascend, so that the best plan for
-//! the first n of them is the best for some fewer plus one range: dynamic programming.
+//! that requests and bytes, gaps included, cost the least. It reads nothing in the background, so the waves are
+//! those of a run that reads no small segment whole; a run that does is held against the same plan, all it reads in its
+//! account. Blocks of one object ascend, so that the best plan for the first n of them is the best for some fewer plus
+//! one range: dynamic programming.
 
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
@@ -87,7 +88,7 @@ fn prices(profile: &StoreProfile) -> Prices {
     }
 }
 
-/// Measures both kinds of store, with the default worth of waiting and with none.
+/// Measures both kinds of store, with the default price of waiting and with none.
 pub async fn measure(subject: &Subject) -> Result<Figures> {
     let cases = queries::workload(subject, &subject.open_local().await?, 1).await?;
     let mut accounts = Vec::new();
@@ -117,7 +118,7 @@ pub async fn account(subject: &Subject, setup: &Setup, cases: &[Case]) -> Result
         run_by_wave(&opened, case, &mut waves).await?;
     }
     let store_ms = begun.elapsed().as_secs_f64() * 1e3;
-    // What is read beside the last queries counts, too.
+    // Background reads of the last queries count, too.
     tokio::time::sleep(Duration::from_secs(10)).await;
     let (prices, counts) = (prices(&setup.profile), opened.sim.counts());
     let best = |length_max| {

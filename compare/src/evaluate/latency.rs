@@ -51,7 +51,7 @@ pub struct Cold {
     pub bytes: Quantiles,
     /// Edges that a query followed.
     pub edges: Quantiles,
-    /// How many queries took so many waves.
+    /// Numbers of waves, each with how many queries took it.
     pub waves: Vec<(u64, usize)>,
     /// Hedges, as a share of requests.
     pub hedges_share: f64,

@@ -80,13 +80,13 @@ pub struct Arguments {
     /// A loaded social network of 30 M vertices and 170 M edges, ordered for locality: the large graph.
     #[arg(long)]
     large: Option<PathBuf>,
-    /// The same in the order of its keys, whose cold queries and dollars are measured beside.
+    /// The same in the order of its keys, whose cold queries and dollars are measured as well.
     #[arg(long)]
     large_by_key: Option<PathBuf>,
     /// Where loaded graphs and raw numbers go.
     #[arg(long, default_value = "bench-data")]
     folder: PathBuf,
-    /// The report; its plots go to a folder of the same name beside it.
+    /// The report; its plots go to a folder of the same name next to it.
     #[arg(long, default_value = "docs/evaluation.md")]
     report: PathBuf,
     /// Writes the report from the numbers at hand, and measures nothing.

@@ -47,7 +47,7 @@ use super::{
 const ACCESS_NODES_MAX: usize = 3;
 /// Memory of each node: under half of what the workload touches at the large size.
 const CACHE_BYTES_MAX: u64 = 4 << 20;
-/// What is read beside the queries of a round, and by the slowest requests, is here after it.
+/// After this time the background reads of a round and its slowest requests have ended.
 const SETTLING: Duration = Duration::from_millis(1_500);
 /// As the nodes know the graph.
 const GRAPH: &str = "g";

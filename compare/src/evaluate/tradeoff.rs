@@ -12,14 +12,14 @@ use super::{
     subject::{Setup, Subject},
 };
 
-/// One worth of an hour.
+/// One price of an hour of waiting.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Point {
     /// Milliseconds of store time of cold two-hop queries along `knows`.
     pub store_ms: Quantiles,
     /// Their requests.
     pub requests: Quantiles,
-    /// Dollars of the workload, beside hindsight.
+    /// Dollars of the workload, next to those of hindsight.
     pub account: Account,
 }
 

@@ -90,7 +90,7 @@ async fn reader(hedge: HedgeSettings) -> Result<(Sim, Reader)> {
 async fn repeat(name: &str, reader: &Reader, waves: usize) -> Result<Repeated> {
     let object = reader.object("ranges");
     let range = |number| number * RANGE_BYTES..(number + 1) * RANGE_BYTES;
-    // Not cached: whoever asks is to look into it.
+    // Not cached: `Check::Later` leaves the check to the caller.
     let requests: Vec<_> =
         (0..RANGES).map(|number| BlockRequest { object: &object, range: range(number), check: Check::Later }).collect();
     let (mut took, mut sent, mut retries) = (Vec::with_capacity(waves), 0, 0);

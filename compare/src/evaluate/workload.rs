@@ -1,4 +1,4 @@
-//! The workload under many conditions: beside the baseline, by tier, by parallelism, by kind of store, by size
+//! The workload under many conditions: against the baseline, by tier, by parallelism, by kind of store, by size
 //! of blocks and of partitions.
 
 use anyhow::Result;
@@ -113,7 +113,7 @@ pub async fn by_tier(subject: &Subject) -> Result<Figures> {
         for strategy in [Strategy::Bfs, Strategy::Dfs] {
             for prefetch in [false, true] {
                 let manner = Manner { prefetch, at_once, ..Manner::sequential(strategy) };
-                // What is read beside would count as if queries had asked for it.
+                // Background reads would count as if queries had asked for them.
                 let mut setup = Setup::standard(256 << 20);
                 setup.read.full_read_bytes_max = 0;
                 figures.add("256 MiB of memory", 0.0, ours(subject, &setup, &cases, manner).await?.0);

@@ -3,15 +3,16 @@
 //! glibc maps a large allocation by itself, and unmaps it when it is freed. But when it frees one it takes its size, up to
 //! 32 MiB, for the new bound of what is large: from then on such allocations come from the heap of their thread, which
 //! keeps what is freed. Queries hold lists of megabytes for milliseconds, on many threads, so a server that counted 1 GiB
-//! had 1.9 GiB resident; with a fixed bound it has 1.0 GiB. (Two allocators that are often taken instead were no help or keep
-//! more: mimalloc kept 700 MiB of a query that had ended.)
+//! had 1.9 GiB resident; with a fixed bound it has 1.0 GiB. (Two allocators that are often taken instead did not help
+//! or keep more: mimalloc kept 700 MiB of a query that had ended.)
 //!
 //! It is for programs. A library does not set what belongs to the whole process, so an application that embeds Hoplake
 //! decides itself: `MALLOC_MMAP_THRESHOLD_=262144` in its environment does the same.
 //!
 //! The only unsafe code of the workspace is here.
 
-/// An allocation of so many bytes is unmapped when it is freed. A page fault for each 4 KiB of one costs less than filling them.
+/// An allocation of at least this many bytes is unmapped when it is freed. A page fault for each 4 KiB of one costs
+/// less than filling them.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE_BYTES: libc::c_int = 256 << 10;
 

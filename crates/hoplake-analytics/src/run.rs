@@ -128,7 +128,7 @@ impl Lists {
         self.vertices
     }
 
-    /// Ids that are no vertices any more, ascending.
+    /// Ids of deleted vertices, ascending.
     pub fn deleted(&self) -> &[u32] {
         &self.deleted
     }

@@ -126,7 +126,7 @@ impl CostModel {
     }
 }
 
-/// How many instances of this rate serve so many accesses.
+/// How many instances of this rate serve these accesses a second.
 fn times(accesses_per_second: f64, rate: f64) -> u64 {
     // No half instance can be rented.
     (accesses_per_second / rate).ceil() as u64

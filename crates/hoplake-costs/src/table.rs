@@ -109,7 +109,7 @@ impl InstanceTable {
         instance.disk_accesses_per_second.unwrap_or(assumed)
     }
 
-    /// The same table, in which every instance that serves from an object store serves so many accesses a
+    /// The same table, in which every instance that serves from an object store serves `rate` accesses a
     /// second: a rate that was measured.
     pub fn with_object_accesses_per_second(mut self, rate: f64) -> Self {
         for served in self.instances.iter_mut().filter_map(|instance| instance.object_accesses_per_second.as_mut()) {

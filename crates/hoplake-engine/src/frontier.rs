@@ -325,7 +325,7 @@ mod tests {
     fn a_set_counts_its_memory_before_it_takes_it() {
         let context = QueryContext::new();
         context.limit(ReadLimits { memory_bytes_max: Some(100 << 10), ..ReadLimits::default() });
-        // A bitmap of 1 M vertices takes 122 KiB; so many vertices in a list less.
+        // A bitmap of 1 M vertices takes 122 KiB; a list of the few below takes less.
         let mut collector = OrdinalCollector::new(1_000_000, &context).unwrap();
         let few: Vec<_> = (0..4_000).collect();
         collector.extend(&few).unwrap();

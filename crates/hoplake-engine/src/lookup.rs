@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct KeyEntry {
     /// What the key stands for: the vertex's ordinal, or the row of a changed vertex.
     pub(crate) number: u64,
-    /// Whether it is gone.
+    /// Whether the entry is a tombstone.
     pub(crate) gone: bool,
     /// The newest version of the run.
     pub(crate) until: u64,
@@ -30,7 +30,7 @@ pub(crate) struct KeyEntry {
 
 /// Keys that are sought in some runs.
 pub(crate) struct Sought<'a> {
-    /// Newest first, each with whether the keys it mentions are gone.
+    /// Newest first, each with whether its entries are tombstones.
     pub(crate) runs: Vec<(&'a Run, bool)>,
     /// Ascending, each with its position in the answer.
     pub(crate) keys: Vec<(&'a Key, usize)>,
@@ -52,7 +52,7 @@ struct AskedBlock<'a, 'k> {
     keys: Vec<(&'k Key, usize)>,
 }
 
-/// So many keys of one block are looked for one by one, and more of them by decoding it.
+/// Up to this many keys of one block are looked for one by one, and more of them by decoding it.
 const SEARCHED_MAX: usize = 4;
 
 impl Snapshot {
@@ -77,7 +77,7 @@ impl Snapshot {
         })
     }
 
-    /// What the newest run that mentions each key says of it, among those that have changes of later versions than
+    /// The entry of each key in the newest run that has one, among those that have changes of later versions than
     /// `newer_than`. One wave.
     pub(crate) async fn key_entries(
         &self,
@@ -96,8 +96,8 @@ impl Snapshot {
         self.entries(&sought, keys.len(), branch).await
     }
 
-    /// The runs that mention keys of a label, newest first, and whether those they mention are gone. A key that went
-    /// and came back in one run is in both of its sections: that it is there counts.
+    /// The runs with entries for keys of a label, newest first, and whether these are tombstones. A key that was
+    /// deleted and added again in one run is in both of its sections, and exists.
     fn key_runs(&self, label: LabelId, newer_than: u64) -> Vec<(&Run, bool)> {
         let of = |kind, gone| self.runs(kind).iter().map(move |run| (run, gone));
         let mut runs: Vec<_> =
@@ -108,8 +108,8 @@ impl Snapshot {
         runs
     }
 
-    /// What the first run that mentions each key says of it; `count` answers. One wave; one before it for roots of segments
-    /// that are not in memory, one for index blocks, and one for filters, if those pay.
+    /// The entry of each key in the first run that has one; `count` answers. One wave; one before it for roots of
+    /// segments that are not in memory, one for index blocks, and one for filters, if those pay.
     pub(crate) async fn entries(
         &self,
         sought: &[Sought<'_>],
@@ -152,7 +152,7 @@ impl Snapshot {
         let mut entries: Vec<Option<KeyEntry>> = vec![None; count];
         let mut in_vain = Vec::new();
         for (AskedBlock { asked, keys, .. }, payload) in blocks.iter().zip(payloads) {
-            // The first run that mentions the key decides.
+            // The first run with an entry for the key decides.
             let open = |(_, number): &&(&Key, usize)| entries[*number].is_none();
             let keys: Vec<_> = keys.iter().filter(open).copied().collect();
             let failed = EngineError::format(self.reader().store().location(&asked.section.object.name));

@@ -24,7 +24,7 @@ impl<T> Held<T> {
         Self { value, memory: vec![Arc::new(memory)] }
     }
 
-    /// A value of so many bytes that a query is about to hand out.
+    /// A value of `bytes` that a query is about to hand out.
     ///
     /// # Errors
     /// [`StorageError::Limit`] if the query's budget has no room for it.
@@ -173,7 +173,7 @@ impl<T> Deref for HeldVec<T> {
     }
 }
 
-/// The bytes of so many values side by side.
+/// The bytes of `count` values side by side.
 pub(crate) fn bytes_of<T>(count: usize) -> u64 {
     (count as u64).saturating_mul(size_of::<T>() as u64)
 }

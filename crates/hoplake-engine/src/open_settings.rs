@@ -11,7 +11,7 @@ pub struct OpenSettings {
     /// this many bytes. The root of another segment is read when it is first used, which takes a wave, once; its index
     /// blocks come through the caches. Default 8 MiB.
     pub index_bytes_max: u64,
-    /// Index blocks come with the root of their segment when it is first used, if they have at most so many bytes. Default
+    /// Index blocks of at most this many bytes come with the root of their segment when it is first used. Default
     /// 64 KiB: a request for them later would cost as much.
     pub index_with_root_bytes_max: u64,
     /// Filters come with the open likewise, of the segments whose ends come. Another filter is read when it pays, which takes no

@@ -26,7 +26,7 @@ pub(crate) type Changed = Option<(u64, u64)>;
 
 impl Snapshot {
     /// The cells of `rows` (any order, repeats allowed) in those of `columns` that the owner has, in the order of both. One
-    /// wave, and one before it for what was not touched before.
+    /// wave, and one before it for metadata that is not loaded.
     pub(crate) async fn rows(
         &self,
         of: RowsOf,

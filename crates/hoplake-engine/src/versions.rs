@@ -70,7 +70,7 @@ pub(crate) async fn after(reader: &Reader, version: u64, branch: &mut Branch) ->
     Ok(Some(newest))
 }
 
-/// Versions that may be missing in a listing of those that can be opened, because it lags behind or they are gone.
+/// Versions that may be missing in a listing of those that can be opened, because it lags behind or they were vacuumed.
 const UNLISTED_MAX: u64 = 10_000;
 
 /// The past versions that a manifest says can be opened, oldest first. Without a request, unless they are very many:
@@ -118,7 +118,7 @@ pub(crate) async fn later(reader: &Reader, version: u64, branch: &mut Branch) ->
     match slot(reader, version + 1, branch).await? {
         None => Ok(None),
         Some(Slot::Version(manifest)) => Ok(Some(*manifest)),
-        // Long past: all between may be gone.
+        // Long past: all between may be vacuumed.
         Some(Slot::Removed { .. }) => match listed(reader, branch).await {
             Ok(Some(newer)) if newer.version > version + 1 => Ok(Some(newer)),
             // A listing may lag behind. Slots do not.
@@ -128,7 +128,7 @@ pub(crate) async fn later(reader: &Reader, version: u64, branch: &mut Branch) ->
     }
 }
 
-/// The manifest of the first version from `version` on that is not gone. One request for each that is.
+/// The manifest of the first version from `version` on that is not vacuumed. One request for each that is.
 async fn first_left(reader: &Reader, mut version: u64, branch: &mut Branch) -> Result<Manifest, EngineError> {
     loop {
         match slot(reader, version, branch).await? {
@@ -143,8 +143,8 @@ async fn first_left(reader: &Reader, mut version: u64, branch: &mut Branch) -> R
     }
 }
 
-/// The last version that a listing shows, or if that is gone the next that is not; a newer one may exist. A listing may
-/// lag behind even the first version, but that one's slot is taken for ever: `None` if it is empty.
+/// The last version that a listing shows, or if that is vacuumed the next that is not; a newer one may exist. A listing
+/// may lag behind even the first version, but that one's slot is taken for ever: `None` if it is empty.
 async fn listed(reader: &Reader, branch: &mut Branch) -> Result<Option<Manifest>, EngineError> {
     let listed = reader.list(MANIFEST_FOLDER, branch).await?;
     let last = listed.iter().filter_map(|object| manifest_version(&object.name)).max();

@@ -8,7 +8,7 @@
 //! * `calls`: what can be asked, whatever the protocol. The rest of the crate is either below or above it.
 //! * `access`: the two roles: blocks for other nodes, and blocks from other nodes.
 //! * `catalog`, `admission`, `lifecycle`: open graphs, admission of queries, and shutdown.
-//! * `compaction`: merges parts of the graphs that are served, if it is to.
+//! * `compaction`: merges sorted runs of the graphs that are served, if it is enabled.
 //! * `shape`: errors of JSON and TOML in plain words.
 //! * `grpc`, `http`: from the wire to calls and back.
 //! * [`telemetry`]: logs, counters, traces.

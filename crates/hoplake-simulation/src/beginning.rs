@@ -1,7 +1,7 @@
 //! The graph of a seed before the first change.
 //!
-//! Most begin empty. Some begin with one heavy commit: its part outweighs what follows, so that a compaction merges
-//! newer parts among themselves, and what they remember as removed still counts. Some small ones follow it at once, so
+//! Most begin empty. Some begin with one heavy commit: its sorted run outweighs what follows, so that a compaction
+//! merges newer runs among themselves, and their tombstones still count. Some small ones follow it at once, so
 //! that there is something to merge from the first compaction on. Some graphs begin with a load, whose sections go on
 //! over many segments: the golden files of its first version. They are read once without faults, which gives the model
 //! of that version.
@@ -23,10 +23,10 @@ use crate::{
     world::{Concern, EPOCH_UNIX_MS, Stored, World},
 };
 
-/// Bytes of text in the heavy commit for each label of vertices: those of a hundred small parts.
+/// Bytes of text in the heavy commit for each label of vertices: those of a hundred small runs.
 const LABEL_BYTES: usize = 384 << 10;
 
-/// And for each type of edges, of which there are more: those of many small parts.
+/// And for each type of edges, of which there are more: those of many small runs.
 const EDGE_TYPE_BYTES: usize = 96 << 10;
 
 /// How a graph begins.

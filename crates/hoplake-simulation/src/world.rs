@@ -232,7 +232,7 @@ impl World {
         self.calm.load(Relaxed) || self.now() >= self.schedule.calm_from
     }
 
-    /// Counts a request of anybody; `false` if there were so many that something goes round in circles.
+    /// Counts a request of anybody; `false` above the maximum, which only an endless loop reaches.
     pub fn admits_request(&self) -> bool {
         let admitted = self.requests.fetch_add(1, Relaxed) < REQUESTS_MAX;
         if !admitted {

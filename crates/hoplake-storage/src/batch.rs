@@ -271,7 +271,7 @@ impl<'a> Batch<'a> {
         &self,
         ahead: Option<&Arc<Ahead>>,
     ) -> Result<(Vec<InFlightRequest>, Background), StorageError> {
-        // `contains` and not `get`: a guess is no use, and must not keep a block in memory.
+        // `contains` and not `get`: a guess is not a use, and must not keep a block in memory.
         let near = |request: &BlockRequest<'_>| {
             let on_disk = |disk: &DiskCache| disk.contains(request.object.identity, &request.range);
             self.pool().memory.contains(key(request))

@@ -127,7 +127,7 @@ impl QueryContext {
 
     /// Sets its deadline to `timeout_ms` from now; `None` removes it. Its other limits stay.
     pub fn give_time(&self, timeout_ms: Option<u64>) {
-        // A time beyond what the clock can count is no deadline.
+        // A time beyond what the clock can count means that there is no deadline.
         let until = |given: u64| Some((Instant::now().checked_add(Duration::from_millis(given))?, given));
         self.limit(ReadLimits { deadline: timeout_ms.and_then(until), ..self.limits() });
     }

@@ -18,7 +18,7 @@ use crate::{
 pub enum StoreFault {
     /// Credentials are missing, or the store rejects them.
     Credentials,
-    /// The credentials are known, and do not suffice; or a local file may not be touched.
+    /// The credentials are known, and do not suffice; or access to a local file is denied.
     Denied,
     /// The bucket or container does not exist.
     NoBucket,

@@ -80,7 +80,7 @@ impl ReadPool {
                 ..CacheSettings::default()
             }),
             trace,
-            // A meter of its own: the queries that caused these reads may be gone when they end.
+            // A meter of its own: the queries that caused these reads may have ended before them.
             background: Meter::default(),
             under_way: watch::Sender::new(()),
             disk,

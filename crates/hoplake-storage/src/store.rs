@@ -151,7 +151,7 @@ impl Store {
         Self { clock, ..self }
     }
 
-    /// The same store, which uploads long objects in parts of so many bytes, at least 1; the last may be shorter.
+    /// The same store, which uploads long objects in parts of `part_bytes`, at least 1; the last may be shorter.
     pub fn with_part_bytes(self, part_bytes: usize) -> Self {
         Self { part_bytes: part_bytes.max(1), ..self }
     }

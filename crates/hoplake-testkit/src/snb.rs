@@ -155,8 +155,8 @@ pub fn available(folder: &str) -> bool {
 
 /// Extracts a data set's archive on first use, and returns the folder that holds its content.
 ///
-/// It lies in the build folder (`CARGO_TARGET_DIR`, else `target`) as `hoplake-data/<folder>`; whoever
-/// sees it sees all of it, and processes that ask at once wait for the first.
+/// It lies in the build folder (`CARGO_TARGET_DIR`, else `target`) as `hoplake-data/<folder>`. The folder
+/// appears when it is complete, and processes that ask at once wait for the first.
 ///
 /// # Panics
 /// If the data set is not there or cannot be extracted.

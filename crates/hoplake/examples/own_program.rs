@@ -1,4 +1,4 @@
-//! A vertex program of one's own: how much of each company's supply is at risk, whoever stands between.
+//! A custom vertex program: how much of each company's supply is at risk, directly or through other companies.
 //!
 //! Run it with `cargo run --example own_program`.
 

@@ -229,7 +229,7 @@ pub struct ProgramStates<S> {
     pub ids: Arc<DenseIds>,
     /// Their states, by dense id.
     pub states: Arc<dyn StateStore<S>>,
-    /// Ids that are no vertices any more, ascending.
+    /// Ids of deleted vertices, ascending.
     pub deleted: Vec<u32>,
     /// How many supersteps it took.
     pub supersteps: usize,

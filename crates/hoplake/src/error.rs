@@ -45,7 +45,7 @@ pub enum Reason {
     Overtaken,
     /// Credentials are missing, or the store rejects them.
     Credentials,
-    /// The credentials do not suffice, or a local file may not be touched.
+    /// The credentials do not suffice, or access to a local file is denied.
     Denied,
     /// The bucket or container does not exist.
     NoBucket,

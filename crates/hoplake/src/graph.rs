@@ -238,7 +238,7 @@ impl Graph {
         Ok(history::clone(&source, version, &reader(target)?, &mut branch).await?)
     }
 
-    /// Makes one part of several, where they are due; no answer changes. What is interrupted is continued by the next.
+    /// Merges the sorted runs that are due; no answer changes. The next compaction continues an interrupted one.
     ///
     /// # Errors
     /// [`Invalid`](crate::ErrorKind::Invalid) if the budget is too small, [`Conflict`](crate::ErrorKind::Conflict) if a

@@ -14,7 +14,7 @@ use super::adjacency::{Adjacency, Edge};
 
 const HEAD_BYTES: usize = 16;
 
-/// Bytes of a file with so many vertices and edges.
+/// Bytes of a file with these numbers of vertices and edges.
 pub(super) fn file_bytes(vertices: u64, edges: u64) -> u64 {
     HEAD_BYTES as u64 + (2 * vertices + 1) * 4 + edges * 8
 }

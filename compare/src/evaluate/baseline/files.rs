@@ -73,7 +73,7 @@ impl Partitions {
 }
 
 impl Files {
-    /// Reads files from `store` through an empty cache of so many bytes.
+    /// Reads files from `store` through an empty cache of `cache_bytes_max`.
     pub fn new(partitions: &Partitions, store: Store, cache_bytes_max: u64) -> Self {
         let recent = Mutex::new(Recent { bytes_max: cache_bytes_max, ..Recent::default() });
         let fetching = (0..partitions.len()).map(|_| tokio::sync::Mutex::default()).collect();

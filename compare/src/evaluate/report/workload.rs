@@ -1,4 +1,4 @@
-//! The workload in tables: beside the baseline, and under other conditions.
+//! The workload in tables: against the baseline, and under other conditions.
 
 use anyhow::Result;
 
@@ -22,7 +22,7 @@ fn seconds(ms: f64) -> String {
     format!("{:.2}", ms / 1e3)
 }
 
-/// The baseline beside Hoplake.
+/// Hoplake against the baseline.
 pub fn write(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
     page.say("## The workload against the baseline");
     page.command("--part baseline");

@@ -22,7 +22,7 @@ const VERTICES: usize = 64;
 /// The closeness centrality of each vertex of `starts`, in their order, from 0 to 1: of the r vertices that it reaches, itself
 /// included, and the n that the graph has, (r-1)/(n-1) · (r-1)/(sum of their distances); 0 if it reaches none. The first factor is
 /// that of Wasserman and Faust (*Social network analysis*, 1994), which compares vertices of different components. n is the number
-/// of lists without `deleted`, the number of ids that are no vertices.
+/// of lists without `deleted`, the number of ids of deleted vertices.
 ///
 /// Distances are those from a start along `lists`. With lists against the edges they are those to it, which is what networkx's
 /// `closeness_centrality` has for directed graphs. Self-loops and parallel edges change nothing.
@@ -184,7 +184,7 @@ mod tests {
             deleted in 0usize..3,
             starts in prop::collection::vec(any::<prop::sample::Index>(), 0..200),
         ) {
-            // The last ids are no vertices.
+            // The last ids are those of deleted vertices.
             let [lists, _] = graph(vertices + deleted as u32, &edges);
             let starts: Vec<_> = starts.iter().map(|start| start.index(vertices as usize) as u32).collect();
             let expected: Vec<_> = starts.iter().map(|start| expected(&lists, *start, vertices as usize)).collect();

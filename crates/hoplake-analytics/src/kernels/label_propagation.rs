@@ -16,8 +16,9 @@ use crate::{Adjacency, Cursor};
 /// Vertices that a thread takes at a time, and between two looks at the deadline. Few: a hub costs as much as thousands of others.
 const VERTICES: usize = 256;
 
-/// The label of each vertex after so many iterations, or after the first that changes none. `initial` has a label for each vertex; as
-/// ties go to the smallest, labels should be in the order of the vertices' keys. A vertex without edges keeps its own.
+/// The label of each vertex after `iterations`, or after the first that changes none. `initial` has a label for each
+/// vertex; as ties go to the smallest, labels should be in the order of the vertices' keys. A vertex without edges
+/// keeps its own.
 ///
 /// With `against`, which has the same edges as `out` from their other ends, neighbours in both directions count, and one that is a
 /// neighbour in both counts twice. Without it only those along edges do: where edges have no direction, pass lists with each edge at

@@ -15,7 +15,8 @@ use crate::{Adjacency, Cursor};
 const VERTICES: usize = 64;
 /// Neighbours between two looks at the deadline.
 const NEIGHBOURS: usize = 1024;
-/// A list is searched if it is so many times as long as the other: a search in a million entries takes 20 steps.
+/// A list is searched if it is more than this many times as long as the other: a search in a million entries takes 20
+/// steps.
 const SEARCH_RATIO: usize = 16;
 
 /// The local clustering coefficient of each vertex, from 0 to 1: with d neighbours, along edges or against them and without the vertex

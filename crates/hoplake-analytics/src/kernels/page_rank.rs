@@ -42,7 +42,7 @@ pub struct PageRank {
 }
 
 /// The PageRank of all vertices along `out`, of which `against` has the same edges from their other ends. A parallel edge counts as
-/// often as it is there, and so does a self-loop. Ids in `deleted` are no vertices.
+/// often as it is there, and so does a self-loop. Ids in `deleted` are not vertices.
 ///
 /// # Errors
 /// [`StorageError::Limit`] if the query's time is over, or its memory does not hold the ranks.
@@ -69,7 +69,7 @@ pub fn page_rank<A: Adjacency>(
     Ok(held(ranking.run(against, settings, context)?, 8 * out.len(), memory))
 }
 
-/// The inverse degree of what is no vertex.
+/// The inverse degree of an id that is not a vertex.
 const NO_VERTEX: f64 = -1.0;
 
 /// Ranks between two iterations.

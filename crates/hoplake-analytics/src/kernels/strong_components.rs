@@ -16,8 +16,9 @@ use crate::{Adjacency, Cursor};
 /// The component of a vertex that was not assigned to one, and the lowest position before a vertex was visited.
 const NONE: u32 = u32::MAX;
 
-/// Two breadth-first searches start where a vertex has at least so many in-edges times out-edges. Without one the graph is likely
-/// deep and narrow: then a level has few vertices, and to share them among threads costs more than to visit them.
+/// Two breadth-first searches start at a vertex whose in-edges times out-edges are at least this many. Without such a
+/// vertex the graph is likely deep and narrow: then a level has few vertices, and to share them among threads costs
+/// more than to visit them.
 const PIVOT_PATHS_MIN: u64 = 64;
 
 /// The strongly connected component of each vertex: the lowest id in it. Two vertices are in the same one if each reaches the other.

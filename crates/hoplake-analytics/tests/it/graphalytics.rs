@@ -1,5 +1,5 @@
-//! The validation graphs of LDBC Graphalytics, and p2p-Gnutella31 with its reference outputs. Figures on them are no LDBC benchmark
-//! results.
+//! The validation graphs of LDBC Graphalytics, and p2p-Gnutella31 with its reference outputs. Figures on them are not
+//! LDBC benchmark results.
 
 use std::{
     collections::HashMap,

@@ -115,8 +115,8 @@ async fn at_it(kind: Kind, target: Target, number: u64, outcomes: Outcomes) {
     }
 }
 
-/// Times of `/healthz`; `None` is no answer within 5 seconds. On a thread of its own, so that it does not wait for the
-/// clients.
+/// Times of `/healthz`; `None` means no answer within 5 seconds. On a thread of its own, so that it does not wait for
+/// the clients.
 fn probe(http: SocketAddr, time: Duration) -> Vec<Option<Duration>> {
     let begun = Instant::now();
     let mut times = Vec::new();

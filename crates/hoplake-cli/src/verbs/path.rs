@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// After so many hops no label is met for the first time, in any schema that we know.
+/// After this many hops no label is met for the first time, in any schema that we know.
 const LABELS_FAR: usize = 64;
 
 /// Print a shortest path between two vertices

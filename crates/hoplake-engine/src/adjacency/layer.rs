@@ -20,7 +20,7 @@ pub(super) struct IndexOfLayer {
 }
 
 impl<'a> Layer<'a> {
-    /// A run of a version, and whether the pairs it mentions are removed.
+    /// A run of a version, and whether its entries are tombstones.
     pub(super) fn new(snapshot: &'a Snapshot, run: &'a Run, removed: bool) -> Self {
         Self { snapshot, run, removed }
     }

@@ -183,7 +183,7 @@ impl Snapshot {
         })
     }
 
-    /// All pairs of an edge type with one of these sources that some run mentions which has changes of later versions
+    /// All pairs of an edge type with one of these sources that have an entry in a run with changes of later versions
     /// than `newer_than`: those that have edges, and those that have none any more. Ascending, perhaps with repeats. One wave.
     pub(crate) async fn pairs_with_entries(
         &self,

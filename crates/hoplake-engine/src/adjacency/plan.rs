@@ -1,7 +1,7 @@
 //! A hop becomes a plan: which blocks hold the lists of which sources, answered by indexes and filters.
 //!
-//! Where an edge type has one part, a block's lists are whole. Where it has several, each source is looked for in all
-//! of them: one that only one part may have is as simple as that, and the others are kept together to be
+//! Where an edge type has one sorted run, a block's lists are whole. Where it has several, each source is looked for in
+//! all of them: one that only one run may have is as simple as that, and the others are kept together to be
 //! merged ([`super::merge`]).
 
 use std::{ops::Range, sync::Arc};
@@ -25,7 +25,7 @@ pub(crate) struct ListTask {
     pub(crate) sources: Range<u64>,
 }
 
-/// Sources that several runs of an edge type may mention, and all blocks that may hold their lists.
+/// Sources that several runs of an edge type may have entries for, and all blocks that may hold their lists.
 #[derive(Debug, Clone)]
 pub(crate) struct Merge {
     pub(crate) sources: Vec<u64>,
@@ -74,7 +74,7 @@ impl Plan {
         self.memory = other.memory;
     }
 
-    /// Cuts it into so many plans of like size.
+    /// Cuts it into `parts` plans of like size.
     pub(crate) fn cut(self, parts: usize) -> Vec<Self> {
         let size = |whole: usize| whole.div_ceil(parts).max(1);
         let (tasks, merges) = (size(self.tasks.len()), size(self.merges.len()));

@@ -65,7 +65,7 @@ impl Snapshot {
         planner.finish(branch).await
     }
 
-    /// The runs that mention pairs of an edge type, and whether those they mention are removed.
+    /// The runs with entries for pairs of an edge type, and whether these are tombstones.
     fn list_runs(&self, of: EdgesOf) -> impl Iterator<Item = (&Run, bool)> {
         let runs = |kind, removed| self.runs(kind).iter().map(move |run| (run, removed));
         let there = runs(SectionKind::Adjacency(of.edge_type, of.direction), false);
@@ -85,7 +85,7 @@ impl Snapshot {
         }))
     }
 
-    /// Which blocks may mention pairs with these sources, in runs that have changes of later versions than
+    /// Which blocks may have entries for pairs with these sources, in runs that have changes of later versions than
     /// `newer_than`: nothing is merged.
     pub(super) async fn plan_entries(
         &self,

@@ -183,7 +183,7 @@ fn write_keys(
     write_key_section(segments, SectionKind::Keys(label), key_type, added)?;
     let gone = changes.gone.iter().map(|(key, ordinal)| ((*key).clone(), *ordinal));
     write_key_section(segments, SectionKind::Tombstones(label), key_type, gone)?;
-    // Ordinals have 48 bits, so they are no negative keys.
+    // Ordinals have 48 bits, so keys made of them are not negative.
     let rows = changes.changed.keys().map(|ordinal| Key::Int64(*ordinal as i64)).zip(0..);
     write_key_section(segments, SectionKind::Rows(label), KeyType::Int64, rows)
 }

@@ -3,8 +3,8 @@
 //! ```text
 //! Batch ── resolve: keys to ordinals, rows as they will be, constraints ──▶ Changes ── encode ──▶ Delta ── publish
 //! ```
-//! The unit is an item: a key, a vertex's row, all edges between two vertices. A delta says of each item that it
-//! mentions all there is to know, so that reading needs the newest run that mentions it, and nothing older
+//! The unit is an item: a key, a vertex's row, all edges between two vertices. A delta's entry of an item says
+//! all there is to know of it, so that reading needs the newest run with an entry for it, and nothing older
 //! ([RFC 0005](https://github.com/hoplake/hoplake/blob/main/docs/rfcs/0005-changes.md)).
 
 mod assemble;

@@ -36,7 +36,7 @@ pub(super) enum Edges {
     /// One, as a change of the batch has it.
     // A million blind upserts allocate no properties: the batch has them, and this number finds them.
     Of(u32),
-    /// So many, with properties that do not come from an operation.
+    /// One for each of these properties, which do not come from an operation.
     Made(Vec<Properties>),
 }
 

@@ -32,8 +32,8 @@ use crate::{
 /// Two inputs that are no further apart are read as one: at 55 MiB/s a stream, 256 KiB are 5 ms against a first byte of 25.
 const GAP_BYTES: u64 = 256 << 10;
 
-/// An object of at most so many bytes is read whole when its index is wanted: reading its end alone would save 5 ms of bytes,
-/// and the rest would cost a request more.
+/// An object of at most this many bytes is read whole when its index is wanted: reading its end alone would save 5 ms
+/// of bytes, and the rest would cost a request more.
 const SMALL_OBJECT_BYTES: u64 = 256 << 10;
 
 /// Makes all indexes of a version resident, in one wave, and keeps what small objects have, as far as `bytes_max` holds it.
@@ -50,7 +50,7 @@ pub(super) async fn take_small(
         let bytes = lengths.get(segment.name()).copied().unwrap_or(u64::MAX);
         if bytes <= SMALL_OBJECT_BYTES.min(left) {
             left -= bytes;
-            // Numbered apart from the segment's own: what is asked for is no block.
+            // Numbered apart from the segment's own: what is asked for is not a block.
             small.push((segment, reader.object(segment.name()), bytes));
         }
     }

@@ -17,7 +17,7 @@ use crate::{
 /// The entries of keys, in their order: of each key, what the newest run says.
 pub(super) struct KeyEntries {
     merged: MergedScan<(Key, u64)>,
-    /// Whether the keys of a run are gone.
+    /// Whether the keys of a run are tombstones.
     gone: Vec<bool>,
     batch: std::vec::IntoIter<(usize, (Key, u64))>,
 }
@@ -36,7 +36,7 @@ impl KeyEntries {
         Ok(Self { merged, gone, batch: Vec::new().into_iter() })
     }
 
-    /// The next key, its number, and whether it is gone.
+    /// The next key, its number, and whether it is a tombstone.
     pub(super) async fn next(&mut self, merging: &mut Merging<'_>) -> Result<Option<(Key, u64, bool)>, EngineError> {
         if self.batch.as_slice().is_empty() {
             self.batch = self.merged.next(merging.branch).await?.into_iter();
@@ -45,7 +45,7 @@ impl KeyEntries {
     }
 }
 
-/// Writes the section of keys that are there, or of those that are gone.
+/// Writes the section of keys that exist, or of tombstones.
 pub(super) async fn write_keys(
     merging: &mut Merging<'_>,
     label: LabelId,

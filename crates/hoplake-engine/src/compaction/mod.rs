@@ -158,7 +158,7 @@ pub async fn compact_until(
     context.give_time(settings.timeout_ms.map(|_| WITHDRAWAL_TIMEOUT_MS));
     if let Some(writer) = &run.writer {
         let withdrawn = lease::withdraw(&run.reader, writer, &mut branch).await;
-        // What failed first is what is to be told.
+        // The first failure is the one to report.
         outcome?;
         run.compacted.version = withdrawn?.unwrap_or(run.compacted.version);
     } else {
@@ -237,7 +237,7 @@ impl Run {
                 let (met, published) = self.one_group(&snapshot, newest, group, &mut sizes, branch).await?;
                 newest = met;
                 if !published {
-                    // Its runs are gone, as after a restore: the due merges are planned again.
+                    // The newest version does not have its runs, as after a restore: the due merges are planned again.
                     break;
                 }
             }
@@ -263,7 +263,7 @@ impl Run {
         Ok(announced)
     }
 
-    /// Lets readers know of what it published last. It goes beside other requests.
+    /// Lets readers know of what it published last, while other requests are in flight.
     async fn hint_newest(&mut self) {
         if let Some(manifest) = self.unhinted.take() {
             hint(self.reader.store(), &manifest).await;

@@ -1,9 +1,9 @@
 //! Which runs are merged next.
 //!
-//! Tiers: a run's tier is the logarithm of its bytes to the base of [`FACTOR`]. Where so many adjacent runs are of one
-//! tier, they become one, which is then of the next tier. A run that is smaller than a newer one goes along with it, so
-//! that tiers descend. The oldest run is left alone until the others together have a `FACTOR`th of its bytes. So each byte is
-//! rewritten about once for each tier, and a label or an edge type has some three runs in each.
+//! Tiers: a run's tier is the logarithm of its bytes to the base of [`FACTOR`]. Where [`FACTOR`] adjacent runs are of
+//! one tier, they become one, which is then of the next tier. A run that is smaller than a newer one goes along with
+//! it, so that tiers descend. The oldest run is left alone until the others together have a `FACTOR`th of its bytes. So
+//! each byte is rewritten about once for each tier, and a label or an edge type has some three runs in each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub(crate) struct Merge {
     pub(crate) owner: Owner,
     /// Oldest first.
     pub(crate) runs: Vec<VersionRange>,
-    /// Whether none is older: what is gone need not be remembered.
+    /// Whether none is older: tombstones need not be kept.
     pub(crate) oldest: bool,
     pub(crate) bytes: u64,
     /// Edges in them, those that newer ones remove included.
@@ -114,7 +114,7 @@ pub(crate) fn message(merges: &[&Merge], manifest: &Manifest) -> String {
 }
 
 /// Whether a run of an owner has changes of a version and of later ones: it does not say which are which, nor, if none is
-/// older, what is gone.
+/// older, what was deleted.
 pub(crate) fn spans(manifest: &Manifest, owner: Owner, version: u64) -> bool {
     runs_of(manifest, owner).iter().any(|run| run.since <= version && run.until > version)
 }
@@ -147,7 +147,7 @@ impl Sizes {
         Ok(Self(owners))
     }
 
-    /// What is to be merged now, or with `everything` all that is in more than one run or remembers what is gone.
+    /// What is to be merged now, or with `everything` all that is in more than one run or has tombstones.
     pub(crate) fn due(&self, settings: &CompactionSettings) -> Vec<Merge> {
         let merge = |(owner, runs): (&Owner, &BTreeMap<VersionRange, Size>)| {
             let runs: Vec<_> = runs.iter().collect();

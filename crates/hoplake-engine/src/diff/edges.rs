@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use crate::change::Value;
 
-    /// What is told of the edges between two vertices, by a property of each.
+    /// What a diff reports of the edges between two vertices, by a property of each.
     fn told(before: &[i64], after: &[i64]) -> Vec<[Option<i64>; 2]> {
         let work = EdgeWork {
             names: ["knows".into(), "person".into(), "person".into()],

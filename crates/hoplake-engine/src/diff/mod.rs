@@ -228,7 +228,7 @@ mod tests {
         let (one, list) = (Value::Int64(1), |values: &[Value]| Value::List(values.to_vec()));
         assert!(same_value(&one, &Value::Float64(1.0)) && same_value(&Value::Float64(1.0), &one));
         assert!(!same_value(&one, &Value::Float64(1.5)));
-        // Not exact: 2^53 + 1 is no floating-point number.
+        // Not exact: 2^53 + 1 is not a floating-point number.
         assert!(!same_value(&Value::Int64((1 << 53) + 1), &Value::Float64(9_007_199_254_740_992.0)));
         // Bit for bit: zeros differ, and a NaN is itself.
         assert!(!same_value(&Value::Int64(0), &Value::Float64(-0.0)));

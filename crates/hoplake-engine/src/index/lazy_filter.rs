@@ -14,7 +14,7 @@ use hoplake_format::{
     filter::KeyFilter,
 };
 
-/// A request costs about as much as so many bytes.
+/// A request costs about as much as this many bytes.
 const REQUEST_BYTES: u64 = 64 << 10;
 
 /// A filter of a section, which may not have been read.

@@ -101,8 +101,8 @@ impl ListScan {
         })
     }
 
-    /// Replaces the contents of `lists` by the next ones; `false` behind the last. Sources ascend. The list of a source may go on
-    /// in the lists after. Positions of edges are those in the run that has them, which is not told apart here.
+    /// Replaces the contents of `lists` by the next ones; `false` behind the last. Sources ascend. The list of a source
+    /// may go on in the lists after. Positions of edges are those in the run that has them; lists do not name that run.
     ///
     /// # Errors
     /// The store's; [`EngineError::Format`] if a block is damaged.

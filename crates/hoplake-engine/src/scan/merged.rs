@@ -65,7 +65,7 @@ struct Input<T> {
 }
 
 impl<T: Clone> MergedScan<T> {
-    /// Merges runs, the newest first, which together read ahead so many bytes.
+    /// Merges runs, the newest first, which together read ahead `ahead_bytes`.
     pub(crate) fn new(sources: Vec<Source<T>>, ahead_bytes: u64, order: Order<T>) -> Self {
         let ahead = Ahead::of(ahead_bytes, sources.len());
         let input = |source: Source<T>| {

@@ -16,7 +16,7 @@ use super::{
 use crate::{EngineError, Snapshot, memory::bytes_of, pieces::sort_by_key};
 
 impl Snapshot {
-    /// Starts to read the ends of the tables of `owner`, in all parts, so that a later read of cells takes one wave.
+    /// Starts to read the ends of the tables of `owner`, in all runs, so that a later read of cells takes one wave.
     pub(crate) async fn load_table_metadata(&self, owner: TableOwner, branch: &mut Branch) -> Result<(), EngineError> {
         let tables = self.tables.iter().filter(|table| table.reference.owner == owner);
         self.layouts(tables.map(Arc::as_ref), branch).await.map(drop)
@@ -49,7 +49,7 @@ impl Snapshot {
     }
 
     /// The cells of `rows` (any order, repeats allowed) of the tables `chosen` of one owner, in the order of the rows,
-    /// with these fields: a column that a table does not have, since its part is older, is null, and one of an older
+    /// with these fields: a column that a table does not have, since its run is older, is null, and one of an older
     /// type is converted.
     pub(crate) async fn cells(
         &self,
@@ -75,7 +75,7 @@ impl Snapshot {
                 reads.push((*table, TableRead::new(layout, rows, fields)));
             }
         }
-        // By row: parts may be in any order in the manifest.
+        // By row: tables may be in any order in the manifest.
         reads.sort_by_key(|(table, _)| table.reference.first_row);
         let requests: Vec<_> = reads.iter().flat_map(|(table, read)| read.requests(table)).collect();
         let stored: u64 = requests.iter().map(|request| request.range.end - request.range.start).sum();

@@ -1,8 +1,8 @@
 //! Decodes cells from the pages that hold them.
 //!
 //! Pages of different columns hold different rows. So each column is decoded by itself, as if its table had no other pages,
-//! and the columns are put side by side. Stored pages are checked as those of any file would be: whoever can write to the
-//! bucket can give forged pages the right checksums.
+//! and the columns are put side by side. Stored pages are checked as those of any file would be: anyone who can write
+//! to the bucket can give forged pages the right checksums.
 
 use std::{ops::Range, sync::Arc};
 

@@ -68,7 +68,7 @@ async fn work(queue: Arc<Queue>, snapshot: Arc<Snapshot>, traversal: Arc<Travers
         while let Some((hop, vertices)) = queue.take() {
             // Others may go on with what is left.
             queue.wake_another();
-            // A guess that fails harms nobody: whoever needs the block asks for it, and is told why.
+            // A failed guess is harmless: a query that needs the block requests it, and gets the error.
             let _ = read_ahead(&snapshot, &traversal, hop, vertices, &context).await;
         }
         queue.filled().await;
@@ -83,7 +83,7 @@ async fn read_ahead(
     context: &QueryContext,
 ) -> Result<(), EngineError> {
     let frontier: Frontier = vertices.into_iter().collect();
-    // Nobody waits for it: it is no part of the query's waves.
+    // Nobody waits for it: it is not part of the query's waves.
     let mut branch = context.branch();
     let plan = snapshot.plan_hop(&frontier, &traversal.hops[hop], &mut branch).await?;
     let requests = snapshot.requests(plan.all_tasks())?;

@@ -63,7 +63,7 @@ const PROBE_AGE_MS: i64 = 10_000;
 /// The settings of a vacuum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VacuumSettings {
-    /// Of past versions, so many of the newest stay; `None` keeps all, unless `keep_since_unix_ms` is set.
+    /// Of past versions, this many of the newest stay; `None` keeps all, unless `keep_since_unix_ms` is set.
     pub keep_versions: Option<u64>,
     /// Of past versions, those that were the newest at this time or later stay; `None` keeps all, unless
     /// `keep_versions` is set. If both are set, a version stays if either keeps it. Tagged versions always stay.

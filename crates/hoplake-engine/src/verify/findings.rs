@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use super::{Damage, Verified};
 use crate::EngineError;
 
-/// Damage that is kept to be told.
+/// Damages to keep for the report.
 const DAMAGES_MAX: usize = 1_000;
 
-/// Of one object, so many blocks are named.
+/// Of one object, this many damaged blocks are named.
 pub(super) const BLOCKS_MAX: u64 = 16;
 
 /// What was found so far.

@@ -51,7 +51,7 @@ impl Verification {
     }
 }
 
-/// Reads everything. `progress` is told the bytes of objects read so far.
+/// Reads everything. `progress` is called with the bytes of objects read so far.
 ///
 /// # Errors
 /// [`EngineError::NoGraph`] if the place has no graph, and whatever error the store has. That something is damaged or missing

@@ -34,7 +34,7 @@ pub struct Verified {
 }
 
 impl Snapshot {
-    /// Reads everything of this version. `progress` is told the bytes read so far.
+    /// Reads everything of this version. `progress` is called with the bytes read so far.
     ///
     /// # Errors
     /// [`EngineError::Format`] that names the first damaged object, section and block; the store's.

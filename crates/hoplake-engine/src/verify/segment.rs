@@ -101,7 +101,7 @@ impl Snapshot {
         for section in sections {
             intact &= section.end(found)?;
         }
-        // A damaged block explains a wrong checksum, which would be no second damage.
+        // A damaged block explains a wrong checksum, which is then not a second damage.
         intact = intact && self.verify_checksum(segment, checksum, &tail, found).await?;
         found.verified.bytes += if intact { segment.end.length } else { 0 };
         Ok(intact)

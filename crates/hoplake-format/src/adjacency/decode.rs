@@ -9,7 +9,7 @@ use super::layout::{ENTRY, FLAG_CONTINUED, FLAG_CONTINUES, Header, Parts, STRIDE
 use super::pack::{CHUNK, unpack};
 use crate::{FormatError, VertexId};
 
-/// From so many sources of a group on, unpacking the entire group is faster.
+/// From this many sources of a group on, unpacking the entire group is faster.
 const GROUP_LOAD_MIN: usize = 4;
 
 /// A block whose header was checked. It borrows the bytes and holds nothing else.

@@ -6,8 +6,8 @@
 //! It is published once, by creating an object that must not exist. It names every object with its
 //! length, checksum and the positions from which it is opened, so that opening probes nothing.
 //!
-//! Each section and table is a **run**: what some versions changed of one label or edge type. The newest run that
-//! mentions an item (a key, a vertex's row, the edges between two vertices) decides it.
+//! Each section and table is a **run**: what some versions changed of one label or edge type. The newest run with
+//! an entry for an item (a key, a vertex's row, the edges between two vertices) decides it.
 
 #[cfg(test)]
 mod tests;

@@ -20,11 +20,11 @@ use super::{
 /// So much of a page is read to find its header; more where statistics make it longer.
 const HEADER_BYTES: usize = 1 << 10;
 const HEADER_BYTES_MAX: usize = 4 << 20;
-/// Levels take memory in addition to values: a page of a few bytes can claim a million equal levels. So
+/// Levels take memory in addition to values: a page of a few bytes can claim a million equal levels. This
 /// many are fine in a chunk, where a row has one value and where it has a list,
 const LEVELS_FREE: u64 = 64 << 20;
 const LEVELS_FREE_OF_LISTS: u64 = 4 << 20;
-/// and beyond that so many for each byte on disk, and for each byte decompressed: lists of one length each take two
+/// and beyond that this many for each byte on disk, and for each byte decompressed: lists of one length each take two
 /// bits a level.
 const LEVELS_OF_BYTE: u64 = 512;
 const LEVELS_OF_DECOMPRESSED_BYTE: u64 = 8;

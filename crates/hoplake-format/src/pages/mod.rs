@@ -13,8 +13,8 @@
 //! chunk       pages, decompressed here: a `PageReader`
 //! groups      row groups made of such pages
 //! ```
-//! The remaining case, a panic of a decoder, becomes an error through [`guarded`]. A checksum is no protection here: a
-//! forged object can have the right one.
+//! The remaining case, a panic of a decoder, becomes an error through [`guarded`]. A checksum does not protect here:
+//! a forged object can have the right one.
 
 mod chunk;
 mod definition;

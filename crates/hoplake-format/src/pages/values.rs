@@ -210,7 +210,7 @@ fn cut_off() -> ParquetError {
     corrupt("a page ends within its lengths")
 }
 
-/// The number of so many bits at this index of packed numbers.
+/// The number at this index of packed numbers of `bits` each.
 fn unpack(packed: &[u8], index: usize, bits: usize) -> u64 {
     let from = index * bits;
     let mut value = 0u128;

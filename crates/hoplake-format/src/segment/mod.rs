@@ -5,7 +5,7 @@
 //!       8                                               ^ filters_position       ^ root_position
 //!                                                                 ^ index_position
 //! ```
-//! The index has two levels, so that neither an open nor a first touch reads what grows with the graph. An [index
+//! The index has two levels, so that neither an open nor a first query reads what grows with the graph. An [index
 //! block](index_block) has the position and first item of up to 2,048 consecutive blocks of a section; the
 //! [root](SegmentRoot) has the same of each index block. A section that is longer than a segment goes on in the next
 //! one; the manifest says with what each begins.
@@ -40,8 +40,8 @@ pub enum SectionKind {
 }
 
 impl SectionKind {
-    /// Kind (1 keys, 2 adjacency out, 3 adjacency in, 4 removed out, 5 removed in, 6 gone, 7 rows) times 65,536 plus
-    /// label or edge type.
+    /// Kind (1 keys, 2 adjacency out, 3 adjacency in, 4 removed out, 5 removed in, 6 tombstones, 7 rows) times 65,536
+    /// plus label or edge type.
     pub fn to_number(self) -> u32 {
         let (kind, owner) = match self {
             Self::Keys(label) => (1, label.0),

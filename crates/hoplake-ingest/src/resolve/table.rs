@@ -157,7 +157,7 @@ impl Rows {
         }
     }
 
-    /// Whether positions in a table of so many rows still have room.
+    /// Whether positions in a table of this many rows still fit.
     fn is_addressable(&self) -> bool {
         match self {
             Self::Spans(_) => true,

@@ -130,7 +130,7 @@ fn integers_take_less_than_twenty_bytes_a_key() {
     assert!(table.memory_bytes() <= 20 * keys.len());
 }
 
-/// Among so many keys of one shape some share the 28 bits of the hash that are kept, both within the table
+/// Among this many keys of one shape some share the 28 bits of the hash that are kept, both within the table
 /// and between a key that is there and one that is not.
 #[test]
 fn strings_with_like_hashes_are_told_apart() {

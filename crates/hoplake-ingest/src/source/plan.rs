@@ -103,7 +103,7 @@ pub(crate) struct ByLabel {
     pub(crate) header: String,
     /// The feed of each label.
     pub(crate) feeds: HashMap<Vec<u8>, usize>,
-    /// So many feeds are picked from; those after them take every row.
+    /// A row picks one of this many feeds by its label; those after them take every row.
     pub(crate) among: usize,
     /// The feed of rows without a label.
     pub(crate) unlabelled: Option<usize>,

@@ -26,7 +26,7 @@ use crate::{
     dataset::{Chunks, Lines},
 };
 
-/// A chunk ends at so many rows, or at the bytes that the limits allow; all chunks of a scan end when together they
+/// A chunk ends at this many rows, or at the bytes that the limits allow; all chunks of a scan end when together they
 /// hold twice as much.
 const CHUNK_ROWS: usize = 32_768;
 

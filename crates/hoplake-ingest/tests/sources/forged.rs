@@ -292,7 +292,7 @@ fn footers_that_lie_are_refused() {
     }
 }
 
-/// Pages that end early are no end of the rows. Sums of what row groups claim may pass the numbers that count them.
+/// Pages that end early do not end the rows. Sums of what row groups claim may pass the numbers that count them.
 #[test]
 fn rows_that_no_page_holds_are_refused() {
     let folder = folder_with_mapping("");

@@ -1,5 +1,5 @@
 //! Real data sets, against the counts that come with them. The folder of archives is `HOPLAKE_TEST_DATA`, or
-//! `../shared/data` beside the repository; where it is absent, these tests say so and pass.
+//! `../shared/data` next to the repository; where it is absent, these tests say so and pass.
 
 use std::process::Command;
 

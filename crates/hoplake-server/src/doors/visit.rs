@@ -105,7 +105,7 @@ impl Visit {
         Ok(())
     }
 
-    /// The same for a request of so many bytes that is about to be decoded.
+    /// The same for a request of `bytes` that is about to be decoded.
     pub(crate) fn hold_decoded(&self, budget: &MemoryBudget, bytes: usize) -> Result<(), MemoryFull> {
         self.hold_request(budget, (bytes as u64).saturating_mul(DECODED_BYTES_PER_BYTE))
     }

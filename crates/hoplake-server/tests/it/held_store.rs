@@ -55,7 +55,7 @@ impl HeldStore {
         Arc::new(AlteredStore(self.clone()))
     }
 
-    /// So many reads so far.
+    /// The number of reads so far.
     pub(crate) fn count(&self) -> usize {
         self.reads.load(Ordering::SeqCst)
     }
@@ -73,7 +73,7 @@ impl HeldStore {
         self.held.send_replace(false);
     }
 
-    /// Waits until so many reads wait.
+    /// Waits until this many `reads` wait.
     pub(crate) async fn until_waiting(&self, reads: usize) {
         until(|| self.waiting.load(Ordering::SeqCst) >= reads).await;
     }

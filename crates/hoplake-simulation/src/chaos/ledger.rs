@@ -56,7 +56,7 @@ impl Ledger {
     /// Notes a line.
     pub(super) fn note(&mut self, role: Role, line: &str) {
         if self.noted(role, line).is_none() {
-            // Also "wrong": it is no verb of a healthy process.
+            // Also "wrong": it is not a verb of a healthy process.
             self.wrong.get_or_insert(format!("{role:?} printed {line:?}"));
         }
     }

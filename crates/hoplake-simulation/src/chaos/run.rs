@@ -31,7 +31,7 @@ const VERSIONS_READ: u64 = 8;
 /// Clients of each server.
 const CLIENTS: u64 = 2;
 
-/// Of so many kills, one is that of a server that may be killed.
+/// One kill in this many is that of a server that may be killed.
 const KILLS_PER_SERVER_KILL: u64 = 30;
 
 /// How long a step may take beyond its deadline: for looking what became of it, on a machine that has other things to
@@ -47,7 +47,7 @@ const TRIES: Duration = Duration::from_secs(90);
 /// After the last fault all go on for so long, or for half of the run if that is less, before they are killed.
 const CALM: Duration = Duration::from_secs(15);
 
-/// So many compactions are waited for before it is judged what they left, but not longer than one may take to end.
+/// The test waits for this many compactions before it judges what they left, but not longer than one may take to end.
 const COMPACTIONS_IN_CALM: u64 = 3;
 
 /// A server answers, and from the newest version, when its store has been there for so long.
@@ -57,7 +57,7 @@ const RECOVERY: Duration = Duration::from_secs(20);
 /// others keep from its end leaves hundreds.
 const RUNS_MAX: usize = 120;
 
-/// Of so many compactions that ended, one has published something, at least.
+/// At least one in this many compactions that ended has published something.
 const COMPACTIONS_PER_MERGE: u64 = 4;
 
 pub(super) struct Run {

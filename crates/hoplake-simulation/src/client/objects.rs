@@ -119,7 +119,7 @@ impl ObjectStore for Client {
                 let location = location?;
                 let name = location.to_string();
                 let effect = move |bucket: &mut Bucket, world: &World, _: Duration| {
-                    // Deleting an absent object is no error, as with S3.
+                    // Deleting an absent object is not an error, as with S3.
                     remove(bucket, world, &name);
                     world.medium().removed(&name);
                     Ok(())

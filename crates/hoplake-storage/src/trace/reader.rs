@@ -16,7 +16,7 @@ pub struct ReadAccess {
     pub query: u64,
     /// The batch of reads of that query.
     pub wave: u32,
-    /// The number of the object's name, in the order of first mention.
+    /// The number of the object's name, in the order of first appearance.
     pub object: u32,
     /// Where the block begins, in bytes.
     pub position: u64,

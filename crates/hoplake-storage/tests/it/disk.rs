@@ -132,7 +132,7 @@ async fn a_folder_that_cannot_be_used_is_named() {
     assert!(error.contains("disk cache") && error.contains("file"), "{error}");
 }
 
-/// A disk in memory on which so many bytes fit.
+/// A disk in memory on which `free` more bytes fit.
 #[derive(Debug, Default)]
 struct Small {
     free: Arc<Mutex<usize>>,

@@ -21,7 +21,7 @@ use hoplake_storage::{
 /// The outcome of one request. After the script each takes 20 ms and succeeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Act {
-    /// Succeeds after so many milliseconds.
+    /// Succeeds after this many milliseconds.
     Takes(u64),
     /// Fails at once as a store that is busy.
     Busy,

@@ -70,7 +70,7 @@ impl SocialNetwork {
         Self::with_friends((scale * shape::PERSONS).round() as u32, shape::FRIENDS_MEAN, seed)
     }
 
-    /// A network of so many persons with so many friends on average, which is what SNB makes larger with
+    /// A network with these numbers of persons and of friends on average, which SNB makes larger with
     /// its scale factors: SF0.1 has 1,528 and 18.4.
     ///
     /// # Panics

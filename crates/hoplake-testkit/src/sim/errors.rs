@@ -2,8 +2,8 @@
 //!
 //! Code that retries looks at the type and message of an error. The client's own type of error has no public
 //! constructor, so a real client makes them here, over a connection that answers everything in one way and
-//! never leaves the process. Its own retries are off: a simulated store is the service, and whoever wants
-//! to know how a client retries puts one before a [`SimProxy`](super::SimProxy).
+//! never leaves the process. Its own retries are off: a simulated store is the service, and a test
+//! of how a client retries puts one before a [`SimProxy`](super::SimProxy).
 
 use std::io;
 use std::sync::LazyLock;

@@ -59,7 +59,7 @@ impl Fault {
         Self { below: part_of_path.into(), ..self }
     }
 
-    /// Only the first so many attempts at the same request.
+    /// Only the first `attempts` at the same request.
     pub fn first_attempts(self, attempts: u32) -> Self {
         Self { first_attempts: attempts, ..self }
     }

@@ -13,7 +13,7 @@ use super::service::Sim;
 use super::{errors, fault::FaultKind, sleep_until_nearest};
 use crate::{RequestKind, generate::SplitMix64};
 
-/// Content arrives in pieces of so many bytes, so that a reader of large objects can begin early.
+/// Content arrives in pieces of this many bytes, so that a reader of large objects can begin early.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// A request in flight. Dropped before [`Request::end`], it was cancelled.
@@ -129,7 +129,7 @@ impl Drop for Request {
             match self.kind {
                 RequestKind::Get => counts.bytes_read += bytes,
                 RequestKind::Put => counts.bytes_written += bytes,
-                // The names in a list of deletions are no content.
+                // The names in a list of deletions are not content.
                 RequestKind::Head | RequestKind::List | RequestKind::Delete => {}
             }
             counts.cancelled += u64::from(!self.ended);

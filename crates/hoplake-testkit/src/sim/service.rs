@@ -150,7 +150,7 @@ impl Sim {
         Request::new(self.clone(), kind, path, Instant::now(), latency, fault, random, state.resets)
     }
 
-    /// Notes the end of a request that was sent after so many resets.
+    /// Notes the end of a request that was sent after this many `resets`.
     pub(super) fn ended(&self, resets: u64, note: impl FnOnce(&mut SimCounts)) {
         let mut state = self.lock();
         if state.resets == resets {

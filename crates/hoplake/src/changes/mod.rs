@@ -48,7 +48,7 @@ impl SourceLocation {
         self.number
     }
 
-    /// The location so many rows further on.
+    /// The location `rows` further on.
     #[must_use]
     pub fn further(&self, rows: usize) -> Self {
         Self { number: self.number + rows as u64, ..self.clone() }

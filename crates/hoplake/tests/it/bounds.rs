@@ -15,7 +15,7 @@ use object_store::ObjectStore;
 
 use crate::graphs::{edge_list, graph_at, load_apart};
 
-/// Each vertex of the ring has edges to so many that follow it.
+/// Each vertex of the ring has edges to this many that follow it.
 const DEGREE: u64 = 100;
 const RING: u64 = 1_000;
 

@@ -30,7 +30,7 @@ async fn every_version_reads_as_its_model_whatever_was_compacted() {
             let (batch, after) = batch(&mut random, &model);
             graph.apply(batch).await.unwrap();
             model = after;
-            // All of it now and then, so that later merges have an old part below them.
+            // All of it now and then, so that later merges have an old run below them.
             if step % 5 == 4 {
                 let compacted = compact(&name, random.below(3) == 0).await;
                 assert!(compacted.version > graph.version());

@@ -125,7 +125,7 @@ pub(crate) async fn answers(graph: &Graph) -> Vec<Result<String, Error>> {
     answers
 }
 
-/// An edge in the words of the first golden files, which know of no parts.
+/// An edge in the words of the first golden files, which do not name sorted runs.
 fn in_words(edge: Neighbour) -> String {
     let Neighbour { from, to, edge_type, direction, position, .. } = edge;
     format!(

@@ -71,7 +71,7 @@ async fn the_difference_of_any_two_versions_leads_from_one_to_the_other() {
                 continue;
             }
             if step == 3 || step == 9 {
-                // Some parts become one, or all: nothing is different.
+                // Some runs become one, or all: nothing is different.
                 let settings = CompactionSettings { everything: step == 9, ..CompactionSettings::default() };
                 let version = Graph::compact(&Store::open(&name).unwrap(), &settings).await.unwrap().version;
                 versions.push((version, model.clone()));
@@ -229,8 +229,8 @@ fn ring(vertices: i64, changed: bool) -> Model {
     model
 }
 
-/// Two versions that share nothing mention every key twice, in sections of their own: wherever a page of candidates
-/// ends, nothing may be repeated or missing.
+/// Two versions that share nothing have two entries for every key, in sections of their own: wherever a page of
+/// candidates ends, nothing may be repeated or missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn differences_are_told_once_however_many_pages_they_take() {
     const VERTICES: i64 = 25_000;

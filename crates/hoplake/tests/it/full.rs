@@ -11,7 +11,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt, PutOptions, PutPayload, P
 
 use crate::graphs::{graph_at, in_memory, load_into, open};
 
-/// A store with room for so many bytes.
+/// A store with room for a number of bytes.
 #[derive(Debug)]
 struct FullStore {
     inner: Arc<dyn ObjectStore>,

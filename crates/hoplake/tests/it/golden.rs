@@ -70,7 +70,7 @@ async fn golden_files_are_small() {
     assert!((5_000..100_000).contains(&bytes), "{bytes} bytes");
 }
 
-/// Two commits, so that there are parts of every kind.
+/// Two commits, so that there are sorted runs of every kind.
 async fn change(mut graph: Graph) {
     let nothing: [(&str, i64); 0] = [];
     let mut first = graph.begin();

@@ -41,7 +41,7 @@ const TINY: SegmentSettings = SegmentSettings {
     data_bytes: 2 << 10,
 };
 
-/// A graph of so many edges gets a hub, whose lists span blocks in both directions.
+/// A graph of this many edges or more gets a hub, whose lists span blocks in both directions.
 const HUB_FROM_EDGES: usize = 1_000;
 
 fn cases() -> impl Strategy<Value = Case> {

@@ -37,7 +37,7 @@ impl Alteration for ReplacedBelow {
     }
 }
 
-/// Loads a graph of so many edges from one vertex, as a replacement.
+/// Loads a graph of `edges` from one vertex, as a replacement.
 async fn star(store: &Store, edges: u64) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("edges.csv");

@@ -14,10 +14,10 @@ use object_store::{ObjectStore, ObjectStoreExt};
 
 use crate::graphs::{edge_list, graph_at, load_apart};
 
-/// So many edges has the large graph.
+/// Edges of the large graph.
 const LARGE_EDGES: u64 = 10_000_000;
 const SMALL_EDGES: u64 = 10_000;
-/// A vertex of so many neighbours is where queries start.
+/// Queries start at vertices with this many neighbours.
 const DEGREE: usize = 8;
 /// The mean out-degree is exp(1.8 + 0.5²/2) less half for rounding down.
 const MEAN_DEGREE: f64 = 6.3;

@@ -239,7 +239,8 @@ impl Input for ParquetInput {
         let mut roots: Vec<usize> = positions.filter_map(|column| column.position).collect();
         roots.sort_unstable();
         roots.dedup();
-        // So many rows as make a chunk, by the sizes of the footer; `rows` lowers it where dictionaries could make them larger.
+        // The rows that make a chunk, by the sizes of the footer; `rows` lowers it where dictionaries could make them
+        // larger.
         let batch_rows = (self.file.limits.chunk_bytes() as u64).saturating_mul(self.rows) / self.bytes_decoded.max(1);
         let batch_rows = batch_rows.clamp(1024, BATCH_ROWS);
         let batch_rows = usize::try_from(batch_rows).unwrap_or(8192);

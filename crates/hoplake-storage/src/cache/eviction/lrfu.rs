@@ -17,8 +17,8 @@
 //! nothing is ever rescaled. Scores too close to tell tie, and the block used least recently goes.
 //!
 //! # λ and shards
-//! λ is per access to the entire cache. A shard sees one in as many accesses as there are shards, and takes so many
-//! steps of time at each.
+//! λ is per access to the entire cache. Of n shards, each sees one access in n, and takes n steps of time at
+//! each.
 //!
 //! Evicted blocks are forgotten: a block that returns starts over, as in the paper's experiments without history.
 

@@ -143,7 +143,7 @@ impl Eviction for S3Fifo {
 #[derive(Debug)]
 struct Ghost {
     queue: VecDeque<Gone>,
-    /// The number of the last mention of each hash; older mentions in the queue no longer count.
+    /// The number of the newest entry of each hash; older entries in the queue no longer count.
     latest: HashMap<u64, u64>,
     next: u64,
     bytes: u64,

@@ -137,7 +137,7 @@ impl Counts {
     }
 }
 
-/// Tags of a post that is no photograph.
+/// Tags of a post that is not a photograph.
 pub const POST_TAGS: Counts = Counts(&[0, 5227, 1910, 2118, 2223, 1981, 1484, 890, 496, 233, 87, 34, 14, 6, 1]);
 
 /// Tags of a comment.

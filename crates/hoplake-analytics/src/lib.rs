@@ -1,15 +1,20 @@
-//! Whole-graph computation: topologies in memory, and kernels over them.
+//! Whole-graph computation: kernels over topologies in memory, and vertex programs over lists that may stay in the bucket.
 //!
 //! ```text
-//! lists, block by block ──▶ Topology ──▶ kernel ──▶ a column, by dense id
+//!                          ┌─▶ Topology ──▶ kernel ──▶ a column, by dense id
+//! lists, batch by batch ───┤
+//!                          └─▶ program, superstep by superstep ◀──▶ a store of states
 //! ```
 //! Floor 3 of the house, next to the query languages. It reads through the engine's scan and knows no transport.
 //!
 //! * [`Topology`]: who is adjacent to whom, with a 32-bit number for each vertex, loaded from a snapshot within a budget of memory.
 //! * [`kernels`]: functions over a topology, each in a file next to the paper that it follows. They use rayon's current thread pool,
 //!   look at the query's deadline, and say in their documentation which conventions they follow.
+//! * [`VertexProgram`]: a computation that is written for one vertex, and [`run`] for all, over a topology or over lists that are
+//!   streamed in each superstep. [`programs`] come with the crate.
+//! * [`stores`]: where the states of a program are kept.
 //!
-//! RFC 0007 has the design, and what is to come: packed lists, vertex programs and the stores of their states.
+//! RFC 0007 has the design, and what is to come.
 
 mod adjacency;
 mod batches;

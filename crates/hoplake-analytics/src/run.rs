@@ -11,7 +11,7 @@
 //! order, from the bucket and from a store on disk if need be.
 //!
 //! Lists are those *against* the direction of the edges. They are in memory (a [`Topology`]), or streamed from the bucket anew in
-//! each superstep. Then a run takes 32 MiB for lists and twice the signals, however many edges there are.
+//! each superstep. Then a run takes up to 32 MiB for lists and twice the signals, however many edges there are.
 
 use std::{ops::Range, sync::Arc};
 

@@ -10,7 +10,7 @@
 //! * [`Topology`]: who is adjacent to whom, with a 32-bit number for each vertex, loaded from a snapshot within a budget of memory.
 //! * [`kernels`]: functions over a topology, each in a file next to the paper that it follows. They use rayon's current thread pool,
 //!   look at the query's deadline, and say in their documentation which conventions they follow.
-//! * [`VertexProgram`]: a computation that is written for one vertex, and [`run`] for all, over a topology or over lists that are
+//! * [`VertexProgram`]: a computation that is written for one vertex, and [`run()`] for all, over a topology or over lists that are
 //!   streamed in each superstep. [`programs`] come with the crate.
 //! * [`stores`]: where the states of a program are kept.
 //!

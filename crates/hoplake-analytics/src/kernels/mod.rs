@@ -8,6 +8,7 @@
 //! | --- | --- | --- |
 //! | [`breadth_first_levels`] | 17 bytes a vertex, 4 of them for the result | Beamer et al. 2012 |
 //! | [`page_rank`] | 33 bytes a vertex, 8 of them for the result | Page et al. 1999, by pulling |
+//! | [`personalised_page_rank`] | 33 bytes a vertex, 8 of them for the result | the same iteration, from sources |
 //! | [`connected_components`] | 8 bytes a vertex, 4 of them for the result | Sutton et al. 2018 (Afforest) |
 //! | [`shortest_path_lengths`] | 8 bytes a vertex for the result, and 4 for each shorter path in the bins | Meyer, Sanders 2003 |
 //! | [`count_triangles`] | 17 bytes a vertex and 2 an entry of the lists | Schank, Wagner 2005 |
@@ -29,6 +30,8 @@ mod delta_stepping_tests;
 mod label_propagation;
 mod local_clustering;
 mod page_rank;
+#[cfg(test)]
+mod page_rank_tests;
 mod strong_components;
 #[cfg(test)]
 mod tests;
@@ -50,7 +53,7 @@ pub use core_numbers::core_numbers;
 pub use delta_stepping::{ShortestPathSettings, shortest_path_lengths};
 pub use label_propagation::label_propagation;
 pub use local_clustering::local_clustering;
-pub use page_rank::{PageRank, PageRankSettings, page_rank};
+pub use page_rank::{PageRank, PageRankSettings, page_rank, personalised_page_rank};
 pub use strong_components::strongly_connected_components;
 pub use triangles::count_triangles;
 

@@ -152,6 +152,7 @@ fn a_kernel_ends_at_the_deadline_and_within_its_memory() {
             breadth_first_levels(&out, Some(&against), 0, context).err(),
             connected_components(&out, Some(&against), context).err(),
             page_rank(&out, &against, &[], &PageRankSettings::default(), context).err(),
+            personalised_page_rank(&out, &against, &[], &[0], &PageRankSettings::default(), context).err(),
             count_triangles(&out, context).err(),
             strongly_connected_components(&out, &against, context).err(),
             local_clustering(&out, Some(&against), context).err(),

@@ -7,9 +7,8 @@
 
 use hoplake_engine::Held;
 use hoplake_storage::{QueryContext, StorageError};
-use rayon::prelude::*;
 
-use super::{CHUNK, different_neighbours, held};
+use super::{CHUNK, count_neighbours, different_neighbours, held};
 use crate::Adjacency;
 
 /// The core number of each vertex: the largest k for which it is in a k-core, a set of vertices that each have at least k neighbours
@@ -43,19 +42,6 @@ pub fn core_numbers<A: Adjacency>(lists: &A, context: &QueryContext) -> Result<H
     }
     drop(order);
     Ok(held(left, 4 * lists.len(), memory))
-}
-
-fn count_neighbours(lists: &impl Adjacency, context: &QueryContext) -> Result<Vec<u32>, StorageError> {
-    let mut counts = vec![0; lists.len()];
-    counts.par_chunks_mut(CHUNK).enumerate().try_for_each(|(number, counts)| {
-        context.check_time()?;
-        let mut cursor = lists.cursor();
-        for (vertex, count) in (number * CHUNK..).zip(counts) {
-            *count = different_neighbours(&mut cursor, vertex as u32).count() as u32;
-        }
-        Ok(())
-    })?;
-    Ok(counts)
 }
 
 /// All vertices, by how many neighbours they have left.

@@ -18,12 +18,15 @@
 //! | [`label_propagation`] | 8 bytes a vertex, 4 for the result; the widest list on each thread | Raghavan et al. 2007; Graphalytics |
 //! | [`closeness`] | 36 bytes a vertex, and 8 a start for the result | Then et al. 2014 (MS-BFS) |
 //! | [`betweenness`] | 8 bytes a vertex for the result; 32 on each thread | Brandes 2001 |
+//! | [`degrees`] | 8 bytes a vertex for the result | |
+//! | [`similar_vertices`] | 4 bytes a vertex, 8 on each thread; 48 a start and 16 a similar vertex for the result | Jaccard 1912; Sarawagi, Kirpal 2004 |
 
 mod betweenness;
 mod breadth_first;
 mod closeness;
 mod components;
 mod core_numbers;
+mod degrees;
 mod delta_stepping;
 #[cfg(test)]
 mod delta_stepping_tests;
@@ -32,6 +35,7 @@ mod local_clustering;
 mod page_rank;
 #[cfg(test)]
 mod page_rank_tests;
+mod similar_vertices;
 mod strong_components;
 #[cfg(test)]
 mod tests;
@@ -40,7 +44,7 @@ mod triangles;
 mod triangles_tests;
 
 use hoplake_engine::Held;
-use hoplake_storage::MemoryHold;
+use hoplake_storage::{MemoryHold, QueryContext, StorageError};
 use rayon::prelude::*;
 
 use crate::{Adjacency, Cursor};
@@ -50,10 +54,12 @@ pub use breadth_first::{UNREACHED, breadth_first_levels};
 pub use closeness::closeness;
 pub use components::connected_components;
 pub use core_numbers::core_numbers;
+pub use degrees::degrees;
 pub use delta_stepping::{ShortestPathSettings, shortest_path_lengths};
 pub use label_propagation::label_propagation;
 pub use local_clustering::local_clustering;
 pub use page_rank::{PageRank, PageRankSettings, page_rank, personalised_page_rank};
+pub use similar_vertices::{SimilarVertex, similar_vertices};
 pub use strong_components::strongly_connected_components;
 pub use triangles::count_triangles;
 
@@ -77,6 +83,20 @@ fn widest<A: Adjacency>(out: &A, against: Option<&A>) -> usize {
 fn different_neighbours(lists: &mut impl Cursor, vertex: u32) -> impl Iterator<Item = u32> {
     let different = lists.neighbours(vertex).chunk_by(|a, b| a == b).map(|same| same[0]);
     different.filter(move |neighbour| *neighbour != vertex)
+}
+
+/// How many neighbours each vertex has other than itself, each once.
+fn count_neighbours(lists: &impl Adjacency, context: &QueryContext) -> Result<Vec<u32>, StorageError> {
+    let mut counts = vec![0; lists.len()];
+    counts.par_chunks_mut(CHUNK).enumerate().try_for_each(|(number, counts)| {
+        context.check_time()?;
+        let mut cursor = lists.cursor();
+        for (vertex, count) in (number * CHUNK..).zip(counts) {
+            *count = different_neighbours(&mut cursor, vertex as u32).count() as u32;
+        }
+        Ok(())
+    })?;
+    Ok(counts)
 }
 
 /// Vertices between two looks at the deadline: some milliseconds where each has a few hundred edges.

@@ -20,6 +20,8 @@
 //! | [`betweenness`] | 8 bytes a vertex for the result; 32 on each thread | Brandes 2001 |
 //! | [`degrees`] | 8 bytes a vertex for the result | |
 //! | [`similar_vertices`] | 4 bytes a vertex, 8 on each thread; 48 a start and 16 a similar vertex for the result | Jaccard 1912; Sarawagi, Kirpal 2004 |
+//!
+//! [`sample_vertices`] chooses starts for closeness and betweenness of large graphs.
 
 mod betweenness;
 mod breadth_first;
@@ -35,6 +37,7 @@ mod local_clustering;
 mod page_rank;
 #[cfg(test)]
 mod page_rank_tests;
+mod sample;
 mod similar_vertices;
 mod strong_components;
 #[cfg(test)]
@@ -59,6 +62,7 @@ pub use delta_stepping::{ShortestPathSettings, shortest_path_lengths};
 pub use label_propagation::label_propagation;
 pub use local_clustering::local_clustering;
 pub use page_rank::{PageRank, PageRankSettings, page_rank, personalised_page_rank};
+pub use sample::sample_vertices;
 pub use similar_vertices::{SimilarVertex, similar_vertices};
 pub use strong_components::strongly_connected_components;
 pub use triangles::count_triangles;

@@ -160,6 +160,7 @@ fn a_kernel_ends_at_the_deadline_and_within_its_memory() {
             label_propagation(&out, Some(&against), &[0, 1, 2], 2, context).err(),
             closeness(&out, &[0, 1, 2], 0, context).err(),
             betweenness(&out, &[0, 1, 2], context).err(),
+            sample_vertices(30, &[], 30, 0, context).err(),
             degrees(&out, Some(&against), context).err(),
             similar_vertices(&out, &against, &[0, 1, 2], 1, context).err(),
         ]

@@ -115,9 +115,10 @@ async fn programs_give_what_kernels_give() {
             let levels = levels.iter().map(|level| if *level == u32::MAX { f64::INFINITY } else { f64::from(*level) });
             assert_eq!(found, levels.collect::<Vec<_>>(), "paths along {hop}");
         }
-        let ranks_settings = PageRankSettings { iterations_max: 30, tolerance: 1e-9, ..PageRankSettings::default() };
+        // To the end: before, the kernel rounds shares.
+        let ranks_settings = PageRankSettings { iterations_max: 300, tolerance: 1e-13, ..PageRankSettings::default() };
         let ranks = page_rank(out, graph.against(), deleted, &ranks_settings, &context).unwrap();
-        for found in graph.states(PageRank(ranks_settings), Some(30)).await {
+        for found in graph.states(PageRank(ranks_settings), Some(300)).await {
             for (vertex, (found, rank)) in found.iter().zip(graph.kept(&ranks.ranks)).enumerate() {
                 assert!((found - rank).abs() < 1e-12, "vertex {vertex} along {hop}: {found}, not {rank}");
             }

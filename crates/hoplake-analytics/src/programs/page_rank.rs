@@ -2,10 +2,36 @@
 
 use crate::{Step, Vertex, VertexProgram, kernels::PageRankSettings};
 
-/// PageRank by power iteration, along the edges of the selection. As [`page_rank`](crate::kernels::page_rank), whose conventions it
-/// has; the result is the same but for the last bits. [`PageRankSettings::iterations_max`] is the run's number of supersteps.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PageRank(pub PageRankSettings);
+/// PageRank by power iteration, along the edges of the selection. As [`page_rank`](crate::kernels::page_rank) and
+/// [`personalised_page_rank`](crate::kernels::personalised_page_rank), whose conventions it has; the result is the same but for the
+/// last bits. [`PageRankSettings::iterations_max`] is the run's number of supersteps.
+#[derive(Debug, Clone, Default)]
+pub struct PageRank {
+    settings: PageRankSettings,
+    /// The vertices that get what edges do not pass on, ascending; all without it.
+    sources: Option<Vec<u32>>,
+}
+
+impl PageRank {
+    /// The ranks as seen from `sources`, ids of vertices of which none is deleted; without them, from all.
+    pub fn new(settings: PageRankSettings, sources: Option<Vec<u32>>) -> Self {
+        let in_order = |mut sources: Vec<u32>| {
+            sources.sort_unstable();
+            sources.dedup();
+            sources
+        };
+        Self { settings, sources: sources.map(in_order) }
+    }
+
+    /// The part of what edges do not pass on that a vertex gets.
+    fn part(&self, vertex: &Vertex) -> f64 {
+        match &self.sources {
+            None => 1.0 / vertex.vertices as f64,
+            Some(sources) if sources.binary_search(&vertex.id).is_ok() => 1.0 / sources.len() as f64,
+            Some(_) => 0.0,
+        }
+    }
+}
 
 /// Sums over all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -24,7 +50,7 @@ impl VertexProgram for PageRank {
     const NEEDS_DEGREES: bool = true;
 
     fn initial(&self, vertex: &Vertex) -> f64 {
-        1.0 / vertex.vertices as f64
+        self.part(vertex)
     }
 
     fn signal(&self, vertex: &Vertex, rank: &f64) -> Option<f64> {
@@ -38,8 +64,8 @@ impl VertexProgram for PageRank {
         signals: impl Iterator<Item = f64>,
         step: &Step<RankSums>,
     ) -> bool {
-        let (damping, before) = (self.0.damping, *rank);
-        let base = (1.0 - damping + damping * step.aggregate.dangling) / vertex.vertices as f64;
+        let (damping, before) = (self.settings.damping, *rank);
+        let base = (1.0 - damping + damping * step.aggregate.dangling) * self.part(vertex);
         *rank = base + damping * signals.sum::<f64>();
         *rank != before
     }
@@ -55,6 +81,6 @@ impl VertexProgram for PageRank {
     }
 
     fn is_converged(&self, sums: &RankSums) -> bool {
-        sums.residual <= self.0.tolerance && self.0.tolerance > 0.0
+        sums.residual <= self.settings.tolerance && self.settings.tolerance > 0.0
     }
 }

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use hoplake::Graph;
 use hoplake_analytics::{
     Adjacency, Csr, Lists, RunError, RunSettings, Selection, Topology, Value, VertexProgram, Workers,
-    kernels::{PageRankSettings, breadth_first_levels, connected_components, page_rank},
+    kernels::{PageRankSettings, breadth_first_levels, connected_components, page_rank, personalised_page_rank},
     programs::{Components, Labels, Levels, PageRank, ShortestPaths},
     run,
     stores::{CompressedStore, KeyValueStore, MemoryStore, SlotStore, StateStore},
@@ -118,9 +118,13 @@ async fn programs_give_what_kernels_give() {
         // To the end: before, the kernel rounds shares.
         let ranks_settings = PageRankSettings { iterations_max: 300, tolerance: 1e-13, ..PageRankSettings::default() };
         let ranks = page_rank(out, graph.against(), deleted, &ranks_settings, &context).unwrap();
-        for found in graph.states(PageRank(ranks_settings), Some(300)).await {
-            for (vertex, (found, rank)) in found.iter().zip(graph.kept(&ranks.ranks)).enumerate() {
-                assert!((found - rank).abs() < 1e-12, "vertex {vertex} along {hop}: {found}, not {rank}");
+        let personalised =
+            personalised_page_rank(out, graph.against(), deleted, &[3, 5], &ranks_settings, &context).unwrap();
+        for (sources, ranks) in [(None, ranks), (Some(vec![5, 3, 5]), personalised)] {
+            for found in graph.states(PageRank::new(ranks_settings, sources.clone()), Some(300)).await {
+                for (vertex, (found, rank)) in found.iter().zip(graph.kept(&ranks.ranks)).enumerate() {
+                    assert!((found - rank).abs() < 1e-12, "vertex {vertex} along {hop}: {found}, not {rank}");
+                }
             }
         }
     }
@@ -157,7 +161,7 @@ async fn least_ids_spread_through_components_and_labels_through_neighbours() {
 async fn a_run_goes_on_from_its_states_and_ends_at_its_limits() {
     let url = changed("resumed").await;
     let graph = Both::of(&url, "out").await;
-    let program = Arc::new(PageRank(PageRankSettings::default()));
+    let program = Arc::new(PageRank::default());
     let mut branch = QueryContext::new().branch();
     let lists = Lists::streamed(&graph.snapshot, &graph.selection, &mut branch).await.unwrap();
     let whole: Arc<dyn StateStore<f64>> = Arc::new(MemoryStore::new(lists.vertices()));

@@ -3,14 +3,16 @@
 use std::{collections::HashMap, fs::File, path::PathBuf, sync::Arc};
 
 use anyhow::bail;
-use arrow_array::{Array, BooleanArray, RecordBatch};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema};
 use arrow_select::filter::filter;
 use clap::ValueEnum;
 use hoplake::{
     Frontier, Hop, Key, Query, StartKey, Value, VertexId,
     changes::{plain_text, property_column},
-    compute::{Algorithm, ComputeOptions, ComputeProgress, Computed, PageRankSettings, Placement, Selection, States},
+    compute::{
+        Algorithm, ComputeOptions, ComputeProgress, Computed, PageRankSettings, Placement, Sample, Selection, States,
+    },
 };
 
 use super::limits::LimitArgs;
@@ -28,33 +30,36 @@ use crate::{
 /// Rows that are read and written at a time.
 const CHUNK_ROWS: usize = 1 << 16;
 
-/// Compute a value for every vertex: ranks, components, levels, paths, communities
+/// Compute a value for every vertex: ranks, components, distances, communities, centrality
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Lists of edges are loaded into memory if they fit --max-memory (2 GiB unless it is set), and otherwise read again in each
-superstep: then memory is for states and signals, 14 to 30 bytes a vertex, and for lists on their way.
+Lists of edges are loaded into memory if they fit --max-memory (2 GiB unless it is set). Otherwise pagerank, components, levels, paths
+and communities read them again in each superstep: then memory is for states and signals, 14 to 30 bytes a vertex, and for lists on
+their way. The others need their lists in memory.
 
 Examples: the most connected people, and the rank of all of them as a property
   hoplake run s3://bucket/social pagerank --edges out:knows --top 20 --select name
   hoplake run s3://bucket/social pagerank --edges out:knows --write rank
 How many friendships everyone is away from person 933, as a file
-  hoplake run s3://bucket/social levels --from Person:933 --edges both:knows --all --output levels.parquet")]
+  hoplake run s3://bucket/social levels --from Person:933 --edges both:knows --all --output levels.parquet
+Whom shortest paths lead through, by an estimate from those of 1000 vertices
+  hoplake run s3://bucket/social betweenness --edges both:knows --sample 1000")]
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
     /// What to compute
     #[arg(value_enum)]
     algorithm: AlgorithmName,
-    /// Which edges take part: a direction and edge labels, without conditions; by default `out` along all, `both` for components
-    /// and communities
+    /// Which edges take part: a direction and edge labels, without conditions; by default `out` along all, `both` for components,
+    /// communities, cores and triangles
     #[arg(long, value_name = "HOP")]
     edges: Option<Hop>,
     /// Vertices with this label take part, with or without such edges; may be repeated
     #[arg(long, value_name = "LABEL")]
     label: Vec<String>,
-    /// Where levels and paths begin
-    #[arg(long, value_name = "LABEL:KEY", required_if_eq_any([("algorithm", "levels"), ("algorithm", "paths")]))]
-    from: Option<StartKey>,
+    /// Where levels and paths begin, what others are similar to, or whom ranks are seen from; for pagerank it may be repeated
+    #[arg(long, value_name = "LABEL:KEY")]
+    from: Vec<StartKey>,
     /// The property of edges that paths are as long as: a number of 0 or more; 1 an edge without it
     #[arg(long, value_name = "PROPERTY")]
     weight: Option<String>,
@@ -67,13 +72,19 @@ pub struct Args {
     /// End when ranks have changed by no more than this in sum; 0.000001 unless it is set
     #[arg(long, value_name = "SUM", value_parser = sum, allow_negative_numbers = true)]
     tolerance: Option<f64>,
+    /// Compute closeness of this many vertices, drawn at random, or estimate betweenness from their paths
+    #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
+    sample: Option<usize>,
+    /// The seed of the sample: the same one draws the same vertices; 0 unless it is set
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Where lists of edges are
     #[arg(long, value_enum, default_value = "automatic")]
     lists: ListsName,
     /// Keep states in this file, which is made and removed; with --lists streamed
     #[arg(long, value_name = "FILE")]
     states: Option<PathBuf>,
-    /// Print this many rows, the greatest ranks or the least other values first
+    /// Print this many rows: the least components, communities, levels and lengths first, and the greatest other values
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     top: usize,
     /// Print the rows of all vertices, by label and as they are stored
@@ -94,18 +105,34 @@ pub struct Args {
 }
 
 /// What to compute.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AlgorithmName {
-    /// PageRank: ranks that add up to 1
+    /// PageRank: ranks that add up to 1; with --from as seen from these vertices
     Pagerank,
     /// Connected components, whichever way edges point
     Components,
+    /// Strongly connected components: vertices of one reach each other
+    StrongComponents,
     /// The number of edges from a vertex to each other
     Levels,
     /// The length of a shortest path from a vertex to each other
     Paths,
     /// Communities by label propagation
     Communities,
+    /// The number of edges of each vertex, in the direction of --edges
+    Degrees,
+    /// The part of the pairs of neighbours that have an edge: the local clustering coefficient
+    Clustering,
+    /// The greatest k for which a vertex is in a k-core, whichever way edges point
+    Cores,
+    /// Closeness centrality, by distances to a vertex
+    Closeness,
+    /// Betweenness centrality, not normalised
+    Betweenness,
+    /// How similar others are to a vertex: the Jaccard similarity of sets of neighbours
+    Similarity,
+    /// How many triangles there are, whichever way edges point
+    Triangles,
 }
 
 /// Where lists are.
@@ -136,42 +163,68 @@ fn part(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
-    fn algorithm(&self) -> anyhow::Result<Algorithm> {
-        Ok(match (self.algorithm, &self.from) {
-            (AlgorithmName::Pagerank, _) => {
-                let usual = PageRankSettings::default();
-                Algorithm::PageRank(PageRankSettings {
-                    damping: self.damping.unwrap_or(usual.damping),
-                    iterations_max: self.iterations.unwrap_or(usual.iterations_max),
-                    tolerance: self.tolerance.unwrap_or(usual.tolerance),
-                })
-            }
-            (AlgorithmName::Components, _) => Algorithm::Components,
-            (AlgorithmName::Communities, _) => Algorithm::Communities { iterations: self.iterations.unwrap_or(10) },
-            (AlgorithmName::Levels, Some(start)) => Algorithm::Levels { start: start.clone() },
-            (AlgorithmName::Paths, Some(start)) => {
-                Algorithm::ShortestPaths { start: start.clone(), weight: self.weight.clone() }
-            }
-            (AlgorithmName::Levels | AlgorithmName::Paths, None) => {
-                bail!(Failure::usage("levels and paths begin at a vertex", "add --from LABEL:KEY"))
-            }
-        })
+    /// What to compute; `None` if it is the number of triangles.
+    fn algorithm(&self) -> Result<Option<Algorithm>, Failure> {
+        let usual = PageRankSettings::default();
+        let settings = PageRankSettings {
+            damping: self.damping.unwrap_or(usual.damping),
+            iterations_max: self.iterations.unwrap_or(usual.iterations_max),
+            tolerance: self.tolerance.unwrap_or(usual.tolerance),
+        };
+        let sample = self.sample.map(|count| Sample { count, seed: self.seed.unwrap_or(0) });
+        Ok(Some(match self.algorithm {
+            AlgorithmName::Pagerank if self.from.is_empty() => Algorithm::PageRank(settings),
+            AlgorithmName::Pagerank => Algorithm::PersonalisedPageRank { settings, sources: self.from.clone() },
+            AlgorithmName::Components => Algorithm::Components,
+            AlgorithmName::StrongComponents => Algorithm::StrongComponents,
+            AlgorithmName::Levels => Algorithm::Levels { start: self.start()? },
+            AlgorithmName::Paths => Algorithm::ShortestPaths { start: self.start()?, weight: self.weight.clone() },
+            AlgorithmName::Communities => Algorithm::Communities { iterations: self.iterations.unwrap_or(10) },
+            AlgorithmName::Degrees => Algorithm::Degrees,
+            AlgorithmName::Clustering => Algorithm::Clustering,
+            AlgorithmName::Cores => Algorithm::CoreNumbers,
+            AlgorithmName::Closeness => Algorithm::Closeness { sample },
+            AlgorithmName::Betweenness => Algorithm::Betweenness { sample },
+            AlgorithmName::Similarity => Algorithm::Similarity { start: self.start()? },
+            AlgorithmName::Triangles => return Ok(None),
+        }))
+    }
+
+    /// The one vertex that the algorithm begins at.
+    fn start(&self) -> Result<StartKey, Failure> {
+        let name = self.name();
+        match &self.from[..] {
+            [start] => Ok(start.clone()),
+            [] => Err(Failure::usage(format!("{name} needs a vertex"), "add --from LABEL:KEY")),
+            _ => Err(Failure::usage(format!("{name} has one vertex"), "leave all but one --from out")),
+        }
+    }
+
+    /// What the user calls the algorithm.
+    fn name(&self) -> String {
+        self.algorithm.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// Refuses options that would have no effect.
     fn check(&self) -> Result<(), Failure> {
-        use AlgorithmName::{Communities, Levels, Pagerank, Paths};
+        use AlgorithmName::{Betweenness, Closeness, Communities, Levels, Pagerank, Paths, Similarity, Triangles};
+        let is = |names: &[AlgorithmName]| names.contains(&self.algorithm);
         let given = [
-            ("--from", self.from.is_some(), matches!(self.algorithm, Levels | Paths)),
-            ("--weight", self.weight.is_some(), matches!(self.algorithm, Paths)),
-            ("--iterations", self.iterations.is_some(), matches!(self.algorithm, Pagerank | Communities)),
-            ("--damping", self.damping.is_some(), matches!(self.algorithm, Pagerank)),
-            ("--tolerance", self.tolerance.is_some(), matches!(self.algorithm, Pagerank)),
+            ("--from", !self.from.is_empty(), is(&[Levels, Paths, Similarity, Pagerank])),
+            ("--weight", self.weight.is_some(), is(&[Paths])),
+            ("--iterations", self.iterations.is_some(), is(&[Pagerank, Communities])),
+            ("--damping", self.damping.is_some(), is(&[Pagerank])),
+            ("--tolerance", self.tolerance.is_some(), is(&[Pagerank])),
+            ("--sample", self.sample.is_some(), is(&[Closeness, Betweenness])),
+            ("--seed", self.seed.is_some(), self.sample.is_some()),
+            ("--all", self.all, !is(&[Triangles])),
+            ("--write", self.write.is_some(), !is(&[Triangles])),
+            ("--select", !self.select.is_empty(), !is(&[Triangles])),
         ];
         if let Some((option, ..)) = given.into_iter().find(|(_, is_given, is_used)| *is_given && !is_used) {
-            let algorithm = self.algorithm.to_possible_value();
-            let name = algorithm.as_ref().map_or("it", |value| value.get_name());
-            return Err(Failure::usage(format!("{option} has no effect on {name}"), format!("leave out {option}")));
+            let without = if option == "--seed" { " without --sample" } else { "" };
+            let message = format!("{option} has no effect on {}{without}", self.name());
+            return Err(Failure::usage(message, format!("leave out {option}")));
         }
         if self.limits.limits().vertices_max.is_some() {
             let message = "a computation visits all vertices of its selection";
@@ -193,7 +246,9 @@ impl Args {
 
     fn options(&self) -> ComputeOptions {
         let hop = self.edges.clone().unwrap_or_else(|| match self.algorithm {
-            AlgorithmName::Communities => Hop { direction: hoplake::HopDirection::Both, ..Hop::default() },
+            AlgorithmName::Communities | AlgorithmName::Cores | AlgorithmName::Triangles => {
+                Hop { direction: hoplake::HopDirection::Both, ..Hop::default() }
+            }
             _ => Hop::default(),
         });
         ComputeOptions {
@@ -223,6 +278,15 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     query.limit(&args.limits.limits());
     let stopwatch = Stopwatch::start(&query);
     let bar = progress::supersteps();
+    let Some(algorithm) = algorithm else {
+        let found = query.count_triangles(&options).await;
+        bar.finish_and_clear();
+        let row = [("triangles", Arc::new(UInt64Array::from(vec![found?])) as ArrayRef)];
+        let batch = RecordBatch::try_from_iter(row)?;
+        formats::write(&args.output, std::slice::from_ref(&batch), batch.slice(0, 0))?;
+        args.profile.end(&opened, &query, Profile::default().step("computation", stopwatch.stop(&query))).await;
+        return Ok(());
+    };
     let computed = query.compute(&algorithm, &options, |progress| bar.set_message(describe(progress))).await;
     bar.finish_and_clear();
     if let Some(states) = &args.states {

@@ -116,6 +116,85 @@ fn communities_end_after_their_iterations_and_files_of_states_are_removed() {
     assert_eq!(std::fs::read_to_string(shell.path().join("states")).unwrap(), "mine");
 }
 
+/// A circle of three vertices, and a way from it to two more: 1 → 2 → 3 → 1, 3 → 4 → 5.
+fn circle() -> Shell {
+    let shell = Shell::empty();
+    shell.write("edges.csv", "1,2\n2,3\n3,1\n3,4\n4,5\n");
+    shell.run(&["load", "graph", "--from", "edges.csv"]).ok();
+    shell
+}
+
+/// A column of all rows, by key.
+fn column(shell: &Shell, column: &str, more: &[&str]) -> Vec<Value> {
+    values(shell, column, more).into_iter().map(|(_, value)| value).collect()
+}
+
+/// The numbers of a column, and whether they are these.
+fn assert_near(found: &[Value], expected: [f64; 5]) {
+    let found: Vec<f64> = found.iter().map(|value| value.as_f64().unwrap_or(f64::NAN)).collect();
+    let near = |(found, expected): (&f64, &f64)| (found - expected).abs() < 1e-9 || found.is_nan() && expected.is_nan();
+    assert!(found.len() == 5 && found.iter().zip(&expected).all(near), "{found:?}, not {expected:?}");
+}
+
+#[test]
+fn what_is_central_and_what_belongs_together() {
+    let shell = circle();
+    let strong = column(&shell, "component", &["strong-components"]);
+    assert!(strong[0] == strong[1] && strong[1] == strong[2], "{strong:?}");
+    assert!(strong[2] != strong[3] && strong[3] != strong[4] && strong[2] != strong[4], "{strong:?}");
+    assert_eq!(column(&shell, "degree", &["degrees"]), [1, 1, 2, 1, 0]);
+    assert_eq!(column(&shell, "degree", &["degrees", "--edges", "in"]), [1, 1, 1, 1, 1]);
+    assert_eq!(column(&shell, "degree", &["degrees", "--edges", "both"]), [2, 2, 3, 2, 1]);
+    assert_eq!(column(&shell, "core", &["cores"]), [2, 2, 2, 1, 1]);
+    assert_near(&column(&shell, "clustering", &["clustering"]), [0.5, 0.5, 1.0 / 6.0, 0.0, 0.0]);
+    let undirected = column(&shell, "clustering", &["clustering", "--edges", "both"]);
+    assert_near(&undirected, [1.0, 1.0, 1.0 / 3.0, 0.0, 0.0]);
+    let third = 1.0 / 3.0;
+    assert_near(&column(&shell, "closeness", &["closeness"]), [third, third, third, 0.375, 0.4]);
+    let one = column(&shell, "closeness", &["closeness", "--sample", "2", "--seed", "7"]);
+    assert_eq!(one.iter().filter(|value| value.is_null()).count(), 3, "{one:?}");
+    assert_near(&column(&shell, "betweenness", &["betweenness"]), [1.0, 3.0, 5.0, 3.0, 0.0]);
+    let undirected =
+        |more: &[&str]| column(&shell, "betweenness", &[&["betweenness", "--edges", "both"], more].concat());
+    assert_near(&undirected(&[]), [0.0, 0.0, 4.0, 3.0, 0.0]);
+    assert_near(&undirected(&["--sample", "5"]), [0.0, 0.0, 4.0, 3.0, 0.0]);
+    let similar = column(&shell, "similarity", &["similarity", "--from", "vertex:1", "--edges", "both"]);
+    assert_near(&similar, [f64::NAN, third, 0.25, third, f64::NAN]);
+    let triangles = shell.run(&["run", "graph", "triangles", "--format", "json"]).ok().json();
+    assert_eq!(triangles, [json!({"triangles": 1})]);
+}
+
+#[test]
+fn the_greatest_come_first_and_those_without_a_value_last() {
+    let shell = circle();
+    let keys = |more: &[&str]| {
+        let rows = shell.run(&[&["run", "graph"], more, &["--format", "json"]].concat()).ok().json();
+        rows.iter().map(|row| row["key"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&["betweenness", "--top", "2"]), [3, 2]);
+    assert_eq!(keys(&["cores", "--top", "4"]), [1, 2, 3, 4]);
+    assert_eq!(keys(&["degrees"]), [3, 1, 2, 4, 5]);
+    assert_eq!(keys(&["similarity", "--from", "vertex:1", "--edges", "both"]), [2, 4, 3, 1, 5]);
+}
+
+#[test]
+fn ranks_are_seen_from_some_vertices() {
+    let shell = circle();
+    for lists in ["memory", "streamed"] {
+        let ranks = |from: &[&str]| {
+            let exact = ["pagerank", "--tolerance", "1e-13", "--iterations", "1000", "--lists", lists];
+            let args = [&exact[..], from].concat();
+            column(&shell, "rank", &args)
+        };
+        assert_near(&ranks(&["--from", "vertex:5"]), [0.0, 0.0, 0.0, 0.0, 1.0]);
+        // The fourth gets 0.15, and all that the last has; the last gets 0.85 of the fourth's.
+        assert_near(&ranks(&["--from", "vertex:4"]), [0.0, 0.0, 0.0, 1.0 / 1.85, 0.85 / 1.85]);
+        let two = ranks(&["--from", "vertex:4", "--from", "vertex:5", "--from", "vertex:4"]);
+        let (fourth, fifth) = (two[3].as_f64().unwrap(), two[4].as_f64().unwrap());
+        assert!((fourth + fifth - 1.0).abs() < 1e-9 && fourth > 0.3 && fourth < fifth, "{two:?}");
+    }
+}
+
 #[test]
 fn what_cannot_be_computed_is_refused_with_a_sentence() {
     let shell = Shell::with_graph();
@@ -133,7 +212,14 @@ fn what_cannot_be_computed_is_refused_with_a_sentence() {
         "",
     );
     fails(&["pagerank", "--max-memory", "100B"], 6, "100 bytes of memory", "");
-    fails(&["pagerank", "--from", "Person:1"], 2, "--from has no effect on pagerank", "leave out --from");
+    fails(&["degrees", "--from", "Person:1"], 2, "--from has no effect on degrees", "leave out --from");
+    fails(&["triangles", "--all"], 2, "--all has no effect on triangles", "leave out --all");
+    fails(&["closeness", "--seed", "1"], 2, "--seed has no effect on closeness without --sample", "leave out --seed");
+    let two = ["levels", "--from", "Person:1", "--from", "Person:2"];
+    fails(&two, 2, "levels has one vertex", "leave all but one --from out");
+    fails(&["similarity"], 2, "similarity needs a vertex", "--from LABEL:KEY");
+    fails(&["cores", "--lists", "streamed"], 2, "core is computed from lists in memory", "");
+    fails(&["triangles", "--lists", "streamed"], 2, "a number of triangles is computed from lists in memory", "");
     fails(&["levels", "--from", "Person:1", "--iterations", "2"], 2, "--iterations has no effect on levels", "");
     fails(&["components", "--states", "states"], 2, "states are in memory", "--lists streamed");
     fails(&["components", "--lists", "streamed", "--states", "no/states"], 5, "could not create no/states", "folder");

@@ -18,14 +18,14 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 //! ```
 
-use std::{cmp::Ordering, path::PathBuf, sync::Arc};
+mod computed;
+mod kernels;
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array};
+use std::{path::PathBuf, sync::Arc};
+
 use hoplake_analytics::{
-    Adjacency, Lists, Progress, RunError, RunSettings, Topology,
-    kernels::{
-        ShortestPathSettings, UNREACHED, breadth_first_levels, connected_components, page_rank, shortest_path_lengths,
-    },
+    Lists, Progress, RunError, RunSettings, Topology,
+    kernels::count_triangles,
     programs, run,
     stores::{KeyValueStore, MemoryStore, SlotStore},
 };
@@ -33,6 +33,8 @@ use hoplake_engine::{DenseIds, EngineError, Held, traversal::HopDirection};
 use hoplake_format::VertexId;
 use hoplake_storage::MemoryHold;
 
+pub use computed::Computed;
+use computed::Values;
 pub use hoplake_analytics::{
     Edge, Selection, Step, Value as StateValue, Vertex, VertexProgram, Workers,
     kernels::PageRankSettings,
@@ -47,8 +49,17 @@ use crate::{Error, ErrorKind, Query, StartKey};
 pub enum Algorithm {
     /// PageRank: ranks that add up to 1.
     PageRank(PageRankSettings),
+    /// PageRank as seen from some vertices: what is not passed on along edges goes to these.
+    PersonalisedPageRank {
+        /// How it is computed.
+        settings: PageRankSettings,
+        /// The vertices. One that is there twice counts once.
+        sources: Vec<StartKey>,
+    },
     /// Connected components, whichever way edges point: vertices with the same number are in one.
     Components,
+    /// Strongly connected components: vertices of one reach each other.
+    StrongComponents,
     /// The number of edges of a shortest path from a vertex.
     Levels {
         /// The vertex.
@@ -67,6 +78,87 @@ pub enum Algorithm {
         /// How many times labels are passed on.
         iterations: usize,
     },
+    /// The number of edges of each vertex along the selection.
+    Degrees,
+    /// The local clustering coefficient, as LDBC Graphalytics has it: from 0 to 1.
+    Clustering,
+    /// The greatest k for which a vertex is in a k-core, whichever way edges point.
+    CoreNumbers,
+    /// Closeness centrality, as networkx has it, of all vertices or of a sample.
+    Closeness {
+        /// Vertices of which it is computed; all without one.
+        sample: Option<Sample>,
+    },
+    /// Betweenness centrality, not normalised; an estimate if shortest paths of a sample are counted. Followed in both directions, a
+    /// pair of ends counts once.
+    Betweenness {
+        /// Vertices whose shortest paths are counted; all without one.
+        sample: Option<Sample>,
+    },
+    /// How similar other vertices are to one, by the Jaccard similarity of their sets of neighbours along the selection: above 0, and
+    /// at most 1. Those that share no neighbour with it have no value.
+    Similarity {
+        /// The vertex.
+        start: StartKey,
+    },
+}
+
+impl Algorithm {
+    /// What its values are called.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::PageRank(_) | Self::PersonalisedPageRank { .. } => "rank",
+            Self::Components | Self::StrongComponents => "component",
+            Self::Levels { .. } => "level",
+            Self::ShortestPaths { .. } => "length",
+            Self::Communities { .. } => "community",
+            Self::Degrees => "degree",
+            Self::Clustering => "clustering",
+            Self::CoreNumbers => "core",
+            Self::Closeness { .. } => "closeness",
+            Self::Betweenness { .. } => "betweenness",
+            Self::Similarity { .. } => "similarity",
+        }
+    }
+
+    /// Whether it has no program, so that its lists are in memory.
+    fn is_kernel_alone(&self) -> bool {
+        match self {
+            Self::PageRank(_)
+            | Self::PersonalisedPageRank { .. }
+            | Self::Components
+            | Self::Levels { .. }
+            | Self::ShortestPaths { .. }
+            | Self::Communities { .. } => false,
+            Self::StrongComponents
+            | Self::Degrees
+            | Self::Clustering
+            | Self::CoreNumbers
+            | Self::Closeness { .. }
+            | Self::Betweenness { .. }
+            | Self::Similarity { .. } => true,
+        }
+    }
+
+    /// The vertices that it names.
+    fn starts(&self) -> &[StartKey] {
+        match self {
+            Self::PersonalisedPageRank { sources, .. } => sources,
+            Self::Levels { start } | Self::ShortestPaths { start, .. } | Self::Similarity { start } => {
+                std::slice::from_ref(start)
+            }
+            _ => &[],
+        }
+    }
+}
+
+/// Vertices drawn at random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// How many; all vertices if there are no more.
+    pub count: usize,
+    /// The same seed draws the same ones.
+    pub seed: u64,
 }
 
 /// Where the lists of the selection are while a computation runs.
@@ -121,108 +213,6 @@ pub struct ComputeProgress {
     pub residual: Option<f64>,
 }
 
-/// A value for each vertex.
-#[derive(Debug)]
-pub struct Computed {
-    /// What it is called: `rank`, `component`, `level`, `length`, `community`.
-    pub name: &'static str,
-    /// How many supersteps or iterations it took, if it took any.
-    pub supersteps: Option<usize>,
-    /// Whether lists were streamed.
-    pub streamed: bool,
-    ids: Arc<DenseIds>,
-    /// Ascending.
-    deleted: Vec<u32>,
-    values: Held<Values>,
-}
-
-#[derive(Debug, Clone)]
-enum Values {
-    /// The greatest number stands for no value.
-    Integers(Vec<u32>),
-    /// The greatest first.
-    Floats(Vec<f64>),
-    /// The least first; infinity stands for no value.
-    Lengths(Vec<f64>),
-}
-
-impl Computed {
-    /// How many vertices have been computed.
-    pub fn len(&self) -> usize {
-        self.ids.len() as usize - self.deleted.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// All vertices, by label and ordinal.
-    pub fn vertices(&self) -> impl Iterator<Item = VertexId> + '_ {
-        self.numbers().filter_map(|id| self.ids.vertex(id.into()))
-    }
-
-    /// The vertices with the greatest ranks, or the least other values; vertices without a value come last, and of equal ones those
-    /// with the least label and ordinal first.
-    pub fn top(&self, most: usize) -> Vec<VertexId> {
-        let mut numbers: Vec<u32> = self.numbers().collect();
-        let order = |a: &u32, b: &u32| self.order(*a, *b).then(a.cmp(b));
-        if most < numbers.len() && most > 0 {
-            numbers.select_nth_unstable_by(most, order);
-        }
-        numbers.truncate(most);
-        numbers.sort_unstable_by(order);
-        numbers.into_iter().filter_map(|id| self.ids.vertex(id.into())).collect()
-    }
-
-    /// How many components or communities there are, and how many vertices the largest has; `None` of other values.
-    pub fn groups(&self) -> Option<(u64, u64)> {
-        let Values::Integers(values) = &*self.values else { return None };
-        if self.name == "level" {
-            return None;
-        }
-        let mut sizes = vec![0u32; values.len()];
-        self.numbers().for_each(|id| sizes[values[id as usize] as usize] += 1);
-        let groups = sizes.iter().filter(|size| **size > 0).count();
-        Some((groups as u64, sizes.iter().copied().max().unwrap_or(0).into()))
-    }
-
-    /// The values of some vertices, as a column of int64 or float64; null where there is none.
-    pub fn column(&self, vertices: &[VertexId]) -> ArrayRef {
-        let number = |vertex: &VertexId| {
-            let id = self.ids.of_vertex(*vertex)? as u32;
-            self.deleted.binary_search(&id).is_err().then_some(id as usize)
-        };
-        let numbers = vertices.iter().map(number);
-        match &*self.values {
-            Values::Integers(values) => {
-                let value = |number: Option<usize>| number.map(|at| values[at]).filter(|value| *value != u32::MAX);
-                Arc::new(numbers.map(|number| value(number).map(i64::from)).collect::<Int64Array>())
-            }
-            Values::Lengths(values) => {
-                let value = |number: Option<usize>| number.map(|at| values[at]).filter(|value| value.is_finite());
-                Arc::new(numbers.map(value).collect::<Float64Array>())
-            }
-            Values::Floats(values) => {
-                Arc::new(numbers.map(|number| number.map(|at| values[at])).collect::<Float64Array>())
-            }
-        }
-    }
-
-    fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
-        let mut deleted = self.deleted.iter().peekable();
-        (0..self.ids.len() as u32).filter(move |id| deleted.next_if_eq(&id).is_none())
-    }
-
-    fn order(&self, a: u32, b: u32) -> Ordering {
-        match &*self.values {
-            Values::Integers(values) => values[a as usize].cmp(&values[b as usize]),
-            Values::Floats(values) => values[b as usize].total_cmp(&values[a as usize]),
-            Values::Lengths(values) => values[a as usize].total_cmp(&values[b as usize]),
-        }
-    }
-}
-
 /// What a program of one's own left: the state of each vertex.
 pub struct ProgramStates<S> {
     /// The dense ids of the vertices.
@@ -268,19 +258,18 @@ impl Query {
         observe: impl FnMut(&ComputeProgress),
     ) -> Result<Computed, Error> {
         let mut options = options.clone();
-        if let Algorithm::Components = algorithm {
+        if let Algorithm::Components | Algorithm::CoreNumbers = algorithm {
             options.selection.hop.direction = HopDirection::Both;
         }
         if let Algorithm::ShortestPaths { weight, .. } = algorithm {
             options.selection.weight = weight.clone();
         }
         options.selection.reversed = options.selection.hop.direction != HopDirection::Both;
-        let fits = options.selection.memory_bytes(&self.snapshot)? <= self.memory_for_lists();
-        let in_memory = match options.placement {
-            Placement::Memory => true,
-            Placement::Streamed => false,
-            Placement::Automatic => fits,
-        };
+        if algorithm.is_kernel_alone() {
+            in_memory_only(algorithm.name(), options.placement)?;
+            return self.compute_by_kernel(algorithm, &options).await;
+        }
+        let in_memory = self.is_in_memory(&options)?;
         match (algorithm, in_memory) {
             (Algorithm::Communities { .. }, _) | (_, false) => {
                 self.compute_in_supersteps(algorithm, &options, in_memory, observe).await
@@ -302,12 +291,7 @@ impl Query {
     ) -> Result<ProgramStates<P::State>, Error> {
         let mut options = options.clone();
         options.selection.reversed = options.selection.hop.direction != HopDirection::Both;
-        let in_memory = match options.placement {
-            Placement::Memory => true,
-            Placement::Streamed => false,
-            Placement::Automatic => options.selection.memory_bytes(&self.snapshot)? <= self.memory_for_lists(),
-        };
-        let lists = match in_memory {
+        let lists = match self.is_in_memory(&options)? {
             true => Lists::in_memory(&Arc::new(self.load_topology(&options).await?), self.branch.context())?,
             false => Lists::streamed(&self.snapshot, &options.selection, &mut self.branch).await?,
         };
@@ -327,67 +311,65 @@ impl Query {
         Ok(ProgramStates { ids, states, deleted, supersteps: ran.superstep, memory })
     }
 
-    fn memory_for_lists(&self) -> u64 {
-        match self.memory().left() {
+    /// Whether lists are loaded into memory.
+    fn is_in_memory(&self, options: &ComputeOptions) -> Result<bool, EngineError> {
+        let left = match self.memory().left() {
             u64::MAX => COMPUTE_MEMORY_BYTES,
             left => left,
-        }
+        };
+        Ok(match options.placement {
+            Placement::Memory => true,
+            Placement::Streamed => false,
+            Placement::Automatic => options.selection.memory_bytes(&self.snapshot)? <= left,
+        })
     }
 
     async fn load_topology(&mut self, options: &ComputeOptions) -> Result<Topology, EngineError> {
         Topology::load(&self.snapshot, &options.selection, &options.workers, &mut self.branch).await
     }
 
-    /// The dense id of the vertex that a user named.
-    async fn start(&mut self, start: &StartKey, ids: &DenseIds) -> Result<u32, Error> {
-        let vertices = self.named(std::slice::from_ref(start)).await?;
-        let id = vertices.first().and_then(|vertex| ids.of_vertex(*vertex));
-        let none = || Error::new(ErrorKind::Invalid, format!("no selected edge can have {start} at an end"));
-        id.map(|id| id as u32).ok_or_else(none)
+    /// The dense ids of the vertices that an algorithm names.
+    async fn starts(&mut self, algorithm: &Algorithm, ids: &DenseIds) -> Result<Vec<u32>, Error> {
+        let keys = algorithm.starts();
+        let vertices = self.named(keys).await?;
+        let id = |(key, vertex): (&StartKey, &VertexId)| {
+            let none = || Error::new(ErrorKind::Invalid, format!("no selected edge can have {key} at an end"));
+            ids.of_vertex(*vertex).map(|id| id as u32).ok_or_else(none)
+        };
+        keys.iter().zip(&vertices).map(id).collect()
     }
 
     async fn compute_by_kernel(&mut self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<Computed, Error> {
         let topology = Arc::new(self.load_topology(options).await?);
-        let start = match algorithm {
-            Algorithm::Levels { start } | Algorithm::ShortestPaths { start, .. } => {
-                self.start(start, &topology.ids).await?
-            }
-            _ => 0,
-        };
+        let starts = self.starts(algorithm, &topology.ids).await?;
         let (context, loaded, algorithm) = (self.branch.context().clone(), topology.clone(), algorithm.clone());
-        let kernel = move || {
-            let Topology { out, against, deleted, .. } = &*loaded;
-            let against = against.as_ref().unwrap_or(out);
-            Ok::<_, EngineError>(match algorithm {
-                Algorithm::PageRank(settings) => {
-                    let found = page_rank(out, against, deleted, &settings, &context)?;
-                    ("rank", Some(found.iterations), found.map(|found| Values::Floats(found.ranks)))
-                }
-                Algorithm::Levels { .. } => {
-                    let found = breadth_first_levels(out, Some(against), start, &context)?;
-                    ("level", None, found.map(Values::Integers))
-                }
-                Algorithm::ShortestPaths { weight: None, .. } => {
-                    let found = breadth_first_levels(out, Some(against), start, &context)?;
-                    let length = |level: u32| if level == UNREACHED { f64::INFINITY } else { level.into() };
-                    let memory = context.hold(out.len() as u64 * 8)?;
-                    let lengths = found.iter().map(|level| length(*level)).collect();
-                    ("length", None, Held::new(Values::Lengths(lengths), memory))
-                }
-                Algorithm::ShortestPaths { weight: Some(_), .. } => {
-                    let settings = ShortestPathSettings::default();
-                    let found = shortest_path_lengths(out, out.weights(), start, &settings, &context)?;
-                    ("length", None, found.map(Values::Lengths))
-                }
-                _ => {
-                    let found = connected_components(out, Some(against), &context)?;
-                    ("component", None, found.map(Values::Integers))
-                }
-            })
-        };
-        let (name, supersteps, values) = options.workers.run(kernel).await??;
+        let found = options.workers.run(move || kernels::run(&algorithm, &loaded, &starts, &context)).await??;
         let (ids, deleted) = (topology.ids.clone(), topology.deleted.to_vec());
+        let (name, supersteps, values) = found;
         Ok(Computed { name, supersteps, streamed: false, ids, deleted, values })
+    }
+
+    /// How many triangles a selection has: sets of three vertices of which each two have an edge, in whichever direction. Its lists
+    /// are in memory.
+    ///
+    /// # Errors
+    /// As [`Self::compute`].
+    pub async fn count_triangles(&mut self, options: &ComputeOptions) -> Result<u64, Error> {
+        let mut options = options.clone();
+        options.selection.hop.direction = HopDirection::Both;
+        options.selection.reversed = false;
+        in_memory_only("a number of triangles", options.placement)?;
+        let topology = self.load_topology(&options).await?;
+        let context = self.branch.context().clone();
+        Ok(options.workers.run(move || count_triangles(&topology.out, &context)).await??)
+    }
+
+    /// The dense id of the one vertex that an algorithm begins at.
+    async fn start(&mut self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<u32, Error> {
+        let ids = options.selection.dense_ids(&self.snapshot)?;
+        let starts = self.starts(algorithm, &ids).await?;
+        let none = || EngineError::Internal("a search has no start".into());
+        Ok(starts.first().copied().ok_or_else(none)?)
     }
 
     async fn compute_in_supersteps(
@@ -401,8 +383,12 @@ impl Query {
         let options = ComputeOptions { placement, ..options.clone() };
         let mut simple = |progress: &Progress<()>| observe(&seen(progress, None));
         let mut computed = match algorithm {
-            Algorithm::PageRank(settings) => {
-                let (program, most) = (Arc::new(programs::PageRank(*settings)), settings.iterations_max);
+            Algorithm::PageRank(settings) | Algorithm::PersonalisedPageRank { settings, .. } => {
+                let sources = match algorithm {
+                    Algorithm::PageRank(_) => None,
+                    _ => Some(self.starts(algorithm, options.selection.dense_ids(&self.snapshot)?.as_ref()).await?),
+                };
+                let (program, most) = (Arc::new(programs::PageRank::new(*settings, sources)), settings.iterations_max);
                 let observe = |progress: &Progress<programs::RankSums>| {
                     observe(&seen(progress, Some(progress.aggregate.residual)));
                 };
@@ -413,15 +399,13 @@ impl Query {
                 let found = self.run_program(&Arc::new(programs::Components), &options, None, simple).await?;
                 self.collected("component", found, Values::Integers)?
             }
-            Algorithm::Levels { start } => {
-                let ids = options.selection.dense_ids(&self.snapshot)?;
-                let program = Arc::new(programs::Levels { start: self.start(start, &ids).await? });
+            Algorithm::Levels { .. } => {
+                let program = Arc::new(programs::Levels { start: self.start(algorithm, &options).await? });
                 let found = self.run_program(&program, &options, None, simple).await?;
                 self.collected("level", found, Values::Integers)?
             }
-            Algorithm::ShortestPaths { start, .. } => {
-                let ids = options.selection.dense_ids(&self.snapshot)?;
-                let program = Arc::new(programs::ShortestPaths { start: self.start(start, &ids).await? });
+            Algorithm::ShortestPaths { .. } => {
+                let program = Arc::new(programs::ShortestPaths { start: self.start(algorithm, &options).await? });
                 let found = self.run_program(&program, &options, None, simple).await?;
                 self.collected("length", found, Values::Lengths)?
             }
@@ -430,6 +414,7 @@ impl Query {
                 let found = self.run_program(&program, &options, Some(*iterations), &mut simple).await?;
                 self.collected("community", found, Values::Integers)?
             }
+            _ => return Err(EngineError::Internal(format!("there is no program for {}", algorithm.name())).into()),
         };
         computed.streamed = !in_memory;
         Ok(computed)
@@ -451,6 +436,17 @@ impl Query {
 
 /// Pages of a key-value store in memory.
 const KEY_VALUE_CACHE_BYTES: usize = 64 << 20;
+
+/// Refuses to stream lists for what is only computed from lists in memory.
+fn in_memory_only(what: &str, placement: Placement) -> Result<(), Error> {
+    match placement {
+        Placement::Streamed => Err(Error::new(
+            ErrorKind::Invalid,
+            format!("{what} is computed from lists in memory, which cannot be streamed"),
+        )),
+        Placement::Automatic | Placement::Memory => Ok(()),
+    }
+}
 
 fn seen<A>(progress: &Progress<A>, residual: Option<f64>) -> ComputeProgress {
     ComputeProgress { superstep: progress.superstep, changed: progress.changed, residual }

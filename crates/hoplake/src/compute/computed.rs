@@ -1,0 +1,121 @@
+//! What a computation leaves: a value for each vertex.
+
+use std::{cmp::Ordering, sync::Arc};
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array};
+use hoplake_engine::{DenseIds, Held};
+use hoplake_format::VertexId;
+
+/// A value for each vertex.
+#[derive(Debug)]
+pub struct Computed {
+    /// What it is called: [`Algorithm::name`](super::Algorithm::name).
+    pub name: &'static str,
+    /// How many supersteps or iterations it took, if it took any.
+    pub supersteps: Option<usize>,
+    /// Whether lists were streamed.
+    pub streamed: bool,
+    pub(super) ids: Arc<DenseIds>,
+    /// Ids of deleted vertices, ascending.
+    pub(super) deleted: Vec<u32>,
+    pub(super) values: Held<Values>,
+}
+
+/// The values by dense id.
+#[derive(Debug, Clone)]
+pub(super) enum Values {
+    /// The least first; the greatest number stands for no value.
+    Integers(Vec<u32>),
+    /// The greatest first.
+    Counts(Vec<u64>),
+    /// The greatest first; NaN stands for no value.
+    Floats(Vec<f64>),
+    /// The least first; infinity stands for no value.
+    Lengths(Vec<f64>),
+}
+
+impl Computed {
+    /// How many vertices have been computed.
+    pub fn len(&self) -> usize {
+        self.ids.len() as usize - self.deleted.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All vertices, by label and ordinal.
+    pub fn vertices(&self) -> impl Iterator<Item = VertexId> + '_ {
+        self.numbers().filter_map(|id| self.ids.vertex(id.into()))
+    }
+
+    /// The vertices with the least numbers of components and communities, levels and lengths, or with the greatest other values;
+    /// vertices without a value come last, and of equal ones those with the least label and ordinal first.
+    pub fn top(&self, most: usize) -> Vec<VertexId> {
+        let mut numbers: Vec<u32> = self.numbers().collect();
+        let order = |a: &u32, b: &u32| self.order(*a, *b).then(a.cmp(b));
+        if most < numbers.len() && most > 0 {
+            numbers.select_nth_unstable_by(most, order);
+        }
+        numbers.truncate(most);
+        numbers.sort_unstable_by(order);
+        numbers.into_iter().filter_map(|id| self.ids.vertex(id.into())).collect()
+    }
+
+    /// How many components or communities there are, and how many vertices the largest has; `None` of other values.
+    pub fn groups(&self) -> Option<(u64, u64)> {
+        let Values::Integers(values) = &*self.values else { return None };
+        if !matches!(self.name, "component" | "community") {
+            return None;
+        }
+        let mut sizes = vec![0u32; values.len()];
+        self.numbers().for_each(|id| sizes[values[id as usize] as usize] += 1);
+        let groups = sizes.iter().filter(|size| **size > 0).count();
+        Some((groups as u64, sizes.iter().copied().max().unwrap_or(0).into()))
+    }
+
+    /// The values of some vertices, as a column of int64 or float64; null where there is none.
+    pub fn column(&self, vertices: &[VertexId]) -> ArrayRef {
+        let number = |vertex: &VertexId| {
+            let id = self.ids.of_vertex(*vertex)? as u32;
+            self.deleted.binary_search(&id).is_err().then_some(id as usize)
+        };
+        let numbers = vertices.iter().map(number);
+        match &*self.values {
+            Values::Integers(values) => {
+                let value = |number: Option<usize>| number.map(|at| values[at]).filter(|value| *value != u32::MAX);
+                Arc::new(numbers.map(|number| value(number).map(i64::from)).collect::<Int64Array>())
+            }
+            Values::Lengths(values) => {
+                let value = |number: Option<usize>| number.map(|at| values[at]).filter(|value| value.is_finite());
+                Arc::new(numbers.map(value).collect::<Float64Array>())
+            }
+            Values::Counts(values) => {
+                Arc::new(numbers.map(|number| number.map(|at| values[at] as i64)).collect::<Int64Array>())
+            }
+            Values::Floats(values) => {
+                let value = |number: Option<usize>| number.map(|at| values[at]).filter(|value| !value.is_nan());
+                Arc::new(numbers.map(value).collect::<Float64Array>())
+            }
+        }
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        let mut deleted = self.deleted.iter().peekable();
+        (0..self.ids.len() as u32).filter(move |id| deleted.next_if_eq(&id).is_none())
+    }
+
+    fn order(&self, a: u32, b: u32) -> Ordering {
+        match &*self.values {
+            Values::Integers(values) => values[a as usize].cmp(&values[b as usize]),
+            Values::Counts(values) => values[b as usize].cmp(&values[a as usize]),
+            // Of numbers, the least is not below minus infinity.
+            Values::Floats(values) => {
+                let [a, b] = [a, b].map(|id| values[id as usize]).map(|value| value.max(f64::NEG_INFINITY));
+                b.total_cmp(&a)
+            }
+            Values::Lengths(values) => values[a as usize].total_cmp(&values[b as usize]),
+        }
+    }
+}

@@ -12,12 +12,13 @@
 //!   look at the query's deadline, and say in their documentation which conventions they follow.
 //! * [`VertexProgram`]: a computation that is written for one vertex, and [`run()`] for all, over a topology or over lists that are
 //!   streamed in each superstep. [`programs`] come with the crate.
-//! * [`stores`]: where the states of a program are kept.
+//! * [`stores`]: where the states of a program are kept. A [`Checkpoint`] has them after a superstep, for a run that was killed.
 //!
 //! RFC 0007 has the design, and what is to come.
 
 mod adjacency;
 mod batches;
+mod checkpoint;
 mod csr;
 pub mod kernels;
 mod program;
@@ -30,6 +31,7 @@ mod value;
 mod workers;
 
 pub use adjacency::{Adjacency, Cursor};
+pub use checkpoint::Checkpoint;
 pub use csr::Csr;
 pub use program::{Edge, Step, Vertex, VertexProgram};
 pub use run::{Lists, Progress, RunError, RunSettings, run};

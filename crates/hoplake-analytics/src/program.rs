@@ -72,6 +72,12 @@ pub trait VertexProgram: Send + Sync + 'static {
     /// Whether it asks for [`Vertex::degree`]. If lists are streamed, that is a scan more, once.
     const NEEDS_DEGREES: bool = false;
 
+    /// What tells a run of this program from one of another, or with other parameters: a run goes on from a
+    /// [`Checkpoint`](crate::Checkpoint) with the same name only. By default the name of its type.
+    fn name(&self) -> String {
+        std::any::type_name::<Self>().into()
+    }
+
     /// The state of a vertex before the first superstep.
     fn initial(&self, vertex: &Vertex) -> Self::State;
 

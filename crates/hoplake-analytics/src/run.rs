@@ -13,14 +13,14 @@
 //! Lists are those *against* the direction of the edges. They are in memory (a [`Topology`]), or streamed from the bucket anew in
 //! each superstep. Then a run takes up to 32 MiB for lists and twice the signals, however many edges there are.
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, path::PathBuf, sync::Arc, time::Instant};
 
 use hoplake_engine::{DenseIds, EngineError, Snapshot};
 use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 use rayon::prelude::*;
 
 use crate::{
-    Adjacency, Edge, Selection, Step, Topology, Vertex, VertexProgram, Workers,
+    Adjacency, Checkpoint, Edge, Selection, Step, Topology, Vertex, VertexProgram, Workers,
     batches::{Batch, Batches},
     signals::Signals,
     stores::{StateStore, StoreError},
@@ -37,6 +37,8 @@ pub struct RunSettings {
     pub supersteps_max: Option<usize>,
     /// The threads that compute.
     pub workers: Workers,
+    /// Where the run writes its states now and then, and goes on from if they are there; nowhere without it.
+    pub checkpoint: Option<Checkpoint>,
 }
 
 /// How far a run has come.
@@ -56,9 +58,17 @@ pub enum RunError {
     /// The graph, or a limit.
     #[error(transparent)]
     Graph(#[from] EngineError),
-    /// The store of states.
+    /// The store of states, or a file of a checkpoint.
     #[error(transparent)]
     States(#[from] StoreError),
+    /// The checkpoint that is there is damaged, or of another run.
+    #[error("checkpoint {}: {why}; remove the file, or name another", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
 }
 
 impl From<StorageError> for RunError {
@@ -326,19 +336,19 @@ impl<P: VertexProgram> Shared<P> {
 }
 
 /// Runs a program until no state changes, until it says that it has converged, or for as many supersteps as it may take, and returns
-/// how far it came. States are then in `store`, those of deleted vertices as they were. With `resume_after` it goes on from the
-/// states that the store has of that superstep.
+/// how far it came. States are then in `store`, those of deleted vertices as they were. A run goes on from its checkpoint to the same
+/// states, bit for bit.
 ///
 /// Answers do not depend on the number of threads; floats differ in their last bits between lists in memory and streamed ones.
 ///
 /// # Errors
-/// [`RunError::Graph`] if the graph cannot be read, or at a limit of time or memory; [`RunError::States`] if the store fails. States
-/// are then of several supersteps.
+/// [`RunError::Graph`] if the graph cannot be read, or at a limit of time or memory; [`RunError::States`] if the store or the file of a
+/// checkpoint fails; [`RunError::Checkpoint`] if that file is of another run, before anything is computed. States are then of several
+/// supersteps.
 pub async fn run<P: VertexProgram>(
     program: &Arc<P>,
     lists: &Lists,
     store: &Arc<dyn StateStore<P::State>>,
-    resume_after: Option<usize>,
     settings: &RunSettings,
     mut observe: impl FnMut(&Progress<P::Aggregate>),
     branch: &mut Branch,
@@ -356,9 +366,17 @@ pub async fn run<P: VertexProgram>(
         count: u64::from(vertices) - lists.deleted.len() as u64,
         context: branch.context().clone(),
     });
+    let resumed_after = match &settings.checkpoint {
+        None => None,
+        Some(checkpoint) => {
+            let (checkpoint, shared) = (checkpoint.clone(), shared.clone());
+            workers.run(move || checkpoint.read(&shared.program.name(), &*shared.store, vertices)).await??
+        }
+    };
+    let mut written = Instant::now();
     let begin = {
         let shared = shared.clone();
-        let is_resumed = resume_after.is_some();
+        let is_resumed = resumed_after.is_some();
         move || {
             let ranges = (0..vertices).into_par_iter().step_by(CHUNK as usize);
             let of = |first| shared.begin(first..vertices.min(first.saturating_add(CHUNK)), is_resumed);
@@ -368,7 +386,7 @@ pub async fn run<P: VertexProgram>(
     let mut now = Totals::new(&shared);
     now.add(workers.run(begin).await??);
     let mut progress =
-        Progress { superstep: resume_after.unwrap_or(0), changed: shared.count, aggregate: now.aggregate.clone() };
+        Progress { superstep: resumed_after.unwrap_or(0), changed: shared.count, aggregate: now.aggregate.clone() };
     while settings.supersteps_max.is_none_or(|most| progress.superstep < most) {
         let step = Arc::new(Step { number: progress.superstep + 1, aggregate: progress.aggregate });
         let signals = Arc::new(now.signals);
@@ -390,6 +408,14 @@ pub async fn run<P: VertexProgram>(
         observe(&progress);
         if progress.changed == 0 || program.is_converged(&progress.aggregate) {
             break;
+        }
+        if let Some(checkpoint) =
+            settings.checkpoint.as_ref().filter(|checkpoint| written.elapsed() >= checkpoint.every)
+        {
+            let (checkpoint, shared, superstep) = (checkpoint.clone(), shared.clone(), progress.superstep);
+            let name = program.name();
+            workers.run(move || checkpoint.write(&name, superstep, &*shared.store, vertices)).await??;
+            written = Instant::now();
         }
     }
     Ok(progress)

@@ -12,6 +12,10 @@ impl VertexProgram for Components {
     type Signal = u32;
     type Aggregate = ();
 
+    fn name(&self) -> String {
+        "components".into()
+    }
+
     fn initial(&self, vertex: &Vertex) -> u32 {
         vertex.id
     }

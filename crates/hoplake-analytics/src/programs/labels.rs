@@ -13,6 +13,10 @@ impl VertexProgram for Labels {
     type Signal = u32;
     type Aggregate = ();
 
+    fn name(&self) -> String {
+        "label propagation".into()
+    }
+
     fn initial(&self, vertex: &Vertex) -> u32 {
         vertex.id
     }

@@ -16,6 +16,10 @@ impl VertexProgram for Levels {
     type Signal = u32;
     type Aggregate = ();
 
+    fn name(&self) -> String {
+        format!("levels from {}", self.start)
+    }
+
     fn initial(&self, vertex: &Vertex) -> u32 {
         if vertex.id == self.start { 0 } else { UNREACHED }
     }

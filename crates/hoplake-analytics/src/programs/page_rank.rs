@@ -49,6 +49,12 @@ impl VertexProgram for PageRank {
 
     const NEEDS_DEGREES: bool = true;
 
+    fn name(&self) -> String {
+        let PageRankSettings { damping, tolerance, iterations_max: _ } = self.settings;
+        let sources = self.sources.as_ref().map(|sources| format!(" from {sources:?}")).unwrap_or_default();
+        format!("PageRank with damping {damping} and tolerance {tolerance}{sources}")
+    }
+
     fn initial(&self, vertex: &Vertex) -> f64 {
         self.part(vertex)
     }

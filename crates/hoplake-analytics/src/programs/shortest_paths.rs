@@ -15,6 +15,10 @@ impl VertexProgram for ShortestPaths {
     type Signal = f64;
     type Aggregate = ();
 
+    fn name(&self) -> String {
+        format!("shortest paths from {}", self.start)
+    }
+
     fn initial(&self, vertex: &Vertex) -> f64 {
         if vertex.id == self.start { 0.0 } else { f64::INFINITY }
     }

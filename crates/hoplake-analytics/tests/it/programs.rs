@@ -1,10 +1,10 @@
 //! Programs give what kernels give, over lists in memory and streamed ones, with any store of states and any number of threads.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use hoplake::Graph;
 use hoplake_analytics::{
-    Adjacency, Csr, Lists, RunError, RunSettings, Selection, Topology, Value, VertexProgram, Workers,
+    Adjacency, Checkpoint, Csr, Lists, RunError, RunSettings, Selection, Topology, Value, VertexProgram, Workers,
     kernels::{PageRankSettings, breadth_first_levels, connected_components, page_rank, personalised_page_rank},
     programs::{Components, Labels, Levels, PageRank, ShortestPaths},
     run,
@@ -26,7 +26,7 @@ fn stores<S: Value>(folder: &Path, vertices: u32) -> [Arc<dyn StateStore<S>>; 4]
 
 fn settings(threads: usize, supersteps_max: Option<usize>) -> RunSettings {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    RunSettings { supersteps_max, workers: Workers::new(Arc::new(pool)) }
+    RunSettings { supersteps_max, workers: Workers::new(Arc::new(pool)), checkpoint: None }
 }
 
 /// A graph, loaded and not.
@@ -79,7 +79,7 @@ impl Both {
                         supersteps += 1;
                         assert_eq!(progress.superstep, supersteps);
                     };
-                    let ran = run(&program, &lists, &store, None, &settings, observe, &mut branch).await.unwrap();
+                    let ran = run(&program, &lists, &store, &settings, observe, &mut branch).await.unwrap();
                     assert_eq!(ran.superstep, supersteps);
                     assert_eq!(branch.context().memory().used(), lists.deleted().len() as u64 * 4);
                     let mut states = store.take(0..lists.vertices()).unwrap();
@@ -165,20 +165,60 @@ async fn a_run_goes_on_from_its_states_and_ends_at_its_limits() {
     let mut branch = QueryContext::new().branch();
     let lists = Lists::streamed(&graph.snapshot, &graph.selection, &mut branch).await.unwrap();
     let whole: Arc<dyn StateStore<f64>> = Arc::new(MemoryStore::new(lists.vertices()));
-    run(&program, &lists, &whole, None, &settings(2, Some(12)), |_| (), &mut branch).await.unwrap();
-    let parts: Arc<dyn StateStore<f64>> = Arc::new(MemoryStore::new(lists.vertices()));
-    run(&program, &lists, &parts, None, &settings(2, Some(5)), |_| (), &mut branch).await.unwrap();
-    let ran = run(&program, &lists, &parts, Some(5), &settings(2, Some(12)), |_| (), &mut branch).await.unwrap();
-    assert_eq!(ran.superstep, 12);
+    run(&program, &lists, &whole, &settings(2, Some(12)), |_| (), &mut branch).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("states");
+    let on = |graph: &str, supersteps_max| {
+        let checkpoint = Checkpoint { path: path.clone(), every: Duration::ZERO, graph: graph.into() };
+        RunSettings { checkpoint: Some(checkpoint), ..settings(2, supersteps_max) }
+    };
+    let parts = || -> Arc<dyn StateStore<f64>> { Arc::new(MemoryStore::new(lists.vertices())) };
+    run(&program, &lists, &parts(), &on("a", Some(5)), |_| (), &mut branch).await.unwrap();
+    // As a run that is killed while it writes the next one leaves it.
+    std::fs::write(folder.path().join("states.partial"), "half").unwrap();
+    let (resumed, mut seen) = (parts(), Vec::new());
+    let observe = |progress: &hoplake_analytics::Progress<_>| seen.push(progress.superstep);
+    let ran = run(&program, &lists, &resumed, &on("a", Some(12)), observe, &mut branch).await.unwrap();
+    assert_eq!((ran.superstep, seen), (12, (6..=12).collect()));
     let states = |store: &Arc<dyn StateStore<f64>>| store.take(0..lists.vertices()).unwrap();
-    assert_eq!(states(&whole), states(&parts), "bit for bit");
+    assert_eq!(states(&whole), states(&resumed), "bit for bit");
+    let mut refused = async |program: PageRank, graph: &str| {
+        let ran = run(&Arc::new(program), &lists, &parts(), &on(graph, Some(13)), |_| (), &mut branch).await;
+        ran.unwrap_err().to_string()
+    };
+    let other = PageRank::new(PageRankSettings { damping: 0.5, ..PageRankSettings::default() }, None);
+    let error = refused(other, "a").await;
+    assert!(error.contains("it is of PageRank with damping 0.85") && error.contains("this run is"), "{error}");
+    let error = refused(PageRank::default(), "b").await;
+    assert!(error.contains("it is of a, and this run is on b"), "{error}");
+    let whole_file = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole_file[..whole_file.len() - 9]).unwrap();
+    assert!(refused(PageRank::default(), "a").await.contains("it ends too early"));
+    let mut damaged = whole_file.clone();
+    damaged[whole_file.len() - 20] ^= 1;
+    std::fs::write(&path, damaged).unwrap();
+    assert!(refused(PageRank::default(), "a").await.contains("its checksum is not that of its states"));
+    std::fs::write(&path, "anything").unwrap();
+    assert!(refused(PageRank::default(), "a").await.contains("it is no checkpoint of a computation"));
+    std::fs::remove_file(&path).unwrap();
+    let elsewhere = RunSettings {
+        checkpoint: Some(Checkpoint {
+            path: folder.path().join("no/states"),
+            every: Duration::ZERO,
+            graph: "a".into(),
+        }),
+        ..settings(2, Some(3))
+    };
+    let failed = run(&program, &lists, &parts(), &elsewhere, |_| (), &mut branch).await;
+    assert!(matches!(failed, Err(RunError::States(_))), "{failed:?}");
+    let parts = parts();
     let context = QueryContext::new();
     context.limit(ReadLimits { memory_bytes_max: Some(100), ..ReadLimits::default() });
-    let refused = run(&program, &lists, &parts, None, &settings(2, None), |_| (), &mut context.branch()).await;
+    let refused = run(&program, &lists, &parts, &settings(2, None), |_| (), &mut context.branch()).await;
     let Err(RunError::Graph(error)) = refused else { panic!("{refused:?}") };
     assert!(error.to_string().contains("100 bytes of memory"), "{error}");
     let too_small: Arc<dyn StateStore<f64>> = Arc::new(MemoryStore::new(3));
-    let refused = run(&program, &lists, &too_small, None, &settings(2, None), |_| (), &mut branch).await;
+    let refused = run(&program, &lists, &too_small, &settings(2, None), |_| (), &mut branch).await;
     assert!(matches!(refused, Err(RunError::States(_))), "{refused:?}");
 }
 
@@ -311,10 +351,10 @@ async fn what_is_read_and_computed_by_parts_is_whole() {
             false => Lists::in_memory(&graph.topology, branch.context()).unwrap(),
         };
         let store: Arc<dyn StateStore<u32>> = Arc::new(MemoryStore::new(lists.vertices()));
-        run(&program, &lists, &store, None, &settings(2, None), |_| (), &mut branch).await.unwrap();
+        run(&program, &lists, &store, &settings(2, None), |_| (), &mut branch).await.unwrap();
         assert_eq!(store.take(0..lists.vertices()).unwrap(), *levels);
         let store: Arc<dyn StateStore<f64>> = Arc::new(MemoryStore::new(lists.vertices()));
-        run(&paths, &lists, &store, None, &settings(2, None), |_| (), &mut branch).await.unwrap();
+        run(&paths, &lists, &store, &settings(2, None), |_| (), &mut branch).await.unwrap();
         lengths.push(store.take(0..lists.vertices()).unwrap());
     }
     assert_eq!(lengths[0], lengths[1]);

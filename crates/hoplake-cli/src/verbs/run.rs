@@ -1,6 +1,6 @@
 //! `hoplake run`: a computation over the whole graph, printed, written to a file, or written back as a property.
 
-use std::{collections::HashMap, fs::File, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, fs::File, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::bail;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
@@ -11,7 +11,8 @@ use hoplake::{
     Frontier, Hop, Key, Query, StartKey, Value, VertexId,
     changes::{plain_text, property_column},
     compute::{
-        Algorithm, ComputeOptions, ComputeProgress, Computed, PageRankSettings, Placement, Sample, Selection, States,
+        Algorithm, CheckpointFile, ComputeOptions, ComputeProgress, Computed, PageRankSettings, Placement, Sample,
+        Selection, States,
     },
 };
 
@@ -27,6 +28,8 @@ use crate::{
     },
 };
 
+/// The least time between two checkpoints.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 /// Rows that are read and written at a time.
 const CHUNK_ROWS: usize = 1 << 16;
 
@@ -84,6 +87,13 @@ pub struct Args {
     /// Keep states in this file, which is made and removed; with --lists streamed
     #[arg(long, value_name = "FILE")]
     states: Option<PathBuf>,
+    /// Write states to this file now and then, and go on from it if it is there; removed at the end. For pagerank, components, levels,
+    /// paths and communities
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+    /// The least time between two checkpoints; 1min unless it is set
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, requires = "checkpoint")]
+    checkpoint_every: Option<Duration>,
     /// Print this many rows: the least components, communities, levels and lengths first, and the greatest other values
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     top: usize,
@@ -207,7 +217,9 @@ impl Args {
 
     /// Refuses options that would have no effect.
     fn check(&self) -> Result<(), Failure> {
-        use AlgorithmName::{Betweenness, Closeness, Communities, Levels, Pagerank, Paths, Similarity, Triangles};
+        use AlgorithmName::{
+            Betweenness, Closeness, Communities, Components, Levels, Pagerank, Paths, Similarity, Triangles,
+        };
         let is = |names: &[AlgorithmName]| names.contains(&self.algorithm);
         let given = [
             ("--from", !self.from.is_empty(), is(&[Levels, Paths, Similarity, Pagerank])),
@@ -217,6 +229,7 @@ impl Args {
             ("--tolerance", self.tolerance.is_some(), is(&[Pagerank])),
             ("--sample", self.sample.is_some(), is(&[Closeness, Betweenness])),
             ("--seed", self.seed.is_some(), self.sample.is_some()),
+            ("--checkpoint", self.checkpoint.is_some(), is(&[Pagerank, Components, Levels, Paths, Communities])),
             ("--all", self.all, !is(&[Triangles])),
             ("--write", self.write.is_some(), !is(&[Triangles])),
             ("--select", !self.select.is_empty(), !is(&[Triangles])),
@@ -259,6 +272,10 @@ impl Args {
                 ListsName::Streamed => Placement::Streamed,
             },
             states: self.states.clone().map_or(States::Memory, States::Slots),
+            checkpoint: self
+                .checkpoint
+                .clone()
+                .map(|path| CheckpointFile { path, every: self.checkpoint_every.unwrap_or(CHECKPOINT_EVERY) }),
             ..ComputeOptions::default()
         }
     }
@@ -306,6 +323,10 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     }
     if args.all || args.top > 0 {
         print(args, &opened, &mut query, &computed).await?;
+    }
+    if let Some(checkpoint) = &args.checkpoint {
+        // The result is out. One that was too short for a checkpoint has left none.
+        let _ = std::fs::remove_file(checkpoint);
     }
     args.profile.end(&opened, &query, profile.properties(stopwatch.stop(&query))).await;
     Ok(())

@@ -195,6 +195,39 @@ fn ranks_are_seen_from_some_vertices() {
     }
 }
 
+/// Each level is a superstep, so that a long path keeps a run busy until it is killed.
+#[test]
+fn a_run_that_is_killed_goes_on_to_the_same_result() {
+    const VERTICES: usize = 3000;
+    let shell = Shell::empty();
+    let edges: String = (1..VERTICES).map(|key| format!("{key},{}\n", key + 1)).collect();
+    shell.write("edges.csv", &edges);
+    shell.run(&["load", "graph", "--from", "edges.csv"]).ok();
+    let args = ["levels", "--from", "vertex:1", "--checkpoint", "states"];
+    let endless = [&["run", "graph"], &args[..], &["--checkpoint-every", "0s", "--top", "0"]].concat();
+    let mut child = shell.command(&endless).spawn().unwrap();
+    let checkpoint = shell.path().join("states");
+    while !checkpoint.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let header: Value =
+        serde_json::from_slice(std::fs::read(&checkpoint).unwrap().split(|byte| *byte == b'\n').next().unwrap())
+            .unwrap();
+    let superstep = header["superstep"].as_u64().unwrap() as usize;
+    assert!((1..VERTICES).contains(&superstep), "{header}");
+    // Neither another start nor another version.
+    let other = shell.run(&["run", "graph", "levels", "--from", "vertex:2", "--checkpoint", "states"]);
+    other.fails(2, "it is of levels from 0, and this run is levels from 1; remove the file", "");
+    let changed =
+        shell.run(&["run", "graph", "levels", "--edges", "in", "--from", "vertex:1", "--checkpoint", "states"]);
+    changed.fails(2, "it is of out of version 1", "");
+    let expected: Vec<Value> = (0..VERTICES).map(|level| json!(level)).collect();
+    assert_eq!(column(&shell, "level", &args), expected);
+    assert!(!checkpoint.exists(), "the result is out");
+}
+
 #[test]
 fn what_cannot_be_computed_is_refused_with_a_sentence() {
     let shell = Shell::with_graph();
@@ -217,6 +250,7 @@ fn what_cannot_be_computed_is_refused_with_a_sentence() {
     fails(&["closeness", "--seed", "1"], 2, "--seed has no effect on closeness without --sample", "leave out --seed");
     let two = ["levels", "--from", "Person:1", "--from", "Person:2"];
     fails(&two, 2, "levels has one vertex", "leave all but one --from out");
+    fails(&["cores", "--checkpoint", "states"], 2, "--checkpoint has no effect on cores", "leave out --checkpoint");
     fails(&["similarity"], 2, "similarity needs a vertex", "--from LABEL:KEY");
     fails(&["cores", "--lists", "streamed"], 2, "core is computed from lists in memory", "");
     fails(&["triangles", "--lists", "streamed"], 2, "a number of triangles is computed from lists in memory", "");

@@ -21,10 +21,10 @@
 mod computed;
 mod kernels;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use hoplake_analytics::{
-    Lists, Progress, RunError, RunSettings, Topology,
+    Checkpoint, Lists, Progress, RunError, RunSettings, Topology,
     kernels::count_triangles,
     programs, run,
     stores::{KeyValueStore, MemoryStore, SlotStore},
@@ -196,6 +196,20 @@ pub struct ComputeOptions {
     pub states: States,
     /// The threads that compute.
     pub workers: Workers,
+    /// A file for states, from which a computation that was killed goes on. A kernel has none, so that supersteps are run also
+    /// where lists are in memory.
+    pub checkpoint: Option<CheckpointFile>,
+}
+
+/// A file into which a computation writes its states now and then. If it is there, the computation goes on from it, to the same
+/// result; a file of another computation, another selection or another version of a graph is refused. It stays: remove it when the
+/// result is safe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointFile {
+    /// The file, and next to it a partial one with `.partial` behind its name.
+    pub path: PathBuf,
+    /// The least time between two of them.
+    pub every: Duration,
 }
 
 /// Memory for a computation whose query has no limit of its own, which decides whether lists fit.
@@ -232,6 +246,7 @@ impl From<RunError> for Error {
         match error {
             RunError::Graph(error) => error.into(),
             RunError::States(error) => error.into(),
+            refused @ RunError::Checkpoint { .. } => Self::new(ErrorKind::Invalid, refused.to_string()),
         }
     }
 }
@@ -267,10 +282,17 @@ impl Query {
         options.selection.reversed = options.selection.hop.direction != HopDirection::Both;
         if algorithm.is_kernel_alone() {
             in_memory_only(algorithm.name(), options.placement)?;
+            if options.checkpoint.is_some() {
+                let message = format!("{} is computed in one go, without checkpoints", algorithm.name());
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
             return self.compute_by_kernel(algorithm, &options).await;
         }
         let in_memory = self.is_in_memory(&options)?;
         match (algorithm, in_memory) {
+            _ if options.checkpoint.is_some() => {
+                self.compute_in_supersteps(algorithm, &options, in_memory, observe).await
+            }
             (Algorithm::Communities { .. }, _) | (_, false) => {
                 self.compute_in_supersteps(algorithm, &options, in_memory, observe).await
             }
@@ -305,10 +327,27 @@ impl Query {
             States::Memory => Some(self.branch.context().hold(u64::from(vertices) * size_of::<P::State>() as u64)?),
             _ => None,
         };
-        let settings = RunSettings { supersteps_max, workers: options.workers.clone() };
-        let ran = run(program, &lists, &states, None, &settings, observe, &mut self.branch).await?;
+        let checkpoint = options.checkpoint.as_ref().map(|file| self.checkpoint(file, &options.selection));
+        let settings = RunSettings { supersteps_max, workers: options.workers.clone(), checkpoint };
+        let ran = run(program, &lists, &states, &settings, observe, &mut self.branch).await?;
         let (ids, deleted) = (lists.ids().clone(), lists.deleted().to_vec());
         Ok(ProgramStates { ids, states, deleted, supersteps: ran.superstep, memory })
+    }
+
+    /// A checkpoint of a computation on a selection of this version.
+    fn checkpoint(&self, file: &CheckpointFile, selection: &Selection) -> Checkpoint {
+        let manifest = self.snapshot.manifest();
+        let Selection { hop, labels, weight, .. } = selection;
+        let labels: String = labels.iter().map(|label| format!(" with {label:?}")).collect();
+        let weight = weight.as_ref().map(|weight| format!(" by {weight:?}")).unwrap_or_default();
+        // A graph that was loaded anew has other ids, though its version may be the same.
+        let graph = format!(
+            "{hop}{labels}{weight} of version {} of {}, from {}",
+            manifest.version,
+            self.snapshot.reader().store().url(),
+            manifest.created_unix_ms
+        );
+        Checkpoint { path: file.path.clone(), every: file.every, graph }
     }
 
     /// Whether lists are loaded into memory.

@@ -1,0 +1,190 @@
+//! Checkpoints: the states after a superstep in a file, from which a run that was killed goes on.
+//!
+//! States are all that a run needs: signals and sums are computed from them anew. The file is written under another name, synced, and
+//! then renamed, so that there is a whole checkpoint at any time: the one before, or this one. It has
+//!
+//! * a line of JSON: whose states they are, and of which superstep;
+//! * the states, each of a fixed width, in the order of dense ids;
+//! * xxh3 of all bytes before, in 8 bytes, little-endian.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::{
+    RunError, Value,
+    stores::{StateStore, StoreError},
+    value::{decode, encode},
+};
+
+/// States that are read or written at a time.
+const CHUNK: u32 = 1 << 14;
+/// The longest first line that is read.
+const HEADER_BYTES_MAX: u64 = 1 << 20;
+
+/// Where a run writes its states now and then, and goes on from if they are there.
+#[derive(Debug, Clone)]
+pub struct Checkpoint {
+    /// The file. The run leaves it where it is; remove it when the result is safe.
+    pub path: PathBuf,
+    /// The least time between two of them: a superstep after which less has passed writes none.
+    pub every: Duration,
+    /// Which graph, in which version, and what is selected of it. A file of another is refused.
+    pub graph: String,
+}
+
+/// The first line.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Header {
+    /// The version of the file's format.
+    hoplake_checkpoint: u32,
+    program: String,
+    graph: String,
+    superstep: usize,
+    vertices: u32,
+    /// Bytes of a state.
+    width: usize,
+}
+
+impl Checkpoint {
+    fn header<S: Value>(&self, program: &str, superstep: usize, vertices: u32) -> Header {
+        let (program, graph) = (program.to_owned(), self.graph.clone());
+        Header { hoplake_checkpoint: 1, program, graph, superstep, vertices, width: S::WIDTH }
+    }
+
+    fn failed(&self, error: &std::io::Error) -> RunError {
+        StoreError::new(self.path.display(), error).into()
+    }
+
+    fn refused(&self, why: impl Into<String>) -> RunError {
+        RunError::Checkpoint { path: self.path.clone(), why: why.into() }
+    }
+
+    /// Writes the states that a store has after a superstep.
+    pub(crate) fn write<S: Value>(
+        &self,
+        program: &str,
+        superstep: usize,
+        store: &dyn StateStore<S>,
+        vertices: u32,
+    ) -> Result<(), RunError> {
+        let mut partial = self.path.clone().into_os_string();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let header = self.header::<S>(program, superstep, vertices);
+        let written = self.write_to(&partial, &header, store);
+        if written.is_err() {
+            // What is there is of no use, and takes room on a disk that may be full.
+            let _ = std::fs::remove_file(&partial);
+        }
+        written
+    }
+
+    fn write_to<S: Value>(&self, partial: &Path, header: &Header, store: &dyn StateStore<S>) -> Result<(), RunError> {
+        let failed = |error| self.failed(&error);
+        let file = File::create(partial).map_err(failed)?;
+        let mut file = Hashed { inner: BufWriter::new(file), hash: Xxh3Default::new() };
+        let mut line = serde_json::to_vec(header).map_err(|error| self.failed(&error.into()))?;
+        line.push(b'\n');
+        file.write(&line).map_err(failed)?;
+        for range in ranges(header.vertices) {
+            let states = store.take(range.clone())?;
+            let bytes = encode(&states);
+            store.put(range.start, states)?;
+            file.write(&bytes).map_err(failed)?;
+        }
+        let Hashed { mut inner, hash } = file;
+        inner.write_all(&hash.digest().to_le_bytes()).map_err(failed)?;
+        let file = inner.into_inner().map_err(|error| self.failed(error.error()))?;
+        file.sync_all().map_err(failed)?;
+        std::fs::rename(partial, &self.path).map_err(failed)?;
+        // The name is on the disk when its folder is.
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(failed)
+    }
+
+    /// Reads states into a store, and returns the superstep after which they were written; `None` if there is no file.
+    pub(crate) fn read<S: Value>(
+        &self,
+        program: &str,
+        store: &dyn StateStore<S>,
+        vertices: u32,
+    ) -> Result<Option<usize>, RunError> {
+        let failed = |error| self.failed(&error);
+        let file = match File::open(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(failed)?,
+        };
+        let mut file = Hashed { inner: BufReader::new(file), hash: Xxh3Default::new() };
+        let mut line = Vec::new();
+        (&mut file.inner).take(HEADER_BYTES_MAX).read_until(b'\n', &mut line).map_err(failed)?;
+        file.hash.update(&line);
+        let found: Header =
+            serde_json::from_slice(&line).map_err(|_| self.refused("it is no checkpoint of a computation"))?;
+        let own = self.header::<S>(program, found.superstep, vertices);
+        if found != own {
+            return Err(self.refused(difference(&found, &own)));
+        }
+        for range in ranges(vertices) {
+            let mut bytes = vec![0; range.len() * S::WIDTH];
+            file.read(&mut bytes).map_err(|error| self.damaged(&error))?;
+            store.put(range.start, decode(&bytes))?;
+        }
+        let Hashed { mut inner, hash } = file;
+        let mut hash_there = [0; 8];
+        inner.read_exact(&mut hash_there).map_err(|error| self.damaged(&error))?;
+        if hash.digest().to_le_bytes() != hash_there {
+            return Err(self.refused("its checksum is not that of its states"));
+        }
+        Ok(Some(found.superstep))
+    }
+
+    fn damaged(&self, error: &std::io::Error) -> RunError {
+        match error.kind() {
+            ErrorKind::UnexpectedEof => self.refused("it ends too early"),
+            _ => self.failed(error),
+        }
+    }
+}
+
+/// Why a checkpoint is not one of this run.
+fn difference(found: &Header, own: &Header) -> String {
+    if found.program != own.program {
+        return format!("it is of {}, and this run is {}", found.program, own.program);
+    }
+    if found.graph != own.graph {
+        return format!("it is of {}, and this run is on {}", found.graph, own.graph);
+    }
+    "its states are of another form".into()
+}
+
+fn ranges(vertices: u32) -> impl Iterator<Item = std::ops::Range<u32>> {
+    (0..vertices).step_by(CHUNK as usize).map(move |first| first..vertices.min(first.saturating_add(CHUNK)))
+}
+
+/// A file, and the hash of what has been read from it or written to it.
+struct Hashed<F> {
+    inner: F,
+    hash: Xxh3Default,
+}
+
+impl<F: Write> Hashed<F> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.hash.update(bytes);
+        self.inner.write_all(bytes)
+    }
+}
+
+impl<F: Read> Hashed<F> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<()> {
+        self.inner.read_exact(bytes)?;
+        self.hash.update(bytes);
+        Ok(())
+    }
+}

@@ -87,7 +87,7 @@ impl Batch {
     }
 }
 
-/// A stream of batches. Each vertex of the labels that take part is in one of them, in the order of dense ids.
+/// A stream of batches. Each vertex of a range is in one of them, in the order of dense ids.
 pub(crate) struct Batches {
     snapshot: Arc<Snapshot>,
     ids: Arc<DenseIds>,
@@ -95,8 +95,8 @@ pub(crate) struct Batches {
     /// The property that is the weight of edges.
     weight: Option<String>,
     workers: Workers,
-    /// Labels to come, and their ids.
-    labels: VecDeque<(hoplake_format::LabelId, Range<u64>)>,
+    /// Labels to come, the first id of each, and the ids of it that are in the range.
+    labels: VecDeque<(hoplake_format::LabelId, u64, Range<u64>)>,
     current: Option<Label>,
     /// What the batches that were handed out last take, until the next are asked for.
     memory: MemoryHold,
@@ -107,23 +107,30 @@ pub(crate) struct Batches {
 
 /// The label that is being read.
 struct Label {
-    ids: Range<u64>,
+    /// The id of its first vertex.
+    base: u64,
+    /// The first id that is not in the range.
+    end: u64,
     /// The first vertex that was in no batch yet.
     next: u64,
     parts: Vec<Part>,
 }
 
 impl Batches {
-    /// The lists of edges of a selection, in its direction or against it.
+    /// The lists that a range of vertices has of edges of a selection, in its direction or against it.
     pub(crate) fn new(
         snapshot: &Arc<Snapshot>,
         selected: &Selected,
         edges: &[EdgesOf],
+        vertices: Range<u32>,
         workers: &Workers,
         context: &QueryContext,
     ) -> Result<Self, EngineError> {
         let ids = &selected.ids;
         let ahead_bytes = ahead_bytes(context);
+        let within =
+            |of_label: Range<u64>| of_label.start.max(vertices.start.into())..of_label.end.min(vertices.end.into());
+        let labels = ids.by_label().map(|(label, ids)| (label, ids.start, within(ids)));
         Ok(Self {
             ahead_bytes,
             _ahead: context.hold(ahead_bytes)?,
@@ -132,7 +139,7 @@ impl Batches {
             edges: edges.to_vec(),
             weight: selected.weight.clone(),
             workers: workers.clone(),
-            labels: ids.by_label().filter(|(_, ids)| !ids.is_empty()).collect(),
+            labels: labels.filter(|(.., ids)| !ids.is_empty()).collect(),
             current: None,
             memory: context.hold(0)?,
         })
@@ -149,16 +156,14 @@ impl Batches {
                 branch.context().resize(&mut self.memory, 0)?;
                 let memory = &mut self.memory;
                 let batches = match &mut label.parts[..] {
-                    [part] => {
-                        decode_blocks(part, label.ids.start, &mut label.next, &self.workers, memory, branch).await?
-                    }
-                    parts => merge_lists(parts, label.ids.start, &mut label.next, memory, branch).await?,
+                    [part] => decode_blocks(part, label.base, &mut label.next, &self.workers, memory, branch).await?,
+                    parts => merge_lists(parts, label.base, &mut label.next, memory, branch).await?,
                 };
                 if !batches.is_empty() {
                     return Ok(batches);
                 }
                 // Those behind the last list.
-                let rest = label.next as u32..label.ids.end as u32;
+                let rest = label.next as u32..label.end as u32;
                 self.current = None;
                 if !rest.is_empty() {
                     return Ok(vec![Batch { vertices: rest, offsets: vec![0], ..Batch::default() }]);
@@ -169,17 +174,19 @@ impl Batches {
 
     /// Goes on to the next label; `false` behind the last.
     async fn begin(&mut self, branch: &mut Branch) -> Result<bool, EngineError> {
-        let Some((label, ids)) = self.labels.pop_front() else { return Ok(false) };
+        let Some((label, base, ids)) = self.labels.pop_front() else { return Ok(false) };
         let of_label = self.edges.iter().filter(|of| of.near == label);
         let share = self.ahead_bytes / of_label.clone().count().max(1) as u64;
         let weight = self.weight.as_deref();
-        let parts = of_label.filter_map(|of| Part::new(&self.snapshot, &self.ids, *of, weight, share).transpose());
+        let sources = ids.start - base..ids.end - base;
+        let parts =
+            of_label.filter_map(|of| Part::new(&self.snapshot, &self.ids, *of, &sources, weight, share).transpose());
         let mut parts: Vec<_> = parts.collect::<Result<_, EngineError>>()?;
         // All ask before the first is waited for: else each edge type would take a wave of its own.
         for part in &mut parts {
             part.scan.ask(branch).await?;
         }
-        self.current = Some(Label { next: ids.start, ids, parts });
+        self.current = Some(Label { base, end: ids.end, next: ids.start, parts });
         Ok(true)
     }
 }
@@ -308,10 +315,11 @@ impl Part {
         snapshot: &Arc<Snapshot>,
         ids: &DenseIds,
         of: EdgesOf,
+        sources: &Range<u64>,
         weight: Option<&str>,
         ahead_bytes: u64,
     ) -> Result<Option<Self>, EngineError> {
-        let range = ListRange::all(of.edge_type, of.direction);
+        let range = ListRange { edge_type: of.edge_type, direction: of.direction, sources: sources.clone() };
         let location = format!("{}, lists {range}", snapshot.reader().store().url());
         let Some(ids) = ids.of_label(of.far) else { return Ok(None) };
         let scan = match weight {

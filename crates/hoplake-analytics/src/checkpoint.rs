@@ -10,6 +10,7 @@
 use std::{
     fs::File,
     io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write},
+    ops::Range,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -47,14 +48,15 @@ struct Header {
     program: String,
     graph: String,
     superstep: usize,
-    vertices: u32,
+    /// The dense ids of the range.
+    vertices: Range<u32>,
     /// Bytes of a state.
     width: usize,
 }
 
 impl Checkpoint {
-    fn header<S: Value>(&self, program: &str, superstep: usize, vertices: u32) -> Header {
-        let (program, graph) = (program.to_owned(), self.graph.clone());
+    fn header<S: Value>(&self, program: &str, superstep: usize, range: &Range<u32>) -> Header {
+        let (program, graph, vertices) = (program.to_owned(), self.graph.clone(), range.clone());
         Header { hoplake_checkpoint: 1, program, graph, superstep, vertices, width: S::WIDTH }
     }
 
@@ -72,12 +74,12 @@ impl Checkpoint {
         program: &str,
         superstep: usize,
         store: &dyn StateStore<S>,
-        vertices: u32,
+        range: &Range<u32>,
     ) -> Result<(), RunError> {
         let mut partial = self.path.clone().into_os_string();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
-        let header = self.header::<S>(program, superstep, vertices);
+        let header = self.header::<S>(program, superstep, range);
         let written = self.write_to(&partial, &header, store);
         if written.is_err() {
             // What is there is of no use, and takes room on a disk that may be full.
@@ -93,7 +95,7 @@ impl Checkpoint {
         let mut line = serde_json::to_vec(header).map_err(|error| self.failed(&error.into()))?;
         line.push(b'\n');
         file.write(&line).map_err(failed)?;
-        for range in ranges(header.vertices) {
+        for range in chunks(&header.vertices) {
             let states = store.take(range.clone())?;
             let bytes = encode(&states);
             store.put(range.start, states)?;
@@ -114,7 +116,7 @@ impl Checkpoint {
         &self,
         program: &str,
         store: &dyn StateStore<S>,
-        vertices: u32,
+        range: &Range<u32>,
     ) -> Result<Option<usize>, RunError> {
         let failed = |error| self.failed(&error);
         let file = match File::open(&self.path) {
@@ -127,11 +129,11 @@ impl Checkpoint {
         file.hash.update(&line);
         let found: Header =
             serde_json::from_slice(&line).map_err(|_| self.refused("it is no checkpoint of a computation"))?;
-        let own = self.header::<S>(program, found.superstep, vertices);
+        let own = self.header::<S>(program, found.superstep, range);
         if found != own {
             return Err(self.refused(difference(&found, &own)));
         }
-        for range in ranges(vertices) {
+        for range in chunks(range) {
             let mut bytes = vec![0; range.len() * S::WIDTH];
             file.read(&mut bytes).map_err(|error| self.damaged(&error))?;
             store.put(range.start, decode(&bytes))?;
@@ -161,11 +163,13 @@ fn difference(found: &Header, own: &Header) -> String {
     if found.graph != own.graph {
         return format!("it is of {}, and this run is on {}", found.graph, own.graph);
     }
-    "its states are of another form".into()
+    format!("it is of the vertices {:?}, with {} bytes each", found.vertices, found.width)
 }
 
-fn ranges(vertices: u32) -> impl Iterator<Item = std::ops::Range<u32>> {
-    (0..vertices).step_by(CHUNK as usize).map(move |first| first..vertices.min(first.saturating_add(CHUNK)))
+/// The places of a range's states, some at a time.
+fn chunks(range: &Range<u32>) -> impl Iterator<Item = Range<u32>> + use<> {
+    let count = range.end - range.start;
+    (0..count).step_by(CHUNK as usize).map(move |first| first..count.min(first.saturating_add(CHUNK)))
 }
 
 /// A file, and the hash of what has been read from it or written to it.

@@ -10,25 +10,24 @@
 //! whatever the number of threads. What is random access is the column alone, which is in memory; lists and states come in
 //! order, from the bucket and from a store on disk if need be.
 //!
+//! A [`RangeRun`] does so for a range of vertices. Runs of other ranges need its signals, and nothing else.
+//!
 //! Lists are those *against* the direction of the edges. They are in memory (a [`Topology`]), or streamed from the bucket anew in
 //! each superstep. Then a run takes up to 32 MiB for lists and twice the signals, however many edges there are.
 
-use std::{ops::Range, path::PathBuf, sync::Arc, time::Instant};
+use std::{fmt, ops::Range, path::PathBuf, sync::Arc, time::Instant};
 
-use hoplake_engine::{DenseIds, EngineError, Snapshot};
+use hoplake_engine::EngineError;
 use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    Adjacency, Checkpoint, Edge, Selection, Step, Topology, Vertex, VertexProgram, Workers,
-    batches::{Batch, Batches},
+    Checkpoint, Edge, Step, Vertex, VertexProgram, Workers,
+    lists::{CHUNK, Lists, Origin, Piece},
     signals::Signals,
     stores::{StateStore, StoreError},
-    topology::{Selected, deleted},
 };
-
-/// Vertices that a worker computes at a time.
-const CHUNK: u32 = 1 << 14;
 
 /// How a program runs.
 #[derive(Debug, Clone, Default)]
@@ -61,6 +60,9 @@ pub enum RunError {
     /// The store of states, or a file of a checkpoint.
     #[error(transparent)]
     States(#[from] StoreError),
+    /// A part of another range does not belong to the run.
+    #[error("part of a run: {0}")]
+    Part(String),
     /// The checkpoint that is there is damaged, or of another run.
     #[error("checkpoint {}: {why}; remove the file, or name another", path.display())]
     Checkpoint {
@@ -77,169 +79,15 @@ impl From<StorageError> for RunError {
     }
 }
 
-/// Where a run has its lists from.
-pub struct Lists {
-    form: Form,
-    vertices: u32,
-    /// Ascending.
-    deleted: Arc<Vec<u32>>,
-    _memory: MemoryHold,
-}
-
-enum Form {
-    InMemory(Arc<Topology>),
-    Streamed { snapshot: Arc<Snapshot>, selected: Selected },
-}
-
-impl Lists {
-    /// The lists of a topology, which has to have those against the direction of its edges, unless edges have none.
-    ///
-    /// # Errors
-    /// [`EngineError::Limit`] if the budget has no room for ids of deleted vertices.
-    pub fn in_memory(topology: &Arc<Topology>, context: &QueryContext) -> Result<Self, EngineError> {
-        let deleted = topology.deleted.to_vec();
-        Ok(Self {
-            vertices: topology.out.len() as u32,
-            _memory: context.hold(deleted.len() as u64 * 4)?,
-            deleted: Arc::new(deleted),
-            form: Form::InMemory(topology.clone()),
-        })
-    }
-
-    /// The lists of a selection, read from the bucket in each superstep.
-    ///
-    /// # Errors
-    /// As [`Topology::load`].
-    pub async fn streamed(
-        snapshot: &Arc<Snapshot>,
-        selection: &Selection,
-        branch: &mut Branch,
-    ) -> Result<Self, EngineError> {
-        let selected = selection.resolve(snapshot)?;
-        let deleted = deleted(snapshot, &selected.ids, branch).await?;
-        Ok(Self {
-            vertices: selected.ids.len() as u32,
-            _memory: branch.context().hold(deleted.len() as u64 * 4)?,
-            deleted: Arc::new(deleted.into_inner()),
-            form: Form::Streamed { snapshot: snapshot.clone(), selected },
-        })
-    }
-
-    /// The dense ids of the vertices.
-    pub fn ids(&self) -> &Arc<DenseIds> {
-        match &self.form {
-            Form::InMemory(topology) => &topology.ids,
-            Form::Streamed { selected, .. } => &selected.ids,
-        }
-    }
-
-    /// How many vertices there are, deleted ones included: a store of states has a place for each.
-    pub fn vertices(&self) -> u32 {
-        self.vertices
-    }
-
-    /// Ids of deleted vertices, ascending.
-    pub fn deleted(&self) -> &[u32] {
-        &self.deleted
-    }
-
-    /// How many edges each vertex signals along.
-    async fn degrees(&self, workers: &Workers, branch: &mut Branch) -> Result<Vec<u32>, EngineError> {
-        match &self.form {
-            Form::InMemory(topology) => {
-                Ok((0..self.vertices).map(|vertex| topology.out.degree(vertex) as u32).collect())
-            }
-            Form::Streamed { snapshot, selected } => {
-                let mut degrees = Vec::with_capacity(self.vertices as usize);
-                // Degrees need no weights.
-                let selected = Selected { weight: None, ..selected.clone() };
-                let mut batches = Batches::new(snapshot, &selected, &selected.edges, workers, branch.context())?;
-                loop {
-                    let next = batches.next(branch).await?;
-                    if next.is_empty() {
-                        return Ok(degrees);
-                    }
-                    for batch in next {
-                        for (vertex, list, _) in batch.lists() {
-                            degrees.resize(vertex as usize, 0);
-                            degrees.push(list.len() as u32);
-                        }
-                        degrees.resize(batch.vertices.end as usize, 0);
-                    }
-                }
-            }
-        }
-    }
-
-    /// All lists once.
-    fn pass(&self, workers: &Workers, context: &QueryContext) -> Result<Pass, EngineError> {
-        Ok(match &self.form {
-            Form::InMemory(topology) => Pass::InMemory(topology.clone(), 0, workers.threads() as u32),
-            Form::Streamed { snapshot, selected } => {
-                let batches = Batches::new(snapshot, selected, &selected.against, workers, context)?;
-                Pass::Streamed(Box::new(batches))
-            }
-        })
-    }
-}
-
-/// A pass over all lists.
-enum Pass {
-    InMemory(Arc<Topology>, u32, u32),
-    Streamed(Box<Batches>),
-}
-
-impl Pass {
-    /// The next ranges of vertices and their lists; none behind the last.
-    async fn next(&mut self, branch: &mut Branch) -> Result<Vec<Piece>, EngineError> {
-        match self {
-            Self::InMemory(topology, next, threads) => {
-                let vertices = topology.out.len() as u32;
-                let first = *next;
-                // Many at once, since all wait for the last of them.
-                *next = first.saturating_add(*threads * 16 * CHUNK).min(vertices);
-                let pieces = (first..*next).step_by(CHUNK as usize);
-                let piece = |first: u32| Piece {
-                    vertices: first..vertices.min(first + CHUNK),
-                    origin: Origin::Topology(topology.clone()),
-                };
-                Ok(pieces.map(piece).collect())
-            }
-            Self::Streamed(batches) => {
-                let next = batches.next(branch).await?;
-                Ok(next.into_iter().flat_map(pieces_of).collect())
-            }
-        }
-    }
-}
-
-/// Consecutive vertices and their lists.
-struct Piece {
-    vertices: Range<u32>,
-    origin: Origin,
-}
-
-enum Origin {
-    Topology(Arc<Topology>),
-    Batch(Arc<Batch>),
-}
-
-/// Ranges of a batch, of which one may have many vertices without lists.
-fn pieces_of(batch: Batch) -> impl Iterator<Item = Piece> {
-    let batch = Arc::new(batch);
-    let end = batch.vertices.end;
-    let first = batch.vertices.clone().step_by(CHUNK as usize);
-    first.map(move |first| Piece {
-        vertices: first..end.min(first.saturating_add(CHUNK)),
-        origin: Origin::Batch(batch.clone()),
-    })
-}
-
 /// What all workers share in a superstep.
 struct Shared<P: VertexProgram> {
     program: Arc<P>,
+    /// The states of the range.
     store: Arc<dyn StateStore<P::State>>,
-    degrees: Arc<Vec<u32>>,
+    /// The vertices that this run computes.
+    range: Range<u32>,
+    /// Of the range; none unless the program asks for them.
+    degrees: Vec<u32>,
     deleted: Arc<Vec<u32>>,
     /// Vertices that are not deleted.
     count: u64,
@@ -262,7 +110,8 @@ impl<P: VertexProgram> Shared<P> {
         mut compute: impl FnMut(&Vertex, &mut P::State) -> bool,
     ) -> Result<Done<P>, RunError> {
         self.context.check_time()?;
-        let mut states = self.store.take(vertices.clone())?;
+        let places = vertices.start - self.range.start..vertices.end - self.range.start;
+        let mut states = self.store.take(places.clone())?;
         let mut done =
             Done { signals: Signals::with_capacity(states.len()), aggregate: P::Aggregate::default(), changed: 0 };
         let mut deleted = self.deleted[self.deleted.partition_point(|id| *id < vertices.start)..].iter().peekable();
@@ -271,14 +120,14 @@ impl<P: VertexProgram> Shared<P> {
                 done.signals.push(None, false);
                 continue;
             }
-            let degree = self.degrees.get(id as usize).copied();
+            let degree = self.degrees.get((id - self.range.start) as usize).copied();
             let vertex = Vertex { id, degree: degree.unwrap_or(0), vertices: self.count };
             let before = *state;
             done.changed += u64::from(compute(&vertex, state));
             self.program.aggregate(&vertex, &before, state, &mut done.aggregate);
             done.signals.push(self.program.signal(&vertex, state), degree != Some(0));
         }
-        self.store.put(vertices.start, states)?;
+        self.store.put(places.start, states)?;
         Ok(done)
     }
 
@@ -353,95 +202,250 @@ pub async fn run<P: VertexProgram>(
     mut observe: impl FnMut(&Progress<P::Aggregate>),
     branch: &mut Branch,
 ) -> Result<Progress<P::Aggregate>, RunError> {
-    let (workers, vertices) = (&settings.workers, lists.vertices());
-    let degree_bytes = if P::NEEDS_DEGREES { 4 } else { 0 };
-    let bytes = u64::from(vertices) * (degree_bytes + 2 * Signals::<P::Signal>::BYTES);
-    let _memory = branch.context().hold(bytes)?;
-    let degrees = if P::NEEDS_DEGREES { lists.degrees(workers, branch).await? } else { Vec::new() };
-    let shared = Arc::new(Shared {
-        program: program.clone(),
-        store: store.clone(),
-        degrees: Arc::new(degrees),
-        deleted: lists.deleted.clone(),
-        count: u64::from(vertices) - lists.deleted.len() as u64,
-        context: branch.context().clone(),
-    });
-    let resumed_after = match &settings.checkpoint {
-        None => None,
-        Some(checkpoint) => {
-            let (checkpoint, shared) = (checkpoint.clone(), shared.clone());
-            workers.run(move || checkpoint.read(&shared.program.name(), &*shared.store, vertices)).await??
-        }
-    };
+    let all = 0..lists.vertices();
+    let (mut run, mut part) = RangeRun::begin(program, lists, all, store, settings, branch).await?;
     let mut written = Instant::now();
-    let begin = {
-        let shared = shared.clone();
-        let is_resumed = resumed_after.is_some();
-        move || {
-            let ranges = (0..vertices).into_par_iter().step_by(CHUNK as usize);
-            let of = |first| shared.begin(first..vertices.min(first.saturating_add(CHUNK)), is_resumed);
-            ranges.map(of).collect::<Result<Vec<_>, RunError>>()
+    let mut goes_on = run.join(vec![part])?;
+    while goes_on {
+        part = run.superstep(branch).await?;
+        goes_on = run.join(vec![part])?;
+        observe(run.progress());
+        if goes_on && settings.checkpoint.as_ref().is_some_and(|checkpoint| written.elapsed() >= checkpoint.every) {
+            run.write_checkpoint().await?;
+            written = Instant::now();
         }
-    };
-    let mut now = Totals::new(&shared);
-    now.add(workers.run(begin).await??);
-    let mut progress =
-        Progress { superstep: resumed_after.unwrap_or(0), changed: shared.count, aggregate: now.aggregate.clone() };
-    while settings.supersteps_max.is_none_or(|most| progress.superstep < most) {
-        let step = Arc::new(Step { number: progress.superstep + 1, aggregate: progress.aggregate });
-        let signals = Arc::new(now.signals);
-        now = Totals::new(&shared);
-        let mut pass = lists.pass(workers, branch.context())?;
+    }
+    Ok(run.progress)
+}
+
+/// A run on a range of vertices. Runs on the other ranges, on other machines, hand out what their vertices signal, and get what these
+/// do:
+///
+/// ```text
+/// begin ─▶ part ─┬─▶ to all others            ┌─▶ join ─▶ superstep ─▶ part ─▶ …
+///                └─▶ parts of all ranges ─────┘
+/// ```
+/// All join the same parts, so that all know when the computation is over. States stay where they are computed. Results are those
+/// of one run, but for the last bits of floats, whose sums begin anew with each range.
+pub struct RangeRun<'a, P: VertexProgram> {
+    shared: Arc<Shared<P>>,
+    lists: &'a Lists,
+    settings: RunSettings,
+    progress: Progress<P::Aggregate>,
+    /// Of all vertices.
+    signals: Arc<Signals<P::Signal>>,
+    has_begun: bool,
+    _memory: MemoryHold,
+}
+
+impl<'a, P: VertexProgram> RangeRun<'a, P> {
+    /// Begins a run, from the initial states or from those of a checkpoint. `store` has a place for each vertex of `range`, in its order.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub async fn begin(
+        program: &Arc<P>,
+        lists: &'a Lists,
+        range: Range<u32>,
+        store: &Arc<dyn StateStore<P::State>>,
+        settings: &RunSettings,
+        branch: &mut Branch,
+    ) -> Result<(Self, Part<P>), RunError> {
+        let (workers, vertices) = (&settings.workers, lists.vertices());
+        let degree_bytes = if P::NEEDS_DEGREES { range.len() as u64 * 4 } else { 0 };
+        // Signals of a superstep, and of the next one in parts.
+        let memory = branch.context().hold(degree_bytes + u64::from(vertices) * 2 * Signals::<P::Signal>::BYTES)?;
+        let degrees = if P::NEEDS_DEGREES { lists.degrees(&range, workers, branch).await? } else { Vec::new() };
+        let shared = Arc::new(Shared {
+            program: program.clone(),
+            store: store.clone(),
+            range: range.clone(),
+            degrees,
+            deleted: lists.deleted.clone(),
+            count: u64::from(vertices) - lists.deleted.len() as u64,
+            context: branch.context().clone(),
+        });
+        let resumed_after = match settings.checkpoint.clone() {
+            None => None,
+            Some(checkpoint) => {
+                let shared = shared.clone();
+                workers.run(move || checkpoint.read(&shared.program.name(), &*shared.store, &shared.range)).await??
+            }
+        };
+        let begin = {
+            let (shared, is_resumed) = (shared.clone(), resumed_after.is_some());
+            move || {
+                let end = shared.range.end;
+                let ranges = shared.range.clone().into_par_iter().step_by(CHUNK as usize);
+                let of = |first| shared.begin(first..end.min(first.saturating_add(CHUNK)), is_resumed);
+                ranges.map(of).collect::<Result<Vec<_>, RunError>>()
+            }
+        };
+        let mut part = Part::new(&shared);
+        part.add(program, workers.run(begin).await??);
+        let aggregate = P::Aggregate::default();
+        let progress = Progress { superstep: resumed_after.unwrap_or(0), changed: shared.count, aggregate };
+        let signals = Arc::new(Signals::with_capacity(0));
+        let (settings, has_begun) = (settings.clone(), false);
+        Ok((Self { shared, lists, settings, progress, signals, has_begun, _memory: memory }, part))
+    }
+
+    /// How far all ranges have come.
+    pub fn progress(&self) -> &Progress<P::Aggregate> {
+        &self.progress
+    }
+
+    /// Takes what all ranges came to, this one included, in any order, and returns whether there is another superstep.
+    ///
+    /// # Errors
+    /// [`RunError::Part`] if the parts are not of all vertices, each once, after the same superstep.
+    pub fn join(&mut self, mut parts: Vec<Part<P>>) -> Result<bool, RunError> {
+        let superstep = self.progress.superstep + usize::from(self.has_begun);
+        parts.sort_by_key(|part| part.vertices.start);
+        let mut next = 0;
+        for part in &parts {
+            if part.vertices.start != next || part.superstep.is_some_and(|of| of != superstep) {
+                let why = format!("vertices from {next} on after superstep {superstep} are next, and not {part}");
+                return Err(RunError::Part(why));
+            }
+            next = part.vertices.end;
+        }
+        if next != self.lists.vertices() {
+            return Err(RunError::Part(format!("vertices from {next} on are missing")));
+        }
+        let mut parts = parts.into_iter();
+        let Some(mut all) = parts.next() else { return Ok(false) };
+        for part in parts {
+            all.signals.append(&part.signals);
+            self.shared.program.merge(&mut all.aggregate, part.aggregate);
+            all.changed += part.changed;
+        }
+        if self.has_begun {
+            self.progress = Progress { superstep, changed: all.changed, aggregate: all.aggregate };
+        } else {
+            self.progress.aggregate = all.aggregate;
+        }
+        self.signals = Arc::new(all.signals);
+        let is_over = self.has_begun
+            && (self.progress.changed == 0 || self.shared.program.is_converged(&self.progress.aggregate));
+        self.has_begun = true;
+        Ok(!is_over && self.settings.supersteps_max.is_none_or(|most| superstep < most))
+    }
+
+    /// Computes the vertices of the range, from the signals of all.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub async fn superstep(&mut self, branch: &mut Branch) -> Result<Part<P>, RunError> {
+        let step = Step { number: self.progress.superstep + 1, aggregate: self.progress.aggregate.clone() };
+        let step = Arc::new(step);
+        let workers = &self.settings.workers;
+        let mut part = Part::new(&self.shared);
+        part.superstep = Some(step.number);
+        let mut pass = self.lists.pass(&self.shared.range, workers, branch.context())?;
         loop {
             let pieces = pass.next(branch).await?;
             if pieces.is_empty() {
-                break;
+                return Ok(part);
             }
-            let (shared, signals, step) = (shared.clone(), signals.clone(), step.clone());
+            let (shared, signals, step) = (self.shared.clone(), self.signals.clone(), step.clone());
             let collect = move || {
                 let pieces = pieces.par_iter().map(|piece| shared.collect(piece, &signals, &step));
                 pieces.collect::<Result<Vec<_>, RunError>>()
             };
-            now.add(workers.run(collect).await??);
-        }
-        progress = Progress { superstep: step.number, changed: now.changed, aggregate: now.aggregate.clone() };
-        observe(&progress);
-        if progress.changed == 0 || program.is_converged(&progress.aggregate) {
-            break;
-        }
-        if let Some(checkpoint) =
-            settings.checkpoint.as_ref().filter(|checkpoint| written.elapsed() >= checkpoint.every)
-        {
-            let (checkpoint, shared, superstep) = (checkpoint.clone(), shared.clone(), progress.superstep);
-            let name = program.name();
-            workers.run(move || checkpoint.write(&name, superstep, &*shared.store, vertices)).await??;
-            written = Instant::now();
+            part.add(&self.shared.program, workers.run(collect).await??);
         }
     }
-    Ok(progress)
+
+    /// Writes the states of the range to the file of the settings, if they have one.
+    ///
+    /// # Errors
+    /// [`RunError::States`] if it cannot be written.
+    pub async fn write_checkpoint(&self) -> Result<(), RunError> {
+        let Some(checkpoint) = self.settings.checkpoint.clone() else { return Ok(()) };
+        let (shared, superstep) = (self.shared.clone(), self.progress.superstep);
+        let write = move || checkpoint.write(&shared.program.name(), superstep, &*shared.store, &shared.range);
+        self.settings.workers.run(write).await?
+    }
 }
 
-/// What all vertices came to.
-struct Totals<P: VertexProgram> {
-    program: Arc<P>,
+/// What the vertices of a range came to in a superstep: what they signal, and what their states add up to.
+pub struct Part<P: VertexProgram> {
+    vertices: Range<u32>,
+    /// `None` before the first one of a run, which may be resumed.
+    superstep: Option<usize>,
     signals: Signals<P::Signal>,
     aggregate: P::Aggregate,
     changed: u64,
 }
 
-impl<P: VertexProgram> Totals<P> {
+/// The form in which a part is sent.
+#[derive(Serialize, Deserialize)]
+struct SentPart<'a, A> {
+    vertices: Range<u32>,
+    superstep: Option<usize>,
+    aggregate: A,
+    changed: u64,
+    #[serde(borrow)]
+    signals: &'a [u8],
+}
+
+impl<P: VertexProgram> Part<P> {
     fn new(shared: &Shared<P>) -> Self {
-        let vertices = shared.count as usize + shared.deleted.len();
-        let signals = Signals::with_capacity(vertices);
-        Self { program: shared.program.clone(), signals, aggregate: P::Aggregate::default(), changed: 0 }
+        let range = shared.range.clone();
+        let signals = Signals::with_capacity(range.len());
+        Self { vertices: range, superstep: None, signals, aggregate: P::Aggregate::default(), changed: 0 }
     }
 
     /// Adds what the next vertices came to, in their order: sums of floats depend on it.
-    fn add(&mut self, pieces: Vec<Done<P>>) {
+    fn add(&mut self, program: &P, pieces: Vec<Done<P>>) {
         for done in pieces {
             self.signals.append(&done.signals);
-            self.program.merge(&mut self.aggregate, done.aggregate);
+            program.merge(&mut self.aggregate, done.aggregate);
             self.changed += done.changed;
+        }
+    }
+}
+
+impl<P: VertexProgram> Part<P>
+where
+    P::Aggregate: Serialize + DeserializeOwned,
+{
+    /// The part as bytes, to send it to another machine.
+    ///
+    /// # Errors
+    /// [`RunError::Part`] if the aggregate cannot be serialised.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, RunError> {
+        let sent = SentPart {
+            vertices: self.vertices.clone(),
+            superstep: self.superstep,
+            aggregate: &self.aggregate,
+            changed: self.changed,
+            signals: &self.signals.to_bytes(),
+        };
+        postcard::to_stdvec(&sent).map_err(|error| RunError::Part(error.to_string()))
+    }
+
+    /// A part from its bytes.
+    ///
+    /// # Errors
+    /// [`RunError::Part`] if they are not those of a part of this program.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RunError> {
+        let damaged = |why: &str| RunError::Part(format!("its bytes are damaged: {why}"));
+        let sent: SentPart<P::Aggregate> = postcard::from_bytes(bytes).map_err(|error| damaged(&error.to_string()))?;
+        let SentPart { vertices, superstep, aggregate, changed, signals } = sent;
+        let signals = Signals::from_bytes(vertices.len(), signals);
+        let signals = signals.ok_or_else(|| damaged("it has not one signal for each vertex"))?;
+        Ok(Self { vertices, superstep, signals, aggregate, changed })
+    }
+}
+
+impl<P: VertexProgram> fmt::Display for Part<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Range { start, end } = self.vertices;
+        match self.superstep {
+            Some(superstep) => write!(f, "{start} to {end} after superstep {superstep}"),
+            None => write!(f, "{start} to {end} at the beginning"),
         }
     }
 }

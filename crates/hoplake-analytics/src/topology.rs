@@ -166,7 +166,8 @@ async fn load(
 ) -> Result<Csr, EngineError> {
     let (vertices, count) = (selected.ids.len(), edges_of(snapshot, edges));
     let mut builder = CsrBuilder::new(vertices, count, selected.weight.is_some(), branch.context())?;
-    let mut batches = Batches::new(snapshot, selected, edges, workers, branch.context())?;
+    let all = 0..selected.ids.len() as u32;
+    let mut batches = Batches::new(snapshot, selected, edges, all, workers, branch.context())?;
     let mut pace = branch.context().pace();
     loop {
         let next = batches.next(branch).await?;

@@ -1,5 +1,7 @@
 //! PageRank by power iteration.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Step, Vertex, VertexProgram, kernels::PageRankSettings};
 
 /// PageRank by power iteration, along the edges of the selection. As [`page_rank`](crate::kernels::page_rank) and
@@ -34,7 +36,7 @@ impl PageRank {
 }
 
 /// Sums over all ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct RankSums {
     /// Of the vertices without out-edges.
     pub dangling: f64,

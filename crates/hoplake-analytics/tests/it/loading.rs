@@ -6,17 +6,23 @@ use hoplake::{Batch, EdgeKey, Graph, Operation, Properties, VertexId, VertexRef}
 use hoplake_analytics::{Adjacency, Selection, Topology, Workers};
 use hoplake_storage::{QueryContext, ReadLimits};
 
-use crate::{load, open};
+use crate::{load_at, open};
 
 /// Two labels and three edge types, in several versions: vertices that were deleted, edges that were, and parallel ones.
 pub async fn changed(name: &str) -> String {
+    let url = format!("memory://analytics/{name}");
+    changed_at(&url).await;
+    url
+}
+
+pub async fn changed_at(url: &str) {
     let folder = tempfile::tempdir().unwrap();
     let mut edges = String::from("source,target\n");
     (0..400).for_each(|number| edges.push_str(&format!("{},{}\n", number % 50, number * 7 % 90)));
     edges.push_str("3,3\n3,3\n");
     std::fs::write(folder.path().join("knows.csv"), edges).unwrap();
-    let url = load(name, folder.path()).await;
-    let mut graph = Graph::open(&url).await.unwrap();
+    load_at(url, folder.path()).await;
+    let mut graph = Graph::open(url).await.unwrap();
     let label = graph.schema().vertex_labels[0].name.clone();
     let person = |key: i64| VertexRef::new(label.as_str(), key);
     let city = |key: i64| VertexRef::new("City", key);
@@ -48,7 +54,6 @@ pub async fn changed(name: &str) -> String {
         graph.apply(Batch { operations, ..Batch::default() }).await.unwrap();
         graph.refresh().await.unwrap();
     }
-    url
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@
 mod graphalytics;
 mod loading;
 mod programs;
+mod ranges;
 
 use std::sync::Arc;
 
@@ -16,8 +17,12 @@ use hoplake_storage::{QueryContext, ReadPool, ReadSettings, Reader};
 /// Loads what lies in a folder, as a graph in memory.
 async fn load(name: &str, folder: &std::path::Path) -> String {
     let url = format!("memory://analytics/{name}");
-    hoplake::load(&url, LoadOptions::from_paths([folder])).await.unwrap();
+    load_at(&url, folder).await;
     url
+}
+
+async fn load_at(url: &str, folder: &std::path::Path) {
+    hoplake::load(url, LoadOptions::from_paths([folder])).await.unwrap();
 }
 
 /// The newest version of a graph.

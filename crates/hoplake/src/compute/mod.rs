@@ -246,7 +246,9 @@ impl From<RunError> for Error {
         match error {
             RunError::Graph(error) => error.into(),
             RunError::States(error) => error.into(),
-            refused @ RunError::Checkpoint { .. } => Self::new(ErrorKind::Invalid, refused.to_string()),
+            refused @ (RunError::Checkpoint { .. } | RunError::Part(_)) => {
+                Self::new(ErrorKind::Invalid, refused.to_string())
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ mod parquet_pairs;
 mod serve_load;
 mod snb;
 mod social_network;
+mod state_stores;
 mod traverse;
 mod upkeep;
 
@@ -38,6 +39,8 @@ enum Verb {
     Hostile(hostile::Arguments),
     /// Waves, requests and bytes of compactions along the update stream of a social network.
     Upkeep(upkeep::Arguments),
+    /// Time, memory and disk of the stores that states of vertex programs are kept in.
+    StateStores(state_stores::Arguments),
     /// Queries a second and latency of one hop through a server on loopback.
     ServeLoad(serve_load::Arguments),
 }
@@ -53,6 +56,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Traverse(arguments) => traverse::run(&arguments),
         Verb::Hostile(arguments) => hostile::run(&arguments),
         Verb::Upkeep(arguments) => upkeep::run(&arguments),
+        Verb::StateStores(arguments) => state_stores::run(&arguments),
         Verb::ServeLoad(arguments) => serve_load::run(&arguments),
     }
 }

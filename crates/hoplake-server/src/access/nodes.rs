@@ -227,7 +227,7 @@ impl AccessNodes {
 
     /// How many are known.
     pub(super) fn count(&self) -> usize {
-        // Never 0: the reader sends no more requests for a block than there are nodes.
+        // The reader pauses between attempts only after as many requests as there are nodes, which is at least one.
         self.known().members.len().max(1)
     }
 

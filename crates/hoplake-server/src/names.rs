@@ -44,8 +44,7 @@ impl Source {
             Some(own) if own == name => vec![self.url.clone()],
             // A name of its own hides the last part of the URL: the operator chose what clients see.
             Some(_) => Vec::new(),
-            // Whether the URL is a graph or a folder shows only in the store, so both are tried. The graph itself comes first:
-            // a folder that contains a graph of its own name is rare.
+            // Whether the URL is a graph or a folder shows only in the store, so both are tried.
             None if self.last_part() == Some(name) => vec![self.url.clone(), below()],
             None => vec![below()],
         }

@@ -62,7 +62,8 @@ impl Admission {
     /// # Errors
     /// [`Reason::Busy`] if the queue is full, or the wait was too long.
     pub(crate) async fn admit(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        // Overtakes nobody: tokio's semaphore gives a returned permit to the first that waits, so one is free only if none waits.
+        // Does not overtake the queue: tokio's semaphore gives a returned permit to the first that waits, so one is free only
+        // if none waits.
         if let Ok(permit) = self.running.clone().try_acquire_owned() {
             return Ok(permit);
         }

@@ -144,7 +144,8 @@ impl Slots {
 
     /// Remembers an absent name, and forgets the others if there are too many.
     fn note_absent(&mut self, key: SlotKey) {
-        // Random names must not fill the memory: first those go that mean nothing any more, and then all, which costs one look each.
+        // Random names must not fill the memory: first those go that mean nothing any more, and then all, which costs one
+        // look each.
         if self.absent.len() >= ABSENT_MAX {
             self.absent.retain(|_, since| since.elapsed() < ABSENT_FOR);
         }

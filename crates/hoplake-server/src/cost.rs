@@ -61,7 +61,6 @@ fn text(value: &Value) -> String {
 
 impl AddAssign for PricedCost {
     fn add_assign(&mut self, more: Self) {
-        // Dollars are added and not computed anew: a sum needs no price list.
         self.counters = self.counters + more.counters;
         self.usd += more.usd;
     }

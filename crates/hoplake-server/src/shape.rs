@@ -186,7 +186,6 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Shaped<'_, D> {
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        // A value that nobody reads needs no path and no words.
         self.inner.deserialize_ignored_any(visitor)
     }
 }
@@ -284,7 +283,6 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, A> {
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, A::Error> {
         let path = Path::Item(self.path, self.position);
-        // Counted before the item is read, since an error leaves this list and no later item is read.
         self.position += 1;
         self.inner.next_element_seed(At { seed, path, wrong: self.wrong })
     }

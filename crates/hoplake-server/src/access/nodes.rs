@@ -314,7 +314,8 @@ impl AccessNodes {
     /// The node for a routing key at an attempt: that many after the first, or the next that is not skipped.
     pub(super) fn choose(members: &Members, key: routing::RoutingKey, attempt: u32) -> Arc<Node> {
         let order = routing::order(key, members.iter().map(|node| node.name()));
-        // All algorithm nodes have the same order for a key, so the second choice of all is the same node, too, and its cache serves them.
+        // All algorithm nodes have the same order for a key, so the second choice of all is the same node, too, and its
+        // cache serves them.
         let from = attempt as usize % order.len();
         let mut candidates = (0..order.len()).map(|step| &members[order[(from + step) % order.len()]]);
         // If all are passed over, each is asked in its turn all the same.
@@ -330,7 +331,6 @@ impl AccessNodes {
         let failing =
             |node: &Arc<Node>| node.failing().as_ref().map(|failing| format!("{} ({})", node.name, failing.why));
         match members.iter().map(failing).collect::<Option<Vec<_>>>() {
-            // All nodes are listed only if all fail; otherwise the next attempt may succeed, and one reason says enough.
             Some(all) if all.len() > 1 => format!("no access node answers: {}", all.join(", ")),
             _ => format!("access node {} does not answer: {why}", node.name),
         }

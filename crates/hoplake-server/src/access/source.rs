@@ -102,7 +102,8 @@ impl NodesSource {
         let object = format!("{}/{object}", self.url());
         let another = (attempt as usize) + 1 < members.len();
         let reason = reason_of(status);
-        // An answer without a reason of ours comes from the connection or a proxy. A node that shuts down asks for what a dead one gets.
+        // An answer without a reason of ours comes from the connection or a proxy. A node that shuts down asks for what a
+        // dead one gets.
         let silent = reason.is_none() || reason.as_deref() == Some(Reason::ShuttingDown.name());
         if silent {
             let message = format!("could not read {object}: {}", self.nodes.failed(node, members, status));
@@ -168,7 +169,7 @@ impl NodesSource {
 }
 
 /// Why a node rejected a request; `None` if the error is not from the node.
-// A proxy between the nodes may send an `ErrorInfo` of its own; the domain tells them apart.
+// A proxy between the nodes may send an `ErrorInfo` of its own; only the domain shows whose it is.
 fn reason_of(status: &Status) -> Option<String> {
     status.get_details_error_info().filter(|info| info.domain == "hoplake").map(|info| info.reason)
 }

@@ -254,7 +254,7 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if !self.finished {
-            // The future was dropped, which is how hyper and the door report a client that left. Nobody gets a status.
+            // The future was dropped, which is how hyper and the door report a client that has disconnected.
             self.log("CANCELLED", None);
         }
     }

@@ -142,7 +142,6 @@ pub(crate) async fn next_neighbors(call: &mut Call, asked: &NextQuery, parts: &m
     call.limit_time(cursor.time_ms);
     call.enter().await?;
     let graph = &cursor.open.graph;
-    // Waits for the step before it, within the deadline of this one.
     let mut steps = call.bounded(async { Ok(cursor.steps.lock().await) }).await?;
     // At both ends: a step that takes longer than the idle time must not end with an expired cursor.
     cursor.touch();

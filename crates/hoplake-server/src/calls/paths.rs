@@ -93,7 +93,6 @@ async fn put_walks(
             break;
         }
     }
-    // Only at the limit: otherwise the loop ended because no walks were left.
     statistics.truncated = left == 0 && !query.next_walks(&mut paths, 1).await?.is_empty();
     statistics.depths = depths_of(paths.profile(), graph.prices());
     statistics.trace();

@@ -48,6 +48,7 @@ impl Admission {
 
     /// For reads that other nodes ask for; as many wait as run.
     pub(crate) fn for_fetches(settings: &Settings) -> Self {
+        // A limit of their own: one wave of a query is up to 128 fetches, which would take all permits of queries.
         Self::of(settings.fetches_max, settings.fetches_max, settings.queue_wait())
     }
 
@@ -61,15 +62,19 @@ impl Admission {
     /// # Errors
     /// [`Reason::Busy`] if the queue is full, or the wait was too long.
     pub(crate) async fn admit(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        // Does not overtake the queue: tokio's semaphore gives a returned permit to the first that waits, so one is free only
+        // if none waits.
         if let Ok(permit) = self.running.clone().try_acquire_owned() {
             return Ok(permit);
         }
+        // Counted first and checked then: with a check first, requests that arrive together would all see the last place.
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.waiting_max {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
             let message = format!("{} queries run and {} wait; try again later", self.running_max, self.waiting_max);
             return Err(Failure::new(Reason::Busy, message));
         }
         let _waiting = Waiting(&self.waiting);
+        // A client that disconnects drops this future, and `Waiting` gives its place back.
         let Ok(permit) = timeout(self.wait, self.running.clone().acquire_owned()).await else {
             let message = format!("no query ended within {} ms; try again later", self.wait.as_millis());
             return Err(Failure::new(Reason::Busy, message));

@@ -76,6 +76,7 @@ const LOOK: &str = "the look for a newer version";
 /// A look for a newer version that is under way.
 type Look = Shared<BoxFuture<'static, Result<(), Failure>>>;
 
+/// An opening that is under way.
 type Opening = Shared<BoxFuture<'static, Result<Arc<OpenGraph>, Failure>>>;
 
 /// A name and a version; 0 is the newest.
@@ -143,7 +144,8 @@ impl Slots {
 
     /// Remembers an absent name, and forgets the others if there are too many.
     fn note_absent(&mut self, key: SlotKey) {
-        // Random names must not fill the memory: first those go that mean nothing any more, and then all, which costs one look each.
+        // Random names must not fill the memory: first those go that mean nothing any more, and then all, which costs one
+        // look each.
         if self.absent.len() >= ABSENT_MAX {
             self.absent.retain(|_, since| since.elapsed() < ABSENT_FOR);
         }
@@ -167,6 +169,7 @@ impl Origin {
     fn urls(&self, name: &str) -> Vec<String> {
         match self {
             Self::Stores { sources, .. } => sources.iter().flat_map(|source| source.urls(name)).collect(),
+            // One URL: each access node has the rules, and searches the locations itself.
             Self::Nodes(nodes) => vec![NodesSource::new(nodes.clone(), name).url()],
         }
     }
@@ -177,6 +180,7 @@ impl Origin {
             Self::Stores { opener, .. } => Ok(Reader::new(opener(url)?, pool)),
             Self::Nodes(nodes) => {
                 let source = NodesSource::new(nodes.clone(), name);
+                // The profile of the real store, so that reads are planned and priced as if this node read the store itself.
                 let store = Store::elsewhere(url, source.profile().await?);
                 Ok(Reader::from_source(store, Arc::new(source), pool))
             }
@@ -253,6 +257,8 @@ impl Catalog {
         // If it takes long or fails, what is open is as good as it was.
         // The look goes on in its own task when this stops waiting, and the next request finds what it found.
         let _ = timeout(LOOK_WAIT, look).await;
+        // Asks the slot and not the look: the slot has the newest version whether the look ended, failed or is still running.
+        // It may be closed meanwhile; the request then continues with the graph that it holds.
         let newest = self.slots().open.get(&key).map(|slot| slot.graph.clone());
         Ok(newest.unwrap_or(graph))
     }
@@ -266,6 +272,7 @@ impl Catalog {
         let Some(slot) = slots.open.get_mut(&key) else {
             return Ok(Found::Opening(self.opening(&mut slots, key)?));
         };
+        // The idle time counts from the beginning of a call; while the call runs, it keeps the graph open by holding it.
         slot.used = Instant::now();
         let look = self.look_if_due(slot, &key);
         let graph = slot.graph.clone();
@@ -280,10 +287,13 @@ impl Catalog {
         let key = (name.to_owned(), 0);
         match self.before_refresh(&key)? {
             Before::Nothing => {}
+            // Its result does not matter: the look below begins after the refresh was requested and so finds every version
+            // that was published before.
             Before::Look(look) => drop(look.await),
             Before::Opening(opening) => drop(opening.await?),
             Before::Begun(opening) => return opening.await,
         }
+        // `None` if the graph was closed in between; then `acquire` opens it, which finds the newest version, too.
         let look = self.slots().open.get_mut(&key).map(|slot| self.begin_look(slot, &key));
         if let Some(look) = look {
             look.await?;
@@ -337,6 +347,8 @@ impl Catalog {
             let opened = tokio::spawn(async move { catalog.open(&wanted).await }).await;
             let opened = opened.unwrap_or_else(|error| Err(Failure::broken_off(OPENING, &error)));
             drop(turn);
+            // Locked to the end, so that no request can begin a second opening between the removal of this one and the
+            // slot that replaces it.
             let mut slots = self.slots();
             slots.openings.remove(&key);
             match opened {
@@ -354,6 +366,7 @@ impl Catalog {
 
     /// Gives a graph that was opened a slot.
     fn keep(&self, slots: &mut Slots, key: SlotKey, graph: Arc<OpenGraph>) -> Result<Arc<OpenGraph>, Failure> {
+        // Fails after the graph was read, which is the price of giving unknown names no slot.
         self.make_room(&mut slots.open)?;
         self.metrics.graph_opened();
         slots.absent.remove(&key);
@@ -363,6 +376,7 @@ impl Catalog {
 
     async fn open(&self, (name, version): &SlotKey) -> Result<Arc<OpenGraph>, Failure> {
         let settings = OpenSettings { version: (*version > 0).then_some(*version), ..OpenSettings::default() };
+        // One after the other, the most likely first: in parallel, each opening would pay for every location.
         for url in self.origin.urls(name) {
             let begun = Instant::now();
             let reader = self.origin.reader(name, &url, self.pool.clone()).await?;
@@ -376,6 +390,7 @@ impl Catalog {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     tracing::debug!(graph = name, url = url, %error, "no graph there");
                 }
+                // Not the next URL: a graph may be at this one, and the answer must not depend on which store is reachable.
                 Err(error) => return Err(error.into()),
             }
         }
@@ -405,6 +420,7 @@ impl Catalog {
 
     /// Begins to look for a newer version if it is time to. Returns the look that the request is to wait for, if it is.
     fn look_if_due(self: &Arc<Self>, slot: &mut Slot, key: &SlotKey) -> Option<Look> {
+        // A request for a version by number must get that version, so only the newest is followed.
         let refresh = self.refresh.filter(|_| key.1 == 0)?;
         let age = slot.looked.elapsed();
         if age < refresh && !slot.removed {
@@ -446,8 +462,10 @@ impl Catalog {
             Err(failure) if failure.reason == Reason::Corrupt => failure,
             outcome => return outcome,
         };
+        // One request, and only after damage: undamaged answers pay nothing for this check.
         let is_there = graph.is_there().await;
         if let Some(slot) = self.slots().open.get_mut(&(name.to_owned(), 0)) {
+            // Whatever the check found, the next look is thorough.
             slot.looks = LOOKS_PER_THOROUGH;
             slot.removed |= matches!(is_there, Ok(false));
         }
@@ -471,6 +489,7 @@ impl Catalog {
         let mut slots = self.slots();
         if let Some(slot) = slots.open.get_mut(key) {
             slot.look = None;
+            // Also after a failure: a store that fails is asked once per interval, and not by every request.
             slot.looked = Instant::now();
         }
         match found {
@@ -480,12 +499,14 @@ impl Catalog {
                     slot.graph = newer.clone();
                     slot.removed = false;
                 }
+                // The compactor has a lock of its own; none is taken while this one is held.
                 drop(slots);
                 self.compactor.iter().for_each(|compactor| compactor.consider(&key.0, &newer.graph));
                 Ok(())
             }
             Err(failure) => {
                 match failure.reason {
+                    // Deleted: the next request opens anew and gets NOT_FOUND, or the graph that was loaded there since.
                     Reason::NotFound => self.close(&mut slots.open, key, "it is gone"),
                     _ => tracing::warn!(graph = key.0, %failure, "could not look for a newer version"),
                 }
@@ -508,6 +529,7 @@ impl Catalog {
             // It was removed, and perhaps loaded again: not a later version, but another graph.
             _ => {
                 let opened = self.open(key).await?;
+                // The slot stays and its graph changes, so the number of open graphs is the same.
                 self.metrics.graph_opened();
                 self.metrics.graph_closed();
                 Ok(Some(opened))

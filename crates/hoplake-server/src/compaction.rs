@@ -46,6 +46,7 @@ impl Compactor {
 
     /// Compacts a graph after a newer version was found, in a task of its own, if a compaction is due.
     pub(crate) fn consider(self: &Arc<Self>, name: &str, graph: &Graph) {
+        // One entry per graph: when its turn comes, `compact_until` reads the newest version of the store anyway.
         if self.lifecycle.is_draining() || !self.considered().insert(name.to_owned()) {
             return;
         }
@@ -54,6 +55,7 @@ impl Compactor {
         let graph = graph.clone();
         tokio::spawn(async move {
             let turn = compactor.turn.acquire().await;
+            // Asked again: the server may have begun to drain while this graph waited for its turn.
             if turn.is_ok() && !compactor.lifecycle.is_draining() {
                 compactor.compact(&name, &graph).await;
             }
@@ -63,6 +65,7 @@ impl Compactor {
 
     /// Waits until nothing is compacted. After the server began to drain, nothing will be.
     pub(crate) async fn ended(&self) {
+        // The semaphore is fair: graphs that wait come first, find the server draining, and give the turn back at once.
         drop(self.turn.acquire().await);
     }
 
@@ -85,6 +88,7 @@ impl Compactor {
                 );
             }
             Ok(_) => tracing::debug!(graph = name, version = graph.version(), "no compaction is due"),
+            // Not passed on: no client waits for a compaction. The next newer version leads to the next attempt.
             Err(error) => {
                 self.metrics.compaction_failed();
                 tracing::warn!(graph = name, %error, time_ms = time_ms(), "could not compact");
@@ -93,6 +97,8 @@ impl Compactor {
     }
 
     async fn compact_if_due(&self, graph: &Graph) -> Result<Compacted, hoplake::Error> {
+        // Answered from the open version's indexes in memory. `compact_until` reads the store and announces a writer lease,
+        // so it begins only if there is something to merge.
         if !graph.compaction_is_due(&self.settings).await? {
             return Ok(Compacted::default());
         }

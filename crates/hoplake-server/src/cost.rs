@@ -45,6 +45,7 @@ impl PricedCost {
 
     /// Names and values, for protocols that take only text.
     pub(crate) fn pairs(self) -> Vec<(String, String)> {
+        // Through serde, so that a new counter reaches gRPC's error details without a second list of names.
         let Ok(Value::Object(fields)) = serde_json::to_value(self) else { return Vec::new() };
         fields.into_iter().map(|(name, value)| (name, text(&value))).collect()
     }
@@ -95,6 +96,7 @@ impl From<PricedCost> for v1::Cost {
 }
 
 impl PartialSchema for PricedCost {
+    // The message's schema, since `into = "v1::Cost"` above makes it what JSON has.
     fn schema() -> RefOr<Schema> {
         v1::Cost::schema()
     }

@@ -5,6 +5,8 @@ use tokio_util::sync::CancellationToken;
 /// The stages of a server's end. Cheap to clone; all clones share the stage.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lifecycle {
+    // Tokens stay cancelled: who waits for a stage after it has begun sees it at once. Both can be awaited independently,
+    // since a query ignores the first and ends with the second.
     draining: CancellationToken,
     ending: CancellationToken,
 }

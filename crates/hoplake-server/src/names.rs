@@ -42,7 +42,9 @@ impl Source {
         let below = || format!("{}/{name}", self.url.trim_end_matches('/'));
         match &self.name {
             Some(own) if own == name => vec![self.url.clone()],
+            // A name of its own hides the last part of the URL: the operator chose what clients see.
             Some(_) => Vec::new(),
+            // Whether the URL is a graph or a folder shows only in the store, so both are tried.
             None if self.last_part() == Some(name) => vec![self.url.clone(), below()],
             None => vec![below()],
         }
@@ -59,6 +61,7 @@ impl Source {
     /// # Errors
     /// [`Reason::Invalid`], or [`Reason::NotFound`], with what to write.
     pub(crate) fn check(&self) -> Result<(), Failure> {
+        // Opening a store sends no request, so a server starts while its bucket cannot be reached.
         let store = Store::open(&self.url).map_err(Error::from)?;
         let encoded = store.url().strip_prefix("file://");
         // A path with other characters in a URL fails when a graph there is requested.
@@ -74,6 +77,7 @@ impl Source {
             Some((folder, Ok(found))) if !found.is_dir() => {
                 Err(Failure::invalid(format!("{folder} is a file; name the folder of a graph, or one of graphs")))
             }
+            // Other errors, such as a missing permission, may pass until the first request.
             _ => Ok(()),
         }
     }
@@ -88,6 +92,7 @@ impl Source {
 /// # Errors
 /// [`Reason::Invalid`] with the name and both sources.
 pub(crate) fn check_names(sources: &[Source]) -> Result<(), Failure> {
+    // Only `NAME=URL`: a URL alone may be a folder, and several folders may be searched for one name.
     for (position, later) in sources.iter().enumerate().filter(|(_, source)| source.name.is_some()) {
         if let Some(first) = sources[..position].iter().find(|first| first.name == later.name) {
             let name = later.name().unwrap_or_default();
@@ -104,6 +109,7 @@ pub(crate) fn check_names(sources: &[Source]) -> Result<(), Failure> {
 /// # Errors
 /// [`Reason::Invalid`](crate::Reason::Invalid), with what a name may be.
 pub(crate) fn check_name(name: &str) -> Result<&str, Failure> {
+    // The name becomes a part of a URL with the server's credentials: no slash, no escape, nothing hidden or relative.
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let begins = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
     if begins && name.len() <= NAME_BYTES_MAX && name.bytes().all(good) && !name.contains("..") {

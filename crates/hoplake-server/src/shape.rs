@@ -82,6 +82,7 @@ macro_rules! single {
     ($($method:ident: $words:expr,)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
             let checked = self.checked($words, Takes::Single, visitor);
+            // The format says what is there, and `Checked` judges it: asked for a type, the format would word the error itself.
             self.inner.deserialize_any(checked)
         }
     )*};
@@ -111,11 +112,14 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Shaped<'_, D> {
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        // Types that take several shapes ask for any value; they accept text or an object, and never a list.
         let checked = self.checked(None, Takes::Object, visitor);
         self.inner.deserialize_any(checked)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        // Not `deserialize_any`: only the format knows how it writes an absent value, such as `null` in JSON.
+        // `visit_some` wraps the value again, which keeps the path and the words.
         let checked = self.checked(None, Takes::Single, visitor);
         self.inner.deserialize_option(checked)
     }
@@ -150,6 +154,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Shaped<'_, D> {
         let words = choice(variants);
         let Self { inner, path, wrong } = self;
         let checked = Checked { visitor: Choice(variants), words: Some(&words), takes: Takes::Single, path, wrong };
+        // All enums of requests and settings are plain words. Serde would also accept an object with one field, `{"out": null}`.
         let chosen: StringDeserializer<D::Error> = inner.deserialize_any(checked)?.into_deserializer();
         visitor.visit_enum(chosen)
     }
@@ -159,6 +164,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Shaped<'_, D> {
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, D::Error> {
+        // A newtype has no shape of its own: its content is checked, at the same path.
         visitor.visit_newtype_struct(self)
     }
 
@@ -243,11 +249,13 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Checked<'_, V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
+        // The words are dropped: the value inside asks for its own type and brings its own.
         let Self { visitor, path, wrong, .. } = self;
         visitor.visit_some(Shaped { inner, path, wrong })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
+        // The visitor of a derived struct would take a list as its fields in order, which breaks when a field is added.
         if self.takes != Takes::List {
             return Err(self.refuse("a list"));
         }
@@ -316,6 +324,7 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Noting<'_, K> {
     type Value = K::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<K::Value, D::Error> {
+        // The name is read as text and then again as the field, since serde's field type does not give it back.
         *self.name = String::deserialize(from)?;
         self.seed.deserialize(self.name.as_str().into_deserializer())
     }
@@ -335,6 +344,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for At<'_, T> {
         let Self { seed, path, wrong } = self;
         let read = seed.deserialize(Shaped { inner, path: &path, wrong });
         if read.is_err() {
+            // Errors travel outward, so the innermost path arrives first, and outer levels must not replace it.
             wrong.borrow_mut().get_or_insert_with(|| path.to_string());
         }
         read
@@ -365,7 +375,8 @@ fn choice(words: &[&str]) -> String {
     }
 }
 
-/// Why a visitor does not take a single value.
+/// Why a visitor does not take a single value. An error type of its own, because the format's would join the value and
+/// the name of the Rust type into one text, from which the value could not be taken again.
 #[derive(Debug, thiserror::Error)]
 enum Mistake {
     #[error("write {expected}, not {found}")]
@@ -394,11 +405,13 @@ fn shown(found: Unexpected<'_>) -> String {
         Unexpected::Bool(value) => value.to_string(),
         Unexpected::Unsigned(value) => value.to_string(),
         Unexpected::Signed(value) => value.to_string(),
+        // With its decimal point: `1.0` for a count would read "not 1".
         Unexpected::Float(value) => format!("{value:?}"),
         Unexpected::Str(text) if text.chars().nth(SHOWN_MAX).is_some() => {
             format!("{:?}…", text.chars().take(SHOWN_MAX).collect::<String>())
         }
         Unexpected::Str(text) => format!("{text:?}"),
+        // JSON's `null` arrives as either, depending on whether the type is an option.
         Unexpected::Unit | Unexpected::Option => "null".into(),
         Unexpected::Seq => "a list".into(),
         Unexpected::Map => "an object".into(),

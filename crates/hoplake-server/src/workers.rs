@@ -22,6 +22,7 @@ impl Workers {
     pub(crate) fn new(threads: usize) -> io::Result<Self> {
         let runtime =
             Builder::new_multi_thread().worker_threads(threads).thread_name("hoplake-query").enable_all().build()?;
+        // A handle works without the runtime, which `drop` takes out; a task that begins after that is cancelled at once.
         let handle = runtime.handle().clone();
         Ok(Self(Some(runtime), handle))
     }
@@ -31,6 +32,7 @@ impl Workers {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> AbortOnDropHandle<T> {
+        // A plain `JoinHandle` would detach the task, and a query would run on after its client has disconnected.
         AbortOnDropHandle::new(self.1.spawn(work))
     }
 

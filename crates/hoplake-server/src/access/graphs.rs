@@ -70,6 +70,7 @@ impl ServedGraph {
     /// Whether there is a graph: a hint, or a manifest.
     async fn exists(&self) -> Result<bool, StorageError> {
         let mut branch = QueryContext::new().branch();
+        // The hint first: a read costs less than a list. It is advisory and may be lost, so a manifest decides (RFC 0001).
         if self.reader.read_object("hint", &mut branch, Ok).await?.is_some() {
             return Ok(true);
         }
@@ -103,9 +104,11 @@ impl ServedGraphs {
             return Ok(graph.clone());
         }
         check_name(name)?;
+        // Without the lock: a store that is slow for one name must not delay requests for the others.
         let graph = Arc::new(self.find(name).await?);
         let mut graphs = self.graphs();
         if graphs.len() >= GRAPHS_MAX {
+            // Requests that still read the graph hold it themselves, so forgetting it here breaks none of them.
             let unused = graphs.iter().min_by_key(|(_, (_, used))| *used).map(|(name, _)| name.clone());
             unused.and_then(|name| graphs.remove(&name));
         }
@@ -120,6 +123,7 @@ impl ServedGraphs {
     async fn find(&self, name: &str) -> Result<ServedGraph, Failure> {
         let urls: Vec<_> = self.sources.iter().flat_map(|source| source.urls(name)).collect();
         let open = |url: &String| Ok::<_, Failure>(ServedGraph::new((self.opener)(url)?, self.pool.clone()));
+        // With one URL there is nothing to choose, so the common case costs no request: the first read shows if it exists.
         if let [url] = &urls[..] {
             return open(url);
         }

@@ -68,6 +68,7 @@ pub(super) struct Node {
     failing: Mutex<Option<Failing>>,
 }
 
+/// The state of a node that does not answer, until it answers again.
 struct Failing {
     why: String,
     since: Instant,
@@ -81,11 +82,16 @@ impl Node {
         let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address makes a URL");
         let channel = endpoint
             .connect_timeout(CONNECT_MAX)
+            // PING frames (RFC 9113, 6.7) detect a node that hangs after 4 s; its connection stays open, so nothing else would.
+            // Idle connections send none: without requests there is no traffic to the nodes.
             .http2_keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_MAX)
+            // With the window of RFC 9113 (6.9.2), 65,535 bytes, an answer of 4 MiB would take 64 round trips.
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            // Lazy, so that an algorithm node starts while its access nodes are still down.
             .connect_lazy();
+        // A manifest arrives in one message, and may be larger than the 4 MiB that tonic accepts by default.
         let client = BlocksClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
         Self { name: address.to_string(), client, failing: Mutex::default() }
     }
@@ -129,7 +135,6 @@ impl Node {
         let now = Instant::now();
         let mut failing = self.failing();
         let pause = match &*failing {
-            // Earlier requests to it.
             // Requests that were under way when it failed fail now; they say nothing new, and must not double the pause.
             Some(failing) if now < failing.since + failing.pause => return,
             Some(failing) => (failing.pause * 2).min(PAUSE_MAX),
@@ -164,8 +169,10 @@ pub(crate) fn parse_target(url: &str) -> Result<Target, Failure> {
     let wrong =
         || Failure::invalid(format!("{url:?} is not an access node; write http://HOST:PORT, the port of its gRPC"));
     let uri: Uri = url.parse().map_err(|_| wrong())?;
+    // `https` is rejected: nodes speak plain HTTP, and a client must not assume that its connection is encrypted.
     let plain = uri.scheme_str() == Some("http") && uri.path() == "/" && uri.query().is_none();
     let host = uri.host().filter(|host| plain && !host.is_empty()).ok_or_else(wrong)?;
+    // A URL has an IPv6 address in brackets (RFC 3986, 3.2.2); `IpAddr` parses it without them.
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     Ok(Target { host, port: uri.port_u16().unwrap_or(PORT) })
 }
@@ -220,6 +227,7 @@ impl AccessNodes {
 
     /// How many are known.
     pub(super) fn count(&self) -> usize {
+        // The reader pauses between attempts only after as many requests as there are nodes, which is at least one.
         self.known().members.len().max(1)
     }
 
@@ -250,6 +258,7 @@ impl AccessNodes {
             return None;
         }
         if !known.looking && self.is_due(&known) {
+            // Set under the lock, so that of many requests only one starts a look-up.
             known.looking = true;
             let nodes = self.clone();
             tokio::spawn(async move { drop(nodes.look().await) });
@@ -269,6 +278,7 @@ impl AccessNodes {
         // Before the look-up: a node that fails meanwhile asks for another one.
         self.hurry.store(false, Relaxed);
         let found = join_all(self.targets.iter().map(|target| self.addresses(target))).await;
+        // Locked only now: during the look-up, requests continue with the nodes that are known.
         let mut known = self.known();
         known.looked = Some(Instant::now());
         known.looking = false;
@@ -297,13 +307,15 @@ impl AccessNodes {
         }
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
         let found = timeout(LOOK_UP_MAX, (self.resolver)(&target.host, target.port)).await.map_err(late)??;
+        // No address counts as a failed look-up, so that the target keeps its last addresses.
         if found.is_empty() { Err(io::Error::new(io::ErrorKind::NotFound, "it has none")) } else { Ok(found) }
     }
 
     /// The node for a routing key at an attempt: that many after the first, or the next that is not skipped.
     pub(super) fn choose(members: &Members, key: routing::RoutingKey, attempt: u32) -> Arc<Node> {
         let order = routing::order(key, members.iter().map(|node| node.name()));
-        // All algorithm nodes have the same order for a key, so the second choice of all is the same node, too, and its cache serves them.
+        // All algorithm nodes have the same order for a key, so the second choice of all is the same node, too, and its
+        // cache serves them.
         let from = attempt as usize % order.len();
         let mut candidates = (0..order.len()).map(|step| &members[order[(from + step) % order.len()]]);
         // If all are passed over, each is asked in its turn all the same.
@@ -312,6 +324,7 @@ impl AccessNodes {
 
     /// Notes that a node did not answer, and returns the failure: of all nodes, if none answers.
     pub(super) fn failed(&self, node: &Node, members: &Members, status: &Status) -> String {
+        // The node may have moved: its name may already lead to another address.
         self.hurry.store(true, Relaxed);
         let why = deepest(status);
         node.failed(why.clone());
@@ -331,6 +344,7 @@ impl Known {
         let addresses: BTreeSet<_> = self.addresses.iter().flatten().copied().collect();
         let node = |address: SocketAddr| {
             let name = address.to_string();
+            // A new node would forget that the old one failed, and would open another connection.
             let old = self.members.iter().find(|node| node.name == name).cloned();
             old.unwrap_or_else(|| Arc::new(Node::new(address)))
         };

@@ -22,6 +22,7 @@ impl RoutingKey {
     pub(super) fn of(graph: &str, object: &str, position: u64) -> Self {
         // Neither has a zero byte.
         let name = [graph.as_bytes(), object.as_bytes()].join(&0);
+        // XXH3 has fixed outputs; the standard library's hasher may change with the compiler, and nodes would disagree.
         Self(xxh3_64_with_seed(&name, stretch(position)))
     }
 }
@@ -33,8 +34,10 @@ pub(super) fn stretch(position: u64) -> u64 {
 
 /// The positions of nodes of these names, the first to ask first.
 pub(super) fn order<'a>(key: RoutingKey, nodes: impl Iterator<Item = &'a str>) -> Vec<usize> {
+    // Little-endian on every processor, or algorithm nodes of two kinds would choose different nodes.
     let weight = |name: &str| xxh3_64(&[&key.0.to_le_bytes(), name.as_bytes()].concat());
     let mut weights: Vec<_> = nodes.map(weight).enumerate().collect();
+    // Equal weights go by index, which is the order of addresses and so the same everywhere.
     weights.sort_unstable_by_key(|(index, weight)| (std::cmp::Reverse(*weight), *index));
     weights.into_iter().map(|(index, _)| index).collect()
 }

@@ -74,6 +74,7 @@ impl NodesSource {
         ask: impl Fn(Client) -> Asked,
     ) -> Result<Result<T, Status>, Failure> {
         let members = self.nodes.members().await?;
+        // Without pauses: while a node is left that was not asked, waiting gains nothing.
         for attempt in 0.. {
             let node = AccessNodes::choose(&members, RoutingKey::of(&self.graph, object, 0), attempt);
             let status = match ask(node.client()).await {
@@ -85,6 +86,7 @@ impl NodesSource {
             };
             let (reason, message) = match self.judge(&node, &members, &status, object, attempt) {
                 StorageError::Node { may_pass: true, .. } if (attempt as usize) + 1 < members.len() => continue,
+                // Nodes have the same graphs, so one NOT_FOUND is the answer of all; `judge` lets no other node be asked.
                 _ if reason_of(&status).as_deref() == Some(Reason::NotFound.name()) => return Ok(Err(status)),
                 StorageError::Node { fault: NodeFault::Unavailable, message, .. } => (Reason::Unavailable, message),
                 error => (Reason::Internal, error.to_string()),
@@ -100,7 +102,8 @@ impl NodesSource {
         let object = format!("{}/{object}", self.url());
         let another = (attempt as usize) + 1 < members.len();
         let reason = reason_of(status);
-        // An answer without a reason of ours comes from the connection or a proxy. A node that shuts down asks for what a dead one gets.
+        // An answer without a reason of ours comes from the connection or a proxy. A node that shuts down asks for what a
+        // dead one gets.
         let silent = reason.is_none() || reason.as_deref() == Some(Reason::ShuttingDown.name());
         if silent {
             let message = format!("could not read {object}: {}", self.nodes.failed(node, members, status));
@@ -108,8 +111,10 @@ impl NodesSource {
         }
         node.answered();
         let (fault, may_pass) = match reason.as_deref().unwrap_or_default() {
+            // The node has not tried yet, so a later attempt may succeed even at the same node.
             "BUSY" => (NodeFault::Unavailable, true),
             "UNAVAILABLE" | "TIME" => (NodeFault::Unavailable, another),
+            // All nodes require the same token: the next one rejects it, too.
             "UNAUTHENTICATED" => (NodeFault::Unavailable, false),
             "CORRUPT" => (NodeFault::Corrupt, another),
             // The manifest names the object, so that it is not there is damage, at whichever node.
@@ -130,6 +135,8 @@ impl NodesSource {
                 // Blocks ascend, so those of one stretch follow each other.
                 Some(last) if last.stretch == stretch(start) => last.blocks.push(block),
                 _ => {
+                    // By the stretch of the block and not of the request: a block at a border must be at the same node whatever
+                    // blocks it was coalesced with, or two nodes would cache it.
                     let node = AccessNodes::choose(members, RoutingKey::of(&self.graph, name, start), attempt);
                     parts.push(Part { node, stretch: stretch(start), blocks: vec![block] });
                 }
@@ -142,8 +149,11 @@ impl NodesSource {
     async fn fetch_part(&self, name: &str, part: &Part<'_>) -> Result<Fetched, Status> {
         let blocks = part.blocks.iter().map(|block| (*block).into()).collect();
         let request = v1::FetchRequest { graph: self.graph.clone(), object: name.to_owned(), blocks };
+        // Without `grpc-timeout`: queries with different deadlines may share this fetch, and the first deadline must not
+        // end it. Dropping the future resets the stream, which ends the read at the node.
         let mut messages = part.node.client().fetch(self.nodes.request(request)).await?.into_inner();
         // A node may be of another version, or no node at all: lengths are checked here, checksums by the reader.
+        // This status has no reason of ours, so `judge` treats the node as one that does not answer and skips it.
         let wrong = || Status::unknown("it sent other blocks than requested");
         let mut assembly = Assembly::of(&part.blocks);
         let mut cost = None;
@@ -152,17 +162,20 @@ impl NodesSource {
             cost = message.cost.or(cost);
         }
         let blocks = assembly.finish().ok_or_else(wrong)?;
+        // The last message has the cost; without it the stream was cut off.
         let cost = cost.ok_or_else(wrong)?;
         Ok(Fetched { blocks, requests: cost.requests, bytes: cost.bytes })
     }
 }
 
 /// Why a node rejected a request; `None` if the error is not from the node.
+// A proxy between the nodes may send an `ErrorInfo` of its own; only the domain shows whose it is.
 fn reason_of(status: &Status) -> Option<String> {
     status.get_details_error_info().filter(|info| info.domain == "hoplake").map(|info| info.reason)
 }
 
 /// Readers of the source see only its own errors.
+// A retry may help: it looks the names up again.
 fn unknown(failure: Failure) -> StorageError {
     StorageError::Node { fault: NodeFault::Unavailable, message: failure.message, may_pass: true }
 }
@@ -195,12 +208,14 @@ impl ObjectSource for NodesSource {
         Box::pin(async move {
             let members = self.nodes.members().await.map_err(unknown)?;
             let parts = self.parts(&members, name, blocks, attempt);
+            // In parallel, so that a request of two parts is still one wave. The first failure drops the other part.
             let fetched = try_join_all(parts.iter().map(async |part| {
                 let fetched = self.fetch_part(name, part).await;
                 let fetched = fetched.map_err(|status| self.judge(&part.node, &members, &status, name, attempt))?;
                 part.node.answered();
                 Ok::<_, StorageError>(fetched)
             }));
+            // Parts follow each other as the blocks do, so the answer has the order of the request, which the reader relies on.
             let mut all = Fetched { blocks: Vec::with_capacity(blocks.len()), requests: 0, bytes: 0 };
             for fetched in fetched.await? {
                 all.blocks.extend(fetched.blocks);
@@ -220,6 +235,7 @@ impl ObjectSource for NodesSource {
             };
             match self.ask_all(folder, list).await.map_err(unknown)? {
                 Ok(listed) => Ok(listed.objects.into_iter().map(ObjectInfo::from).collect()),
+                // Only NOT_FOUND: a graph that does not exist lists as empty, as a prefix without objects does in a store.
                 Err(_) => Ok(Vec::new()),
             }
         })

@@ -53,6 +53,7 @@ pub(crate) fn check_folder(folder: &str) -> Result<&str, Failure> {
 /// [`Reason::Invalid`](crate::Reason::Invalid), with the first that cannot be.
 pub(crate) fn wanted(blocks: Vec<v1::BlockRange>) -> Result<Vec<Wanted>, Failure> {
     let wanted = blocks.into_iter().map(Wanted::try_from).collect::<Result<Vec<_>, _>>()?;
+    // Checked, since the lengths are the sender's claims and may add up to more than 64 bits.
     let bytes = wanted.iter().try_fold(0, |sum: u64, block| sum.checked_add(block.range.end - block.range.start));
     if wanted.is_empty() || bytes.is_none_or(|bytes| bytes > FETCH_BYTES_MAX) {
         let message = format!("a fetch is of 1 block at least and of {FETCH_BYTES_MAX} bytes at most; ask for less");
@@ -70,6 +71,7 @@ impl TryFrom<v1::BlockRange> for Wanted {
             Some(WireCheck::Sealed(_)) => Check::Sealed,
             Some(WireCheck::Crc32c(crc)) => Check::Known(crc),
             Some(WireCheck::Later(_)) => Check::Later,
+            // In proto3 a kind of check that this version does not know arrives as none. It must not pass unchecked.
             None => return Err(Failure::invalid(format!("the block at {start} has no check"))),
         };
         if start >= end {
@@ -96,10 +98,13 @@ pub(crate) fn parts(blocks: Vec<Bytes>, cost: v1::StoreCost) -> Vec<v1::FetchRes
     let mut bytes = 0;
     for mut block in blocks {
         while !block.is_empty() {
+            // Small blocks share a message, and a large one is split: the index of a segment, whole in one message, would be in
+            // memory three times.
             if bytes >= PART_BYTES {
                 messages.push(v1::FetchResponse::default());
                 bytes = 0;
             }
+            // Shares the bytes of the block and copies nothing. A part never spans two blocks, which `Assembly` relies on.
             let part = block.split_to(block.len().min(PART_BYTES));
             bytes += part.len();
             messages.last_mut().expect("there is one from the start").parts.push(part);
@@ -130,6 +135,7 @@ impl Assembly {
             // Reserves only for bytes that have arrived: claimed lengths must not cost memory.
             self.blocks.push(Vec::with_capacity(self.missing.min(part.len().max(PART_BYTES))));
         }
+        // A part that is longer than its block is wrong, even if the next block would take the rest.
         self.missing = self.missing.checked_sub(part.len())?;
         self.blocks.last_mut()?.extend_from_slice(part);
         Some(())

@@ -17,6 +17,7 @@ pub(crate) async fn describe(call: &mut Call, graph: &str) -> Result<String, Fai
 
 /// A complete object; `None` if it does not exist.
 pub(crate) async fn get(call: &mut Call, graph: &str, name: &str) -> Result<Option<Bytes>, Failure> {
+    // Before the call is let in: a name that is not valid must not wait in the queue or reach a store.
     check_object(name)?;
     read(call, graph, async |served, context| Ok(served.reader.read_object(name, &mut context.branch(), Ok).await?))
         .await
@@ -54,6 +55,7 @@ async fn read<T>(
     call.enter_for_blocks().await?;
     let service = call.service.clone();
     let served = call.bounded(service.served.get(graph)).await?;
+    // A meter of its own: the answer reports this cost, and the algorithm node adds it to that of its query.
     let context = QueryContext::new();
     let work = async { work(&served, &context).await.map_err(|error| hoplake::Error::from(error).into()) };
     let outcome = call.bounded(work).await;

@@ -29,6 +29,7 @@ impl Bounds {
 
     /// Ends it so long after it began, if nothing ends it before.
     pub(crate) fn shorten(&mut self, time: Duration) {
+        // From the beginning and not from now: the server's limit is set only when the call enters, and the wait counts.
         let deadline = self.begun + time;
         self.deadline = Some(self.deadline.map_or(deadline, |before| before.min(deadline)));
     }
@@ -48,6 +49,8 @@ impl Bounds {
     /// Waits for `work` until the deadline, or until the server ends. Dropping the work ends it.
     pub(crate) async fn bounded<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         tokio::select! {
+            // In this order: an answer that is ready at the deadline is still sent. A query that both reaches its deadline and is
+            // ended by the server fails with SHUTTING_DOWN, since it may succeed on another server.
             biased;
             outcome = work => outcome.map_err(|failure| self.judge_limit(failure)),
             () = self.lifecycle.ended() => Err(Failure::shutting_down()),

@@ -72,6 +72,7 @@ impl Call {
         headers: &HeaderMap,
         visit: Option<&Arc<Visit>>,
     ) -> Self {
+        // The time runs from the headers on, so that a body that arrives slowly and the wait in the queue count, too.
         let mut bounds = Bounds::begin(&service.lifecycle);
         if let Some(timeout) = grpc_timeout(headers) {
             bounds.shorten(timeout);
@@ -110,7 +111,7 @@ impl Call {
         self.enter_through(|service| &service.admission).await
     }
 
-    /// Admits it without a permit: blocks for another node, which has admitted their query.
+    /// Admits it with a permit of the fetches, not of the queries: the other node has admitted the query.
     ///
     /// # Errors
     /// As [`Self::enter`].
@@ -123,6 +124,7 @@ impl Call {
         self.check_token()?;
         let service = self.service.clone();
         self.limit_time(service.settings.limits.time_ms);
+        // The wait is bounded by the deadline: a permit that comes later would be of no use to the client.
         let permit = self.bounded(gate(&service).admit()).await?;
         // Kept by the visit, not by the call: an answer that is still being sent is a query that is still running.
         self.visit.keep(permit);
@@ -151,6 +153,7 @@ impl Call {
     /// # Errors
     /// As [`Self::enter`]; that the graph does not exist; the store's error.
     pub(crate) async fn graph(&mut self, graph: &GraphRef) -> Result<Arc<OpenGraph>, Failure> {
+        // Before it is let in, so that the log line of a rejected call has the graph.
         self.graph.clone_from(&graph.name);
         self.enter().await?;
         let catalog = self.service.catalog.clone();
@@ -170,6 +173,7 @@ impl Call {
     /// The limits of the engine: the server's, or less if the client asks for less. Those on memory hold from now on.
     pub(crate) fn limits(&self, asked: &Asked) -> Limits {
         let limits = asked.within(&self.service.settings.limits);
+        // The call's own budget, from which edges, rows and the unsent answer are taken; the shared one stays as it is.
         self.memory.set_bytes_max(limits.memory_bytes_max.unwrap_or(u64::MAX));
         Limits { timeout: self.bounds.left(), ..limits }
     }
@@ -202,6 +206,7 @@ impl Call {
     /// As [`Self::settle`], for a part of a query.
     pub(crate) fn settle_cost<T>(&mut self, cost: PricedCost, outcome: Result<T, Failure>) -> Result<T, Failure> {
         self.cost = cost;
+        // A query that was ended has cost as much as it read until then; both protocols report that with the failure.
         outcome.map_err(|failure| Failure { cost: Some(Box::new(cost)), ..failure })
     }
 
@@ -214,6 +219,7 @@ impl Call {
     }
 
     fn log(&mut self, status: &'static str, failure: Option<&Failure>) {
+        // First, so that the drop of this call writes no second line.
         self.finished = true;
         let time = self.bounds.begun.elapsed();
         let protocol = self.protocol.name();
@@ -235,6 +241,8 @@ impl Call {
             };
         }
         match failure.map(|failure| failure.reason) {
+            // Levels are for the operator, who has to act on damage and on a store that fails. A client's mistake, or a limit that
+            // it reached, is no more than a request.
             Some(Reason::Corrupt | Reason::Internal) => line!(Level::ERROR),
             Some(Reason::Unavailable) => line!(Level::WARN),
             _ if self.for_node => line!(Level::DEBUG),
@@ -246,6 +254,7 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if !self.finished {
+            // The future was dropped, which is how hyper and the door report a client that has disconnected.
             self.log("CANCELLED", None);
         }
     }
@@ -270,6 +279,7 @@ fn bytes_max(limit: u64) -> u64 {
     if limit == 0 { u64::MAX } else { limit }
 }
 
+/// The smaller of two limits, of which 0 means none: a client can lower a limit of the server, and never raise it.
 fn least(asked: u64, own: u64) -> Option<u64> {
     [asked, own].into_iter().filter(|limit| *limit > 0).min()
 }
@@ -284,6 +294,7 @@ pub(crate) fn is_trusted(token: Option<&str>, headers: &HeaderMap) -> bool {
     };
     let brought = brought.filter(|_| scheme.eq_ignore_ascii_case(b"Bearer "));
     brought.is_some_and(|brought| {
+        // Every byte is compared, also after a difference, so that the time shows no more than the length.
         let differences = brought.iter().zip(token.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
         differences == 0 && brought.len() == token.len()
     })
@@ -294,6 +305,8 @@ pub(crate) fn is_trusted(token: Option<&str>, headers: &HeaderMap) -> bool {
 fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    // At most 8 digits and a unit (gRPC over HTTP/2, `TimeoutValue`): so no unit overflows. Anything else counts as no
+    // deadline, since a client that sends none is served, too.
     let number: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
     let timeout = match unit {
         "H" => Duration::from_secs(number * 3_600),

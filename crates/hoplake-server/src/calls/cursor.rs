@@ -48,6 +48,7 @@ pub(crate) struct Closed {
     pub(crate) vertices: u64,
 }
 
+/// An open traversal. It holds its graph, so the version stays open even if the server follows a newer one.
 struct Cursor {
     open: Arc<OpenGraph>,
     limits: Limits,
@@ -57,6 +58,7 @@ struct Cursor {
     _hold: MemoryHold,
 }
 
+/// What the steps of a cursor share. Behind a lock that is held for a whole step, so that steps take turns on the meter.
 struct Steps {
     query: Query,
     /// Vertices that the steps went on from.
@@ -93,6 +95,7 @@ impl Traversals {
 
     /// Closes cursors that were idle for so long.
     pub(crate) fn close_idle(&self, idle: Duration) {
+        // A cursor that is held elsewhere has a step that runs or waits, however long ago the last one ended.
         self.all().retain(|_, cursor| Arc::strong_count(cursor) > 1 || cursor.idle() < idle);
     }
 }
@@ -119,6 +122,7 @@ pub(crate) async fn open(call: &mut Call, graph: &GraphRef, limits: &Asked) -> R
         used: Mutex::new(Instant::now()),
         open,
     };
+    // Locked from the check to the insertion, or calls that open at the same time would exceed the maximum together.
     let mut all = call.service.traversals.all();
     if all.len() >= settings.traversals_max {
         let message = format!("{} traversals are open; close one, or try again later", all.len());
@@ -130,13 +134,16 @@ pub(crate) async fn open(call: &mut Call, graph: &GraphRef, limits: &Asked) -> R
 
 /// The edges of a hop from the vertices that the client goes on from; returns the version they are of.
 pub(crate) async fn next_neighbors(call: &mut Call, asked: &NextQuery, parts: &mut dyn Parts) -> Result<u64, Failure> {
+    // Before the look-up: without a token, a client must not find out which ids are open.
     call.check_token()?;
     let cursor = call.service.traversals.get(&asked.id)?;
     call.about(&cursor.open.name);
+    // Each step has the whole time: a cursor lives as long as its client needs between steps.
     call.limit_time(cursor.time_ms);
     call.enter().await?;
     let graph = &cursor.open.graph;
     let mut steps = call.bounded(async { Ok(cursor.steps.lock().await) }).await?;
+    // At both ends: a step that takes longer than the idle time must not end with an expired cursor.
     cursor.touch();
     let before = steps.query.cost();
     steps.query.limit(&Limits { timeout: call.bounds.left(), ..cursor.limits });
@@ -156,9 +163,11 @@ async fn step(
     parts: &mut dyn Parts,
 ) -> Result<(), Failure> {
     let graph = &cursor.open.graph;
+    // Counted before the step reads: one that fails halfway may have read as much as one that succeeds.
     steps.vertices += asked.vertices.len() as u64;
     // The meter is the cursor's: a step that would begin beyond a limit fails.
     check_vertices(steps.vertices as usize, &cursor.limits)?;
+    // A single hop counts the edges that it reaches. Here the limit is on vertices that steps go on from, checked above.
     let unbounded = Limits { vertices_max: None, ..cursor.limits };
     let edges = edges_of(service, graph, &mut steps.query, &asked.vertices, &asked.hop, asked.keys, &unbounded).await?;
     put_edges(graph, &mut steps.query, &edges, asked.keys, parts).await
@@ -167,6 +176,8 @@ async fn step(
 /// Closes a traversal.
 pub(crate) async fn close(call: &mut Call, id: &str) -> Result<Closed, Failure> {
     call.check_token()?;
+    // Without a permit, so that a client can free its cursor while the queue is full. Removed before the wait for the
+    // running step, so that no later request finds it.
     let cursor = call.service.traversals.all().remove(id).ok_or_else(|| unknown(id))?;
     call.about(&cursor.open.name);
     let steps = call.bounded(async { Ok(cursor.steps.lock().await) }).await?;

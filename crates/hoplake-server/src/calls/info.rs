@@ -5,12 +5,14 @@ use hoplake::{Graph, Property};
 use super::{Call, GraphRef};
 use crate::{catalog::OpenGraph, failure::Failure};
 
+/// A property and its type, as text: protocols show types and compute nothing with them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PropertyInfo {
     pub(crate) name: String,
     pub(crate) kind: String,
 }
 
+/// A vertex label, with the number of its vertices that are not deleted.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LabelInfo {
     pub(crate) name: String,
@@ -19,6 +21,7 @@ pub(crate) struct LabelInfo {
     pub(crate) properties: Vec<PropertyInfo>,
 }
 
+/// An edge type. `edges` is an upper bound unless `edges_exact`: commits may have replaced or deleted edges.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct EdgeTypeInfo {
     pub(crate) label: String,
@@ -74,10 +77,12 @@ fn properties(properties: &[Property]) -> Vec<PropertyInfo> {
 }
 
 fn labels(graph: &Graph) -> Vec<LabelInfo> {
+    // Counts of a manifest have the order of the schema, here and for edge types.
     let labels = graph.schema().vertex_labels.iter().zip(&graph.manifest().vertex_counts);
     let each = labels.map(|(label, count)| LabelInfo {
         name: label.name.clone(),
         key_type: label.key_type.to_string(),
+        // Without deleted vertices, which keep their ordinals.
         vertices: count.live(),
         properties: properties(&label.properties),
     });

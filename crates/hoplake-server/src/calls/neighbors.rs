@@ -77,12 +77,15 @@ pub(crate) async fn stream_neighbors(
     bounds.shorten_ms(service.settings.limits.time_ms);
     let limits = Limits { timeout: bounds.left(), ..Asked::default().within(&service.settings.limits) };
     let work = async {
+        // Each query of a stream is admitted on its own, so a stream that is open and idle takes no permit.
         let permit = service.admission.admit().await?;
         let open = service.catalog.acquire(&graph.name, graph.version).await?;
         let mut query = open.graph.query_within(&service.memory);
         query.limit(&limits);
         let edges = edges_of(service, &open.graph, &mut query, names, hop, false, &limits).await;
         let edges = service.catalog.unless_removed(&open.name, &open.graph, edges).await?;
+        // The edges keep the permit until they are sent, as the visit does for other calls: a stream is one visit of many
+        // queries.
         Ok((Edges { _permit: Some(permit), ..edges }, PricedCost::of(&query.cost(), open.graph.prices())))
     };
     bounds.bounded(work).await
@@ -106,6 +109,7 @@ pub(super) async fn edges_of(
     }
     let vertices = find_all(query, &named).await?;
     let all = query.neighbors(&vertices, hop).await?;
+    // Both limits fail and do not truncate: a client that requests all edges could overlook a flag (RFC 0004).
     check_vertices(all.len(), limits)?;
     service.check_results(all.len())?;
     Ok(Edges { all, _permit: None })
@@ -119,6 +123,7 @@ pub(super) async fn put_edges(
     with_keys: bool,
     parts: &mut dyn Parts,
 ) -> Result<(), Failure> {
+    // Two sizes: large pieces save waves of keys, and small parts bound what is encoded before others have their turn.
     for edges in edges.all.all().chunks(KEYS_MAX) {
         let mut keys = None;
         let mut _hold = None;

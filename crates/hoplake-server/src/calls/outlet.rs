@@ -52,6 +52,7 @@ pub(crate) struct Outlet<T> {
 
 /// Both ends of a way; what is on it counts in `memory`.
 pub(crate) fn outlet<T>(memory: &MemoryBudget) -> (Outlet<T>, mpsc::Receiver<Sent<T>>) {
+    // Bounded, so that a slow client slows its query down and its answer does not pile up in memory.
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     (Outlet { sender, memory: memory.clone() }, receiver)
 }
@@ -79,11 +80,13 @@ impl<T: Send> Outlet<T> {
     /// Sends the last piece. It is encoded already, so it is sent even if its memory is not there.
     pub(crate) async fn send_last(&self, item: T, bytes: usize) {
         let hold = self.memory.hold(bytes as u64).ok();
+        // No result: the call is over and has its line in the log, and a client that has disconnected needs nothing.
         let _ = self.pass(Sent { item: Ok(item), hold, last: true }).await;
     }
 
     /// Ends with a failure.
     pub(crate) async fn fail(&self, failure: Failure) {
+        // Holds no memory: the failure may be that there is none left, and it must get through.
         let _ = self.pass(Sent { item: Err(failure), hold: None, last: true }).await;
     }
 

@@ -28,6 +28,7 @@ pub(crate) struct NamedPath {
     pub(crate) keys: Vec<(String, Key)>,
 }
 
+/// Walks with the keys of their vertices, in one wave for all of them; without keys, no request.
 async fn name(query: &mut Query, walks: Vec<Vec<VertexId>>, keys: bool) -> Result<Vec<NamedPath>, Failure> {
     let mut names = if keys { query.name_paths(&walks).await? } else { Vec::new() }.into_iter();
     let named = |vertices| NamedPath { vertices, keys: names.next().unwrap_or_default() };
@@ -49,6 +50,7 @@ pub(crate) async fn paths(
     let request = asked.spec.request(call, &open.graph)?;
     let named = resolve(&open.graph, &asked.spec.starts)?;
     let mut query = call.query(&open.graph, &request.traversal.limits);
+    // The metadata for keys is read in parallel with the look-up of the starts, and takes no wave of its own.
     if asked.keys {
         query.expect_rows_on_the_way(&labels_of(&query, &named), &request.traversal.hops);
     }
@@ -76,12 +78,14 @@ async fn put_walks(
     let mut left = limit;
     let begun = Instant::now();
     let before = query.cost();
+    // A walk of n hops has n + 1 vertices. Bounded by vertices and not by walks alone, since walks may have 64 hops.
     let at_a_time = (VERTICES_MAX / (paths.profile().len() + 1)).clamp(1, WALKS_MAX);
     loop {
         let walks = query.next_walks(&mut paths, at_a_time.min(left)).await?;
         let is_last = walks.len() < at_a_time;
         left -= walks.len();
         statistics.results += walks.len() as u64;
+        // Before the keys are read: a query without memory for them ends here and not after the read.
         let _hold = query.memory().hold((walks.iter().map(Vec::len).sum::<usize>() * KEY_BYTES) as u64)?;
         let named = name(query, walks.into_inner(), keys).await?;
         parts.put(Part::Paths(&named)).await?;
@@ -129,6 +133,8 @@ pub(crate) async fn shortest_path(
     call.limit_time(asked.limits.time_ms);
     let open = call.graph(graph).await?;
     let bound = call.service.settings.limits.hops_max;
+    // The default gives way to the server's bound; a client that asks for more gets an error and not a shorter search,
+    // which would answer "no path" where there is one.
     let depth_max = if asked.depth_max == 0 { DEPTH_MAX.min(bound) } else { asked.depth_max };
     if depth_max > bound {
         let message = format!("paths of {depth_max} edges are longer than the {bound} of this server");
@@ -138,6 +144,7 @@ pub(crate) async fn shortest_path(
     let limits = call.limits(&asked.limits);
     let mut query = call.query(&open.graph, &limits);
     if asked.keys {
+        // Only the start: labels on the way to the target follow from the hops.
         query.expect_rows_on_the_way(&labels_of(&query, &named[..1]), &vec![asked.hop.clone(); depth_max]);
     }
     let work = async {

@@ -83,6 +83,7 @@ impl<'a> RowReader<'a> {
     ) -> Result<(), Failure> {
         let mut vertices = set.vertices().skip(from).peekable();
         while vertices.peek().is_some() {
+            // In the order of the set, so that the pieces together are what one read would answer.
             let wanted: Frontier = vertices.by_ref().take(self.rows).collect();
             let rows = query.properties(&wanted, self.select).await?;
             self.put_read(depth, rows, &wanted, parts).await?;
@@ -101,6 +102,7 @@ impl<'a> RowReader<'a> {
         let all = rows.map(|rows| LabelRows::of(self.graph, depth, rows, wanted));
         let bytes: usize = all.iter().map(LabelRows::bytes).sum();
         let row_bytes = bytes / wanted.len().max(1);
+        // The rows just read predict the next ones. With a minimum, or long rows would take a wave for every few of them.
         self.rows = (ROWS_BYTES / row_bytes.max(1)).clamp(ROWS_MIN, ROWS_MAX);
         for rows in all.iter() {
             parts.put(Part::Rows(rows)).await?;
@@ -124,8 +126,10 @@ pub(crate) async fn properties(
     let mut query = call.query(&open.graph, &limits);
     let work = async {
         let named = resolve(&open.graph, &asked.vertices)?;
+        // Announced before the look-up, which then reads the metadata of rows in the same wave.
         query.expect_rows(labels_of(&query, &named));
         let vertices: Frontier = find_all(&mut query, &named).await?.into_iter().collect();
+        // Counted without repetitions, as the set has them: a vertex that is named twice has one row.
         check_vertices(vertices.len(), &limits)?;
         let mut reader = RowReader::new(&open.graph, &asked.select);
         reader.put(&mut query, 0, &vertices, 0, parts).await

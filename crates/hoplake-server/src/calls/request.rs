@@ -16,7 +16,7 @@ pub(crate) enum VertexName {
     Id(u64),
     /// A label and a key of the label's type.
     Key(String, Key),
-    /// `Person:933`, to be read as the label's type.
+    /// `Person:933`, to be read as the label's type: only the schema shows whether `933` is a number or text.
     Text(String),
 }
 
@@ -31,6 +31,7 @@ pub(crate) struct Asked {
     pub(crate) memory_bytes_max: u64,
 }
 
+/// The edges of a hop from vertices. The keys of the vertices reached take one wave more.
 #[derive(Debug, Clone)]
 pub(crate) struct NeighborsQuery {
     pub(crate) vertices: Vec<VertexName>,
@@ -39,6 +40,7 @@ pub(crate) struct NeighborsQuery {
     pub(crate) limits: Asked,
 }
 
+/// Keys and properties of vertices; an empty `select` means only the keys.
 #[derive(Debug, Clone)]
 pub(crate) struct PropertiesQuery {
     pub(crate) vertices: Vec<VertexName>,
@@ -46,6 +48,7 @@ pub(crate) struct PropertiesQuery {
     pub(crate) limits: Asked,
 }
 
+/// What traversals and walks have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct TraversalSpec {
     pub(crate) starts: Vec<VertexName>,
@@ -68,6 +71,7 @@ pub(crate) enum Output {
     Nothing,
 }
 
+/// A traversal, and which of its vertices to return: of the last depth, or of all.
 #[derive(Debug, Clone)]
 pub(crate) struct TraverseQuery {
     pub(crate) spec: TraversalSpec,
@@ -77,6 +81,7 @@ pub(crate) struct TraverseQuery {
     pub(crate) all_depths: bool,
 }
 
+/// The walks of a traversal; the facade enumerates them as they are sent.
 #[derive(Debug, Clone)]
 pub(crate) struct PathsQuery {
     pub(crate) spec: TraversalSpec,
@@ -85,6 +90,7 @@ pub(crate) struct PathsQuery {
     pub(crate) keys: bool,
 }
 
+/// A shortest path by number of edges. All its edges match one hop.
 #[derive(Debug, Clone)]
 pub(crate) struct ShortestPathQuery {
     pub(crate) from: VertexName,

@@ -112,6 +112,7 @@ pub(crate) async fn traverse(
     call.limit_time(asked.spec.limits.time_ms);
     let open = call.graph(graph).await?;
     let most = call.service.settings.limits.results_max;
+    // The server's maximum truncates here and does not fail: the answer says so in `truncated`.
     let limit = if asked.limit == 0 { most } else { asked.limit.min(most) };
     let mut request = asked.spec.request(call, &open.graph)?;
     if let (Output::Rows(select), false) = (&asked.output, asked.all_depths) {
@@ -120,6 +121,7 @@ pub(crate) async fn traverse(
         request.limit = Some(limit.min(ROWS_FIRST));
     }
     let mut query = call.query(&open.graph, &request.traversal.limits);
+    // The work includes sending, which waits for the client, so a slow client cannot extend its query beyond the deadline.
     let outcome = call.bounded(run(&open.graph, &mut query, request, asked, limit, parts)).await;
     let mut statistics = call.settle(&query, &open.graph, outcome).await?;
     statistics.cost = call.cost;
@@ -138,6 +140,7 @@ async fn run(
     if asked.all_depths && matches!(asked.output, Output::Rows(_)) {
         let ids = request.traversal.starts.iter().map(|vertex| vertex.label());
         let keys = query.label_ids(request.starts.iter().map(|start| start.label.as_str()));
+        // Rows of all depths have the labels on the way, not only those at the end, which the facade would expect.
         query.expect_rows_on_the_way(&ids.chain(keys).collect::<Vec<_>>(), &request.traversal.hops);
     }
     let TraversalAnswer { reached, rows, start_cost, rows_cost } = query.run(&request).await?;
@@ -177,6 +180,7 @@ async fn put_rows(
         reader.put_read(*depth, rows, &read, parts).await?;
         return reader.put(query, *depth, set, read.len(), parts).await;
     }
+    // Depths are often small; one after the other, each would take a wave.
     if sets.iter().map(|(_, set)| set.len()).sum::<usize>() <= ROWS_FIRST {
         // Few enough for one wave.
         let only: Vec<_> = sets.iter().map(|(_, set)| set.clone()).collect();
@@ -194,11 +198,14 @@ async fn put_rows(
 
 async fn put_ids(query: &Query, reached: &Reached, wanted: &Wanted, parts: &mut dyn Parts) -> Result<(), Failure> {
     let most = wanted.depths.iter().map(|(_, count)| IDS_MAX.min(*count)).max().unwrap_or(0);
+    // One part at a time is in memory, so the largest is held and not the sum.
     let _hold = query.memory().hold((most * ID_BYTES) as u64)?;
     for (depth, count) in &wanted.depths {
         let mut vertices = reached.depths[*depth].vertices().take(*count);
         loop {
             let ids: Vec<_> = vertices.by_ref().take(IDS_MAX).collect();
+            // A depth of exactly one part gets an empty second one, and an empty depth gets one: `Part::Vertices` promises that
+            // each depth has a part.
             let is_last = ids.len() < IDS_MAX;
             parts.put(Part::Vertices { depth: *depth as u32, vertices: &ids }).await?;
             if is_last {
@@ -225,6 +232,7 @@ impl Wanted {
             let count = set.len().min(left);
             left -= count;
             wanted.truncated |= count < set.len();
+            // Also with 0 vertices, so that a client sees every depth that the traversal reached.
             wanted.depths.push((depth, count));
         }
         wanted

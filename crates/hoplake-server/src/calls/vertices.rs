@@ -27,6 +27,7 @@ pub(crate) fn raw_id(vertex: VertexId) -> u64 {
     u64::from(vertex.label().0) << 48 | vertex.ordinal()
 }
 
+/// The vertex of an id on the wire. Every 64 bits are one; whether the graph has it, `resolve` checks.
 fn vertex_of(raw: u64) -> VertexId {
     let label = LabelId((raw >> 48) as u16);
     VertexId::new(label, raw & VertexId::ORDINAL_MAX).expect("48 bits are an ordinal")
@@ -58,11 +59,14 @@ pub(super) fn resolve(graph: &Graph, names: &[VertexName]) -> Result<Vec<Named>,
     names.iter().map(|name| resolve_one(graph, name)).collect()
 }
 
+/// Of one name. Sends no request: mistakes in a request are found before it costs anything.
 fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
     match name {
         VertexName::Id(raw) => {
             let vertex = vertex_of(*raw);
             let count = graph.manifest().vertex_counts.get(usize::from(vertex.label().0));
+            // Ids are valid within one version, so one that is out of range is likely to be of another; the message names the
+            // version.
             if count.is_none_or(|count| vertex.ordinal() >= count.ordinals) {
                 let message = format!("version {} of the graph has no vertex with id {vertex}", graph.version());
                 return Err(Failure::new(Reason::NotFound, message));
@@ -81,6 +85,7 @@ fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
         VertexName::Text(text) => {
             let StartKey { label, key } = text.parse()?;
             let known = graph.schema().vertex_labels.iter().find(|known| known.name == label);
+            // A label that does not exist has no type to read the key as; the look-up fails with its name and the known ones.
             let Some(known) = known else { return Ok(Named::Key(label, Key::String(key))) };
             let wrong = || {
                 Failure::invalid(format!("{key:?} is not a valid key of {label}, whose keys are {}", known.key_type))
@@ -107,6 +112,7 @@ pub(super) async fn find(query: &mut Query, named: &[Named]) -> Result<Vec<Optio
     };
     let keys: Vec<_> = named.iter().filter_map(key).collect();
     let keys: Vec<_> = keys.iter().map(|(label, key)| (label.as_str(), key.clone())).collect();
+    // Ids alone need no look-up, and so no wave.
     let found = if keys.is_empty() { Vec::new() } else { query.vertices(&keys).await? };
     let mut found = found.into_iter();
     let each = named.iter().map(|named| match named {

@@ -38,8 +38,8 @@ pub(crate) struct Connections {
     waiting: Mutex<Waiting>,
 }
 
-#[derive(Debug, Default)]
 /// Connections that may be closed for a new one. A busy one is in neither map, so nothing here can end a query.
+#[derive(Debug, Default)]
 struct Waiting {
     turns: u64,
     open: usize,

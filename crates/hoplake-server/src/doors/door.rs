@@ -221,7 +221,7 @@ impl Door {
             return match self.protocol {
                 // The services would decode its message first.
                 Protocol::Grpc => grpc::refuse(&self.service, &request, visit),
-                // The handler rejects it and leaves the body unread, upon which hyper closes the connection.
+                // The handler rejects it and leaves the body unread; hyper then closes the connection.
                 Protocol::Http => answered(router.call(request).await),
             };
         }

@@ -99,7 +99,6 @@ impl Visit {
     /// Acquires memory of `budget` for `bytes` of the request that have arrived.
     pub(super) fn hold_request(&self, budget: &MemoryBudget, bytes: u64) -> Result<(), MemoryFull> {
         let mut request = locked(&self.request);
-        // Of one stream only the newest message is held: the queries before it have memory of their own.
         if let Some(hold) = &mut *request {
             return hold.resize(bytes);
         }

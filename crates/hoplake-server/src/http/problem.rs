@@ -52,9 +52,11 @@ pub(super) fn response(failure: &Failure, request_id: Option<&str>) -> Response<
     *response.status_mut() = reason.http();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    // In seconds (RFC 9110, 10.2.3).
     if let Some(delay) = reason.retry_after() {
         headers.insert(header::RETRY_AFTER, delay.as_secs().into());
     }
+    // A 401 must name a scheme (RFC 9110, 15.5.2).
     if reason.http() == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }

@@ -52,7 +52,6 @@ pub(super) fn response(failure: &Failure, request_id: Option<&str>) -> Response<
     *response.status_mut() = reason.http();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    // In seconds (RFC 9110, 10.2.3).
     if let Some(delay) = reason.retry_after() {
         headers.insert(header::RETRY_AFTER, delay.as_secs().into());
     }

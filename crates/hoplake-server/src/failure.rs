@@ -51,6 +51,7 @@ impl Reason {
         use StatusCode as Http;
         match self {
             Self::Invalid => ("INVALID", Http::BAD_REQUEST, Code::InvalidArgument, "The request is wrong"),
+            // OUT_OF_RANGE is also what tonic's decoder answers to a message that is too large.
             Self::TooLarge => ("TOO_LARGE", Http::PAYLOAD_TOO_LARGE, Code::OutOfRange, "The request is too large"),
             Self::Slow => ("SLOW", Http::REQUEST_TIMEOUT, Code::DeadlineExceeded, "The request did not arrive in time"),
             Self::Method => ("METHOD", Http::METHOD_NOT_ALLOWED, Code::Unimplemented, "Method not allowed"),
@@ -62,6 +63,7 @@ impl Reason {
             // Not 429: the same question meets the same limit again.
             Self::Limit => ("LIMIT", Http::UNPROCESSABLE_ENTITY, Code::ResourceExhausted, "The query reached a limit"),
             Self::Time => ("TIME", Http::GATEWAY_TIMEOUT, Code::DeadlineExceeded, "The query ran out of time"),
+            // The same code as LIMIT; the reason, and RetryInfo, set the two apart.
             Self::Busy => ("BUSY", Http::TOO_MANY_REQUESTS, Code::ResourceExhausted, "The server is busy"),
             Self::Unavailable => {
                 ("UNAVAILABLE", Http::SERVICE_UNAVAILABLE, Code::Unavailable, "The store is unavailable")
@@ -99,6 +101,7 @@ impl Reason {
 
     /// The delay before the next attempt, if a retry may succeed.
     pub fn retry_after(self) -> Option<Duration> {
+        // Whole seconds: `Retry-After` has no fractions (RFC 9110, 10.2.3).
         matches!(self, Self::Busy | Self::ShuttingDown).then_some(Duration::from_secs(1))
     }
 }

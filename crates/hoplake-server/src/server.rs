@@ -107,12 +107,14 @@ impl ServerBuilder {
     /// An invalid setting; an unknown URL scheme, or a folder that does not exist; a port in use.
     pub async fn bind(self) -> Result<Server, ServerError> {
         let Self { settings, opener, resolver } = self;
+        // All checks come before the ports and the threads: a wrong setting is reported without taking either.
         settings.validate()?;
         let metrics = Arc::new(Metrics::new());
         let pool = ReadPool::new(settings.read.clone()).map_err(|error| Failure::from(hoplake::Error::from(error)))?;
         let sources = settings.graphs.iter().map(|source| source.parse()).collect::<Result<Vec<Source>, _>>()?;
         check_names(&sources)?;
         if opener.is_none() {
+            // Only what can never work fails here. No store gets a request: a graph may be added later.
             sources.iter().try_for_each(Source::check)?;
         }
         let opener = opener.unwrap_or_else(|| Arc::new(|url| Ok(Store::open(url)?)));
@@ -195,6 +197,7 @@ impl Server {
         };
         let mut grpc = open(Protocol::Grpc, grpc::router(&service).await, grpc);
         let mut http = open(Protocol::Http, http::router(service.clone()), http);
+        // A door ends by itself only if it panicked. Then the server ends: probes at the other port would still answer.
         let broken = tokio::select! {
             () = stop => None,
             ended = &mut grpc => Some(joined(ended)),
@@ -207,6 +210,7 @@ impl Server {
         }
         let settings = &service.settings;
         tracing::info!("shutting down");
+        // Probes fail first. Connections are accepted until balancers had the time to notice.
         service.lifecycle.drain();
         tokio::time::sleep(Duration::from_millis(settings.notice_ms)).await;
         closing.cancel();
@@ -218,6 +222,7 @@ impl Server {
             }
         };
         let (ended, ()) = tokio::join!(wind_down(&service, grace, grpc, http), compacted);
+        // It never ends by itself, and holds the service.
         keeper.abort();
         tracing::info!("shut down");
         ended
@@ -233,6 +238,7 @@ async fn wind_down(
 ) -> Result<(), ServerError> {
     let doors = [grpc.abort_handle(), http.abort_handle()];
     let mut both = std::pin::pin!(async { (joined(grpc.await), joined(http.await)) });
+    // The first wait only borrows the doors: they go on, for the last answers, if it runs out.
     let ended = match timeout(grace, &mut both).await {
         Ok(ended) => Some(ended),
         Err(_) => {
@@ -240,6 +246,7 @@ async fn wind_down(
                 running = service.admission.running() + service.fetches.running(),
                 "the grace is over; ending what still runs"
             );
+            // Each call ends as SHUTTING_DOWN, and its client can still read that before the doors are closed.
             service.lifecycle.end();
             timeout(LAST_WORDS, both).await.ok()
         }

@@ -14,6 +14,7 @@ use serde::{
 use crate::{access::parse_target, failure::Failure, shape};
 
 /// Headers that any client may send, in bytes.
+// Hyper panics on a smaller buffer of HTTP/1.1.
 const HEADER_BYTES_MIN: usize = 8 << 10;
 /// Memory in which a small query has room, in bytes.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
@@ -224,10 +225,12 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, Failure> {
     }
 }
 
+/// Any shape is taken in, so that a wrong one is answered with the words of `AddressVisitor`.
 fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
     from.deserialize_any(AddressVisitor)
 }
 
+/// Reads an address from text, as the command line does.
 struct AddressVisitor;
 
 impl Visitor<'_> for AddressVisitor {
@@ -269,6 +272,7 @@ impl Settings {
     /// The first line that cannot be read, with what to write there.
     pub fn from_toml(text: &str) -> Result<Self, UnreadableSettings> {
         let at = |error: &toml::de::Error, why: String| {
+            // The parser knows bytes; people count lines.
             let line = error.span().map(|span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
             UnreadableSettings { line, why }
         };
@@ -285,6 +289,7 @@ impl Settings {
     /// # Errors
     /// The first setting that cannot be.
     pub fn validate(&self) -> Result<(), InvalidSetting> {
+        // 0 has no meaning for these. `queue_max` is not among them: with 0 no query waits.
         let at_least_one = [
             ("query_threads", self.query_threads),
             ("queries_max", self.queries_max),
@@ -321,9 +326,11 @@ impl Settings {
             let why = format!("is {}; give dollars, or 0 for no bound", self.limits.usd_max);
             return Err(InvalidSetting { name: "limits.usd_max", why });
         }
+        // An empty token would accept `authorization: Bearer ` from anyone.
         if self.token.as_ref().is_some_and(String::is_empty) {
             return Err(InvalidSetting { name: "token", why: "is empty; leave it out to serve without one".into() });
         }
+        // Port 0 is a free one for each, so equal addresses do not collide.
         if self.grpc.port() != 0 && self.grpc == self.http {
             return Err(InvalidSetting { name: "http", why: format!("is {}, where gRPC listens", self.http) });
         }

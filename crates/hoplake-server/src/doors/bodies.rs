@@ -40,6 +40,7 @@ impl Messages {
         matches!(self, Self::Prefixed { ended: true, .. })
     }
 
+    /// Counts bytes that arrived, and finds where messages end. It decodes nothing.
     fn take(&mut self, data: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Whole { bytes, bytes_max } => {
@@ -50,6 +51,7 @@ impl Messages {
             Self::Prefixed { prefix, left, bytes, ended } => {
                 let mut data = data;
                 while !data.is_empty() {
+                    // Only now: until its next byte, a message that ended still shows its length to `bytes`.
                     if std::mem::take(ended) {
                         *bytes = 0;
                     }
@@ -60,6 +62,7 @@ impl Messages {
                         if let [_, length @ ..] = &prefix[..]
                             && let Ok(length) = <[u8; 4]>::try_from(length)
                         {
+                            // Big-endian (gRPC over HTTP/2, Length-Prefixed-Message).
                             *left = u32::from_be_bytes(length).into();
                             prefix.clear();
                             *ended = *left == 0;
@@ -92,7 +95,8 @@ pub(crate) struct Arriving {
     refused: Option<(Failure, u64)>,
     /// For a message, and between two of them.
     times: (Duration, Duration),
-    /// The deadline for its next bytes; it starts with the first poll.
+    /// The deadline of its message, or of the silence before one. It starts when there is first nothing to read, and no
+    /// byte moves it: a client cannot extend it by sending one at a time.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
@@ -109,6 +113,7 @@ impl Arriving {
     }
 
     fn of(inner: Incoming, visit: Arc<Visit>, budget: &MemoryBudget, messages: Messages) -> Self {
+        // No handler polls the body of a GET, so its end is noted here; else its connection stays half-open.
         if hyper::body::Body::is_end_stream(&inner) {
             visit.complete();
         }
@@ -133,6 +138,8 @@ impl Arriving {
     fn arrived(&mut self, data: &Bytes) -> Result<(), Failure> {
         if self.refused.is_none() {
             let taken = self.take(data);
+            // Over HTTP/2 a client may have the whole answer before it has sent its request (RFC 9113, 8.1), so a
+            // rejection over gRPC need not wait for the rest.
             let Messages::Whole { .. } = &self.messages else { return taken };
             self.refused = taken.err().map(|failure| (failure, 0));
         } else if let (Some((_, dropped)), Messages::Whole { bytes_max, .. }) = (&mut self.refused, &self.messages) {
@@ -156,12 +163,13 @@ impl Arriving {
         if between {
             self.visit.complete();
             let decoded = usize::try_from(bytes).unwrap_or(usize::MAX);
+            // Reserved before the decoder sees the last byte of the message.
             return self.visit.hold_decoded(&self.budget, decoded).map_err(no_memory);
         }
         self.visit.hold_request(&self.budget, bytes).map_err(no_memory)
     }
 
-    /// Ready when no byte arrived for too long.
+    /// Ready when a message, or the silence before one, takes too long.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<Failure> {
         let (message, silence) = self.times;
         let time = if self.messages.is_between() { silence } else { message };
@@ -185,6 +193,7 @@ impl hyper::body::Body for Arriving {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = self.get_mut();
         loop {
+            // Bytes first, then the clock: what has arrived is taken even if its time is over.
             let Poll::Ready(next) = Pin::new(&mut this.inner).poll_frame(context) else {
                 let failure = ready!(this.poll_late(context));
                 return Poll::Ready(Some(Err(this.error(failure))));
@@ -200,6 +209,7 @@ impl hyper::body::Body for Arriving {
             if let Err(failure) = frame.data_ref().map_or(Ok(()), |data| this.arrived(data)) {
                 return Poll::Ready(Some(Err(this.error(failure))));
             }
+            // A refused body returns no frames, so a handler buffers none of it.
             if this.refused.is_none() {
                 return Poll::Ready(Some(Ok(frame)));
             }
@@ -235,6 +245,7 @@ impl hyper::body::Body for Leaving {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.inner).poll_frame(context);
         match &polled {
+            // The server is late, not the client: `send_timeout_ms` does not run.
             Poll::Pending => this.visit.waits(),
             // The end only waits for the parts before it.
             Poll::Ready(None) => this.visit.waits(),

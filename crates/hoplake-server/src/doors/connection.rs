@@ -38,6 +38,7 @@ pub(crate) struct Connections {
     waiting: Mutex<Waiting>,
 }
 
+/// Connections that may be closed for a new one. A busy one is in neither map, so nothing here can end a query.
 #[derive(Debug, Default)]
 struct Waiting {
     turns: u64,
@@ -81,6 +82,8 @@ impl Connections {
         if waiting.open < open_max {
             return true;
         }
+        // Idle ones first: a client opens another for its next request, but loses a request that it is sending.
+        // The entry leaves the map at once, and `open` falls only when its task ends: the next call closes another one.
         let oldest = waiting.idle.pop_first().or_else(|| waiting.half.pop_first());
         oldest.map(|(_, close)| close.cancel()).is_some()
     }
@@ -93,6 +96,7 @@ impl Connections {
 }
 
 impl Waiting {
+    /// Turns only ascend, over both maps, so the first entry of a map is the one that has waited longest.
     fn enter(&mut self, stage: Stage, close: &CancellationToken) -> u64 {
         self.turns += 1;
         match stage {
@@ -103,6 +107,7 @@ impl Waiting {
         self.turns
     }
 
+    /// An entry that `make_room` has taken is not there any more, which is no error.
     fn leave(&mut self, stage: Stage, turn: u64) {
         match stage {
             Stage::Half => drop(self.half.remove(&turn)),
@@ -128,6 +133,7 @@ impl Connection {
     }
 
     fn enter(&self, state: &mut State, stage: Stage) {
+        // Its age starts anew only with its stage. Locks are taken in this order everywhere: state, then waiting.
         if state.stage != stage {
             let mut waiting = self.all.waiting();
             waiting.leave(state.stage, state.turn);
@@ -141,8 +147,10 @@ impl Connection {
     pub(super) fn begin(&self, visit: &Arc<Visit>) {
         let mut state = self.state();
         state.under_way += 1;
+        // Counts instead of upgrades: to drop the last `Arc` of a visit calls `end`, which needs this lock.
         state.visits.retain(|visit| visit.strong_count() > 0);
         state.visits.push(Arc::downgrade(visit));
+        // One that is half-open stays so: headers alone cost a client nothing.
         if state.stage == Stage::Idle {
             self.enter(&mut state, Stage::Busy);
         }
@@ -172,14 +180,19 @@ impl Connection {
 
     /// Why it is to be closed, if it is.
     pub(super) fn overdue(&self, patience: &Patience) -> Option<&'static str> {
+        // The lock is released before visits are upgraded: to drop the last `Arc` of one calls `end`.
         let (stage, age, under_way, visits) = {
             let state = self.state();
             (state.stage, state.since.elapsed(), state.under_way, state.visits.clone())
         };
         match stage {
+            // With headers, its body has its own time. A later request that has begun is not seen before its headers
+            // are complete; it has the time of an idle connection.
             Stage::Half if under_way == 0 && age > patience.header => Some("its request did not arrive"),
             Stage::Idle if age > patience.idle => Some("it was idle"),
             _ => {
+                // The whole connection is closed, with its other streams: hyper cannot reset a stream of HTTP/2
+                // that waits for its client's window.
                 let stalled = |visit: &Weak<Visit>| visit.upgrade().is_some_and(|it| it.is_stalled(patience.send));
                 visits.iter().any(stalled).then_some("its client does not read the answer")
             }

@@ -107,6 +107,7 @@ impl Door {
             let accepted = tokio::select! {
                 () = closing.cancelled() => break,
                 accepted = listener.accept() => accepted,
+                // Ended tasks stay in the set until they are joined.
                 Some(_) = attended.join_next() => continue,
             };
             let DoorSettings { connections_max, half_open_max, .. } = self.settings;
@@ -120,11 +121,14 @@ impl Door {
                 Err(error) if is_of_connection(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "no connection can be accepted");
+                    // As if the number that is open were the maximum: closing one returns its descriptor. The pause is
+                    // because the system keeps the new connection waiting, so that `accept` fails again at once.
                     connections.make_room(connections.count().0, half_open_max);
                     tokio::time::sleep(NO_DESCRIPTOR).await;
                 }
             }
         }
+        // From here on the system refuses connections, and clients try another server.
         drop(listener);
         while attended.join_next().await.is_some() {}
     }
@@ -135,8 +139,10 @@ impl Door {
         let connection = &attended.0;
         let builder = self.builder();
         let visits = Visits { door: self.clone(), connection: connection.clone() };
+        // Leaving the loop drops it: the socket closes, and the calls of all its requests are aborted.
         let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), visits));
         let mut looks = interval(self.settings.look_every());
+        // After a stall of the process one look is enough.
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_closing = false;
         loop {
@@ -163,6 +169,7 @@ impl Door {
 
     fn builder(&self) -> Builder<TokioExecutor> {
         let mut builder = Builder::new(TokioExecutor::new());
+        // gRPC has no mapping to HTTP/1.1. The other door finds the version by the first bytes (RFC 9113, 3.4).
         if self.protocol == Protocol::Grpc {
             builder = builder.http2_only();
         }
@@ -172,6 +179,8 @@ impl Door {
         builder
             .http2()
             .timer(TokioTimer::new())
+            // These bound what one connection holds outside of `memory_bytes_max`: its streams, times headers, windows
+            // and buffers.
             .max_concurrent_streams(self.settings.streams_max)
             .max_header_list_size(u32::try_from(self.settings.header_bytes_max).unwrap_or(u32::MAX))
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -201,8 +210,10 @@ impl Door {
             };
             Body::new(body.within(time, patience.idle))
         });
+        // Handlers find it there, and keep permit and memory with it.
         request.extensions_mut().insert(visit.clone());
         let router = self.router.clone();
+        // Probes, counters and reflection stay on this thread: they answer even if queries keep all of theirs.
         if !self.is_work(request.uri().path()) {
             return answered(router.call(request).await);
         }
@@ -210,12 +221,15 @@ impl Door {
             return match self.protocol {
                 // The services would decode its message first.
                 Protocol::Grpc => grpc::refuse(&self.service, &request, visit),
+                // The handler rejects it and leaves the body unread; hyper then closes the connection.
                 Protocol::Http => answered(router.call(request).await),
             };
         }
+        // If the client disconnects, hyper drops this future, and with it the task.
         match self.service.workers.begin(async move { answered(router.call(request).await) }).await {
             Ok(response) => response,
             Err(error) => {
+                // It panicked. Its client still gets an answer in its protocol, and the connection goes on.
                 let failure = Failure::broken_off("the request", &error);
                 match self.protocol {
                     Protocol::Grpc => failure.status().into_http(),
@@ -251,6 +265,7 @@ impl HyperService<Request<Incoming>> for Visits {
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
+        // Before the future is polled: from its headers on, the request counts as under way.
         let visit = Visit::begin(&self.connection);
         let door = self.door.clone();
         async move {

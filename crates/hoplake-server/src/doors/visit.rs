@@ -58,6 +58,7 @@ impl AsRef<[u8]> for Unsent {
 
 impl Drop for Unsent {
     fn drop(&mut self) {
+        // Relaxed, here and below: only `is_stalled` reads these, again and again; a value may be a moment old.
         self.visit.unsent.fetch_sub(1, Relaxed);
         self.visit.progress();
     }
@@ -128,8 +129,10 @@ impl Visit {
     /// Bytes of the answer, which hold memory and visit until they have left.
     pub(super) fn leaving(self: &Arc<Self>, bytes: Bytes) -> Bytes {
         self.unsent.fetch_add(1, Relaxed);
+        // Hyper polls again only when it has room. If it does not, the client is the one that is slow.
         self.waiting.store(false, Relaxed);
         self.progress();
+        // All that was handed since the last frame: tonic may put several messages into one.
         let holds = std::mem::take(&mut *locked(&self.handed));
         Bytes::from_owner(Unsent { bytes, visit: self.clone(), _holds: holds })
     }
@@ -145,6 +148,7 @@ impl Visit {
 
     /// Whether something waits for the client for so long.
     pub(super) fn is_stalled(&self, time: Duration) -> bool {
+        // Of a client that reads slowly, each part that leaves is progress: only one that stopped is stalled.
         let waits_for_client = !self.waiting.load(Relaxed) || self.unsent.load(Relaxed) > 0;
         let since = Duration::from_millis(self.progress_ms.load(Relaxed));
         waits_for_client && self.begun.elapsed().saturating_sub(since) > time

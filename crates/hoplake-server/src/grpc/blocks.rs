@@ -51,6 +51,7 @@ async fn get(call: &mut Call, request: &v1::GetRequest) -> Result<v1::GetRespons
     Ok(v1::GetResponse { object, cost: Some(call.cost.into()) })
 }
 
+/// Reads all blocks before the first part leaves: a failure still has a status, and the cost of all is known.
 async fn fetch(call: &mut Call, request: v1::FetchRequest) -> Result<Vec<v1::FetchResponse>, Failure> {
     let v1::FetchRequest { graph, object, blocks } = request;
     let blocks = blocks::fetch(call, &graph, &object, &wanted(blocks)?).await?;

@@ -41,12 +41,14 @@ pub(super) fn rows(rows: &LabelRows, format: RowFormat) -> Result<v1::Rows, Fail
     Ok(wire)
 }
 
+/// One complete stream for each message: a client reads it without the messages before.
 fn ipc(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
     writer.write(batch)?;
     writer.into_inner()
 }
 
+/// A column has a value for every row, so that positions in `nulls` and in the other columns are those of rows.
 fn column(name: &str, array: &ArrayRef) -> Result<v1::Column, Failure> {
     let nulls = (0u32..).take(array.len()).filter(|row| array.is_null(*row as usize)).collect();
     let rows = 0..array.len();
@@ -79,6 +81,7 @@ fn column(name: &str, array: &ArrayRef) -> Result<v1::Column, Failure> {
     Ok(v1::Column { name: name.to_owned(), nulls, values: Some(values) })
 }
 
+/// The items of all rows in one column, and how many of them each row has.
 fn lists(array: &ArrayRef) -> Result<v1::Lists, Failure> {
     let array = array.as_list::<i32>();
     let lengths = (0..array.len()).map(|row| if array.is_null(row) { 0 } else { array.value_length(row) as u32 });

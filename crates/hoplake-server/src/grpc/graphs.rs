@@ -147,6 +147,7 @@ async fn traverse(
     let graph = receive::graph(request.graph.clone())?;
     parts.format = receive::format(request.format)?;
     let statistics = calls::traverse(call, &graph, &request.try_into()?, parts).await?;
+    // A message of its own: `kind` is rows, ids or statistics, never two of them.
     parts.add(v1::TraverseResponse { kind: Some(Kind::Statistics(statistics.into())) }).await
 }
 

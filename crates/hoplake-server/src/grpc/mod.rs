@@ -46,14 +46,17 @@ pub(crate) fn refuse(service: &Arc<Service>, request: &axum::extract::Request, v
     let path = request.uri().path();
     let role = service.settings.role;
     let is_served = if path.starts_with("/hoplake.v1.Blocks/") { role.has_stores() } else { role.traverses() };
+    // As the router of this role answers with the right token: UNIMPLEMENTED for a service that it does not have.
     if !is_served {
         return Status::unimplemented("").into_http();
     }
     let known = CALLS.iter().find(|(at, _)| *at == path);
+    // The label of a counter must not be a path that the client made up: each would be a new series.
     let name = known.map_or("Unknown", |(_, name)| *name);
     let mut call = Call::begin(service, Protocol::Grpc, name, request.headers(), Some(&visit));
     let refused = call.check_token();
     match answer(&mut call, refused) {
+        // Not reached: the door has checked the same headers.
         Ok(_) => Status::internal("the token is right").into_http(),
         Err(status) => status.into_http(),
     }
@@ -91,6 +94,7 @@ pub(crate) async fn router(service: &Arc<Service>) -> axum::Router {
     let grpc = Grpc { service: service.clone() };
     let bytes_max = service.settings.message_bytes_max;
     let role = service.settings.role;
+    // In the health protocol the empty name is the server as a whole (grpc.health.v1).
     let mut names = vec![""];
     let mut routes = Routes::default();
     if role.traverses() {
@@ -107,6 +111,7 @@ pub(crate) async fn router(service: &Arc<Service>) -> axum::Router {
     for name in &names {
         reporter.set_service_status(*name, ServingStatus::Serving).await;
     }
+    // Watchers of the health service get the change while connections are still accepted.
     let lifecycle = service.lifecycle.clone();
     tokio::spawn(async move {
         lifecycle.drained().await;
@@ -125,6 +130,7 @@ pub(crate) async fn router(service: &Arc<Service>) -> axum::Router {
     routes
         .add_service(health)
         .add_service(reflection().build_v1().expect(readable))
+        // Older tools ask only for v1alpha.
         .add_service(reflection().build_v1alpha().expect(readable))
         .prepare()
         .into_axum_router()
@@ -149,6 +155,7 @@ impl Grpc {
 /// Ends a call, with its answer or its status; both have the request's id.
 fn answer<T>(call: &mut Call, outcome: Result<T, Failure>) -> Result<Response<T>, Status> {
     call.finish(&outcome);
+    // An id that cannot be metadata is left out; the call must not fail for it.
     let id = call.id.parse().ok();
     match outcome {
         Ok(message) => {

@@ -50,6 +50,7 @@ impl Before {
         vertices: Vec<v1::VertexRef>,
         hop: Option<v1::Hop>,
     ) -> Result<Asked, Failure> {
+        // Each is kept only once it is read: a wrong hop is not the hop of the next query.
         if graph.is_some() || self.graph.is_none() {
             self.graph = Some(Arc::new(receive::graph(graph)?));
         }
@@ -83,6 +84,7 @@ async fn answer(service: Arc<Service>, read: Read) -> Answered {
             Answered { message, cost, _edges: Some(found) }
         }
         Err(failure) => {
+            // In the answer, not as the status, which would end the stream for all other queries.
             let failure = Some((&failure).into());
             let message = v1::QueryNeighborsResponse { query, failure, ..Default::default() };
             Answered { message, cost: PricedCost::default(), _edges: None }
@@ -99,6 +101,7 @@ impl Query for Grpc {
         request: Request<Streaming<v1::QueryNeighborsRequest>>,
     ) -> Result<Response<Self::NeighborsStream>, Status> {
         let (mut call, requests) = self.begin("Query.Neighbors", request);
+        // The stream itself takes no permit: each of its queries waits for one.
         if let Err(failure) = call.check_token() {
             return super::answer(&mut call, Err(failure));
         }
@@ -106,9 +109,11 @@ impl Query for Grpc {
         let mut before = Before::default();
         let answers = readable(requests, &call)
             .map(move |request| answer(service.clone(), before.read(request)))
+            // Unordered: a query on blocks in memory does not wait for one that reads the store.
             .buffer_unordered(UNDER_WAY_MAX);
         let (visit, (outlet, pieces)) = (call.visit.clone(), outlet(&call.memory));
         let task = AbortOnDropHandle::new(tokio::spawn(until_the_end(call, answers, outlet)));
+        // No first message is awaited: a client may wait for these headers before it sends a query.
         Ok(Response::new(writer::messages(None, pieces, visit, Some(task))))
     }
 }
@@ -118,6 +123,7 @@ fn readable(
     requests: Streaming<v1::QueryNeighborsRequest>,
     call: &Call,
 ) -> impl Stream<Item = v1::QueryNeighborsRequest> + Send + use<> {
+    // Draining, not ended: an open stream would else hold the server until its grace is over.
     let lifecycle = call.service.lifecycle.clone();
     let bounds = call.bounds.clone();
     let stop = async move {
@@ -129,6 +135,7 @@ fn readable(
     requests
         .take_while(|request| std::future::ready(request.is_ok()))
         .filter_map(async |request| request.ok())
+        // Only the reading stops: queries that were read are still answered.
         .take_until(Box::pin(stop))
 }
 
@@ -140,6 +147,7 @@ async fn until_the_end(
 ) {
     let mut answers = Box::pin(answers);
     let mut sent = Ok(());
+    // Edges and permit of a query are kept until its message is in the channel, with memory of its own.
     while let Some(Answered { message, cost, _edges }) = answers.next().await {
         call.cost += cost;
         sent = match outlet.hold(writer::message_bytes(&message)) {

@@ -44,6 +44,7 @@ impl TryFrom<v1::VertexRef> for VertexName {
                 Some(KeyKind::String(key)) => Ok(Self::Key(label, Key::String(key))),
                 None => Err(Failure::invalid(format!("a vertex of label {label:?} has no key"))),
             },
+            // A `oneof` may be unset, or set to a kind that only newer clients know.
             None => Err(Failure::invalid("a vertex has neither id nor key nor text")),
         }
     }
@@ -55,6 +56,7 @@ impl TryFrom<v1::Hop> for Hop {
     fn try_from(hop: v1::Hop) -> Result<Self, Failure> {
         if !hop.text.is_empty() {
             let parts = !hop.labels.is_empty() || !hop.conditions.is_empty() || hop.direction != 0;
+            // Which of the two was meant cannot be known.
             if parts {
                 return Err(Failure::invalid(format!(
                     "hop {:?} has both parts and text; give one of the two",
@@ -63,6 +65,7 @@ impl TryFrom<v1::Hop> for Hop {
             }
             return Ok(hop.text.parse::<Self>().map_err(hoplake::Error::from)?);
         }
+        // Enums of proto3 are open: any number can arrive, and 0 if the field is absent.
         let direction = match v1::Direction::try_from(hop.direction) {
             Ok(v1::Direction::Out) => HopDirection::Out,
             Ok(v1::Direction::In) => HopDirection::In,
@@ -92,6 +95,7 @@ fn condition(condition: v1::Condition) -> Result<Predicate, Failure> {
 impl From<Option<v1::Limits>> for Asked {
     fn from(limits: Option<v1::Limits>) -> Self {
         let v1::Limits { time_ms, vertices_max, requests_max, bytes_max, usd_max, memory_bytes_max } =
+            // 0 in a field means the limit of the server, so an absent message does too.
             limits.unwrap_or_default();
         Self { time_ms, vertices_max, requests_max, bytes_max, usd_max, memory_bytes_max }
     }
@@ -151,6 +155,7 @@ impl TryFrom<Option<v1::Traversal>> for TraversalSpec {
     }
 }
 
+/// What does not fit is as good as no limit: the limits of the server are lower.
 fn limit(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
@@ -162,6 +167,7 @@ impl TryFrom<v1::TraverseRequest> for TraverseQuery {
         use v1::traverse_request::Output as Wire;
         let output = match Wire::try_from(request.output) {
             Ok(Wire::Rows) => Output::Rows(request.select),
+            // Rejected, not ignored: the client waits for properties that would never come.
             _ if !request.select.is_empty() => {
                 return Err(Failure::invalid("properties are selected, but output is not ROWS"));
             }

@@ -30,6 +30,7 @@ fn keys<'a>(keys: impl IntoIterator<Item = &'a Key>) -> v1::Keys {
     wire
 }
 
+/// Edges of one type and direction: their ends have one label, and so one type of key.
 fn edges(list: &EdgeList<'_>, of_ends: Option<&[Key]>) -> v1::Edges {
     let direction = match list.direction {
         Direction::Out => v1::Direction::Out,
@@ -47,6 +48,7 @@ fn edges(list: &EdgeList<'_>, of_ends: Option<&[Key]>) -> v1::Edges {
 
 /// Edges, with the keys of the vertices reached if requested.
 pub(super) fn all_edges(all: EdgeSlice<'_>, of_ends: Option<&[Key]>) -> Vec<v1::Edges> {
+    // Keys are in the order of all edges; each list takes as many as it has edges.
     let mut rest = of_ends;
     let lists = all.into_lists().map(|list| {
         let of_list = rest.and_then(|keys| keys.split_at_checked(list.targets.len()));
@@ -58,6 +60,7 @@ pub(super) fn all_edges(all: EdgeSlice<'_>, of_ends: Option<&[Key]>) -> Vec<v1::
 
 /// The messages of rows.
 pub(super) fn rows(all: &LabelRows, format: v1::RowFormat) -> impl Iterator<Item = Result<v1::Rows, Failure>> {
+    // Measured before it is cut: a slice reports the buffers of the whole.
     let mean = all.batch.get_array_memory_size() / all.len().max(1);
     let chunks = all.chunks((ROW_BYTES / mean.max(1)).clamp(1, ROWS_MAX));
     chunks.map(move |rows| columns::rows(&rows, format))

@@ -87,6 +87,7 @@ impl<T: Piece> Writer<T> {
     /// One message more.
     pub(super) async fn add(&mut self, message: T) -> Result<(), Failure> {
         let hold = self.outlet.hold(message_bytes(&message))?;
+        // Only the empty message that `last` makes has no memory, and no message follows that one.
         if let Some((before, Some(hold))) = self.kept.replace((message, Some(hold))) {
             self.outlet.send(before, hold).await?;
         }
@@ -105,6 +106,8 @@ impl<T: Piece> Writer<T> {
         call.finish(&outcome);
         match outcome {
             Ok(()) => {
+                // An answer without parts is still one message, with version and cost. These made the last message
+                // larger, so its memory is held anew, and the old hold stays until then.
                 let (last, _hold) = self.kept.unwrap_or_default();
                 let bytes = message_bytes(&last);
                 self.outlet.send_last(last, bytes).await;
@@ -147,12 +150,14 @@ pub(super) async fn stream<T: Piece>(
     // Most answers are few messages, and need no task of their own.
     let (first, task) = tokio::select! {
         biased;
+        // Two messages fit the channel, so they outlive the work that has ended.
         () = work.as_mut() => (pieces.recv().await, None),
         first = pieces.recv() => (first, Some(AbortOnDropHandle::new(tokio::spawn(work)))),
     };
     let first = first.unwrap_or_else(broken_off);
     let id = id.parse().ok();
     if let Err(failure) = first.item {
+        // Before the first message: the status goes out with the headers (Trailers-Only, gRPC over HTTP/2).
         let mut status = failure.status();
         id.and_then(|id| status.metadata_mut().insert(REQUEST_ID, id));
         return Err(status);
@@ -185,8 +190,10 @@ pub(super) fn messages<T: Send + 'static>(
         let Sent { item, hold, last } = match first {
             Some(first) => first,
             None if is_open => pieces.recv().await?,
+            // Closed before its last message, the task panicked: OK would pass what was sent for the whole answer.
             None => pieces.recv().await.unwrap_or_else(broken_off),
         };
+        // Before the message is returned: the door gives the next frame all memory that was handed.
         visit.hand(hold);
         let more = (!last).then_some((None, pieces, visit, task));
         Some((item.map_err(|failure| failure.status()), more))

@@ -112,6 +112,7 @@ pub(crate) struct Edge {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NeighborsAnswer {
     /// In the order of vertex left, type, direction and position.
+    // First: `writer` takes this list from the head of the summary. So it is in each answer with a list.
     pub(super) edges: Vec<Edge>,
     pub(super) version: u64,
     pub(super) cost: PricedCost,
@@ -231,6 +232,7 @@ pub(crate) struct CloseAnswer {
     pub(crate) cost: PricedCost,
 }
 
+/// A key in the type of its label: a client can send it back as it is.
 pub(super) fn key(key: &Key) -> Value {
     match key {
         Key::Int64(key) => (*key).into(),
@@ -238,6 +240,7 @@ pub(super) fn key(key: &Key) -> Value {
     }
 }
 
+/// Text: an id has 64 bits, and many readers of JSON keep 53 of a number.
 pub(super) fn ids(vertices: impl IntoIterator<Item = VertexId>) -> Vec<String> {
     vertices.into_iter().map(|vertex| vertex.to_string()).collect()
 }
@@ -293,12 +296,13 @@ pub(super) fn edge(graph: &Graph, edge: &Neighbour, of: Option<&Key>) -> Edge {
     }
 }
 
-/// Rows of one label.
+/// Rows of one label, with properties sorted by name.
 pub(super) fn rows(part: &LabelRows) -> Result<Vec<Row>, Failure> {
     let columns = values::columns(&part.batch)?;
     let row = |(row, id): (usize, &VertexId)| {
         let mut properties: BTreeMap<String, Value> =
             columns.iter().map(|(name, values)| (name.clone(), values[row].clone())).collect();
+        // The engine reads the key as one more column.
         let key = properties.remove(values::KEY_COLUMN).unwrap_or_default();
         Row { id: id.to_string(), label: part.label.clone(), key, depth: part.depth, properties }
     };
@@ -339,6 +343,7 @@ impl TraverseAnswer {
 
 /// A path, as a list of its vertices.
 pub(super) fn path(path: &NamedPath) -> Vec<PathVertex> {
+    // One for each vertex, or none at all.
     let mut names = path.keys.iter();
     let vertex = |vertex: &VertexId| {
         let name = names.next();

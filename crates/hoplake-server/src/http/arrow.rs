@@ -35,6 +35,7 @@ impl ArrowRows {
     pub(super) fn finish(&mut self, to: &mut Vec<u8>) -> Result<(), Failure> {
         if self.0.is_none() {
             // Nothing was found: the columns that any answer of rows has.
+            // A stream without a schema could not be read.
             let none = rows(&LabelRows { label: String::new(), depth: 0, ids: Vec::new(), batch: no_columns() });
             self.write_batch(&none.map_err(unwritable)?)?;
         }
@@ -54,6 +55,7 @@ impl ArrowRows {
                 none.insert((schema, writer))
             }
         };
+        // The writer does not check: a reader would take the bytes of one type for those of another.
         if schema.fields() != batch.schema().fields() {
             let message = "a property has different types for different labels, which one Arrow stream cannot have; ask \
                            for them apart, or for JSON";
@@ -97,6 +99,7 @@ fn batch(part: Part<'_>) -> Result<RecordBatch, Failure> {
 fn with_keys(edges: &RecordBatch, keys: Option<&[Key]>) -> Result<RecordBatch, ArrowError> {
     let Some(keys) = keys else { return Ok(edges.clone()) };
     let schema = edges.schema();
+    // Every vertex has a key, so no part has a null, and the schema is the same for all parts.
     let keys: ArrayRef = Arc::new(StringArray::from_iter_values(keys.iter().map(ToString::to_string)));
     let columns = schema.fields().iter().map(|field| field.name().clone()).zip(edges.columns().to_vec());
     RecordBatch::try_from_iter(columns.chain([("to_key".to_owned(), keys)]))
@@ -109,8 +112,10 @@ fn rows(all: &LabelRows) -> Result<RecordBatch, ArrowError> {
     let schema = all.batch.schema();
     for (field, column) in schema.fields().iter().zip(all.batch.columns()) {
         if field.name() == KEY_COLUMN {
+            // Number or text by label, and one stream has one schema.
             keys = cast(column, &DataType::Utf8)?;
         } else {
+            // Always nullable: whether a part has nulls must not show in the schema.
             properties.push((field.name().as_str(), column.clone(), true));
         }
     }

@@ -60,7 +60,9 @@ impl JsonBody {
     /// [`Reason::Unauthenticated`] before anything is read; that it is too large, too slow, or not what is asked.
     pub(super) async fn read<T: DeserializeOwned>(self, call: &Call) -> Result<T, Failure> {
         call.check_token()?;
+        // No permit is held yet: a client that sends slowly keeps no query from running.
         let bytes = call.bounded(collect(self.0)).await?;
+        // Before parsing, which is what takes the memory; a rejection asks for a retry, as the request is valid.
         call.visit.hold_decoded(&call.service.memory, bytes.len()).map_err(no_memory)?;
         parse(if bytes.is_empty() { b"{}" } else { &bytes })
     }
@@ -70,6 +72,7 @@ impl JsonBody {
 fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Failure> {
     let mut from = serde_json::Deserializer::from_slice(json);
     let body = shape::read(&mut from).map_err(|(path, error)| unfit(&path, &error))?;
+    // A second object would else be dropped without a word.
     from.end().map_err(|error| unfit("", &error))?;
     Ok(body)
 }
@@ -88,6 +91,7 @@ fn unfit(path: &str, error: &serde_json::Error) -> Failure {
 
 /// All of a body, which its door bounds in size and time.
 async fn collect(mut body: Body) -> Result<Bytes, Failure> {
+    // Not sized by `content-length`: the budget counts bytes that arrive, and a client may announce any number.
     let mut all = Vec::new();
     while let Some(frame) = std::future::poll_fn(|context| std::pin::Pin::new(&mut body).poll_frame(context)).await {
         let data = frame.map_err(|error| of_body(&error))?.into_data();
@@ -98,6 +102,7 @@ async fn collect(mut body: Body) -> Result<Bytes, Failure> {
 
 /// Why a body is incomplete: the door's failure, or a broken connection.
 fn of_body(error: &axum::Error) -> Failure {
+    // Axum wraps the errors of a body.
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if let Some(own) = error.downcast_ref::<Failure>() {
@@ -114,10 +119,12 @@ pub(super) fn respond<T: Serialize>(call: &mut Call, outcome: Result<T, Failure>
     let written = outcome.and_then(|answer| serde_json::to_vec(&answer).map_err(unwritable));
     let written = written.and_then(|json| {
         let cost = Some(Box::new(call.cost));
+        // The cost is added by hand: the query has ended well, and its cost is not in a failure yet.
         let hold = call.memory.hold(json.len() as u64).map_err(|full| Failure { cost, ..full.into() })?;
         call.visit.hand(Some(hold));
         Ok(json)
     });
+    // After encoding: the log and the counters have the status that the client gets.
     call.finish(&written);
     let response = match written {
         Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),

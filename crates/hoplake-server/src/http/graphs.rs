@@ -29,6 +29,7 @@ fn graph_ref(name: String, version: u64) -> GraphRef {
 )]
 pub(super) async fn list(exchange: Exchange) -> Response {
     let mut call = exchange.begin("ListGraphs");
+    // Names in memory: no permit, and no request to a store, which is never listed.
     let names = call.check_token().map(|()| {
         let names = call.service.catalog.names().into_iter();
         names.map(|(name, open)| GraphName { name, open }).collect::<Vec<_>>()
@@ -139,6 +140,7 @@ pub(super) async fn traverse(exchange: Exchange, Path(graph): Path<String>, body
             let body: TraverseBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
             let output = OutputBody::of(&body);
+            // The name of the list is in the body, which is read only within the call.
             parts.list = match output {
                 OutputBody::Rows => Some("rows"),
                 OutputBody::Ids => Some("vertices"),

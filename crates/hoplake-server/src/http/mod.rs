@@ -61,11 +61,13 @@ pub(crate) fn refuse(failure: &Failure) -> Response {
     problem::response(failure, None)
 }
 
+/// A problem like any other: without it, axum answers with an empty body.
 async fn no_such_path() -> Response {
     let message = "there is nothing here; /openapi.json lists what there is";
     problem::response(&Failure::new(Reason::NotFound, message), None)
 }
 
+/// Axum adds `Allow`, which a 405 must have (RFC 9110, 15.5.6).
 async fn no_such_method() -> Response {
     let message = "method not allowed here; /openapi.json lists the methods";
     problem::response(&Failure::new(Reason::Method, message), None)

@@ -15,6 +15,7 @@ use crate::calls::Service;
 /// Whether the process lives.
 #[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, description = "It lives.", body = String)))]
 pub(super) async fn healthz() -> &'static str {
+    // Also while the server shuts down: a failed liveness probe could have it killed within its grace.
     "ok\n"
 }
 
@@ -27,6 +28,7 @@ pub(super) async fn healthz() -> &'static str {
     )
 )]
 pub(super) async fn readyz(State(service): State<Arc<Service>>) -> Response {
+    // From the signal on, and for `notice_ms` before connections are refused: balancers have that time to notice.
     if service.lifecycle.is_draining() {
         return (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
     }
@@ -36,6 +38,7 @@ pub(super) async fn readyz(State(service): State<Arc<Service>>) -> Response {
 /// Counters for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operations", responses((status = 200, description = "OpenMetrics text.", body = String)))]
 pub(super) async fn metrics(State(service): State<Arc<Service>>) -> Response {
+    // With this type Prometheus reads OpenMetrics, which is what the registry writes.
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], service.metrics_text()).into_response()
 }

@@ -55,6 +55,7 @@ pub(super) fn response(failure: &Failure, request_id: Option<&str>) -> Response<
     if let Some(delay) = reason.retry_after() {
         headers.insert(header::RETRY_AFTER, delay.as_secs().into());
     }
+    // A 401 must name a scheme (RFC 9110, 15.5.2).
     if reason.http() == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }

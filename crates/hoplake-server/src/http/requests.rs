@@ -14,6 +14,7 @@ use crate::{
 
 /// A key: a number or text, as its label has it.
 #[derive(Debug, Clone, PartialEq, ToSchema)]
+// For the schema alone, as with all types here that do not derive `Deserialize`: `shapes` reads them.
 #[serde(untagged)]
 pub(crate) enum KeyBody {
     Number(i64),
@@ -389,6 +390,7 @@ impl TryFrom<PropertiesBody> for PropertiesQuery {
     }
 }
 
+/// What a traversal and its walks have in common. Walks have no choice of strategy and parallelism.
 fn spec(
     starts: Vec<VertexBody>,
     hops: Vec<HopBody>,
@@ -420,6 +422,7 @@ impl TryFrom<TraverseBody> for TraverseQuery {
         };
         let output = match body.output {
             OutputBody::Rows => Output::Rows(body.select),
+            // Rejected, not ignored: the client waits for properties that would never come.
             _ if !body.select.is_empty() => {
                 return Err(Failure::invalid("properties are selected, but output is not rows"));
             }

@@ -12,6 +12,7 @@ use serde::{
 
 use super::requests::{HopBody, HopPartsBody, IdBody, KeyBody, LabelKeyBody, VertexBody};
 
+/// The forms of a vertex, for every error about one.
 const VERTEX: &str = r#""LABEL:KEY", {"label", "key"} or {"id"}"#;
 
 /// The optional parts of a vertex.
@@ -23,6 +24,7 @@ struct VertexParts {
     key: Option<KeyBody>,
 }
 
+/// Reads a vertex from text or from an object.
 struct VertexVisitor;
 
 impl<'de> Visitor<'de> for VertexVisitor {
@@ -53,6 +55,7 @@ impl<'de> Deserialize<'de> for VertexBody {
     }
 }
 
+/// Reads a key from text or from a whole number.
 struct KeyVisitor;
 
 impl Visitor<'_> for KeyVisitor {
@@ -70,6 +73,7 @@ impl Visitor<'_> for KeyVisitor {
         Ok(KeyBody::Number(number))
     }
 
+    // JSON's reader gives every number that is not negative as unsigned.
     fn visit_u64<E: Error>(self, number: u64) -> Result<KeyBody, E> {
         let wrong = || E::invalid_value(serde::de::Unexpected::Unsigned(number), &self);
         i64::try_from(number).map(KeyBody::Number).map_err(|_| wrong())
@@ -82,6 +86,7 @@ impl<'de> Deserialize<'de> for KeyBody {
     }
 }
 
+/// Reads a hop from text or from an object.
 struct HopVisitor;
 
 impl<'de> Visitor<'de> for HopVisitor {

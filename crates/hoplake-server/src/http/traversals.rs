@@ -43,6 +43,7 @@ pub(super) async fn open(exchange: Exchange, Path(graph): Path<String>, body: Js
 pub(super) async fn next_neighbors(exchange: Exchange, Path(id): Path<String>, body: JsonBody) -> Response {
     stream(exchange, "NextNeighbors", "edges", |call, parts| {
         async move {
+            // The body before the traversal: whether an id exists is not for clients without a token.
             let step = body.read::<NextBody>(call).await?.step_of(id)?;
             let version = calls::next_neighbors(call, &step, parts).await?;
             Ok(NeighborsAnswer { edges: Vec::new(), version, cost: call.cost })

@@ -31,6 +31,7 @@ fn values(array: &ArrayRef) -> Result<Vec<Value>, Failure> {
                 |row| if lists.is_null(row) { Ok(Value::Null) } else { values(&lists.value(row)).map(Value::from) };
             (0..lists.len()).map(list).collect::<Result<_, _>>()?
         }
+        // JSON has neither NaN nor infinities (RFC 8259, 6), and no dates.
         // In the form of the command line, which changes also read.
         _ => of(&|row| plain_json(&hoplake::Value::at(array, row))),
     })

@@ -49,6 +49,7 @@ impl Form {
     fn of(headers: &HeaderMap) -> Self {
         let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let kinds = accepted.flat_map(|value| value.split(',')).map(|kind| kind.split(';').next().unwrap_or("").trim());
+        // The order of the list decides; weights (`q`, RFC 9110, 12.4.2) are not compared.
         let known = |kind: &str| [Self::Json, Self::Lines, Self::Arrow].into_iter().find(|form| form.kind() == kind);
         kinds.into_iter().find_map(known).unwrap_or(Self::Json)
     }
@@ -97,18 +98,21 @@ impl Writer {
         self.items += 1;
     }
 
+    /// With the first item, or else with the summary: a call may set `list` only after it has read its body.
     fn begin_list(&mut self) {
         if let Some(list) = self.list.filter(|_| self.items == 0 && !self.sent) {
             self.buffer.extend_from_slice(format!("{{\"{list}\":[").as_bytes());
         }
     }
 
+    /// Sends what is a whole piece. The rest leaves with `finish`, so that a short answer is one piece.
     async fn flush(&mut self) -> Result<(), Failure> {
         if self.buffer.len() < PIECE_BYTES {
             return Ok(());
         }
         self.sent = true;
         let piece = std::mem::take(&mut self.buffer);
+        // Its capacity, not its length: that is what is allocated until the socket has the piece.
         let hold = self.outlet.hold(piece.capacity())?;
         self.outlet.send(piece.into(), hold).await
     }
@@ -164,6 +168,7 @@ impl Writer {
         self.flush().await
     }
 
+    /// Ends the object of a depth. Only what follows shows that it is complete: a depth may have several parts.
     fn end_depth(&mut self) {
         if self.depth.take().is_some() {
             self.buffer.extend_from_slice(b"]}");
@@ -185,6 +190,7 @@ impl Writer {
             return Ok(());
         };
         let empty = format!("{{\"{list}\":[");
+        // Serialized whole and cut: the schema of the document and the streamed answer cannot differ.
         let rest = all.strip_prefix(&empty).ok_or_else(|| Failure::new(Reason::Internal, "an answer has no list"))?;
         match self.form {
             Form::Json => {
@@ -201,6 +207,7 @@ impl Writer {
 
     /// Ends the answer and its call.
     async fn finish<T: Serialize>(mut self, mut call: Call, outcome: Result<T, Failure>) {
+        // No deadline from here on. A client that does not read loses its connection, and that drops this task.
         let outcome = outcome.and_then(|summary| self.write_summary(&summary));
         call.finish(&outcome);
         match outcome {
@@ -210,6 +217,7 @@ impl Writer {
                 let line = serde_json::to_string(&problem).unwrap_or_default();
                 self.buffer.extend_from_slice(format!("{{\"problem\":{line}}}\n").as_bytes());
             }
+            // With nothing sent it becomes a problem with its own status. Later it breaks the body off.
             Err(failure) => return self.outlet.fail(failure).await,
         }
         let bytes = self.buffer.capacity();
@@ -251,6 +259,7 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
     .boxed();
     // Most answers are one piece, and need no task of their own.
     let (first, rest) = tokio::select! {
+        // The work first: if it ends at once, its pieces are in the channel, and one piece goes out with its length.
         biased;
         () = work.as_mut() => (pieces.recv().await, None),
         first = pieces.recv() => (first, Some(AbortOnDropHandle::new(tokio::spawn(work)))),
@@ -261,6 +270,7 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
             let body = if last { Body::from(piece) } else { body(piece, pieces, visit, rest) };
             ([(header::CONTENT_TYPE, HeaderValue::from_static(form.kind()))], body).into_response()
         }
+        // The headers are not sent yet, so the status can still be that of the failure.
         Some(Sent { item: Err(failure), .. }) => problem::response(&failure, Some(&id)),
         None => problem::response(&Failure::new(Reason::Internal, "the call broke off"), Some(&id)),
     };
@@ -276,8 +286,11 @@ fn body(first: Bytes, pieces: Receiver<Sent<Bytes>>, visit: Arc<Visit>, task: Op
             return Some((Ok(first), Some((None, pieces, visit, task))));
         }
         let Some(Sent { item, hold, last }) = pieces.recv().await else {
+            // The task panicked. An error ends the body without its last chunk (RFC 9112, 8), or with a reset stream
+            // (RFC 9113, 5.4.2), so the client knows that the answer is incomplete.
             return Some((Err(Failure::new(Reason::Internal, "the call broke off")), None));
         };
+        // Before the bytes are returned: the door gives them all memory that was handed.
         visit.hand(hold);
         let more = (!last).then_some((None, pieces, visit, task));
         Some((item, more))

@@ -26,6 +26,7 @@ impl Exporter {
             .with_http()
             .build()
             .map_err(|error| Failure::invalid(format!("cannot send traces: {error}")))?;
+        // The builder reads the environment; a name that is set here would replace the one from there.
         let mut resource = Resource::builder();
         if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
             resource = resource.with_service_name("hoplake");
@@ -35,6 +36,7 @@ impl Exporter {
 
     /// Takes the spans.
     pub(super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(&self) -> impl Layer<S> + use<S> {
+        // Spans of libraries are left out: a trace is a request and its hops.
         let only = Targets::new().with_target(TARGET, LevelFilter::DEBUG);
         tracing_opentelemetry::layer().with_tracer(self.0.tracer("hoplake")).with_filter(only)
     }
@@ -45,6 +47,7 @@ impl Exporter {
     }
 }
 
+/// Headers, as OpenTelemetry reads them. One that is not text is as good as absent.
 struct Headers<'a>(&'a HeaderMap);
 
 impl Extractor for Headers<'_> {

@@ -35,10 +35,12 @@ struct TimeLabels {
 const SECONDS: [f64; 17] =
     [1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 50.0];
 
+/// A function of its own: the type of `times` needs one that has a name.
 fn seconds() -> Histogram {
     Histogram::new(SECONDS)
 }
 
+/// The price of a request is far below a cent, so a counter of whole numbers would not move.
 type Dollars = Counter<f64, std::sync::atomic::AtomicU64>;
 
 /// All counters of a server.
@@ -127,6 +129,7 @@ impl Metrics {
         registry.register("stream_queries", "Queries on streams of Query.Neighbors", self.stream_queries.clone());
         registry.register("waves", "Dependent round trips of queries to the store", self.waves.clone());
         registry.register("store_requests", "Requests of queries to the store", self.store_requests.clone());
+        // The unit and `total` are added to a name: this one becomes `hoplake_store_bytes_total`.
         let read = "Bytes that queries read from the store";
         registry.register_with_unit("store", read, Unit::Bytes, self.store_bytes.clone());
         let background =
@@ -210,6 +213,7 @@ impl Metrics {
         self.waiting.set(readings.waiting as i64);
         self.fetches.set(readings.fetches as i64);
         self.traversals.set(readings.traversals as i64);
+        // Set, not added: the catalog has the sums since the start, since these reads may outlast their query.
         self.background_requests.inner().store(readings.background.requests, Relaxed);
         self.background_bytes.inner().store(readings.background.bytes, Relaxed);
         self.tasks.set(readings.tasks as i64);

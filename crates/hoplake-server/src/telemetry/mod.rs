@@ -47,6 +47,7 @@ pub fn start(format: LogFormat, filter: &str) -> Result<Telemetry, Failure> {
         LogFormat::Text => lines.with_ansi(false).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
     };
+    // Before logging begins: an error here is returned, and a later call can still begin to log.
     let exporter = traces::are_wanted().then(Exporter::start).transpose()?;
     let spans = exporter.as_ref().map(Exporter::layer);
     registry().with(lines.with_filter(targets)).with(spans).try_init().map_err(|error| wrong(&error))?;

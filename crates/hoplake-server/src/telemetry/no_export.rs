@@ -11,6 +11,7 @@ pub(super) enum Exporter {}
 
 impl Exporter {
     pub(super) fn start() -> Result<Self, Failure> {
+        // Refused, not ignored: the operator would wait for traces that never come.
         Err(Failure::invalid(
             "cannot send traces, which the environment asks for: that needs the feature `telemetry` of Hoplake, which this \
              program was built without",

@@ -21,6 +21,8 @@ pub(super) fn are_wanted() -> bool {
 
 /// The span of a request; it continues the trace that the headers name.
 pub(crate) fn span_of(call: &'static str, protocol: &'static str, id: &str, headers: &HeaderMap) -> Span {
+    // No parent: the caller's span is the parent, by its `traceparent`. A field that is recorded later must be declared
+    // here, or it is dropped.
     let span = tracing::info_span!(
         target: "hoplake::spans", parent: None, "request", otel.name = call, otel.kind = "server", protocol, id,
         status = Empty, waves = Empty, requests = Empty, bytes = Empty, cache_hits = Empty, usd = Empty,

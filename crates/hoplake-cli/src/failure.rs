@@ -62,6 +62,8 @@ impl Failure {
 /// Writes the error and its hint to standard error, and returns the status to exit with.
 pub fn report(error: &anyhow::Error, verb: &str, url: &str) -> u8 {
     let by_kind = |kind, reason| hint(kind, reason, verb, url);
+    // From what says the most to what says the least: a failure has its own hint, an error of the engine its kind, and what is left is
+    // either the output that could not be written or a mistake of ours.
     let (kind, message, hint) = if let Some(Failure { kind, reason, message, hint }) = error.downcast_ref::<Failure>() {
         (*kind, message.clone(), hint.clone().unwrap_or_else(|| by_kind(*kind, *reason)))
     } else if let Some(engine) = error.downcast_ref::<Error>() {
@@ -73,6 +75,7 @@ pub fn report(error: &anyhow::Error, verb: &str, url: &str) -> u8 {
     } else {
         (ErrorKind::Internal, format!("{error:#}"), by_kind(ErrorKind::Internal, None))
     };
+    // Two lines with fixed beginnings, so that scripts can take them apart.
     eprintln!("error: {message}\nhint: {hint}{}", detail(kind, error));
     status(kind)
 }
@@ -97,6 +100,7 @@ fn status(kind: ErrorKind) -> u8 {
 }
 
 fn hint(kind: ErrorKind, reason: Option<Reason>, verb: &str, url: &str) -> String {
+    // The reason is narrower than the kind: one kind, such as Unavailable, is a missing key as well as a full disk.
     let by_reason = reason.and_then(|reason| of_store(reason, url).or_else(|| of_reason(reason, verb, url)));
     by_reason.unwrap_or_else(|| of_kind(kind, verb, url))
 }

@@ -113,6 +113,7 @@ impl Verb {
 }
 
 fn main() -> ExitCode {
+    // Before there is any other thread: it sets a number of the allocator.
     hoplake_allocator::give_back_large();
     let Cli { verb } = Cli::parse();
     let outcome = Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from).and_then(|runtime| {
@@ -124,6 +125,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            // Hints name the command that was run, as it can be copied.
             let (name, url) = verb.name_and_url();
             ExitCode::from(failure::report(&error, name, url))
         }

@@ -156,6 +156,7 @@ impl GraphArgs {
         // Finding a version by its time or tag is a part of opening it.
         let store = self.store()?.metered_by(&context);
         let version = match (&self.version, self.as_of) {
+            // clap refuses both at once.
             (_, Some(unix_ms)) => Some(Graph::version_as_of(&store, unix_ms).await?),
             (Some(version), None) => Some(version.find(&store).await?),
             (None, None) => None,
@@ -190,6 +191,7 @@ pub fn open_store(url: &str) -> anyhow::Result<Store> {
 /// Rejects a hop along an edge label that the graph does not have.
 pub fn check_hop(schema: &Schema, hop: &Hop) -> Result<(), Failure> {
     let mut known: Vec<_> = schema.edge_types.iter().map(|edge| edge.label.as_str()).collect();
+    // An edge label between several vertex labels is several edge types.
     known.sort_unstable();
     known.dedup();
     let Some(missing) = hop.labels.iter().find(|label| !known.contains(&label.as_str())) else { return Ok(()) };

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 pub async fn stopped() {
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
+        // Without handlers a signal ends the process at once.
         return std::future::pending().await;
     };
     tokio::select! {
@@ -44,5 +45,6 @@ pub fn in_time(error: Error, what: &str, timeout: Duration) -> anyhow::Error {
 /// Reports that a verb was interrupted and what remains of it, and ends the process.
 pub fn interrupted(message: &str, hint: &str) -> ! {
     eprintln!("error: interrupted; {message}\nhint: {hint}");
+    // 128 and the number of SIGINT, as shells have it. The verb is not waited for: it may be in the middle of a request.
     std::process::exit(130);
 }

@@ -18,6 +18,7 @@ use super::{Format, OutputArgs, Sink, rows, tables::table};
 /// `empty` has the columns of a result without rows.
 pub fn write(output: &OutputArgs, batches: &[RecordBatch], empty: RecordBatch) -> anyhow::Result<()> {
     let empty = [empty];
+    // A result without rows still has a header in CSV, and columns in Parquet.
     let batches = if batches.is_empty() { &empty } else { batches };
     let mut sink = output.open()?;
     match output.format() {

@@ -30,6 +30,7 @@ impl ProfileArgs {
     /// Ends a query: waits for its background reads, so that the profile includes them, and writes the profile if
     /// requested.
     pub async fn end(&self, opened: &Opened, query: &Query, profile: Profile) {
+        // Also without a profile: what is read ahead for the disk cache would otherwise be lost with the process.
         opened.settle().await;
         let profile = Profile { background: query.cost().background, ..profile }.open(opened.cost);
         match self.profile {
@@ -94,6 +95,7 @@ impl Profile {
         let hops = self.hops.iter().map(|(_, depth)| StepCost { cost: depth.cost, time_us: depth.time_us });
         let steps = hops.chain(self.other.map(|(_, cost)| cost)).chain([self.open, self.look_up, self.properties]);
         let mut total = steps.fold(StepCost::default(), |sum, step| StepCost {
+            // Background reads are a line of their own: a step during which one ended did not cause it.
             cost: sum.cost + step.cost.foreground(),
             time_us: sum.time_us + step.time_us,
         });

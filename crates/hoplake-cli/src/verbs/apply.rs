@@ -108,6 +108,7 @@ struct Applied {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let opened = GraphArgs::at(args.url.clone()).open_within(args.timeout).await?;
+    // Each commit has the whole time again: with --batch there may be thousands.
     opened.graph.set_commit_timeout(args.timeout);
     let graph = opened.graph.clone();
     let mut run = Run {
@@ -122,6 +123,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     run.applied.version = run.graph.version();
     // To open the graph is a part of it.
     run.applied.cost = opened.cost.cost;
+    // Kept, so that an error of the middle can still say how far the commits before it came.
     let outcome = run.files().await;
     if outcome.is_err() {
         // Of commits before the one that failed.
@@ -160,6 +162,7 @@ impl Run<'_> {
         let settings = ChangeSettings { line_bytes_max: self.args.line_bytes_max.as_u64() as usize };
         let mut reader = ChangeReader::new(self.graph.schema()).with_settings(settings);
         for file in &self.args.files {
+            // One reader for all files: a property that the first one adds has its type for the next.
             let changes = if file.as_os_str() == "-" {
                 reader.lines("standard input", BufReader::new(stdin()))
             } else {
@@ -175,8 +178,10 @@ impl Run<'_> {
             let ReadChange { operation, location } = change?;
             let full = self.args.batch.map_or(COMMIT_OPERATIONS_MAX, |batch| batch as usize);
             let mut taken = 0;
+            // A row group of Parquet is one operation of many changes, and may have to be divided among commits.
             while taken < operation.changes() {
                 if self.changes == full {
+                    // Not committed early: without --batch all files are one version, or none.
                     if self.args.batch.is_none() {
                         return Err(too_many(&location.further(taken)).into());
                     }
@@ -189,6 +194,7 @@ impl Run<'_> {
                     }
                     entire => entire.clone(),
                 };
+                // Counted before it is kept, so that a file of any size ends here and not where memory does.
                 self.bytes += part.memory_bytes() as u64;
                 if self.bytes > self.args.memory.as_u64() {
                     return Err(self.too_large(&location.further(taken)).into());
@@ -227,6 +233,7 @@ impl Run<'_> {
         let operations = take(&mut self.batch.operations);
         self.applied.operations += take(&mut self.changes) as u64;
         self.bytes = 0;
+        // Without changes there is still a position to move on, or one to check.
         if operations.is_empty() && args.source_position.is_empty() && args.if_position.is_empty() {
             return Ok(());
         }
@@ -244,6 +251,7 @@ impl Run<'_> {
             return Ok(());
         }
         let committed = self.graph.apply(batch).await?;
+        // An error of the next commit must not be explained with a line of this one.
         self.locations.clear();
         self.applied.version = committed.version;
         self.applied.commits += 1;

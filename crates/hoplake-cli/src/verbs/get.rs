@@ -60,6 +60,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     let labels = query.label_ids(args.vertices.iter().map(|vertex| vertex.label.as_str()));
+    // Then the look-up reads the metadata of the rows in the same wave.
     query.expect_rows(labels);
     let stopwatch = Stopwatch::start(&query);
     let found = query.named(&args.vertices).await?;
@@ -90,6 +91,7 @@ async fn found_edges(query: &mut Query, ids: &[EdgeId]) -> anyhow::Result<Edges>
 
 /// One row an edge: its id and label, both ends, and its properties; all of them if none is selected.
 async fn edge_rows(graph: &Graph, query: &mut Query, edges: &Edges, select: &[String]) -> anyhow::Result<RecordBatch> {
+    // Only of the edges that were named: a property that some other edge type has is a mistake here.
     let edge_types: BTreeSet<_> = edges.iter().map(|edge| edge.edge_type).collect();
     let properties = edge_types.iter().filter_map(|id| graph.schema().edge_type(*id)).flat_map(|it| &it.properties);
     let known: BTreeSet<&str> = properties.map(|property| property.name.as_str()).collect();

@@ -88,6 +88,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         // One more tells whether there are more.
         Some(limit) => query.first_neighbors(&vertex, &args.hop, limit.saturating_add(1)).await?,
     };
+    // One edge more than was asked for says whether there are more, without counting all of a hub.
     let found = edges.len();
     let limit = args.limit.unwrap_or(found);
     edges.truncate(limit);
@@ -199,10 +200,12 @@ impl Cells {
         for (batch, rows) in &self.0 {
             let Some(values) = batch.column_by_name(name) else { continue };
             for (edge, row) in rows {
+                // 0 is the column of nulls that stands before all others.
                 positions[*edge].get_or_insert((sources.len() + 1, *row));
             }
             sources.push(values.clone());
         }
+        // A property can have one type on edges and another on vertices; a column has one, and text holds both.
         let first = sources.first().map_or(DataType::Utf8, |column| column.data_type().clone());
         let kind = if sources.iter().all(|column| *column.data_type() == first) { first } else { DataType::Utf8 };
         let texts =

@@ -62,6 +62,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let options = LoadOptions { replace: true, message: "quickstart".into(), ..LoadOptions::from_paths([&files]) };
     let report = load::load(&url, options).await??;
     writeln!(out, "2. The graph: {}\n", load::report_text(&url, &report))?;
+    // Opened anew, as another process would: what it then costs is from empty caches.
     let opened = GraphArgs::at(url.clone()).open().await?;
     info::write_shape(&opened.graph, &mut out).await?;
     let request = request()?;
@@ -73,6 +74,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     writeln!(out, "{}\n", profile.text(opened.graph.prices()))?;
     let cost = profile.total().cost;
     let requests = numbers::count(cost.requests);
+    // The folder is free; what the same requests cost in a bucket is what a reader wants to know.
     let list = &StoreProfile::s3_standard().prices;
     let usd = numbers::dollars(cost.usd(list));
     writeln!(
@@ -85,6 +87,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Rejects a folder with other content.
 fn check_folder(folder: &Path) -> anyhow::Result<()> {
+    // A second quickstart in the same folder is fine; a folder of somebody's files is not, since the load replaces a graph.
     let ours = folder.join("files").join(SAMPLE[0].0).exists();
     let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
     if ours || empty {

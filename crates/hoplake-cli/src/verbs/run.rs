@@ -287,6 +287,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     args.check()?;
     let (algorithm, options) = (args.algorithm()?, args.options());
     if let Some(states) = &args.states {
+        // Before the graph is opened: a folder that is not there should not be found out after the lists were read.
         let made = File::create_new(states).and_then(|_| std::fs::remove_file(states));
         made.map_err(|error| Failure::file(format!("create {}", states.display()), &error))?;
     }
@@ -310,6 +311,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         // It was there only if states were kept at all.
         let _ = std::fs::remove_file(states);
     }
+    // Only now, so that the progress bar and the file of states are gone when the error is printed.
     let computed = computed?;
     if computed.is_empty() {
         let message = "no vertex takes part: no label of the graph has such edges";
@@ -362,6 +364,7 @@ async fn print(args: &Args, opened: &Opened, query: &mut Query, computed: &Compu
     } else {
         let top = computed.top(args.top);
         let read = read(query, computed, &top, &args.select).await?;
+        // Properties are read label by label, in the order of ordinals; rows are printed in the order of values.
         let places = read.iter().flat_map(|(vertices, batch)| vertices.iter().zip((0..).map(move |row| (batch, row))));
         let places: HashMap<_, _> = places.collect();
         batches.extend(top.iter().filter_map(|vertex| places.get(vertex).map(|(batch, row)| batch.slice(*row, 1))));

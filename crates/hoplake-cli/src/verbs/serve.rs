@@ -108,6 +108,7 @@ impl Args {
             merge(&mut table, parsed(&text));
         }
         let mut settings = Settings::from_toml(&table.to_string()).map_err(|error| wrong("settings", &error))?;
+        // A list is replaced and not extended: otherwise a flag could not take a graph of the file away.
         if !self.urls.is_empty() {
             settings.graphs.clone_from(&self.urls);
         }
@@ -121,7 +122,9 @@ impl Args {
         settings.compact |= self.compact;
         settings.compact_memory_bytes =
             self.compact_memory.map_or(settings.compact_memory_bytes, |memory| memory.as_u64());
+        // By flag or by environment, where other users of the machine do not see it.
         settings.token = self.token.clone().or(settings.token);
+        // Last, since settings can be right by themselves and wrong together.
         settings.validate().map_err(|error| Failure::usage(error.to_string(), HINT))?;
         Ok(settings)
     }
@@ -139,6 +142,7 @@ impl Args {
             let line = error.line.map(|line| format!(", line {line}"));
             wrong(&format!("{name}{}", line.unwrap_or_default()), &error)
         };
+        // Here, where the line is known; merged with --set it would be another.
         Settings::from_toml(&text).map_err(wrong_at)?;
         Ok(parsed(&text))
     }
@@ -183,8 +187,10 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     };
     let usage =
         |error: &dyn std::fmt::Display| Failure::usage(error.to_string(), "hoplake serve --help has an example");
+    // Before the doors open, so that what fails there is logged.
     let telemetry = telemetry::start(format, &args.log).map_err(|error| usage(&error))?;
     let server = ServerBuilder::new(settings).bind().await.map_err(|error| refusal(&error))?;
+    // Before the address is printed: a program that has read it may send a signal at once.
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;
     // For programs that chose port 0.
@@ -196,6 +202,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     let ended = server.run(stop).await;
+    // On a thread of its own, since the exporter blocks and the runtime has to go on for its requests.
     // It waits for the collector of traces.
     tokio::task::spawn_blocking(|| telemetry.finish()).await?;
     Ok(ended?)

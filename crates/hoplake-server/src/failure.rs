@@ -141,6 +141,20 @@ impl Failure {
         Self::new(Reason::Internal, format!("{what} broke off by a mistake in Hoplake; the log of the server has more"))
     }
 
+    /// Why a message of a stream cannot be read, by the status that tonic or a door gave it; `None` if the client broke the stream
+    /// off, who then reads no status.
+    pub(crate) fn unreadable(status: &Status) -> Option<Self> {
+        let reason = match status.code() {
+            Code::OutOfRange => Reason::TooLarge,
+            Code::DeadlineExceeded => Reason::Slow,
+            Code::ResourceExhausted => Reason::Busy,
+            // What tonic's decoder answers to bytes that are no message.
+            Code::Internal | Code::InvalidArgument | Code::Unimplemented => Reason::Invalid,
+            _ => return None,
+        };
+        Some(Self::new(reason, status.message()))
+    }
+
     /// For gRPC, with details that any client library can read.
     pub(crate) fn status(&self) -> Status {
         let cost = self.cost.as_deref().map(|cost| cost.pairs()).unwrap_or_default();

@@ -4,7 +4,7 @@
 //! client does not read, no query is read either. Queries on blocks in memory are answered at the first poll, so that
 //! answers fill whole frames.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::{Stream, StreamExt};
 use hoplake::Hop;
@@ -107,21 +107,24 @@ impl Query for Grpc {
         }
         let service = self.service.clone();
         let mut before = Before::default();
-        let answers = readable(requests, &call)
+        let unreadable = Arc::new(OnceLock::new());
+        let answers = readable(requests, &call, unreadable.clone())
             .map(move |request| answer(service.clone(), before.read(request)))
             // Unordered: a query on blocks in memory does not wait for one that reads the store.
             .buffer_unordered(UNDER_WAY_MAX);
         let (visit, (outlet, pieces)) = (call.visit.clone(), outlet(&call.memory));
-        let task = AbortOnDropHandle::new(tokio::spawn(until_the_end(call, answers, outlet)));
+        let task = AbortOnDropHandle::new(tokio::spawn(until_the_end(call, answers, unreadable, outlet)));
         // No first message is awaited: a client may wait for these headers before it sends a query.
         Ok(Response::new(writer::messages(None, pieces, visit, Some(task))))
     }
 }
 
-/// The queries of a stream until its client ends it or breaks it off, its deadline, or the server's end.
+/// The queries of a stream until its client ends it or breaks it off, its deadline, or the server's end; or until one that cannot be
+/// read, of which `unreadable` then has the status.
 fn readable(
     requests: Streaming<v1::QueryNeighborsRequest>,
     call: &Call,
+    unreadable: Arc<OnceLock<Status>>,
 ) -> impl Stream<Item = v1::QueryNeighborsRequest> + Send + use<> {
     // Draining, not ended: an open stream would else hold the server until its grace is over.
     let lifecycle = call.service.lifecycle.clone();
@@ -133,8 +136,11 @@ fn readable(
         }
     };
     requests
-        .take_while(|request| std::future::ready(request.is_ok()))
-        .filter_map(async |request| request.ok())
+        // Where a message ends is not known after one that cannot be read, so that it is the last.
+        .scan((), move |(), request| {
+            let request = request.map_err(|status| drop(unreadable.set(status)));
+            std::future::ready(request.ok())
+        })
         // Only the reading stops: queries that were read are still answered.
         .take_until(Box::pin(stop))
 }
@@ -143,6 +149,7 @@ fn readable(
 async fn until_the_end(
     mut call: Call,
     answers: impl Stream<Item = Answered> + Send,
+    unreadable: Arc<OnceLock<Status>>,
     outlet: Outlet<v1::QueryNeighborsResponse>,
 ) {
     let mut answers = Box::pin(answers);
@@ -160,6 +167,9 @@ async fn until_the_end(
     }
     let ended: Result<(), Failure> = if sent.is_err() {
         sent
+    } else if let Some(failure) = unreadable.get().and_then(Failure::unreadable) {
+        // With OK, the answers to this query and those after it would just be missing.
+        Err(failure)
     } else if call.service.lifecycle.is_draining() {
         Err(Failure::shutting_down())
     } else if call.bounds.is_over() {

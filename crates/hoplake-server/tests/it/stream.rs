@@ -6,6 +6,7 @@ use futures::stream;
 use hoplake::{LoadOptions, Store, load_with};
 use hoplake_server::{LimitSettings, Settings, v1};
 use tonic::Code;
+use tonic_types::StatusExt;
 
 use crate::{
     answers::raw,
@@ -53,6 +54,25 @@ async fn each_query_has_its_answer_or_its_failure() {
     }
     assert_eq!(server.metric("hoplake_stream_queries_total").await, 259.0);
     let name = "hoplake_requests_total{protocol=\"grpc\",call=\"Query.Neighbors\",status=\"OK\"}";
+    server.until_metric(name, 1.0).await;
+}
+
+/// After a message that cannot be read it is not known where the next begins: the stream ends, and its status says why.
+#[tokio::test]
+async fn a_stream_ends_with_the_status_of_a_query_that_cannot_be_read() {
+    let folder = sample::in_memory("social").await;
+    let server = Running::start(Settings { message_bytes_max: 4 << 10, ..settings(&folder) }).await;
+    let first =
+        v1::QueryNeighborsRequest { graph: graph("social"), hop: Some(hop("out:knows")), ..query(1, "Person:1") };
+    let large = query(2, &format!("Person:{}", "9".repeat(8 << 10)));
+    let requests = stream::iter([first, large, query(3, "Person:3")]);
+    let mut answers = server.query().await.neighbors(requests).await.unwrap().into_inner();
+    let answer = answers.message().await.unwrap().unwrap();
+    assert!(answer.query == 1 && answer.failure.is_none(), "what was read before it is answered");
+    let status = answers.message().await.unwrap_err();
+    assert_eq!(status.code(), Code::OutOfRange, "{status:?}");
+    assert_eq!(status.get_details_error_info().unwrap().reason, "TOO_LARGE");
+    let name = "hoplake_requests_total{protocol=\"grpc\",call=\"Query.Neighbors\",status=\"TOO_LARGE\"}";
     server.until_metric(name, 1.0).await;
 }
 

@@ -29,6 +29,7 @@ pub fn dollars(text: &str) -> Result<f64, String> {
 }
 
 /// How far a query may go.
+// Each hop is an element of a list: a number of any size would be all memory.
 const HOPS: RangeInclusive<usize> = 1..=100_000;
 
 /// A number of hops.

@@ -80,6 +80,7 @@ impl OutputArgs {
     }
 
     /// Opens the destination of the rows.
+    // Empties the file, so verbs call it when they have something to write: a query that fails leaves an earlier result alone.
     pub fn open(&self) -> anyhow::Result<Sink> {
         let inner: Box<dyn Write + Send> = match &self.output {
             Some(path) => Box::new(

@@ -26,6 +26,7 @@ fn bar(message: &'static str, total: u64, template: &str) -> ProgressBar {
     if !stderr().is_terminal() {
         return ProgressBar::hidden();
     }
+    // Without a total a bar would be full from the start.
     let template = if total == 0 && template == BYTES { UNKNOWN } else { template };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(total).with_style(style.progress_chars("=> ")).with_message(message);

@@ -39,6 +39,7 @@ pub struct Args {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let store = within(&open_store(&args.url)?, args.timeout);
+    // One deadline and one meter for both stores.
     let target = open_store(&args.target)?.metered_by(&store.context());
     let late = |error| in_time(error, "the graph was not cloned", args.timeout);
     let version = match &args.version {

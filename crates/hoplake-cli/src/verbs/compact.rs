@@ -49,6 +49,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         ..CompactionSettings::default()
     };
     let store = open_store(&args.url)?;
+    // A compaction that was stopped returns as one that is done does, with what it has published until then.
     let was_stopped = Cell::new(false);
     let stop = async {
         stopped().await;

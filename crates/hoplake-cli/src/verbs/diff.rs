@@ -50,6 +50,7 @@ struct Found {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
+    // One pool for both versions, which share most blocks.
     let reader = Reader::new(open_store(&args.url)?, args.reading.pool()?);
     let before = open(&reader, Some(&args.from)).await?;
     let after = open(&reader, args.to.as_ref()).await?;
@@ -139,6 +140,7 @@ fn text_of(difference: &Difference) -> String {
         (Some(before), Some(after)) => {
             let names: BTreeSet<_> = before.names().chain(after.names()).collect();
             let value = |properties: &Properties, name: &Name| properties.get(name).cloned().unwrap_or(Value::Null);
+            // Bit by bit, unlike in conditions: -0.0 for 0.0 is a change, and NaN for NaN is none (docs/text-forms.md).
             let changed = names.into_iter().filter(|name| !same_value(&value(before, name), &value(after, name)));
             changed.fold(format!("~ {item}"), |mut line, name| {
                 let _ = write!(line, " {name}={} → {}", value(before, name), value(after, name));

@@ -124,6 +124,7 @@ async fn read_rows(args: &Args, query: &mut Query, reached: &Reached) -> anyhow:
 fn with_distance(batch: &RecordBatch, distance: u64) -> anyhow::Result<RecordBatch> {
     let taken = batch.column_by_name("distance").is_some();
     let distances: ArrayRef = Arc::new(UInt64Array::from(vec![distance; batch.num_rows()]));
+    // A batch with two columns of one name could not be read by that name.
     let name = if taken { "khop.distance" } else { "distance" };
     let mut fields = vec![Arc::new(Field::new(name, DataType::UInt64, false))];
     fields.extend(batch.schema().fields().iter().cloned());

@@ -2,7 +2,9 @@
 
 use anyhow::bail;
 use clap::ValueEnum;
-use hoplake::{Hop, Query, StartKey, StepCost, Strategy, Traversal, TraversalAnswer, TraversalRequest, VisitPolicy};
+use hoplake::{
+    ErrorKind, Hop, Query, StartKey, StepCost, Strategy, Traversal, TraversalAnswer, TraversalRequest, VisitPolicy,
+};
 
 use super::{
     limits::{LimitArgs, processors},
@@ -159,7 +161,10 @@ fn print_answer(args: &Args, opened: &Opened, answer: &TraversalAnswer) -> anyho
 
 /// Prints a number: bare for people and CSV, `{"count":N}` in JSON. `None` is more than 2¹²⁸.
 pub(super) fn print_count(count: Option<u128>, output: &OutputArgs) -> anyhow::Result<()> {
-    let Some(count) = count else { bail!("there are more than 2^128 walks") };
+    let Some(count) = count else {
+        let message = "there are more than 2^128 walks";
+        bail!(Failure::new(ErrorKind::Limit, message, "ask for fewer hops, or count vertices instead of walks"));
+    };
     match output.format() {
         Format::Json => print_line(format_args!("{{\"count\":{count}}}")),
         Format::Csv => print_line(format_args!("count\n{count}")),

@@ -93,6 +93,7 @@ fn as_json(found: &Verification) -> Value {
 }
 
 async fn verified(store: &Store) -> anyhow::Result<Verification> {
+    // For the bar alone: what is verified are the objects that manifests name.
     let total = store.list("data").await?.iter().map(|object| object.bytes).sum();
     let bar = bytes_bar("verifying", total);
     let found = Graph::verify_all(store, |bytes| bar.set_position(bytes)).await;

@@ -86,7 +86,7 @@ fn sections(facts: &Facts) -> Value {
         let of_label = |kind, label| json!({"kind": kind, "label": schema.label(label).map(|label| &label.name)});
         let what = match section.kind {
             SectionKind::Keys(label) => of_label("keys", label),
-            SectionKind::Tombstones(label) => of_label("gone", label),
+            SectionKind::Tombstones(label) => of_label("tombstones", label),
             SectionKind::Rows(label) => of_label("rows", label),
             SectionKind::Adjacency(edge_type, direction) => with_edge_type(facts, "adjacency", edge_type, direction),
             SectionKind::Removed(edge_type, direction) => with_edge_type(facts, "removed", edge_type, direction),

@@ -32,8 +32,13 @@ impl<S: Value> CompressedStore<S> {
         chunk.lock().map_err(failed)
     }
 
+    /// How many states a chunk has.
+    fn length(&self, number: usize) -> usize {
+        (self.vertices - number as u32 * CHUNK).min(CHUNK) as usize
+    }
+
     fn open(&self, number: usize, bytes: &[u8]) -> Result<Vec<S>, StoreError> {
-        let length = (self.vertices - number as u32 * CHUNK).min(CHUNK) as usize;
+        let length = self.length(number);
         if bytes.is_empty() {
             return Ok(vec![S::default(); length]);
         }
@@ -59,11 +64,18 @@ impl<S: Value> StateStore<S> for CompressedStore<S> {
         let vertices = first..first + states.len() as u32;
         for (number, within, at) in chunks(&vertices) {
             let mut chunk = self.chunk(number)?;
-            let mut whole = self.open(number, &chunk)?;
-            let length = within.len();
-            let own = whole.get_mut(within).ok_or_else(|| failed("there are no states of such vertices"))?;
-            own.copy_from_slice(&states[at..at + length]);
-            *chunk = zstd::bulk::compress(&encode(&whole), LEVEL).map_err(failed)?;
+            let states = &states[at..at + within.len()];
+            let bytes = if states.len() == self.length(number) {
+                encode(states)
+            } else {
+                let mut whole = self.open(number, &chunk)?;
+                let own = whole.get_mut(within).ok_or_else(|| failed("there are no states of such vertices"))?;
+                own.copy_from_slice(states);
+                encode(&whole)
+            };
+            *chunk = zstd::bulk::compress(&bytes, LEVEL).map_err(failed)?;
+            // It has room for bytes that cannot be compressed.
+            chunk.shrink_to_fit();
         }
         Ok(())
     }

@@ -70,3 +70,13 @@ fn states_in_files_are_there_when_they_are_opened_again() {
     std::fs::write(&key_value, "no database").unwrap();
     assert!(KeyValueStore::<State>::open(&key_value, VERTICES, 1 << 20).is_err());
 }
+
+#[test]
+fn states_that_are_alike_take_little_memory() {
+    let store = CompressedStore::<u32>::new(100_000);
+    store.put(0, (0..100_000).map(|vertex| 3 + vertex % 4).collect()).unwrap();
+    assert!(store.bytes().memory < 10_000, "{:?}", store.bytes());
+    // A part of a chunk leaves the rest of it as it is.
+    store.put(20_000, vec![9; 10]).unwrap();
+    assert_eq!(store.take(19_999..20_011).unwrap(), [6, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 5]);
+}

@@ -88,7 +88,6 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         // One more tells whether there are more.
         Some(limit) => query.first_neighbors(&vertex, &args.hop, limit.saturating_add(1)).await?,
     };
-    // One edge more than was asked for says whether there are more, without counting all of a hub.
     let found = edges.len();
     let limit = args.limit.unwrap_or(found);
     edges.truncate(limit);

@@ -1,6 +1,6 @@
 //! Checkpoints: the states after a superstep in a file, from which a run that was killed goes on.
 //!
-//! States are all that a run needs: signals and sums are computed from them anew. The file is written under another name, synced, and
+//! States are all that a run needs: signals and sums follow from them. The file is written under another name, synced, and
 //! then renamed, so that there is a whole checkpoint at any time: the one before, or this one. It has
 //!
 //! * a line of JSON: whose states they are, and of which superstep;
@@ -15,17 +15,17 @@ use std::{
     time::Duration,
 };
 
+use hoplake_storage::QueryContext;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::{
     RunError, Value,
+    lists::CHUNK,
     stores::{StateStore, StoreError},
     value::{decode, encode},
 };
 
-/// States that are read or written at a time.
-const CHUNK: u32 = 1 << 14;
 /// The longest first line that is read.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
 
@@ -75,12 +75,13 @@ impl Checkpoint {
         superstep: usize,
         store: &dyn StateStore<S>,
         range: &Range<u32>,
+        context: &QueryContext,
     ) -> Result<(), RunError> {
         let mut partial = self.path.clone().into_os_string();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
         let header = self.header::<S>(program, superstep, range);
-        let written = self.write_to(&partial, &header, store);
+        let written = self.write_to(&partial, &header, store, context);
         if written.is_err() {
             // What is there is of no use, and takes room on a disk that may be full.
             let _ = std::fs::remove_file(&partial);
@@ -88,7 +89,13 @@ impl Checkpoint {
         written
     }
 
-    fn write_to<S: Value>(&self, partial: &Path, header: &Header, store: &dyn StateStore<S>) -> Result<(), RunError> {
+    fn write_to<S: Value>(
+        &self,
+        partial: &Path,
+        header: &Header,
+        store: &dyn StateStore<S>,
+        context: &QueryContext,
+    ) -> Result<(), RunError> {
         let failed = |error| self.failed(&error);
         let file = File::create(partial).map_err(failed)?;
         let mut file = Hashed { inner: BufWriter::new(file), hash: Xxh3Default::new() };
@@ -96,6 +103,7 @@ impl Checkpoint {
         line.push(b'\n');
         file.write(&line).map_err(failed)?;
         for range in chunks(&header.vertices) {
+            context.check_time()?;
             let states = store.take(range.clone())?;
             let bytes = encode(&states);
             store.put(range.start, states)?;
@@ -111,12 +119,15 @@ impl Checkpoint {
         File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(failed)
     }
 
-    /// Reads states into a store, and returns the superstep after which they were written; `None` if there is no file.
+    /// Reads states into a store, and returns the superstep after which they were written; `None` if there is no file. They are refused
+    /// if they are of a superstep after the last one of the run.
     pub(crate) fn read<S: Value>(
         &self,
         program: &str,
         store: &dyn StateStore<S>,
         range: &Range<u32>,
+        supersteps_max: Option<usize>,
+        context: &QueryContext,
     ) -> Result<Option<usize>, RunError> {
         let failed = |error| self.failed(&error);
         let file = match File::open(&self.path) {
@@ -127,13 +138,16 @@ impl Checkpoint {
         let mut line = Vec::new();
         (&mut file.inner).take(HEADER_BYTES_MAX).read_until(b'\n', &mut line).map_err(failed)?;
         file.hash.update(&line);
-        let found: Header =
-            serde_json::from_slice(&line).map_err(|_| self.refused("it is no checkpoint of a computation"))?;
+        let found: Header = serde_json::from_slice(&line).map_err(|_| self.refused("it is not a checkpoint"))?;
         let own = self.header::<S>(program, found.superstep, range);
         if found != own {
             return Err(self.refused(difference(&found, &own)));
         }
+        if let Some(most) = supersteps_max.filter(|most| found.superstep > *most) {
+            return Err(self.refused(format!("it is of superstep {}, and this run ends after {most}", found.superstep)));
+        }
         for range in chunks(range) {
+            context.check_time()?;
             let mut bytes = vec![0; range.len() * S::WIDTH];
             file.read(&mut bytes).map_err(|error| self.damaged(&error))?;
             store.put(range.start, decode(&bytes))?;

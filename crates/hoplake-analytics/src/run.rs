@@ -12,8 +12,8 @@
 //!
 //! A [`RangeRun`] does so for a range of vertices. Runs of other ranges need its signals, and nothing else.
 //!
-//! Lists are those *against* the direction of the edges. They are in memory (a [`Topology`]), or streamed from the bucket anew in
-//! each superstep. Then a run takes up to 32 MiB for lists and twice the signals, however many edges there are.
+//! Lists are those *against* the direction of the edges. They are in memory (a [`Topology`]), or streamed from the bucket in each
+//! superstep. Then a run takes up to 32 MiB for lists and twice the signals, however many edges there are.
 
 use std::{fmt, ops::Range, path::PathBuf, sync::Arc, time::Instant};
 
@@ -226,7 +226,7 @@ pub async fn run<P: VertexProgram>(
 ///                └─▶ parts of all ranges ─────┘
 /// ```
 /// All join the same parts, so that all know when the computation is over. States stay where they are computed. Results are those
-/// of one run, but for the last bits of floats, whose sums begin anew with each range.
+/// of one run, but for the last bits of floats, which are added up range by range.
 pub struct RangeRun<'a, P: VertexProgram> {
     shared: Arc<Shared<P>>,
     lists: &'a Lists,
@@ -268,8 +268,12 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         let resumed_after = match settings.checkpoint.clone() {
             None => None,
             Some(checkpoint) => {
-                let shared = shared.clone();
-                workers.run(move || checkpoint.read(&shared.program.name(), &*shared.store, &shared.range)).await??
+                let (shared, most) = (shared.clone(), settings.supersteps_max);
+                let read = move || {
+                    let Shared { program, store, range, context, .. } = &*shared;
+                    checkpoint.read(&program.name(), &**store, range, most, context)
+                };
+                workers.run(read).await??
             }
         };
         let begin = {
@@ -281,10 +285,10 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
                 ranges.map(of).collect::<Result<Vec<_>, RunError>>()
             }
         };
-        let mut part = Part::new(&shared);
+        let superstep = resumed_after.unwrap_or(0);
+        let mut part = Part::new(&shared, superstep);
         part.add(program, workers.run(begin).await??);
-        let aggregate = P::Aggregate::default();
-        let progress = Progress { superstep: resumed_after.unwrap_or(0), changed: shared.count, aggregate };
+        let progress = Progress { superstep, changed: 0, aggregate: P::Aggregate::default() };
         let signals = Arc::new(Signals::with_capacity(0));
         let (settings, has_begun) = (settings.clone(), false);
         Ok((Self { shared, lists, settings, progress, signals, has_begun, _memory: memory }, part))
@@ -304,7 +308,7 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         parts.sort_by_key(|part| part.vertices.start);
         let mut next = 0;
         for part in &parts {
-            if part.vertices.start != next || part.superstep.is_some_and(|of| of != superstep) {
+            if (part.vertices.start, part.superstep) != (next, superstep) {
                 let why = format!("vertices from {next} on after superstep {superstep} are next, and not {part}");
                 return Err(RunError::Part(why));
             }
@@ -313,19 +317,22 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         if next != self.lists.vertices() {
             return Err(RunError::Part(format!("vertices from {next} on are missing")));
         }
-        let mut parts = parts.into_iter();
-        let Some(mut all) = parts.next() else { return Ok(false) };
+        // Those of the superstep before go first, so that there are never more than two columns of signals.
+        self.signals = Arc::new(Signals::with_capacity(0));
+        let mut progress = Progress { superstep, changed: 0, aggregate: P::Aggregate::default() };
+        let is_one = parts.len() == 1;
+        let mut signals = Signals::with_capacity(if is_one { 0 } else { next as usize });
         for part in parts {
-            all.signals.append(&part.signals);
-            self.shared.program.merge(&mut all.aggregate, part.aggregate);
-            all.changed += part.changed;
+            progress.changed += part.changed;
+            self.shared.program.merge(&mut progress.aggregate, part.aggregate);
+            if is_one {
+                signals = part.signals;
+            } else {
+                signals.append(&part.signals);
+            }
         }
-        if self.has_begun {
-            self.progress = Progress { superstep, changed: all.changed, aggregate: all.aggregate };
-        } else {
-            self.progress.aggregate = all.aggregate;
-        }
-        self.signals = Arc::new(all.signals);
+        self.signals = Arc::new(signals);
+        self.progress = progress;
         let is_over = self.has_begun
             && (self.progress.changed == 0 || self.shared.program.is_converged(&self.progress.aggregate));
         self.has_begun = true;
@@ -340,8 +347,7 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         let step = Step { number: self.progress.superstep + 1, aggregate: self.progress.aggregate.clone() };
         let step = Arc::new(step);
         let workers = &self.settings.workers;
-        let mut part = Part::new(&self.shared);
-        part.superstep = Some(step.number);
+        let mut part = Part::new(&self.shared, step.number);
         let mut pass = self.lists.pass(&self.shared.range, workers, branch.context())?;
         loop {
             let pieces = pass.next(branch).await?;
@@ -364,7 +370,10 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
     pub async fn write_checkpoint(&self) -> Result<(), RunError> {
         let Some(checkpoint) = self.settings.checkpoint.clone() else { return Ok(()) };
         let (shared, superstep) = (self.shared.clone(), self.progress.superstep);
-        let write = move || checkpoint.write(&shared.program.name(), superstep, &*shared.store, &shared.range);
+        let write = move || {
+            let Shared { program, store, range, context, .. } = &*shared;
+            checkpoint.write(&program.name(), superstep, &**store, range, context)
+        };
         self.settings.workers.run(write).await?
     }
 }
@@ -372,8 +381,8 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
 /// What the vertices of a range came to in a superstep: what they signal, and what their states add up to.
 pub struct Part<P: VertexProgram> {
     vertices: Range<u32>,
-    /// `None` before the first one of a run, which may be resumed.
-    superstep: Option<usize>,
+    /// The last one that its states have been through: 0 at the beginning, unless the run goes on from a checkpoint.
+    superstep: usize,
     signals: Signals<P::Signal>,
     aggregate: P::Aggregate,
     changed: u64,
@@ -383,7 +392,7 @@ pub struct Part<P: VertexProgram> {
 #[derive(Serialize, Deserialize)]
 struct SentPart<'a, A> {
     vertices: Range<u32>,
-    superstep: Option<usize>,
+    superstep: usize,
     aggregate: A,
     changed: u64,
     #[serde(borrow)]
@@ -391,10 +400,10 @@ struct SentPart<'a, A> {
 }
 
 impl<P: VertexProgram> Part<P> {
-    fn new(shared: &Shared<P>) -> Self {
+    fn new(shared: &Shared<P>, superstep: usize) -> Self {
         let range = shared.range.clone();
         let signals = Signals::with_capacity(range.len());
-        Self { vertices: range, superstep: None, signals, aggregate: P::Aggregate::default(), changed: 0 }
+        Self { vertices: range, superstep, signals, aggregate: P::Aggregate::default(), changed: 0 }
     }
 
     /// Adds what the next vertices came to, in their order: sums of floats depend on it.
@@ -443,9 +452,6 @@ where
 impl<P: VertexProgram> fmt::Display for Part<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Range { start, end } = self.vertices;
-        match self.superstep {
-            Some(superstep) => write!(f, "{start} to {end} after superstep {superstep}"),
-            None => write!(f, "{start} to {end} at the beginning"),
-        }
+        write!(f, "{start} to {end} after superstep {}", self.superstep)
     }
 }

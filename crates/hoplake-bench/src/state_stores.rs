@@ -1,5 +1,5 @@
-//! What stores of states take: each holds the states of so many vertices, which are loaded once and changed in each superstep, in
-//! ranges, as a run does it; on one thread, so that stores are compared and not locks.
+//! Time, memory and disk of the stores of states. States are loaded once and changed in each superstep, in ranges, as a run does it;
+//! on one thread, so that stores are compared and not locks.
 
 use std::{ops::Range, path::Path, time::Instant};
 

@@ -182,6 +182,8 @@ async fn a_run_goes_on_from_its_states_and_ends_at_its_limits() {
     assert_eq!((ran.superstep, seen), (12, (5..=12).collect()), "the first run wrote its fourth");
     let states = |store: &Arc<dyn StateStore<f64>>| store.take(0..lists.vertices()).unwrap();
     assert_eq!(states(&whole), states(&resumed), "bit for bit");
+    let ended = run(&program, &lists, &parts(), &on("a", Some(3)), |_| (), &mut branch).await.unwrap_err().to_string();
+    assert!(ended.contains("it is of superstep 11, and this run ends after 3"), "{ended}");
     let mut refused = async |program: PageRank, graph: &str| {
         let ran = run(&Arc::new(program), &lists, &parts(), &on(graph, Some(13)), |_| (), &mut branch).await;
         ran.unwrap_err().to_string()
@@ -199,7 +201,7 @@ async fn a_run_goes_on_from_its_states_and_ends_at_its_limits() {
     std::fs::write(&path, damaged).unwrap();
     assert!(refused(PageRank::default(), "a").await.contains("its checksum is not that of its states"));
     std::fs::write(&path, "anything").unwrap();
-    assert!(refused(PageRank::default(), "a").await.contains("it is no checkpoint of a computation"));
+    assert!(refused(PageRank::default(), "a").await.contains("it is not a checkpoint"));
     std::fs::remove_file(&path).unwrap();
     let elsewhere = RunSettings {
         checkpoint: Some(Checkpoint {

@@ -54,7 +54,7 @@ fn sent(part: &Part<PageRank>) -> Part<PageRank> {
 
 fn assert_near(found: &[f64], expected: &[f64]) {
     assert_eq!(found.len(), expected.len());
-    // Sums begin anew with each range, so that last bits differ.
+    // Sums are added up range by range, so that last bits differ.
     assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-14), "{found:?}, not {expected:?}");
 }
 
@@ -133,6 +133,11 @@ async fn parts_that_do_not_belong_together_are_refused() {
     assert!(first.join(vec![sent(&low), sent(&high)]).unwrap());
     let next = first.superstep(&mut branch).await.unwrap();
     assert!(first.join(vec![sent(&next), sent(&next)]).is_err());
+    let stale = refused(&mut first, &[&next, &high]);
+    assert!(
+        stale.contains("after superstep 1 are next, and not 40 to") && stale.ends_with("after superstep 0"),
+        "{stale}"
+    );
     let bytes = next.to_bytes().unwrap();
     for length in 0..bytes.len() {
         assert!(Part::<PageRank>::from_bytes(&bytes[..length]).is_err(), "{length} bytes");

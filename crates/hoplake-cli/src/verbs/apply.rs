@@ -222,8 +222,15 @@ impl Run<'_> {
     fn done(&self) -> String {
         match self.applied.commits {
             0 => "; nothing is applied".into(),
-            _ => format!("; what stands before is applied, up to version {}", self.applied.version),
+            _ => format!("; {}", self.commits()),
         }
+    }
+
+    /// What the commits before an error have applied: not all that was read before it, since a batch may have been begun.
+    fn commits(&self) -> String {
+        let Applied { operations, version, .. } = self.applied;
+        let first = if operations == 1 { "the first change is" } else { "the first {} changes are" };
+        format!("{} applied, up to version {version}", first.replace("{}", &numbers::count(operations)))
     }
 
     /// Applies what was read; positions become visible with the last of it.
@@ -231,7 +238,7 @@ impl Run<'_> {
         let args = self.args;
         let positions = if last { args.source_position.iter().cloned().collect() } else { Default::default() };
         let operations = take(&mut self.batch.operations);
-        self.applied.operations += take(&mut self.changes) as u64;
+        let changes = take(&mut self.changes) as u64;
         self.bytes = 0;
         // Without changes there is still a position to move on, or one to check.
         if operations.is_empty() && args.source_position.is_empty() && args.if_position.is_empty() {
@@ -248,6 +255,7 @@ impl Run<'_> {
         };
         if args.dry_run {
             self.applied.counts = self.graph.check(&batch).await?;
+            self.applied.operations += changes;
             return Ok(());
         }
         let committed = self.graph.apply(batch).await?;
@@ -255,6 +263,7 @@ impl Run<'_> {
         self.locations.clear();
         self.applied.version = committed.version;
         self.applied.commits += 1;
+        self.applied.operations += changes;
         add(&mut self.applied.counts, committed.counts);
         self.applied.cost = self.applied.cost + committed.cost;
         Ok(())
@@ -270,7 +279,7 @@ impl Run<'_> {
         let location = location.map(|location| format!("{location}: ")).unwrap_or_default();
         let done = match self.applied.commits {
             0 => String::new(),
-            _ => format!(" (what stands before is applied, up to version {})", self.applied.version),
+            _ => format!(" ({})", self.commits()),
         };
         Failure::said(error, format!("{location}{said}{done}")).into()
     }

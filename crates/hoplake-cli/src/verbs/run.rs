@@ -30,6 +30,8 @@ use crate::{
 
 /// The least time between two checkpoints.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
+/// Rows that are printed unless a number is given.
+const TOP: usize = 20;
 /// Rows that are read and written at a time.
 const CHUNK_ROWS: usize = 1 << 16;
 
@@ -60,7 +62,7 @@ pub struct Args {
     /// Vertices with this label take part, with or without such edges; may be repeated
     #[arg(long, value_name = "LABEL")]
     label: Vec<String>,
-    /// Where levels and paths begin, what others are similar to, or whom ranks are seen from; for pagerank it may be repeated
+    /// The vertex at which levels and paths begin, or that others are compared with; for pagerank the sources of ranks: may be repeated
     #[arg(long, value_name = "LABEL:KEY")]
     from: Vec<StartKey>,
     /// The property of edges that paths are as long as: a number of 0 or more; 1 an edge without it
@@ -94,9 +96,9 @@ pub struct Args {
     /// The least time between two checkpoints; 1min unless it is set
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, requires = "checkpoint")]
     checkpoint_every: Option<Duration>,
-    /// Print this many rows: the least components, communities, levels and lengths first, and the greatest other values
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
-    top: usize,
+    /// Print this many rows, 20 unless it is set: the least components, communities, levels and lengths first, and the greatest other values
+    #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
+    top: Option<usize>,
     /// Print the rows of all vertices, by label and as they are stored
     #[arg(long, conflicts_with = "top")]
     all: bool,
@@ -228,16 +230,19 @@ impl Args {
             ("--damping", self.damping.is_some(), is(&[Pagerank])),
             ("--tolerance", self.tolerance.is_some(), is(&[Pagerank])),
             ("--sample", self.sample.is_some(), is(&[Closeness, Betweenness])),
-            ("--seed", self.seed.is_some(), self.sample.is_some()),
+            ("--seed", self.seed.is_some(), is(&[Closeness, Betweenness])),
+            ("--top", self.top.is_some(), !is(&[Triangles])),
             ("--checkpoint", self.checkpoint.is_some(), is(&[Pagerank, Components, Levels, Paths, Communities])),
             ("--all", self.all, !is(&[Triangles])),
             ("--write", self.write.is_some(), !is(&[Triangles])),
             ("--select", !self.select.is_empty(), !is(&[Triangles])),
         ];
         if let Some((option, ..)) = given.into_iter().find(|(_, is_given, is_used)| *is_given && !is_used) {
-            let without = if option == "--seed" { " without --sample" } else { "" };
-            let message = format!("{option} has no effect on {}{without}", self.name());
+            let message = format!("{option} has no effect on {}", self.name());
             return Err(Failure::usage(message, format!("leave out {option}")));
+        }
+        if self.seed.is_some() && self.sample.is_none() {
+            return Err(Failure::usage("--seed has no effect without --sample", "add --sample N, or leave out --seed"));
         }
         if self.limits.limits().vertices_max.is_some() {
             let message = "a computation visits all vertices of its selection";
@@ -323,7 +328,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(property) = &args.write {
         write_back(&opened, &mut query, &computed, property).await?;
     }
-    if args.all || args.top > 0 {
+    if args.all || args.top != Some(0) {
         print(args, &opened, &mut query, &computed).await?;
     }
     if let Some(checkpoint) = &args.checkpoint {
@@ -362,7 +367,7 @@ async fn print(args: &Args, opened: &Opened, query: &mut Query, computed: &Compu
             batches.extend(read(query, computed, chunk, &args.select).await?.into_iter().map(|(_, batch)| batch));
         }
     } else {
-        let top = computed.top(args.top);
+        let top = computed.top(args.top.unwrap_or(TOP));
         let read = read(query, computed, &top, &args.select).await?;
         // Properties are read label by label, in the order of ordinals; rows are printed in the order of values.
         let places = read.iter().flat_map(|(vertices, batch)| vertices.iter().zip((0..).map(move |row| (batch, row))));

@@ -185,7 +185,7 @@ fn a_base_that_is_old_conflicts_and_batches_are_versions() {
     shell.write("half.jsonl", &half);
     let run = shell.run(&["apply", "graph", "half.jsonl", "--batch", "2"]);
     run.fails(2, "line 6: it is not a JSON object", "correct the file");
-    assert!(run.err.contains("what stands before is applied, up to version 8"), "{}", run.err);
+    assert!(run.err.contains("the first 4 changes are applied, up to version 8"), "{}", run.err);
     // What a later version is refused for stands where it stands in the file.
     let edge = json!({"op": "upsert_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", 99]});
     shell.write("late.jsonl", &lines(&[update(10, 2), update(11, 2), update(12, 2), edge]));

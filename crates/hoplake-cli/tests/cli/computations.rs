@@ -247,7 +247,9 @@ fn what_cannot_be_computed_is_refused_with_a_sentence() {
     fails(&["pagerank", "--max-memory", "100B"], 6, "100 bytes of memory", "");
     fails(&["degrees", "--from", "Person:1"], 2, "--from has no effect on degrees", "leave out --from");
     fails(&["triangles", "--all"], 2, "--all has no effect on triangles", "leave out --all");
-    fails(&["closeness", "--seed", "1"], 2, "--seed has no effect on closeness without --sample", "leave out --seed");
+    fails(&["closeness", "--seed", "1"], 2, "--seed has no effect without --sample", "add --sample N");
+    fails(&["pagerank", "--seed", "1"], 2, "--seed has no effect on pagerank", "leave out --seed");
+    fails(&["triangles", "--top", "5"], 2, "--top has no effect on triangles", "leave out --top");
     let two = ["levels", "--from", "Person:1", "--from", "Person:2"];
     fails(&two, 2, "levels has one vertex", "leave all but one --from out");
     fails(&["cores", "--checkpoint", "states"], 2, "--checkpoint has no effect on cores", "leave out --checkpoint");

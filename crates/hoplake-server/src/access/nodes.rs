@@ -83,7 +83,7 @@ impl Node {
         let channel = endpoint
             .connect_timeout(CONNECT_MAX)
             // PING frames (RFC 9113, 6.7) detect a node that hangs after 4 s; its connection stays open, so nothing else would.
-            // Idle connections send none: without requests there is no traffic to the nodes.
+            // Idle connections send none: a server that is not asked anything sends the nodes nothing.
             .http2_keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_MAX)
             // With the window of RFC 9113 (6.9.2), 65,535 bytes, an answer of 4 MiB would take 64 round trips.

@@ -13,8 +13,8 @@ use hoplake_storage::QueryContext;
 
 use super::{Algorithm, Sample, computed::Values};
 
-/// What values are called, how many iterations they took, and the values.
-pub(super) type Found = (&'static str, Option<usize>, Held<Values>);
+/// How many iterations it took, if it took any, and the values.
+pub(super) type Found = (Option<usize>, Held<Values>);
 
 /// Computes an algorithm from lists in memory; `starts` are the ids of the vertices that it names.
 pub(super) fn run(
@@ -79,10 +79,10 @@ pub(super) fn run(
             scattered(out.len(), found.iter().flatten().map(|similar| (similar.vertex, similar.similarity)), context)?
         }
         Algorithm::Communities { .. } => {
-            return Err(EngineError::Internal("there is no kernel for communities".into()));
+            return Err(EngineError::Internal("communities have only a program".into()));
         }
     };
-    Ok((algorithm.name(), iterations, values))
+    Ok((iterations, values))
 }
 
 /// The vertices of a sample, or all.

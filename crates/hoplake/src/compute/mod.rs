@@ -291,15 +291,11 @@ impl Query {
             return self.compute_by_kernel(algorithm, &options).await;
         }
         let in_memory = self.is_in_memory(&options)?;
-        match (algorithm, in_memory) {
-            _ if options.checkpoint.is_some() => {
-                self.compute_in_supersteps(algorithm, &options, in_memory, observe).await
-            }
-            (Algorithm::Communities { .. }, _) | (_, false) => {
-                self.compute_in_supersteps(algorithm, &options, in_memory, observe).await
-            }
-            (_, true) => self.compute_by_kernel(algorithm, &options).await,
+        let needs_supersteps = matches!(algorithm, Algorithm::Communities { .. }) || options.checkpoint.is_some();
+        if in_memory && !needs_supersteps {
+            return self.compute_by_kernel(algorithm, &options).await;
         }
+        self.compute_in_supersteps(algorithm, &options, in_memory, observe).await
     }
 
     /// Runs a program of one's own on a selection, for as many supersteps as it may take. `observe` gets its progress.
@@ -342,7 +338,7 @@ impl Query {
         let Selection { hop, labels, weight, .. } = selection;
         let labels: String = labels.iter().map(|label| format!(" with {label:?}")).collect();
         let weight = weight.as_ref().map(|weight| format!(" by {weight:?}")).unwrap_or_default();
-        // A graph that was loaded anew has other ids, though its version may be the same.
+        // The time of the version, too: a graph that was loaded again has other ids, and may have the same version.
         let graph = format!(
             "{hop}{labels}{weight} of version {} of {}, from {}",
             manifest.version,
@@ -384,9 +380,10 @@ impl Query {
         let topology = Arc::new(self.load_topology(options).await?);
         let starts = self.starts(algorithm, &topology.ids).await?;
         let (context, loaded, algorithm) = (self.branch.context().clone(), topology.clone(), algorithm.clone());
+        let name = algorithm.name();
         let found = options.workers.run(move || kernels::run(&algorithm, &loaded, &starts, &context)).await??;
         let (ids, deleted) = (topology.ids.clone(), topology.deleted.to_vec());
-        let (name, supersteps, values) = found;
+        let (supersteps, values) = found;
         Ok(Computed { name, supersteps, streamed: false, ids, deleted, values })
     }
 
@@ -422,6 +419,7 @@ impl Query {
     ) -> Result<Computed, Error> {
         let placement = if in_memory { Placement::Memory } else { Placement::Streamed };
         let options = ComputeOptions { placement, ..options.clone() };
+        let name = algorithm.name();
         let mut simple = |progress: &Progress<()>| observe(&seen(progress, None));
         let mut computed = match algorithm {
             Algorithm::PageRank(settings) | Algorithm::PersonalisedPageRank { settings, .. } => {
@@ -434,28 +432,28 @@ impl Query {
                     observe(&seen(progress, Some(progress.aggregate.residual)));
                 };
                 let found = self.run_program(&program, &options, Some(most), observe).await?;
-                self.collected("rank", found, Values::Floats)?
+                self.collected(name, found, Values::Floats)?
             }
             Algorithm::Components => {
                 let found = self.run_program(&Arc::new(programs::Components), &options, None, simple).await?;
-                self.collected("component", found, Values::Integers)?
+                self.collected(name, found, Values::Integers)?
             }
             Algorithm::Levels { .. } => {
                 let program = Arc::new(programs::Levels { start: self.start(algorithm, &options).await? });
                 let found = self.run_program(&program, &options, None, simple).await?;
-                self.collected("level", found, Values::Integers)?
+                self.collected(name, found, Values::Integers)?
             }
             Algorithm::ShortestPaths { .. } => {
                 let program = Arc::new(programs::ShortestPaths { start: self.start(algorithm, &options).await? });
                 let found = self.run_program(&program, &options, None, simple).await?;
-                self.collected("length", found, Values::Lengths)?
+                self.collected(name, found, Values::Lengths)?
             }
             Algorithm::Communities { iterations } => {
                 let program = Arc::new(programs::Labels);
                 let found = self.run_program(&program, &options, Some(*iterations), &mut simple).await?;
-                self.collected("community", found, Values::Integers)?
+                self.collected(name, found, Values::Integers)?
             }
-            _ => return Err(EngineError::Internal(format!("there is no program for {}", algorithm.name())).into()),
+            _ => return Err(EngineError::Internal(format!("{} has only a kernel", algorithm.name())).into()),
         };
         computed.streamed = !in_memory;
         Ok(computed)

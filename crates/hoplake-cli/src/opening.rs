@@ -73,19 +73,19 @@ const DISK_CACHE: ByteSize = ByteSize::gib(8);
 
 /// How it is read.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Reading")]
+// A heading for each option: one for the struct would also stand above the options of the verb that follow it.
 pub struct ReadingArgs {
     /// Memory for blocks of the graph
-    #[arg(long, value_name = "SIZE", default_value_t = CACHE, value_parser = arguments::size)]
+    #[arg(long, help_heading = "Reading", value_name = "SIZE", default_value_t = CACHE, value_parser = arguments::size)]
     cache: ByteSize,
     /// Keep blocks in this folder too, for the next time
-    #[arg(long, value_name = "FOLDER", env = "HOPLAKE_DISK_CACHE")]
+    #[arg(long, help_heading = "Reading", value_name = "FOLDER", env = "HOPLAKE_DISK_CACHE")]
     disk_cache: Option<PathBuf>,
     /// Disk space for them
-    #[arg(long, value_name = "SIZE", default_value_t = DISK_CACHE, value_parser = arguments::size)]
+    #[arg(long, help_heading = "Reading", value_name = "SIZE", default_value_t = DISK_CACHE, value_parser = arguments::size)]
     disk_cache_size: ByteSize,
     /// Record every block that is read in this file, for `hoplake cache-sim`; compressed if it ends in .zst
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = "Reading", value_name = "FILE")]
     trace: Option<PathBuf>,
 }
 

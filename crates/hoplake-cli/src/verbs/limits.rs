@@ -9,25 +9,24 @@ use crate::arguments;
 
 /// Limits that end a query early.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// End the query after this time, as in 500ms or 2m
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, help_heading = "Limits", value_name = "TIME", value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
     /// End the query when it has visited more vertices, over all depths
-    #[arg(long, value_name = "N", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
+    #[arg(long, help_heading = "Limits", value_name = "N", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     max_vertices: Option<u64>,
     /// End the query when it has sent more requests to the store
-    #[arg(long, value_name = "N", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
+    #[arg(long, help_heading = "Limits", value_name = "N", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     max_requests: Option<u64>,
     /// End the query when it has read more bytes from the store, as in 64MiB
-    #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
+    #[arg(long, help_heading = "Limits", value_name = "SIZE", value_parser = arguments::size)]
     max_bytes: Option<ByteSize>,
     /// End the query when it has cost more US dollars
-    #[arg(long, value_name = "USD", value_parser = arguments::dollars, allow_negative_numbers = true)]
+    #[arg(long, help_heading = "Limits", value_name = "USD", value_parser = arguments::dollars, allow_negative_numbers = true)]
     max_usd: Option<f64>,
     /// End the query when it holds more memory for sets, edges, paths and rows, as in 256MiB; caches do not count
-    #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
+    #[arg(long, help_heading = "Limits", value_name = "SIZE", value_parser = arguments::size)]
     max_memory: Option<ByteSize>,
 }
 

@@ -47,7 +47,7 @@ Examples: the most connected people, and the rank of all of them as a property
   hoplake run s3://bucket/social pagerank --edges out:knows --write rank
 How many friendships everyone is away from person 933, as a file
   hoplake run s3://bucket/social levels --from Person:933 --edges both:knows --all --output levels.parquet
-Whom shortest paths lead through, by an estimate from those of 1000 vertices
+People that many shortest paths lead through, by an estimate from the paths of 1000
   hoplake run s3://bucket/social betweenness --edges both:knows --sample 1000")]
 pub struct Args {
     #[command(flatten)]
@@ -241,6 +241,9 @@ impl Args {
             let message = format!("{option} has no effect on {}", self.name());
             return Err(Failure::usage(message, format!("leave out {option}")));
         }
+        if self.sample == Some(0) {
+            return Err(Failure::usage("a sample has at least one vertex", "write --sample 1 or more"));
+        }
         if self.seed.is_some() && self.sample.is_none() {
             return Err(Failure::usage("--seed has no effect without --sample", "add --sample N, or leave out --seed"));
         }
@@ -291,10 +294,10 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     args.output.check()?;
     args.check()?;
     let (algorithm, options) = (args.algorithm()?, args.options());
-    if let Some(states) = &args.states {
-        // Before the graph is opened: a folder that is not there should not be found out after the lists were read.
-        let made = File::create_new(states).and_then(|_| std::fs::remove_file(states));
-        made.map_err(|error| Failure::file(format!("create {}", states.display()), &error))?;
+    // Before the graph is opened: a folder that is not there should not be found out after the lists were read.
+    for file in args.states.iter().chain(&args.checkpoint).filter(|file| !file.is_file()) {
+        let made = File::create_new(file).and_then(|_| std::fs::remove_file(file));
+        made.map_err(|error| Failure::file(format!("create {}", file.display()), &error))?;
     }
     let opened = args.graph.open().await?;
     let mut query = opened.graph.query();

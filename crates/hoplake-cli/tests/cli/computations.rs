@@ -253,6 +253,9 @@ fn what_cannot_be_computed_is_refused_with_a_sentence() {
     let two = ["levels", "--from", "Person:1", "--from", "Person:2"];
     fails(&two, 2, "levels has one vertex", "leave all but one --from out");
     fails(&["cores", "--checkpoint", "states"], 2, "--checkpoint has no effect on cores", "leave out --checkpoint");
+    fails(&["closeness", "--sample", "0"], 2, "at least one vertex", "--sample 1");
+    fails(&["pagerank", "--checkpoint", "no/states"], 5, "could not create no/states", "folder");
+    fails(&["pagerank", "--checkpoint", "data"], 5, "could not create data", "folder");
     fails(&["similarity"], 2, "similarity needs a vertex", "--from LABEL:KEY");
     fails(&["cores", "--lists", "streamed"], 2, "core is computed from lists in memory", "");
     fails(&["triangles", "--lists", "streamed"], 2, "a number of triangles is computed from lists in memory", "");

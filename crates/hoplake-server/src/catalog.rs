@@ -467,7 +467,8 @@ impl Catalog {
         if let Some(slot) = self.slots().open.get_mut(&(name.to_owned(), 0)) {
             // Whatever the check found, the next look is thorough.
             slot.looks = LOOKS_PER_THOROUGH;
-            slot.removed |= matches!(is_there, Ok(false));
+            // That an older version is gone says nothing about the newest one.
+            slot.removed |= matches!(is_there, Ok(false)) && slot.graph.graph.version() == graph.version();
         }
         match is_there {
             Ok(true) => Err(corrupt),

@@ -174,6 +174,33 @@ async fn a_version_that_was_removed_is_a_conflict_and_the_next_request_has_a_new
 }
 
 #[tokio::test]
+async fn that_an_old_version_was_removed_costs_requests_for_the_newest_nothing() {
+    let (held, opener) = sample::held().await;
+    let server = Running::start_with(Settings { refresh_ms: 3_600_000, ..settings("memory://held") }, opener).await;
+    let refreshed =
+        async || server.ask("POST", "/v1/graphs/g/refresh", &Value::Null).await["version"].as_u64().unwrap();
+    let first = refreshed().await;
+    let store = sample::leading_to(&held.beside())("memory://held/g").unwrap();
+    change(store.clone(), 1_000).await;
+    assert!(refreshed().await > first);
+    // Opens the old version, and reads no row of it.
+    server.ask("POST", "/v1/graphs/g/look-up", &json!({"version": first, "vertices": ["Person:1"]})).await;
+    let everything = CompactionSettings { everything: true, ..CompactionSettings::default() };
+    Graph::compact(&store, &everything).await.unwrap();
+    refreshed().await;
+    let removed = Graph::vacuum(&store, &VacuumSettings { keep_versions: Some(0), ..VacuumSettings::default() }).await;
+    assert!(removed.unwrap().objects > 0);
+    let names = json!({"version": first, "vertices": ["Person:1"], "select": ["name"]});
+    let (status, problem) = server.try_ask("POST", "/v1/graphs/g/properties", &names).await;
+    assert_eq!((status, &problem["reason"]), (409, &json!("CONFLICT")), "{problem}");
+    let before = held.count();
+    for _ in 0..5 {
+        server.ask("GET", "/v1/graphs/g", &Value::Null).await;
+    }
+    assert_eq!(held.count(), before, "{:?}", held.log.lock().unwrap());
+}
+
+#[tokio::test]
 async fn a_client_can_ask_for_what_was_published_before() {
     let folder = sample::in_memory("one").await;
     let server = Running::start(settings(&folder)).await;

@@ -84,6 +84,9 @@ pub struct ReadingArgs {
     /// Disk space for them
     #[arg(long, help_heading = "Reading", value_name = "SIZE", default_value_t = DISK_CACHE, value_parser = arguments::size)]
     disk_cache_size: ByteSize,
+    /// Map the files of a graph in a folder into memory: the system's page cache is the cache
+    #[arg(long, help_heading = "Reading")]
+    mapped: bool,
     /// Record every block that is read in this file, for `hoplake cache-sim`; compressed if it ends in .zst
     #[arg(long, help_heading = "Reading", value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -91,7 +94,7 @@ pub struct ReadingArgs {
 
 impl Default for ReadingArgs {
     fn default() -> Self {
-        Self { cache: CACHE, disk_cache: None, disk_cache_size: DISK_CACHE, trace: None }
+        Self { cache: CACHE, disk_cache: None, disk_cache_size: DISK_CACHE, mapped: false, trace: None }
     }
 }
 
@@ -109,6 +112,7 @@ impl ReadingArgs {
             |folder: &PathBuf| DiskSettings { folder: folder.clone(), bytes_max: self.disk_cache_size.as_u64() };
         let mut settings = ReadSettings {
             cache_bytes_max: self.cache.as_u64(),
+            mapped: self.mapped,
             disk: self.disk_cache.as_ref().map(disk_settings),
             ..ReadSettings::default()
         };

@@ -69,6 +69,8 @@ pub(crate) struct Scan {
     left: Range<usize>,
     coming: VecDeque<(SectionLocation, Extent)>,
     here: VecDeque<Bytes>,
+    /// What of a mapped file is behind the scan, and will not be needed.
+    behind: Option<(SectionLocation, Range<u64>)>,
     /// Where the blocks that are here are from.
     location: Option<SectionLocation>,
 }
@@ -76,6 +78,8 @@ pub(crate) struct Scan {
 /// Consecutive blocks.
 enum Extent {
     InMemory(VecDeque<Bytes>),
+    /// Blocks of a mapped file.
+    Mapped(IndexBlock, Range<usize>),
     OnItsWay(OnItsWay<(VecDeque<Bytes>, Branch)>),
 }
 
@@ -94,6 +98,7 @@ impl Scan {
             left: 0..0,
             coming: VecDeque::new(),
             here: VecDeque::new(),
+            behind: None,
             location: None,
         }
     }
@@ -121,6 +126,7 @@ impl Scan {
             self.location = Some(location);
             self.here = match extent {
                 Extent::InMemory(blocks) => blocks,
+                Extent::Mapped(index, blocks) => self.mapped(location, &index, blocks, branch).await?,
                 Extent::OnItsWay(coming) => {
                     let (blocks, came) = coming.arrived().await?;
                     branch.join([&came]);
@@ -128,6 +134,36 @@ impl Scan {
                 }
             };
         }
+    }
+
+    /// Consecutive blocks of a mapped file. What they took of the page cache is given back when the next are asked for, unless it
+    /// is of the part that scans keep there.
+    async fn mapped(
+        &mut self,
+        location: SectionLocation,
+        index: &IndexBlock,
+        blocks: Range<usize>,
+        branch: &mut Branch,
+    ) -> Result<VecDeque<Bytes>, EngineError> {
+        let (section, reader) = (self.snapshot.section(location)?, self.snapshot.reader());
+        let range = index.range(blocks.start).start..index.range(blocks.end - 1).end;
+        if let Some((behind, range)) = self.behind.take() {
+            reader.will_not_need(self.snapshot.section(behind)?.object, range);
+        }
+        let kept = section.root().blocks().start + reader.pool().settings().scan_keeps_bytes;
+        if range.start >= kept {
+            self.behind = Some((location, range));
+        }
+        let requests: Vec<_> = blocks.map(|block| section.request(index.range(block))).collect();
+        // Each by itself: together they would be advised again.
+        let mut payloads = VecDeque::with_capacity(requests.len());
+        for request in requests {
+            payloads.push_back(match reader.in_memory(&request, branch.context()) {
+                Some(payload) => payload,
+                None => reader.read(&[request], branch).await?.swap_remove(0),
+            });
+        }
+        Ok(payloads)
     }
 
     /// Asks for as many extents as may be on their way. Scans that are merged all ask before the first is waited for.
@@ -224,6 +260,11 @@ fn next_extent(
     let fits = |block: usize| block == left.start || index.range(block).end <= end;
     let request = |block: usize| section.request(index.range(block));
     let near = |block: usize| reader.is_in_memory(&request(block));
+    if reader.is_mapped() {
+        let blocks = left.start..left.start + left.clone().take_while(|block| fits(*block)).count();
+        reader.will_need(section.object, index.range(blocks.start).start..index.range(blocks.end - 1).end);
+        return Ok((blocks.clone(), Extent::Mapped(index.clone(), blocks)));
+    }
     let begins_near = near(left.start);
     let count = left.clone().take_while(|block| fits(*block) && near(*block) == begins_near).count();
     let blocks = left.start..left.start + count;

@@ -10,12 +10,13 @@ use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered}
 use tokio::sync::Semaphore;
 
 use crate::{
-    Background, Branch, DiskCache, QueryContext, ReadPool, Reader, StorageError, Tier, Wave,
+    Background, Branch, DiskCache, Object, QueryContext, ReadPool, Reader, StorageError, Tier, Wave,
     ahead::Ahead,
     block::{BlockRequest, Check, open},
     cache::BlockKey,
     fetch::Fetcher,
     in_flight::{Flown, InFlightRequest},
+    mapped::Mapped,
     plan::Fetch,
     source::Wanted,
     trace::Access,
@@ -46,6 +47,21 @@ struct Launched {
     new: Vec<(InFlightRequest, Vec<usize>)>,
     /// The planned cost of the new requests.
     planned: Background,
+}
+
+/// The mapped files of a sequence of blocks, most of which follow one of the same object.
+struct MappedObjects<'a> {
+    reader: &'a Reader,
+    last: Option<(u32, Option<Arc<Mapped>>)>,
+}
+
+impl MappedObjects<'_> {
+    fn of(&mut self, object: &Object) -> Option<&Mapped> {
+        if self.last.as_ref().is_none_or(|(number, _)| *number != object.number) {
+            self.last = Some((object.number, self.reader.mapped(object)));
+        }
+        self.last.as_ref().and_then(|(_, mapped)| mapped.as_deref())
+    }
 }
 
 type Arriving<'a> = FuturesUnordered<BoxFuture<'a, Result<Arrived, StorageError>>>;
@@ -93,6 +109,18 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// The mapped files of its blocks. What they will need of these is read ahead, all at the same time.
+    fn mapped(&self) -> MappedObjects<'a> {
+        let mut mapped = MappedObjects { reader: self.reader, last: None };
+        // One block is touched at once.
+        if self.reader.is_mapped() && self.requests.len() > 1 {
+            for BlockRequest { object, range, .. } in self.requests {
+                mapped.of(object).iter().for_each(|mapped| mapped.will_need(range.clone()));
+            }
+        }
+        mapped
+    }
+
     /// Delivers the blocks that are in memory; returns the others.
     pub(crate) async fn take_from_memory<E: From<StorageError>>(
         &self,
@@ -102,8 +130,10 @@ impl<'a> Batch<'a> {
         let mut blocks = 0;
         let mut bytes = 0;
         let mut pace = self.context().pace();
+        let mut mapped = self.mapped();
         for (index, request) in self.requests.iter().enumerate() {
-            match self.pool().memory.get(key(request)) {
+            let found = mapped.of(request.object).and_then(|mapped| mapped.get(request));
+            match found.or_else(|| self.pool().memory.get(key(request))) {
                 Some(payload) => {
                     let length = payload.len() as u64;
                     blocks += 1;
@@ -274,7 +304,7 @@ impl<'a> Batch<'a> {
         // `contains` and not `get`: a guess is not a use, and must not keep a block in memory.
         let near = |request: &BlockRequest<'_>| {
             let on_disk = |disk: &DiskCache| disk.contains(request.object.identity, &request.range);
-            self.pool().memory.contains(key(request))
+            self.reader.is_in_memory(request)
                 || ahead.is_some_and(|ahead| ahead.contains(key(request)))
                 || self.pool().disk.as_ref().is_some_and(on_disk)
         };

@@ -40,6 +40,16 @@ pub enum Check {
     Later,
 }
 
+impl Check {
+    /// What a stored block has without its checksum, if that is with it.
+    pub(crate) fn payload(self, stored: &Bytes) -> Bytes {
+        match self {
+            Self::Sealed => stored.slice(..stored.len().saturating_sub(CHECKSUM_BYTES)),
+            Self::Known(_) | Self::Later => stored.clone(),
+        }
+    }
+}
+
 /// A block to read.
 #[derive(Debug, Clone)]
 pub struct BlockRequest<'a> {
@@ -56,7 +66,6 @@ pub(crate) fn open(object: &Object, position: u64, check: Check, block: &Bytes) 
     match check {
         Check::Sealed => {
             open_block(object.seed, position, block)?;
-            Ok(block.slice(..block.len() - CHECKSUM_BYTES))
         }
         Check::Known(expected) => {
             let found = crc32c::crc32c(block);
@@ -64,10 +73,10 @@ pub(crate) fn open(object: &Object, position: u64, check: Check, block: &Bytes) 
                 let why = format!("fails its checksum (expected {expected:08x}, found {found:08x})");
                 return Err(FormatError::corrupt("page", why));
             }
-            Ok(block.clone())
         }
-        Check::Later => Ok(block.clone()),
+        Check::Later => {}
     }
+    Ok(check.payload(block))
 }
 
 /// A block as it is stored, from its payload.

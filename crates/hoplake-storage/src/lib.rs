@@ -33,6 +33,7 @@ mod folder;
 mod hedge;
 mod in_flight;
 mod location;
+mod mapped;
 mod meter;
 mod pace;
 mod plan;

@@ -84,7 +84,7 @@ pub struct Cost {
     pub puts: u64,
     /// Bytes written to the store.
     pub put_bytes: u64,
-    /// Blocks found in memory.
+    /// Blocks found in memory, or in mapped files.
     pub memory: Served,
     /// Blocks that had been read ahead.
     pub prefetched: Served,

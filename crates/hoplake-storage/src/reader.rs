@@ -1,6 +1,6 @@
 //! Many blocks in one wave, from the nearest tier that has them, each checked.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use crate::{
     Background, Branch, Cost, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Tier,
@@ -8,6 +8,7 @@ use crate::{
     block::{BlockRequest, close, open},
     fetch::Fetcher,
     in_flight::InFlightRequests,
+    mapped::{Mapped, MappedFolder},
     plan::Planner,
     source::Wanted,
 };
@@ -19,6 +20,8 @@ use hoplake_format::FormatError;
 pub struct Reader {
     pub(crate) fetcher: Arc<Fetcher>,
     pub(crate) in_flight: InFlightRequests,
+    /// If it reads mapped files.
+    mapped: Option<Arc<MappedFolder>>,
 }
 
 impl Reader {
@@ -26,13 +29,15 @@ impl Reader {
     pub fn new(store: Store, pool: Arc<ReadPool>) -> Self {
         // The reader meters its reads and listings itself.
         let source = Arc::new(store.unmetered());
-        Self::from_source(store, source, pool)
+        let mapped = if pool.settings.mapped { MappedFolder::of(&store).map(Arc::new) } else { None };
+        Self { mapped, ..Self::from_source(store, source, pool) }
     }
 
     /// A reader of a store that is reached through something else.
     pub fn from_source(store: Store, source: Arc<dyn ObjectSource>, pool: Arc<ReadPool>) -> Self {
         let planner = Arc::new(Planner::new(store.shared_profile()));
-        Self { fetcher: Arc::new(Fetcher { store, source, pool, planner }), in_flight: InFlightRequests::default() }
+        let fetcher = Arc::new(Fetcher { store, source, pool, planner });
+        Self { fetcher, in_flight: InFlightRequests::default(), mapped: None }
     }
 
     /// The same reader, for a writer: its [`Self::store`] meters writes in this context.
@@ -43,7 +48,7 @@ impl Reader {
         let pool = pool.clone();
         let planner = planner.clone();
         let fetcher = Fetcher { store: store.metered_by(context), source, pool, planner };
-        Self { fetcher: Arc::new(fetcher), in_flight: self.in_flight.clone() }
+        Self { fetcher: Arc::new(fetcher), in_flight: self.in_flight.clone(), mapped: self.mapped.clone() }
     }
 
     /// The store it reads from.
@@ -175,14 +180,38 @@ impl Reader {
         });
     }
 
+    /// Whether its objects are mapped files: then every block is in memory, as far as a reader knows.
+    pub fn is_mapped(&self) -> bool {
+        self.mapped.is_some()
+    }
+
+    /// An object, if it is a mapped file.
+    pub(crate) fn mapped(&self, object: &Object) -> Option<Arc<Mapped>> {
+        self.mapped.as_ref()?.object(&object.name)
+    }
+
+    /// Says that a range of an object will be read soon. Of a mapped file it is then read ahead.
+    pub fn will_need(&self, object: &Object, range: Range<u64>) {
+        self.mapped(object).iter().for_each(|mapped| mapped.will_need(range.clone()));
+    }
+
+    /// Says that a range of an object will not be read again soon. A mapped file gives the page cache back what it took.
+    pub fn will_not_need(&self, object: &Object, range: Range<u64>) {
+        self.mapped(object).iter().for_each(|mapped| mapped.will_not_need(range.clone()));
+    }
+
     /// Whether a block is in memory.
     pub fn is_in_memory(&self, block: &BlockRequest<'_>) -> bool {
+        if self.mapped(block.object).is_some() {
+            return true;
+        }
         self.pool().memory.contains((block.object.number, block.range.start))
     }
 
     /// A block that is in memory.
     pub fn in_memory(&self, block: &BlockRequest<'_>, context: &QueryContext) -> Option<Bytes> {
-        let payload = self.pool().memory.get((block.object.number, block.range.start))?;
+        let mapped = self.mapped(block.object).and_then(|mapped| mapped.get(block));
+        let payload = mapped.or_else(|| self.pool().memory.get((block.object.number, block.range.start)))?;
         context.meter().served(Tier::Memory, 1, payload.len() as u64);
         Some(payload)
     }
@@ -217,7 +246,7 @@ impl Reader {
     /// reads for later must not consume its limits.
     pub fn full_read_bytes_max(&self, context: &QueryContext) -> u64 {
         // Later queries may never need the rest, so that a query with a limit does not pay for it.
-        if context.has_spending_limit() {
+        if context.has_spending_limit() || self.is_mapped() {
             return 0;
         }
         let settings = &self.pool().settings;

@@ -14,6 +14,13 @@ pub struct ReadSettings {
     pub cache_bytes_max: u64,
     /// Which block leaves the memory cache when room is needed.
     pub cache_policy: Policy,
+    /// Whether the files of a graph in a folder are mapped into memory. Blocks are then slices of the map, the system's page cache is
+    /// the cache, and what a query reads there is no request. Off by default: a disk that fails while a page is read, or a
+    /// file that somebody cuts, ends the process.
+    pub mapped: bool,
+    /// Of a section that is mapped and scanned, this many bytes stay in the page cache; the rest is given back behind the
+    /// scan. Default 1 GiB.
+    pub scan_keeps_bytes: u64,
     /// A cache on the local disk; none by default.
     pub disk: Option<DiskSettings>,
     /// The price of an hour of waiting, in US dollars: weighs time against requests and bytes when it
@@ -83,6 +90,8 @@ impl Default for ReadSettings {
         Self {
             cache_bytes_max: 256 << 20,
             cache_policy: Policy::default(),
+            mapped: false,
+            scan_keeps_bytes: 1 << 30,
             disk: None,
             waiting_usd_per_hour: 0.5,
             request_bytes_max: 4 << 20,

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     ops::Range,
-    path::Path as FilePath,
+    path::{Path as FilePath, PathBuf},
     sync::{Arc, LazyLock, Mutex},
 };
 
@@ -244,6 +244,11 @@ impl Store {
             None => (self.prefix.clone(), name),
         };
         name.split('/').fold(from, |path, part| path.join(part))
+    }
+
+    /// The file of an object, if objects are files of this machine.
+    pub(crate) fn file(&self, name: &str) -> Option<PathBuf> {
+        self.folder.as_ref()?.file_of_machine(&self.path(name))
     }
 
     pub(crate) fn failed(&self, action: &'static str, name: &str) -> impl Fn(object_store::Error) -> StorageError {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 /// Where a block was found, from near to far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tier {
-    /// The memory cache.
+    /// The memory cache, or a mapped file.
     Memory,
     /// Blocks that were read ahead for the query.
     Prefetch,

@@ -46,6 +46,8 @@ pub(crate) struct Folder {
     /// For all but writes.
     reads: Arc<dyn ObjectStore>,
     root: Arc<PathBuf>,
+    /// Whether its files are read as the system has them.
+    is_of_machine: bool,
     /// Folders that exist and are flushed.
     known: Arc<Mutex<HashSet<PathBuf>>>,
 }
@@ -83,12 +85,18 @@ fn is_staged(file: &FilePath) -> bool {
 impl Folder {
     /// A folder of the machine.
     pub(crate) fn of_machine(root: PathBuf) -> Self {
-        Self::new(Arc::new(SystemFiles), Arc::new(LocalFileSystem::new()), root)
+        let folder = Self::new(Arc::new(SystemFiles), Arc::new(LocalFileSystem::new()), root);
+        Self { is_of_machine: true, ..folder }
     }
 
     /// A folder of the files that are written through `files` and read through `reads`.
     pub(crate) fn new(files: Arc<dyn Files>, reads: Arc<dyn ObjectStore>, root: PathBuf) -> Self {
-        Self { files, reads, root: Arc::new(root), known: Arc::default() }
+        Self { files, reads, root: Arc::new(root), is_of_machine: false, known: Arc::default() }
+    }
+
+    /// The file of an object, if the machine has it.
+    pub(crate) fn file_of_machine(&self, location: &Path) -> Option<PathBuf> {
+        self.is_of_machine.then(|| self.file(location).ok()).flatten()
     }
 
     /// The file of an object.

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails panics")]
 
 mod disk;
+mod mapped;
 mod reading;
 mod scripted;

@@ -86,6 +86,11 @@ impl Scripted {
         Reader::from_source(store, self.clone(), ReadPool::new(settings).unwrap())
     }
 
+    /// All of its bytes.
+    pub fn object(&self) -> &[u8] {
+        &self.object
+    }
+
     pub fn requests(&self) -> usize {
         self.asked.lock().unwrap().len()
     }

@@ -17,6 +17,7 @@ mod full;
 mod golden;
 mod graphs;
 mod loads;
+mod mapped;
 mod oracle;
 mod overtaken;
 mod past;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use hoplake_engine::{
     OpenSettings, Snapshot,
     change::Committer,
-    compaction, history, vacuum,
+    compaction, history,
+    mirror::{self, Mirrored},
+    vacuum,
     verify::{Verification, Verified, verify_graph},
     versions,
 };
@@ -266,6 +268,24 @@ impl Graph {
     /// The store's.
     pub async fn compaction_is_due(&self, settings: &CompactionSettings) -> Result<bool, Error> {
         Ok(compaction::is_due(&self.snapshot, settings, &mut QueryContext::new().branch()).await?)
+    }
+
+    /// Makes another store, usually a folder of this machine, have the newest version of a graph: what is missing there is copied and
+    /// checked, and then the version appears as a whole. A mirror that was interrupted goes on; a mirror is not to be written to.
+    /// `progress` is called with the bytes copied so far and those to copy.
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound) if there is no graph; [`Invalid`](ErrorKind::Invalid) if the target has another graph or changes
+    /// of its own; [`Corrupt`](ErrorKind::Corrupt) if an object of the source is damaged; the stores'. The mirror then has the version
+    /// that it had.
+    pub async fn mirror(
+        source: &Store,
+        target: &Store,
+        progress: impl Fn(u64, u64) + Send + Sync,
+    ) -> Result<Mirrored, Error> {
+        let context = source.context();
+        let (source, target) = (reader(&source.metered_by(&context))?, reader(&target.metered_by(&context))?);
+        Ok(mirror::mirror(&source, &target, &progress, &mut context.branch()).await?)
     }
 
     /// Lets versions go that are not to stay, and removes what no version names.

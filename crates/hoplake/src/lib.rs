@@ -67,6 +67,7 @@ pub use hoplake_engine::{
     compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN},
     diff::{Difference, same_value},
     log::LogEntry,
+    mirror::Mirrored,
     path::PathQuery,
     traversal::{
         DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy, WalkCount,

@@ -12,6 +12,7 @@ pub mod khop;
 mod limits;
 pub mod load;
 pub mod log;
+pub mod mirror;
 pub mod neighbors;
 pub mod path;
 mod paths;

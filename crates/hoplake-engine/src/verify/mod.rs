@@ -9,7 +9,7 @@ mod blocks;
 mod findings;
 mod graph;
 mod segment;
-mod stored;
+pub(crate) mod stored;
 
 use std::{collections::BTreeMap, sync::Arc};
 

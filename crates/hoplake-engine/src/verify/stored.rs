@@ -20,14 +20,14 @@ const AHEAD_BYTES: u64 = 16 << 20;
 
 /// A range of an object, and how many of its blocks are in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Extent {
-    pub(super) range: Range<u64>,
-    pub(super) blocks: usize,
+pub(crate) struct Extent {
+    pub(crate) range: Range<u64>,
+    pub(crate) blocks: usize,
 }
 
 /// Cuts a range of an object into extents without gaps, so that their bytes make up a checksum of all. Each ends where a block
 /// does, or between blocks, and has at most `bytes_max` bytes unless it is one block. The blocks ascend and do not overlap.
-pub(super) fn extents(
+pub(crate) fn extents(
     blocks: impl Iterator<Item = Range<u64>>,
     within: Range<u64>,
     bytes_max: u64,
@@ -49,7 +49,7 @@ pub(super) fn extents(
 }
 
 /// The extents of an object, in order.
-pub(super) struct StoredObject<I> {
+pub(crate) struct StoredObject<I> {
     store: Store,
     name: String,
     extents: I,
@@ -58,13 +58,13 @@ pub(super) struct StoredObject<I> {
 }
 
 impl<I: Iterator<Item = Extent>> StoredObject<I> {
-    pub(super) fn new(store: &Store, name: &str, extents: I) -> Self {
+    pub(crate) fn new(store: &Store, name: &str, extents: I) -> Self {
         let at_once = Ahead::of(AHEAD_BYTES, 1).extents_at_once();
         Self { store: store.clone(), name: name.to_owned(), extents, coming: VecDeque::new(), at_once }
     }
 
     /// The next extent and its bytes; `None` behind the last.
-    pub(super) async fn next(&mut self) -> Result<Option<(Extent, Bytes)>, EngineError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<(Extent, Bytes)>, EngineError> {
         while self.coming.len() < self.at_once {
             let Some(extent) = self.extents.next() else { break };
             let (store, name, range) = (self.store.clone(), self.name.clone(), extent.range.clone());

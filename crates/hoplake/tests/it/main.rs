@@ -18,6 +18,7 @@ mod golden;
 mod graphs;
 mod loads;
 mod mapped;
+mod mirrors;
 mod oracle;
 mod overtaken;
 mod past;

@@ -151,10 +151,15 @@ impl Pass {
                 };
                 Ok(pieces.map(piece).collect())
             }
-            Self::Streamed(batches) => {
+            Self::Streamed(batches) => loop {
                 let next = batches.next(branch).await?;
-                Ok(next.into_iter().flat_map(pieces_of).collect())
-            }
+                let is_ended = next.is_empty();
+                let pieces: Vec<_> = next.into_iter().flat_map(pieces_of).collect();
+                // A block may have sources before the range alone, and then there is a batch of no vertices.
+                if is_ended || !pieces.is_empty() {
+                    return Ok(pieces);
+                }
+            },
         }
     }
 }

@@ -21,6 +21,7 @@ mod ahead;
 mod keys;
 mod lists;
 mod merged;
+mod patched;
 mod range;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,8 @@
 //! The lists of an edge type in one direction as a stream, in the order of sources, whatever runs they are in.
 //!
-//! A run that nothing changed is handed on as its blocks are decoded, at the decoder's rate. Several runs are merged entry by
-//! entry, which costs some ten times as much: compaction is the cure.
+//! A run that nothing changed is handed on as its blocks are decoded, at the decoder's rate. Of several runs the oldest is handed on
+//! so, with what newer ones have changed ([`super::patched`]). With weights, runs are merged entry by entry, which costs some ten times
+//! as much: compaction is the cure.
 
 use std::{cmp::Reverse, ops::Range, sync::Arc};
 
@@ -12,6 +13,7 @@ use hoplake_storage::Branch;
 
 use super::{
     Ahead, ListRange, MergedScan, Scan, Source,
+    patched::{self, Patch, PatchedScan},
     weights::{WeightScan, check_weight},
 };
 use crate::{EngineError, Snapshot, index::Run, merge::ListEntry};
@@ -28,6 +30,7 @@ enum Form {
     /// Nothing has such lists.
     None,
     One(Scan),
+    Patched(PatchedScan),
     Merged {
         scan: MergedScan<ListEntry>,
         /// For each run, whether it names removed pairs.
@@ -40,19 +43,13 @@ enum Form {
 impl Snapshot {
     /// Scans the lists of a range, reading up to `ahead_bytes` ahead. Nothing is read before the first lists are asked for.
     pub fn scan_lists(self: &Arc<Self>, range: &ListRange, ahead_bytes: u64) -> ListScan {
-        let runs = runs_of(self, range);
+        let mut runs = runs_of(self, range);
+        // What is older than all lists has removed nothing of them.
+        while runs.pop_if(|(_, removed)| *removed).is_some() {}
         let form = match &runs[..] {
-            [] | [(_, true)] => Form::None,
-            [(run, false)] => Form::One(Scan::new(self, run, Some(range.sources.clone()), Ahead::of(ahead_bytes, 1))),
-            _ => Form::Merged {
-                removed: runs.iter().map(|(_, removed)| *removed).collect(),
-                held_back: Vec::new(),
-                scan: MergedScan::new(
-                    runs.into_iter().map(|(run, _)| Source::lists(self, run, range)).collect(),
-                    ahead_bytes,
-                    ListEntry::by_pair,
-                ),
-            },
+            [] => Form::None,
+            [(run, _)] => Form::One(Scan::new(self, run, Some(range.sources.clone()), Ahead::of(ahead_bytes, 1))),
+            [newer @ .., (oldest, _)] => Form::Patched(PatchedScan::new(self, oldest, newer, range, ahead_bytes)),
         };
         ListScan { range: range.clone(), form, weights: None }
     }
@@ -71,8 +68,21 @@ impl Snapshot {
             check_weight(edge_type, property)?;
         }
         let runs = runs_of(self, range);
-        let weights = runs.iter().map(|(run, _)| WeightScan::new(self, range, run, property)).collect();
-        Ok(ListScan { weights: Some(weights), ..self.scan_lists(range, ahead_bytes) })
+        let weights = Some(runs.iter().map(|(run, _)| WeightScan::new(self, range, run, property)).collect());
+        if runs.len() < 2 {
+            return Ok(ListScan { weights, ..self.scan_lists(range, ahead_bytes) });
+        }
+        // An edge's weight is where its run has it, so that each entry names its run.
+        let form = Form::Merged {
+            removed: runs.iter().map(|(_, removed)| *removed).collect(),
+            held_back: Vec::new(),
+            scan: MergedScan::new(
+                runs.into_iter().map(|(run, _)| Source::lists(self, run, range)).collect(),
+                ahead_bytes,
+                ListEntry::by_pair,
+            ),
+        };
+        Ok(ListScan { range: range.clone(), form, weights })
     }
 }
 
@@ -96,6 +106,7 @@ impl ListScan {
             match &mut self.form {
                 Form::None => Ok(()),
                 Form::One(scan) => scan.ask(branch).await,
+                Form::Patched(scan) => scan.ask(branch).await,
                 Form::Merged { scan, .. } => scan.ask(branch).await,
             }
         })
@@ -146,6 +157,7 @@ impl ListScan {
                     }
                     Ok(Some(ListBlock { form, sources, edges, goes_on, weights }))
                 }
+                Form::Patched(scan) => scan.next_block(branch).await,
                 Form::Merged { scan, removed, held_back } => {
                     let entries = next_entries(scan, removed, held_back, branch).await?;
                     let Some(((_, first), (_, last))) = entries.first().zip(entries.last()) else { return Ok(None) };
@@ -196,17 +208,19 @@ async fn next_entries(
 /// Consecutive lists of a scan.
 #[derive(Debug)]
 pub struct ListBlock {
-    form: BlockForm,
-    sources: Range<u64>,
-    edges: usize,
-    goes_on: bool,
-    weights: Vec<f64>,
+    pub(super) form: BlockForm,
+    pub(super) sources: Range<u64>,
+    pub(super) edges: usize,
+    pub(super) goes_on: bool,
+    pub(super) weights: Vec<f64>,
 }
 
 #[derive(Debug)]
-enum BlockForm {
+pub(super) enum BlockForm {
     /// A block, and where it is from.
     Stored(Bytes, String),
+    /// The same, with what newer runs say of its sources.
+    Patched(Bytes, String, Vec<Patch>),
     Decoded(Lists),
 }
 
@@ -219,6 +233,14 @@ impl ListBlock {
     /// How many edges it has, or a few more.
     pub fn edges(&self) -> usize {
         self.edges
+    }
+
+    /// The block, if it is handed on as it is stored.
+    pub fn stored(&self) -> Option<&Bytes> {
+        match &self.form {
+            BlockForm::Stored(bytes, _) => Some(bytes),
+            BlockForm::Patched(..) | BlockForm::Decoded(_) => None,
+        }
     }
 
     /// Whether its last list may go on in the next block.
@@ -243,6 +265,9 @@ impl ListBlock {
                     self.weights.drain(..before as usize);
                     self.weights.truncate(lists.targets.len());
                 }
+            }
+            BlockForm::Patched(bytes, location, patches) => {
+                *lists = patched::decode(&bytes, &self.sources, &patches).map_err(EngineError::format(location))?;
             }
             BlockForm::Decoded(decoded) => *lists = decoded,
         }

@@ -38,4 +38,21 @@ pub trait Cursor {
     /// # Panics
     /// If there is no such vertex.
     fn neighbours(&mut self, vertex: u32) -> &[u32];
+
+    /// The same in any order, which may cost less.
+    ///
+    /// # Panics
+    /// If there is no such vertex.
+    fn unordered(&mut self, vertex: u32) -> &[u32] {
+        self.neighbours(vertex)
+    }
+
+    /// Looks at the neighbours of a vertex, in the order of [`Self::unordered`], until one is wanted, and returns whether one was. Faster
+    /// where lists are decoded only as far as they are looked at.
+    ///
+    /// # Panics
+    /// If there is no such vertex.
+    fn any(&mut self, vertex: u32, mut is_wanted: impl FnMut(u32) -> bool) -> bool {
+        self.unordered(vertex).iter().any(|neighbour| is_wanted(*neighbour))
+    }
 }

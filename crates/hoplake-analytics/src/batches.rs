@@ -320,13 +320,11 @@ impl Part {
         ahead_bytes: u64,
     ) -> Result<Option<Self>, EngineError> {
         let range = ListRange { edge_type: of.edge_type, direction: of.direction, sources: sources.clone() };
-        let location = format!("{}, lists {range}", snapshot.reader().store().url());
-        let Some(ids) = ids.of_label(of.far) else { return Ok(None) };
+        let Some(reach) = Reach::new(snapshot, ids, of, &range) else { return Ok(None) };
         let scan = match weight {
             Some(weight) => snapshot.scan_weighted_lists(&range, weight, ahead_bytes)?,
             None => snapshot.scan_lists(&range, ahead_bytes),
         };
-        let reach = Reach { ids, location };
         let edge_bytes = EDGE_BYTES + if weight.is_some() { 8 } else { 0 };
         let (lists, weights) = (Lists::default(), Vec::new());
         Ok(Some(Self { scan, reach, lists, weights, edge_bytes, at: 0, is_ended: false }))
@@ -360,24 +358,46 @@ impl Part {
 
 /// The label that lists reach.
 #[derive(Clone)]
-struct Reach {
+pub(crate) struct Reach {
     ids: Range<u64>,
     /// Which lists, for errors.
     location: String,
 }
 
 impl Reach {
+    /// What some lists reach; `None` if that label does not take part.
+    pub(crate) fn new(snapshot: &Snapshot, ids: &DenseIds, of: EdgesOf, lists: &ListRange) -> Option<Self> {
+        let location = format!("{}, lists {lists}", snapshot.reader().store().url());
+        Some(Self { ids: ids.of_label(of.far)?, location })
+    }
+
+    /// The dense id of its first vertex.
+    pub(crate) fn first(&self) -> u32 {
+        self.ids.start as u32
+    }
+
+    /// That a list, which ascends, names vertices of the label.
+    pub(crate) fn check(&self, targets: &[u64]) -> Result<(), EngineError> {
+        match targets.last() {
+            Some(last) if *last >= self.ids.end - self.ids.start => {
+                Err(self.damaged("it names a vertex that the label does not have"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The dense ids of a list's targets, which ascend.
     fn ids_of<'a>(&self, targets: &'a [u64]) -> Result<impl Iterator<Item = u32> + use<'a>, EngineError> {
+        self.check(targets)?;
         let base = self.ids.start;
-        if targets.last().is_some_and(|last| *last >= self.ids.end - base) {
-            return Err(self.damaged("it names a vertex that the label does not have"));
-        }
         Ok(targets.iter().map(move |target| (base + target) as u32))
     }
 
-    fn damaged(&self, why: &str) -> EngineError {
-        let source = FormatError::corrupt("adjacency block", why);
+    pub(crate) fn damaged(&self, why: &str) -> EngineError {
+        self.failed(FormatError::corrupt("adjacency block", why))
+    }
+
+    pub(crate) fn failed(&self, source: FormatError) -> EngineError {
         EngineError::Format { location: self.location.clone(), source }
     }
 }

@@ -17,11 +17,13 @@
 //! RFC 0007 has the design, and what is to come.
 
 mod adjacency;
+mod advisor;
 mod batches;
 mod checkpoint;
 mod csr;
 pub mod kernels;
 mod lists;
+mod packed;
 mod program;
 pub mod programs;
 mod run;
@@ -32,9 +34,11 @@ mod value;
 mod workers;
 
 pub use adjacency::{Adjacency, Cursor};
+pub use advisor::{Advised, Advisor, AdvisorSettings, Passing, Visiting};
 pub use checkpoint::Checkpoint;
 pub use csr::Csr;
 pub use lists::Lists;
+pub use packed::{Packed, PackedCursor};
 pub use program::{Edge, Step, Vertex, VertexProgram};
 pub use run::{Part, Progress, RangeRun, RunError, RunSettings, run};
 pub use topology::{Selection, Topology};

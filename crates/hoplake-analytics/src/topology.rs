@@ -10,7 +10,7 @@ use hoplake_format::LabelId;
 use hoplake_storage::Branch;
 
 use crate::{
-    Csr, Workers,
+    Csr, Packed, Workers,
     batches::{Batches, ahead_bytes},
     csr::CsrBuilder,
 };
@@ -84,18 +84,18 @@ impl Selection {
 
 /// Who is adjacent to whom, by dense ids of 32 bits.
 #[derive(Debug)]
-pub struct Topology {
+pub struct Topology<A = Csr> {
     /// The dense ids of the vertices.
     pub ids: Arc<DenseIds>,
     /// The edges in the direction of the selection.
-    pub out: Csr,
+    pub out: A,
     /// The same edges from their other ends, if they were selected. A selection of both directions is its own reverse.
-    pub against: Option<Csr>,
+    pub against: Option<A>,
     /// Ids of vertices that were deleted, ascending. They have no edges, and count for nothing.
     pub deleted: Held<Vec<u32>>,
 }
 
-impl Topology {
+impl Topology<Csr> {
     /// Loads the adjacency that a selection has. One wave, and then as fast as the store delivers or the workers decode: the size
     /// of the lists, with a request for 4 MiB. Memory: 8 bytes a vertex and 4 an edge, twice if it is reversed.
     ///
@@ -115,6 +115,36 @@ impl Topology {
             let against = match selection.reversed {
                 false => None,
                 true => Some(load(snapshot, &selected, &selected.against, workers, branch).await?),
+            };
+            let deleted = deleted(snapshot, &selected.ids, branch).await?;
+            Ok(Self { ids: selected.ids, out, against, deleted })
+        })
+    }
+}
+
+impl Topology<Packed> {
+    /// Loads the adjacency that a selection has as stored blocks, which kernels decode as they read: 8 bytes a vertex, and what the
+    /// blocks take. As [`Topology::load`] otherwise.
+    ///
+    /// # Errors
+    /// As [`Topology::load`]; [`EngineError::Invalid`] if the selection has weights.
+    pub fn load_packed<'a>(
+        snapshot: &'a Arc<Snapshot>,
+        selection: &'a Selection,
+        workers: &'a Workers,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Self, EngineError>> {
+        Box::pin(async move {
+            if selection.weight.is_some() {
+                return Err(EngineError::Invalid(
+                    "weights of edges are read into memory or streamed, not packed".into(),
+                ));
+            }
+            let selected = selection.resolve(snapshot)?;
+            let out = Packed::load(snapshot, &selected, &selected.edges, workers, branch).await?;
+            let against = match selection.reversed {
+                false => None,
+                true => Some(Packed::load(snapshot, &selected, &selected.against, workers, branch).await?),
             };
             let deleted = deleted(snapshot, &selected.ids, branch).await?;
             Ok(Self { ids: selected.ids, out, against, deleted })

@@ -3,8 +3,11 @@
 //! Everything is seeded, so that a table can be had again; times depend on the machine.
 
 mod commits;
+mod computations;
 mod hostile;
+mod kronecker;
 mod load;
+mod local;
 mod parquet_pairs;
 mod serve_load;
 mod snb;
@@ -41,6 +44,10 @@ enum Verb {
     Upkeep(upkeep::Arguments),
     /// Time, memory and disk of the stores that states of vertex programs are kept in.
     StateStores(state_stores::Arguments),
+    /// Kernels over lists in memory, over stored blocks and as vertex programs; of a compacted graph and of one with deltas.
+    Computations(computations::Arguments),
+    /// Walks and passes over a graph in mapped files that is larger than its memory, with and without advice.
+    Local(local::Arguments),
     /// Queries a second and latency of one hop through a server on loopback.
     ServeLoad(serve_load::Arguments),
 }
@@ -57,6 +64,8 @@ fn main() -> anyhow::Result<()> {
         Verb::Hostile(arguments) => hostile::run(&arguments),
         Verb::Upkeep(arguments) => upkeep::run(&arguments),
         Verb::StateStores(arguments) => state_stores::run(&arguments),
+        Verb::Computations(arguments) => computations::run(&arguments),
+        Verb::Local(arguments) => local::run(&arguments),
         Verb::ServeLoad(arguments) => serve_load::run(&arguments),
     }
 }

@@ -33,6 +33,7 @@ pub mod log;
 mod lookup;
 mod memory;
 mod merge;
+pub mod mirror;
 mod open_settings;
 mod ordinals;
 mod owner;

@@ -33,7 +33,7 @@ mod tests;
 
 use std::ops::Range;
 
-pub use decode::Block;
+pub use decode::{Block, ListReader};
 pub use encode::{BlockEncoder, EncodedBlock};
 pub use lists::Lists;
 

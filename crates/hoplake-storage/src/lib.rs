@@ -60,6 +60,7 @@ pub use disk::{Disk, DiskFile};
 pub use error::{NodeFault, StorageError};
 pub use fault::{StoreFault, system_text};
 pub use folder::{Files, FoundFile};
+pub use hoplake_mapping::Access;
 pub use meter::{Background, Cost, Served, Wave};
 pub use pace::{PIECE_UNITS, Pace};
 pub use pool::ReadPool;

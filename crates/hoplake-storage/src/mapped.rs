@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hoplake_mapping::MappedFile;
+use hoplake_mapping::{Access, MappedFile};
 
 use crate::{
     Check, Store,
@@ -72,6 +72,10 @@ impl Mapped {
         let payload = open(object, range.start, *check, &stored).ok()?;
         self.checked.write().unwrap_or_else(PoisonError::into_inner).insert(key);
         Some(payload)
+    }
+
+    pub(crate) fn expect(&self, access: Access) {
+        self.file.expect(access);
     }
 
     /// Begins to read a range that is not in the page cache.

@@ -3,7 +3,8 @@
 use std::{ops::Range, sync::Arc};
 
 use crate::{
-    Background, Branch, Cost, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store, Tier,
+    Access, Background, Branch, Cost, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store,
+    Tier,
     batch::{Batch, land_all},
     block::{BlockRequest, close, open},
     fetch::Fetcher,
@@ -188,6 +189,11 @@ impl Reader {
     /// An object, if it is a mapped file.
     pub(crate) fn mapped(&self, object: &Object) -> Option<Arc<Mapped>> {
         self.mapped.as_ref()?.object(&object.name)
+    }
+
+    /// Says how an object will be read, if it is a mapped file.
+    pub fn expect(&self, object: &Object, access: Access) {
+        self.mapped(object).iter().for_each(|mapped| mapped.expect(access));
     }
 
     /// Says that a range of an object will be read soon. Of a mapped file it is then read ahead.

@@ -74,7 +74,7 @@ impl<A: Adjacency> Search<'_, A> {
             self.context.check_time()?;
             let (mut found, mut lists) = (Vec::new(), self.out.cursor());
             for vertex in chunk {
-                let targets = lists.neighbours(*vertex).iter();
+                let targets = lists.unordered(*vertex).iter();
                 found.extend(targets.filter(|target| self.reach(**target)));
             }
             Ok(found)
@@ -140,11 +140,11 @@ impl<A: Adjacency> Search<'_, A> {
         found: &mut [u64],
     ) -> usize {
         let (mut count, mut lists) = (0, against.cursor());
-        let is_member = |parent: &u32| members[*parent as usize / 64] & (1 << (parent % 64)) != 0;
+        let is_member = |parent: u32| members[parent as usize / 64] & (1 << (parent % 64)) != 0;
         for (number, (unknown, found)) in unknown.iter_mut().zip(found).enumerate() {
             for bit in bits_of(*unknown) {
                 let vertex = first + number * 64 + bit as usize;
-                if lists.neighbours(vertex as u32).iter().any(is_member) {
+                if lists.any(vertex as u32, is_member) {
                     self.levels[vertex].store(self.level, Relaxed);
                     *found |= 1 << bit;
                 }

@@ -38,7 +38,12 @@ pub fn connected_components<A: Adjacency>(
     forest.each(|vertices| {
         let mut lists = out.cursor();
         vertices.for_each(|vertex| {
-            lists.neighbours(vertex).iter().take(SAMPLED_EDGES).for_each(|target| forest.link(vertex, *target));
+            let mut left = SAMPLED_EDGES;
+            lists.any(vertex, |target| {
+                forest.link(vertex, target);
+                left -= 1;
+                left == 0
+            });
         });
     })?;
     forest.compress()?;
@@ -46,9 +51,9 @@ pub fn connected_components<A: Adjacency>(
     forest.each(|vertices| {
         let (mut lists, mut others) = (out.cursor(), against.map(Adjacency::cursor));
         for vertex in vertices.filter(|vertex| largest.is_none_or(|largest| forest.parent(*vertex) != largest)) {
-            let rest = lists.neighbours(vertex).iter().skip(SAMPLED_EDGES);
+            let rest = lists.unordered(vertex).iter().skip(SAMPLED_EDGES);
             // The edges of skipped vertices lead here.
-            let skipped = others.as_mut().map_or(&[][..], |others| others.neighbours(vertex));
+            let skipped = others.as_mut().map_or(&[][..], |others| others.unordered(vertex));
             rest.chain(skipped).for_each(|target| forest.link(vertex, *target));
         }
     })?;

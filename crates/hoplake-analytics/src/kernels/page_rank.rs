@@ -228,7 +228,7 @@ impl Ranking {
                 let before = *rank;
                 // A deleted vertex receives nothing and is in no list, so its rank stays 0.
                 let base = if *receives { base } else { 0.0 };
-                *rank = base + damping * pulled(lists.neighbours(vertex), shares);
+                *rank = base + damping * pulled(lists.unordered(vertex), shares);
                 *next = S::of(*rank * inverse);
                 changed += (*rank - before).abs();
                 // Whether a vertex has edges is random, and a branch on it would be guessed wrong often.

@@ -4,6 +4,7 @@
 
 mod graphalytics;
 mod loading;
+mod packed;
 mod programs;
 mod ranges;
 

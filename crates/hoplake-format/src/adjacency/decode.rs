@@ -3,6 +3,8 @@
 //! Nothing is trusted: a block that was cut, flipped or made up yields an error or wrong lists of
 //! at most 65,535 edges, never a panic. (Wrong lists are for the checksum of the layer above.)
 
+use std::ops::Range;
+
 use super::Lists;
 use super::group::{Group, ListLocation, Numbers};
 use super::layout::{ENTRY, FLAG_CONTINUED, FLAG_CONTINUES, Header, Parts, STRIDE, corrupt, u16_at, u32_at};
@@ -276,6 +278,107 @@ fn sum_lists(base: u64, mut slots: &mut [u64], mut start: usize, ends: &[usize])
         start = end;
     }
     all
+}
+
+/// Reads lists of a block by the positions of their edges, for those who keep these: no source is looked for. Fastest in order,
+/// where each chunk is found from the one before.
+#[derive(Debug, Clone)]
+pub struct ListReader<'a> {
+    block: Block<'a>,
+    /// The chunk that was found last, and where it starts.
+    chunk: usize,
+    position: usize,
+}
+
+impl<'a> ListReader<'a> {
+    /// Reads lists of a block.
+    pub fn new(block: Block<'a>) -> Self {
+        Self { block, chunk: 0, position: 0 }
+    }
+
+    /// The block.
+    pub fn block(&self) -> &Block<'a> {
+        &self.block
+    }
+
+    /// Appends the targets of the list that has some edges of the block, counted from its first, each as `map` has it. The edges must
+    /// be all that the list has in the block. O(edges), plus at most 31 widths to reach the first of them.
+    ///
+    /// # Errors
+    /// [`FormatError::Corrupt`] if the block has no such edges, or if a chunk on the way is damaged; `into` then has those before it.
+    #[inline]
+    pub fn read<T>(
+        &mut self,
+        edges: Range<usize>,
+        map: impl Fn(u64) -> T,
+        into: &mut Vec<T>,
+    ) -> Result<(), FormatError> {
+        let mut target = self.block.header.base;
+        self.each_chunk(edges, |slots| {
+            into.extend(slots.iter().map(|slot| {
+                target += slot;
+                map(target)
+            }));
+            true
+        })
+    }
+
+    /// Whether a list has a target that `is_wanted`. As [`Self::read`], but no further than the chunk that has it.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    #[inline]
+    pub fn any(&mut self, edges: Range<usize>, mut is_wanted: impl FnMut(u64) -> bool) -> Result<bool, FormatError> {
+        let (mut target, mut found) = (self.block.header.base, false);
+        self.each_chunk(edges, |slots| {
+            found = slots.iter().any(|slot| {
+                target += slot;
+                is_wanted(target)
+            });
+            !found
+        })?;
+        Ok(found)
+    }
+
+    /// Calls `each` with the slots of a list, chunk by chunk, until it returns `false`.
+    #[inline]
+    fn each_chunk(&mut self, edges: Range<usize>, mut each: impl FnMut(&[u64]) -> bool) -> Result<(), FormatError> {
+        if edges.end > self.block.header.edges {
+            return Err(corrupt(format!("a list has edges {edges:?} of {}", self.block.header.edges)));
+        }
+        let mut left = edges.len();
+        if left == 0 {
+            return Ok(());
+        }
+        self.seek(edges.start / CHUNK);
+        let (mut skipped, mut slots) = (edges.start % CHUNK, [0; CHUNK]);
+        loop {
+            let width = self.block.parts.widths[self.chunk];
+            let unpacked = unpack(self.block.parts.targets, self.position, width, &mut slots);
+            unpacked.ok_or_else(|| bad_chunk(self.chunk, width))?;
+            let here = left.min(CHUNK - skipped);
+            left -= here;
+            if !each(&slots[skipped..skipped + here]) || left == 0 {
+                return Ok(());
+            }
+            // The next list may begin in the last chunk of this one, which is therefore not passed.
+            (self.chunk, self.position, skipped) = (self.chunk + 1, self.position + 2 * usize::from(width), 0);
+        }
+    }
+
+    /// Finds where a chunk starts.
+    #[inline]
+    fn seek(&mut self, chunk: usize) {
+        // From the one before, if that is no further away than a checkpoint.
+        self.position = match chunk.checked_sub(self.chunk) {
+            Some(further) if further < STRIDE => {
+                let widths = &self.block.parts.widths[self.chunk..chunk];
+                self.position + 2 * widths.iter().map(|width| usize::from(*width)).sum::<usize>()
+            }
+            _ => self.block.chunk_position(chunk),
+        };
+        self.chunk = chunk;
+    }
 }
 
 fn check_target(largest: u64) -> Result<(), FormatError> {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{BLOCK_BYTES_DEFAULT, Block, BlockEncoder, BlockEntry, EncodedBlock, Lists, blocks_of};
+use super::{BLOCK_BYTES_DEFAULT, Block, BlockEncoder, BlockEntry, EncodedBlock, ListReader, Lists, blocks_of};
 use crate::{FormatError, VertexId};
 
 type Section = Vec<(u64, Vec<u64>)>;
@@ -50,6 +50,33 @@ fn decode(blocks: &[EncodedBlock], block_bytes: usize) -> Section {
     }
     assert!(!open);
     section
+}
+
+/// Reads all lists by their positions, forwards or backwards, and looks for a target of each.
+fn check_by_position(blocks: &[EncodedBlock], is_forwards: bool) {
+    let mut lists = Lists::default();
+    for EncodedBlock { bytes, entry } in blocks {
+        let block = Block::parse(bytes).unwrap();
+        block.decode_all(&mut lists).unwrap();
+        let mut expected: Vec<_> = lists.iter().collect();
+        if !is_forwards {
+            expected.reverse();
+        }
+        let mut reader = ListReader::new(block);
+        for (_, first_edge, targets) in expected {
+            let first = (first_edge - entry.first_edge) as usize;
+            let edges = first..first + targets.len();
+            let mut read = vec![0];
+            reader.read(edges.clone(), |target| target, &mut read).unwrap();
+            assert_eq!(read[1..], *targets);
+            for (wanted, is_there) in [(targets[targets.len() / 2], true), (VertexId::ORDINAL_MAX + 1, false)] {
+                assert_eq!(reader.any(edges.clone(), |target| target == wanted).unwrap(), is_there);
+            }
+            reader.read(edges.start..edges.start, |target| target, &mut read).unwrap();
+        }
+        let behind = block.edges_len()..block.edges_len() + 1;
+        assert!(reader.read(behind, |target| target, &mut Vec::new()).is_err());
+    }
 }
 
 /// Reads one source by way of the index, as a reader does.
@@ -120,6 +147,12 @@ fn read_all(bytes: &[u8]) {
     let mut sorted = sources;
     sorted.sort_unstable();
     let _ = block.lists(&sorted, &mut lists);
+    let mut reader = ListReader::new(block);
+    let edges = block.edges_len();
+    for edges in [0..edges, edges / 2..edges, 0..1, edges.saturating_sub(1)..edges + 1] {
+        let _ = reader.read(edges.clone(), |target| target, &mut targets);
+        let _ = reader.any(edges, |_| false);
+    }
 }
 
 proptest! {
@@ -129,6 +162,8 @@ proptest! {
     fn what_is_encoded_comes_back(section in sections(), block_bytes in 512..20_000usize) {
         let blocks = encode(&section, block_bytes);
         prop_assert_eq!(decode(&blocks, block_bytes), without_empty(&section));
+        check_by_position(&blocks, true);
+        check_by_position(&blocks, false);
         for (source, list) in &section {
             prop_assert_eq!(&look_up(&blocks, *source), list);
             let after = source + 1;

@@ -1,0 +1,501 @@
+//! Adjacency as it is stored: compressed blocks in memory, or in mapped files, of which lists are decoded when they are read.
+//!
+//! ```text
+//! vertex ─ offsets ─▶ position of the first edge ─▶ block ─▶ chunks of 16 targets
+//! ```
+//! 8 bytes a vertex for the positions, and 1.4 to 2 an edge, where a [`Csr`](crate::Csr) takes 4; blocks of a mapped file take no memory
+//! of the process. All blocks are decoded once when they are loaded, which finds the degrees and what is damaged. Lists
+//! that several runs have, or that a commit has changed, are merged and encoded again.
+
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use hoplake_engine::{EdgesOf, EngineError, ListBlock, ListRange, Snapshot};
+use hoplake_format::{
+    FormatError,
+    adjacency::{BLOCK_BYTES_DEFAULT, Block, BlockEncoder, ListReader, Lists},
+};
+use hoplake_storage::{Branch, MemoryHold};
+use rayon::prelude::*;
+
+use crate::{
+    Workers,
+    adjacency::{Adjacency, Cursor},
+    batches::{Reach, ahead_bytes},
+    topology::Selected,
+};
+
+/// Blocks that are decoded at once, for each worker, while they are loaded.
+const BLOCKS_A_WORKER: usize = 64;
+
+/// The lists of all vertices, as stored blocks.
+#[derive(Debug)]
+pub struct Packed {
+    /// In the order of labels; the parts of a label, which have its edge types and directions, are next to each other.
+    parts: Vec<Part>,
+    /// The vertices of each label, and its parts.
+    labels: Vec<(Range<u32>, Range<usize>)>,
+    edges: u64,
+    /// What was wrong with a block when a list was read: its file has changed since it was loaded.
+    damage: OnceLock<FormatError>,
+    /// What it takes, until it is dropped.
+    _memory: MemoryHold,
+}
+
+/// The lists of an edge type in one direction.
+#[derive(Debug)]
+struct Part {
+    /// Of each vertex of the label the position of its first edge, and at the end the number of edges.
+    offsets: Vec<u64>,
+    blocks: Vec<Stored>,
+    /// The first vertex of the label that lists reach.
+    far: u32,
+}
+
+/// A block, and the position of its first edge.
+#[derive(Debug)]
+struct Stored {
+    first_edge: u64,
+    bytes: Bytes,
+}
+
+impl Packed {
+    pub(crate) async fn load(
+        snapshot: &Arc<Snapshot>,
+        selected: &Selected,
+        edges: &[EdgesOf],
+        workers: &Workers,
+        branch: &mut Branch,
+    ) -> Result<Self, EngineError> {
+        let mut memory = branch.context().hold(0)?;
+        let (mut parts, mut labels) = (Vec::new(), Vec::new());
+        for (label, ids) in selected.ids.by_label() {
+            let first = parts.len();
+            for of in edges.iter().filter(|of| of.near == label) {
+                let range = ListRange::all(of.edge_type, of.direction);
+                if let Some(reach) = Reach::new(snapshot, &selected.ids, *of, &range) {
+                    let loading = Loading::new(ids.end - ids.start, reach, &mut memory, branch)?;
+                    parts.push(loading.load(snapshot, &range, workers, branch).await?);
+                }
+            }
+            labels.push((ids.start as u32..ids.end as u32, first..parts.len()));
+        }
+        let edges = parts.iter().filter_map(|part: &Part| part.offsets.last()).sum();
+        Ok(Self { parts, labels, edges, damage: OnceLock::new(), _memory: memory })
+    }
+
+    /// Says whether all lists were read as they were loaded. To be asked when a computation is over: a list whose file has changed
+    /// meanwhile is taken for empty.
+    ///
+    /// # Errors
+    /// [`EngineError::Format`] if one was damaged.
+    pub fn check(&self) -> Result<(), EngineError> {
+        let failed =
+            |source: &FormatError| EngineError::Format { location: "blocks in memory".into(), source: source.clone() };
+        self.damage.get().map_or(Ok(()), |source| Err(failed(source)))
+    }
+
+    /// The parts that have lists of a vertex, and its place in them.
+    #[inline]
+    fn parts_of(&self, vertex: u32) -> (Range<usize>, usize) {
+        let at = if self.labels.len() == 1 { 0 } else { self.labels.partition_point(|(ids, _)| ids.end <= vertex) };
+        let (ids, parts) = &self.labels[at];
+        (parts.clone(), (vertex - ids.start) as usize)
+    }
+
+    /// The stored blocks that have a vertex's list.
+    pub fn blocks_of(&self, vertex: u32) -> impl Iterator<Item = &Bytes> {
+        let (parts, place) = self.parts_of(vertex);
+        self.parts[parts].iter().flat_map(move |part| {
+            let edges = part.edges(place);
+            let blocks =
+                if edges.is_empty() { 0..0 } else { part.block_of(edges.start)..part.block_of(edges.end - 1) + 1 };
+            part.blocks[blocks].iter().map(|stored| &stored.bytes)
+        })
+    }
+
+    /// The stored blocks from the one that has a vertex's list on, through the lists of its label.
+    pub fn blocks_from(&self, vertex: u32) -> impl Iterator<Item = &Bytes> {
+        let (parts, place) = self.parts_of(vertex);
+        self.parts[parts].iter().flat_map(move |part| {
+            let first = if part.blocks.is_empty() { 0 } else { part.block_of(part.offsets[place]) };
+            part.blocks[first..].iter().map(|stored| &stored.bytes)
+        })
+    }
+}
+
+impl Part {
+    /// The positions of a vertex's edges.
+    #[inline]
+    fn edges(&self, place: usize) -> Range<u64> {
+        self.offsets[place]..self.offsets[place + 1]
+    }
+
+    /// The block that has an edge.
+    fn block_of(&self, edge: u64) -> usize {
+        self.blocks.partition_point(|block| block.first_edge <= edge) - 1
+    }
+}
+
+impl Adjacency for Packed {
+    type Cursor<'a> = PackedCursor<'a>;
+
+    fn len(&self) -> usize {
+        self.labels.last().map_or(0, |(ids, _)| ids.end as usize)
+    }
+
+    fn edges(&self) -> u64 {
+        self.edges
+    }
+
+    #[inline]
+    fn degree(&self, vertex: u32) -> usize {
+        let (parts, place) = self.parts_of(vertex);
+        self.parts[parts].iter().map(|part| (part.offsets[place + 1] - part.offsets[place]) as usize).sum()
+    }
+
+    fn cursor(&self) -> PackedCursor<'_> {
+        PackedCursor { packed: self, part: usize::MAX, block: 0, open: None, list: Vec::new(), merged: Vec::new() }
+    }
+}
+
+/// Reads lists of a [`Packed`].
+#[derive(Debug)]
+pub struct PackedCursor<'a> {
+    packed: &'a Packed,
+    /// The part and the block that are open.
+    part: usize,
+    block: usize,
+    open: Option<Open<'a>>,
+    /// The last list that was read.
+    list: Vec<u32>,
+    /// Where two lists are merged.
+    merged: Vec<u32>,
+}
+
+/// A block, its edges and its reader.
+#[derive(Debug)]
+struct Open<'a> {
+    edges: Range<u64>,
+    reader: ListReader<'a>,
+}
+
+impl<'a> PackedCursor<'a> {
+    /// Calls `each` with the readers of the blocks that have a list, and the list's edges in them, until it returns `false`.
+    #[inline]
+    fn each_block(
+        &mut self,
+        number: usize,
+        mut edges: Range<u64>,
+        mut each: impl FnMut(&mut ListReader<'a>, Range<usize>) -> Result<bool, FormatError>,
+    ) -> Result<(), FormatError> {
+        while !edges.is_empty() {
+            let open = self.open(number, edges.start)?;
+            let end = edges.end.min(open.edges.end);
+            let first = open.edges.start;
+            if !each(&mut open.reader, (edges.start - first) as usize..(end - first) as usize)? {
+                return Ok(());
+            }
+            edges.start = end;
+        }
+        Ok(())
+    }
+
+    /// The block that has an edge of a part.
+    #[inline]
+    fn open(&mut self, number: usize, edge: u64) -> Result<&mut Open<'a>, FormatError> {
+        let is_open = self.part == number && self.open.as_ref().is_some_and(|open| open.edges.contains(&edge));
+        if !is_open {
+            let part = &self.packed.parts[number];
+            // In order, it is the next one.
+            let next = self.block + 1;
+            let has = |block: usize| part.blocks.get(block).is_some_and(|stored| stored.first_edge == edge);
+            self.block = if self.part == number && has(next) { next } else { part.block_of(edge) };
+            self.part = number;
+            let stored = &part.blocks[self.block];
+            let block = Block::parse(&stored.bytes)?;
+            let edges = stored.first_edge..stored.first_edge + block.edges_len() as u64;
+            if !edges.contains(&edge) {
+                return Err(FormatError::corrupt("adjacency block", "it has fewer edges than when it was loaded"));
+            }
+            self.open = Some(Open { edges, reader: ListReader::new(block) });
+        }
+        Ok(self.open.as_mut().expect("it was opened above"))
+    }
+
+    /// Merges two lists that are one after the other.
+    fn merge(&mut self, second: usize) {
+        self.merged.clear();
+        let (mut a, mut b) = (self.list[..second].iter().peekable(), self.list[second..].iter().peekable());
+        while let (Some(first), Some(other)) = (a.peek(), b.peek()) {
+            let next = if first <= other { &mut a } else { &mut b };
+            self.merged.extend(next.next());
+        }
+        self.merged.extend(a.chain(b));
+        std::mem::swap(&mut self.list, &mut self.merged);
+    }
+
+    /// Notes damage. Nothing is read of a list that has some.
+    #[cold]
+    fn damaged(&mut self, error: FormatError) {
+        self.open = None;
+        self.list.clear();
+        let _ = self.packed.damage.set(error);
+    }
+}
+
+impl PackedCursor<'_> {
+    /// Reads the lists of all parts, one after the other. Returns where the last of them begins, and whether there are more than two.
+    #[inline]
+    fn read(&mut self, vertex: u32) -> (usize, bool) {
+        let packed = self.packed;
+        let (parts, place) = packed.parts_of(vertex);
+        let mut list = std::mem::take(&mut self.list);
+        list.clear();
+        let (mut lists, mut last) = (0, 0);
+        for number in parts {
+            let (part, before) = (&packed.parts[number], list.len());
+            let dense = |target: u64| (u64::from(part.far) + target) as u32;
+            let read = self.each_block(number, part.edges(place), |reader, edges| {
+                reader.read(edges, dense, &mut list).map(|()| true)
+            });
+            if let Err(error) = read {
+                list.clear();
+                self.damaged(error);
+            }
+            if list.len() > before {
+                (lists, last) = (lists + 1, before);
+            }
+        }
+        self.list = list;
+        (last, lists > 2)
+    }
+}
+
+impl Cursor for PackedCursor<'_> {
+    #[inline]
+    fn neighbours(&mut self, vertex: u32) -> &[u32] {
+        let (last, are_many) = self.read(vertex);
+        if are_many {
+            // Each ascends: the stable sort merges such runs.
+            self.list.sort();
+        } else if last > 0 && self.list[last - 1] > self.list[last] {
+            self.merge(last);
+        }
+        &self.list
+    }
+
+    #[inline]
+    fn unordered(&mut self, vertex: u32) -> &[u32] {
+        self.read(vertex);
+        &self.list
+    }
+
+    #[inline]
+    fn any(&mut self, vertex: u32, mut is_wanted: impl FnMut(u32) -> bool) -> bool {
+        let packed = self.packed;
+        let (parts, place) = packed.parts_of(vertex);
+        for number in parts {
+            let part = &packed.parts[number];
+            let mut found = false;
+            let looked = self.each_block(number, part.edges(place), |reader, edges| {
+                found = reader.any(edges, |target| is_wanted((u64::from(part.far) + target) as u32))?;
+                Ok(!found)
+            });
+            match looked {
+                Ok(()) if found => return true,
+                Ok(()) => {}
+                Err(error) => self.damaged(error),
+            }
+        }
+        false
+    }
+}
+
+/// A part that is being loaded.
+struct Loading<'a> {
+    reach: Reach,
+    /// Of each vertex the number of its edges, and one more place.
+    degrees: Vec<u64>,
+    blocks: Vec<Stored>,
+    edges: u64,
+    /// The last source so far, and whether its list may go on.
+    last: Option<(u64, bool)>,
+    memory: &'a mut MemoryHold,
+}
+
+impl<'a> Loading<'a> {
+    fn new(vertices: u64, reach: Reach, memory: &'a mut MemoryHold, branch: &Branch) -> Result<Self, EngineError> {
+        let held = memory.bytes() + (vertices + 1) * 8;
+        branch.context().resize(memory, held)?;
+        let degrees = vec![0; vertices as usize + 1];
+        Ok(Self { reach, degrees, blocks: Vec::new(), edges: 0, last: None, memory })
+    }
+
+    async fn load(
+        mut self,
+        snapshot: &Arc<Snapshot>,
+        range: &ListRange,
+        workers: &Workers,
+        branch: &mut Branch,
+    ) -> Result<Part, EngineError> {
+        let mut scan = snapshot.scan_lists(range, ahead_bytes(branch.context()));
+        // Of a mapped file, stored blocks are slices.
+        let stored_takes = if snapshot.reader().is_mapped() { 0 } else { 1 };
+        let reach = self.reach.clone();
+        let mut encoder = Encoder::new(&reach)?;
+        let mut is_ended = false;
+        while !is_ended {
+            let (mut blocks, mut bytes) = (Vec::new(), 0);
+            while blocks.len() < workers.threads() * BLOCKS_A_WORKER && !is_ended {
+                let next = scan.next_block(branch).await?;
+                is_ended = next.is_none();
+                let (encoded, stored) = match next {
+                    Some(block) if encoder.takes(&block) => (encoder.add(block)?, None),
+                    Some(block) => (encoder.finish()?, block.stored().cloned()),
+                    None => (encoder.finish()?, None),
+                };
+                bytes += encoded.iter().map(|block| block.len() as u64).sum::<u64>();
+                bytes += stored.as_ref().map_or(0, |stored| stored.len() as u64 * stored_takes);
+                blocks.extend(encoded);
+                blocks.extend(stored);
+            }
+            let held = self.memory.bytes() + bytes;
+            branch.context().resize(self.memory, held)?;
+            let reach = self.reach.clone();
+            let decode = move || blocks.into_par_iter().map(|bytes| Degrees::of(bytes, &reach)).collect();
+            let decoded: Result<Vec<_>, EngineError> = workers.run(decode).await?;
+            for (bytes, lists) in decoded? {
+                self.add(bytes, lists)?;
+            }
+        }
+        Ok(self.finish())
+    }
+
+    /// Adds the next block, of which sources and degrees are known.
+    fn add(&mut self, bytes: Bytes, lists: Degrees) -> Result<(), EngineError> {
+        let first_edge = self.edges;
+        for (at, (source, degree)) in lists.lists.iter().enumerate() {
+            let goes_on = at == 0 && lists.is_continued;
+            let is_next = match self.last {
+                Some((last, may_go_on)) => {
+                    if goes_on {
+                        may_go_on && *source == last
+                    } else {
+                        *source > last
+                    }
+                }
+                None => !goes_on,
+            };
+            // Positions are counted in the order of sources.
+            let slot = self.degrees.get_mut(*source as usize).filter(|_| is_next);
+            *slot.ok_or_else(|| self.reach.damaged("its sources are not those that follow"))? += u64::from(*degree);
+            self.last = Some((*source, false));
+            self.edges += u64::from(*degree);
+        }
+        if let Some((_, may_go_on)) = &mut self.last {
+            *may_go_on = lists.may_go_on;
+        }
+        self.blocks.push(Stored { first_edge, bytes });
+        Ok(())
+    }
+
+    fn finish(self) -> Part {
+        let Self { reach, degrees: mut offsets, blocks, .. } = self;
+        let mut before = 0;
+        for offset in &mut offsets {
+            before += std::mem::replace(offset, before);
+        }
+        Part { offsets, blocks, far: reach.first() }
+    }
+}
+
+/// The lists of a block: sources, each with its number of edges.
+struct Degrees {
+    lists: Vec<(u64, u32)>,
+    is_continued: bool,
+    may_go_on: bool,
+}
+
+impl Degrees {
+    /// Decodes a block to see that all of it can be.
+    fn of(bytes: Bytes, reach: &Reach) -> Result<(Bytes, Self), EngineError> {
+        let mut lists = Lists::default();
+        let block = Block::parse(&bytes).map_err(|error| reach.failed(error))?;
+        block.decode_all(&mut lists).map_err(|error| reach.failed(error))?;
+        let each = lists.iter().map(|(source, _, targets)| {
+            reach.check(targets)?;
+            Ok((source, targets.len() as u32))
+        });
+        let (is_continued, may_go_on) = (block.is_continued(), block.continues());
+        let lists = each.collect::<Result<_, EngineError>>()?;
+        Ok((bytes, Self { lists, is_continued, may_go_on }))
+    }
+}
+
+/// Encodes lists that are not as they are stored.
+struct Encoder<'a> {
+    encoder: BlockEncoder,
+    /// The list that may go on.
+    open: Option<(u64, Vec<u64>)>,
+    lists: Lists,
+    /// What the lists reach, for errors.
+    reach: &'a Reach,
+}
+
+impl<'a> Encoder<'a> {
+    fn new(reach: &'a Reach) -> Result<Self, EngineError> {
+        Ok(Self { encoder: encoder(reach)?, open: None, lists: Lists::default(), reach })
+    }
+
+    /// Whether the next lists have to be encoded: they are not as they are stored, or their first goes on with one that is not.
+    fn takes(&self, block: &ListBlock) -> bool {
+        let goes_on = |(source, _): &(u64, Vec<u64>)| block.sources().start == *source;
+        block.stored().is_none() || self.open.as_ref().is_some_and(goes_on)
+    }
+
+    /// Adds lists, and returns the blocks that are complete.
+    fn add(&mut self, block: ListBlock) -> Result<Vec<Bytes>, EngineError> {
+        let may_go_on = block.may_go_on();
+        let (mut lists, mut blocks) = (std::mem::take(&mut self.lists), Vec::new());
+        block.decode(&mut lists)?;
+        for (source, _, targets) in lists.iter() {
+            match &mut self.open {
+                Some((open, list)) if *open == source => list.extend_from_slice(targets),
+                _ => {
+                    self.close(&mut blocks)?;
+                    self.open = Some((source, targets.to_vec()));
+                }
+            }
+        }
+        self.lists = lists;
+        if !may_go_on {
+            self.close(&mut blocks)?;
+        }
+        Ok(blocks)
+    }
+
+    fn close(&mut self, blocks: &mut Vec<Bytes>) -> Result<(), EngineError> {
+        let Some((source, list)) = self.open.take() else { return Ok(()) };
+        let mut encoded = Vec::new();
+        self.encoder.push(source, &list, &mut encoded).map_err(|error| self.reach.failed(error))?;
+        blocks.extend(encoded.into_iter().map(|block| Bytes::from(block.bytes)));
+        Ok(())
+    }
+
+    /// The blocks of all lists so far; others begin a block of their own.
+    fn finish(&mut self) -> Result<Vec<Bytes>, EngineError> {
+        let mut blocks = Vec::new();
+        self.close(&mut blocks)?;
+        let encoder = std::mem::replace(&mut self.encoder, encoder(self.reach)?);
+        blocks.extend(encoder.finish().map(|block| Bytes::from(block.bytes)));
+        Ok(blocks)
+    }
+}
+
+fn encoder(reach: &Reach) -> Result<BlockEncoder, EngineError> {
+    BlockEncoder::new(BLOCK_BYTES_DEFAULT).map_err(|error| reach.failed(error))
+}

@@ -102,6 +102,11 @@ impl Running {
         self.stop.take().unwrap().send(()).unwrap();
     }
 
+    /// Drops it without an end in order.
+    pub(crate) fn abort(self) {
+        self.ended.abort();
+    }
+
     /// Waits for its end.
     pub(crate) async fn ended(self) {
         self.ended.await.unwrap().unwrap();

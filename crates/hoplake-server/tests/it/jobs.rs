@@ -1,6 +1,6 @@
 //! Jobs compute what the facade does, within their bounds, and end when they should.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
 use arrow_array::{Array, RecordBatch, cast::AsArray, types::Float64Type};
 use hoplake::{
@@ -14,7 +14,6 @@ use tonic_types::StatusExt;
 
 use crate::{
     answers::raw,
-    held_store::until,
     running::{Running, all, graph, hop, named, settings},
     sample::{self, PEOPLE},
 };
@@ -514,14 +513,12 @@ async fn jobs_end_with_the_server() {
 
 #[tokio::test]
 async fn jobs_end_with_a_server_that_is_dropped() {
-    let (held, opener) = sample::held().await;
-    let server = Running::start_with(settings("memory://held"), opener).await;
-    server.ask("GET", "/v1/graphs/g", &Value::Null).await;
-    held.hold();
-    server.start_job("/v1/graphs/g/jobs", &json!({"algorithm": "degrees"})).await;
-    held.until_waiting(1).await;
+    let folder = sample::in_memory("social").await;
+    let server = Running::start(settings(&folder)).await;
+    let id = server.start_job(JOBS, &endless()).await;
+    server.until_job(&id, "running").await;
     server.abort();
-    until(|| held.waiting.load(Ordering::SeqCst) == 0).await;
+    server.until_job(&id, "cancelled").await;
 }
 
 #[tokio::test]

@@ -102,8 +102,8 @@ impl Running {
         self.stop.take().unwrap().send(()).unwrap();
     }
 
-    /// Drops it without an end in order.
-    pub(crate) fn abort(self) {
+    /// Drops its future, without an end in order. Its doors are tasks of their own, which stay with the runtime of the test.
+    pub(crate) fn abort(&self) {
         self.ended.abort();
     }
 

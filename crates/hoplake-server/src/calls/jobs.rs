@@ -1,7 +1,8 @@
 //! Jobs: start, list, look, cancel, and the result.
 //!
-//! A job holds no permit to run queries: it has its own bounds ([`crate::jobs`]). Starting one takes a permit while names of vertices
-//! are looked up, so that a mistake is found at once; reading its result takes one as any answer with rows does.
+//! A job holds no permit to run queries: it has its own bounds ([`crate::jobs`]). Starting one takes a permit while
+//! names of vertices are looked up, so that a mistake is found at once; reading its result takes one as any answer
+//! with rows does.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

@@ -1,11 +1,12 @@
 //! Jobs: computations over a whole graph, which outlast the request that starts them.
 //!
-//! A job waits for its turn, runs, and ends as done, failed or cancelled. Then it is kept for a while with its result. Everything is
-//! bounded: jobs that run and wait, the memory and the time of each, and how many ended jobs and how many bytes of results are kept.
+//! A job waits for its turn, runs, and ends as done, failed or cancelled. Then it is kept for a while with its result.
+//! Everything is bounded: jobs that run and wait, the memory and the time of each, and how many ended jobs and how
+//! many bytes of results are kept.
 //!
-//! Jobs compute on a pool of threads of their own, and their reads and decisions run on a runtime of their own: a query never waits
-//! for a kernel to give a thread back. What they share with queries are processors, which the system divides among threads, and the
-//! server's budget of memory.
+//! Jobs compute on a pool of threads of their own, and their reads and decisions run on a runtime of their own: a
+//! query never waits for a kernel to give a thread back. What they share with queries are processors, which the system
+//! divides among threads, and the server's budget of memory.
 //!
 //! A job belongs to the process. It ends with it, and another server does not know it.
 

@@ -218,8 +218,14 @@ async fn decode_blocks(
         groups.push(Group { blocks, vertices: *next as u32..end as u32, base, reach: part.reach.clone() });
         *next = end;
     }
-    let decode = || groups.into_par_iter().map(Group::decode).collect::<Result<Vec<_>, EngineError>>();
-    workers.run(decode).await?
+    let decode = |context: &QueryContext| {
+        let decoded = groups.into_par_iter().map(|group| {
+            context.check_time()?;
+            group.decode()
+        });
+        decoded.collect::<Result<Vec<_>, EngineError>>()
+    };
+    workers.run(branch.context(), decode).await?
 }
 
 /// Blocks that make a batch.

@@ -107,9 +107,10 @@ impl<P: VertexProgram> Shared<P> {
     fn each(
         &self,
         vertices: Range<u32>,
+        context: &QueryContext,
         mut compute: impl FnMut(&Vertex, &mut P::State) -> bool,
     ) -> Result<Done<P>, RunError> {
-        self.context.check_time()?;
+        context.check_time()?;
         let places = vertices.start - self.range.start..vertices.end - self.range.start;
         let mut states = self.store.take(places.clone())?;
         let mut done =
@@ -131,8 +132,8 @@ impl<P: VertexProgram> Shared<P> {
         Ok(done)
     }
 
-    fn begin(&self, vertices: Range<u32>, is_resumed: bool) -> Result<Done<P>, RunError> {
-        self.each(vertices, |vertex, state| {
+    fn begin(&self, vertices: Range<u32>, is_resumed: bool, context: &QueryContext) -> Result<Done<P>, RunError> {
+        self.each(vertices, context, |vertex, state| {
             if !is_resumed {
                 *state = self.program.initial(vertex);
             }
@@ -146,6 +147,7 @@ impl<P: VertexProgram> Shared<P> {
         piece: &Piece,
         signals: &Signals<P::Signal>,
         step: &Step<P::Aggregate>,
+        context: &QueryContext,
     ) -> Result<Done<P>, RunError> {
         let of = |vertex: &Vertex, state: &mut P::State, list: &[u32], weights: &[f64]| {
             let program = &*self.program;
@@ -168,13 +170,13 @@ impl<P: VertexProgram> Shared<P> {
         match &piece.origin {
             Origin::Topology(topology) => {
                 let against = topology.against.as_ref().unwrap_or(&topology.out);
-                self.each(piece.vertices.clone(), |vertex, state| {
+                self.each(piece.vertices.clone(), context, |vertex, state| {
                     of(vertex, state, against.neighbours(vertex.id), against.weights_of(vertex.id))
                 })
             }
             Origin::Batch(batch) => {
                 let mut lists = batch.lists_from(piece.vertices.start).peekable();
-                self.each(piece.vertices.clone(), |vertex, state| {
+                self.each(piece.vertices.clone(), context, |vertex, state| {
                     let list = lists.next_if(|(with_list, ..)| *with_list == vertex.id);
                     let (list, weights) = list.map_or_else(Default::default, |(_, list, weights)| (list, weights));
                     of(vertex, state, list, weights)
@@ -269,25 +271,25 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
             None => None,
             Some(checkpoint) => {
                 let (shared, most) = (shared.clone(), settings.supersteps_max);
-                let read = move || {
-                    let Shared { program, store, range, context, .. } = &*shared;
+                let read = move |context: &QueryContext| {
+                    let Shared { program, store, range, .. } = &*shared;
                     checkpoint.read(&program.name(), &**store, range, most, context)
                 };
-                workers.run(read).await??
+                workers.run(branch.context(), read).await??
             }
         };
         let begin = {
             let (shared, is_resumed) = (shared.clone(), resumed_after.is_some());
-            move || {
+            move |context: &QueryContext| {
                 let end = shared.range.end;
                 let ranges = shared.range.clone().into_par_iter().step_by(CHUNK as usize);
-                let of = |first| shared.begin(first..end.min(first.saturating_add(CHUNK)), is_resumed);
+                let of = |first| shared.begin(first..end.min(first.saturating_add(CHUNK)), is_resumed, context);
                 ranges.map(of).collect::<Result<Vec<_>, RunError>>()
             }
         };
         let superstep = resumed_after.unwrap_or(0);
         let mut part = Part::new(&shared, superstep);
-        part.add(program, workers.run(begin).await??);
+        part.add(program, workers.run(branch.context(), begin).await??);
         let progress = Progress { superstep, changed: 0, aggregate: P::Aggregate::default() };
         let signals = Arc::new(Signals::with_capacity(0));
         let (settings, has_begun) = (settings.clone(), false);
@@ -355,11 +357,11 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
                 return Ok(part);
             }
             let (shared, signals, step) = (self.shared.clone(), self.signals.clone(), step.clone());
-            let collect = move || {
-                let pieces = pieces.par_iter().map(|piece| shared.collect(piece, &signals, &step));
+            let collect = move |context: &QueryContext| {
+                let pieces = pieces.par_iter().map(|piece| shared.collect(piece, &signals, &step, context));
                 pieces.collect::<Result<Vec<_>, RunError>>()
             };
-            part.add(&self.shared.program, workers.run(collect).await??);
+            part.add(&self.shared.program, workers.run(branch.context(), collect).await??);
         }
     }
 
@@ -370,11 +372,11 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
     pub async fn write_checkpoint(&self) -> Result<(), RunError> {
         let Some(checkpoint) = self.settings.checkpoint.clone() else { return Ok(()) };
         let (shared, superstep) = (self.shared.clone(), self.progress.superstep);
-        let write = move || {
-            let Shared { program, store, range, context, .. } = &*shared;
+        let write = move |context: &QueryContext| {
+            let Shared { program, store, range, .. } = &*shared;
             checkpoint.write(&program.name(), superstep, &**store, range, context)
         };
-        self.settings.workers.run(write).await?
+        self.settings.workers.run(&self.shared.context, write).await?
     }
 }
 

@@ -21,7 +21,8 @@ fn main() -> Result<()> {
 /// Writes the code, and the descriptors for reflection, into a folder.
 fn generate(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
-    let files = protox::compile(["hoplake/v1/graphs.proto", "hoplake/v1/blocks.proto"], [PROTOS])?;
+    let files =
+        protox::compile(["hoplake/v1/graphs.proto", "hoplake/v1/blocks.proto", "hoplake/v1/jobs.proto"], [PROTOS])?;
     // With the comments, so that tools can show them.
     fs::write(folder.join("descriptors.bin"), files.encode_to_vec())?;
     // Clients work on any transport; those that connect bring their own.

@@ -27,6 +27,8 @@ pub enum Reason {
     NotFound,
     /// Another writer was faster.
     Conflict,
+    /// The job has not ended, or it has no result any more.
+    NoResult,
     /// The query reached a limit on vertices, requests, bytes or dollars.
     Limit,
     /// Its time is over.
@@ -60,6 +62,7 @@ impl Reason {
             }
             Self::NotFound => ("NOT_FOUND", Http::NOT_FOUND, Code::NotFound, "Not found"),
             Self::Conflict => ("CONFLICT", Http::CONFLICT, Code::Aborted, "Another writer was faster"),
+            Self::NoResult => ("NO_RESULT", Http::CONFLICT, Code::FailedPrecondition, "The job has no result"),
             // Not 429: the same question meets the same limit again.
             Self::Limit => ("LIMIT", Http::UNPROCESSABLE_ENTITY, Code::ResourceExhausted, "The query reached a limit"),
             Self::Time => ("TIME", Http::GATEWAY_TIMEOUT, Code::DeadlineExceeded, "The query ran out of time"),
@@ -97,6 +100,27 @@ impl Reason {
     /// Its meaning, in a few words.
     pub fn title(self) -> &'static str {
         self.on_the_wire().3
+    }
+
+    /// What a client can do about it.
+    pub(crate) fn hint(self) -> &'static str {
+        match self {
+            Self::Invalid => "change the request",
+            Self::TooLarge => "send less at a time",
+            Self::Slow => "send the request faster",
+            Self::Method => "use another method",
+            Self::Unauthenticated => "send the token",
+            Self::NotFound => "check the name: of a graph, a label, a vertex or a property",
+            Self::Conflict => "try again: the version that was read was removed or replaced",
+            Self::NoResult => "ask again when the state is done, or start the job again",
+            Self::Limit => "raise the limit, or select fewer edges and labels: the same request will reach it again",
+            Self::Time => "give more time, or select fewer edges and labels",
+            Self::Busy | Self::Unavailable => "try again later",
+            Self::Unknown => "look at the graph before you try again",
+            Self::ShuttingDown => "try another server",
+            Self::Corrupt => "verify the graph, and restore it from a copy",
+            Self::Internal => "report it with the log of the server",
+        }
     }
 
     /// The delay before the next attempt, if a retry may succeed.

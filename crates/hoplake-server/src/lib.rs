@@ -8,6 +8,7 @@
 //! * `calls`: what can be asked, whatever the protocol. The rest of the crate is either below or above it.
 //! * `access`: the two roles: blocks for other nodes, and blocks from other nodes.
 //! * `catalog`, `admission`, `lifecycle`: open graphs, admission of queries, and shutdown.
+//! * `jobs`: computations over whole graphs, on threads of their own.
 //! * `compaction`: merges sorted runs of the graphs that are served, if it is enabled.
 //! * `shape`: errors of JSON and TOML in plain words.
 //! * `grpc`, `http`: from the wire to calls and back.
@@ -35,6 +36,7 @@ mod doors;
 mod failure;
 mod grpc;
 mod http;
+mod jobs;
 mod lifecycle;
 mod names;
 mod server;
@@ -59,4 +61,4 @@ pub use cost::{PricedCost, Step};
 pub use failure::{Failure, Reason};
 pub use names::Source;
 pub use server::{Server, ServerBuilder, ServerError};
-pub use settings::{InvalidSetting, LimitSettings, Role, Settings, UnreadableSettings, parse_address};
+pub use settings::{InvalidSetting, JobSettings, LimitSettings, Role, Settings, UnreadableSettings, parse_address};

@@ -1,6 +1,6 @@
 //! From accepting to ended: what everyone in the server can ask or wait for.
 
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The stages of a server's end. Cheap to clone; all clones share the stage.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +15,11 @@ impl Lifecycle {
     /// The server is about to end: probes fail, long streams take no more queries.
     pub(crate) fn drain(&self) {
         self.draining.cancel();
+    }
+
+    /// Begins the end when this is dropped, however the server was left.
+    pub(crate) fn drain_on_drop(&self) -> DropGuard {
+        self.draining.clone().drop_guard()
     }
 
     /// The time for running queries is over.

@@ -20,6 +20,7 @@ use crate::{
     compaction::Compactor,
     doors::{Door, joined},
     grpc, http,
+    jobs::Jobs,
     lifecycle::Lifecycle,
     names::check_names,
     telemetry::metrics::Metrics,
@@ -48,8 +49,8 @@ pub enum ServerError {
         #[source]
         source: io::Error,
     },
-    /// The system has no threads for queries.
-    #[error("cannot begin {threads} threads for queries: {source}")]
+    /// The system has no threads for queries or jobs.
+    #[error("cannot begin {threads} threads: {source}")]
     Threads {
         /// How many were to be.
         threads: usize,
@@ -129,17 +130,23 @@ impl ServerBuilder {
         let grpc = listen(settings.grpc)?;
         let http = listen(settings.http)?;
         let threads = settings.query_threads;
-        let workers = Workers::new(threads).map_err(|source| ServerError::Threads { threads, source })?;
+        let workers =
+            Workers::new("hoplake-query", threads).map_err(|source| ServerError::Threads { threads, source })?;
+        let catalog = Arc::new(catalog);
+        let memory = MemoryBudget::new("all queries", settings.memory_bytes_max);
+        let jobs = Jobs::new(&settings, catalog.clone(), memory.clone(), lifecycle.clone(), metrics.clone());
+        let threads = settings.jobs.threads;
         let service = Arc::new(Service {
             workers,
-            memory: MemoryBudget::new("all queries", settings.memory_bytes_max),
+            jobs: jobs.map_err(|source| ServerError::Threads { threads, source })?,
+            memory,
             admission: Admission::new(&settings),
             fetches: Admission::for_fetches(&settings),
             served: ServedGraphs::new(sources, opener, pool, settings.graph_idle()),
             traversals: Traversals::default(),
             connections: Arc::default(),
             lifecycle,
-            catalog: Arc::new(catalog),
+            catalog,
             metrics,
             settings,
         });
@@ -184,12 +191,14 @@ impl Server {
     }
 
     /// Answers until `stop` is ready, then ends in order: probes fail, after a while no connection is accepted,
-    /// running queries end within their grace, and what is left is ended. A compaction breaks off at once.
+    /// running queries end within their grace, and what is left is ended. A compaction breaks off at once, and so do jobs.
     ///
     /// # Errors
     /// If a listener breaks off.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), ServerError> {
         let Self { service, compactor, grpc: (grpc, _), http: (http, _) } = self;
+        // Jobs are tasks of their own, which nothing else would end if this future was dropped or a door broke off.
+        let _draining = service.lifecycle.drain_on_drop();
         let closing = CancellationToken::new();
         let keeper = tokio::spawn(keep(service.clone()));
         let open = |protocol, router, listener| {
@@ -221,7 +230,9 @@ impl Server {
                 let _ = timeout(grace, compactor.ended()).await;
             }
         };
-        let (ended, ()) = tokio::join!(wind_down(&service, grace, grpc, http), compacted);
+        // They were cancelled when the server began to drain.
+        let jobs_ended = async { drop(timeout(grace, service.jobs.ended()).await) };
+        let (ended, (), ()) = tokio::join!(wind_down(&service, grace, grpc, http), compacted, jobs_ended);
         // It never ends by itself, and holds the service.
         keeper.abort();
         tracing::info!("shut down");
@@ -259,14 +270,17 @@ async fn wind_down(
     Ok(())
 }
 
-/// Closes idle graphs and cursors, and looks often enough that none stays open twice as long as it should.
+/// Closes idle graphs and cursors, forgets old jobs, and looks often enough that none stays open twice as long as it should.
 async fn keep(service: Arc<Service>) {
-    let idle = service.settings.graph_idle().min(service.settings.traversal_idle());
+    let settings = &service.settings;
+    let kept = Duration::from_millis(settings.jobs.kept_ms);
+    let idle = settings.graph_idle().min(settings.traversal_idle()).min(kept);
     let mut ticks = tokio::time::interval((idle / 4).max(Duration::from_millis(1)));
     loop {
         ticks.tick().await;
         service.catalog.close_idle();
         service.served.forget_idle();
         service.traversals.close_idle(service.settings.traversal_idle());
+        service.jobs.forget_old();
     }
 }

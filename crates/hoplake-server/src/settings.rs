@@ -45,7 +45,9 @@ pub struct Settings {
     pub token: Option<String>,
     /// Bounds of each query.
     pub limits: LimitSettings,
-    /// Memory of all queries together, in bytes: intermediate results, requests, and answers until their last
+    /// Jobs: computations over whole graphs, which outlast their request.
+    pub jobs: JobSettings,
+    /// Memory of all queries and jobs together, in bytes: intermediate results, requests, and answers until their last
     /// byte is sent. Caches, indexes of open graphs and compaction are apart from it. Default 1 GiB.
     pub memory_bytes_max: u64,
     /// Threads that queries run on. Default: as many as there are processors.
@@ -152,6 +154,73 @@ pub struct LimitSettings {
     pub parallelism_max: usize,
 }
 
+/// Bounds of jobs. A request can ask for less time and memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JobSettings {
+    /// Jobs that run at once. Default 1.
+    pub running_max: usize,
+    /// Jobs that wait for one of those to end; more are refused. Default 16.
+    pub waiting_max: usize,
+    /// Threads that jobs compute on, apart from those of queries. Default: half as many as there are processors, at least 1.
+    pub threads: usize,
+    /// Memory of a job, in bytes, which also counts as memory of all queries. Default 0: a half of that.
+    pub memory_bytes_max: u64,
+    /// Time that a job runs unless its request gives another one, in milliseconds. Default 600,000.
+    pub time_ms: u64,
+    /// The most that a request can give, in milliseconds. Default 3,600,000.
+    pub time_ms_max: u64,
+    /// How long a job is kept after its end, in milliseconds. Default 600,000.
+    pub kept_ms: u64,
+    /// Ended jobs that are kept; beyond, the oldest are forgotten. Default 100.
+    pub kept_max: usize,
+    /// Memory of kept results, in bytes, which also counts as memory of all queries; beyond, the oldest are dropped. Default 0: an
+    /// eighth of that.
+    pub kept_bytes_max: u64,
+}
+
+impl Default for JobSettings {
+    fn default() -> Self {
+        Self {
+            running_max: 1,
+            waiting_max: 16,
+            threads: (processors() / 2).max(1),
+            memory_bytes_max: 0,
+            time_ms: 600_000,
+            time_ms_max: 3_600_000,
+            kept_ms: 600_000,
+            kept_max: 100,
+            kept_bytes_max: 0,
+        }
+    }
+}
+
+impl JobSettings {
+    /// Memory of a job, of a server with so much in all.
+    pub(crate) fn memory_bytes_of(&self, all: u64) -> u64 {
+        if self.memory_bytes_max == 0 { all / 2 } else { self.memory_bytes_max }
+    }
+
+    /// Memory of kept results, of a server with so much in all.
+    pub(crate) fn kept_bytes_of(&self, all: u64) -> u64 {
+        if self.kept_bytes_max == 0 { all / 8 } else { self.kept_bytes_max }
+    }
+
+    /// Checks them against the memory of the server.
+    fn validate(&self, all: u64) -> Result<(), InvalidSetting> {
+        let memory = [("jobs.memory_bytes_max", self.memory_bytes_max), ("jobs.kept_bytes_max", self.kept_bytes_max)];
+        if let Some((name, bytes)) = memory.into_iter().find(|(_, bytes)| *bytes > all) {
+            let why = format!("is {bytes}, more than the {all} of memory_bytes_max, of which it is a part");
+            return Err(InvalidSetting { name, why });
+        }
+        if self.time_ms > self.time_ms_max {
+            let why = format!("is {}, more than the {} of jobs.time_ms_max", self.time_ms, self.time_ms_max);
+            return Err(InvalidSetting { name: "jobs.time_ms", why });
+        }
+        Ok(())
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -162,6 +231,7 @@ impl Default for Settings {
             access_nodes: Vec::new(),
             token: None,
             limits: LimitSettings::default(),
+            jobs: JobSettings::default(),
             memory_bytes_max: 1 << 30,
             query_threads: processors(),
             queries_max: 64,
@@ -304,6 +374,9 @@ impl Settings {
             ("limits.results_max", self.limits.results_max),
             ("limits.hops_max", self.limits.hops_max),
             ("limits.parallelism_max", self.limits.parallelism_max),
+            ("jobs.running_max", self.jobs.running_max),
+            ("jobs.threads", self.jobs.threads),
+            ("jobs.kept_max", self.jobs.kept_max),
         ];
         if let Some((name, _)) = at_least_one.into_iter().find(|(_, value)| *value == 0) {
             return Err(InvalidSetting { name, why: "is 0; it must be at least 1".into() });
@@ -315,6 +388,8 @@ impl Settings {
             ("body_timeout_ms", self.body_timeout_ms),
             ("idle_timeout_ms", self.idle_timeout_ms),
             ("send_timeout_ms", self.send_timeout_ms),
+            ("jobs.time_ms", self.jobs.time_ms),
+            ("jobs.kept_ms", self.jobs.kept_ms),
         ];
         for (name, value) in times {
             if value == 0 {
@@ -322,6 +397,7 @@ impl Settings {
             }
         }
         self.validate_memory()?;
+        self.jobs.validate(self.memory_bytes_max)?;
         if !self.limits.usd_max.is_finite() || self.limits.usd_max < 0.0 {
             let why = format!("is {}; give dollars, or 0 for no bound", self.limits.usd_max);
             return Err(InvalidSetting { name: "limits.usd_max", why });
@@ -413,7 +489,13 @@ mod tests {
         algorithm.validate().unwrap();
         let compact = Settings { compact: true, ..good.clone() };
         compact.validate().unwrap();
-        let cases: [(&str, Settings); 14] = [
+        let jobs = |jobs: JobSettings| Settings { jobs, ..good.clone() };
+        let usual = JobSettings::default();
+        let cases: [(&str, Settings); 18] = [
+            ("jobs.running_max", jobs(JobSettings { running_max: 0, ..usual })),
+            ("jobs.kept_ms", jobs(JobSettings { kept_ms: 0, ..usual })),
+            ("jobs.time_ms", jobs(JobSettings { time_ms: 3_600_001, ..usual })),
+            ("jobs.memory_bytes_max", jobs(JobSettings { memory_bytes_max: 2 << 30, ..usual })),
             ("compact", Settings { compact: true, ..algorithm.clone() }),
             ("compact_memory_bytes", Settings { compact_memory_bytes: 1 << 20, ..compact }),
             ("graphs", Settings { graphs: good.graphs.clone(), ..algorithm.clone() }),

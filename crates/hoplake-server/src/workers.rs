@@ -15,13 +15,12 @@ use tokio_util::task::AbortOnDropHandle;
 pub(crate) struct Workers(Option<Runtime>, Handle);
 
 impl Workers {
-    /// The number of threads.
+    /// The name and the number of threads.
     ///
     /// # Errors
     /// The system's, if it has none left.
-    pub(crate) fn new(threads: usize) -> io::Result<Self> {
-        let runtime =
-            Builder::new_multi_thread().worker_threads(threads).thread_name("hoplake-query").enable_all().build()?;
+    pub(crate) fn new(name: &str, threads: usize) -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread().worker_threads(threads).thread_name(name).enable_all().build()?;
         // A handle works without the runtime, which `drop` takes out; a task that begins after that is cancelled at once.
         let handle = runtime.handle().clone();
         Ok(Self(Some(runtime), handle))
@@ -34,6 +33,11 @@ impl Workers {
     ) -> AbortOnDropHandle<T> {
         // A plain `JoinHandle` would detach the task, and a query would run on after its client has disconnected.
         AbortOnDropHandle::new(self.1.spawn(work))
+    }
+
+    /// Where tasks begin that nothing holds.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.1
     }
 
     /// Tasks that have not ended.
@@ -60,7 +64,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_ends_with_what_holds_it() {
-        let workers = Workers::new(1).unwrap();
+        let workers = Workers::new("test", 1).unwrap();
         assert_eq!(workers.begin(async { 7 }).await.unwrap(), 7);
         // The result arrives before the task has ended.
         while workers.tasks() > 0 {
@@ -77,7 +81,7 @@ mod tests {
     /// The last to hold the threads may be a task on one of them.
     #[test]
     fn a_task_may_end_its_own_threads() {
-        let workers = Arc::new(Workers::new(1).unwrap());
+        let workers = Arc::new(Workers::new("test", 1).unwrap());
         let own = workers.clone();
         let ended = Arc::new(AtomicBool::new(false));
         let told = ended.clone();

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex, OnceLock,
-    atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 use std::time::Duration;
 
@@ -30,7 +30,23 @@ pub struct ReadLimits {
 
 /// A query, as the access layer sees it. Clones are the same query.
 #[derive(Debug, Clone, Default)]
-pub struct QueryContext(Arc<Inner>);
+pub struct QueryContext {
+    inner: Arc<Inner>,
+    /// Set when nobody waits any more for the work that has this clone.
+    cancelled: Option<Arc<AtomicBool>>,
+}
+
+/// Cancels work when it is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it cancels the work"]
+pub struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        // Relaxed: the work looks again and again, and reads nothing else that was written before.
+        self.0.store(true, Relaxed);
+    }
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -74,42 +90,42 @@ impl QueryContext {
 
     /// A query whose memory also counts against a budget that it shares with others.
     pub fn within(budget: &MemoryBudget) -> Self {
-        Self(Arc::new(Inner::new(budget.within(OWNER, u64::MAX))))
+        Self { inner: Arc::new(Inner::new(budget.within(OWNER, u64::MAX))), cancelled: None }
     }
 
     /// Identifies the query within this process.
     pub fn number(&self) -> u64 {
-        self.0.number
+        self.inner.number
     }
 
     /// The number of a read, for traces.
     pub(crate) fn next_batch(&self) -> u32 {
-        self.0.batches.fetch_add(1, Relaxed)
+        self.inner.batches.fetch_add(1, Relaxed)
     }
 
     pub(crate) fn meter(&self) -> &Meter {
-        &self.0.meter
+        &self.inner.meter
     }
 
     /// Lets [`Reader::read_ahead`](crate::Reader::read_ahead) keep blocks for this query, up to a budget in
     /// bytes; the first budget that is set stays.
     pub fn keep_ahead(&self, bytes_max: u64) {
-        self.0.ahead.get_or_init(|| Arc::new(Ahead::new(bytes_max)));
+        self.inner.ahead.get_or_init(|| Arc::new(Ahead::new(bytes_max)));
     }
 
     pub(crate) fn ahead(&self) -> Option<&Arc<Ahead>> {
-        self.0.ahead.get()
+        self.inner.ahead.get()
     }
 
     /// Its cost so far.
     pub fn cost(&self) -> Cost {
-        self.0.meter.cost()
+        self.inner.meter.cost()
     }
 
     /// Notes round trips that were waited for although nothing depends on them, as an order in which vertices are
     /// expanded brings about ([`Cost::waits`]).
     pub fn waited(&self, waits: u32) {
-        self.0.meter.waited(waits);
+        self.inner.meter.waited(waits);
     }
 
     /// Whether it has a limit on requests, bytes or dollars.
@@ -121,8 +137,8 @@ impl QueryContext {
     /// Sets its limits from now on; the cost so far counts.
     pub fn limit(&self, limits: ReadLimits) {
         // The budget has its bound in an atomic of its own: it is read at every hold, the other limits once a request.
-        self.0.memory.set_bytes_max(limits.memory_bytes_max.unwrap_or(u64::MAX));
-        *self.0.limits.lock().expect("no thread panics with the limits") = limits;
+        self.inner.memory.set_bytes_max(limits.memory_bytes_max.unwrap_or(u64::MAX));
+        *self.inner.limits.lock().expect("no thread panics with the limits") = limits;
     }
 
     /// Sets its deadline to `timeout_ms` from now; `None` removes it. Its other limits stay.
@@ -133,7 +149,7 @@ impl QueryContext {
     }
 
     fn limits(&self) -> ReadLimits {
-        *self.0.limits.lock().expect("no thread panics with the limits")
+        *self.inner.limits.lock().expect("no thread panics with the limits")
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -164,11 +180,22 @@ impl QueryContext {
         self.admit(0, 0, prices)
     }
 
-    /// Whether it is within its time.
+    /// The same query for work on other threads, which no dropped future ends: [`check_time`](Self::check_time) of this clone fails
+    /// once the guard is dropped. The query itself goes on.
+    pub fn cancellable(&self) -> (Self, CancelOnDrop) {
+        // Of this work alone: after one computation is dropped, its query may begin another.
+        let cancelled = Arc::new(AtomicBool::new(false));
+        (Self { inner: self.inner.clone(), cancelled: Some(cancelled.clone()) }, CancelOnDrop(cancelled))
+    }
+
+    /// Whether it is within its time, and somebody waits for its work.
     ///
     /// # Errors
-    /// [`StorageError::Limit`] with the cost so far.
+    /// [`StorageError::Limit`] with the cost so far, or [`StorageError::Cancelled`].
     pub fn check_time(&self) -> Result<(), StorageError> {
+        if self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Relaxed)) {
+            return Err(StorageError::Cancelled);
+        }
         match self.deadline() {
             Some(deadline) if deadline <= Instant::now() => Err(self.too_late()),
             _ => Ok(()),
@@ -187,7 +214,7 @@ impl QueryContext {
 
     /// The memory that it may take.
     pub fn memory(&self) -> &MemoryBudget {
-        &self.0.memory
+        &self.inner.memory
     }
 
     /// Acquires memory for something that the query builds.
@@ -195,7 +222,7 @@ impl QueryContext {
     /// # Errors
     /// [`StorageError::Limit`] with the cost so far.
     pub fn hold(&self, bytes: u64) -> Result<MemoryHold, StorageError> {
-        self.0.memory.hold(bytes).map_err(|full| self.out_of_memory(full))
+        self.inner.memory.hold(bytes).map_err(|full| self.out_of_memory(full))
     }
 
     /// Makes a hold fit what it stands for.

@@ -82,6 +82,9 @@ pub enum StorageError {
         /// The cost until then.
         cost: Box<Cost>,
     },
+    /// Work ended early, since nobody waits for it any more.
+    #[error("the computation was cancelled")]
+    Cancelled,
     /// Settings that cannot work.
     #[error("wrong settings: {0}")]
     Settings(String),
@@ -162,6 +165,7 @@ impl StorageError {
             | Self::Unanswered { .. }
             | Self::Unfit { .. }
             | Self::Limit { .. }
+            | Self::Cancelled
             | Self::Settings(_) => false,
         }
     }

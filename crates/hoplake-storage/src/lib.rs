@@ -55,7 +55,7 @@ pub use block::{BlockRequest, Check, Object};
 pub use branch::Branch;
 pub use budget::{MemoryBudget, MemoryFull, MemoryHold};
 pub use clock::{Clock, SystemClock};
-pub use context::{QueryContext, ReadLimits};
+pub use context::{CancelOnDrop, QueryContext, ReadLimits};
 pub use disk::{Disk, DiskFile};
 pub use error::{NodeFault, StorageError};
 pub use fault::{StoreFault, system_text};

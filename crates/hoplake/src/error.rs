@@ -139,6 +139,8 @@ fn storage_kind(error: &StorageError) -> ErrorKind {
     match error {
         StorageError::Url { .. } | StorageError::Settings(_) | StorageError::Unfit { .. } => ErrorKind::Invalid,
         StorageError::Limit { .. } => ErrorKind::Limit,
+        // Only who waits gets an error, so nobody should see this one.
+        StorageError::Cancelled => ErrorKind::Internal,
         StorageError::Unanswered { .. } => ErrorKind::Unknown,
         // The manifest names the object: its absence is damage.
         StorageError::NotFound { .. } | StorageError::Length { .. } | StorageError::Corrupt { .. } => {

@@ -116,6 +116,11 @@ impl Query {
         self.branch.context().memory()
     }
 
+    /// The query as its reads see it: what it has cost can be read there while a step runs.
+    pub fn context(&self) -> &QueryContext {
+        self.branch.context()
+    }
+
     /// Ends the query at these limits from now on; the cost so far counts. Traversals and shortest paths bring limits
     /// of their own, which then apply.
     pub fn limit(&mut self, limits: &Limits) {

@@ -2866,3 +2866,858 @@ pub mod blocks_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// Options are those of `hoplake run`. One that has no effect on the algorithm is refused.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StartJobRequest {
+    #[prost(message, optional, tag = "1")]
+    pub graph: ::core::option::Option<GraphRef>,
+    #[prost(enumeration = "Algorithm", tag = "2")]
+    pub algorithm: i32,
+    /// Which edges take part, and in which direction, without conditions; absent, the algorithm's usual direction along all.
+    #[prost(message, optional, tag = "3")]
+    pub edges: ::core::option::Option<Hop>,
+    /// Vertices with these labels take part, with or without such edges.
+    #[prost(string, repeated, tag = "4")]
+    pub labels: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The vertex at which levels and paths begin, or that others are compared with; of pagerank the sources of ranks.
+    #[prost(message, repeated, tag = "5")]
+    pub from: ::prost::alloc::vec::Vec<VertexRef>,
+    /// The property of edges that paths are as long as; 1 an edge without it.
+    #[prost(string, optional, tag = "6")]
+    pub weight: ::core::option::Option<::prost::alloc::string::String>,
+    /// The most iterations: 100 of pagerank, 10 of communities.
+    #[prost(uint64, optional, tag = "7")]
+    pub iterations: ::core::option::Option<u64>,
+    /// The part of a rank that is passed on, from 0 to 1: 0.85.
+    #[prost(double, optional, tag = "8")]
+    pub damping: ::core::option::Option<f64>,
+    /// End when ranks have changed by no more than this in sum: 0.000001.
+    #[prost(double, optional, tag = "9")]
+    pub tolerance: ::core::option::Option<f64>,
+    /// Compute closeness of this many vertices, or estimate betweenness from their paths.
+    #[prost(uint64, optional, tag = "10")]
+    pub sample: ::core::option::Option<u64>,
+    /// The seed of the sample: 0.
+    #[prost(uint64, optional, tag = "11")]
+    pub seed: ::core::option::Option<u64>,
+    #[prost(enumeration = "ListsPlacement", tag = "12")]
+    pub lists: i32,
+    /// Of the job: without vertices_max. Time and memory are within the server's limits for jobs.
+    #[prost(message, optional, tag = "13")]
+    pub limits: ::core::option::Option<Limits>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Job {
+    /// Known only to this server.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub graph: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "3")]
+    pub version: u64,
+    #[prost(enumeration = "Algorithm", tag = "4")]
+    pub algorithm: i32,
+    /// What its values are called; empty of triangles.
+    #[prost(string, tag = "5")]
+    pub value: ::prost::alloc::string::String,
+    #[prost(enumeration = "JobState", tag = "6")]
+    pub state: i32,
+    #[prost(uint64, tag = "7")]
+    pub submitted_unix_ms: u64,
+    #[prost(uint64, optional, tag = "8")]
+    pub started_unix_ms: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "9")]
+    pub ended_unix_ms: ::core::option::Option<u64>,
+    /// When an ended job is forgotten, with its result.
+    #[prost(uint64, optional, tag = "10")]
+    pub forgotten_unix_ms: ::core::option::Option<u64>,
+    /// Vertices that take part, with deleted ones.
+    #[prost(uint64, tag = "11")]
+    pub vertices: u64,
+    /// The last superstep or iteration that ended. Kernels over lists in memory have it at their end only.
+    #[prost(uint64, optional, tag = "12")]
+    pub superstep: ::core::option::Option<u64>,
+    /// Vertices that the superstep changed.
+    #[prost(uint64, optional, tag = "13")]
+    pub changed: ::core::option::Option<u64>,
+    /// By how much it changed all ranks in sum; of pagerank alone.
+    #[prost(double, optional, tag = "14")]
+    pub residual: ::core::option::Option<f64>,
+    /// Whether lists were streamed; absent before the end.
+    #[prost(bool, optional, tag = "15")]
+    pub streamed: ::core::option::Option<bool>,
+    /// The number of triangles, if they were counted.
+    #[prost(uint64, optional, tag = "16")]
+    pub triangles: ::core::option::Option<u64>,
+    /// So far.
+    #[prost(message, optional, tag = "17")]
+    pub cost: ::core::option::Option<Cost>,
+    /// Memory that it holds.
+    #[prost(uint64, tag = "18")]
+    pub memory_bytes: u64,
+    /// Whether the result can be read.
+    #[prost(bool, tag = "19")]
+    pub has_result: bool,
+    /// Present if it failed.
+    #[prost(message, optional, tag = "20")]
+    pub failure: ::core::option::Option<Failure>,
+    /// What to do about the failure.
+    #[prost(string, tag = "21")]
+    pub hint: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListJobsRequest {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListJobsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub jobs: ::prost::alloc::vec::Vec<Job>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetJobRequest {
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelJobRequest {
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct JobResultRequest {
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// So many rows, in the order of values: the least components, communities, levels and lengths first, and the greatest other
+    /// values. Absent: all rows, in the order of label and position.
+    #[prost(uint64, optional, tag = "2")]
+    pub top: ::core::option::Option<u64>,
+    /// Of all rows, how many to leave out first.
+    #[prost(uint64, tag = "3")]
+    pub skip: u64,
+    /// Of all rows, the most to return; 0: all.
+    #[prost(uint64, tag = "4")]
+    pub limit: u64,
+    /// Properties in addition to the key.
+    #[prost(string, repeated, tag = "5")]
+    pub select: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(enumeration = "RowFormat", tag = "6")]
+    pub format: i32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct JobResultResponse {
+    /// Vertices of one label.
+    #[prost(message, optional, tag = "1")]
+    pub rows: ::core::option::Option<Rows>,
+    /// One for each row: int64s or doubles. In format ARROW the rows have it, as column `value` behind the key.
+    #[prost(message, optional, tag = "2")]
+    pub values: ::core::option::Option<Column>,
+    /// In the last message: vertices that have a row in the whole result.
+    #[prost(uint64, tag = "3")]
+    pub vertices: u64,
+    /// In the last message.
+    #[prost(message, optional, tag = "4")]
+    pub cost: ::core::option::Option<Cost>,
+    #[prost(uint64, tag = "5")]
+    pub version: u64,
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Algorithm {
+    Unspecified = 0,
+    Pagerank = 1,
+    Components = 2,
+    StrongComponents = 3,
+    Levels = 4,
+    Paths = 5,
+    Communities = 6,
+    Degrees = 7,
+    Clustering = 8,
+    Cores = 9,
+    Closeness = 10,
+    Betweenness = 11,
+    Similarity = 12,
+    Triangles = 13,
+}
+impl Algorithm {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ALGORITHM_UNSPECIFIED",
+            Self::Pagerank => "PAGERANK",
+            Self::Components => "COMPONENTS",
+            Self::StrongComponents => "STRONG_COMPONENTS",
+            Self::Levels => "LEVELS",
+            Self::Paths => "PATHS",
+            Self::Communities => "COMMUNITIES",
+            Self::Degrees => "DEGREES",
+            Self::Clustering => "CLUSTERING",
+            Self::Cores => "CORES",
+            Self::Closeness => "CLOSENESS",
+            Self::Betweenness => "BETWEENNESS",
+            Self::Similarity => "SIMILARITY",
+            Self::Triangles => "TRIANGLES",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ALGORITHM_UNSPECIFIED" => Some(Self::Unspecified),
+            "PAGERANK" => Some(Self::Pagerank),
+            "COMPONENTS" => Some(Self::Components),
+            "STRONG_COMPONENTS" => Some(Self::StrongComponents),
+            "LEVELS" => Some(Self::Levels),
+            "PATHS" => Some(Self::Paths),
+            "COMMUNITIES" => Some(Self::Communities),
+            "DEGREES" => Some(Self::Degrees),
+            "CLUSTERING" => Some(Self::Clustering),
+            "CORES" => Some(Self::Cores),
+            "CLOSENESS" => Some(Self::Closeness),
+            "BETWEENNESS" => Some(Self::Betweenness),
+            "SIMILARITY" => Some(Self::Similarity),
+            "TRIANGLES" => Some(Self::Triangles),
+            _ => None,
+        }
+    }
+}
+/// Where lists of edges are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ListsPlacement {
+    /// In memory if they fit.
+    Automatic = 0,
+    /// In memory.
+    Memory = 1,
+    /// Read again in each superstep.
+    Streamed = 2,
+}
+impl ListsPlacement {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Automatic => "AUTOMATIC",
+            Self::Memory => "MEMORY",
+            Self::Streamed => "STREAMED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "AUTOMATIC" => Some(Self::Automatic),
+            "MEMORY" => Some(Self::Memory),
+            "STREAMED" => Some(Self::Streamed),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum JobState {
+    Unspecified = 0,
+    Waiting = 1,
+    Running = 2,
+    Done = 3,
+    Failed = 4,
+    Cancelled = 5,
+}
+impl JobState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "JOB_STATE_UNSPECIFIED",
+            Self::Waiting => "WAITING",
+            Self::Running => "RUNNING",
+            Self::Done => "DONE",
+            Self::Failed => "FAILED",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "JOB_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "WAITING" => Some(Self::Waiting),
+            "RUNNING" => Some(Self::Running),
+            "DONE" => Some(Self::Done),
+            "FAILED" => Some(Self::Failed),
+            "CANCELLED" => Some(Self::Cancelled),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod jobs_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    #[derive(Debug, Clone)]
+    pub struct JobsClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> JobsClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> JobsClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            JobsClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Starts a job, or lets it wait for its turn, and returns at once.
+        pub async fn start_job(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StartJobRequest>,
+        ) -> std::result::Result<tonic::Response<super::Job>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/hoplake.v1.Jobs/StartJob");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("hoplake.v1.Jobs", "StartJob"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The jobs of this server, in the order in which they were started.
+        pub async fn list_jobs(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListJobsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListJobsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/hoplake.v1.Jobs/ListJobs");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("hoplake.v1.Jobs", "ListJobs"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// A job: its state, its progress, and what it has cost so far.
+        pub async fn get_job(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetJobRequest>,
+        ) -> std::result::Result<tonic::Response<super::Job>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/hoplake.v1.Jobs/GetJob");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("hoplake.v1.Jobs", "GetJob"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Cancels a job, or drops the result of one that is done. A second time changes nothing.
+        pub async fn cancel_job(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelJobRequest>,
+        ) -> std::result::Result<tonic::Response<super::Job>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hoplake.v1.Jobs/CancelJob",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("hoplake.v1.Jobs", "CancelJob"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The result of a job that is done, in chunks. FAILED_PRECONDITION if there is none.
+        pub async fn job_result(
+            &mut self,
+            request: impl tonic::IntoRequest<super::JobResultRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::JobResultResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hoplake.v1.Jobs/JobResult",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("hoplake.v1.Jobs", "JobResult"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod jobs_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with JobsServer.
+    #[async_trait]
+    pub trait Jobs: std::marker::Send + std::marker::Sync + 'static {
+        /// Starts a job, or lets it wait for its turn, and returns at once.
+        async fn start_job(
+            &self,
+            request: tonic::Request<super::StartJobRequest>,
+        ) -> std::result::Result<tonic::Response<super::Job>, tonic::Status>;
+        /// The jobs of this server, in the order in which they were started.
+        async fn list_jobs(
+            &self,
+            request: tonic::Request<super::ListJobsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListJobsResponse>,
+            tonic::Status,
+        >;
+        /// A job: its state, its progress, and what it has cost so far.
+        async fn get_job(
+            &self,
+            request: tonic::Request<super::GetJobRequest>,
+        ) -> std::result::Result<tonic::Response<super::Job>, tonic::Status>;
+        /// Cancels a job, or drops the result of one that is done. A second time changes nothing.
+        async fn cancel_job(
+            &self,
+            request: tonic::Request<super::CancelJobRequest>,
+        ) -> std::result::Result<tonic::Response<super::Job>, tonic::Status>;
+        /// Server streaming response type for the JobResult method.
+        type JobResultStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::JobResultResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// The result of a job that is done, in chunks. FAILED_PRECONDITION if there is none.
+        async fn job_result(
+            &self,
+            request: tonic::Request<super::JobResultRequest>,
+        ) -> std::result::Result<tonic::Response<Self::JobResultStream>, tonic::Status>;
+    }
+    #[derive(Debug)]
+    pub struct JobsServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> JobsServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for JobsServer<T>
+    where
+        T: Jobs,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/hoplake.v1.Jobs/StartJob" => {
+                    #[allow(non_camel_case_types)]
+                    struct StartJobSvc<T: Jobs>(pub Arc<T>);
+                    impl<T: Jobs> tonic::server::UnaryService<super::StartJobRequest>
+                    for StartJobSvc<T> {
+                        type Response = super::Job;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StartJobRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Jobs>::start_job(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StartJobSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hoplake.v1.Jobs/ListJobs" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListJobsSvc<T: Jobs>(pub Arc<T>);
+                    impl<T: Jobs> tonic::server::UnaryService<super::ListJobsRequest>
+                    for ListJobsSvc<T> {
+                        type Response = super::ListJobsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListJobsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Jobs>::list_jobs(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListJobsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hoplake.v1.Jobs/GetJob" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetJobSvc<T: Jobs>(pub Arc<T>);
+                    impl<T: Jobs> tonic::server::UnaryService<super::GetJobRequest>
+                    for GetJobSvc<T> {
+                        type Response = super::Job;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetJobRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Jobs>::get_job(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetJobSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hoplake.v1.Jobs/CancelJob" => {
+                    #[allow(non_camel_case_types)]
+                    struct CancelJobSvc<T: Jobs>(pub Arc<T>);
+                    impl<T: Jobs> tonic::server::UnaryService<super::CancelJobRequest>
+                    for CancelJobSvc<T> {
+                        type Response = super::Job;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CancelJobRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Jobs>::cancel_job(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CancelJobSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hoplake.v1.Jobs/JobResult" => {
+                    #[allow(non_camel_case_types)]
+                    struct JobResultSvc<T: Jobs>(pub Arc<T>);
+                    impl<
+                        T: Jobs,
+                    > tonic::server::ServerStreamingService<super::JobResultRequest>
+                    for JobResultSvc<T> {
+                        type Response = super::JobResultResponse;
+                        type ResponseStream = T::JobResultStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::JobResultRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Jobs>::job_result(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = JobResultSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for JobsServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "hoplake.v1.Jobs";
+    impl<T> tonic::server::NamedService for JobsServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}

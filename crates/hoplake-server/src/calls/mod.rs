@@ -9,6 +9,7 @@ mod bounds;
 mod call;
 mod cursor;
 mod info;
+mod jobs;
 mod neighbors;
 mod outlet;
 mod paths;
@@ -22,6 +23,7 @@ pub(crate) use bounds::Bounds;
 pub(crate) use call::{Call, Protocol, REQUEST_ID, is_trusted};
 pub(crate) use cursor::{NextQuery, Traversals, close, next_neighbors, open};
 pub(crate) use info::{EdgeTypeInfo, Info, LabelInfo, PropertyInfo, info};
+pub(crate) use jobs::{ResultQuery, ResultSummary, ValueRows, cancel_job, get_job, job_result, list_jobs, start_job};
 pub(crate) use neighbors::{Edges, look_up, neighbors, stream_neighbors};
 pub(crate) use outlet::{Outlet, Part, Parts, Sent, outlet};
 pub(crate) use paths::{NamedPath, paths, shortest_path};
@@ -44,6 +46,7 @@ use crate::{
     admission::Admission,
     catalog::Catalog,
     doors::Connections,
+    jobs::{JobState, Jobs},
     lifecycle::Lifecycle,
     telemetry::metrics::{Metrics, Readings},
     workers::Workers,
@@ -64,6 +67,8 @@ pub(crate) struct Service {
     /// Reads for other nodes.
     pub(crate) fetches: Admission,
     pub(crate) traversals: Traversals,
+    /// Computations over whole graphs.
+    pub(crate) jobs: Arc<Jobs>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) lifecycle: Lifecycle,
 }
@@ -79,6 +84,8 @@ impl Service {
             waiting: self.admission.waiting(),
             fetches: self.fetches.running(),
             traversals: self.traversals.len(),
+            jobs_running: self.jobs.count(JobState::Running),
+            jobs_waiting: self.jobs.count(JobState::Waiting),
             background: self.catalog.background(),
             tasks: self.workers.tasks(),
             memory_bytes: self.memory.used(),

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use hoplake::{EdgeSlice, Graph, Key, MemoryBudget, MemoryHold, VertexId};
 use tokio::sync::mpsc;
 
-use super::{LabelRows, NamedPath};
+use super::{LabelRows, NamedPath, ValueRows};
 use crate::failure::{Failure, Reason};
 
 /// Pieces that wait for the client.
@@ -24,6 +24,8 @@ pub(crate) enum Part<'a> {
     Vertices { depth: u32, vertices: &'a [VertexId] },
     /// Rows of one label.
     Rows(&'a LabelRows),
+    /// Rows of one label, each with the value that a job computed.
+    Values(&'a ValueRows),
     /// Walks.
     Paths(&'a [NamedPath]),
 }

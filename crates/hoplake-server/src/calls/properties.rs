@@ -46,7 +46,7 @@ impl LabelRows {
     }
 
     /// Bytes that they take.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.batch.get_array_memory_size() + self.ids.capacity() * size_of::<VertexId>()
     }
 
@@ -58,6 +58,12 @@ impl LabelRows {
             Self { label: self.label.clone(), depth: self.depth, ids, batch: self.batch.slice(start, length) }
         })
     }
+}
+
+/// How many rows to read at a time. The rows just read predict the next ones.
+pub(super) fn rows_at_a_time(row_bytes: usize) -> usize {
+    // With a minimum, or long rows would take a wave for every few of them.
+    (ROWS_BYTES / row_bytes.max(1)).clamp(ROWS_MIN, ROWS_MAX)
 }
 
 /// Reads rows of a set piece by piece, as many at a time as fit a bounded memory, and puts them.
@@ -102,8 +108,7 @@ impl<'a> RowReader<'a> {
         let all = rows.map(|rows| LabelRows::of(self.graph, depth, rows, wanted));
         let bytes: usize = all.iter().map(LabelRows::bytes).sum();
         let row_bytes = bytes / wanted.len().max(1);
-        // The rows just read predict the next ones. With a minimum, or long rows would take a wave for every few of them.
-        self.rows = (ROWS_BYTES / row_bytes.max(1)).clamp(ROWS_MIN, ROWS_MAX);
+        self.rows = rows_at_a_time(row_bytes);
         for rows in all.iter() {
             parts.put(Part::Rows(rows)).await?;
         }

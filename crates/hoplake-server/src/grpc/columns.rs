@@ -1,16 +1,18 @@
 //! Rows as typed columns that any protobuf library reads, or as Arrow's IPC format.
 
+use std::sync::Arc;
+
 use arrow_array::{
     Array, ArrayRef, RecordBatch,
     cast::AsArray,
     types::{Date32Type, Float64Type, Int64Type, TimestampMicrosecondType},
 };
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use super::send::ids;
 use crate::{
-    calls::LabelRows,
+    calls::{LabelRows, ValueRows},
     failure::{Failure, Reason},
     v1::{self, RowFormat, column::Values},
 };
@@ -39,6 +41,21 @@ pub(super) fn rows(rows: &LabelRows, format: RowFormat) -> Result<v1::Rows, Fail
         }
     }
     Ok(wire)
+}
+
+/// Rows and their values: a column of its own, or one in Arrow's batch, behind the key.
+pub(super) fn value_rows(part: &ValueRows, format: RowFormat) -> Result<(v1::Rows, Option<v1::Column>), Failure> {
+    const VALUE_COLUMN: &str = "value";
+    if format != RowFormat::Arrow {
+        return Ok((rows(&part.rows, format)?, Some(column(VALUE_COLUMN, &part.values)?)));
+    }
+    let batch = &part.rows.batch;
+    let (mut fields, mut columns) = (batch.schema().fields().to_vec(), batch.columns().to_vec());
+    fields.insert(1, Arc::new(Field::new(VALUE_COLUMN, part.values.data_type().clone(), true)));
+    columns.insert(1, part.values.clone());
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns);
+    let batch = batch.map_err(|error| Failure::new(Reason::Internal, error.to_string()))?;
+    Ok((rows(&LabelRows { batch, ..part.rows.clone() }, format)?, None))
 }
 
 /// One complete stream for each message: a client reads it without the messages before.
@@ -100,7 +117,6 @@ fn lists(array: &ArrayRef) -> Result<v1::Lists, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use arrow_array::{
         Int64Array, StringArray,

@@ -3,6 +3,7 @@
 mod blocks;
 mod columns;
 mod graphs;
+mod jobs;
 mod query_stream;
 mod receive;
 mod send;
@@ -18,11 +19,14 @@ use crate::{
     calls::{Call, Protocol, Service},
     doors::Visit,
     failure::Failure,
-    v1::{self, blocks_server::BlocksServer, graphs_server::GraphsServer, query_server::QueryServer},
+    v1::{
+        self, blocks_server::BlocksServer, graphs_server::GraphsServer, jobs_server::JobsServer,
+        query_server::QueryServer,
+    },
 };
 
 /// The names of calls, by the paths that they are asked at.
-const CALLS: [(&str, &str); 16] = [
+const CALLS: [(&str, &str); 21] = [
     ("/hoplake.v1.Graphs/GetGraph", "GetGraph"),
     ("/hoplake.v1.Graphs/Refresh", "Refresh"),
     ("/hoplake.v1.Graphs/LookUp", "LookUp"),
@@ -35,6 +39,11 @@ const CALLS: [(&str, &str); 16] = [
     ("/hoplake.v1.Graphs/NextNeighbors", "NextNeighbors"),
     ("/hoplake.v1.Graphs/CloseTraversal", "CloseTraversal"),
     ("/hoplake.v1.Query/Neighbors", "Query.Neighbors"),
+    ("/hoplake.v1.Jobs/StartJob", "StartJob"),
+    ("/hoplake.v1.Jobs/ListJobs", "ListJobs"),
+    ("/hoplake.v1.Jobs/GetJob", "GetJob"),
+    ("/hoplake.v1.Jobs/CancelJob", "CancelJob"),
+    ("/hoplake.v1.Jobs/JobResult", "JobResult"),
     ("/hoplake.v1.Blocks/Describe", "Blocks.Describe"),
     ("/hoplake.v1.Blocks/Get", "Blocks.Get"),
     ("/hoplake.v1.Blocks/Fetch", "Blocks.Fetch"),
@@ -98,10 +107,11 @@ pub(crate) async fn router(service: &Arc<Service>) -> axum::Router {
     let mut names = vec![""];
     let mut routes = Routes::default();
     if role.traverses() {
-        names.extend(["hoplake.v1.Graphs", "hoplake.v1.Query"]);
+        names.extend(["hoplake.v1.Graphs", "hoplake.v1.Query", "hoplake.v1.Jobs"]);
         let graphs = GraphsServer::new(grpc.clone()).max_decoding_message_size(bytes_max);
         let query = QueryServer::new(grpc.clone()).max_decoding_message_size(bytes_max);
-        routes = routes.add_service(graphs).add_service(query);
+        let jobs = JobsServer::new(grpc.clone()).max_decoding_message_size(bytes_max);
+        routes = routes.add_service(graphs).add_service(query).add_service(jobs);
     }
     if role.has_stores() {
         names.push("hoplake.v1.Blocks");

@@ -4,7 +4,10 @@ use hoplake::{Direction, EdgeList, EdgeSlice, Key, VertexId};
 
 use super::columns;
 use crate::{
-    calls::{DepthStatistics, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo, Statistics, raw_id},
+    calls::{
+        DepthStatistics, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo, Statistics, ValueRows,
+        raw_id,
+    },
     failure::Failure,
     v1::{self, vertex_ref::LabelledKey},
 };
@@ -60,10 +63,24 @@ pub(super) fn all_edges(all: EdgeSlice<'_>, of_ends: Option<&[Key]>) -> Vec<v1::
 
 /// The messages of rows.
 pub(super) fn rows(all: &LabelRows, format: v1::RowFormat) -> impl Iterator<Item = Result<v1::Rows, Failure>> {
+    all.chunks(rows_a_message(all)).map(move |rows| columns::rows(&rows, format))
+}
+
+/// The messages of rows with the values that a job computed.
+pub(super) fn value_rows(
+    all: &ValueRows,
+    format: v1::RowFormat,
+) -> impl Iterator<Item = Result<v1::JobResultResponse, Failure>> {
+    all.chunks(rows_a_message(&all.rows)).map(move |part| {
+        let (rows, values) = columns::value_rows(&part, format)?;
+        Ok(v1::JobResultResponse { rows: Some(rows), values, ..Default::default() })
+    })
+}
+
+fn rows_a_message(all: &LabelRows) -> usize {
     // Measured before it is cut: a slice reports the buffers of the whole.
     let mean = all.batch.get_array_memory_size() / all.len().max(1);
-    let chunks = all.chunks((ROW_BYTES / mean.max(1)).clamp(1, ROWS_MAX));
-    chunks.map(move |rows| columns::rows(&rows, format))
+    (ROW_BYTES / mean.max(1)).clamp(1, ROWS_MAX)
 }
 
 impl From<&DepthStatistics> for v1::Depth {

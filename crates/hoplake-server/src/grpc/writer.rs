@@ -43,6 +43,13 @@ impl Piece for v1::PropertiesResponse {
     }
 }
 
+impl Piece for v1::JobResultResponse {
+    fn of(part: Part<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let rows = if let Part::Values(rows) = part { Some(rows) } else { None };
+        rows.into_iter().flat_map(move |rows| send::value_rows(rows, format))
+    }
+}
+
 impl Piece for v1::TraverseResponse {
     fn of(part: Part<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
         let (rows, vertices) = match part {

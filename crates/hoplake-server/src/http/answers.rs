@@ -9,9 +9,13 @@ use utoipa::ToSchema;
 
 use super::{requests::OutputBody, values};
 use crate::{
-    calls::{DepthStatistics, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo, Statistics},
+    calls::{
+        DepthStatistics, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo, ResultSummary, Statistics,
+        ValueRows,
+    },
     cost::{PricedCost, Step},
     failure::Failure,
+    jobs::JobInfo,
 };
 
 /// A graph that can be asked.
@@ -232,6 +236,82 @@ pub(crate) struct CloseAnswer {
     pub(crate) cost: PricedCost,
 }
 
+/// Why a job failed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobFailure {
+    /// A code for programs, as a problem has it.
+    reason: &'static str,
+    /// A sentence about this job.
+    detail: String,
+    /// What to do about it.
+    hint: &'static str,
+}
+
+/// A computation over a whole graph.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobAnswer {
+    /// Known only to this server.
+    pub(super) id: String,
+    graph: String,
+    version: u64,
+    algorithm: &'static str,
+    /// What its values are called; null of triangles.
+    value: Option<&'static str>,
+    /// `waiting`, `running`, `done`, `failed` or `cancelled`.
+    state: &'static str,
+    submitted_unix_ms: u64,
+    started_unix_ms: Option<u64>,
+    ended_unix_ms: Option<u64>,
+    /// When an ended job is forgotten, with its result.
+    forgotten_unix_ms: Option<u64>,
+    /// Vertices that take part, with deleted ones.
+    vertices: u64,
+    /// The last superstep or iteration that ended. Kernels over lists in memory have it at their end only.
+    superstep: Option<u64>,
+    /// Vertices that the superstep changed.
+    changed: Option<u64>,
+    /// By how much it changed all ranks in sum; of pagerank alone.
+    residual: Option<f64>,
+    /// Whether lists were streamed; null before the end.
+    streamed: Option<bool>,
+    /// The number of triangles, if they were counted.
+    triangles: Option<u64>,
+    /// So far.
+    cost: PricedCost,
+    /// Memory that it holds.
+    memory_bytes: u64,
+    /// Whether the result can be read.
+    has_result: bool,
+    /// Why it failed.
+    failure: Option<JobFailure>,
+}
+
+/// A vertex with the value that was computed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ValueRow {
+    id: String,
+    label: String,
+    key: Value,
+    /// A number; null if the vertex has none.
+    value: Value,
+    /// Every selected property, null if the vertex has none.
+    properties: BTreeMap<String, Value>,
+}
+
+/// The result of a job.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobResultAnswer {
+    /// The top by value, or all in the order of label and position.
+    rows: Vec<ValueRow>,
+    /// What the values are called.
+    value: &'static str,
+    /// Vertices that have a row in the whole result.
+    vertices: u64,
+    graph: String,
+    version: u64,
+    cost: PricedCost,
+}
+
 /// A key in the type of its label: a client can send it back as it is.
 pub(super) fn key(key: &Key) -> Value {
     match key {
@@ -307,6 +387,55 @@ pub(super) fn rows(part: &LabelRows) -> Result<Vec<Row>, Failure> {
         Row { id: id.to_string(), label: part.label.clone(), key, depth: part.depth, properties }
     };
     Ok(part.ids.iter().enumerate().map(row).collect())
+}
+
+/// Rows of one label with their values.
+pub(super) fn value_rows(part: &ValueRows) -> Result<Vec<ValueRow>, Failure> {
+    let values = values::values(&part.values)?;
+    let row = |(row, value): (Row, Value)| {
+        let Row { id, label, key, properties, .. } = row;
+        ValueRow { id, label, key, value, properties }
+    };
+    Ok(rows(&part.rows)?.into_iter().zip(values).map(row).collect())
+}
+
+impl From<JobInfo> for JobAnswer {
+    fn from(info: JobInfo) -> Self {
+        let failure = |failure: Failure| {
+            let Failure { reason, message: detail, .. } = failure;
+            JobFailure { reason: reason.name(), detail, hint: reason.hint() }
+        };
+        Self {
+            id: info.id,
+            graph: info.graph.name,
+            version: info.graph.version,
+            algorithm: info.algorithm.name(),
+            value: info.algorithm.value(),
+            state: info.state.name(),
+            submitted_unix_ms: info.submitted_unix_ms,
+            started_unix_ms: info.started_unix_ms,
+            ended_unix_ms: info.ended_unix_ms,
+            forgotten_unix_ms: info.forgotten_unix_ms,
+            vertices: info.vertices,
+            superstep: info.superstep,
+            changed: info.changed,
+            residual: info.residual,
+            streamed: info.streamed,
+            triangles: info.triangles,
+            cost: info.cost,
+            memory_bytes: info.memory_bytes,
+            has_result: info.has_result,
+            failure: info.failure.map(failure),
+        }
+    }
+}
+
+impl JobResultAnswer {
+    /// With an empty list.
+    pub(super) fn of(summary: ResultSummary, cost: PricedCost) -> Self {
+        let ResultSummary { graph, value, vertices } = summary;
+        Self { rows: Vec::new(), value, vertices, version: graph.version, graph: graph.name, cost }
+    }
 }
 
 impl From<DepthStatistics> for Depth {

@@ -15,7 +15,7 @@ use hoplake::{Key, VertexId};
 
 use super::values::KEY_COLUMN;
 use crate::{
-    calls::{LabelRows, NamedPath, Part},
+    calls::{LabelRows, NamedPath, Part, ValueRows},
     failure::{Failure, Reason},
 };
 
@@ -86,6 +86,7 @@ fn batch(part: Part<'_>) -> Result<RecordBatch, Failure> {
     let batch = match part {
         Part::Edges { graph, edges, keys } => with_keys(&graph.edge_batch(edges)?, keys),
         Part::Rows(all) => rows(all),
+        Part::Values(all) => values(all),
         Part::Paths(all) => paths(all),
         Part::Vertices { depth, vertices } => {
             let depths: ArrayRef = Arc::new(UInt32Array::from_value(depth, vertices.len()));
@@ -106,6 +107,17 @@ fn with_keys(edges: &RecordBatch, keys: Option<&[Key]>) -> Result<RecordBatch, A
 }
 
 fn rows(all: &LabelRows) -> Result<RecordBatch, ArrowError> {
+    let depths: ArrayRef = Arc::new(UInt32Array::from_value(all.depth, all.len()));
+    rows_with(all, ("depth", depths, false))
+}
+
+/// Rows with the values that a job computed.
+fn values(all: &ValueRows) -> Result<RecordBatch, ArrowError> {
+    rows_with(&all.rows, ("value", all.values.clone(), true))
+}
+
+/// Rows with a column between the key and the properties: its name, its values, and whether it can have nulls.
+fn rows_with(all: &LabelRows, own: (&str, ArrayRef, bool)) -> Result<RecordBatch, ArrowError> {
     let count = all.len();
     let mut keys = text([]);
     let mut properties = Vec::new();
@@ -119,11 +131,9 @@ fn rows(all: &LabelRows) -> Result<RecordBatch, ArrowError> {
             properties.push((field.name().as_str(), column.clone(), true));
         }
     }
-    let depths: ArrayRef = Arc::new(UInt32Array::from_value(all.depth, count));
     let labels = text(std::iter::repeat_n(all.label.as_str(), count));
-    let own = [("id", ids(&all.ids)), ("label", labels), ("key", keys), ("depth", depths)];
-    let own = own.into_iter().map(|(name, column)| (name, column, false));
-    RecordBatch::try_from_iter_with_nullable(own.chain(properties))
+    let named = [("id", ids(&all.ids), false), ("label", labels, false), ("key", keys, false), own];
+    RecordBatch::try_from_iter_with_nullable(named.into_iter().chain(properties))
 }
 
 fn paths(all: &[NamedPath]) -> Result<RecordBatch, ArrowError> {

@@ -4,6 +4,7 @@ mod answers;
 mod arrow;
 mod exchange;
 mod graphs;
+mod jobs;
 mod openapi;
 mod probes;
 mod problem;
@@ -52,6 +53,10 @@ fn calls() -> Router<Arc<Service>> {
         .route("/v1/graphs/{graph}/paths", post(graphs::paths))
         .route("/v1/graphs/{graph}/shortest-path", post(graphs::shortest_path))
         .route("/v1/graphs/{graph}/traversals", post(traversals::open))
+        .route("/v1/graphs/{graph}/jobs", post(jobs::start))
+        .route("/v1/jobs", get(jobs::list))
+        .route("/v1/jobs/{job}", get(jobs::get).delete(jobs::cancel))
+        .route("/v1/jobs/{job}/result", get(jobs::result))
         .route("/v1/traversals/{traversal}/neighbors", post(traversals::next_neighbors))
         .route("/v1/traversals/{traversal}", delete(traversals::close))
 }

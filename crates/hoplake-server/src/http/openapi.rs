@@ -5,26 +5,28 @@ use utoipa::{
     openapi::security::{Http, HttpAuthScheme, SecurityScheme},
 };
 
-use super::{graphs, probes, traversals};
+use super::{graphs, jobs, probes, traversals};
 
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Hoplake",
         description = "Graphs that live in object storage. Ids hold within one version of a graph. Failures are problem \
-                       documents (RFC 9457) with a `reason`, and with the cost of the query until then. Neighbors, properties, traversals and \
-                       paths are also available as JSON Lines (`Accept: application/x-ndjson`: a line for each item, then one with the \
+                       documents (RFC 9457) with a `reason`, and with the cost of the query until then. Neighbors, properties, traversals, \
+                       paths and results of jobs are also available as JSON Lines (`Accept: application/x-ndjson`: a line for each item, then one with the \
                        rest) or as an Arrow stream (`application/vnd.apache.arrow.stream`: the items alone). If such an answer \
                        fails after its first piece, JSON Lines end with a line `problem`; the other forms break off.",
     ),
     paths(
         graphs::list, graphs::info, graphs::refresh, graphs::look_up, graphs::neighbors, graphs::properties, graphs::traverse,
         graphs::paths, graphs::shortest_path, traversals::open, traversals::next_neighbors, traversals::close,
+        jobs::start, jobs::list, jobs::get, jobs::cancel, jobs::result,
         probes::healthz, probes::readyz, probes::metrics, probes::openapi_json,
     ),
     tags(
         (name = "graphs", description = "Queries, each in one call"),
         (name = "traversals", description = "Traversals that the client steers; they live in one server"),
+        (name = "jobs", description = "Computations over a whole graph; they live in one server"),
         (name = "operations", description = "Without a token"),
     ),
     modifiers(&Token),

@@ -1,6 +1,6 @@
 //! Bodies of requests, and their conversion. Only this module validates them by themselves.
 
-use hoplake::{Comparison, Hop, HopDirection, Key, Predicate, Strategy, VisitPolicy};
+use hoplake::{Comparison, Hop, HopDirection, Key, Predicate, Strategy, VisitPolicy, compute::Placement};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -10,6 +10,7 @@ use crate::{
         TraverseQuery, VertexName, parse_id,
     },
     failure::Failure,
+    jobs::{AlgorithmName, JobQuery},
 };
 
 /// A key: a number or text, as its label has it.
@@ -306,6 +307,73 @@ pub(crate) struct NextBody {
     keys: bool,
 }
 
+/// What to compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum AlgorithmBody {
+    Pagerank,
+    Components,
+    StrongComponents,
+    Levels,
+    Paths,
+    Communities,
+    Degrees,
+    Clustering,
+    Cores,
+    Closeness,
+    Betweenness,
+    Similarity,
+    Triangles,
+}
+
+/// Where lists of edges are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ListsBody {
+    /// In memory if they fit.
+    #[default]
+    Automatic,
+    /// In memory.
+    Memory,
+    /// Read again in each superstep.
+    Streamed,
+}
+
+/// A computation over a whole graph; options are those of `hoplake run`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobBody {
+    /// The version of the graph; without, the newest that is open.
+    #[serde(default)]
+    pub(crate) version: u64,
+    algorithm: AlgorithmBody,
+    /// Which edges take part, and in which direction; without conditions.
+    edges: Option<HopBody>,
+    /// Vertices with these labels take part, with or without such edges.
+    #[serde(default)]
+    labels: Vec<String>,
+    /// The vertex at which levels and paths begin, or that others are compared with; of pagerank the sources of ranks.
+    #[serde(default)]
+    from: Vec<VertexBody>,
+    /// The property of edges that paths are as long as; 1 an edge without it.
+    weight: Option<String>,
+    /// The most iterations: 100 of pagerank, 10 of communities.
+    iterations: Option<u64>,
+    /// The part of a rank that is passed on, from 0 to 1: 0.85.
+    damping: Option<f64>,
+    /// End when ranks have changed by no more than this in sum: 0.000001.
+    tolerance: Option<f64>,
+    /// Compute closeness of this many vertices, or estimate betweenness from their paths.
+    sample: Option<u64>,
+    /// The seed of the sample: 0.
+    seed: Option<u64>,
+    #[serde(default)]
+    lists: ListsBody,
+    /// Of the job: without `vertices_max`. Time and memory are within the server's limits for jobs.
+    #[serde(default)]
+    limits: LimitsBody,
+}
+
 pub(super) fn vertices(vertices: Vec<VertexBody>) -> Result<Vec<VertexName>, Failure> {
     vertices.into_iter().map(VertexName::try_from).collect()
 }
@@ -454,6 +522,51 @@ impl TryFrom<ShortestPathBody> for ShortestPathQuery {
             hop: body.hop.try_into()?,
             depth_max: body.depth_max,
             keys: body.keys,
+            limits: body.limits.into(),
+        })
+    }
+}
+
+impl From<AlgorithmBody> for AlgorithmName {
+    fn from(algorithm: AlgorithmBody) -> Self {
+        match algorithm {
+            AlgorithmBody::Pagerank => Self::PageRank,
+            AlgorithmBody::Components => Self::Components,
+            AlgorithmBody::StrongComponents => Self::StrongComponents,
+            AlgorithmBody::Levels => Self::Levels,
+            AlgorithmBody::Paths => Self::Paths,
+            AlgorithmBody::Communities => Self::Communities,
+            AlgorithmBody::Degrees => Self::Degrees,
+            AlgorithmBody::Clustering => Self::Clustering,
+            AlgorithmBody::Cores => Self::Cores,
+            AlgorithmBody::Closeness => Self::Closeness,
+            AlgorithmBody::Betweenness => Self::Betweenness,
+            AlgorithmBody::Similarity => Self::Similarity,
+            AlgorithmBody::Triangles => Self::Triangles,
+        }
+    }
+}
+
+impl TryFrom<JobBody> for JobQuery {
+    type Error = Failure;
+
+    fn try_from(body: JobBody) -> Result<Self, Failure> {
+        Ok(Self {
+            algorithm: body.algorithm.into(),
+            edges: body.edges.map(Hop::try_from).transpose()?,
+            labels: body.labels,
+            from: vertices(body.from)?,
+            weight: body.weight,
+            iterations: body.iterations,
+            damping: body.damping,
+            tolerance: body.tolerance,
+            sample: body.sample,
+            seed: body.seed,
+            lists: match body.lists {
+                ListsBody::Automatic => Placement::Automatic,
+                ListsBody::Memory => Placement::Memory,
+                ListsBody::Streamed => Placement::Streamed,
+            },
             limits: body.limits.into(),
         })
     }

@@ -17,7 +17,8 @@ pub(super) fn columns(batch: &RecordBatch) -> Result<Vec<(String, Vec<Value>)>, 
     columns.map(|(field, column)| Ok((field.name().clone(), values(column)?))).collect()
 }
 
-fn values(array: &ArrayRef) -> Result<Vec<Value>, Failure> {
+/// The values of a column.
+pub(super) fn values(array: &ArrayRef) -> Result<Vec<Value>, Failure> {
     let of = |value: &dyn Fn(usize) -> Value| -> Vec<Value> {
         (0..array.len()).map(|row| if array.is_null(row) { Value::Null } else { value(row) }).collect()
     };

@@ -20,7 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use super::{
-    answers::{edge, ids, path, rows},
+    answers::{edge, ids, path, rows, value_rows},
     arrow::ArrowRows,
     exchange::{Exchange, named},
     problem,
@@ -133,6 +133,12 @@ impl Writer {
             Part::Rows(all) => {
                 for some in all.chunks(ROWS_AT_A_TIME) {
                     rows(&some)?.iter().try_for_each(|row| self.item(row))?;
+                    self.flush().await?;
+                }
+            }
+            Part::Values(all) => {
+                for some in all.chunks(ROWS_AT_A_TIME) {
+                    value_rows(&some)?.iter().try_for_each(|row| self.item(row))?;
                     self.flush().await?;
                 }
             }

@@ -31,6 +31,18 @@ struct TimeLabels {
     call: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct JobLabels {
+    state: &'static str,
+}
+
+/// From 10 ms, a small graph, to 5,000 s, beyond the default limit of time.
+const JOB_SECONDS: [f64; 12] = [0.01, 0.05, 0.2, 1.0, 5.0, 20.0, 60.0, 200.0, 600.0, 1_800.0, 3_600.0, 5_000.0];
+
+fn job_seconds() -> Histogram {
+    Histogram::new(JOB_SECONDS)
+}
+
 /// From 100 µs, a warm hop, to 50 s, twice the default limit of time.
 const SECONDS: [f64; 17] =
     [1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 50.0];
@@ -62,6 +74,10 @@ pub(crate) struct Metrics {
     compactions: Counter,
     compaction_bytes: Counter,
     compaction_failures: Counter,
+    jobs_ended: Family<JobLabels, Counter>,
+    job_times: Family<JobLabels, Histogram, fn() -> Histogram>,
+    jobs_running: Gauge,
+    jobs_waiting: Gauge,
     running: Gauge,
     waiting: Gauge,
     fetches: Gauge,
@@ -78,6 +94,8 @@ pub(crate) struct Readings {
     pub(crate) waiting: usize,
     pub(crate) fetches: usize,
     pub(crate) traversals: usize,
+    pub(crate) jobs_running: usize,
+    pub(crate) jobs_waiting: usize,
     /// The background reads since the start.
     pub(crate) background: Background,
     /// Tasks on the threads of queries.
@@ -109,6 +127,10 @@ impl Metrics {
             compactions: Counter::default(),
             compaction_bytes: Counter::default(),
             compaction_failures: Counter::default(),
+            jobs_ended: Family::default(),
+            job_times: Family::new_with_constructor(job_seconds),
+            jobs_running: Gauge::default(),
+            jobs_waiting: Gauge::default(),
             running: Gauge::default(),
             waiting: Gauge::default(),
             fetches: Gauge::default(),
@@ -151,6 +173,15 @@ impl Metrics {
         let rewritten = "Bytes that compactions wrote";
         registry.register_with_unit("compaction", rewritten, Unit::Bytes, self.compaction_bytes.clone());
         registry.register("compaction_failures", "Compactions that failed", self.compaction_failures.clone());
+        registry.register("jobs_ended", "Jobs that ended, by state", self.jobs_ended.clone());
+        registry.register_with_unit(
+            "job",
+            "Duration of jobs, without their wait",
+            Unit::Seconds,
+            self.job_times.clone(),
+        );
+        registry.register("jobs_running", "Jobs that run", self.jobs_running.clone());
+        registry.register("jobs_waiting", "Jobs that wait to run", self.jobs_waiting.clone());
         registry.register("queries_running", "Queries that run", self.running.clone());
         registry.register("queries_waiting", "Queries that wait to run", self.waiting.clone());
         registry.register("fetches_running", "Reads for other nodes that run", self.fetches.clone());
@@ -174,6 +205,17 @@ impl Metrics {
     ) {
         self.requests.get_or_create(&CallLabels { protocol, call, status }).inc();
         self.times.get_or_create(&TimeLabels { protocol, call }).observe(time.as_secs_f64());
+        self.spent(cost);
+    }
+
+    /// A job ended.
+    pub(crate) fn job(&self, state: &'static str, time: Duration, cost: &PricedCost) {
+        self.jobs_ended.get_or_create(&JobLabels { state }).inc();
+        self.job_times.get_or_create(&JobLabels { state }).observe(time.as_secs_f64());
+        self.spent(cost);
+    }
+
+    fn spent(&self, cost: &PricedCost) {
         let counters = &cost.counters;
         self.waves.inc_by(counters.waves);
         self.store_requests.inc_by(counters.requests);
@@ -213,6 +255,8 @@ impl Metrics {
         self.waiting.set(readings.waiting as i64);
         self.fetches.set(readings.fetches as i64);
         self.traversals.set(readings.traversals as i64);
+        self.jobs_running.set(readings.jobs_running as i64);
+        self.jobs_waiting.set(readings.jobs_waiting as i64);
         // Set, not added: the catalog has the sums since the start, since these reads may outlast their query.
         self.background_requests.inner().store(readings.background.requests, Relaxed);
         self.background_bytes.inner().store(readings.background.bytes, Relaxed);

@@ -34,7 +34,16 @@ pub(crate) fn span_of(call: &'static str, protocol: &'static str, id: &str, head
     span
 }
 
-/// Records the outcome of a request.
+/// The span of a job, below that of the request that started it.
+pub(crate) fn span_of_job(request: &Span, id: &str, algorithm: &'static str) -> Span {
+    tracing::info_span!(
+        target: "hoplake::spans", parent: request, "job", otel.name = "Job", id, algorithm,
+        status = Empty, waves = Empty, requests = Empty, bytes = Empty, cache_hits = Empty, usd = Empty,
+        otel.status_code = Empty, otel.status_description = Empty,
+    )
+}
+
+/// Records the outcome of a request or a job.
 pub(crate) fn end(span: &Span, status: &'static str, failure: Option<&Failure>, cost: &PricedCost) {
     if span.is_disabled() {
         return;

@@ -8,6 +8,7 @@ mod graphs;
 mod held_store;
 mod hostile;
 mod http;
+mod jobs;
 mod limits;
 mod nodes;
 mod operations;

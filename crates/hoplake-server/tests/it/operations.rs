@@ -14,7 +14,7 @@ use crate::{
 async fn health_knows_the_services() {
     let server = Running::start(settings("memory://nothing")).await;
     let mut client = HealthClient::new(server.channel().await);
-    for service in ["", "hoplake.v1.Graphs", "hoplake.v1.Query", "hoplake.v1.Blocks"] {
+    for service in ["", "hoplake.v1.Graphs", "hoplake.v1.Query", "hoplake.v1.Jobs", "hoplake.v1.Blocks"] {
         let answer = client.check(HealthCheckRequest { service: service.into() }).await.unwrap();
         assert_eq!(answer.into_inner().status(), ServingStatus::Serving);
     }
@@ -42,7 +42,8 @@ macro_rules! reflection {
                 panic!("no list of services")
             };
             let names: Vec<_> = services.service.iter().map(|service| service.name.as_str()).collect();
-            for name in ["hoplake.v1.Graphs", "hoplake.v1.Query", "grpc.health.v1.Health", $service] {
+            for name in ["hoplake.v1.Graphs", "hoplake.v1.Query", "hoplake.v1.Jobs", "grpc.health.v1.Health", $service]
+            {
                 assert!(names.contains(&name), "{names:?}");
             }
             let Some(MessageResponse::FileDescriptorResponse(file)) =

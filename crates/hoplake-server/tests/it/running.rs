@@ -102,6 +102,11 @@ impl Running {
         self.stop.take().unwrap().send(()).unwrap();
     }
 
+    /// Drops its future, without an end in order. Its doors are tasks of their own, which stay with the runtime of the test.
+    pub(crate) fn abort(&self) {
+        self.ended.abort();
+    }
+
     /// Waits for its end.
     pub(crate) async fn ended(self) {
         self.ended.await.unwrap().unwrap();

@@ -31,7 +31,7 @@ use hoplake_analytics::{
 };
 use hoplake_engine::{DenseIds, EngineError, Held, traversal::HopDirection};
 use hoplake_format::VertexId;
-use hoplake_storage::MemoryHold;
+use hoplake_storage::{MemoryHold, QueryContext};
 
 pub use computed::Computed;
 use computed::Values;
@@ -140,6 +140,29 @@ impl Algorithm {
         }
     }
 
+    /// The options of its computation: it may decide on directions and weights.
+    fn applied_to(&self, options: &ComputeOptions) -> ComputeOptions {
+        let mut options = options.clone();
+        if let Self::Components | Self::CoreNumbers = self {
+            options.selection.hop.direction = HopDirection::Both;
+        }
+        if let Self::ShortestPaths { weight, .. } = self {
+            options.selection.weight = weight.clone();
+        }
+        options.selection.reversed = options.selection.hop.direction != HopDirection::Both;
+        options
+    }
+
+    /// What states and signals of its program take for a vertex; `None` if it has no program.
+    fn streamed_bytes(&self) -> Option<u64> {
+        match self {
+            Self::PageRank(_) | Self::PersonalisedPageRank { .. } => Some(30),
+            Self::ShortestPaths { .. } => Some(26),
+            Self::Components | Self::Levels { .. } | Self::Communities { .. } => Some(14),
+            _ => None,
+        }
+    }
+
     /// The vertices that it names.
     fn starts(&self) -> &[StartKey] {
         match self {
@@ -227,6 +250,19 @@ pub struct ComputeProgress {
     pub residual: Option<f64>,
 }
 
+/// What a computation takes, by the counts of the version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ComputeNeeds {
+    /// The vertices that take part, with those that were deleted.
+    pub vertices: u64,
+    /// The memory without which it cannot run, in bytes: for its lists and the arrays of a kernel, or for states and signals if it may
+    /// stream its lists.
+    pub memory_bytes: u64,
+    /// Bytes of its result, at most.
+    pub result_bytes: u64,
+}
+
 /// What a program of one's own left: the state of each vertex.
 pub struct ProgramStates<S> {
     /// The dense ids of the vertices.
@@ -274,14 +310,7 @@ impl Query {
         options: &ComputeOptions,
         observe: impl FnMut(&ComputeProgress),
     ) -> Result<Computed, Error> {
-        let mut options = options.clone();
-        if let Algorithm::Components | Algorithm::CoreNumbers = algorithm {
-            options.selection.hop.direction = HopDirection::Both;
-        }
-        if let Algorithm::ShortestPaths { weight, .. } = algorithm {
-            options.selection.weight = weight.clone();
-        }
-        options.selection.reversed = options.selection.hop.direction != HopDirection::Both;
+        let options = algorithm.applied_to(options);
         if algorithm.is_kernel_alone() {
             in_memory_only(algorithm.name(), options.placement)?;
             if options.checkpoint.is_some() {
@@ -296,6 +325,36 @@ impl Query {
             return self.compute_by_kernel(algorithm, &options).await;
         }
         self.compute_in_supersteps(algorithm, &options, in_memory, observe).await
+    }
+
+    /// What [`Self::compute`] takes. Reads nothing.
+    ///
+    /// # Errors
+    /// As [`Self::compute`] for a selection or a placement that cannot be.
+    pub fn compute_needs(&self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<ComputeNeeds, Error> {
+        let options = algorithm.applied_to(options);
+        if algorithm.is_kernel_alone() {
+            in_memory_only(algorithm.name(), options.placement)?;
+        }
+        let vertices = options.selection.dense_ids(&self.snapshot)?.len();
+        let in_memory = options.selection.memory_bytes(&self.snapshot)?;
+        let streamed = algorithm.streamed_bytes().map(|bytes| vertices * bytes);
+        let memory_bytes = match options.placement {
+            Placement::Memory => in_memory,
+            Placement::Streamed => streamed.unwrap_or(in_memory),
+            Placement::Automatic => in_memory.min(streamed.unwrap_or(u64::MAX)),
+        };
+        Ok(ComputeNeeds { vertices, memory_bytes, result_bytes: vertices * 8 })
+    }
+
+    /// What [`Self::count_triangles`] takes. Reads nothing.
+    ///
+    /// # Errors
+    /// As [`Self::compute_needs`].
+    pub fn count_triangles_needs(&self, options: &ComputeOptions) -> Result<ComputeNeeds, Error> {
+        let selection = for_triangles(options)?.selection;
+        let vertices = selection.dense_ids(&self.snapshot)?.len();
+        Ok(ComputeNeeds { vertices, memory_bytes: selection.memory_bytes(&self.snapshot)?, result_bytes: 8 })
     }
 
     /// Runs a program of one's own on a selection, for as many supersteps as it may take. `observe` gets its progress.
@@ -379,10 +438,12 @@ impl Query {
     async fn compute_by_kernel(&mut self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<Computed, Error> {
         let topology = Arc::new(self.load_topology(options).await?);
         let starts = self.starts(algorithm, &topology.ids).await?;
-        let (context, loaded, algorithm) = (self.branch.context().clone(), topology.clone(), algorithm.clone());
+        let (loaded, algorithm) = (topology.clone(), algorithm.clone());
         let name = algorithm.name();
-        let found = options.workers.run(move || kernels::run(&algorithm, &loaded, &starts, &context)).await??;
-        let (ids, deleted) = (topology.ids.clone(), topology.deleted.to_vec());
+        let kernel = move |context: &QueryContext| kernels::run(&algorithm, &loaded, &starts, context);
+        let found = options.workers.run(self.branch.context(), kernel).await??;
+        let memory = self.branch.context().hold(topology.deleted.len() as u64 * 4)?;
+        let (ids, deleted) = (topology.ids.clone(), Held::new(topology.deleted.to_vec(), memory));
         let (supersteps, values) = found;
         Ok(Computed { name, supersteps, streamed: false, ids, deleted, values })
     }
@@ -393,13 +454,10 @@ impl Query {
     /// # Errors
     /// As [`Self::compute`].
     pub async fn count_triangles(&mut self, options: &ComputeOptions) -> Result<u64, Error> {
-        let mut options = options.clone();
-        options.selection.hop.direction = HopDirection::Both;
-        options.selection.reversed = false;
-        in_memory_only("a number of triangles", options.placement)?;
+        let options = for_triangles(options)?;
         let topology = self.load_topology(&options).await?;
-        let context = self.branch.context().clone();
-        Ok(options.workers.run(move || count_triangles(&topology.out, &context)).await??)
+        let kernel = move |context: &QueryContext| count_triangles(&topology.out, context);
+        Ok(options.workers.run(self.branch.context(), kernel).await??)
     }
 
     /// The dense id of the one vertex that an algorithm begins at.
@@ -469,6 +527,8 @@ impl Query {
         let ProgramStates { ids, states, deleted, supersteps, memory: _of_states } = found;
         let memory = self.branch.context().hold(ids.len() * size_of::<S>() as u64)?;
         let values = Held::new(values(states.take(0..ids.len() as u32)?), memory);
+        let memory = self.branch.context().hold(deleted.len() as u64 * 4)?;
+        let deleted = Held::new(deleted, memory);
         Ok(Computed { name, supersteps: Some(supersteps), streamed: true, ids, deleted, values })
     }
 }
@@ -485,6 +545,15 @@ fn in_memory_only(what: &str, placement: Placement) -> Result<(), Error> {
         )),
         Placement::Automatic | Placement::Memory => Ok(()),
     }
+}
+
+/// Triangles are found whichever way edges point.
+fn for_triangles(options: &ComputeOptions) -> Result<ComputeOptions, Error> {
+    in_memory_only("a number of triangles", options.placement)?;
+    let mut options = options.clone();
+    options.selection.hop.direction = HopDirection::Both;
+    options.selection.reversed = false;
+    Ok(options)
 }
 
 fn seen<A>(progress: &Progress<A>, residual: Option<f64>) -> ComputeProgress {

@@ -7,6 +7,7 @@ mod bounds;
 mod columns;
 mod commits;
 mod compaction;
+mod computing;
 mod costs;
 mod damage;
 mod deadlines;

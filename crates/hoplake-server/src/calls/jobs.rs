@@ -1,0 +1,281 @@
+//! Jobs: start, list, look, cancel, and the result.
+//!
+//! A job holds no permit to run queries: it has its own bounds ([`crate::jobs`]). Starting one takes a permit while
+//! names of vertices are looked up, so that a mistake is found at once; reading its result takes one as any answer
+//! with rows does.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use arrow_array::{ArrayRef, UInt32Array};
+use arrow_select::take::take_record_batch;
+use hoplake::{Frontier, Graph, Query, StartKey, VertexId, compute::Computed};
+
+use super::{
+    Asked, Call, GraphRef, LabelRows, Part, Parts, VertexName,
+    properties::{ROWS_FIRST, rows_at_a_time},
+    vertices::{Named, find_all, resolve},
+};
+use crate::{
+    failure::{Failure, Reason},
+    jobs::{Computation, JobGraph, JobInfo, JobQuery, NewJob, name_bytes},
+};
+
+/// Bytes a vertex while the top of a result is found: [`Computed::top`] has room for twice as many, and returns ids.
+const TOP_BYTES: u64 = 16;
+/// Bytes a row while rows are put into the order of values.
+const PLACE_BYTES: u64 = 48;
+
+/// Which part of a result.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ResultQuery {
+    pub(crate) id: String,
+    /// So many of the top, in the order of values; without it, all in the order of label and position.
+    pub(crate) top: Option<u64>,
+    /// Of all, those to leave out first.
+    pub(crate) skip: u64,
+    /// Of all, the most rows; 0 is as many as there are.
+    pub(crate) limit: u64,
+    /// Properties in addition to the key.
+    pub(crate) select: Vec<String>,
+}
+
+/// What a result says apart from its rows.
+#[derive(Debug, Clone)]
+pub(crate) struct ResultSummary {
+    pub(crate) graph: JobGraph,
+    pub(crate) value: &'static str,
+    /// Vertices that have a row in the whole result.
+    pub(crate) vertices: u64,
+}
+
+/// Rows of one label, and a value for each: int64 or float64, null where there is none.
+#[derive(Debug, Clone)]
+pub(crate) struct ValueRows {
+    pub(crate) rows: LabelRows,
+    pub(crate) values: ArrayRef,
+}
+
+impl ValueRows {
+    /// Parts of at most `most` rows.
+    pub(crate) fn chunks(&self, most: usize) -> impl Iterator<Item = Self> + '_ {
+        let starts = (0..self.rows.len()).step_by(most.max(1));
+        self.rows.chunks(most).zip(starts).map(|(rows, start)| {
+            let values = self.values.slice(start, rows.len());
+            Self { rows, values }
+        })
+    }
+}
+
+/// Starts a job, once its graph, its names and its memory have been checked.
+pub(crate) async fn start_job(call: &mut Call, graph: &GraphRef, asked: &JobQuery) -> Result<JobInfo, Failure> {
+    call.check_token()?;
+    asked.check()?;
+    call.service.check_batch(&asked.from)?;
+    let open = call.graph(graph).await?;
+    let limits = call.limits(&Asked { time_ms: 0, memory_bytes_max: 0, ..asked.limits });
+    let mut query = call.query(&open.graph, &limits);
+    let outcome = call.bounded(starts(&open.graph, &mut query, &asked.from)).await;
+    let starts = call.settle(&query, &open.graph, outcome).await?;
+    let name_bytes = name_bytes(&starts);
+    let computation = asked.computation(starts)?;
+    let jobs = &call.service.jobs;
+    let options = asked.options(jobs.compute_workers());
+    let needs = match &computation {
+        Computation::Values(algorithm) => query.compute_needs(algorithm, &options)?,
+        Computation::Triangles => query.count_triangles_needs(&options)?,
+    };
+    let name = asked.algorithm.name();
+    if needs.vertices == 0 {
+        let message =
+            "no vertex takes part: no label of the graph has such edges; name labels for vertices without edges";
+        return Err(Failure::invalid(message));
+    }
+    let bounds = jobs.settings();
+    let memory_bytes_max = match asked.limits.memory_bytes_max {
+        0 => bounds.memory_bytes_max,
+        asked => asked.min(bounds.memory_bytes_max),
+    };
+    let refused = |what: &str, bytes: u64, most: u64| {
+        let message = format!(
+            "{name} of {} vertices takes at least {bytes} bytes of memory {what}, and this job may take {most}; select fewer edges \
+             and labels, or raise the limit",
+            needs.vertices
+        );
+        Err(Failure::new(Reason::Limit, message))
+    };
+    if needs.memory_bytes > memory_bytes_max {
+        return refused("while it runs", needs.memory_bytes, memory_bytes_max);
+    }
+    if needs.result_bytes > bounds.kept_bytes_max {
+        return refused("for its result", needs.result_bytes, bounds.kept_bytes_max);
+    }
+    let time_ms = if asked.limits.time_ms == 0 { bounds.time_ms } else { asked.limits.time_ms.min(bounds.time_ms_max) };
+    jobs.start(NewJob {
+        graph: JobGraph::of(&open),
+        algorithm: asked.algorithm,
+        computation,
+        options,
+        limits: asked.limits.within(&call.service.settings.limits),
+        time: Duration::from_millis(time_ms),
+        memory_bytes_max,
+        vertices: needs.vertices,
+        name_bytes,
+        span: call.span.clone(),
+    })
+}
+
+/// The labels and keys of vertices that are named, all of which must exist.
+async fn starts(graph: &Graph, query: &mut Query, names: &[VertexName]) -> Result<Vec<StartKey>, Failure> {
+    let named = resolve(graph, names)?;
+    let found = find_all(query, &named).await?;
+    let ids: Vec<VertexId> = named.iter().zip(&found).filter(|(named, _)| is_id(named)).map(|(_, id)| *id).collect();
+    // Only ids have keys that are not known yet.
+    let keys = if ids.is_empty() { None } else { Some(query.keys_of(&ids).await?) };
+    let mut keys = keys.iter().flat_map(|keys| keys.iter());
+    let start = |(named, vertex): (&Named, &VertexId)| match named.start() {
+        Some(start) => Some(start),
+        None => Some(StartKey { label: query.label_of(*vertex), key: keys.next()?.to_string() }),
+    };
+    Ok(named.iter().zip(&found).filter_map(start).collect())
+}
+
+fn is_id(named: &Named) -> bool {
+    matches!(named, Named::Vertex(_))
+}
+
+/// All jobs of this server. Everyone who may ask at all sees all of them: a server has one token.
+pub(crate) fn list_jobs(call: &Call) -> Result<Vec<JobInfo>, Failure> {
+    call.check_token()?;
+    Ok(call.service.jobs.list())
+}
+
+/// What there is to know of a job.
+pub(crate) fn get_job(call: &mut Call, id: &str) -> Result<JobInfo, Failure> {
+    // Before the look-up: without a token, a client must not find out which ids there are.
+    call.check_token()?;
+    let info = call.service.jobs.info(id)?;
+    call.about(&info.graph.name);
+    Ok(info)
+}
+
+/// Cancels a job, or drops its result. Without a permit, so that it works while the queue is full.
+pub(crate) fn cancel_job(call: &mut Call, id: &str) -> Result<JobInfo, Failure> {
+    call.check_token()?;
+    let info = call.service.jobs.cancel(id)?;
+    call.about(&info.graph.name);
+    Ok(info)
+}
+
+/// The result of a job, or a part of it.
+pub(crate) async fn job_result(
+    call: &mut Call,
+    asked: &ResultQuery,
+    parts: &mut dyn Parts,
+) -> Result<ResultSummary, Failure> {
+    call.check_token()?;
+    if asked.top.is_some() && (asked.skip > 0 || asked.limit > 0) {
+        return Err(Failure::invalid(
+            "skip and limit are of all rows, and top is of the first by value; leave one of them out",
+        ));
+    }
+    let job = call.service.jobs.get(&asked.id)?;
+    call.about(&job.graph.name);
+    // Held from here on: a result that is dropped meanwhile is still read to its end.
+    let computed = job.result()?;
+    let rows = rows_asked(asked, computed.len());
+    let most = call.service.settings.limits.results_max;
+    if rows > most {
+        let message = format!(
+            "the answer would have {rows} rows, more than the {most} of this server; ask for the top of it, or for a part with skip \
+             and limit"
+        );
+        return Err(Failure::new(Reason::Limit, message));
+    }
+    let open = call.graph(&GraphRef { name: job.graph.name.clone(), version: job.graph.version }).await?;
+    job.graph.check(&open.graph)?;
+    let limits = call.limits(&Asked::default());
+    let mut query = call.query(&open.graph, &limits);
+    let work = async {
+        let mut reader =
+            ValueReader { graph: &open.graph, select: &asked.select, computed: &computed, rows: ROWS_FIRST };
+        if asked.top.is_none() {
+            let skip = usize::try_from(asked.skip).unwrap_or(usize::MAX);
+            return reader.put(&mut query, computed.vertices().skip(skip).take(rows), parts).await;
+        }
+        let _memory = query.context().memory().hold(rows as u64 * TOP_BYTES)?;
+        let found = computed.clone();
+        // It goes through all values at once, which is too long for a thread of queries.
+        let top = tokio::task::spawn_blocking(move || found.top(rows)).await;
+        let top = top.map_err(|error| Failure::broken_off("the order of a result", &error))?;
+        reader.put(&mut query, top.into_iter(), parts).await
+    };
+    let outcome = call.bounded(work).await;
+    call.settle(&query, &open.graph, outcome).await?;
+    Ok(ResultSummary { graph: job.graph.clone(), value: computed.name, vertices: computed.len() as u64 })
+}
+
+/// How many rows the answer has.
+fn rows_asked(asked: &ResultQuery, all: usize) -> usize {
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let rest = all.saturating_sub(number(asked.skip));
+    match (asked.top, asked.limit) {
+        (Some(top), _) => number(top).min(all),
+        (None, 0) => rest,
+        (None, limit) => number(limit).min(rest),
+    }
+}
+
+/// Reads keys and properties of vertices piece by piece, and puts them with their values, in the order of the vertices.
+struct ValueReader<'a> {
+    graph: &'a Graph,
+    select: &'a [String],
+    computed: &'a Arc<Computed>,
+    rows: usize,
+}
+
+impl ValueReader<'_> {
+    async fn put(
+        &mut self,
+        query: &mut Query,
+        mut vertices: impl Iterator<Item = VertexId> + Send,
+        parts: &mut dyn Parts,
+    ) -> Result<(), Failure> {
+        loop {
+            let _memory = query.context().memory().hold(self.rows as u64 * PLACE_BYTES)?;
+            let wanted: Vec<VertexId> = vertices.by_ref().take(self.rows).collect();
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            self.put_piece(query, &wanted, parts).await?;
+        }
+    }
+
+    async fn put_piece(
+        &mut self,
+        query: &mut Query,
+        wanted: &[VertexId],
+        parts: &mut dyn Parts,
+    ) -> Result<(), Failure> {
+        let set: Frontier = wanted.iter().copied().collect();
+        let read = query.properties(&set, self.select).await?;
+        // By label and position; the order of values is another one.
+        let all = read.map(|rows| LabelRows::of(self.graph, 0, rows, &set));
+        let bytes: usize = all.iter().map(LabelRows::bytes).sum();
+        self.rows = rows_at_a_time(bytes / wanted.len());
+        // For the same rows in another order.
+        let _memory = query.context().memory().hold(bytes as u64)?;
+        let places =
+            all.iter().zip(0usize..).flat_map(|(rows, of)| rows.ids.iter().zip((0u32..).map(move |row| (of, row))));
+        let places: HashMap<VertexId, (usize, u32)> = places.map(|(id, place)| (*id, place)).collect();
+        // A part has rows of one label: it ends where the next vertex is of another.
+        for run in wanted.chunk_by(|one, other| one.label() == other.label()) {
+            let Some((of, _)) = places.get(&run[0]) else { continue };
+            let rows: UInt32Array = run.iter().filter_map(|id| places.get(id)).map(|(_, row)| *row).collect();
+            let unreadable = |error| Failure::new(Reason::Internal, format!("rows cannot be put in order: {error}"));
+            let batch = take_record_batch(&all[*of].batch, &rows).map_err(unreadable)?;
+            let rows = LabelRows { label: all[*of].label.clone(), depth: 0, ids: run.to_vec(), batch };
+            parts.put(Part::Values(&ValueRows { rows, values: self.computed.column(run) })).await?;
+        }
+        Ok(())
+    }
+}

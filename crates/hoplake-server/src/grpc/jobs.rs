@@ -1,0 +1,159 @@
+//! The service Jobs.
+
+use futures::FutureExt;
+use hoplake::{Hop, compute::Placement};
+use tonic::{Request, Response, Status};
+
+use super::{
+    Grpc, Messages, receive, within,
+    writer::{Writer, stream},
+};
+use crate::{
+    calls::{self, Call, ResultQuery},
+    failure::Failure,
+    jobs::{AlgorithmName, JobInfo, JobQuery, JobState},
+    v1::{self, jobs_server::Jobs},
+};
+
+#[tonic::async_trait]
+impl Jobs for Grpc {
+    async fn start_job(&self, request: Request<v1::StartJobRequest>) -> Result<Response<v1::Job>, Status> {
+        let (mut call, request) = self.begin("StartJob", request);
+        within!(call, start(&mut call, request).await)
+    }
+
+    async fn list_jobs(&self, request: Request<v1::ListJobsRequest>) -> Result<Response<v1::ListJobsResponse>, Status> {
+        let (mut call, _) = self.begin("ListJobs", request);
+        within!(call, list(&call))
+    }
+
+    async fn get_job(&self, request: Request<v1::GetJobRequest>) -> Result<Response<v1::Job>, Status> {
+        let (mut call, request) = self.begin("GetJob", request);
+        within!(call, calls::get_job(&mut call, &request.id).map(v1::Job::from))
+    }
+
+    async fn cancel_job(&self, request: Request<v1::CancelJobRequest>) -> Result<Response<v1::Job>, Status> {
+        let (mut call, request) = self.begin("CancelJob", request);
+        within!(call, calls::cancel_job(&mut call, &request.id).map(v1::Job::from))
+    }
+
+    type JobResultStream = Messages<v1::JobResultResponse>;
+
+    async fn job_result(
+        &self,
+        request: Request<v1::JobResultRequest>,
+    ) -> Result<Response<Self::JobResultStream>, Status> {
+        let (call, request) = self.begin("JobResult", request);
+        stream(call, |call, parts| result(call, request, parts).boxed()).await
+    }
+}
+
+async fn start(call: &mut Call, request: v1::StartJobRequest) -> Result<v1::Job, Failure> {
+    let graph = receive::graph(request.graph.clone())?;
+    Ok(calls::start_job(call, &graph, &request.try_into()?).await?.into())
+}
+
+fn list(call: &Call) -> Result<v1::ListJobsResponse, Failure> {
+    Ok(v1::ListJobsResponse { jobs: calls::list_jobs(call)?.into_iter().map(v1::Job::from).collect() })
+}
+
+async fn result(
+    call: &mut Call,
+    request: v1::JobResultRequest,
+    parts: &mut Writer<v1::JobResultResponse>,
+) -> Result<(), Failure> {
+    parts.format = receive::format(request.format)?;
+    let v1::JobResultRequest { id, top, skip, limit, select, .. } = request;
+    let summary = calls::job_result(call, &ResultQuery { id, top, skip, limit, select }, parts).await?;
+    let last = parts.last();
+    last.vertices = summary.vertices;
+    last.version = summary.graph.version;
+    last.cost = Some(call.cost.into());
+    Ok(())
+}
+
+/// The names of algorithms, on the wire and within.
+const ALGORITHMS: [(v1::Algorithm, AlgorithmName); 13] = [
+    (v1::Algorithm::Pagerank, AlgorithmName::PageRank),
+    (v1::Algorithm::Components, AlgorithmName::Components),
+    (v1::Algorithm::StrongComponents, AlgorithmName::StrongComponents),
+    (v1::Algorithm::Levels, AlgorithmName::Levels),
+    (v1::Algorithm::Paths, AlgorithmName::Paths),
+    (v1::Algorithm::Communities, AlgorithmName::Communities),
+    (v1::Algorithm::Degrees, AlgorithmName::Degrees),
+    (v1::Algorithm::Clustering, AlgorithmName::Clustering),
+    (v1::Algorithm::Cores, AlgorithmName::Cores),
+    (v1::Algorithm::Closeness, AlgorithmName::Closeness),
+    (v1::Algorithm::Betweenness, AlgorithmName::Betweenness),
+    (v1::Algorithm::Similarity, AlgorithmName::Similarity),
+    (v1::Algorithm::Triangles, AlgorithmName::Triangles),
+];
+
+impl TryFrom<v1::StartJobRequest> for JobQuery {
+    type Error = Failure;
+
+    fn try_from(request: v1::StartJobRequest) -> Result<Self, Failure> {
+        // Enums of proto3 are open: any number can arrive, and 0 if the field is absent.
+        let algorithm = ALGORITHMS.iter().find(|(wire, _)| *wire as i32 == request.algorithm);
+        let unknown =
+            || Failure::invalid(format!("{} is not an algorithm; write for instance PAGERANK", request.algorithm));
+        let (_, algorithm) = algorithm.ok_or_else(unknown)?;
+        let lists = match v1::ListsPlacement::try_from(request.lists) {
+            Ok(v1::ListsPlacement::Automatic) => Placement::Automatic,
+            Ok(v1::ListsPlacement::Memory) => Placement::Memory,
+            Ok(v1::ListsPlacement::Streamed) => Placement::Streamed,
+            Err(_) => return Err(Failure::invalid(format!("{} is not a place of lists", request.lists))),
+        };
+        Ok(Self {
+            algorithm: *algorithm,
+            edges: request.edges.map(Hop::try_from).transpose()?,
+            labels: request.labels,
+            from: receive::vertices(request.from)?,
+            weight: request.weight,
+            iterations: request.iterations,
+            damping: request.damping,
+            tolerance: request.tolerance,
+            sample: request.sample,
+            seed: request.seed,
+            lists,
+            limits: request.limits.into(),
+        })
+    }
+}
+
+impl From<JobInfo> for v1::Job {
+    fn from(info: JobInfo) -> Self {
+        let algorithm = ALGORITHMS.iter().find(|(_, name)| *name == info.algorithm);
+        let state = match info.state {
+            JobState::Waiting => v1::JobState::Waiting,
+            JobState::Running => v1::JobState::Running,
+            JobState::Done => v1::JobState::Done,
+            JobState::Failed => v1::JobState::Failed,
+            JobState::Cancelled => v1::JobState::Cancelled,
+        };
+        let hint = info.failure.as_ref().map(|failure| failure.reason.hint().to_owned());
+        Self {
+            id: info.id,
+            graph: info.graph.name,
+            version: info.graph.version,
+            algorithm: algorithm.map_or(0, |(wire, _)| *wire as i32),
+            value: info.algorithm.value().unwrap_or_default().to_owned(),
+            state: state.into(),
+            submitted_unix_ms: info.submitted_unix_ms,
+            started_unix_ms: info.started_unix_ms,
+            ended_unix_ms: info.ended_unix_ms,
+            forgotten_unix_ms: info.forgotten_unix_ms,
+            vertices: info.vertices,
+            superstep: info.superstep,
+            changed: info.changed,
+            residual: info.residual,
+            streamed: info.streamed,
+            triangles: info.triangles,
+            cost: Some(info.cost.into()),
+            memory_bytes: info.memory_bytes,
+            has_result: info.has_result,
+            failure: info.failure.as_ref().map(Into::into),
+            hint: hint.unwrap_or_default(),
+        }
+    }
+}

@@ -48,8 +48,8 @@ struct Swept<A> {
     score: f64,
     /// Whether no signal within it changed any more, and it is all of the range.
     is_quiet: bool,
-    /// The edges to it from each range, in the first step.
-    edges: Vec<u32>,
+    /// The ranges that edges lead from, and how many, in the first step.
+    edges: Vec<(u32, u32)>,
 }
 
 pub(super) async fn run<P: VertexProgram>(
@@ -158,13 +158,7 @@ fn sweep<P: VertexProgram>(
     by_edges: bool,
     step: &Step<P::Aggregate>,
 ) -> Result<Swept<P::Aggregate>, RunError> {
-    let mut edges = vec![0u32; count.map_or(0, |(_, ranges)| ranges)];
-    if let Some((size, _)) = count {
-        let lists = item.pieces.iter().flat_map(|piece| piece.batch().map(|batch| batch.lists_of(&piece.vertices)));
-        for (_, list, _) in lists.flatten() {
-            list.iter().for_each(|source| edges[(source / size) as usize] += 1);
-        }
-    }
+    let edges = count.map_or_else(Vec::new, |(size, ranges)| item.count(size, ranges));
     let (Some(first), Some(last)) = (item.pieces.first(), item.pieces.last()) else {
         return Err(hoplake_engine::EngineError::Internal("an item has no vertices".into()).into());
     };
@@ -208,6 +202,19 @@ fn sweep<P: VertexProgram>(
     Ok(Swept { range: item.range, done, score, is_quiet: latest == 0 && item.is_whole, edges })
 }
 
+impl Item {
+    /// Counts the edges of its lists by the range that they come from, of `ranges` ranges of `size` vertices.
+    fn count(&self, size: u32, ranges: usize) -> Vec<(u32, u32)> {
+        let mut counts = vec![0u32; ranges];
+        let lists = self.pieces.iter().flat_map(|piece| piece.batch().map(|batch| batch.lists_of(&piece.vertices)));
+        for (_, list, _) in lists.flatten() {
+            list.iter().for_each(|source| counts[(source / size) as usize] += 1);
+        }
+        // Few are left where vertices have few edges, of which many items may wait for their turn.
+        (0..).zip(counts).filter(|(_, count)| *count > 0).collect()
+    }
+}
+
 impl Piece {
     fn batch(&self) -> Option<&Batch> {
         match &self.origin {
@@ -234,10 +241,10 @@ struct Ranges {
 }
 
 impl Ranges {
-    /// What so many ranges take, with the edges that workers count in the first step.
+    /// What so many ranges take, with what each worker counts in the first step.
     fn bytes(ranges: u32, threads: usize) -> u64 {
-        let (ranges, items) = (u64::from(ranges), threads as u64 * 8);
-        ranges * ranges * 4 + ranges * (32 + items * 4)
+        let ranges = u64::from(ranges);
+        ranges * ranges * 4 + ranges * (32 + threads as u64 * 64)
     }
 
     fn new(vertices: u32, size: u32, by_edges: bool, threshold: f64) -> Self {
@@ -340,10 +347,10 @@ impl Ranges {
     /// Adds the edges that an item has counted.
     fn learn(&mut self, swept: &Swept<impl Sized>) {
         let ranges = self.reasons.len();
-        for (from, edges) in swept.edges.iter().enumerate() {
-            let known = &mut self.edges[from * ranges + swept.range];
+        for (from, edges) in &swept.edges {
+            let known = &mut self.edges[*from as usize * ranges + swept.range];
             *known = known.saturating_add(*edges);
-            self.edges_from[from] += u64::from(*edges);
+            self.edges_from[*from as usize] += u64::from(*edges);
         }
     }
 

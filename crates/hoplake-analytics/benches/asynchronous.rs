@@ -4,7 +4,7 @@
 //! cargo bench -p hoplake-analytics --bench asynchronous -- kronecker 19 20
 //! cargo bench -p hoplake-analytics --bench asynchronous -- grid 500
 //! ```
-//! `kronecker SCALE EDGES` is a graph of Graph500 with so many edges a vertex; `grid SIDE` has roads between neighbours, in the order of
+//! `kronecker SCALE EDGES` is a graph of Graph500 with that number of edges a vertex; `grid SIDE` has roads between neighbours, in the order of
 //! its rows, and `shuffled SIDE` has the same in no order. Weights are 1 to 255. All from one seed.
 
 #![allow(clippy::unwrap_used)]

@@ -135,7 +135,7 @@ impl Batches {
         Self::within(snapshot, selected, edges, vertices, workers, ahead_bytes(context), context)
     }
 
-    /// As [`Self::new`], with so many bytes that are read ahead.
+    /// As [`Self::new`], with a bound on the bytes that are read ahead.
     pub(crate) fn within(
         snapshot: &Arc<Snapshot>,
         selected: &Selected,

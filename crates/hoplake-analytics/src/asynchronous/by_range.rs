@@ -1,6 +1,6 @@
 //! Asynchronous runs over streamed lists: ranges of vertices with a reason are read, and the others are not.
 //!
-//! Lists that are streamed are those against the edges, so that nobody can look up whom a signal reaches. The first step reads all
+//! Lists that are streamed are those against the edges, which do not say which vertices a signal reaches. The first step reads all
 //! lists, and counts the edges from each range to each other. From then on a range whose signals have changed gives its score to
 //! others in proportion to the edges that lead there. That is exact by range if degrees are known, and an estimate of what waits in
 //! each of them; a range that no edge leads to gets nothing, so what has no reason has missed nothing.
@@ -241,7 +241,7 @@ struct Ranges {
 }
 
 impl Ranges {
-    /// What so many ranges take, with what each worker counts in the first step.
+    /// What a number of ranges takes, with what each worker counts in the first step.
     fn bytes(ranges: u32, threads: usize) -> u64 {
         let ranges = u64::from(ranges);
         ranges * ranges * 4 + ranges * (32 + threads as u64 * 64)

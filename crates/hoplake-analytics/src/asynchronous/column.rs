@@ -30,7 +30,7 @@ enum Values<S> {
 }
 
 impl<S: Value> Column<S> {
-    /// The bytes of a column of so many signals.
+    /// The bytes of a column of this many signals.
     pub(crate) fn bytes(vertices: u32) -> u64 {
         let value = match S::WIDTH {
             0..=4 => 4,

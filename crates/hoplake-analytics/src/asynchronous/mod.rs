@@ -8,7 +8,7 @@
 //! ```
 //! Vertices pull, as in [`run()`](crate::run()): a list names those that signal to its vertex, and their signals are looked up in a
 //! column. There is one column, whose values are replaced while others look them up. So there are no messages that could be lost,
-//! overtake each other or fill a buffer: whoever looks late finds the newest signal and not all that were sent since, and
+//! overtake each other or fill a buffer: a vertex that looks late finds the newest signal and not all that were sent since, and
 //! [`VertexProgram::collect`] folds what it finds. A change of a signal leaves only a number at the other end of an edge:
 //! its score ([`VertexProgram::score`]), which adds up to that vertex's reason to collect.
 //!

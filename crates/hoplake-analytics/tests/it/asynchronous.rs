@@ -312,7 +312,7 @@ async fn a_run_ends_at_its_limits() {
         let idle = AsyncSettings { threshold: 1e29, ..settings.clone() };
         let start = Arc::new(Levels { start: 3 });
         let ran = run_asynchronously(&start, &lists, &memory(&lists), &idle, |_| (), &mut branch).await.unwrap();
-        // A streamed run has to read who signals to whom.
+        // A streamed run has to read which ranges signal to which.
         assert_eq!(ran.superstep, usize::from(streamed), "{ran:?}");
         // Nobody waits for it any more: what it holds is given back when its workers have noticed.
         let held = context.memory().used();

@@ -97,7 +97,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, requires = "checkpoint")]
     checkpoint_every: Option<Duration>,
     /// Have those vertices compute that have most reason to, and not all of them in supersteps: for pagerank, components, levels and
-    /// paths. Worth it where paths are long, and where lists are streamed
+    /// paths. Worth it where paths are long, as on roads
     #[arg(long)]
     asynchronous: bool,
     /// Leave a vertex as it is while the changes that reach it have a lower score in sum; 0 unless it is set

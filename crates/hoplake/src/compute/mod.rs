@@ -345,7 +345,7 @@ impl Query {
     }
 
     /// Runs a program of one's own on a selection, for as many supersteps as it may take. `observe` gets its progress. In an asynchronous
-    /// run vertices may collect as often as in so many supersteps, unless [`Asynchronous::collections_max`] is another bound.
+    /// run vertices may collect as often as in that number of supersteps, unless [`Asynchronous::collections_max`] is another bound.
     ///
     /// # Errors
     /// As [`Self::compute`]; [`Unavailable`](ErrorKind::Unavailable) if states cannot be written.

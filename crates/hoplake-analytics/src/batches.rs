@@ -56,13 +56,19 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// The lists: a vertex, its neighbours, and the weights of its edges if they were asked for.
-    pub(crate) fn lists(&self) -> impl Iterator<Item = (u32, &[u32], &[f64])> {
+    pub(crate) fn lists(&self) -> impl DoubleEndedIterator<Item = (u32, &[u32], &[f64])> + ExactSizeIterator {
         let list = |ends: &[usize]| {
             let weights = self.weights.get(ends[0]..ends[1]).unwrap_or_default();
             (&self.targets[ends[0]..ends[1]], weights)
         };
         let lists = self.offsets.windows(2).map(list);
         self.with_lists.iter().zip(lists).map(|(vertex, (targets, weights))| (*vertex, targets, weights))
+    }
+
+    /// The lists of some vertices.
+    pub(crate) fn lists_of(&self, vertices: &Range<u32>) -> impl DoubleEndedIterator<Item = (u32, &[u32], &[f64])> {
+        let [first, end] = [vertices.start, vertices.end].map(|end| self.with_lists.partition_point(|it| *it < end));
+        self.lists().skip(first).take(end - first)
     }
 
     /// The lists of a vertex and those after it.
@@ -126,8 +132,20 @@ impl Batches {
         workers: &Workers,
         context: &QueryContext,
     ) -> Result<Self, EngineError> {
+        Self::within(snapshot, selected, edges, vertices, workers, ahead_bytes(context), context)
+    }
+
+    /// As [`Self::new`], with a bound on the bytes that are read ahead.
+    pub(crate) fn within(
+        snapshot: &Arc<Snapshot>,
+        selected: &Selected,
+        edges: &[EdgesOf],
+        vertices: Range<u32>,
+        workers: &Workers,
+        ahead_bytes: u64,
+        context: &QueryContext,
+    ) -> Result<Self, EngineError> {
         let ids = &selected.ids;
-        let ahead_bytes = ahead_bytes(context);
         let within =
             |of_label: Range<u64>| of_label.start.max(vertices.start.into())..of_label.end.min(vertices.end.into());
         let labels = ids.by_label().map(|(label, ids)| (label, ids.start, within(ids)));
@@ -143,6 +161,14 @@ impl Batches {
             current: None,
             memory: context.hold(0)?,
         })
+    }
+
+    /// Asks for what is read ahead, and does not wait for it.
+    pub(crate) async fn ask(&mut self, branch: &mut Branch) -> Result<(), EngineError> {
+        if self.current.is_none() {
+            self.begin(branch).await?;
+        }
+        Ok(())
     }
 
     /// The next batches; none behind the last.

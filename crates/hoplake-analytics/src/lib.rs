@@ -11,13 +11,15 @@
 //! * [`kernels`]: functions over a topology, each in a file next to the paper that it follows. They use rayon's current thread pool,
 //!   look at the query's deadline, and say in their documentation which conventions they follow.
 //! * [`VertexProgram`]: a computation that is written for one vertex, and [`run()`] for all, over a topology or over lists that are
-//!   streamed in each superstep. [`programs`] come with the crate.
+//!   streamed in each superstep. [`run_asynchronously`] has those vertices collect that have reason to. [`programs`] come with the
+//!   crate.
 //! * [`stores`]: where the states of a program are kept. A [`Checkpoint`] has them after a superstep, for a run that was killed.
 //!
 //! RFC 0007 has the design, and what is to come.
 
 mod adjacency;
 mod advisor;
+mod asynchronous;
 mod batches;
 mod checkpoint;
 mod csr;
@@ -35,12 +37,13 @@ mod workers;
 
 pub use adjacency::{Adjacency, Cursor};
 pub use advisor::{Advised, Advisor, AdvisorSettings, Passing, Visiting};
+pub use asynchronous::{AsyncSettings, run_asynchronously};
 pub use checkpoint::Checkpoint;
 pub use csr::Csr;
 pub use lists::Lists;
 pub use packed::{Packed, PackedCursor};
 pub use program::{Edge, Step, Vertex, VertexProgram};
-pub use run::{Part, Progress, RangeRun, RunError, RunSettings, run};
+pub use run::{Part, Progress, RangeRun, RunError, RunSettings, Waiting, run};
 pub use topology::{Selection, Topology};
 pub use value::Value;
 pub use workers::Workers;

@@ -112,6 +112,26 @@ impl Lists {
         }
     }
 
+    /// The lists in memory; `None` if they are streamed.
+    pub(crate) fn topology(&self) -> Option<&Arc<Topology>> {
+        match &self.form {
+            Form::InMemory(topology) => Some(topology),
+            Form::Streamed { .. } => None,
+        }
+    }
+
+    /// The lists of some vertices as a stream that reads up to `ahead_bytes` ahead; `None` if they are in memory.
+    pub(crate) fn batches(
+        &self,
+        vertices: Range<u32>,
+        workers: &Workers,
+        ahead_bytes: u64,
+        context: &QueryContext,
+    ) -> Result<Option<Batches>, EngineError> {
+        let Form::Streamed { snapshot, selected } = &self.form else { return Ok(None) };
+        Batches::within(snapshot, selected, &selected.against, vertices, workers, ahead_bytes, context).map(Some)
+    }
+
     /// All lists of a range once.
     pub(crate) fn pass(
         &self,
@@ -175,13 +195,13 @@ pub(crate) enum Origin {
     Batch(Arc<Batch>),
 }
 
-/// Ranges of a batch, of which one may have many vertices without lists.
-fn pieces_of(batch: Batch) -> impl Iterator<Item = Piece> {
+/// Ranges of a batch, of which one may have many vertices without lists. None has vertices of two chunks.
+pub(crate) fn pieces_of(batch: Batch) -> impl Iterator<Item = Piece> {
     let batch = Arc::new(batch);
-    let end = batch.vertices.end;
-    let first = batch.vertices.clone().step_by(CHUNK as usize);
-    first.map(move |first| Piece {
-        vertices: first..end.min(first.saturating_add(CHUNK)),
+    let Range { start, end } = batch.vertices;
+    let numbers = start / CHUNK..end.div_ceil(CHUNK);
+    numbers.map(move |number| Piece {
+        vertices: start.max(number * CHUNK)..end.min((number * CHUNK).saturating_add(CHUNK)),
         origin: Origin::Batch(batch.clone()),
     })
 }

@@ -18,7 +18,7 @@ use hoplake_format::{
     FormatError,
     adjacency::{BLOCK_BYTES_DEFAULT, Block, BlockEncoder, ListReader, Lists},
 };
-use hoplake_storage::{Branch, MemoryHold};
+use hoplake_storage::{Branch, MemoryHold, QueryContext};
 use rayon::prelude::*;
 
 use crate::{
@@ -366,8 +366,12 @@ impl<'a> Loading<'a> {
             let held = self.memory.bytes() + bytes;
             branch.context().resize(self.memory, held)?;
             let reach = self.reach.clone();
-            let decode = move || blocks.into_par_iter().map(|bytes| Degrees::of(bytes, &reach)).collect();
-            let decoded: Result<Vec<_>, EngineError> = workers.run(decode).await?;
+            let decode = move |context: &QueryContext| {
+                let decode =
+                    |bytes| context.check_time().map_err(EngineError::from).and_then(|()| Degrees::of(bytes, &reach));
+                blocks.into_par_iter().map(decode).collect()
+            };
+            let decoded: Result<Vec<_>, EngineError> = workers.run(branch.context(), decode).await?;
             for (bytes, lists) in decoded? {
                 self.add(bytes, lists)?;
             }

@@ -24,13 +24,15 @@ pub struct Edge {
     pub weight: f64,
 }
 
-/// What is known of all vertices when a superstep begins.
+/// What is known of all vertices when a superstep begins, or a step of an asynchronous run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Step<A> {
     /// Its number, from 1 on.
     pub number: usize,
     /// What the states before it add up to.
     pub aggregate: A,
+    /// Whether the run is asynchronous: some vertices collect, and signals are the latest, of this step or of those before.
+    pub is_asynchronous: bool,
 }
 
 /// A computation, written for one vertex.
@@ -72,6 +74,13 @@ pub trait VertexProgram: Send + Sync + 'static {
     /// Whether it asks for [`Vertex::degree`]. If lists are streamed, that is a scan more, once.
     const NEEDS_DEGREES: bool = false;
 
+    /// Whether it makes no sense unless all vertices see the signals of the same superstep: then it is not run asynchronously.
+    const NEEDS_SUPERSTEPS: bool = false;
+
+    /// Whether a vertex that no signal reaches keeps its state. Then it need not collect in an asynchronous run, in which otherwise
+    /// all vertices do once.
+    const WAITS_FOR_SIGNALS: bool = false;
+
     /// What tells a run of this program from one of another, or with other parameters: a run goes on from a
     /// [`Checkpoint`](crate::Checkpoint) with the same name only. By default the name of its type.
     fn name(&self) -> String {
@@ -91,8 +100,16 @@ pub trait VertexProgram: Send + Sync + 'static {
         signal
     }
 
+    /// How much it matters to a vertex at the other end of an edge that a signal has changed, from 0 on; for asynchronous runs.
+    /// Scores add up to that vertex's reason to collect, and the greatest go first. With a score of 0 or less, or NaN, the signal that was
+    /// there stays, and is the `before` of the next change. By default all changes matter the same.
+    fn score(&self, before: Option<Self::Signal>, after: Option<Self::Signal>) -> f64 {
+        if before == after { 0.0 } else { 1.0 }
+    }
+
     /// Takes the signals of a superstep into the state, and returns whether that changed it. They come in the order of the
-    /// vertices that sent them, once for each edge; there may be none.
+    /// vertices that sent them, once for each edge; there may be none. In an asynchronous run signals are what the others send
+    /// now, also if the vertex has collected them before.
     fn collect(
         &self,
         vertex: &Vertex,
@@ -115,5 +132,18 @@ pub trait VertexProgram: Send + Sync + 'static {
     fn is_converged(&self, aggregate: &Self::Aggregate) -> bool {
         let _ = aggregate;
         false
+    }
+
+    /// Whether an asynchronous run is over, though vertices wait to collect whose scores add up to `waiting`: by default it goes on
+    /// until none does.
+    fn is_settled(&self, waiting: f64, aggregate: &Self::Aggregate) -> bool {
+        let _ = (waiting, aggregate);
+        false
+    }
+
+    /// Turns the state at the end of an asynchronous run into the result, when all states add up to `aggregate`: by default it is
+    /// the result.
+    fn settle(&self, vertex: &Vertex, state: &mut Self::State, aggregate: &Self::Aggregate) {
+        let _ = (vertex, state, aggregate);
     }
 }

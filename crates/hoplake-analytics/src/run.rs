@@ -43,12 +43,25 @@ pub struct RunSettings {
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress<A> {
-    /// The superstep that has just ended, from 1 on.
+    /// The superstep that has just ended, from 1 on; a step, in an asynchronous run.
     pub superstep: usize,
     /// How many states it changed.
     pub changed: u64,
     /// What all states add up to now.
     pub aggregate: A,
+    /// How many times vertices have collected; in a run that goes on from a checkpoint, since then.
+    pub collections: u64,
+    /// What waits to collect, in an asynchronous run.
+    pub waiting: Option<Waiting>,
+}
+
+/// What waits to collect in an asynchronous run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Waiting {
+    /// How many vertices have reason to collect; with streamed lists all of the ranges in which some may have.
+    pub count: u64,
+    /// The greatest reason of a vertex, or of a range.
+    pub greatest_score: f64,
 }
 
 /// Why a run ended without a result.
@@ -290,7 +303,8 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         let superstep = resumed_after.unwrap_or(0);
         let mut part = Part::new(&shared, superstep);
         part.add(program, workers.run(branch.context(), begin).await??);
-        let progress = Progress { superstep, changed: 0, aggregate: P::Aggregate::default() };
+        let aggregate = P::Aggregate::default();
+        let progress = Progress { superstep, changed: 0, aggregate, collections: 0, waiting: None };
         let signals = Arc::new(Signals::with_capacity(0));
         let (settings, has_begun) = (settings.clone(), false);
         Ok((Self { shared, lists, settings, progress, signals, has_begun, _memory: memory }, part))
@@ -321,7 +335,9 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         }
         // Those of the superstep before go first, so that there are never more than two columns of signals.
         self.signals = Arc::new(Signals::with_capacity(0));
-        let mut progress = Progress { superstep, changed: 0, aggregate: P::Aggregate::default() };
+        let collections = self.progress.collections + if self.has_begun { self.shared.count } else { 0 };
+        let aggregate = P::Aggregate::default();
+        let mut progress = Progress { superstep, changed: 0, aggregate, collections, waiting: None };
         let is_one = parts.len() == 1;
         let mut signals = Signals::with_capacity(if is_one { 0 } else { next as usize });
         for part in parts {
@@ -346,7 +362,8 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
     /// # Errors
     /// As [`run`].
     pub async fn superstep(&mut self, branch: &mut Branch) -> Result<Part<P>, RunError> {
-        let step = Step { number: self.progress.superstep + 1, aggregate: self.progress.aggregate.clone() };
+        let (number, aggregate) = (self.progress.superstep + 1, self.progress.aggregate.clone());
+        let step = Step { number, aggregate, is_asynchronous: false };
         let step = Arc::new(step);
         let workers = &self.settings.workers;
         let mut part = Part::new(&self.shared, step.number);

@@ -42,7 +42,8 @@ enum Verb {
     Path(verbs::path::Args),
     Khop(verbs::khop::Args),
     Get(verbs::get::Args),
-    Run(verbs::run::Args),
+    // By far the most options: the others are not as large as it.
+    Run(Box<verbs::run::Args>),
     #[cfg(feature = "serve")]
     Serve(verbs::serve::Args),
     Tag(verbs::tag::Args),

@@ -24,6 +24,12 @@ impl VertexProgram for Components {
         Some(*component)
     }
 
+    /// How many ids lower: the lowest spread first, since they stay.
+    fn score(&self, before: Option<u32>, after: Option<u32>) -> f64 {
+        let id = |signal: Option<u32>| f64::from(signal.unwrap_or(u32::MAX));
+        id(before) - id(after)
+    }
+
     fn collect(&self, _: &Vertex, component: &mut u32, signals: impl Iterator<Item = u32>, _: &Step<()>) -> bool {
         let before = *component;
         *component = signals.fold(before, u32::min);

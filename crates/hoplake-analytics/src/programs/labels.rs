@@ -13,6 +13,8 @@ impl VertexProgram for Labels {
     type Signal = u32;
     type Aggregate = ();
 
+    const NEEDS_SUPERSTEPS: bool = true;
+
     fn name(&self) -> String {
         "label propagation".into()
     }

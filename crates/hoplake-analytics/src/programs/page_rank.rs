@@ -1,4 +1,4 @@
-//! PageRank by power iteration.
+//! PageRank by power iteration, and as a linear system.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +7,12 @@ use crate::{Step, Vertex, VertexProgram, kernels::PageRankSettings};
 /// PageRank by power iteration, along the edges of the selection. As [`page_rank`](crate::kernels::page_rank) and
 /// [`personalised_page_rank`](crate::kernels::personalised_page_rank), whose conventions it has; the result is the same but for the
 /// last bits. [`PageRankSettings::iterations_max`] is the run's number of supersteps.
+///
+/// In an asynchronous run it solves x = damping · A x + (1 − damping) · v, where A passes ranks on along edges and v is what each vertex
+/// gets of the rest, by Gauss-Seidel iteration. Ranks are x divided by its sum: the mass of vertices without edges goes to v as
+/// the rest does, so it changes the length of x and not its direction (Del Corso, Gullì, Romani: *Fast PageRank computation via a
+/// sparse linear system*, 2005). The score of a change is its size, so that what waits bounds by how much x is off; the run ends
+/// when one more iteration would change ranks by no more than the tolerance in sum.
 #[derive(Debug, Clone, Default)]
 pub struct PageRank {
     settings: PageRankSettings,
@@ -42,6 +48,8 @@ pub struct RankSums {
     pub dangling: f64,
     /// By how much ranks changed.
     pub residual: f64,
+    /// Of all: 1, but in an asynchronous run, whose end divides by it.
+    pub total: f64,
 }
 
 impl VertexProgram for PageRank {
@@ -73,22 +81,39 @@ impl VertexProgram for PageRank {
         step: &Step<RankSums>,
     ) -> bool {
         let (damping, before) = (self.settings.damping, *rank);
-        let base = (1.0 - damping + damping * step.aggregate.dangling) * self.part(vertex);
+        let dangling = if step.is_asynchronous { 0.0 } else { step.aggregate.dangling };
+        let base = (1.0 - damping + damping * dangling) * self.part(vertex);
         *rank = base + damping * signals.sum::<f64>();
         *rank != before
+    }
+
+    fn score(&self, before: Option<f64>, after: Option<f64>) -> f64 {
+        (after.unwrap_or(0.0) - before.unwrap_or(0.0)).abs()
     }
 
     fn aggregate(&self, vertex: &Vertex, before: &f64, rank: &f64, into: &mut RankSums) {
         into.dangling += if vertex.degree == 0 { *rank } else { 0.0 };
         into.residual += (rank - before).abs();
+        into.total += rank;
     }
 
     fn merge(&self, into: &mut RankSums, other: RankSums) {
         into.dangling += other.dangling;
         into.residual += other.residual;
+        into.total += other.total;
     }
 
     fn is_converged(&self, sums: &RankSums) -> bool {
         sums.residual <= self.settings.tolerance && self.settings.tolerance > 0.0
+    }
+
+    fn is_settled(&self, waiting: f64, sums: &RankSums) -> bool {
+        // What waits changes x by no more than `damping` of it. Ranks change by as much again, since their sum does.
+        let residual = 2.0 * self.settings.damping * waiting / sums.total;
+        residual <= self.settings.tolerance && self.settings.tolerance > 0.0
+    }
+
+    fn settle(&self, _: &Vertex, rank: &mut f64, sums: &RankSums) {
+        *rank /= sums.total;
     }
 }

@@ -15,6 +15,8 @@ impl VertexProgram for ShortestPaths {
     type Signal = f64;
     type Aggregate = ();
 
+    const WAITS_FOR_SIGNALS: bool = true;
+
     fn name(&self) -> String {
         format!("shortest paths from {}", self.start)
     }
@@ -29,6 +31,12 @@ impl VertexProgram for ShortestPaths {
 
     fn along(&self, length: f64, edge: &Edge) -> f64 {
         length + edge.weight
+    }
+
+    /// The nearest first: fewer paths are shorter than theirs.
+    fn score(&self, before: Option<f64>, after: Option<f64>) -> f64 {
+        // A length of 0 has the greatest score that there is.
+        if before == after { 0.0 } else { after.map_or(0.0, |length| 1.0 / length) }
     }
 
     fn collect(&self, _: &Vertex, length: &mut f64, signals: impl Iterator<Item = f64>, _: &Step<()>) -> bool {

@@ -9,11 +9,14 @@ use std::{
 };
 
 use hoplake_analytics::{
-    Selection, Topology, Workers,
+    AsyncSettings, Lists, Selection, Topology, VertexProgram, Workers,
     kernels::{
         PageRankSettings, UNREACHED, breadth_first_levels, connected_components, label_propagation, local_clustering,
         page_rank,
     },
+    programs::{Components, Levels},
+    run_asynchronously,
+    stores::{MemoryStore, StateStore},
 };
 use hoplake_engine::Snapshot;
 use hoplake_storage::QueryContext;
@@ -38,7 +41,9 @@ fn expected<T: std::str::FromStr>(file: &Path) -> HashMap<i64, T> {
 
 /// A graph in memory, and the key of each of its dense ids.
 struct Loaded {
-    topology: Topology,
+    snapshot: Arc<Snapshot>,
+    selection: Selection,
+    topology: Arc<Topology>,
     keys: Vec<i64>,
 }
 
@@ -50,7 +55,24 @@ impl Loaded {
         let mut branch = QueryContext::new().branch();
         let topology = Topology::load(snapshot, &selection, &Workers::default(), &mut branch).await.unwrap();
         let keys = keys(snapshot, &topology).await;
-        Self { topology, keys }
+        let (snapshot, topology) = (snapshot.clone(), Arc::new(topology));
+        Self { snapshot, selection, topology, keys }
+    }
+
+    /// What a program comes to asynchronously, over lists in memory and streamed ones.
+    async fn asynchronously<P: VertexProgram>(&self, program: P, selection: &Selection) -> Vec<Vec<P::State>> {
+        let (program, mut branch) = (Arc::new(program), QueryContext::new().branch());
+        let in_memory = Lists::in_memory(&self.topology, branch.context()).unwrap();
+        let streamed = Lists::streamed(&self.snapshot, selection, &mut branch).await.unwrap();
+        let mut found = Vec::new();
+        // What is in memory is of the selection that was loaded.
+        for lists in [Some(in_memory).filter(|_| *selection == self.selection), Some(streamed)].into_iter().flatten() {
+            let store: Arc<dyn StateStore<P::State>> = Arc::new(MemoryStore::new(lists.vertices()));
+            let settings = AsyncSettings::default();
+            run_asynchronously(&program, &lists, &store, &settings, |_| (), &mut branch).await.unwrap();
+            found.push(store.take(0..lists.vertices()).unwrap());
+        }
+        found
     }
 
     fn id(&self, key: i64) -> u32 {
@@ -61,12 +83,15 @@ impl Loaded {
         self.topology.against.as_ref().unwrap_or(&self.topology.out)
     }
 
-    fn check_levels(&self, start: i64, file: &Path) {
+    async fn check_levels(&self, start: i64, file: &Path) {
         let out = &self.topology.out;
         let context = QueryContext::new();
         let levels = breadth_first_levels(out, Some(self.against()), self.id(start), &context).unwrap();
         let top_down = breadth_first_levels(out, None, self.id(start), &context).unwrap();
         assert_eq!(*top_down, *levels, "top down");
+        for found in self.asynchronously(Levels { start: self.id(start) }, &self.selection).await {
+            assert_eq!(found, *levels, "asynchronously");
+        }
         let expected = expected::<i64>(file);
         assert_eq!(expected.len(), levels.len());
         for (key, level) in self.keys.iter().zip(levels.iter()) {
@@ -76,8 +101,12 @@ impl Loaded {
     }
 
     /// Components may have any names.
-    fn check_components(&self, file: &Path) {
+    async fn check_components(&self, file: &Path) {
         let found = connected_components(&self.topology.out, Some(self.against()), &QueryContext::new()).unwrap();
+        let both = Selection { hop: "both".parse().unwrap(), ..self.selection.clone() };
+        for least in self.asynchronously(Components, &both).await {
+            assert_eq!(least, *found, "asynchronously");
+        }
         let expected = expected::<i64>(file);
         let mut names: HashMap<u32, i64> = HashMap::new();
         for (key, component) in self.keys.iter().zip(found.iter()) {
@@ -89,7 +118,7 @@ impl Loaded {
 
     fn check_ranks(&self, iterations_max: usize, file: &Path) {
         let settings = PageRankSettings { iterations_max, tolerance: 0.0, ..PageRankSettings::default() };
-        let Topology { out, deleted, .. } = &self.topology;
+        let Topology { out, deleted, .. } = &*self.topology;
         let found = page_rank(out, self.against(), deleted, &settings, &QueryContext::new()).unwrap();
         assert_eq!(found.iterations, iterations_max);
         let expected = expected::<f64>(file);
@@ -102,7 +131,7 @@ impl Loaded {
 
     /// Labels are keys, so the initial ones ascend with them.
     fn check_labels(&self, iterations: usize, file: &Path) {
-        let Topology { out, against, .. } = &self.topology;
+        let Topology { out, against, .. } = &*self.topology;
         let mut ascending = self.keys.clone();
         ascending.sort_unstable();
         let label = |key| ascending.binary_search(key).unwrap() as u32;
@@ -116,7 +145,7 @@ impl Loaded {
     }
 
     fn check_clustering(&self, file: &Path) {
-        let Topology { out, against, .. } = &self.topology;
+        let Topology { out, against, .. } = &*self.topology;
         let found = local_clustering(out, against.as_ref(), &QueryContext::new()).unwrap();
         let expected = expected::<f64>(file);
         assert_eq!(expected.len(), found.len());
@@ -161,8 +190,8 @@ async fn the_example_graphs_have_the_expected_results() {
         }
         let loaded = Loaded::of(&open(&load(&format!("example-{name}"), own.path()).await).await, directed).await;
         let output = |kind| examples.join(format!("example-{name}-{kind}"));
-        loaded.check_levels(start, &output("BFS"));
-        loaded.check_components(&output("WCC"));
+        loaded.check_levels(start, &output("BFS")).await;
+        loaded.check_components(&output("WCC")).await;
         loaded.check_ranks(2, &output("PR"));
         loaded.check_clustering(&output("LCC"));
         loaded.check_labels(2, &output("CDLP"));
@@ -181,8 +210,8 @@ async fn the_validation_graphs_have_the_expected_results() {
             let loaded = Loaded::of(&open(&url).await, directed).await;
             let output = folder.join(format!("{name}-output"));
             match algorithm {
-                "bfs" => loaded.check_levels(1, &output),
-                "wcc" => loaded.check_components(&output),
+                "bfs" => loaded.check_levels(1, &output).await,
+                "wcc" => loaded.check_components(&output).await,
                 "lcc" => loaded.check_clustering(&output),
                 "cdlp" => loaded.check_labels(5, &output),
                 _ => loaded.check_ranks(if directed { 14 } else { 26 }, &output),
@@ -202,8 +231,8 @@ async fn gnutella_has_the_reference_results() {
     let snapshot = open(&load("gnutella", own.path()).await).await;
     for (directed, suffix) in [(true, "-directed"), (false, "")] {
         let loaded = Loaded::of(&snapshot, directed).await;
-        loaded.check_levels(6, &output(&format!("BFS{suffix}")));
-        loaded.check_components(&output("WCC"));
+        loaded.check_levels(6, &output(&format!("BFS{suffix}"))).await;
+        loaded.check_components(&output("WCC")).await;
         // The directed reference adds up to 0.46: it takes every vertex without out-edges for one without in-edges, too.
         if !directed {
             loaded.check_ranks(10, &output("PR"));

@@ -15,7 +15,7 @@ use hoplake_storage::{QueryContext, ReadLimits};
 
 use crate::{keys, loading::changed, open};
 
-fn stores<S: Value>(folder: &Path, vertices: u32) -> [Arc<dyn StateStore<S>>; 4] {
+pub fn stores<S: Value>(folder: &Path, vertices: u32) -> [Arc<dyn StateStore<S>>; 4] {
     [
         Arc::new(MemoryStore::new(vertices)),
         Arc::new(CompressedStore::new(vertices)),
@@ -30,18 +30,18 @@ fn settings(threads: usize, supersteps_max: Option<usize>) -> RunSettings {
 }
 
 /// A graph, loaded and not.
-struct Both {
-    snapshot: Arc<Snapshot>,
-    selection: Selection,
-    topology: Arc<Topology>,
+pub struct Both {
+    pub snapshot: Arc<Snapshot>,
+    pub selection: Selection,
+    pub topology: Arc<Topology>,
 }
 
 impl Both {
-    async fn of(url: &str, hop: &str) -> Self {
+    pub async fn of(url: &str, hop: &str) -> Self {
         Self::weighted(url, hop, None).await
     }
 
-    async fn weighted(url: &str, hop: &str, weight: Option<&str>) -> Self {
+    pub async fn weighted(url: &str, hop: &str, weight: Option<&str>) -> Self {
         let snapshot = open(url).await;
         let weight = weight.map(Into::into);
         let selection = Selection { hop: hop.parse().unwrap(), reversed: true, weight, ..Selection::default() };
@@ -50,12 +50,12 @@ impl Both {
         Self { snapshot, selection, topology: Arc::new(topology) }
     }
 
-    fn against(&self) -> &Csr {
+    pub fn against(&self) -> &Csr {
         self.topology.against.as_ref().unwrap()
     }
 
     /// The values of vertices that were not deleted.
-    fn kept<T: Copy>(&self, values: &[T]) -> Vec<T> {
+    pub fn kept<T: Copy>(&self, values: &[T]) -> Vec<T> {
         let kept = (0..).zip(values).filter(|(vertex, _)| !self.topology.deleted.contains(vertex));
         kept.map(|(_, value)| *value).collect()
     }
@@ -225,14 +225,14 @@ async fn a_run_goes_on_from_its_states_and_ends_at_its_limits() {
 }
 
 /// Towns, and roads with these columns.
-fn write(folder: &Path, towns: i64, columns: &str, roads: &str) {
+pub fn write(folder: &Path, towns: i64, columns: &str, roads: &str) {
     let towns: String = (0..towns).map(|key| format!("{key},Town\n")).collect();
     std::fs::write(folder.join("towns.csv"), format!("~id,~label\n{towns}")).unwrap();
     std::fs::write(folder.join("roads.csv"), format!("~from,~to,~label,{columns}\n{roads}")).unwrap();
 }
 
 /// Edges with weights, of two labels and in two versions; the second deletes a vertex and an edge.
-async fn weighted(name: &str) -> (String, Vec<(i64, i64, f64)>) {
+pub async fn weighted(name: &str) -> (String, Vec<(i64, i64, f64)>) {
     let folder = tempfile::tempdir().unwrap();
     let mut edges: Vec<(i64, i64, f64)> =
         (0..400).map(|number| (number % 50, number * 7 % 90, (number * 13 % 17) as f64 / 4.0)).collect();

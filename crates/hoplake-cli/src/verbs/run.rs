@@ -11,8 +11,8 @@ use hoplake::{
     Frontier, Hop, Key, Query, StartKey, Value, VertexId,
     changes::{plain_text, property_column},
     compute::{
-        Algorithm, CheckpointFile, ComputeOptions, ComputeProgress, Computed, PageRankSettings, Placement, Sample,
-        Selection, States,
+        Algorithm, Asynchronous, CheckpointFile, ComputeOptions, ComputeProgress, Computed, PageRankSettings,
+        Placement, Sample, Selection, States,
     },
 };
 
@@ -96,6 +96,16 @@ pub struct Args {
     /// The least time between two checkpoints; 1min unless it is set
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, requires = "checkpoint")]
     checkpoint_every: Option<Duration>,
+    /// Have those vertices compute that have most reason to, and not all of them in supersteps: for pagerank, components, levels and
+    /// paths. Worth it where paths are long, as on roads
+    #[arg(long)]
+    asynchronous: bool,
+    /// Leave a vertex as it is while the changes that reach it have a lower score in sum; 0 unless it is set
+    #[arg(long, value_name = "SCORE", value_parser = sum, allow_negative_numbers = true, requires = "asynchronous")]
+    threshold: Option<f64>,
+    /// Let a vertex wait for this many steps at most while others have more reason; 8 unless it is set
+    #[arg(long, value_name = "STEPS", value_parser = arguments::count::<usize>, allow_negative_numbers = true, requires = "asynchronous")]
+    staleness: Option<usize>,
     /// Print this many rows, 20 unless it is set: the least components, communities, levels and lengths first, and the greatest other values
     #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     top: Option<usize>,
@@ -233,6 +243,7 @@ impl Args {
             ("--seed", self.seed.is_some(), is(&[Closeness, Betweenness])),
             ("--top", self.top.is_some(), !is(&[Triangles])),
             ("--checkpoint", self.checkpoint.is_some(), is(&[Pagerank, Components, Levels, Paths, Communities])),
+            ("--asynchronous", self.asynchronous, !is(&[Triangles])),
             ("--all", self.all, !is(&[Triangles])),
             ("--write", self.write.is_some(), !is(&[Triangles])),
             ("--select", !self.select.is_empty(), !is(&[Triangles])),
@@ -250,6 +261,10 @@ impl Args {
         if self.limits.limits().vertices_max.is_some() {
             let message = "a computation visits all vertices of its selection";
             return Err(Failure::usage(message, "leave out --max-vertices, or select less with --edges"));
+        }
+        if self.asynchronous && self.checkpoint.is_some() {
+            let message = "an asynchronous computation has no checkpoints";
+            return Err(Failure::usage(message, "leave out --asynchronous or --checkpoint"));
         }
         let Some(states) = &self.states else { return Ok(()) };
         if !matches!(self.lists, ListsName::Streamed) {
@@ -284,6 +299,14 @@ impl Args {
                 .checkpoint
                 .clone()
                 .map(|path| CheckpointFile { path, every: self.checkpoint_every.unwrap_or(CHECKPOINT_EVERY) }),
+            asynchronous: self.asynchronous.then(|| {
+                let usual = Asynchronous::default();
+                Asynchronous {
+                    threshold: self.threshold.unwrap_or(usual.threshold),
+                    staleness_max: self.staleness.unwrap_or(usual.staleness_max),
+                    ..usual
+                }
+            }),
             ..ComputeOptions::default()
         }
     }
@@ -344,6 +367,10 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
 
 fn describe(progress: &ComputeProgress) -> String {
     let ComputeProgress { superstep, changed, residual, .. } = progress;
+    if let Some(waiting) = &progress.waiting {
+        let [collections, waiting] = [progress.collections, waiting.count].map(numbers::count);
+        return format!("step {superstep}: {collections} collections, {waiting} vertices wait");
+    }
     let residual = residual.map(|residual| format!(", by {residual:.2e} in sum")).unwrap_or_default();
     format!("superstep {superstep}: {changed} vertices changed{residual}")
 }
@@ -353,13 +380,15 @@ fn summary(computed: &Computed) -> String {
     let vertices = numbers::count(computed.len() as u64);
     let supersteps =
         computed.supersteps.map(|supersteps| format!(" after {} iterations", numbers::count(supersteps as u64)));
+    let collections =
+        computed.collections.map(|collections| format!(" and {} collections", numbers::count(collections)));
     let groups = computed.groups().map(|(groups, largest)| {
         let [groups, largest] = [groups, largest].map(numbers::count);
         format!(": {groups} different, the largest with {largest} vertices")
     });
     let lists = if computed.streamed { "streamed" } else { "in memory" };
-    let (supersteps, groups) = (supersteps.unwrap_or_default(), groups.unwrap_or_default());
-    format!("{} of {vertices} vertices{supersteps}, lists {lists}{groups}", computed.name)
+    let [supersteps, collections, groups] = [supersteps, collections, groups].map(Option::unwrap_or_default);
+    format!("{} of {vertices} vertices{supersteps}{collections}, lists {lists}{groups}", computed.name)
 }
 
 async fn print(args: &Args, opened: &Opened, query: &mut Query, computed: &Computed) -> anyhow::Result<()> {

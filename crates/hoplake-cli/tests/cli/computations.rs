@@ -34,6 +34,36 @@ fn levels_and_components_are_those_of_the_edges_that_take_part() {
 }
 
 #[test]
+fn asynchronous_values_are_those_of_supersteps() {
+    let shell = Shell::with_graph();
+    for lists in ["memory", "streamed"] {
+        let both = |column, more: &[&str]| {
+            let more = [more, &["--lists", lists]].concat();
+            let asynchronous = [&more[..], &["--asynchronous", "--staleness", "2", "--threshold", "1e-12"]].concat();
+            [values(&shell, column, &more), values(&shell, column, &asynchronous)]
+        };
+        for (column, more) in [
+            ("level", &["levels", "--from", "Person:2", "--edges", "both"][..]),
+            ("length", &["paths", "--from", "Person:1", "--edges", "out:knows", "--weight", "since"]),
+            ("component", &["components", "--edges", "out:knows", "--label", "Town"]),
+        ] {
+            let [expected, found] = both(column, more);
+            assert_eq!(found, expected, "{more:?}");
+        }
+        for more in [&["pagerank"][..], &["pagerank", "--from", "Person:2"]] {
+            let more = [more, &["--tolerance", "1e-9"]].concat();
+            let rank = |values: &[(String, Value)]| -> Vec<f64> {
+                values.iter().map(|(_, rank)| rank.as_f64().unwrap()).collect()
+            };
+            let [expected, found] = both("rank", &more).map(|values| rank(&values));
+            assert!(expected.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-7), "{found:?}, not {expected:?}");
+        }
+    }
+    let run = shell.run(&["run", "graph", "levels", "--from", "Person:2", "--asynchronous"]);
+    assert!(run.err.contains(" collections, lists in memory"), "{}", run.err);
+}
+
+#[test]
 fn paths_are_as_long_as_the_property_says() {
     let shell = Shell::with_graph();
     let since = |lists| {
@@ -253,6 +283,11 @@ fn what_cannot_be_computed_is_refused_with_a_sentence() {
     let two = ["levels", "--from", "Person:1", "--from", "Person:2"];
     fails(&two, 2, "levels has one vertex", "leave all but one --from out");
     fails(&["cores", "--checkpoint", "states"], 2, "--checkpoint has no effect on cores", "leave out --checkpoint");
+    fails(&["communities", "--asynchronous"], 2, "community is not computed asynchronously: label propagation", "");
+    fails(&["cores", "--asynchronous"], 2, "core is not computed asynchronously: it has no vertex program", "");
+    fails(&["triangles", "--asynchronous"], 2, "--asynchronous has no effect on triangles", "leave out --asynchronous");
+    let both = ["pagerank", "--asynchronous", "--checkpoint", "states"];
+    fails(&both, 2, "an asynchronous computation has no checkpoints", "--asynchronous or --checkpoint");
     fails(&["closeness", "--sample", "0"], 2, "at least one vertex", "--sample 1");
     fails(&["pagerank", "--checkpoint", "no/states"], 5, "could not create no/states", "folder");
     fails(&["pagerank", "--checkpoint", "data"], 5, "could not create data", "folder");

@@ -11,8 +11,10 @@ use hoplake_format::VertexId;
 pub struct Computed {
     /// What it is called: [`Algorithm::name`](super::Algorithm::name).
     pub name: &'static str,
-    /// How many supersteps or iterations it took, if it took any.
+    /// How many supersteps, iterations or steps it took, if it took any.
     pub supersteps: Option<usize>,
+    /// How many times vertices have collected, in an asynchronous computation.
+    pub collections: Option<u64>,
     /// Whether lists were streamed.
     pub streamed: bool,
     pub(super) ids: Arc<DenseIds>,
@@ -144,6 +146,7 @@ mod tests {
         let computed = Computed {
             name: "rank",
             supersteps: None,
+            collections: None,
             streamed: false,
             ids: Arc::new(DenseIds::new([(LabelId(0), 1000)])),
             deleted: Held::new(vec![3, 500], hold()),

@@ -24,9 +24,9 @@ mod kernels;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use hoplake_analytics::{
-    Checkpoint, Lists, Progress, RunError, RunSettings, Topology,
+    AsyncSettings, Checkpoint, Lists, Progress, RunError, RunSettings, Topology,
     kernels::count_triangles,
-    programs, run,
+    programs, run, run_asynchronously,
     stores::{KeyValueStore, MemoryStore, SlotStore},
 };
 use hoplake_engine::{DenseIds, EngineError, Held, traversal::HopDirection};
@@ -36,7 +36,7 @@ use hoplake_storage::{MemoryHold, QueryContext};
 pub use computed::Computed;
 use computed::Values;
 pub use hoplake_analytics::{
-    Edge, Selection, Step, Value as StateValue, Vertex, VertexProgram, Workers,
+    Edge, Selection, Step, Value as StateValue, Vertex, VertexProgram, Waiting, Workers,
     kernels::PageRankSettings,
     stores::{StateStore, StoreBytes, StoreError},
 };
@@ -163,6 +163,17 @@ impl Algorithm {
         }
     }
 
+    /// Why it is not computed asynchronously, if it is not.
+    fn synchronous_alone(&self) -> Option<&'static str> {
+        match self {
+            Self::Communities { .. } => {
+                Some("label propagation has all vertices take their labels at once, superstep by superstep")
+            }
+            _ if self.is_kernel_alone() => Some("it has no vertex program"),
+            _ => None,
+        }
+    }
+
     /// The vertices that it names.
     fn starts(&self) -> &[StartKey] {
         match self {
@@ -222,6 +233,27 @@ pub struct ComputeOptions {
     /// A file for states, from which a computation that was killed goes on. A kernel has none, so that supersteps are run also
     /// where lists are in memory.
     pub checkpoint: Option<CheckpointFile>,
+    /// Has those vertices collect that have reason to, and not all of them in supersteps; no checkpoints.
+    pub asynchronous: Option<Asynchronous>,
+}
+
+/// How an asynchronous computation chooses the vertices that collect.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Asynchronous {
+    /// The least sum of scores that is a reason to collect; with 0 any score above 0.
+    pub threshold: f64,
+    /// How many steps a vertex that has a reason waits at most while others have greater ones.
+    pub staleness_max: usize,
+    /// The computation ends with the step in which vertices have collected as often; no bound if there is none, but for PageRank
+    /// the number of its iterations times that of vertices.
+    pub collections_max: Option<u64>,
+}
+
+impl Default for Asynchronous {
+    fn default() -> Self {
+        let AsyncSettings { threshold, staleness_max, collections_max, workers: _ } = AsyncSettings::default();
+        Self { threshold, staleness_max, collections_max }
+    }
 }
 
 /// A file into which a computation writes its states now and then. If it is there, the computation goes on from it, to the same
@@ -242,12 +274,16 @@ pub const COMPUTE_MEMORY_BYTES: u64 = 2 << 30;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct ComputeProgress {
-    /// The superstep or iteration that has just ended.
+    /// The superstep or iteration that has just ended, or the step of an asynchronous computation.
     pub superstep: usize,
     /// How many vertices it changed.
     pub changed: u64,
-    /// By how much it changed all ranks in sum; of PageRank alone.
+    /// By how much it changed all ranks in sum; of PageRank in supersteps alone.
     pub residual: Option<f64>,
+    /// How many times vertices have collected.
+    pub collections: u64,
+    /// What waits to collect, in an asynchronous computation.
+    pub waiting: Option<Waiting>,
 }
 
 /// What a computation takes, by the counts of the version.
@@ -271,8 +307,10 @@ pub struct ProgramStates<S> {
     pub states: Arc<dyn StateStore<S>>,
     /// Ids of deleted vertices, ascending.
     pub deleted: Vec<u32>,
-    /// How many supersteps it took.
+    /// How many supersteps or steps it took.
     pub supersteps: usize,
+    /// How many times vertices have collected.
+    pub collections: u64,
     /// What states in memory take.
     memory: Option<MemoryHold>,
 }
@@ -311,6 +349,12 @@ impl Query {
         observe: impl FnMut(&ComputeProgress),
     ) -> Result<Computed, Error> {
         let options = algorithm.applied_to(options);
+        if let (Some(_), Some(why)) = (options.asynchronous, algorithm.synchronous_alone()) {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("{} is not computed asynchronously: {why}", algorithm.name()),
+            ));
+        }
         if algorithm.is_kernel_alone() {
             in_memory_only(algorithm.name(), options.placement)?;
             if options.checkpoint.is_some() {
@@ -320,11 +364,13 @@ impl Query {
             return self.compute_by_kernel(algorithm, &options).await;
         }
         let in_memory = self.is_in_memory(&options)?;
-        let needs_supersteps = matches!(algorithm, Algorithm::Communities { .. }) || options.checkpoint.is_some();
-        if in_memory && !needs_supersteps {
+        let needs_program = matches!(algorithm, Algorithm::Communities { .. })
+            || options.checkpoint.is_some()
+            || options.asynchronous.is_some();
+        if in_memory && !needs_program {
             return self.compute_by_kernel(algorithm, &options).await;
         }
-        self.compute_in_supersteps(algorithm, &options, in_memory, observe).await
+        self.compute_by_program(algorithm, &options, in_memory, observe).await
     }
 
     /// What [`Self::compute`] takes. Reads nothing.
@@ -357,7 +403,8 @@ impl Query {
         Ok(ComputeNeeds { vertices, memory_bytes: selection.memory_bytes(&self.snapshot)?, result_bytes: 8 })
     }
 
-    /// Runs a program of one's own on a selection, for as many supersteps as it may take. `observe` gets its progress.
+    /// Runs a program of one's own on a selection, for as many supersteps as it may take. `observe` gets its progress. In an asynchronous
+    /// run vertices may collect as often as in that number of supersteps, unless [`Asynchronous::collections_max`] is another bound.
     ///
     /// # Errors
     /// As [`Self::compute`]; [`Unavailable`](ErrorKind::Unavailable) if states cannot be written.
@@ -368,6 +415,11 @@ impl Query {
         supersteps_max: Option<usize>,
         observe: impl FnMut(&Progress<P::Aggregate>),
     ) -> Result<ProgramStates<P::State>, Error> {
+        if options.asynchronous.is_some() && options.checkpoint.is_some() {
+            let message =
+                "an asynchronous computation has no checkpoints: between two steps there is no superstep to go on from";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
         let mut options = options.clone();
         options.selection.reversed = options.selection.hop.direction != HopDirection::Both;
         let lists = match self.is_in_memory(&options)? {
@@ -384,11 +436,23 @@ impl Query {
             States::Memory => Some(self.branch.context().hold(u64::from(vertices) * size_of::<P::State>() as u64)?),
             _ => None,
         };
-        let checkpoint = options.checkpoint.as_ref().map(|file| self.checkpoint(file, &options.selection));
-        let settings = RunSettings { supersteps_max, workers: options.workers.clone(), checkpoint };
-        let ran = run(program, &lists, &states, &settings, observe, &mut self.branch).await?;
+        let workers = options.workers.clone();
+        let ran = match options.asynchronous {
+            None => {
+                let checkpoint = options.checkpoint.as_ref().map(|file| self.checkpoint(file, &options.selection));
+                let settings = RunSettings { supersteps_max, workers, checkpoint };
+                run(program, &lists, &states, &settings, observe, &mut self.branch).await?
+            }
+            Some(Asynchronous { threshold, staleness_max, collections_max }) => {
+                let as_often = supersteps_max.map(|most| u64::from(vertices).saturating_mul(most as u64));
+                let collections_max = collections_max.or(as_often);
+                let settings = AsyncSettings { threshold, staleness_max, collections_max, workers };
+                run_asynchronously(program, &lists, &states, &settings, observe, &mut self.branch).await?
+            }
+        };
         let (ids, deleted) = (lists.ids().clone(), lists.deleted().to_vec());
-        Ok(ProgramStates { ids, states, deleted, supersteps: ran.superstep, memory })
+        let Progress { superstep: supersteps, collections, .. } = ran;
+        Ok(ProgramStates { ids, states, deleted, supersteps, collections, memory })
     }
 
     /// A checkpoint of a computation on a selection of this version.
@@ -445,7 +509,7 @@ impl Query {
         let memory = self.branch.context().hold(topology.deleted.len() as u64 * 4)?;
         let (ids, deleted) = (topology.ids.clone(), Held::new(topology.deleted.to_vec(), memory));
         let (supersteps, values) = found;
-        Ok(Computed { name, supersteps, streamed: false, ids, deleted, values })
+        Ok(Computed { name, supersteps, collections: None, streamed: false, ids, deleted, values })
     }
 
     /// How many triangles a selection has: sets of three vertices of which each two have an edge, in whichever direction. Its lists
@@ -468,7 +532,7 @@ impl Query {
         Ok(starts.first().copied().ok_or_else(none)?)
     }
 
-    async fn compute_in_supersteps(
+    async fn compute_by_program(
         &mut self,
         algorithm: &Algorithm,
         options: &ComputeOptions,
@@ -487,7 +551,8 @@ impl Query {
                 };
                 let (program, most) = (Arc::new(programs::PageRank::new(*settings, sources)), settings.iterations_max);
                 let observe = |progress: &Progress<programs::RankSums>| {
-                    observe(&seen(progress, Some(progress.aggregate.residual)));
+                    let residual = progress.waiting.is_none().then_some(progress.aggregate.residual);
+                    observe(&seen(progress, residual));
                 };
                 let found = self.run_program(&program, &options, Some(most), observe).await?;
                 self.collected(name, found, Values::Floats)?
@@ -514,6 +579,8 @@ impl Query {
             _ => return Err(EngineError::Internal(format!("{} has only a kernel", algorithm.name())).into()),
         };
         computed.streamed = !in_memory;
+        // In supersteps all vertices collect each time.
+        computed.collections = computed.collections.filter(|_| options.asynchronous.is_some());
         Ok(computed)
     }
 
@@ -524,12 +591,13 @@ impl Query {
         found: ProgramStates<S>,
         values: impl Fn(Vec<S>) -> Values,
     ) -> Result<Computed, Error> {
-        let ProgramStates { ids, states, deleted, supersteps, memory: _of_states } = found;
+        let ProgramStates { ids, states, deleted, supersteps, collections, memory: _of_states } = found;
         let memory = self.branch.context().hold(ids.len() * size_of::<S>() as u64)?;
         let values = Held::new(values(states.take(0..ids.len() as u32)?), memory);
         let memory = self.branch.context().hold(deleted.len() as u64 * 4)?;
         let deleted = Held::new(deleted, memory);
-        Ok(Computed { name, supersteps: Some(supersteps), streamed: true, ids, deleted, values })
+        let (supersteps, collections) = (Some(supersteps), Some(collections));
+        Ok(Computed { name, supersteps, collections, streamed: true, ids, deleted, values })
     }
 }
 
@@ -557,5 +625,6 @@ fn for_triangles(options: &ComputeOptions) -> Result<ComputeOptions, Error> {
 }
 
 fn seen<A>(progress: &Progress<A>, residual: Option<f64>) -> ComputeProgress {
-    ComputeProgress { superstep: progress.superstep, changed: progress.changed, residual }
+    let Progress { superstep, changed, collections, waiting, .. } = *progress;
+    ComputeProgress { superstep, changed, residual, collections, waiting }
 }

@@ -215,6 +215,8 @@ pub async fn run<P: VertexProgram>(
             written = Instant::now();
         }
     }
+    let store = store.clone();
+    settings.workers.run(move || store.flush()).await??;
     Ok(run.progress)
 }
 

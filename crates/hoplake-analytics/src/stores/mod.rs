@@ -13,6 +13,11 @@
 mod cached;
 mod chunks;
 mod compressed;
+#[cfg(feature = "documents")]
+mod documents;
+#[cfg(test)]
+#[cfg(feature = "documents")]
+mod documents_tests;
 mod key_value;
 mod memory;
 mod residents;
@@ -28,6 +33,8 @@ use crate::Value;
 pub use cached::{CacheCounts, CachePolicy, CachedStore};
 use chunks::CHUNK;
 pub use compressed::CompressedStore;
+#[cfg(feature = "documents")]
+pub use documents::{DocumentSettings, DocumentStore};
 pub use key_value::KeyValueStore;
 pub use memory::MemoryStore;
 pub use serialise::{Compressed, FixedWidth, Generic, SerialiseError, Serialiser};

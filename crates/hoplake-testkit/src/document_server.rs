@@ -98,7 +98,7 @@ impl DocumentServer {
 
     /// Bytes of its file.
     pub fn disk_bytes(&self) -> u64 {
-        fs::metadata(self.folder.path().join("documents.mv.db")).map_or(0, |metadata| metadata.len())
+        fs::metadata(self.folder.path().join("documents")).map_or(0, |metadata| metadata.len())
     }
 
     /// The id of the server's process.

@@ -79,6 +79,13 @@ impl<S: Value, I: StateStore<S>> CachedStore<S, I> {
         Ok(Self { below, vertices, chunks, residents, counts: Counts::default() })
     }
 
+    /// The most memory that such a cache takes while threads use it.
+    pub fn memory_bytes(vertices: u32, bytes_max: u64, threads: usize) -> u64 {
+        let all = u64::from(vertices) * size_of::<S>() as u64;
+        let chunk = length(vertices, 0) as u64 * size_of::<S>() as u64;
+        all.min(bytes_max.saturating_add(threads as u64 * chunk))
+    }
+
     /// What it did so far.
     pub fn counts(&self) -> CacheCounts {
         let Counts { hits, misses, reads, writes } = &self.counts;

@@ -9,6 +9,10 @@
 //! | [`CompressedStore`] | what zstd leaves of it | – | if states are alike: levels, components, ranks that most vertices share |
 //! | [`SlotStore`] | the page cache's | the state | if memory is for the graph |
 //! | [`KeyValueStore`] | a cache of its own | the state and its B-tree | next to a run that has one open anyway |
+//! | `DocumentStore` (feature `documents`) | none | the server's | if states belong on a server that is there anyway |
+//! | [`CachedStore`] above one of them | what it is given | what is below | if the one below is slow |
+//!
+//! Stores that keep bytes take a [`Serialiser`]; slots are of a fixed width by their nature.
 
 mod cached;
 mod chunks;

@@ -1,7 +1,7 @@
 //! States in a document database that speaks MongoDB's protocol.
 //!
 //! A chunk is a document: `{_id: 3, states: <bytes>}`. A document a vertex would be what such a database is made for, but costs a
-//! request's work for each of them: it was measured at some hundred times the time and thrice the disk.
+//! request's work for each of them: a load of those took some 400 times as long.
 //!
 //! The driver is asynchronous, and stores are not. So a store has a thread of its own for it, and others wait for that one, be they
 //! threads of a computation or of another runtime.

@@ -58,13 +58,14 @@ fn plain(folder: &Path) -> Vec<Named> {
 pub(super) fn has_what_was_written_last(stores: Vec<Named>, ranges: &[(u32, u32, bool)]) {
     for (name, store) in stores {
         let mut expected = vec![State::default(); VERTICES as usize];
-        assert_eq!(store.read(0..VERTICES).unwrap(), expected, "{name}");
+        assert!(store.read(0..VERTICES).unwrap() == expected, "{name}");
         for (round, (first, length, whole)) in ranges.iter().enumerate() {
             let first = if *whole { first / CHUNK * CHUNK } else { *first };
             let end = if *whole { first.saturating_add(CHUNK) } else { first + length }.min(VERTICES);
             let mut states = store.take(first..end).unwrap();
             let own = &mut expected[first as usize..end as usize];
-            assert_eq!(&states[..], &own[..], "{name} {first}..{end}");
+            // Tens of thousands of states are no message.
+            assert!(states == own, "{name} {first}..{end}");
             for (vertex, state) in (first..).zip(&mut states) {
                 *state = (f64::from(vertex) / 3.0, round as u32);
             }
@@ -73,8 +74,8 @@ pub(super) fn has_what_was_written_last(stores: Vec<Named>, ranges: &[(u32, u32,
         }
         store.flush().unwrap();
         // What is read stays as it is.
-        assert_eq!(store.read(0..VERTICES).unwrap(), expected, "{name}");
-        assert_eq!(store.take(0..VERTICES).unwrap(), expected, "{name}");
+        assert!(store.read(0..VERTICES).unwrap() == expected, "{name}");
+        assert!(store.take(0..VERTICES).unwrap() == expected, "{name}");
         assert!(store.bytes().memory + store.bytes().disk > 0);
     }
 }

@@ -104,9 +104,7 @@ impl Checkpoint {
         file.write(&line).map_err(failed)?;
         for range in chunks(&header.vertices) {
             context.check_time()?;
-            let states = store.take(range.clone())?;
-            let bytes = encode(&states);
-            store.put(range.start, states)?;
+            let bytes = encode(&store.read(range)?);
             file.write(&bytes).map_err(failed)?;
         }
         let Hashed { mut inner, hash } = file;

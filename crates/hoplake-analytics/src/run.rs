@@ -230,6 +230,8 @@ pub async fn run<P: VertexProgram>(
             written = Instant::now();
         }
     }
+    let store = store.clone();
+    settings.workers.run(branch.context(), move |_| store.flush()).await??;
     Ok(run.progress)
 }
 

@@ -7,6 +7,7 @@
 //!   [`SimProxy`]: the same before a real S3 server.
 //! - [`S3Server`]: a real S3 server on a loopback port, with conditional writes that hold; [`TcpProxy`]: a network before it
 //!   that breaks.
+//! - [`DocumentServer`]: a real server of MongoDB's protocol on a loopback port.
 //! - [`clock`]: virtual time for the store and processor time for the rest, kept apart.
 //! - [`oracle`]: a naive property graph with reference functions to hold the engine's answers against.
 //! - [`generate`]: seeded graphs: Kronecker, log-normal, social networks, and small ones with labels.
@@ -14,6 +15,7 @@
 
 mod altered_store;
 pub mod clock;
+mod document_server;
 pub mod generate;
 pub mod oracle;
 mod requests;
@@ -25,6 +27,7 @@ mod wave_proxy;
 mod wave_store;
 
 pub use altered_store::{Alteration, AlteredStore};
+pub use document_server::DocumentServer;
 pub use oracle::Oracle;
 pub use s3_server::S3Server;
 pub use sim::{Fault, FaultKind, Sim, SimCounts, SimProxy, SimStore};

@@ -160,7 +160,7 @@ impl S3Server {
 
 /// A process that ends with its value.
 #[derive(Debug)]
-struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -318,14 +318,14 @@ fn is_healthy(port: u16, path: &str, ready: &str) -> bool {
     ask().unwrap_or(false)
 }
 
-fn build_folder() -> io::Result<PathBuf> {
+pub(crate) fn build_folder() -> io::Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let in_cache = || set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     let folder = set("HOPLAKE_BUILD_DIR").or_else(|| in_cache().map(|cache| cache.join("hoplake")));
     folder.ok_or_else(|| explain("set HOPLAKE_BUILD_DIR: there is no HOME to build in".to_owned()))
 }
 
-fn explain(message: String) -> io::Error {
+pub(crate) fn explain(message: String) -> io::Error {
     io::Error::other(message)
 }
 

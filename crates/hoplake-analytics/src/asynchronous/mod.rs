@@ -312,6 +312,8 @@ impl<P: VertexProgram> Course<P> {
             })
         };
         self.settings.workers.run(&self.shared.context, settle).await??;
+        let store = self.shared.store.clone();
+        self.settings.workers.run(&self.shared.context, move |_| store.flush()).await??;
         Ok(self.progress)
     }
 }

@@ -1,8 +1,11 @@
 //! States as arrays in memory.
 
-use std::{ops::Range, sync::Mutex};
+use std::{
+    ops::Range,
+    sync::{Mutex, MutexGuard},
+};
 
-use super::{CHUNK, StateStore, StoreBytes, StoreError, chunks};
+use super::{CHUNK, StateStore, StoreBytes, StoreError, chunks::chunks};
 use crate::Value;
 
 /// States as arrays in memory: the fastest store.
@@ -18,6 +21,10 @@ impl<S: Value> MemoryStore<S> {
         let chunks = (0..vertices).step_by(CHUNK as usize).map(|first| (vertices - first).min(CHUNK));
         Self { chunks: chunks.map(|length| Mutex::new(vec![S::default(); length as usize])).collect() }
     }
+
+    fn chunk(&self, number: usize) -> Result<MutexGuard<'_, Vec<S>>, StoreError> {
+        self.chunks.get(number).ok_or_else(missing)?.lock().map_err(|_| missing())
+    }
 }
 
 fn missing() -> StoreError {
@@ -25,23 +32,31 @@ fn missing() -> StoreError {
 }
 
 impl<S: Value> StateStore<S> for MemoryStore<S> {
-    fn take(&self, vertices: Range<u32>) -> Result<Vec<S>, StoreError> {
-        let mut taken = Vec::new();
+    fn read(&self, vertices: Range<u32>) -> Result<Vec<S>, StoreError> {
+        let mut states = Vec::with_capacity(vertices.len());
         for (number, within, _) in chunks(&vertices) {
-            let mut chunk = self.chunks.get(number).ok_or_else(missing)?.lock().map_err(|_| missing())?;
+            let chunk = self.chunk(number)?;
+            states.extend_from_slice(chunk.get(within).ok_or_else(missing)?);
+        }
+        Ok(states)
+    }
+
+    fn take(&self, vertices: Range<u32>) -> Result<Vec<S>, StoreError> {
+        let mut whole = chunks(&vertices).filter(|(_, within, _)| within.len() == vertices.len());
+        if let Some((number, within, _)) = whole.next() {
+            let mut chunk = self.chunk(number)?;
             // A whole chunk changes hands: nothing is copied.
-            if within == (0..chunk.len()) && within.len() == vertices.len() {
+            if within == (0..chunk.len()) {
                 return Ok(std::mem::take(&mut *chunk));
             }
-            taken.extend_from_slice(chunk.get(within).ok_or_else(missing)?);
         }
-        Ok(taken)
+        self.read(vertices)
     }
 
     fn put(&self, first: u32, states: Vec<S>) -> Result<(), StoreError> {
         let vertices = first..first + states.len() as u32;
         for (number, within, at) in chunks(&vertices) {
-            let mut chunk = self.chunks.get(number).ok_or_else(missing)?.lock().map_err(|_| missing())?;
+            let mut chunk = self.chunk(number)?;
             if chunk.is_empty() && within.len() == states.len() {
                 *chunk = states;
                 return Ok(());

@@ -9,10 +9,23 @@
 //! | [`CompressedStore`] | what zstd leaves of it | – | if states are alike: levels, components, ranks that most vertices share |
 //! | [`SlotStore`] | the page cache's | the state | if memory is for the graph |
 //! | [`KeyValueStore`] | a cache of its own | the state and its B-tree | next to a run that has one open anyway |
+//! | `DocumentStore` (feature `documents`) | none | the server's | if states belong on a server that is there anyway |
+//! | [`CachedStore`] above one of them | what it is given | what is below | if the one below is slow |
+//!
+//! Stores that keep bytes take a [`Serialiser`]; slots are of a fixed width by their nature.
 
+mod cached;
+mod chunks;
 mod compressed;
+#[cfg(feature = "documents")]
+mod documents;
+#[cfg(test)]
+#[cfg(feature = "documents")]
+mod documents_tests;
 mod key_value;
 mod memory;
+mod residents;
+mod serialise;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -21,9 +34,14 @@ use std::ops::Range;
 
 use crate::Value;
 
+pub use cached::{CacheCounts, CachePolicy, CachedStore};
+use chunks::CHUNK;
 pub use compressed::CompressedStore;
+#[cfg(feature = "documents")]
+pub use documents::{DocumentSettings, DocumentStore};
 pub use key_value::KeyValueStore;
 pub use memory::MemoryStore;
+pub use serialise::{Compressed, FixedWidth, Generic, SerialiseError, Serialiser};
 pub use slots::SlotStore;
 
 /// Why states could not be read or written: where, and what the system said.
@@ -44,17 +62,34 @@ impl StoreError {
 
 /// The states of vertices, by dense id. Those that were never written are the default value.
 pub trait StateStore<S: Value>: Send + Sync {
-    /// Takes the states of a range out to change them. They are written back before anyone else asks for them.
+    /// The states of a range, which stay as they are.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read, or are damaged.
-    fn take(&self, vertices: Range<u32>) -> Result<Vec<S>, StoreError>;
+    fn read(&self, vertices: Range<u32>) -> Result<Vec<S>, StoreError>;
+
+    /// Takes the states of a range out to change them. They are written back before anyone else asks for them: a store in memory has
+    /// no copy.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    fn take(&self, vertices: Range<u32>) -> Result<Vec<S>, StoreError> {
+        self.read(vertices)
+    }
 
     /// Writes states, of a vertex and those after it.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be written, as on a full disk.
     fn put(&self, first: u32, states: Vec<S>) -> Result<(), StoreError>;
+
+    /// Writes what a cache has into the store below it. A run does so when it ends.
+    ///
+    /// # Errors
+    /// As [`Self::put`]. What could not be written stays in the cache.
+    fn flush(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// What the store takes now, in memory and on disk; for tables.
     fn bytes(&self) -> StoreBytes;
@@ -67,19 +102,4 @@ pub struct StoreBytes {
     pub memory: u64,
     /// On disk.
     pub disk: u64,
-}
-
-/// States of consecutive vertices that memory has as one piece.
-const CHUNK: u32 = 1 << 14;
-
-/// The chunks that a range touches: number, range within, and where that begins in the range.
-fn chunks(vertices: &Range<u32>) -> impl Iterator<Item = (usize, Range<usize>, usize)> + use<> {
-    let Range { start, end } = *vertices;
-    let numbers = if start < end { start / CHUNK..(end - 1) / CHUNK + 1 } else { 0..0 };
-    numbers.map(move |number| {
-        let first = number * CHUNK;
-        let within = start.max(first)..end.min(first.saturating_add(CHUNK));
-        let at = (within.start - start) as usize;
-        (number as usize, (within.start - first) as usize..(within.end - first) as usize, at)
-    })
 }

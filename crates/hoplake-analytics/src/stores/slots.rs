@@ -63,7 +63,7 @@ impl<S: Value> SlotStore<S> {
 }
 
 impl<S: Value> StateStore<S> for SlotStore<S> {
-    fn take(&self, vertices: Range<u32>) -> Result<Vec<S>, StoreError> {
+    fn read(&self, vertices: Range<u32>) -> Result<Vec<S>, StoreError> {
         let position = self.check(&vertices)?;
         let mut bytes = vec![0; vertices.len() * S::WIDTH];
         let read = self.file.read_exact_at(&mut bytes, position);

@@ -1,18 +1,19 @@
 //! `hoplake run`: a computation over the whole graph, printed, written to a file, or written back as a property.
 
-use std::{collections::HashMap, fs::File, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::HashMap, fs::File, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use anyhow::bail;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema};
 use arrow_select::filter::filter;
+use bytesize::ByteSize;
 use clap::ValueEnum;
 use hoplake::{
     Frontier, Hop, Key, Query, StartKey, Value, VertexId,
     changes::{plain_text, property_column},
     compute::{
         Algorithm, Asynchronous, CheckpointFile, ComputeOptions, ComputeProgress, Computed, PageRankSettings,
-        Placement, Sample, Selection, States,
+        Placement, Sample, Selection, States, StatesCache,
     },
 };
 
@@ -86,9 +87,13 @@ pub struct Args {
     /// Where lists of edges are
     #[arg(long, value_enum, default_value = "automatic")]
     lists: ListsName,
-    /// Keep states in this file, which is made and removed; with --lists streamed
-    #[arg(long, value_name = "FILE")]
-    states: Option<PathBuf>,
+    /// Keep states in a file of slots (FILE or slots:FILE), in a key-value store (redb:FILE) or in a document database
+    /// (mongodb://HOST:PORT/DATABASE, if it was built in); made and removed. With --lists streamed
+    #[arg(long, value_name = "PLACE", value_parser = States::from_str)]
+    states: Option<States>,
+    /// Keep this much of these states in memory; for a place that is slow
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size_from_1, requires = "states")]
+    states_cache: Option<ByteSize>,
     /// Write states to this file now and then, and go on from it if it is there; removed at the end. For pagerank, components, levels,
     /// paths and communities
     #[arg(long, value_name = "FILE")]
@@ -273,11 +278,13 @@ impl Args {
                 "add --lists streamed to --states",
             ));
         }
-        if states.exists() {
-            let message = format!("{} exists", states.display());
-            return Err(Failure::usage(message, "name a file that does not exist for --states"));
+        match states.file() {
+            Some(file) if file.exists() => {
+                let message = format!("{} exists", file.display());
+                Err(Failure::usage(message, "name a file that does not exist for --states"))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn options(&self) -> ComputeOptions {
@@ -294,7 +301,8 @@ impl Args {
                 ListsName::Memory => Placement::Memory,
                 ListsName::Streamed => Placement::Streamed,
             },
-            states: self.states.clone().map_or(States::Memory, States::Slots),
+            states: self.states.clone().unwrap_or_default(),
+            states_cache: self.states_cache.map(|size| StatesCache::new(size.as_u64())),
             checkpoint: self
                 .checkpoint
                 .clone()
@@ -318,7 +326,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     args.check()?;
     let (algorithm, options) = (args.algorithm()?, args.options());
     // Before the graph is opened: a folder that is not there should not be found out after the lists were read.
-    for file in args.states.iter().chain(&args.checkpoint).filter(|file| !file.is_file()) {
+    let states = args.states.as_ref().and_then(States::file);
+    for file in states.into_iter().chain(args.checkpoint.as_deref()).filter(|file| !file.is_file()) {
         let made = File::create_new(file).and_then(|_| std::fs::remove_file(file));
         made.map_err(|error| Failure::file(format!("create {}", file.display()), &error))?;
     }
@@ -338,7 +347,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     };
     let computed = query.compute(&algorithm, &options, |progress| bar.set_message(describe(progress))).await;
     bar.finish_and_clear();
-    if let Some(states) = &args.states {
+    if let Some(states) = states {
         // It was there only if states were kept at all.
         let _ = std::fs::remove_file(states);
     }

@@ -143,7 +143,55 @@ fn communities_end_after_their_iterations_and_files_of_states_are_removed() {
     shell.write("states", "mine");
     let args = [&["run", "graph"], &communities[..]].concat();
     shell.run(&args).fails(2, "states exists", "--states");
+    shell.run(&[&args[..args.len() - 1], &["redb:states"]].concat()).fails(2, "states exists", "--states");
     assert_eq!(std::fs::read_to_string(shell.path().join("states")).unwrap(), "mine");
+}
+
+#[test]
+fn states_are_the_same_wherever_they_are() {
+    let shell = Shell::with_graph();
+    let ranks = ["pagerank", "--edges", "both:knows", "--lists", "streamed", "--iterations", "7"];
+    let expected = values(&shell, "rank", &ranks);
+    for place in ["slots:states", "redb:states"] {
+        for cache in [&[][..], &["--states-cache", "1MiB"]] {
+            assert_eq!(
+                values(&shell, "rank", &[&ranks[..], &["--states", place], cache].concat()),
+                expected,
+                "{place}"
+            );
+            assert!(!shell.path().join("states").exists());
+        }
+    }
+    let fails = |options: &[&str], status, message, hint| {
+        shell.run(&[&["run", "graph"], &ranks[..], options].concat()).fails(status, message, hint);
+    };
+    let refused = shell.run(&[&["run", "graph"], &ranks[..], &["--states", "sqlite:states"]].concat());
+    assert!(
+        refused.err.contains("unknown kind of states `sqlite`: write FILE, slots:FILE, redb:FILE"),
+        "{}",
+        refused.err
+    );
+    fails(&["--states", "redb:no/states"], 5, "could not create no/states", "folder");
+    fails(&["--states", "states", "--states-cache", "8"], 2, "8 bytes have no room for a chunk of states", "--help");
+    let refused = shell.run(&[&["run", "graph"], &ranks[..], &["--states-cache", "1MiB"]].concat());
+    assert!(refused.err.contains("--states <PLACE>"), "{}", refused.err);
+}
+
+/// With the feature, states go to a server, and leave it.
+#[cfg(feature = "documents")]
+#[test]
+fn states_are_the_same_in_a_document_database() {
+    let shell = Shell::with_graph();
+    let server = hoplake_testkit::DocumentServer::start().unwrap();
+    let ranks = ["pagerank", "--edges", "both:knows", "--lists", "streamed", "--iterations", "7"];
+    let expected = values(&shell, "rank", &ranks);
+    let place = server.url("social");
+    for cache in [&[][..], &["--states-cache", "1MiB"], &[]] {
+        assert_eq!(values(&shell, "rank", &[&ranks[..], &["--states", &place], cache].concat()), expected);
+    }
+    drop(server);
+    let args = [&["run", "graph"], &ranks[..], &["--states", &place]].concat();
+    shell.run(&args).fails(5, "collection hoplake_states: ", "try again later");
 }
 
 /// A circle of three vertices, and a way from it to two more: 1 → 2 → 3 → 1, 3 → 4 → 5.

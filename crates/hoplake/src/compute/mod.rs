@@ -20,14 +20,13 @@
 
 mod computed;
 mod kernels;
+mod states;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use hoplake_analytics::{
-    AsyncSettings, Checkpoint, Lists, Progress, RunError, RunSettings, Topology,
-    kernels::count_triangles,
-    programs, run, run_asynchronously,
-    stores::{KeyValueStore, MemoryStore, SlotStore},
+    AsyncSettings, Checkpoint, Lists, Progress, RunError, RunSettings, Topology, kernels::count_triangles, programs,
+    run, run_asynchronously,
 };
 use hoplake_engine::{DenseIds, EngineError, Held, traversal::HopDirection};
 use hoplake_format::VertexId;
@@ -38,8 +37,11 @@ use computed::Values;
 pub use hoplake_analytics::{
     Edge, Selection, Step, Value as StateValue, Vertex, VertexProgram, Waiting, Workers,
     kernels::PageRankSettings,
-    stores::{StateStore, StoreBytes, StoreError},
+    stores::{CachePolicy, StateStore, StoreBytes, StoreError},
 };
+#[cfg(feature = "documents")]
+pub use states::DocumentSettings;
+pub use states::{States, StatesCache};
 
 use crate::{Error, ErrorKind, Query, StartKey};
 
@@ -207,18 +209,6 @@ pub enum Placement {
     Streamed,
 }
 
-/// Where states are kept while a program runs.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum States {
-    /// In memory.
-    #[default]
-    Memory,
-    /// In this file, each in a slot of its own.
-    Slots(PathBuf),
-    /// In a key-value store in this file.
-    KeyValue(PathBuf),
-}
-
 /// How a computation runs, and on which part of the graph.
 #[derive(Debug, Clone, Default)]
 pub struct ComputeOptions {
@@ -228,6 +218,8 @@ pub struct ComputeOptions {
     pub placement: Placement,
     /// Where states are, if a program runs: lists in memory are for kernels, which keep their own.
     pub states: States,
+    /// A cache above states that are not in memory; none unless it is set.
+    pub states_cache: Option<StatesCache>,
     /// The threads that compute.
     pub workers: Workers,
     /// A file for states, from which a computation that was killed goes on. A kernel has none, so that supersteps are run also
@@ -311,8 +303,8 @@ pub struct ProgramStates<S> {
     pub supersteps: usize,
     /// How many times vertices have collected.
     pub collections: u64,
-    /// What states in memory take.
-    memory: Option<MemoryHold>,
+    /// What the store has in memory.
+    memory: MemoryHold,
 }
 
 impl From<RunError> for Error {
@@ -427,15 +419,8 @@ impl Query {
             false => Lists::streamed(&self.snapshot, &options.selection, &mut self.branch).await?,
         };
         let vertices = lists.vertices();
-        let states: Arc<dyn StateStore<P::State>> = match &options.states {
-            States::Memory => Arc::new(MemoryStore::new(vertices)),
-            States::Slots(path) => Arc::new(SlotStore::open(path, vertices)?),
-            States::KeyValue(path) => Arc::new(KeyValueStore::open(path, vertices, KEY_VALUE_CACHE_BYTES)?),
-        };
-        let memory = match options.states {
-            States::Memory => Some(self.branch.context().hold(u64::from(vertices) * size_of::<P::State>() as u64)?),
-            _ => None,
-        };
+        let (states, memory) =
+            self.open_states::<P::State>(&options.states, options.states_cache, vertices, &options.workers).await?;
         let workers = options.workers.clone();
         let ran = match options.asynchronous {
             None => {
@@ -555,26 +540,26 @@ impl Query {
                     observe(&seen(progress, residual));
                 };
                 let found = self.run_program(&program, &options, Some(most), observe).await?;
-                self.collected(name, found, Values::Floats)?
+                self.collected(name, &options.workers, found, Values::Floats).await?
             }
             Algorithm::Components => {
                 let found = self.run_program(&Arc::new(programs::Components), &options, None, simple).await?;
-                self.collected(name, found, Values::Integers)?
+                self.collected(name, &options.workers, found, Values::Integers).await?
             }
             Algorithm::Levels { .. } => {
                 let program = Arc::new(programs::Levels { start: self.start(algorithm, &options).await? });
                 let found = self.run_program(&program, &options, None, simple).await?;
-                self.collected(name, found, Values::Integers)?
+                self.collected(name, &options.workers, found, Values::Integers).await?
             }
             Algorithm::ShortestPaths { .. } => {
                 let program = Arc::new(programs::ShortestPaths { start: self.start(algorithm, &options).await? });
                 let found = self.run_program(&program, &options, None, simple).await?;
-                self.collected(name, found, Values::Lengths)?
+                self.collected(name, &options.workers, found, Values::Lengths).await?
             }
             Algorithm::Communities { iterations } => {
                 let program = Arc::new(programs::Labels);
                 let found = self.run_program(&program, &options, Some(*iterations), &mut simple).await?;
-                self.collected(name, found, Values::Integers)?
+                self.collected(name, &options.workers, found, Values::Integers).await?
             }
             _ => return Err(EngineError::Internal(format!("{} has only a kernel", algorithm.name())).into()),
         };
@@ -585,24 +570,25 @@ impl Query {
     }
 
     /// The states of a program as a column.
-    fn collected<S: StateValue>(
+    async fn collected<S: StateValue>(
         &self,
         name: &'static str,
+        workers: &Workers,
         found: ProgramStates<S>,
         values: impl Fn(Vec<S>) -> Values,
     ) -> Result<Computed, Error> {
         let ProgramStates { ids, states, deleted, supersteps, collections, memory: _of_states } = found;
         let memory = self.branch.context().hold(ids.len() * size_of::<S>() as u64)?;
-        let values = Held::new(values(states.take(0..ids.len() as u32)?), memory);
+        let vertices = ids.len() as u32;
+        // They may come from a disk or a server, which the store then lets go.
+        let states = workers.run(self.branch.context(), move |_| states.take(0..vertices)).await??;
+        let values = Held::new(values(states), memory);
         let memory = self.branch.context().hold(deleted.len() as u64 * 4)?;
         let deleted = Held::new(deleted, memory);
         let (supersteps, collections) = (Some(supersteps), Some(collections));
         Ok(Computed { name, supersteps, collections, streamed: true, ids, deleted, values })
     }
 }
-
-/// Pages of a key-value store in memory.
-const KEY_VALUE_CACHE_BYTES: usize = 64 << 20;
 
 /// Refuses to stream lists for what is only computed from lists in memory.
 fn in_memory_only(what: &str, placement: Placement) -> Result<(), Error> {

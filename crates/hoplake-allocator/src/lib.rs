@@ -9,7 +9,7 @@
 //! It is for programs. A library does not set what belongs to the whole process, so an application that embeds Hoplake
 //! decides itself: `MALLOC_MMAP_THRESHOLD_=262144` in its environment does the same.
 //!
-//! The only unsafe code of the workspace is here.
+//! With `hoplake-mapping` it has the only unsafe code of the workspace.
 
 /// An allocation of at least this many bytes is unmapped when it is freed. A page fault for each 4 KiB of one costs
 /// less than filling them.

@@ -52,8 +52,19 @@ impl Selection {
     /// # Errors
     /// As [`Topology::load`], before anything is read.
     pub fn memory_bytes(&self, snapshot: &Snapshot) -> Result<u64, EngineError> {
+        self.bytes(snapshot, if self.weight.is_some() { 12 } else { 4 })
+    }
+
+    /// The same with lists as they are stored, at 2 bytes an edge.
+    ///
+    /// # Errors
+    /// As [`Topology::load`], before anything is read.
+    pub fn packed_bytes(&self, snapshot: &Snapshot) -> Result<u64, EngineError> {
+        self.bytes(snapshot, 2)
+    }
+
+    fn bytes(&self, snapshot: &Snapshot, edge_bytes: u64) -> Result<u64, EngineError> {
         let Selected { ids, edges, .. } = self.resolve(snapshot)?;
-        let edge_bytes = if self.weight.is_some() { 12 } else { 4 };
         let lists = (ids.len() + 1) * 8 + edges_of(snapshot, &edges) * edge_bytes;
         Ok(lists * (1 + u64::from(self.reversed)) + ids.len() * 40)
     }

@@ -165,10 +165,12 @@ enum AlgorithmName {
 /// Where lists are.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ListsName {
-    /// In memory if they fit
+    /// In memory if they fit, otherwise streamed or packed
     Automatic,
-    /// In memory
+    /// In memory, decoded
     Memory,
+    /// As they are stored, in memory or mapped: less memory, more time
+    Packed,
     /// Read again in each superstep
     Streamed,
 }
@@ -299,6 +301,7 @@ impl Args {
             placement: match self.lists {
                 ListsName::Automatic => Placement::Automatic,
                 ListsName::Memory => Placement::Memory,
+                ListsName::Packed => Placement::Packed,
                 ListsName::Streamed => Placement::Streamed,
             },
             states: self.states.clone().unwrap_or_default(),

@@ -34,6 +34,39 @@ fn levels_and_components_are_those_of_the_edges_that_take_part() {
 }
 
 #[test]
+fn packed_and_mapped_lists_give_the_same_values() {
+    let shell = Shell::with_graph();
+    for (column, more) in [
+        ("level", &["levels", "--from", "Person:2", "--edges", "both"][..]),
+        ("component", &["components", "--label", "Town"]),
+        ("component", &["strong-components"]),
+        ("degree", &["degrees", "--edges", "in"]),
+        ("clustering", &["clustering", "--edges", "both"]),
+        ("core", &["cores"]),
+        ("closeness", &["closeness"]),
+        ("betweenness", &["betweenness", "--edges", "both:knows"]),
+        ("similarity", &["similarity", "--from", "Person:2"]),
+        ("length", &["paths", "--from", "Person:1"]),
+        ("rank", &["pagerank", "--edges", "out:knows"]),
+    ] {
+        let of = |lists: &[&str]| values(&shell, column, &[more, lists].concat());
+        let expected = of(&["--lists", "memory"]);
+        assert_eq!(of(&["--lists", "packed"]), expected, "{more:?}");
+        assert_eq!(of(&["--lists", "packed", "--mapped"]), expected, "{more:?}, mapped");
+    }
+    let triangles = |lists| shell.run(&["run", "graph", "triangles", "--lists", lists, "--json"]).ok().out;
+    assert_eq!(triangles("packed"), triangles("memory"));
+    for (more, why) in [
+        (&["paths", "--from", "Person:1", "--edges", "out:knows", "--weight", "since"][..], "weights of edges"),
+        (&["communities"], "which has no packed lists"),
+        (&["pagerank", "--asynchronous"], "which has no packed lists"),
+    ] {
+        let run = shell.run(&[&["run", "graph", "--lists", "packed"], more].concat());
+        assert!(run.err.contains(why), "{more:?}: {}", run.err);
+    }
+}
+
+#[test]
 fn asynchronous_values_are_those_of_supersteps() {
     let shell = Shell::with_graph();
     for lists in ["memory", "streamed"] {

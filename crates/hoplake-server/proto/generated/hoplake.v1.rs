@@ -3091,6 +3091,8 @@ pub enum ListsPlacement {
     Memory = 1,
     /// Read again in each superstep.
     Streamed = 2,
+    /// As they are stored: less memory, more time.
+    Packed = 3,
 }
 impl ListsPlacement {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3102,6 +3104,7 @@ impl ListsPlacement {
             Self::Automatic => "AUTOMATIC",
             Self::Memory => "MEMORY",
             Self::Streamed => "STREAMED",
+            Self::Packed => "PACKED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3110,6 +3113,7 @@ impl ListsPlacement {
             "AUTOMATIC" => Some(Self::Automatic),
             "MEMORY" => Some(Self::Memory),
             "STREAMED" => Some(Self::Streamed),
+            "PACKED" => Some(Self::Packed),
             _ => None,
         }
     }

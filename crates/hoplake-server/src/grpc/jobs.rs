@@ -102,6 +102,7 @@ impl TryFrom<v1::StartJobRequest> for JobQuery {
             Ok(v1::ListsPlacement::Automatic) => Placement::Automatic,
             Ok(v1::ListsPlacement::Memory) => Placement::Memory,
             Ok(v1::ListsPlacement::Streamed) => Placement::Streamed,
+            Ok(v1::ListsPlacement::Packed) => Placement::Packed,
             Err(_) => return Err(Failure::invalid(format!("{} is not a place of lists", request.lists))),
         };
         Ok(Self {

@@ -333,8 +333,10 @@ pub(crate) enum ListsBody {
     /// In memory if they fit.
     #[default]
     Automatic,
-    /// In memory.
+    /// In memory, decoded.
     Memory,
+    /// As they are stored: less memory, more time.
+    Packed,
     /// Read again in each superstep.
     Streamed,
 }
@@ -565,6 +567,7 @@ impl TryFrom<JobBody> for JobQuery {
             lists: match body.lists {
                 ListsBody::Automatic => Placement::Automatic,
                 ListsBody::Memory => Placement::Memory,
+                ListsBody::Packed => Placement::Packed,
                 ListsBody::Streamed => Placement::Streamed,
             },
             limits: body.limits.into(),

@@ -1,7 +1,7 @@
 //! Which kernel computes an algorithm, and how its result becomes values.
 
 use hoplake_analytics::{
-    Adjacency, Topology,
+    Adjacency, Csr, Topology,
     kernels::{
         ShortestPathSettings, UNREACHED, betweenness, breadth_first_levels, closeness, connected_components,
         core_numbers, degrees, local_clustering, page_rank, personalised_page_rank, sample_vertices,
@@ -16,10 +16,12 @@ use super::{Algorithm, Sample, computed::Values};
 /// How many iterations it took, if it took any, and the values.
 pub(super) type Found = (Option<usize>, Held<Values>);
 
-/// Computes an algorithm from lists in memory; `starts` are the ids of the vertices that it names.
-pub(super) fn run(
+/// Computes an algorithm from lists in memory; `starts` are the ids of the vertices that it names. `weighted` are the same lists, if
+/// they have weights.
+pub(super) fn run<A: Adjacency>(
     algorithm: &Algorithm,
-    topology: &Topology,
+    topology: &Topology<A>,
+    weighted: Option<&Csr>,
     starts: &[u32],
     context: &QueryContext,
 ) -> Result<Found, EngineError> {
@@ -46,6 +48,7 @@ pub(super) fn run(
         }
         Algorithm::ShortestPaths { weight: Some(_), .. } => {
             let settings = ShortestPathSettings::default();
+            let out = weighted.ok_or_else(|| EngineError::Internal("lists have no weights".into()))?;
             shortest_path_lengths(out, out.weights(), starts[0], &settings, context)?.map(Values::Lengths)
         }
         Algorithm::Components => connected_components(out, Some(against), context)?.map(Values::Integers),
@@ -86,7 +89,11 @@ pub(super) fn run(
 }
 
 /// The vertices of a sample, or all.
-fn drawn(sample: Option<Sample>, topology: &Topology, context: &QueryContext) -> Result<Held<Vec<u32>>, EngineError> {
+fn drawn<A: Adjacency>(
+    sample: Option<Sample>,
+    topology: &Topology<A>,
+    context: &QueryContext,
+) -> Result<Held<Vec<u32>>, EngineError> {
     let vertices = topology.out.len();
     let Sample { count, seed } = sample.unwrap_or(Sample { count: vertices, seed: 0 });
     Ok(sample_vertices(vertices as u32, &topology.deleted, count, seed, context)?)

@@ -25,8 +25,8 @@ mod states;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use hoplake_analytics::{
-    AsyncSettings, Checkpoint, Lists, Progress, RunError, RunSettings, Topology, kernels::count_triangles, programs,
-    run, run_asynchronously,
+    AsyncSettings, Checkpoint, Lists, Packed, Progress, RunError, RunSettings, Topology, kernels::count_triangles,
+    programs, run, run_asynchronously,
 };
 use hoplake_engine::{DenseIds, EngineError, Held, traversal::HopDirection};
 use hoplake_format::VertexId;
@@ -200,11 +200,14 @@ pub struct Sample {
 /// Where the lists of the selection are while a computation runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Placement {
-    /// In memory if they fit the budget, otherwise streamed.
+    /// In memory if they fit the budget, otherwise streamed, or packed where they cannot be streamed.
     #[default]
     Automatic,
-    /// In memory.
+    /// In memory, decoded.
     Memory,
+    /// As they are stored: in less memory, in none if the files of the graph are mapped, and decoded each time that they are read. Lists
+    /// with weights cannot be packed, nor those of what is computed by a program.
+    Packed,
     /// Read from the store again in each superstep: memory is for states and signals alone.
     Streamed,
 }
@@ -347,6 +350,13 @@ impl Query {
                 format!("{} is not computed asynchronously: {why}", algorithm.name()),
             ));
         }
+        let needs_program = matches!(algorithm, Algorithm::Communities { .. })
+            || options.checkpoint.is_some()
+            || options.asynchronous.is_some();
+        if options.placement == Placement::Packed && needs_program && !algorithm.is_kernel_alone() {
+            let message = format!("{} is then computed by a program, which has no packed lists", algorithm.name());
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
         if algorithm.is_kernel_alone() {
             in_memory_only(algorithm.name(), options.placement)?;
             if options.checkpoint.is_some() {
@@ -356,9 +366,6 @@ impl Query {
             return self.compute_by_kernel(algorithm, &options).await;
         }
         let in_memory = self.is_in_memory(&options)?;
-        let needs_program = matches!(algorithm, Algorithm::Communities { .. })
-            || options.checkpoint.is_some()
-            || options.asynchronous.is_some();
         if in_memory && !needs_program {
             return self.compute_by_kernel(algorithm, &options).await;
         }
@@ -379,6 +386,7 @@ impl Query {
         let streamed = algorithm.streamed_bytes().map(|bytes| vertices * bytes);
         let memory_bytes = match options.placement {
             Placement::Memory => in_memory,
+            Placement::Packed => options.selection.packed_bytes(&self.snapshot)?,
             Placement::Streamed => streamed.unwrap_or(in_memory),
             Placement::Automatic => in_memory.min(streamed.unwrap_or(u64::MAX)),
         };
@@ -456,6 +464,16 @@ impl Query {
         Checkpoint { path: file.path.clone(), every: file.every, graph }
     }
 
+    /// Whether a kernel reads lists as they are stored.
+    fn is_packed(&self, options: &ComputeOptions) -> Result<bool, EngineError> {
+        Ok(match options.placement {
+            Placement::Packed => true,
+            // What cannot be streamed.
+            Placement::Automatic => !self.is_in_memory(options)? && options.selection.weight.is_none(),
+            Placement::Memory | Placement::Streamed => false,
+        })
+    }
+
     /// Whether lists are loaded into memory.
     fn is_in_memory(&self, options: &ComputeOptions) -> Result<bool, EngineError> {
         let left = match self.memory().left() {
@@ -463,7 +481,7 @@ impl Query {
             left => left,
         };
         Ok(match options.placement {
-            Placement::Memory => true,
+            Placement::Memory | Placement::Packed => true,
             Placement::Streamed => false,
             Placement::Automatic => options.selection.memory_bytes(&self.snapshot)? <= left,
         })
@@ -485,15 +503,25 @@ impl Query {
     }
 
     async fn compute_by_kernel(&mut self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<Computed, Error> {
-        let topology = Arc::new(self.load_topology(options).await?);
-        let starts = self.starts(algorithm, &topology.ids).await?;
-        let (loaded, algorithm) = (topology.clone(), algorithm.clone());
-        let name = algorithm.name();
-        let kernel = move |context: &QueryContext| kernels::run(&algorithm, &loaded, &starts, context);
-        let found = options.workers.run(self.branch.context(), kernel).await??;
-        let memory = self.branch.context().hold(topology.deleted.len() as u64 * 4)?;
-        let (ids, deleted) = (topology.ids.clone(), Held::new(topology.deleted.to_vec(), memory));
-        let (supersteps, values) = found;
+        let (workers, name, algorithm) = (&options.workers, algorithm.name(), algorithm.clone());
+        let (ids, deleted, (supersteps, values)) = if self.is_packed(options)? {
+            let topology = Topology::load_packed(&self.snapshot, &options.selection, workers, &mut self.branch).await?;
+            let starts = self.starts(&algorithm, &topology.ids).await?;
+            let kernel = move |context: &QueryContext| {
+                let found = kernels::run(&algorithm, &topology, None, &starts, context)?;
+                [Some(&topology.out), topology.against.as_ref()].into_iter().flatten().try_for_each(Packed::check)?;
+                Ok::<_, EngineError>((topology.ids, topology.deleted, found))
+            };
+            workers.run(self.branch.context(), kernel).await??
+        } else {
+            let topology = self.load_topology(options).await?;
+            let starts = self.starts(&algorithm, &topology.ids).await?;
+            let kernel = move |context: &QueryContext| {
+                let found = kernels::run(&algorithm, &topology, Some(&topology.out), &starts, context)?;
+                Ok::<_, EngineError>((topology.ids, topology.deleted, found))
+            };
+            workers.run(self.branch.context(), kernel).await??
+        };
         Ok(Computed { name, supersteps, collections: None, streamed: false, ids, deleted, values })
     }
 
@@ -504,9 +532,18 @@ impl Query {
     /// As [`Self::compute`].
     pub async fn count_triangles(&mut self, options: &ComputeOptions) -> Result<u64, Error> {
         let options = for_triangles(options)?;
+        let (workers, selection) = (&options.workers, &options.selection);
+        if self.is_packed(&options)? {
+            let topology = Topology::load_packed(&self.snapshot, selection, workers, &mut self.branch).await?;
+            let kernel = move |context: &QueryContext| {
+                let found = count_triangles(&topology.out, context)?;
+                topology.out.check().map(|()| found)
+            };
+            return Ok(workers.run(self.branch.context(), kernel).await??);
+        }
         let topology = self.load_topology(&options).await?;
         let kernel = move |context: &QueryContext| count_triangles(&topology.out, context);
-        Ok(options.workers.run(self.branch.context(), kernel).await??)
+        Ok(workers.run(self.branch.context(), kernel).await??)
     }
 
     /// The dense id of the one vertex that an algorithm begins at.
@@ -597,7 +634,7 @@ fn in_memory_only(what: &str, placement: Placement) -> Result<(), Error> {
             ErrorKind::Invalid,
             format!("{what} is computed from lists in memory, which cannot be streamed"),
         )),
-        Placement::Automatic | Placement::Memory => Ok(()),
+        Placement::Automatic | Placement::Memory | Placement::Packed => Ok(()),
     }
 }
 

@@ -158,7 +158,8 @@ impl Adjacency for Packed {
     }
 
     fn cursor(&self) -> PackedCursor<'_> {
-        PackedCursor { packed: self, part: usize::MAX, block: 0, open: None, list: Vec::new(), merged: Vec::new() }
+        let open = self.parts.iter().map(|_| Open::default()).collect();
+        PackedCursor { packed: self, open, list: Vec::new(), merged: Vec::new() }
     }
 }
 
@@ -166,64 +167,129 @@ impl Adjacency for Packed {
 #[derive(Debug)]
 pub struct PackedCursor<'a> {
     packed: &'a Packed,
-    /// The part and the block that are open.
-    part: usize,
-    block: usize,
-    open: Option<Open<'a>>,
+    /// Of each part, the block that is open.
+    open: Vec<Open<'a>>,
     /// The last list that was read.
     list: Vec<u32>,
     /// Where two lists are merged.
     merged: Vec<u32>,
 }
 
-/// A block, its edges and its reader.
-#[derive(Debug)]
+/// Lists that follow each other, after which the rest of their block is unpacked at once: that costs less than chunk by chunk, and more
+/// if only some lists are read.
+const IN_ORDER: u32 = 8;
+
+/// The block of a part that is open.
+#[derive(Debug, Default)]
 struct Open<'a> {
+    block: usize,
+    /// Its edges.
     edges: Range<u64>,
-    reader: ListReader<'a>,
+    reader: Option<ListReader<'a>>,
+    /// Its slots, if lists are read in their order.
+    slots: Vec<u64>,
+    is_unpacked: bool,
+    /// The edge behind the list that was read last, and how many lists were read in their order up to there.
+    next: u64,
+    in_order: u32,
 }
 
-impl<'a> PackedCursor<'a> {
-    /// Calls `each` with the readers of the blocks that have a list, and the list's edges in them, until it returns `false`.
+impl<'a> Open<'a> {
+    /// Opens the block that has an edge of a part.
     #[inline]
-    fn each_block(
-        &mut self,
-        number: usize,
-        mut edges: Range<u64>,
-        mut each: impl FnMut(&mut ListReader<'a>, Range<usize>) -> Result<bool, FormatError>,
-    ) -> Result<(), FormatError> {
+    fn seek(&mut self, part: &'a Part, edge: u64) -> Result<&mut ListReader<'a>, FormatError> {
+        if self.reader.is_none() || !self.edges.contains(&edge) {
+            self.change_block(part, edge)?;
+        }
+        self.reader.as_mut().ok_or_else(|| FormatError::corrupt("adjacency block", "it could not be opened"))
+    }
+
+    fn change_block(&mut self, part: &'a Part, edge: u64) -> Result<(), FormatError> {
+        // In order, it is the next one.
+        let next = self.block + 1;
+        let is_next = part.blocks.get(next).is_some_and(|stored| stored.first_edge == edge);
+        self.block = if is_next { next } else { part.block_of(edge) };
+        (self.reader, self.is_unpacked) = (None, false);
+        let stored = &part.blocks[self.block];
+        let block = Block::parse(&stored.bytes)?;
+        self.edges = stored.first_edge..stored.first_edge + block.edges_len() as u64;
+        if !self.edges.contains(&edge) {
+            return Err(FormatError::corrupt("adjacency block", "it has fewer edges than when it was loaded"));
+        }
+        self.reader = Some(ListReader::new(block));
+        Ok(())
+    }
+
+    /// Appends the targets of a list.
+    #[inline]
+    fn read(&mut self, part: &'a Part, mut edges: Range<u64>, list: &mut Vec<u32>) -> Result<(), FormatError> {
+        self.in_order = if edges.start == self.next { self.in_order + 1 } else { 0 };
+        self.next = edges.end;
+        let far = u64::from(part.far);
         while !edges.is_empty() {
-            let open = self.open(number, edges.start)?;
-            let end = edges.end.min(open.edges.end);
-            let first = open.edges.start;
-            if !each(&mut open.reader, (edges.start - first) as usize..(end - first) as usize)? {
-                return Ok(());
+            let block = *self.seek(part, edges.start)?.block();
+            if self.in_order > IN_ORDER && !self.is_unpacked {
+                block.slots(&mut self.slots)?;
+                self.is_unpacked = true;
+            }
+            let end = edges.end.min(self.edges.end);
+            let within = (edges.start - self.edges.start) as usize..(end - self.edges.start) as usize;
+            if self.is_unpacked {
+                let mut target = far + block.base();
+                list.extend(self.slots[within].iter().map(|slot| {
+                    target += slot;
+                    target as u32
+                }));
+            } else if let Some(reader) = &mut self.reader {
+                reader.read(within, |target| (far + target) as u32, list)?;
             }
             edges.start = end;
         }
         Ok(())
     }
 
-    /// The block that has an edge of a part.
+    /// Looks at the targets of a list until one is wanted.
     #[inline]
-    fn open(&mut self, number: usize, edge: u64) -> Result<&mut Open<'a>, FormatError> {
-        let is_open = self.part == number && self.open.as_ref().is_some_and(|open| open.edges.contains(&edge));
-        if !is_open {
-            let part = &self.packed.parts[number];
-            // In order, it is the next one.
-            let next = self.block + 1;
-            let has = |block: usize| part.blocks.get(block).is_some_and(|stored| stored.first_edge == edge);
-            self.block = if self.part == number && has(next) { next } else { part.block_of(edge) };
-            self.part = number;
-            let stored = &part.blocks[self.block];
-            let block = Block::parse(&stored.bytes)?;
-            let edges = stored.first_edge..stored.first_edge + block.edges_len() as u64;
-            if !edges.contains(&edge) {
-                return Err(FormatError::corrupt("adjacency block", "it has fewer edges than when it was loaded"));
+    fn any(
+        &mut self,
+        part: &'a Part,
+        mut edges: Range<u64>,
+        is_wanted: &mut impl FnMut(u32) -> bool,
+    ) -> Result<bool, FormatError> {
+        let far = u64::from(part.far);
+        while !edges.is_empty() {
+            self.seek(part, edges.start)?;
+            let (first, end) = (self.edges.start, edges.end.min(self.edges.end));
+            let within = (edges.start - first) as usize..(end - first) as usize;
+            if let Some(reader) = &mut self.reader
+                && reader.any(within, |target| is_wanted((far + target) as u32))?
+            {
+                return Ok(true);
             }
-            self.open = Some(Open { edges, reader: ListReader::new(block) });
+            edges.start = end;
         }
-        Ok(self.open.as_mut().expect("it was opened above"))
+        Ok(false)
+    }
+}
+
+impl PackedCursor<'_> {
+    /// Reads the lists of all parts, one after the other. Returns where the last of them begins, and whether there are more than two.
+    #[inline]
+    fn read(&mut self, vertex: u32) -> (usize, bool) {
+        let packed = self.packed;
+        let (parts, place) = packed.parts_of(vertex);
+        self.list.clear();
+        let (mut lists, mut last) = (0, 0);
+        for number in parts {
+            let (part, before) = (&packed.parts[number], self.list.len());
+            if let Err(error) = self.open[number].read(part, part.edges(place), &mut self.list) {
+                self.damaged(number, error);
+            }
+            if self.list.len() > before {
+                (lists, last) = (lists + 1, before);
+            }
+        }
+        (last, lists > 2)
     }
 
     /// Merges two lists that are one after the other.
@@ -240,38 +306,10 @@ impl<'a> PackedCursor<'a> {
 
     /// Notes damage. Nothing is read of a list that has some.
     #[cold]
-    fn damaged(&mut self, error: FormatError) {
-        self.open = None;
+    fn damaged(&mut self, number: usize, error: FormatError) {
+        self.open[number] = Open::default();
         self.list.clear();
         let _ = self.packed.damage.set(error);
-    }
-}
-
-impl PackedCursor<'_> {
-    /// Reads the lists of all parts, one after the other. Returns where the last of them begins, and whether there are more than two.
-    #[inline]
-    fn read(&mut self, vertex: u32) -> (usize, bool) {
-        let packed = self.packed;
-        let (parts, place) = packed.parts_of(vertex);
-        let mut list = std::mem::take(&mut self.list);
-        list.clear();
-        let (mut lists, mut last) = (0, 0);
-        for number in parts {
-            let (part, before) = (&packed.parts[number], list.len());
-            let dense = |target: u64| (u64::from(part.far) + target) as u32;
-            let read = self.each_block(number, part.edges(place), |reader, edges| {
-                reader.read(edges, dense, &mut list).map(|()| true)
-            });
-            if let Err(error) = read {
-                list.clear();
-                self.damaged(error);
-            }
-            if list.len() > before {
-                (lists, last) = (lists + 1, before);
-            }
-        }
-        self.list = list;
-        (last, lists > 2)
     }
 }
 
@@ -300,15 +338,10 @@ impl Cursor for PackedCursor<'_> {
         let (parts, place) = packed.parts_of(vertex);
         for number in parts {
             let part = &packed.parts[number];
-            let mut found = false;
-            let looked = self.each_block(number, part.edges(place), |reader, edges| {
-                found = reader.any(edges, |target| is_wanted((u64::from(part.far) + target) as u32))?;
-                Ok(!found)
-            });
-            match looked {
-                Ok(()) if found => return true,
-                Ok(()) => {}
-                Err(error) => self.damaged(error),
+            match self.open[number].any(part, part.edges(place), &mut is_wanted) {
+                Ok(true) => return true,
+                Ok(false) => {}
+                Err(error) => self.damaged(number, error),
             }
         }
         false

@@ -61,6 +61,9 @@ pub struct Arguments {
     /// The seed of the graph and of all draws.
     #[arg(long, default_value_t = 42)]
     seed: u64,
+    /// Lists that the advisor reads ahead for a visit.
+    #[arg(long, default_value_t = AdvisorSettings::default().lists_max)]
+    lists: usize,
 }
 
 /// Measures and prints a table.
@@ -384,15 +387,16 @@ impl Bench {
         let known: Vec<(Vec<u32>, u64)> = seeds.iter().map(record).collect();
         let mut times: [Vec<f64>; 5] = Default::default();
         let mut advised = Advised::default();
+        let settings = AdvisorSettings { lists_max: arguments.lists, ..AdvisorSettings::default() };
         for _ in 0..arguments.rounds {
             for (way, times) in times.iter_mut().enumerate() {
                 match way {
-                    0 => self.forget(Access::Any),
+                    0 | 2 => self.forget(Access::Any),
+                    1 | 3 => self.forget(Access::Random),
                     // Warm: what the one before has read.
-                    4 => {}
-                    _ => self.forget(Access::Random),
+                    _ => {}
                 }
-                let advisor = (way == 2).then(|| Advisor::new(&self.lists, AdvisorSettings::default()));
+                let advisor = (way == 2).then(|| Advisor::new(&self.lists, settings.clone()));
                 let began = Instant::now();
                 std::thread::scope(|scope| {
                     let each = |(seed, (sequence, expected)): (&u64, &(Vec<u32>, u64))| {

@@ -126,6 +126,21 @@ impl<'a> Block<'a> {
         Ok(())
     }
 
+    /// What the first slot of each list counts from.
+    pub fn base(&self) -> u64 {
+        self.header.base
+    }
+
+    /// Replaces the contents of `into` by the slots of all edges, in one pass: of each list the first target less [`Self::base`], then the
+    /// gaps to its next ones. What follows the last edge means nothing.
+    ///
+    /// # Errors
+    /// [`FormatError::Corrupt`] if a chunk is damaged.
+    pub fn slots(&self, into: &mut Vec<u64>) -> Result<(), FormatError> {
+        into.resize(self.header.edges.next_multiple_of(CHUNK), 0);
+        Unpacked { block: self, chunk: 0, position: 0 }.up_to(self.header.edges, into)
+    }
+
     /// Replaces the contents of `into` by all lists of the block. O(edges), in one pass.
     ///
     /// # Errors

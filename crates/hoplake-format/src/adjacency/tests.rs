@@ -62,13 +62,19 @@ fn check_by_position(blocks: &[EncodedBlock], is_forwards: bool) {
         if !is_forwards {
             expected.reverse();
         }
-        let mut reader = ListReader::new(block);
+        let (mut reader, mut slots) = (ListReader::new(block), Vec::new());
+        block.slots(&mut slots).unwrap();
         for (_, first_edge, targets) in expected {
             let first = (first_edge - entry.first_edge) as usize;
             let edges = first..first + targets.len();
             let mut read = vec![0];
             reader.read(edges.clone(), |target| target, &mut read).unwrap();
             assert_eq!(read[1..], *targets);
+            let summed = slots[edges.clone()].iter().scan(block.base(), |target, slot| {
+                *target += slot;
+                Some(*target)
+            });
+            assert_eq!(summed.collect::<Vec<_>>(), *targets);
             for (wanted, is_there) in [(targets[targets.len() / 2], true), (VertexId::ORDINAL_MAX + 1, false)] {
                 assert_eq!(reader.any(edges.clone(), |target| target == wanted).unwrap(), is_there);
             }
@@ -149,6 +155,10 @@ fn read_all(bytes: &[u8]) {
     let _ = block.lists(&sorted, &mut lists);
     let mut reader = ListReader::new(block);
     let edges = block.edges_len();
+    let mut slots = Vec::new();
+    if block.slots(&mut slots).is_ok() {
+        assert!(slots.len() >= edges && slots.capacity() <= 1 << 17);
+    }
     for edges in [0..edges, edges / 2..edges, 0..1, edges.saturating_sub(1)..edges + 1] {
         let _ = reader.read(edges.clone(), |target| target, &mut targets);
         let _ = reader.any(edges, |_| false);

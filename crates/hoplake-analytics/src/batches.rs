@@ -2,13 +2,15 @@
 //! stream.
 //!
 //! ```text
-//! one scan  ─ stored blocks ─▶ group ─ decoded by workers, several groups at once ─▶ batches
-//! many scans ─ decoded, merged source by source ───────────────────────────────────▶ batch
+//! one scan   ─ stored blocks ─▶ group ─ decoded by workers, several groups at once ─▶ batches
+//! many scans ─ each so ─▶ batches ─ merged by workers, range by range ──────────────▶ batches
 //! ```
-//! Where the vertices of a label have lists of one edge type in one direction only, which is what most computations ask for,
-//! blocks are decoded in parallel. Else their scans move on together, source by source, on one thread.
 
-use std::{collections::VecDeque, ops::Range, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    ops::Range,
+    sync::Arc,
+};
 
 use futures::future::BoxFuture;
 use hoplake_engine::{DenseIds, EdgesOf, EngineError, ListBlock, ListRange, ListScan, Snapshot};
@@ -78,8 +80,27 @@ impl Batch {
 }
 
 impl Batch {
-    /// Sorts the list that begins there, which came in several parts.
-    fn sort_from(&mut self, begin: usize) {
+    /// How many edges some vertices have.
+    fn edges_of(&self, vertices: &Range<u32>) -> usize {
+        let [first, end] = [vertices.start, vertices.end].map(|end| self.with_lists.partition_point(|it| *it < end));
+        self.offsets[end] - self.offsets[first]
+    }
+
+    /// Merges two ascending parts of the last list, which begin there.
+    fn merge(&mut self, begin: usize, middle: usize) {
+        let is_before = |a: usize, b: usize| self.targets[a] <= self.targets[b];
+        let end = self.targets.len();
+        if middle == begin || middle == end || is_before(middle - 1, middle) {
+            return;
+        }
+        // Edges of both directions, where ids ascend along edges: one part is before the other.
+        if is_before(end - 1, begin) {
+            self.targets[begin..].rotate_left(middle - begin);
+            if let Some(weights) = self.weights.get_mut(begin..).filter(|weights| !weights.is_empty()) {
+                weights.rotate_left(middle - begin);
+            }
+            return;
+        }
         let targets = &mut self.targets[begin..];
         // Each part ascends: the stable sort merges such runs, where the unstable one would begin from scratch.
         let Some(weights) = self.weights.get_mut(begin..).filter(|weights| !weights.is_empty()) else {
@@ -180,10 +201,15 @@ impl Batches {
                 }
                 let Some(label) = &mut self.current else { continue };
                 branch.context().resize(&mut self.memory, 0)?;
-                let memory = &mut self.memory;
+                let (workers, memory) = (&self.workers, &mut self.memory);
                 let batches = match &mut label.parts[..] {
-                    [part] => decode_blocks(part, label.base, &mut label.next, &self.workers, memory, branch).await?,
-                    parts => merge_lists(parts, label.base, &mut label.next, memory, branch).await?,
+                    [part] => {
+                        let groups_max = workers.threads() * GROUPS_A_WORKER;
+                        let batches = decode_blocks(part, label.base, groups_max, workers, memory, branch).await?;
+                        label.next = part.next;
+                        batches
+                    }
+                    _ => merge_parts(label, workers, memory, branch).await?,
                 };
                 if !batches.is_empty() {
                     return Ok(batches);
@@ -204,9 +230,12 @@ impl Batches {
         let of_label = self.edges.iter().filter(|of| of.near == label);
         let share = self.ahead_bytes / of_label.clone().count().max(1) as u64;
         let weight = self.weight.as_deref();
-        let sources = ids.start - base..ids.end - base;
-        let parts =
-            of_label.filter_map(|of| Part::new(&self.snapshot, &self.ids, *of, &sources, weight, share).transpose());
+        let context = branch.context();
+        let part = |of: &EdgesOf| {
+            let vertices = (base, ids.clone());
+            Part::new(&self.snapshot, &self.ids, *of, vertices, weight, share, context).transpose()
+        };
+        let parts = of_label.filter_map(part);
         let mut parts: Vec<_> = parts.collect::<Result<_, EngineError>>()?;
         // All ask before the first is waited for: else each edge type would take a wave of its own.
         for part in &mut parts {
@@ -217,17 +246,17 @@ impl Batches {
     }
 }
 
-/// Batches of a label with one scan. `next` moves on behind them.
+/// Batches of a scan, at most `groups_max`; none behind the last.
 async fn decode_blocks(
     part: &mut Part,
     base: u64,
-    next: &mut u64,
+    groups_max: usize,
     workers: &Workers,
     memory: &mut MemoryHold,
     branch: &mut Branch,
 ) -> Result<Vec<Batch>, EngineError> {
     let mut groups = Vec::new();
-    while groups.len() < workers.threads() * GROUPS_A_WORKER {
+    while groups.len() < groups_max {
         let (mut blocks, mut edges, mut may_go_on) = (Vec::new(), 0, false);
         // A list is not divided, so that a program sees all of it.
         while edges < BATCH_EDGES || may_go_on {
@@ -240,9 +269,9 @@ async fn decode_blocks(
         }
         let Some(last) = blocks.last() else { break };
         // Vertices before the first list and after the last group have none, and are in this batch, too.
-        let end = (base + last.sources().end).max(*next);
-        groups.push(Group { blocks, vertices: *next as u32..end as u32, base, reach: part.reach.clone() });
-        *next = end;
+        let end = (base + last.sources().end).max(part.next);
+        groups.push(Group { blocks, vertices: part.next as u32..end as u32, base, reach: part.reach.clone() });
+        part.next = end;
     }
     let decode = |context: &QueryContext| {
         let decoded = groups.into_par_iter().map(|group| {
@@ -289,56 +318,95 @@ impl Group {
     }
 }
 
-/// A batch of a label with several scans, or none.
-async fn merge_lists(
-    parts: &mut [Part],
-    base: u64,
-    next: &mut u64,
+/// Batches of a label with several scans, or none. Each scan is decoded by itself, as far ahead as the others need; what all have is
+/// merged, range by range on all workers.
+async fn merge_parts(
+    label: &mut Label,
+    workers: &Workers,
     memory: &mut MemoryHold,
     branch: &mut Branch,
 ) -> Result<Vec<Batch>, EngineError> {
-    let mut batch = Batch { vertices: *next as u32..*next as u32, offsets: vec![0], ..Batch::default() };
-    let mut pace = branch.context().pace();
-    let edge_bytes = parts.first().map_or(EDGE_BYTES, |part| part.edge_bytes);
-    while batch.targets.len() < BATCH_EDGES {
-        let mut first = None;
-        for part in parts.iter_mut() {
-            let source = part.source(branch).await?;
-            first = source.into_iter().chain(first).min();
+    let Label { base, next, parts, .. } = label;
+    let groups_max = (workers.threads() * GROUPS_A_WORKER).div_ceil(parts.len().max(1));
+    for part in parts.iter_mut() {
+        while !part.is_ended && part.next <= *next {
+            let mut held = std::mem::replace(&mut part.memory, branch.context().hold(0)?);
+            let decoded = decode_blocks(part, *base, groups_max, workers, &mut held, branch).await?;
+            part.memory = held;
+            part.is_ended = decoded.is_empty();
+            part.decoded.extend(decoded.into_iter().map(Arc::new));
         }
-        let Some(source) = first else { break };
-        let (begin, mut lists) = (batch.targets.len(), 0);
-        for part in parts.iter_mut() {
-            let before = batch.targets.len();
-            // A hub's list goes on in the next block.
-            while part.source(branch).await? == Some(source) {
-                part.take(&mut batch)?;
-            }
-            lists += usize::from(batch.targets.len() > before);
-        }
-        let held = (batch.targets.len() + batch.offsets.len()) as u64 * edge_bytes;
-        branch.context().resize(memory, held)?;
-        pace.rest((batch.targets.len() - begin) as u64 + 16).await?;
-        if lists > 1 {
-            batch.sort_from(begin);
-        }
-        *next = base + source + 1;
-        batch.with_lists.push((base + source) as u32);
-        batch.offsets.push(batch.targets.len());
     }
-    batch.vertices.end = *next as u32;
-    Ok(if batch.with_lists.is_empty() { Vec::new() } else { vec![batch] })
+    // Of what one scan has not read yet, nothing can be merged.
+    let going_on = parts.iter().filter(|part| !part.is_ended).map(|part| part.next).min();
+    let bound = going_on.or_else(|| parts.iter().map(|part| part.next).max()).unwrap_or(*next);
+    let ends = parts.iter().flat_map(|part| &part.decoded).map(|batch| u64::from(batch.vertices.end));
+    let cuts: BTreeSet<u64> = ends.filter(|end| (*next + 1..bound).contains(end)).chain([bound]).collect();
+    let mut pieces: Vec<(Range<u32>, Vec<Arc<Batch>>)> = Vec::new();
+    for cut in cuts {
+        let vertices = *next as u32..cut as u32;
+        // No batch ends within.
+        let overlaps = |batch: &&Arc<Batch>| batch.vertices.start < vertices.end && batch.vertices.end > vertices.start;
+        let inputs = parts.iter().flat_map(|part| part.decoded.iter().filter(overlaps)).cloned().collect();
+        if !vertices.is_empty() {
+            pieces.push((vertices, inputs));
+        }
+        *next = (*next).max(cut);
+    }
+    let edge_bytes = parts.first().map_or(EDGE_BYTES, |part| part.edge_bytes);
+    let edges = |(vertices, inputs): &(Range<u32>, Vec<Arc<Batch>>)| -> u64 {
+        inputs.iter().map(|batch| batch.edges_of(vertices) as u64).sum()
+    };
+    let held = pieces.iter().map(|piece| (edges(piece) + u64::from(piece.0.end - piece.0.start)) * edge_bytes).sum();
+    branch.context().resize(memory, held)?;
+    for part in parts.iter_mut() {
+        part.decoded.retain(|batch| u64::from(batch.vertices.end) > bound);
+        let left = part.decoded.iter().map(|batch| batch.targets.len() as u64 * part.edge_bytes).sum();
+        branch.context().resize(&mut part.memory, left)?;
+    }
+    let merge = |context: &QueryContext| {
+        let merged = pieces.into_par_iter().map(|(vertices, inputs)| {
+            context.check_time()?;
+            Ok(merge_lists(vertices, &inputs))
+        });
+        merged.collect::<Result<Vec<_>, EngineError>>()
+    };
+    workers.run(branch.context(), merge).await?
+}
+
+/// The lists that some vertices have in several batches.
+fn merge_lists(vertices: Range<u32>, inputs: &[Arc<Batch>]) -> Batch {
+    let edges = inputs.iter().map(|batch| batch.edges_of(&vertices)).sum();
+    let mut lists: Vec<_> = inputs.iter().map(|batch| batch.lists_of(&vertices).peekable()).collect();
+    let (offsets, targets) = (vec![0], Vec::with_capacity(edges));
+    let mut merged = Batch { vertices: vertices.clone(), offsets, targets, ..Batch::default() };
+    while let Some(vertex) = lists.iter_mut().filter_map(|lists| lists.peek().map(|(vertex, ..)| *vertex)).min() {
+        let begin = merged.targets.len();
+        for lists in &mut lists {
+            if let Some((_, targets, weights)) = lists.next_if(|(with_list, ..)| *with_list == vertex) {
+                let middle = merged.targets.len();
+                merged.targets.extend_from_slice(targets);
+                merged.weights.extend_from_slice(weights);
+                merged.merge(begin, middle);
+            }
+        }
+        merged.with_lists.push(vertex);
+        merged.offsets.push(merged.targets.len());
+    }
+    merged
 }
 
 /// The lists of an edge type in one direction.
 struct Part {
     scan: ListScan,
     reach: Reach,
-    lists: Lists,
-    weights: Vec<f64>,
     edge_bytes: u64,
-    /// The list that comes next.
-    at: usize,
+    /// The first vertex that was not decoded yet.
+    next: u64,
+    /// What was decoded, and has to be merged with other parts.
+    decoded: VecDeque<Arc<Batch>>,
+    /// What that takes.
+    memory: MemoryHold,
     is_ended: bool,
 }
 
@@ -347,44 +415,22 @@ impl Part {
         snapshot: &Arc<Snapshot>,
         ids: &DenseIds,
         of: EdgesOf,
-        sources: &Range<u64>,
+        vertices: (u64, Range<u64>),
         weight: Option<&str>,
         ahead_bytes: u64,
+        context: &QueryContext,
     ) -> Result<Option<Self>, EngineError> {
-        let range = ListRange { edge_type: of.edge_type, direction: of.direction, sources: sources.clone() };
+        let (base, vertices) = vertices;
+        let sources = vertices.start - base..vertices.end - base;
+        let range = ListRange { edge_type: of.edge_type, direction: of.direction, sources };
         let Some(reach) = Reach::new(snapshot, ids, of, &range) else { return Ok(None) };
         let scan = match weight {
             Some(weight) => snapshot.scan_weighted_lists(&range, weight, ahead_bytes)?,
             None => snapshot.scan_lists(&range, ahead_bytes),
         };
         let edge_bytes = EDGE_BYTES + if weight.is_some() { 8 } else { 0 };
-        let (lists, weights) = (Lists::default(), Vec::new());
-        Ok(Some(Self { scan, reach, lists, weights, edge_bytes, at: 0, is_ended: false }))
-    }
-
-    /// The source of the next list; `None` behind the last.
-    async fn source(&mut self, branch: &mut Branch) -> Result<Option<u64>, EngineError> {
-        while self.at == self.lists.len() {
-            if self.is_ended {
-                return Ok(None);
-            }
-            self.at = 0;
-            self.lists.clear();
-            match self.scan.next_block(branch).await? {
-                Some(block) => self.weights = block.decode(&mut self.lists)?,
-                None => self.is_ended = true,
-            }
-        }
-        Ok(Some(self.lists.sources[self.at]))
-    }
-
-    /// Moves the next list to the end of a batch.
-    fn take(&mut self, batch: &mut Batch) -> Result<(), EngineError> {
-        let edges = self.lists.offsets[self.at]..self.lists.offsets[self.at + 1];
-        self.at += 1;
-        batch.weights.extend_from_slice(self.weights.get(edges.clone()).unwrap_or_default());
-        batch.targets.extend(self.reach.ids_of(&self.lists.targets[edges])?);
-        Ok(())
+        let (decoded, memory) = (VecDeque::new(), context.hold(0)?);
+        Ok(Some(Self { scan, reach, edge_bytes, next: vertices.start, decoded, memory, is_ended: false }))
     }
 }
 

@@ -39,6 +39,8 @@ pub struct Packed {
     /// The vertices of each label, and its parts.
     labels: Vec<(Range<u32>, Range<usize>)>,
     edges: u64,
+    /// Whether blocks are of mapped files, whose pages have to be asked for.
+    is_mapped: bool,
     /// What was wrong with a block when a list was read: its file has changed since it was loaded.
     damage: OnceLock<FormatError>,
     /// What it takes, until it is dropped.
@@ -84,7 +86,8 @@ impl Packed {
             labels.push((ids.start as u32..ids.end as u32, first..parts.len()));
         }
         let edges = parts.iter().filter_map(|part: &Part| part.offsets.last()).sum();
-        Ok(Self { parts, labels, edges, damage: OnceLock::new(), _memory: memory })
+        let is_mapped = snapshot.reader().is_mapped();
+        Ok(Self { parts, labels, edges, is_mapped, damage: OnceLock::new(), _memory: memory })
     }
 
     /// Says whether all lists were read as they were loaded. To be asked when a computation is over: a list whose file has changed
@@ -158,7 +161,8 @@ impl Adjacency for Packed {
     }
 
     fn cursor(&self) -> PackedCursor<'_> {
-        let open = self.parts.iter().map(|_| Open::default()).collect();
+        let ahead = self.is_mapped.then_some(0);
+        let open = self.parts.iter().map(|_| Open { ahead, ..Open::default() }).collect();
         PackedCursor { packed: self, open, list: Vec::new(), merged: Vec::new() }
     }
 }
@@ -179,10 +183,15 @@ pub struct PackedCursor<'a> {
 /// if only some lists are read.
 const IN_ORDER: u32 = 8;
 
+/// Blocks of a mapped file that are read ahead of one that follows the one before.
+const BLOCKS_AHEAD: usize = 32;
+
 /// The block of a part that is open.
 #[derive(Debug, Default)]
 struct Open<'a> {
     block: usize,
+    /// If it is of a mapped file, the first that was not read ahead.
+    ahead: Option<usize>,
     /// Its edges.
     edges: Range<u64>,
     reader: Option<ListReader<'a>>,
@@ -210,6 +219,13 @@ impl<'a> Open<'a> {
         let is_next = part.blocks.get(next).is_some_and(|stored| stored.first_edge == edge);
         self.block = if is_next { next } else { part.block_of(edge) };
         (self.reader, self.is_unpacked) = (None, false);
+        if let Some(ahead) = &mut self.ahead {
+            // The system reads nothing ahead by itself. One block has several pages, which come together if they are asked for.
+            let wanted =
+                if is_next { (*ahead).max(self.block)..self.block + BLOCKS_AHEAD } else { self.block..self.block + 1 };
+            *ahead = wanted.end.min(part.blocks.len());
+            part.blocks.iter().take(*ahead).skip(wanted.start).for_each(|it| hoplake_mapping::will_need(&it.bytes));
+        }
         let stored = &part.blocks[self.block];
         let block = Block::parse(&stored.bytes)?;
         self.edges = stored.first_edge..stored.first_edge + block.edges_len() as u64;
@@ -307,7 +323,7 @@ impl PackedCursor<'_> {
     /// Notes damage. Nothing is read of a list that has some.
     #[cold]
     fn damaged(&mut self, number: usize, error: FormatError) {
-        self.open[number] = Open::default();
+        self.open[number].reader = None;
         self.list.clear();
         let _ = self.packed.damage.set(error);
     }

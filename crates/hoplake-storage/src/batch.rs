@@ -112,8 +112,8 @@ impl<'a> Batch<'a> {
     /// The mapped files of its blocks. What they will need of these is read ahead, all at the same time.
     fn mapped(&self) -> MappedObjects<'a> {
         let mut mapped = MappedObjects { reader: self.reader, last: None };
-        // One block is touched at once.
-        if self.reader.is_mapped() && self.requests.len() > 1 {
+        // Also of one block, which has several pages.
+        if self.reader.is_mapped() {
             for BlockRequest { object, range, .. } in self.requests {
                 mapped.of(object).iter().for_each(|mapped| mapped.will_need(range.clone()));
             }

@@ -2,7 +2,7 @@
 //!
 //! What is read of a mapped folder is no request: it takes no wave, and neither caches nor bounds on what is in flight know of it. The
 //! system's page cache is the cache. Pages that are not in it are read when they are touched, one after the other, unless the
-//! system was advised: so whoever knows what comes says it first ([`Mapped::will_need`]).
+//! system was advised: so whoever knows what comes says it first ([`Mapped::will_need`]). The system itself reads nothing ahead.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -48,7 +48,11 @@ impl MappedFolder {
 
     fn map(&self, name: &Arc<str>) -> Option<Arc<Mapped>> {
         let path: PathBuf = self.store.file(name)?;
-        let mapped = Arc::new(Mapped { file: MappedFile::open(&path).ok()?, checked: RwLock::default() });
+        let file = MappedFile::open(&path).ok()?;
+        // Whoever reads says what. The system's own reading ahead brings eight times what a block has, and where memory is short
+        // throws out what was needed.
+        file.expect(Access::Random);
+        let mapped = Arc::new(Mapped { file, checked: RwLock::default() });
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         // A map keeps the space of a file that a vacuum has removed.
         objects.retain(|_, other| Arc::strong_count(other) > 1 || other.file.is_linked());

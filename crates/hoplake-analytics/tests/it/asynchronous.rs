@@ -253,8 +253,9 @@ async fn where_work_is_local_little_is_read() {
     let (_, once, _) = read(&graph, Levels { start }, Some(1)).await;
     let (requests, bytes, found) = read(&graph, Levels { start }, None).await;
     assert_eq!(found, *expected);
-    // Each range once to learn who signals to it, once when it is reached, and once when it has signalled back.
-    assert!(bytes < once * 4, "{bytes} bytes, and {once} in one superstep of {TOWNS}");
+    // Each range once to learn who signals to it, once when it is reached, once when it has signalled back, and once more where ranges
+    // of one read were computed at the same time.
+    assert!(bytes <= once * 4, "{bytes} bytes, and {once} in one superstep of {TOWNS}");
     assert!(requests < 40, "{requests} requests");
     // A search that ends in the first of the ranges: supersteps read all of them each time.
     let roads: String =

@@ -275,8 +275,8 @@ impl Graph {
     /// `progress` is called with the bytes copied so far and those to copy.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) if there is no graph; [`Invalid`](ErrorKind::Invalid) if the target has another graph or changes
-    /// of its own; [`Corrupt`](ErrorKind::Corrupt) if an object of the source is damaged; the stores'. The mirror then has the version
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no graph; [`Invalid`](crate::ErrorKind::Invalid) if the target has another graph or changes
+    /// of its own; [`Corrupt`](crate::ErrorKind::Corrupt) if an object of the source is damaged; the stores'. The mirror then has the version
     /// that it had.
     pub async fn mirror(
         source: &Store,

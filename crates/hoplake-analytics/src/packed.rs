@@ -300,6 +300,7 @@ impl PackedCursor<'_> {
             let (part, before) = (&packed.parts[number], self.list.len());
             if let Err(error) = self.open[number].read(part, part.edges(place), &mut self.list) {
                 self.damaged(number, error);
+                return (0, false);
             }
             if self.list.len() > before {
                 (lists, last) = (lists + 1, before);

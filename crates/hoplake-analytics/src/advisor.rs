@@ -30,7 +30,7 @@ use crate::{Adjacency, Cursor, Packed, PackedCursor};
 pub struct AdvisorSettings {
     /// Visits that wait; when there are more, the oldest leaves. Default 64.
     pub ring: usize,
-    /// A visit is skipped if so many came after it. Default 16.
+    /// A visit is skipped if more than this many came after it. Default 16.
     pub lag_max: u64,
     /// Lists that are read ahead for a visit, those of the greatest degree first. Default 256.
     pub lists_max: usize,

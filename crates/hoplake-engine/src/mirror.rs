@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use hoplake_format::{
     FormatError, Manifest, Slot, VersionRange,
-    constants::{DATA_FOLDER, MANIFEST_FOLDER, is_elsewhere, manifest_name, manifest_version},
+    constants::{DATA_FOLDER, MANIFEST_FOLDER, data_base_version, is_elsewhere, manifest_name, manifest_version},
 };
 use hoplake_storage::{Branch, Reader, Store};
 
@@ -257,7 +257,8 @@ async fn publish_mirrored(
 }
 
 /// Removes what no version that is kept names, the newest of which is first, and fills the slots of other versions: a reader of an
-/// older one finds the newest through them. Returns how many objects it removed.
+/// older one finds the newest through them. Files that have no name of an object are not the mirror's, and stay. Returns how many
+/// objects it removed.
 async fn tidy(target: &Store, kept: &[Manifest]) -> Result<u64, EngineError> {
     let slots: HashSet<u64> =
         target.list(MANIFEST_FOLDER).await?.iter().filter_map(|slot| manifest_version(&slot.name)).collect();
@@ -274,7 +275,8 @@ async fn tidy(target: &Store, kept: &[Manifest]) -> Result<u64, EngineError> {
     }
     let named: HashSet<&str> = kept.iter().flat_map(|manifest| manifest.objects().into_keys()).collect();
     let objects = target.list(DATA_FOLDER).await?.into_iter().map(|object| object.name);
-    let unnamed: Vec<String> = objects.filter(|name| !named.contains(name.as_str())).collect();
+    let unnamed = objects.filter(|name| data_base_version(name).is_some() && !named.contains(name.as_str()));
+    let unnamed: Vec<String> = unnamed.collect();
     target.delete(&unnamed).await?;
     target.remove_staged(DATA_FOLDER, target.clock().unix_ms() as i64 - LEFTOVER_MS).await?;
     Ok(unnamed.len() as u64)

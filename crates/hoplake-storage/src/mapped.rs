@@ -1,8 +1,8 @@
 //! Objects of a folder as memory: blocks are slices of mapped files, and each is checked once.
 //!
-//! What is read of a mapped folder is no request: it takes no wave, and neither caches nor bounds on what is in flight know of it. The
+//! A read of a mapped folder makes no request: it takes no wave, and neither caches nor bounds on what is in flight know of it. The
 //! system's page cache is the cache. Pages that are not in it are read when they are touched, one after the other, unless the
-//! system was advised: so whoever knows what comes says it first ([`Mapped::will_need`]). The system itself reads nothing ahead.
+//! system was advised: so readers say first what comes ([`Mapped::will_need`]). The system itself reads nothing ahead.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -15,7 +15,7 @@ pub struct ReadSettings {
     /// Which block leaves the memory cache when room is needed.
     pub cache_policy: Policy,
     /// Whether the files of a graph in a folder are mapped into memory. Blocks are then slices of the map, the system's page cache is
-    /// the cache, and what a query reads there is no request. Off by default: a disk that fails while a page is read, or a
+    /// the cache, and a query makes no requests there. Off by default: a disk that fails while a page is read, or a
     /// file that somebody cuts, ends the process.
     pub mapped: bool,
     /// Of a section that is mapped and scanned, this many bytes stay in the page cache; the rest is given back behind the

@@ -72,7 +72,7 @@ impl DocumentServer {
             let mut output = BufReader::new(output);
             let _ = output.read_line(&mut line);
             let _ = send.send(line);
-            // A program whose output nobody reads may wait for ever.
+            // A program whose output nobody reads may never go on.
             let _ = io::copy(&mut output, &mut io::sink());
         });
         let line = said.recv_timeout(READY_WITHIN).unwrap_or_default();

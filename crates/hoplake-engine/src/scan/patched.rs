@@ -2,8 +2,8 @@
 //!
 //! Commits change few of the lists that a load wrote. Merging all runs entry by entry would cost ten times what decoding costs, for lists
 //! of which nearly all are as they were. So the newer runs are merged among themselves, into *patches*: of a pair of vertices all edges
-//! that it has now, or that it has none. The old run is handed on block by block, each with the patches of its sources, and whoever
-//! decodes it applies them, on any thread.
+//! that it has now, or that it has none. The old run is handed on block by block, each with the patches of its sources. They
+//! are applied where the block is decoded, on any thread.
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 

@@ -2986,8 +2986,8 @@ pub struct CancelJobRequest {
 pub struct JobResultRequest {
     #[prost(string, tag = "1")]
     pub id: ::prost::alloc::string::String,
-    /// So many rows, in the order of values: the least components, communities, levels and lengths first, and the greatest other
-    /// values. Absent: all rows, in the order of label and position.
+    /// At most this many rows, in the order of values: the least components, communities, levels and lengths first, and the
+    /// greatest other values. Absent: all rows, in the order of label and position.
     #[prost(uint64, optional, tag = "2")]
     pub top: ::core::option::Option<u64>,
     /// Of all rows, how many to leave out first.

@@ -85,8 +85,8 @@ pub(super) async fn cancel(exchange: Exchange, Path(id): Path<String>) -> Respon
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ResultParams {
-    /// So many rows, in the order of values: the least components, communities, levels and lengths first, and the greatest other
-    /// values. Without it, all rows in the order of label and position.
+    /// At most this many rows, in the order of values: the least components, communities, levels and lengths first, and the
+    /// greatest other values. Without it, all rows in the order of label and position.
     top: Option<u64>,
     /// Of all rows, how many to leave out first.
     #[serde(default)]

@@ -98,6 +98,28 @@ async fn what_was_interrupted_goes_on_and_what_is_damaged_is_copied_nowhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn files_of_others_stay_where_they_are() {
+    let (_folder, target) = folder();
+    let own = std::path::Path::new(&target).join("data");
+    std::fs::create_dir_all(own.join("notes")).unwrap();
+    let files = [own.join("thesis.parquet"), own.join("notes/today.txt")];
+    files.iter().for_each(|file| std::fs::write(file, "mine").unwrap());
+    let graph = loaded("memory://mirrors/besides").await;
+    let (mut random, mut model) = (SplitMix64::new(7), Model::default());
+    for round in 0..3 {
+        let mirrored = mirror("memory://mirrors/besides", &target).await.unwrap();
+        assert_eq!(mirrored.removed > 0, round == 2, "what was compacted leaves the mirror in time: {mirrored:?}");
+        for file in &files {
+            assert_eq!(std::fs::read_to_string(file).unwrap(), "mine");
+        }
+        let (batch, after) = batch(&mut random, &model);
+        graph.apply(batch).await.unwrap();
+        model = after;
+        compact_and_vacuum("memory://mirrors/besides").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn other_graphs_are_not_overwritten() {
     let (_folder, target) = folder();
     let error = mirror("memory://mirrors/nothing", &target).await.unwrap_err();

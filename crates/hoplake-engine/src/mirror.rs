@@ -10,7 +10,10 @@
 //! A mirror has the numbers of its source. Versions that it passed over are removed ones, as after a vacuum. It takes no changes of its
 //! own: a mirror that was written to, or a folder with another graph, is refused and stays as it is.
 
-use std::{collections::HashSet, ops::Range};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -135,7 +138,7 @@ async fn mirror_version(
     let mut mirrored = Mirrored { version: newest.version, ..Mirrored::default() };
     mirrored.is_current = before.is_some_and(|before| before.version == newest.version);
     if !mirrored.is_current {
-        let missing = missing(target.store(), newest).await?;
+        let missing = missing(source.store(), target.store(), newest).await?;
         mirrored.kept = (newest.objects().len() - missing.len()) as u64;
         let all = missing.iter().map(|(_, bytes)| bytes).sum();
         let copied = std::sync::atomic::AtomicU64::new(0);
@@ -170,22 +173,39 @@ async fn mirror_version(
     Ok(mirrored)
 }
 
-/// The objects of a version that the target does not have.
-async fn missing(target: &Store, newest: &Manifest) -> Result<Vec<(String, u64)>, EngineError> {
-    let there: HashSet<(String, u64)> =
-        target.list(DATA_FOLDER).await?.into_iter().map(|object| (object.name, object.bytes)).collect();
-    let objects = newest.objects().into_iter().map(|(name, bytes)| (name.to_owned(), bytes));
-    Ok(objects.filter(|object| !there.contains(object)).collect())
+/// The objects of a version that the target does not have, and the bytes of each: all of it, though a version may name only a part of
+/// what another one, which is kept, names.
+async fn missing(source: &Store, target: &Store, newest: &Manifest) -> Result<Vec<(String, u64)>, EngineError> {
+    let there: HashMap<String, u64> = bytes_by_name(target).await?;
+    let stored = bytes_by_name(source).await?;
+    let objects = newest.objects().into_iter().map(|(name, named)| {
+        // If it is not listed, or too short, reading what is named of it says why.
+        (name.to_owned(), stored.get(name).copied().unwrap_or(0).max(named))
+    });
+    Ok(objects.filter(|(name, bytes)| there.get(name) != Some(bytes)).collect())
 }
 
-/// The parts of an object that have checksums in the manifest, ascending.
-fn checked_parts(newest: &Manifest, name: &str) -> Vec<(Range<u64>, u32)> {
+async fn bytes_by_name(store: &Store) -> Result<HashMap<String, u64>, EngineError> {
+    Ok(store.list(DATA_FOLDER).await?.into_iter().map(|object| (object.name, object.bytes)).collect())
+}
+
+/// All parts of an object, ascending. Those that the version names have checksums in its manifest; others are those that compaction
+/// has left without a name.
+fn parts(newest: &Manifest, name: &str, bytes: u64) -> Vec<(Range<u64>, Option<u32>)> {
     let segments = newest.segments.iter().filter(|segment| segment.name == name);
     let segments = segments.map(|segment| (0..segment.end.length, segment.checksum));
     let tables = newest.tables.iter().filter(|table| table.name == name);
     let tables = tables.map(|table| (table.position..table.position + table.length, table.checksum));
-    let mut parts: Vec<_> = segments.chain(tables).collect();
-    parts.sort_by_key(|(range, _)| range.start);
+    let mut named: Vec<_> = segments.chain(tables).collect();
+    named.sort_by_key(|(range, _)| range.start);
+    let (mut parts, mut end) = (Vec::new(), 0);
+    for (range, checksum) in named {
+        parts.push((end..range.start, None));
+        end = range.end;
+        parts.push((range, Some(checksum)));
+    }
+    parts.push((end..bytes, None));
+    parts.retain(|(range, _)| !range.is_empty());
     parts
 }
 
@@ -200,13 +220,7 @@ async fn copy(
 ) -> Result<(), EngineError> {
     let mut upload = target.upload(name);
     let copied = async {
-        let mut end = 0;
-        for (range, expected) in checked_parts(newest, name) {
-            if range.start != end {
-                let why = format!("no checksum covers its bytes {end} to {}", range.start);
-                return Err(EngineError::format(source.location(name))(FormatError::corrupt("manifest", why)));
-            }
-            end = range.end;
+        for (range, expected) in parts(newest, name, bytes) {
             let mut found = 0;
             let mut stored = StoredObject::new(source, name, extents(std::iter::empty(), range, EXTENT_BYTES));
             while let Some((_, bytes)) = stored.next().await? {
@@ -214,12 +228,13 @@ async fn copy(
                 upload.write(&bytes).await?;
                 added(bytes.len() as u64);
             }
-            if found != expected {
+            if let Some(expected) = expected
+                && found != expected
+            {
                 let why = format!("it fails its checksum (expected {expected:08x}, found {found:08x})");
                 return Err(EngineError::format(source.location(name))(FormatError::corrupt("object", why)));
             }
         }
-        debug_assert_eq!(end, bytes, "objects end with their last part");
         Ok(())
     };
     match copied.await {

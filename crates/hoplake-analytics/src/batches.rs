@@ -5,11 +5,14 @@
 //! one scan   ─ stored blocks ─▶ group ─ decoded by workers, several groups at once ─▶ batches
 //! many scans ─ each so ─▶ batches ─ merged by workers, range by range ──────────────▶ batches
 //! ```
+//! A caller that computes with each batch by itself takes [`Parcel`]s, and has its workers decode or merge them: lists are then in the
+//! processor's caches when they are read, and the memory of one batch is used for the next.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeSet, VecDeque},
     ops::Range,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use futures::future::BoxFuture;
@@ -20,14 +23,17 @@ use rayon::prelude::*;
 
 use crate::{Workers, topology::Selected};
 
-/// The most bytes that are read ahead: some extents of 4 MiB are on their way while one is decoded. It is a quarter of the memory
-/// that is left where that is less, down to two short extents.
-const AHEAD_BYTES: u64 = 32 << 20;
+/// What a scan asks for at once where there is room.
+const REQUEST_BYTES: u64 = 4 << 20;
+
+/// Two short requests: the fewest bytes that are read ahead.
 const AHEAD_BYTES_MIN: u64 = 1 << 20;
 
-/// The bytes to read ahead within the memory that a query has left.
-pub(crate) fn ahead_bytes(context: &QueryContext) -> u64 {
-    (context.memory().left() / 4).clamp(AHEAD_BYTES_MIN, AHEAD_BYTES)
+/// The bytes to read ahead: as many as fill the network card, 120 MB before S3 and 9 MB before a local disk, and a quarter of the memory
+/// that a query has left where that is less.
+pub(crate) fn ahead_bytes(snapshot: &Snapshot, context: &QueryContext) -> u64 {
+    let filling = snapshot.reader().store().profile().bytes_in_flight(REQUEST_BYTES);
+    (context.memory().left() / 4).min(filling).max(AHEAD_BYTES_MIN)
 }
 
 /// Edges of a batch, from which on no list is added to it: enough that handing it to a worker costs nothing, and so few that it stays
@@ -38,8 +44,11 @@ const BATCH_EDGES: usize = 1 << 16;
 /// top.
 const EDGE_BYTES: u64 = 8;
 
-/// Groups that are decoded at once, for each worker: the slowest of them is waited for.
+/// Groups that are handed out at once, for each worker: the slowest of them is waited for.
 const GROUPS_A_WORKER: usize = 4;
+
+/// The same of groups that workers decode one after the other, which take the memory of one each.
+const PARCELS_A_WORKER: usize = 16;
 
 /// Lists of consecutive vertices.
 #[derive(Debug, Default)]
@@ -80,6 +89,23 @@ impl Batch {
 }
 
 impl Batch {
+    /// Makes it one without vertices, which keeps its memory.
+    fn clear(&mut self) {
+        self.vertices = 0..0;
+        self.with_lists.clear();
+        self.offsets.clear();
+        self.offsets.push(0);
+        self.targets.clear();
+        self.weights.clear();
+    }
+
+    /// What its arrays take.
+    fn bytes(&self) -> u64 {
+        let Self { with_lists, offsets, targets, weights, .. } = self;
+        let bytes = (with_lists.capacity() + targets.capacity()) * 4 + (offsets.capacity() + weights.capacity()) * 8;
+        bytes as u64
+    }
+
     /// How many edges some vertices have.
     fn edges_of(&self, vertices: &Range<u32>) -> usize {
         let [first, end] = [vertices.start, vertices.end].map(|end| self.with_lists.partition_point(|it| *it < end));
@@ -127,6 +153,9 @@ pub(crate) struct Batches {
     current: Option<Label>,
     /// What the batches that were handed out last take, until the next are asked for.
     memory: MemoryHold,
+    spares: Arc<Spares>,
+    /// What those take.
+    spare_memory: MemoryHold,
     ahead_bytes: u64,
     /// What is read ahead.
     _ahead: MemoryHold,
@@ -141,6 +170,10 @@ struct Label {
     /// The first vertex that was in no batch yet.
     next: u64,
     parts: Vec<Part>,
+    /// Batches of parts, of which parcels that were handed out are merged.
+    merged: Vec<Arc<Batch>>,
+    /// What those take.
+    merged_memory: MemoryHold,
 }
 
 impl Batches {
@@ -153,7 +186,7 @@ impl Batches {
         workers: &Workers,
         context: &QueryContext,
     ) -> Result<Self, EngineError> {
-        Self::within(snapshot, selected, edges, vertices, workers, ahead_bytes(context), context)
+        Self::within(snapshot, selected, edges, vertices, workers, ahead_bytes(snapshot, context), context)
     }
 
     /// As [`Self::new`], with a bound on the bytes that are read ahead.
@@ -181,6 +214,8 @@ impl Batches {
             labels: labels.filter(|(.., ids)| !ids.is_empty()).collect(),
             current: None,
             memory: context.hold(0)?,
+            spares: Arc::default(),
+            spare_memory: context.hold(0)?,
         })
     }
 
@@ -195,33 +230,61 @@ impl Batches {
     /// The next batches; none behind the last.
     pub(crate) fn next<'a>(&'a mut self, branch: &'a mut Branch) -> BoxFuture<'a, Result<Vec<Batch>, EngineError>> {
         Box::pin(async move {
-            loop {
-                if self.current.is_none() && !self.begin(branch).await? {
-                    return Ok(Vec::new());
-                }
-                let Some(label) = &mut self.current else { continue };
-                branch.context().resize(&mut self.memory, 0)?;
-                let (workers, memory) = (&self.workers, &mut self.memory);
-                let batches = match &mut label.parts[..] {
-                    [part] => {
-                        let groups_max = workers.threads() * GROUPS_A_WORKER;
-                        let batches = decode_blocks(part, label.base, groups_max, workers, memory, branch).await?;
-                        label.next = part.next;
-                        batches
-                    }
-                    _ => merge_parts(label, workers, memory, branch).await?,
-                };
-                if !batches.is_empty() {
-                    return Ok(batches);
-                }
-                // Those behind the last list.
-                let rest = label.next as u32..label.end as u32;
-                self.current = None;
-                if !rest.is_empty() {
-                    return Ok(vec![Batch { vertices: rest, offsets: vec![0], ..Batch::default() }]);
-                }
-            }
+            branch.context().resize(&mut self.memory, 0)?;
+            let groups = self.workers.threads() * GROUPS_A_WORKER;
+            let (parcels, memory) = self.parcels(groups, groups, branch).await?;
+            self.memory = memory;
+            open_all(parcels, &self.spares, &self.workers, branch).await
         })
+    }
+
+    /// The next batches, as parcels of which each worker opens one at a time, and what it takes to open them; none behind the last.
+    /// They may be asked for before all of the last are open.
+    pub(crate) fn next_parcels<'a>(
+        &'a mut self,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<(Vec<Parcel>, MemoryHold), EngineError>> {
+        let workers = self.workers.threads();
+        Box::pin(self.parcels(workers * PARCELS_A_WORKER, workers, branch))
+    }
+
+    /// What parcels are opened into.
+    pub(crate) fn spares(&self) -> &Arc<Spares> {
+        &self.spares
+    }
+
+    /// The next parcels, at most about `parcels_max`, of which `open_max` are open at a time.
+    async fn parcels(
+        &mut self,
+        parcels_max: usize,
+        open_max: usize,
+        branch: &mut Branch,
+    ) -> Result<(Vec<Parcel>, MemoryHold), EngineError> {
+        let mut memory = branch.context().hold(0)?;
+        loop {
+            if self.current.is_none() && !self.begin(branch).await? {
+                return Ok((Vec::new(), memory));
+            }
+            let Some(label) = &mut self.current else { continue };
+            branch.context().resize(&mut self.spare_memory, self.spares.bytes())?;
+            let parcels = match &mut label.parts[..] {
+                [part] => {
+                    let groups = read_groups(part, label.base, parcels_max, open_max, &mut memory, branch).await?;
+                    label.next = part.next;
+                    groups.into_iter().map(Parcel::Group).collect()
+                }
+                _ => merge_parts(label, open_max, &self.workers, &self.spares, &mut memory, branch).await?,
+            };
+            if !parcels.is_empty() {
+                return Ok((parcels, memory));
+            }
+            // Those behind the last list.
+            let rest = label.next as u32..label.end as u32;
+            self.current = None;
+            if !rest.is_empty() {
+                return Ok((vec![Parcel::Merge(rest, Vec::new())], memory));
+            }
+        }
     }
 
     /// Goes on to the next label; `false` behind the last.
@@ -241,29 +304,105 @@ impl Batches {
         for part in &mut parts {
             part.scan.ask(branch).await?;
         }
-        self.current = Some(Label { base, end: ids.end, next: ids.start, parts });
+        let merged_memory = branch.context().hold(0)?;
+        self.current = Some(Label { base, end: ids.end, next: ids.start, parts, merged: Vec::new(), merged_memory });
         Ok(true)
     }
 }
 
-/// Batches of a scan, at most `groups_max`; none behind the last.
-async fn decode_blocks(
+/// Lists of consecutive vertices that a worker makes a batch of.
+pub(crate) enum Parcel {
+    /// Blocks to decode.
+    Group(Group),
+    /// What several scans have of some vertices, to merge.
+    Merge(Range<u32>, Vec<Arc<Batch>>),
+}
+
+impl Parcel {
+    /// Its batch, in place of what `batch` was.
+    fn open_into(self, batch: &mut Batch) -> Result<(), EngineError> {
+        batch.clear();
+        match self {
+            Self::Group(group) => group.decode(batch),
+            Self::Merge(vertices, inputs) => {
+                merge_lists(vertices, &inputs, batch);
+                Ok(())
+            }
+        }
+    }
+
+    /// Its batch. To be given back to the spares.
+    pub(crate) fn open(self, spares: &Spares) -> Result<Batch, EngineError> {
+        let mut batch = spares.take();
+        self.open_into(&mut batch)?;
+        Ok(batch)
+    }
+}
+
+/// Opens parcels on all workers.
+async fn open_all(
+    parcels: Vec<Parcel>,
+    spares: &Arc<Spares>,
+    workers: &Workers,
+    branch: &mut Branch,
+) -> Result<Vec<Batch>, EngineError> {
+    let spares = spares.clone();
+    let open = move |context: &QueryContext| {
+        let opened = parcels.into_par_iter().map(|parcel| {
+            context.check_time()?;
+            parcel.open(&spares)
+        });
+        opened.collect::<Result<Vec<_>, EngineError>>()
+    };
+    workers.run(branch.context(), open).await?
+}
+
+/// Batches whose memory the next ones are read into: the system would clear each page of new memory first, which costs as much as
+/// decoding lists.
+#[derive(Debug, Default)]
+pub(crate) struct Spares(Mutex<Vec<Batch>>);
+
+impl Spares {
+    fn take(&self) -> Batch {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Gives a batch back. One with the list of a hub is not kept.
+    pub(crate) fn put(&self, batch: Batch) {
+        if batch.targets.capacity() <= 2 * BATCH_EDGES {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
+        }
+    }
+
+    /// What those that nobody has now take.
+    fn bytes(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Batch::bytes).sum()
+    }
+}
+
+/// Groups of blocks of a scan, at most `groups_max`; none behind the last. Memory for `open_max` batches of them counts.
+async fn read_groups(
     part: &mut Part,
     base: u64,
     groups_max: usize,
-    workers: &Workers,
+    open_max: usize,
     memory: &mut MemoryHold,
     branch: &mut Branch,
-) -> Result<Vec<Batch>, EngineError> {
+) -> Result<Vec<Group>, EngineError> {
     let mut groups = Vec::new();
+    let (before, mut largest) = (memory.bytes(), 0);
     while groups.len() < groups_max {
         let (mut blocks, mut edges, mut may_go_on) = (Vec::new(), 0, false);
         // A list is not divided, so that a program sees all of it.
         while edges < BATCH_EDGES || may_go_on {
             let Some(block) = part.scan.next_block(branch).await? else { break };
             edges += block.edges();
-            let held = memory.bytes() + block.edges() as u64 * part.edge_bytes;
-            branch.context().resize(memory, held)?;
+            largest = largest.max(edges as u64);
+            let open = open_max.min(groups.len() + 1) as u64;
+            let held = before + largest * open * part.edge_bytes;
+            if held > memory.bytes() {
+                branch.context().resize(memory, held)?;
+            }
             may_go_on = block.may_go_on();
             blocks.push(block);
         }
@@ -273,18 +412,11 @@ async fn decode_blocks(
         groups.push(Group { blocks, vertices: part.next as u32..end as u32, base, reach: part.reach.clone() });
         part.next = end;
     }
-    let decode = |context: &QueryContext| {
-        let decoded = groups.into_par_iter().map(|group| {
-            context.check_time()?;
-            group.decode()
-        });
-        decoded.collect::<Result<Vec<_>, EngineError>>()
-    };
-    workers.run(branch.context(), decode).await?
+    Ok(groups)
 }
 
 /// Blocks that make a batch.
-struct Group {
+pub(crate) struct Group {
     blocks: Vec<ListBlock>,
     vertices: Range<u32>,
     base: u64,
@@ -292,11 +424,10 @@ struct Group {
 }
 
 impl Group {
-    fn decode(self) -> Result<Batch, EngineError> {
+    fn decode(self, batch: &mut Batch) -> Result<(), EngineError> {
         let mut lists = Lists::default();
-        let edges = self.blocks.iter().map(ListBlock::edges).sum();
-        let mut batch =
-            Batch { vertices: self.vertices, offsets: vec![0], targets: Vec::with_capacity(edges), ..Batch::default() };
+        batch.vertices = self.vertices;
+        batch.targets.reserve(self.blocks.iter().map(ListBlock::edges).sum());
         for block in self.blocks {
             batch.weights.extend(block.decode(&mut lists)?);
             for (source, _, targets) in lists.iter() {
@@ -314,24 +445,30 @@ impl Group {
                 batch.offsets.push(batch.targets.len());
             }
         }
-        Ok(batch)
+        Ok(())
     }
 }
 
-/// Batches of a label with several scans, or none. Each scan is decoded by itself, as far ahead as the others need; what all have is
-/// merged, range by range on all workers.
+/// Parcels of a label with several scans, or none. Each scan is decoded by itself, as far ahead as the others need; what all have is
+/// merged, range by range.
 async fn merge_parts(
     label: &mut Label,
+    open_max: usize,
     workers: &Workers,
+    spares: &Arc<Spares>,
     memory: &mut MemoryHold,
     branch: &mut Branch,
-) -> Result<Vec<Batch>, EngineError> {
-    let Label { base, next, parts, .. } = label;
+) -> Result<Vec<Parcel>, EngineError> {
+    let Label { base, next, parts, merged, merged_memory, .. } = label;
+    let done = merged.extract_if(.., |batch| Arc::strong_count(batch) == 1);
+    done.filter_map(Arc::into_inner).for_each(|batch| spares.put(batch));
+    branch.context().resize(merged_memory, merged.iter().map(|batch| batch.bytes()).sum())?;
     let groups_max = (workers.threads() * GROUPS_A_WORKER).div_ceil(parts.len().max(1));
     for part in parts.iter_mut() {
         while !part.is_ended && part.next <= *next {
             let mut held = std::mem::replace(&mut part.memory, branch.context().hold(0)?);
-            let decoded = decode_blocks(part, *base, groups_max, workers, &mut held, branch).await?;
+            let groups = read_groups(part, *base, groups_max, groups_max, &mut held, branch).await?;
+            let decoded = open_all(groups.into_iter().map(Parcel::Group).collect(), spares, workers, branch).await?;
             part.memory = held;
             part.is_ended = decoded.is_empty();
             part.decoded.extend(decoded.into_iter().map(Arc::new));
@@ -354,32 +491,29 @@ async fn merge_parts(
         *next = (*next).max(cut);
     }
     let edge_bytes = parts.first().map_or(EDGE_BYTES, |part| part.edge_bytes);
-    let edges = |(vertices, inputs): &(Range<u32>, Vec<Arc<Batch>>)| -> u64 {
-        inputs.iter().map(|batch| batch.edges_of(vertices) as u64).sum()
+    let bytes = |(vertices, inputs): &(Range<u32>, Vec<Arc<Batch>>)| -> u64 {
+        let edges: usize = inputs.iter().map(|batch| batch.edges_of(vertices)).sum();
+        (edges as u64 + u64::from(vertices.end - vertices.start)) * edge_bytes
     };
-    let held = pieces.iter().map(|piece| (edges(piece) + u64::from(piece.0.end - piece.0.start)) * edge_bytes).sum();
-    branch.context().resize(memory, held)?;
+    let mut open: Vec<u64> = pieces.iter().map(bytes).collect();
+    open.sort_unstable_by_key(|bytes| Reverse(*bytes));
+    branch.context().resize(memory, open.iter().take(open_max).sum())?;
     for part in parts.iter_mut() {
-        part.decoded.retain(|batch| u64::from(batch.vertices.end) > bound);
-        let left = part.decoded.iter().map(|batch| batch.targets.len() as u64 * part.edge_bytes).sum();
+        while let Some(batch) = part.decoded.pop_front_if(|batch| u64::from(batch.vertices.end) <= bound) {
+            merged.push(batch);
+        }
+        let left = part.decoded.iter().map(|batch| batch.bytes()).sum();
         branch.context().resize(&mut part.memory, left)?;
     }
-    let merge = |context: &QueryContext| {
-        let merged = pieces.into_par_iter().map(|(vertices, inputs)| {
-            context.check_time()?;
-            Ok(merge_lists(vertices, &inputs))
-        });
-        merged.collect::<Result<Vec<_>, EngineError>>()
-    };
-    workers.run(branch.context(), merge).await?
+    branch.context().resize(merged_memory, merged.iter().map(|batch| batch.bytes()).sum())?;
+    Ok(pieces.into_iter().map(|(vertices, inputs)| Parcel::Merge(vertices, inputs)).collect())
 }
 
 /// The lists that some vertices have in several batches.
-fn merge_lists(vertices: Range<u32>, inputs: &[Arc<Batch>]) -> Batch {
-    let edges = inputs.iter().map(|batch| batch.edges_of(&vertices)).sum();
+fn merge_lists(vertices: Range<u32>, inputs: &[Arc<Batch>], merged: &mut Batch) {
+    merged.targets.reserve(inputs.iter().map(|batch| batch.edges_of(&vertices)).sum());
     let mut lists: Vec<_> = inputs.iter().map(|batch| batch.lists_of(&vertices).peekable()).collect();
-    let (offsets, targets) = (vec![0], Vec::with_capacity(edges));
-    let mut merged = Batch { vertices: vertices.clone(), offsets, targets, ..Batch::default() };
+    merged.vertices = vertices.clone();
     while let Some(vertex) = lists.iter_mut().filter_map(|lists| lists.peek().map(|(vertex, ..)| *vertex)).min() {
         let begin = merged.targets.len();
         for lists in &mut lists {
@@ -393,7 +527,6 @@ fn merge_lists(vertices: Range<u32>, inputs: &[Arc<Batch>]) -> Batch {
         merged.with_lists.push(vertex);
         merged.offsets.push(merged.targets.len());
     }
-    merged
 }
 
 /// The lists of an edge type in one direction.

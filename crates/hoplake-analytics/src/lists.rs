@@ -4,10 +4,11 @@ use std::{ops::Range, sync::Arc};
 
 use hoplake_engine::{DenseIds, EngineError, Snapshot};
 use hoplake_storage::{Branch, MemoryHold, QueryContext};
+use rayon::prelude::*;
 
 use crate::{
     Adjacency, Selection, Topology, Workers,
-    batches::{Batch, Batches},
+    batches::{Batch, Batches, Parcel, Spares, ahead_bytes},
     topology::{Selected, deleted},
 };
 
@@ -112,6 +113,14 @@ impl Lists {
         }
     }
 
+    /// The bytes to read ahead of streamed lists.
+    pub(crate) fn ahead_bytes(&self, context: &QueryContext) -> u64 {
+        match &self.form {
+            Form::InMemory(_) => 0,
+            Form::Streamed { snapshot, .. } => ahead_bytes(snapshot, context),
+        }
+    }
+
     /// The lists in memory; `None` if they are streamed.
     pub(crate) fn topology(&self) -> Option<&Arc<Topology>> {
         match &self.form {
@@ -157,8 +166,8 @@ pub(crate) enum Pass {
 }
 
 impl Pass {
-    /// The next ranges of vertices and their lists; none behind the last.
-    pub(crate) async fn next(&mut self, branch: &mut Branch) -> Result<Vec<Piece>, EngineError> {
+    /// The next lists; `None` behind the last. They may be asked for while workers still have the last.
+    pub(crate) async fn next(&mut self, branch: &mut Branch) -> Result<Option<Portion>, EngineError> {
         match self {
             Self::InMemory(topology, left, threads) => {
                 let first = left.start;
@@ -169,18 +178,41 @@ impl Pass {
                     vertices: first..end.min(first.saturating_add(CHUNK)),
                     origin: Origin::Topology(topology.clone()),
                 };
-                Ok(pieces.map(piece).collect())
+                let pieces: Vec<_> = pieces.map(piece).collect();
+                Ok((!pieces.is_empty()).then_some(Portion::Pieces(pieces)))
             }
-            Self::Streamed(batches) => loop {
-                let next = batches.next(branch).await?;
-                let is_ended = next.is_empty();
-                let pieces: Vec<_> = next.into_iter().flat_map(pieces_of).collect();
-                // A block may have sources before the range alone, and then there is a batch of no vertices.
-                if is_ended || !pieces.is_empty() {
-                    return Ok(pieces);
-                }
-            },
+            Self::Streamed(batches) => {
+                let (parcels, memory) = batches.next_parcels(branch).await?;
+                Ok((!parcels.is_empty()).then(|| Portion::Parcels(parcels, batches.spares().clone(), memory)))
+            }
         }
+    }
+}
+
+/// Lists that are computed with at once.
+pub(crate) enum Portion {
+    Pieces(Vec<Piece>),
+    /// To be opened into spares, with the memory that it takes.
+    Parcels(Vec<Parcel>, Arc<Spares>, MemoryHold),
+}
+
+impl Portion {
+    /// Does some work with each piece on the threads of the current pool, and returns what it comes to, in the order of vertices.
+    pub(crate) fn each<T: Send, E: From<EngineError> + Send>(
+        self,
+        work: impl Fn(&Piece) -> Result<T, E> + Send + Sync,
+    ) -> Result<Vec<T>, E> {
+        let (parcels, spares, _memory) = match self {
+            Self::Pieces(pieces) => return pieces.par_iter().map(work).collect(),
+            Self::Parcels(parcels, spares, memory) => (parcels, spares, memory),
+        };
+        let opened = parcels.into_par_iter().map(|parcel| {
+            let batch = Arc::new(parcel.open(&spares)?);
+            let done = pieces_of(batch.clone()).map(|piece| work(&piece)).collect::<Result<Vec<T>, E>>()?;
+            Arc::into_inner(batch).into_iter().for_each(|batch| spares.put(batch));
+            Ok(done)
+        });
+        Ok(opened.collect::<Result<Vec<_>, E>>()?.into_iter().flatten().collect())
     }
 }
 
@@ -196,8 +228,7 @@ pub(crate) enum Origin {
 }
 
 /// Ranges of a batch, of which one may have many vertices without lists. None has vertices of two chunks.
-pub(crate) fn pieces_of(batch: Batch) -> impl Iterator<Item = Piece> {
-    let batch = Arc::new(batch);
+pub(crate) fn pieces_of(batch: Arc<Batch>) -> impl Iterator<Item = Piece> {
     let Range { start, end } = batch.vertices;
     let numbers = start / CHUNK..end.div_ceil(CHUNK);
     numbers.map(move |number| Piece {

@@ -13,10 +13,12 @@
 //! A [`RangeRun`] does so for a range of vertices. Runs of other ranges need its signals, and nothing else.
 //!
 //! Lists are those *against* the direction of the edges. They are in memory (a [`Topology`]), or streamed from the bucket in each
-//! superstep. Then a run takes up to 32 MiB for lists and twice the signals, however many edges there are.
+//! superstep. Then a run takes memory for the lists that are on their way and those that workers have open, and twice the signals,
+//! however many edges there are; the next lists are read while workers compute.
 
 use std::{fmt, ops::Range, path::PathBuf, sync::Arc, time::Instant};
 
+use futures::future::join;
 use hoplake_engine::EngineError;
 use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 use rayon::prelude::*;
@@ -126,23 +128,26 @@ impl<P: VertexProgram> Shared<P> {
         context.check_time()?;
         let places = vertices.start - self.range.start..vertices.end - self.range.start;
         let mut states = self.store.take(places.clone())?;
-        let mut done =
-            Done { signals: Signals::with_capacity(states.len()), aggregate: P::Aggregate::default(), changed: 0 };
-        let mut deleted = self.deleted[self.deleted.partition_point(|id| *id < vertices.start)..].iter().peekable();
+        let deleted = &self.deleted[self.deleted.partition_point(|id| *id < vertices.start)..];
+        let degree = |id: u32| self.degrees.get((id - self.range.start) as usize).copied();
+        let vertex = |id: u32| Vertex { id, degree: degree(id).unwrap_or(0), vertices: self.count };
+        let (mut aggregate, mut changed) = (P::Aggregate::default(), 0);
+        let mut gone = deleted.iter().peekable();
         for (id, state) in vertices.clone().zip(&mut states) {
-            if deleted.next_if_eq(&&id).is_some() {
-                done.signals.push(None, false);
-                continue;
+            if gone.next_if_eq(&&id).is_none() {
+                let (vertex, before) = (vertex(id), *state);
+                changed += u64::from(compute(&vertex, state));
+                self.program.aggregate(&vertex, &before, state, &mut aggregate);
             }
-            let degree = self.degrees.get((id - self.range.start) as usize).copied();
-            let vertex = Vertex { id, degree: degree.unwrap_or(0), vertices: self.count };
-            let before = *state;
-            done.changed += u64::from(compute(&vertex, state));
-            self.program.aggregate(&vertex, &before, state, &mut done.aggregate);
-            done.signals.push(self.program.signal(&vertex, state), degree != Some(0));
         }
+        let mut gone = deleted.iter().peekable();
+        let signal = |(id, state)| match gone.next_if_eq(&&id) {
+            Some(_) => (None, false),
+            None => (self.program.signal(&vertex(id), state), degree(id) != Some(0)),
+        };
+        let signals = vertices.zip(&states).map(signal).collect();
         self.store.put(places.start, states)?;
-        Ok(done)
+        Ok(Done { signals, aggregate, changed })
     }
 
     fn begin(&self, vertices: Range<u32>, is_resumed: bool, context: &QueryContext) -> Result<Done<P>, RunError> {
@@ -251,6 +256,8 @@ pub struct RangeRun<'a, P: VertexProgram> {
     progress: Progress<P::Aggregate>,
     /// Of all vertices.
     signals: Arc<Signals<P::Signal>>,
+    /// A column for those of the next superstep: that of the last one, without its signals.
+    spare: Signals<P::Signal>,
     has_begun: bool,
     _memory: MemoryHold,
 }
@@ -303,13 +310,13 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
             }
         };
         let superstep = resumed_after.unwrap_or(0);
-        let mut part = Part::new(&shared, superstep);
+        let mut part = Part::new(&shared, superstep, Signals::with_capacity(range.len()));
         part.add(program, workers.run(branch.context(), begin).await??);
         let aggregate = P::Aggregate::default();
         let progress = Progress { superstep, changed: 0, aggregate, collections: 0, waiting: None };
-        let signals = Arc::new(Signals::with_capacity(0));
+        let (signals, spare) = (Arc::new(Signals::with_capacity(0)), Signals::with_capacity(0));
         let (settings, has_begun) = (settings.clone(), false);
-        Ok((Self { shared, lists, settings, progress, signals, has_begun, _memory: memory }, part))
+        Ok((Self { shared, lists, settings, progress, signals, spare, has_begun, _memory: memory }, part))
     }
 
     /// How far all ranges have come.
@@ -336,7 +343,8 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
             return Err(RunError::Part(format!("vertices from {next} on are missing")));
         }
         // Those of the superstep before go first, so that there are never more than two columns of signals.
-        self.signals = Arc::new(Signals::with_capacity(0));
+        let before = std::mem::replace(&mut self.signals, Arc::new(Signals::with_capacity(0)));
+        self.spare = Arc::into_inner(before).unwrap_or_else(|| Signals::with_capacity(0));
         let collections = self.progress.collections + if self.has_begun { self.shared.count } else { 0 };
         let aggregate = P::Aggregate::default();
         let mut progress = Progress { superstep, changed: 0, aggregate, collections, waiting: None };
@@ -368,20 +376,20 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         let step = Step { number, aggregate, is_asynchronous: false };
         let step = Arc::new(step);
         let workers = &self.settings.workers;
-        let mut part = Part::new(&self.shared, step.number);
+        let spare = std::mem::replace(&mut self.spare, Signals::with_capacity(0));
+        let mut part = Part::new(&self.shared, step.number, spare);
         let mut pass = self.lists.pass(&self.shared.range, workers, branch.context())?;
-        loop {
-            let pieces = pass.next(branch).await?;
-            if pieces.is_empty() {
-                return Ok(part);
-            }
+        let mut next = pass.next(branch).await?;
+        while let Some(portion) = next {
             let (shared, signals, step) = (self.shared.clone(), self.signals.clone(), step.clone());
-            let collect = move |context: &QueryContext| {
-                let pieces = pieces.par_iter().map(|piece| shared.collect(piece, &signals, &step, context));
-                pieces.collect::<Result<Vec<_>, RunError>>()
-            };
-            part.add(&self.shared.program, workers.run(branch.context(), collect).await??);
+            let collect =
+                move |context: &QueryContext| portion.each(|piece| shared.collect(piece, &signals, &step, context));
+            // The next lists are read meanwhile.
+            let (done, read) = join(workers.run(&self.shared.context, collect), pass.next(branch)).await;
+            part.add(&self.shared.program, done??);
+            next = read?;
         }
+        Ok(part)
     }
 
     /// Writes the states of the range to the file of the settings, if they have one.
@@ -421,10 +429,11 @@ struct SentPart<'a, A> {
 }
 
 impl<P: VertexProgram> Part<P> {
-    fn new(shared: &Shared<P>, superstep: usize) -> Self {
-        let range = shared.range.clone();
-        let signals = Signals::with_capacity(range.len());
-        Self { vertices: range, superstep, signals, aggregate: P::Aggregate::default(), changed: 0 }
+    /// A part without vertices, whose signals come into a column.
+    fn new(shared: &Shared<P>, superstep: usize, mut signals: Signals<P::Signal>) -> Self {
+        signals.clear();
+        signals.reserve(shared.range.len());
+        Self { vertices: shared.range.clone(), superstep, signals, aggregate: P::Aggregate::default(), changed: 0 }
     }
 
     /// Adds what the next vertices came to, in their order: sums of floats depend on it.

@@ -24,18 +24,24 @@ impl<S: Value> Signals<S> {
         Self { values: Vec::with_capacity(vertices), is_sent: Bits::with_capacity(vertices), silent: 0 }
     }
 
+    /// Makes it the signals of no vertices, which keep their memory.
+    pub(crate) fn clear(&mut self) {
+        self.values.clear();
+        self.is_sent.words.clear();
+        (self.is_sent.len, self.silent) = (0, 0);
+    }
+
+    /// Makes room for the signals of some more vertices.
+    pub(crate) fn reserve(&mut self, vertices: usize) {
+        self.values.reserve_exact(vertices);
+        self.is_sent.words.reserve_exact(vertices.div_ceil(64));
+    }
+
     /// Adds the signals of the next vertices.
     pub(crate) fn append(&mut self, next: &Self) {
         self.values.extend_from_slice(&next.values);
         self.is_sent.append(&next.is_sent);
         self.silent += next.silent;
-    }
-
-    /// Adds the signal of the next vertex. Whether one without edges is silent makes no difference.
-    pub(crate) fn push(&mut self, signal: Option<S>, has_edges: bool) {
-        self.silent += usize::from(signal.is_none() && has_edges);
-        self.is_sent.push(signal.is_some());
-        self.values.push(signal.unwrap_or_default());
     }
 
     /// The signals as bytes: a bit for each vertex that says whether it sends one, in words of 64, how many are silent though they have edges, and the
@@ -84,6 +90,27 @@ impl<S: Value> Signals<S> {
     }
 }
 
+/// From the signals of all vertices, each with whether it has edges: whether one without edges is silent makes no difference.
+impl<S: Value> FromIterator<(Option<S>, bool)> for Signals<S> {
+    fn from_iter<I: IntoIterator<Item = (Option<S>, bool)>>(signals: I) -> Self {
+        let (mut words, mut word, mut len, mut silent) = (Vec::new(), 0, 0, 0);
+        let value = |(signal, has_edges): (Option<S>, bool)| {
+            silent += usize::from(signal.is_none() && has_edges);
+            word |= u64::from(signal.is_some()) << (len % 64);
+            len += 1;
+            if len % 64 == 0 {
+                words.push(std::mem::take(&mut word));
+            }
+            signal.unwrap_or_default()
+        };
+        let values = signals.into_iter().map(value).collect();
+        if len % 64 != 0 {
+            words.push(word);
+        }
+        Self { values, is_sent: Bits { words, len }, silent }
+    }
+}
+
 /// Bits, one after the other, in words; those behind the last are 0.
 #[derive(Debug)]
 struct Bits {
@@ -99,14 +126,6 @@ impl Bits {
     #[inline]
     fn get(&self, at: usize) -> bool {
         self.words[at / 64] >> (at % 64) & 1 == 1
-    }
-
-    fn push(&mut self, bit: bool) {
-        if self.len.is_multiple_of(64) {
-            self.words.push(0);
-        }
-        self.words[self.len / 64] |= u64::from(bit) << (self.len % 64);
-        self.len += 1;
     }
 
     fn append(&mut self, next: &Self) {
@@ -134,8 +153,7 @@ mod tests {
 
     #[test]
     fn bits_of_no_vertex_are_refused() {
-        let mut signals = Signals::with_capacity(1);
-        signals.push(Some(7u32), true);
+        let signals = Signals::from_iter([(Some(7u32), true)]);
         let mut bytes = signals.to_bytes();
         assert!(Signals::<u32>::from_bytes(1, &bytes).is_some());
         bytes[0] = 0b11;
@@ -149,9 +167,7 @@ mod tests {
         ) {
             let mut all = Signals::with_capacity(0);
             for piece in &pieces {
-                let mut part = Signals::with_capacity(piece.len());
-                piece.iter().for_each(|signal| part.push(*signal, true));
-                all.append(&part);
+                all.append(&piece.iter().map(|signal| (*signal, true)).collect());
             }
             let pushed = pieces.concat();
             let vertices: Vec<u32> = (0..pushed.len() as u32).collect();

@@ -68,6 +68,12 @@ impl StoreProfile {
         (self.get.quantile(0.5).as_secs_f64() * self.stream_bytes_per_second as f64) as u64
     }
 
+    /// The bytes that have to be on their way for all streams together to fill the network card, if each request is for `bytes`.
+    pub fn bytes_in_flight(&self, bytes: u64) -> u64 {
+        let request = self.get.quantile(0.5) + self.transfer(bytes);
+        (request.as_secs_f64() * self.network_bytes_per_second as f64) as u64
+    }
+
     /// Amazon S3 Standard, us-east-1.
     pub fn s3_standard() -> Arc<Self> {
         Self::shipped("s3-standard")

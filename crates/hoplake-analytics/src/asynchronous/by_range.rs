@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use super::{AsyncSettings, Course, Done, Shared};
 use crate::{
     Progress, RunError, Step, VertexProgram,
-    batches::{Batch, Batches, ahead_bytes},
+    batches::{Batch, Batches},
     lists::{CHUNK, Lists, Origin, Piece, pieces_of},
     run::Waiting,
     stores::StateStore,
@@ -108,7 +108,7 @@ async fn one_step<P: VertexProgram>(
     let mut runs: VecDeque<_> =
         runs.map(|(first, last)| ranges.vertices(first).start..ranges.vertices(last).end).collect();
     // Each has its share from the beginning, so that the last that is asked for finds room.
-    let ahead_bytes = ahead_bytes(branch.context()) / runs.len().clamp(1, IN_FLIGHT) as u64;
+    let ahead_bytes = lists.ahead_bytes(branch.context()) / runs.len().clamp(1, IN_FLIGHT) as u64;
     let mut in_flight: VecDeque<Batches> = VecDeque::new();
     let mut missed = 0.0;
     loop {
@@ -303,7 +303,7 @@ impl Ranges {
     /// What workers do with some batches.
     fn items(&self, batches: Vec<Batch>, step: usize) -> Vec<Item> {
         let mut items: Vec<Item> = Vec::new();
-        for piece in batches.into_iter().flat_map(pieces_of) {
+        for piece in batches.into_iter().map(Arc::new).flat_map(pieces_of) {
             let range = (piece.vertices.start / self.size) as usize;
             let is_local = step > 1 && self.is_local(range);
             match items.last_mut() {

@@ -67,7 +67,8 @@ impl Default for AsyncSettings {
 /// differ between runs on several threads. How often vertices collect differs, too.
 ///
 /// Memory: a signal and a bit a vertex, 4 bytes if the program needs degrees; with lists in memory 4 more for a score, and otherwise
-/// 4 for each pair of ranges, of which there are at most 1,024, and up to 32 MiB for lists.
+/// 4 for each pair of ranges, of which there are at most 1,024, and the lists that are on
+/// their way.
 ///
 /// # Errors
 /// [`RunError::Graph`] if the program needs supersteps or the threshold is not a number from 0 on, before anything is read; if the graph

@@ -14,7 +14,7 @@ mod levels;
 mod page_rank;
 mod shortest_paths;
 
-pub use components::Components;
+pub use components::{Components, LeastSpread};
 pub use labels::Labels;
 pub use levels::{Levels, UNREACHED};
 pub use page_rank::{PageRank, RankSums};

@@ -83,7 +83,7 @@ impl VertexProgram for PageRank {
         let (damping, before) = (self.settings.damping, *rank);
         let dangling = if step.is_asynchronous { 0.0 } else { step.aggregate.dangling };
         let base = (1.0 - damping + damping * dangling) * self.part(vertex);
-        *rank = base + damping * signals.sum::<f64>();
+        *rank = base + damping * sum(signals);
         *rank != before
     }
 
@@ -116,4 +116,14 @@ impl VertexProgram for PageRank {
     fn settle(&self, _: &Vertex, rank: &mut f64, sums: &RankSums) {
         *rank /= sums.total;
     }
+}
+
+/// The sum of some signals, as two sums in turn, which the processor adds to at once.
+fn sum(mut signals: impl Iterator<Item = f64>) -> f64 {
+    let (mut odd, mut even) = (0.0, 0.0);
+    while let Some(signal) = signals.next() {
+        odd += signal;
+        even += signals.next().unwrap_or(0.0);
+    }
+    odd + even
 }

@@ -10,8 +10,8 @@ pub(crate) const EXTENT_BYTES: u64 = 4 << 20;
 /// The least, where many scans share a budget: three times the price of its bytes' time.
 const EXTENT_BYTES_MIN: u64 = 64 << 10;
 
-/// Extents of one scan that are on their way at once, at most.
-const EXTENTS_MAX: u64 = 8;
+/// Extents of one scan that are on their way at once, at most: as many as fill a network card of 10 Gbit, and some more.
+const EXTENTS_MAX: u64 = 32;
 
 /// How far a scan reads ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(of(16 * MIB, 1), (4 * MIB, 4));
         assert_eq!(of(32 * MIB, 4), (4 * MIB, 2), "one decoded while another comes");
         assert_eq!(of(32 * MIB, 32), (MIB / 2, 2));
-        assert_eq!(of(1 << 40, 1), (4 * MIB, 9), "no more requests than pay");
+        assert_eq!(of(1 << 40, 1), (4 * MIB, 33), "no more requests than pay");
         assert_eq!(of(0, 0), (MIB / 16, 2), "never so little that requests are all it pays for");
         for (budget, scans) in [(16 * MIB, 1), (32 * MIB, 4), (32 * MIB, 7), (32 * MIB, 100), (100 * MIB, 3)] {
             let (bytes, extents) = of(budget, scans);

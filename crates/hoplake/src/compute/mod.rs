@@ -416,8 +416,7 @@ impl Query {
         observe: impl FnMut(&Progress<P::Aggregate>),
     ) -> Result<ProgramStates<P::State>, Error> {
         if options.asynchronous.is_some() && options.checkpoint.is_some() {
-            let message =
-                "an asynchronous computation has no checkpoints: between two steps there is no superstep to go on from";
+            let message = "an asynchronous computation has no checkpoints; run it in supersteps, or without one";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         let mut options = options.clone();
@@ -580,7 +579,8 @@ impl Query {
                 self.collected(name, &options.workers, found, Values::Floats).await?
             }
             Algorithm::Components => {
-                let found = self.run_program(&Arc::new(programs::Components), &options, None, simple).await?;
+                let observe = |progress: &Progress<_>| observe(&seen(progress, None));
+                let found = self.run_program(&Arc::new(programs::Components), &options, None, observe).await?;
                 self.collected(name, &options.workers, found, Values::Integers).await?
             }
             Algorithm::Levels { .. } => {

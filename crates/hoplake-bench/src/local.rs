@@ -27,7 +27,7 @@ use hoplake_engine::Snapshot;
 use hoplake_storage::{Access, QueryContext, ReadSettings};
 use hoplake_testkit::generate::SplitMix64;
 
-use crate::kronecker;
+use crate::{chart::Bars, kronecker};
 
 /// What to measure.
 #[derive(Debug, Clone, Args)]
@@ -65,7 +65,13 @@ pub struct Arguments {
     /// Lists that the advisor reads ahead for a visit.
     #[arg(long, default_value_t = AdvisorSettings::default().lists_max)]
     lists: usize,
+    /// Draws the table into this file, as SVG.
+    #[arg(long)]
+    plot: Option<PathBuf>,
 }
+
+/// How a workload is run.
+const WAYS: [&str; 5] = ["the system reads ahead", "it does not", "with the advisor", "all known", "warm"];
 
 /// Measures and prints a table.
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -80,13 +86,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     let count = arguments.queries;
+    let mut rows = Vec::new();
     for alpha in [0.1, 0.5, 1.0] {
-        bench.measure(&format!("edge queries, α {alpha}"), &EdgeQueries { alpha, count }, arguments)?;
+        rows.push(bench.measure(&format!("edge queries, α {alpha}"), &EdgeQueries { alpha, count }, arguments)?);
     }
-    bench.measure("friends of friends", &FriendsOfFriends { count: arguments.friends }, arguments)?;
-    bench.measure("shortest paths", &ShortestPaths { count: arguments.paths }, arguments)?;
-    bench.measure("a pass of PageRank", &PageRank, arguments)?;
-    bench.measure("triangles", &Triangles { count: arguments.triangles }, arguments)
+    let friends = FriendsOfFriends { count: arguments.friends };
+    rows.push(bench.measure("friends of friends", &friends, arguments)?);
+    rows.push(bench.measure("shortest paths", &ShortestPaths { count: arguments.paths }, arguments)?);
+    rows.push(bench.measure("a pass of PageRank", &PageRank, arguments)?);
+    rows.push(bench.measure("triangles", &Triangles { count: arguments.triangles }, arguments)?);
+    let title = format!("Reading ahead of mapped files: scale {}, {} deltas", arguments.scale, arguments.deltas);
+    let bars = Bars { title: &title, unit: "s, cold", names: &WAYS, groups: &rows };
+    arguments.plot.as_deref().map_or(Ok(()), |file| bars.draw(file))
 }
 
 async fn generate(arguments: &Arguments) -> Result<()> {
@@ -377,7 +388,8 @@ impl Bench {
         }
     }
 
-    fn measure(&self, name: &str, workload: &impl Workload, arguments: &Arguments) -> Result<()> {
+    /// Measures a row of the table: the workload and the median seconds of each way.
+    fn measure(&self, name: &str, workload: &impl Workload, arguments: &Arguments) -> Result<(String, Vec<f64>)> {
         let vertices = self.lists.len() as u32;
         let seeds: Vec<u64> = (0..arguments.threads as u64).map(|thread| arguments.seed * 1000 + thread).collect();
         let record = |seed: &u64| {
@@ -432,7 +444,7 @@ impl Bench {
             advice / all
         );
         eprintln!("{name}: {advised:?}");
-        Ok(())
+        Ok((name.to_owned(), vec![any, none, advice, all, warm]))
     }
 
     /// A walk that a thread knows beforehand.

@@ -2,6 +2,7 @@
 //!
 //! Everything is seeded, so that a table can be had again; times depend on the machine.
 
+mod chart;
 mod commits;
 mod computations;
 mod hostile;

@@ -29,6 +29,28 @@ pub trait Adjacency: Sync {
 
     /// Reads lists from now on.
     fn cursor(&self) -> Self::Cursor<'_>;
+
+    /// Says whether lists will be read in the order of vertices from now on. Of mapped files the system then reads ahead by itself, which
+    /// is faster than asking it block by block.
+    fn expect_order(&self, in_order: bool) {
+        let _ = in_order;
+    }
+}
+
+/// Lists that are read in the order of vertices for as long as it is there.
+pub(crate) struct InOrder<'a, A: Adjacency>(&'a A);
+
+impl<'a, A: Adjacency> InOrder<'a, A> {
+    pub(crate) fn new(lists: &'a A) -> Self {
+        lists.expect_order(true);
+        Self(lists)
+    }
+}
+
+impl<A: Adjacency> Drop for InOrder<'_, A> {
+    fn drop(&mut self) {
+        self.0.expect_order(false);
+    }
 }
 
 /// Reads the lists of an [`Adjacency`], fastest in the order of vertices.

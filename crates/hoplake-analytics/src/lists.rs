@@ -107,6 +107,7 @@ impl Lists {
                             degrees.push(list.len() as u32);
                         }
                         degrees.resize((batch.vertices.end - range.start) as usize, 0);
+                        batches.spares().put(batch);
                     }
                 }
             }

@@ -9,7 +9,10 @@
 
 use std::{
     ops::Range,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use bytes::Bytes;
@@ -18,6 +21,7 @@ use hoplake_format::{
     FormatError,
     adjacency::{BLOCK_BYTES_DEFAULT, Block, BlockEncoder, ListReader, Lists},
 };
+use hoplake_mapping::Access;
 use hoplake_storage::{Branch, MemoryHold, QueryContext};
 use rayon::prelude::*;
 
@@ -41,6 +45,8 @@ pub struct Packed {
     edges: u64,
     /// Whether blocks are of mapped files, whose pages have to be asked for.
     is_mapped: bool,
+    /// Whether lists are read in the order of vertices, so that the system reads ahead.
+    in_order: AtomicBool,
     /// What was wrong with a block when a list was read: its file has changed since it was loaded.
     damage: OnceLock<FormatError>,
     /// What it takes, until it is dropped.
@@ -87,7 +93,8 @@ impl Packed {
         }
         let edges = parts.iter().filter_map(|part: &Part| part.offsets.last()).sum();
         let is_mapped = snapshot.reader().is_mapped();
-        Ok(Self { parts, labels, edges, is_mapped, damage: OnceLock::new(), _memory: memory })
+        let (in_order, damage) = (AtomicBool::new(false), OnceLock::new());
+        Ok(Self { parts, labels, edges, is_mapped, in_order, damage, _memory: memory })
     }
 
     /// Says whether all lists were read as they were loaded. To be asked when a computation is over: a list whose file has changed
@@ -161,9 +168,17 @@ impl Adjacency for Packed {
     }
 
     fn cursor(&self) -> PackedCursor<'_> {
-        let ahead = self.is_mapped.then_some(0);
+        let ahead = (self.is_mapped && !self.in_order.load(Relaxed)).then_some(0);
         let open = self.parts.iter().map(|_| Open { ahead, ..Open::default() }).collect();
         PackedCursor { packed: self, open, list: Vec::new(), merged: Vec::new() }
+    }
+
+    fn expect_order(&self, in_order: bool) {
+        if self.is_mapped {
+            self.in_order.store(in_order, Relaxed);
+            let blocks = self.parts.iter().flat_map(|part| &part.blocks).map(|stored| &stored.bytes[..]);
+            hoplake_mapping::expect(blocks, if in_order { Access::Sequential } else { Access::Random });
+        }
     }
 }
 
@@ -190,7 +205,7 @@ const BLOCKS_AHEAD: usize = 32;
 #[derive(Debug, Default)]
 struct Open<'a> {
     block: usize,
-    /// If it is of a mapped file, the first that was not read ahead.
+    /// If the blocks of a mapped file have to be asked for, the first that was not.
     ahead: Option<usize>,
     /// Its edges.
     edges: Range<u64>,

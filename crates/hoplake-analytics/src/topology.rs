@@ -218,6 +218,7 @@ async fn load(
         for batch in next {
             builder.append(&batch);
             pace.rest(batch.targets.len() as u64 / 4 + u64::from(batch.vertices.end - batch.vertices.start)).await?;
+            batches.spares().put(batch);
         }
     }
 }

@@ -132,6 +132,43 @@ pub fn will_need(bytes: &[u8]) {
     }
 }
 
+/// Says how some bytes will be read, if they are of mapped files. Slices that follow each other within a page, as blocks of a file
+/// do, are one call. Of other memory it changes nothing but how it would be read ahead.
+pub fn expect<'a>(slices: impl IntoIterator<Item = &'a [u8]>, access: Access) {
+    let advice = match access {
+        Access::Any => rustix::mm::Advice::Normal,
+        Access::Random => rustix::mm::Advice::Random,
+        Access::Sequential => rustix::mm::Advice::Sequential,
+    };
+    let page = rustix::param::page_size();
+    let mut span: Option<(*const u8, usize)> = None;
+    let advise = |(start, length): (*const u8, usize)| {
+        let before = start.addr() % page;
+        let start = start.wrapping_sub(before).cast_mut().cast();
+        #[expect(unsafe_code, reason = "there is no safe call for memory that is known by slices alone")]
+        // SAFETY: every page of the span has bytes of a slice that is borrowed, so it is mapped, and this advice changes only what
+        // is read ahead, never what is there.
+        unsafe {
+            let _ = rustix::mm::madvise(start, length + before, advice);
+        }
+    };
+    for slice in slices.into_iter().filter(|slice| !slice.is_empty()) {
+        span = match span {
+            // No page is between the two.
+            Some((start, length))
+                if (length..length + page).contains(&slice.as_ptr().addr().wrapping_sub(start.addr())) =>
+            {
+                Some((start, slice.as_ptr().addr() - start.addr() + slice.len()))
+            }
+            before => {
+                before.into_iter().for_each(advise);
+                Some((slice.as_ptr(), slice.len()))
+            }
+        };
+    }
+    span.into_iter().for_each(advise);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,6 +186,8 @@ mod tests {
         let (_folder, mapped) = file(&bytes);
         for access in [Access::Any, Access::Random, Access::Sequential] {
             mapped.expect(access);
+            let blocks = [0..10, 13..5_000, 5_001..5_001, 20_000..30_000, 1..2].map(|range| mapped.slice(range));
+            expect(blocks.iter().flatten().map(|block| &block[..]), access);
             for range in [0..0, 0..1, 4_095..4_097, 50_000..100_000, 99_999..100_000] {
                 mapped.will_need(range.clone());
                 let slice = mapped.slice(range.clone()).expect("it fits");

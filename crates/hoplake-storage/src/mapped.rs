@@ -49,7 +49,7 @@ impl MappedFolder {
     fn map(&self, name: &Arc<str>) -> Option<Arc<Mapped>> {
         let path: PathBuf = self.store.file(name)?;
         let file = MappedFile::open(&path).ok()?;
-        // Whoever reads says what. The system's own reading ahead brings eight times what a block has, and where memory is short
+        // Readers say what they need. The system's own reading ahead brings many times what a block has, and where memory is short
         // throws out what was needed.
         file.expect(Access::Random);
         let mapped = Arc::new(Mapped { file, checked: RwLock::default() });

@@ -15,7 +15,7 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
-use crate::{Adjacency, Cursor};
+use crate::{Adjacency, Cursor, adjacency::InOrder};
 
 /// Edges of each vertex before the sample, as the paper has it, but in one pass over the lists.
 const SAMPLED_EDGES: usize = 2;
@@ -35,6 +35,7 @@ pub fn connected_components<A: Adjacency>(
     let memory = context.hold(out.len() as u64 * 8)?;
     let parents: Vec<AtomicU32> = (0..out.len() as u32).map(AtomicU32::new).collect();
     let forest = Forest { parents: &parents, context };
+    let in_order = InOrder::new(out);
     forest.each(|vertices| {
         let mut lists = out.cursor();
         vertices.for_each(|vertex| {
@@ -46,6 +47,8 @@ pub fn connected_components<A: Adjacency>(
             });
         });
     })?;
+    // From here on most lists are skipped.
+    drop(in_order);
     forest.compress()?;
     let largest = against.and_then(|_| forest.largest_of_sample());
     forest.each(|vertices| {

@@ -11,7 +11,7 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{held, widest};
-use crate::{Adjacency, Cursor};
+use crate::{Adjacency, Cursor, adjacency::InOrder};
 
 /// Vertices that a thread takes at a time, and between two looks at the deadline. Few: a hub costs as much as thousands of others.
 const VERTICES: usize = 256;
@@ -41,6 +41,7 @@ pub fn label_propagation<A: Adjacency>(
     assert_eq!(out.len(), initial.len(), "a label for each vertex");
     let labels_max = (widest(out, against) * rayon::current_num_threads()) as u64;
     let memory = context.hold(out.len() as u64 * 8 + labels_max * 4)?;
+    let _in_order = (InOrder::new(out), against.map(InOrder::new));
     let mut labels = initial.to_vec();
     let mut next = vec![0; out.len()];
     for _ in 0..iterations {

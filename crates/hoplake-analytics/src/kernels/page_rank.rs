@@ -16,7 +16,7 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
-use crate::{Adjacency, Cursor};
+use crate::{Adjacency, Cursor, adjacency::InOrder};
 
 /// How PageRank is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,6 +104,7 @@ fn rank<A: Adjacency>(
     sources.into_iter().flatten().for_each(|source| receives[*source as usize] = true);
     deleted.iter().for_each(|vertex| receives[*vertex as usize] = false);
     let ranking = Ranking::new(inverse_degrees, receives);
+    let _order = InOrder::new(against);
     Ok(held(ranking.run(against, settings, context)?, 8 * out.len(), memory))
 }
 

@@ -1,156 +1,128 @@
-//! Ways of reading blocks of files on a local disk, compared: maps with and without advice, plain reads by a pool of threads, and io_uring.
+//! Ways of reading blocks of files on a local disk, compared on the same work.
 //!
-//! The files are those of a graph, or any others, and the work is what a graph's readers do: blocks one after the other where each names
-//! the next, waves of blocks that are known together, and a pass over all. All ways read the same blocks, look at each byte of them, and
-//! must find the same sum.
+//! Hoplake maps the files of a graph in a folder, turns the system's readahead off, and advises it of the blocks that it will read. This
+//! program measures that against maps without such advice, against plain reads by a pool of threads, and against io_uring. Each way does
+//! the work that queries bring:
+//!
+//! - *one after the other*: random blocks, each drawn from the bytes of the one before, as in a query of edges;
+//! - *waves*: random blocks, all known when a wave begins, as in the frontier of a traversal;
+//! - *a pass*: all blocks of all files in order, as in a scan.
+//!
+//! Each is measured with one thread and with several, which have draws of their own; of a pass, each thread has its part. All ways read
+//! the same blocks, look at every byte, and must find the same sums.
+//!
+//! *Cold* begins with none of the files' pages in the page cache. *Warm* is the same work once more: what it reads is in the page
+//! cache, and in the page tables of maps. How much cold work read from the disk is counted by the system, for the whole process.
+//! Pages that another process has mapped cannot be evicted: no server may have the folder open. Nothing else may run next to it.
 //!
 //! ```sh
 //! cargo run --release --manifest-path compare/Cargo.toml -p hoplake-compare-reads -- --folder FOLDER
 //! ```
 
+mod files;
+mod measure;
 mod ways;
 mod work;
 
-use std::{fs, hint::black_box, path::PathBuf, time::Instant};
+use std::{collections::BTreeSet, path::PathBuf};
 
-use anyhow::{Context, Result, ensure};
-use clap::Parser;
-use hoplake_mapping::MappedFile;
+use anyhow::{Result, ensure};
+use clap::{ArgGroup, Parser};
 
-use crate::{
-    ways::{Pool, Way},
-    work::{Files, Work},
-};
+use crate::{files::Files, measure::Measurement, ways::Settings, work::Work};
 
-/// Compares ways of reading blocks of files on a local disk.
+/// Measures which way of reading blocks from a local disk is the fastest, and prints a Markdown table.
+///
+/// The ways are maps (with the system's readahead, without it, and with advice for each block), plain reads by a pool of threads, and
+/// io_uring. The table has milliseconds, the least of a row in bold, and what was read from the disk.
 #[derive(Debug, Parser)]
+#[command(version, group(ArgGroup::new("what").required(true).args(["folder", "files"])))]
 struct Arguments {
-    /// The files below this folder are read.
+    /// The folder of a graph; all files in its folder `data` are read.
     #[arg(long)]
-    folder: PathBuf,
-    /// Bytes of a block.
-    #[arg(long, default_value_t = 16 << 10)]
-    block_bytes: usize,
-    /// Blocks that are read one after the other.
+    folder: Option<PathBuf>,
+    /// Files to read, in place of a graph's.
+    files: Vec<PathBuf>,
+    /// Bytes of a block. Blocks begin at multiples of that.
+    #[arg(long, default_value_t = 16 << 10, value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
+    block_bytes: u32,
+    /// Blocks that a thread reads one after the other.
     #[arg(long, default_value_t = 2_000)]
     blocks: usize,
-    /// Waves of blocks that are known together.
+    /// Waves that a thread reads.
     #[arg(long, default_value_t = 16)]
     waves: usize,
     /// Blocks of a wave.
     #[arg(long, default_value_t = 256)]
-    wave: usize,
-    /// Blocks that a pass reads ahead.
-    #[arg(long, default_value_t = 32)]
+    wave_blocks: usize,
+    /// Blocks that a pass asks for before it needs them.
+    #[arg(long, default_value_t = 32, value_parser = at_least_one)]
     ahead: usize,
-    /// Threads of the pool.
-    #[arg(long, default_value_t = 32)]
+    /// Blocks of a pass for which the system is advised with one call; at most as many as `--ahead`.
+    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    together: usize,
+    /// Threads of the pool for plain reads.
+    #[arg(long, default_value_t = 32, value_parser = at_least_one)]
     pool: usize,
-    /// Threads that work at once, each with its own blocks.
-    #[arg(long, default_value_t = 1)]
+    /// Threads that work at once, next to a measurement with one thread.
+    #[arg(long, default_value_t = 2, value_parser = at_least_one)]
     threads: usize,
     /// Rounds, of which the median counts.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 5, value_parser = at_least_one)]
     rounds: usize,
     /// The seed of all draws.
     #[arg(long, default_value_t = 42)]
     seed: u64,
 }
 
+fn at_least_one(given: &str) -> Result<usize> {
+    let number = given.parse()?;
+    ensure!(number > 0, "at least 1 is needed");
+    Ok(number)
+}
+
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let files = Files::below(&arguments.folder, arguments.block_bytes)?;
-    ensure!(files.blocks() > 0, "{} has no file of a block or more", arguments.folder.display());
+    let paths = match &arguments.folder {
+        Some(folder) => files::of_graph(folder)?,
+        None => arguments.files.clone(),
+    };
+    let files = Files::open(&paths, arguments.block_bytes)?;
+    ensure!(files.blocks() > 0, "the files have no bytes");
+    let settings = Settings {
+        ahead: arguments.ahead,
+        together: arguments.together.min(arguments.ahead),
+        pool_threads: arguments.pool,
+        in_flight_max: arguments.ahead.max(arguments.wave_blocks),
+    };
+    let works = [
+        Work::OneByOne { blocks: arguments.blocks },
+        Work::Waves { waves: arguments.waves, blocks: arguments.wave_blocks },
+        Work::Pass,
+    ];
+
     println!(
-        "{} blocks of {} bytes, {} MiB; {} threads, medians of {} rounds, in ms\n",
+        "{} files, {} MiB, {} blocks of {} bytes",
+        paths.len(),
+        files.bytes() >> 20,
         files.blocks(),
-        arguments.block_bytes,
-        (files.blocks() * arguments.block_bytes as u64) >> 20,
-        arguments.threads,
-        arguments.rounds
+        arguments.block_bytes
     );
-    let names = Way::ALL.map(|way| format!("{way}, cold | warm")).join(" | ");
-    println!("| work | {names} |\n| --- |{}", " --- |".repeat(2 * Way::ALL.len()));
-    let Arguments { blocks, waves, wave, ahead, threads, seed, .. } = arguments;
-    let of_each = |draw: &dyn Fn(u64) -> Work| (0..threads as u64).map(draw).collect::<Vec<_>>();
-    let one_by_one = of_each(&|thread| Work::waves(&files, blocks, 1, seed * 1000 + thread));
-    measure(&format!("{blocks} blocks one after the other"), &files, &one_by_one, &arguments)?;
-    let in_waves = of_each(&|thread| Work::waves(&files, waves, wave, seed * 1000 + thread));
-    measure(&format!("{waves} waves of {wave} blocks"), &files, &in_waves, &arguments)?;
-    let pass = of_each(&|thread| Work::pass(&files, thread, threads as u64, ahead));
-    measure("a pass", &files, &pass, &arguments)
-}
-
-/// Measures a row of the table.
-fn measure(name: &str, files: &Files, works: &[Work], arguments: &Arguments) -> Result<()> {
-    let pool = Pool::new(files, arguments.pool)?;
-    let (mut cells, mut sums) = (Vec::new(), Vec::new());
-    for way in Way::ALL {
-        let mut cold = Vec::new();
-        for _ in 0..arguments.rounds {
-            forget(files)?;
-            let (sum, ms) = run(way, files, &pool, works)?;
-            sums.push(sum);
-            cold.push(ms);
+    println!(
+        "seed {}, {} blocks ahead, {} advised together, a pool of {} threads, medians of {} rounds\n",
+        arguments.seed, settings.ahead, settings.together, settings.pool_threads, arguments.rounds
+    );
+    let ways = ways::available(&files, &settings);
+    measure::print_header(&ways);
+    for threads in BTreeSet::from([1, arguments.threads]) {
+        for work in works {
+            let shares = work.shares(&files, threads, arguments.seed);
+            let name = match threads {
+                1 => work.to_string(),
+                _ => format!("{work}, {threads} threads"),
+            };
+            Measurement::take(&ways, &files, &settings, &shares, arguments.rounds)?.print(&name);
         }
-        cold.sort_by(f64::total_cmp);
-        let (sum, warm) = run(way, files, &pool, works)?;
-        sums.push(sum);
-        cells.push(format!("{:.1} | {warm:.1}", cold[cold.len() / 2]));
-    }
-    ensure!(sums.iter().all(|sum| *sum == sums[0]), "all ways read the same bytes");
-    println!("| {name} | {} |", cells.join(" | "));
-    Ok(())
-}
-
-/// The sum of what all threads read, and how long it took.
-fn run(way: Way, files: &Files, pool: &Pool, works: &[Work]) -> Result<(u64, f64)> {
-    let began = Instant::now();
-    let sums = std::thread::scope(|scope| {
-        let threads: Vec<_> = works.iter().map(|work| scope.spawn(move || way.read(files, pool, work))).collect();
-        let sum = |thread: std::thread::ScopedJoinHandle<'_, Result<u64>>| thread.join().ok().context("a panic")?;
-        threads.into_iter().map(sum).collect::<Result<Vec<u64>>>()
-    })?;
-    let ms = began.elapsed().as_secs_f64() * 1e3;
-    Ok((black_box(sums.into_iter().fold(0, u64::wrapping_add)), ms))
-}
-
-/// Empties the page cache of the files.
-fn forget(files: &Files) -> Result<()> {
-    for path in files.paths() {
-        // Pages that were not written to the disk yet would stay.
-        fs::File::open(path)?.sync_all()?;
-        let mapped = MappedFile::open(path)?;
-        mapped.will_not_need(0..mapped.len());
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_ways_read_the_same_bytes() {
-        let folder = tempfile::tempdir().expect("a folder");
-        // Two files, each with a rest that is no block.
-        for (name, blocks) in [("a", 50u32), ("b", 30)] {
-            let bytes: Vec<u8> = (0..blocks * 128 + 7).flat_map(|word| (word ^ blocks << 24).to_le_bytes()).collect();
-            fs::write(folder.path().join(name), bytes).expect("a file");
-        }
-        let files = Files::below(folder.path(), 512).expect("two files");
-        assert_eq!(files.blocks(), 80);
-        let pool = Pool::new(&files, 3).expect("threads");
-        let words = (0..50 * 128).map(|word: u32| word ^ 50 << 24).chain((0..30 * 128).map(|word| word ^ 30 << 24));
-        let pairs: Vec<u32> = words.collect();
-        let whole = pairs.as_chunks::<2>().0.iter().map(|[low, high]| u64::from(*high) << 32 | u64::from(*low));
-        let whole = whole.fold(0, u64::wrapping_add);
-        let halves: Vec<Work> = (0..2).map(|part| Work::pass(&files, part, 2, 8)).collect();
-        let waves = [Work::waves(&files, 5, 20, 1)];
-        let first = run(Way::Mapped, &files, &pool, &waves).expect("sums").0;
-        for way in Way::ALL {
-            assert_eq!(run(way, &files, &pool, &halves).expect("sums").0, whole, "{way}");
-            assert_eq!(run(way, &files, &pool, &waves).expect("sums").0, first, "{way}");
-        }
-    }
 }

@@ -1,25 +1,23 @@
-//! What a kernel takes over lists in memory, over stored blocks, and as a vertex program; what 16 deltas cost; how fast lists are decoded,
-//! and how fast they come from a bucket.
+//! What a kernel takes over lists in memory, over stored blocks, and as a vertex program; what 16 deltas cost; and how fast lists are
+//! decoded.
 
-use std::{hint::black_box, path::Path, sync::Arc, time::Instant};
+use std::{hint::black_box, sync::Arc, time::Instant};
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use futures::TryStreamExt;
 use hoplake_analytics::{
     Adjacency, Lists, Packed, RunSettings, Selection, Topology, Workers,
     kernels::{PageRankSettings, breadth_first_levels, connected_components, count_triangles, page_rank},
     programs, run as run_program,
     stores::{MemoryStore, StateStore},
 };
-use hoplake_engine::{ListBlock, ListRange, OpenSettings, Snapshot};
+use hoplake_engine::{ListBlock, ListRange, Snapshot};
 use hoplake_format::{
     Direction, EdgeTypeId,
     adjacency::{Block, Lists as AdjacencyLists},
 };
-use hoplake_storage::{QueryContext, ReadPool, ReadSettings, Reader, StoreProfile};
-use hoplake_testkit::{SimStore, clock::in_virtual_time, generate::SplitMix64};
-use object_store::{ObjectStore, ObjectStoreExt, local::LocalFileSystem, memory::InMemory};
+use hoplake_storage::{QueryContext, ReadSettings};
+use hoplake_testkit::generate::SplitMix64;
 use tokio::runtime::Runtime;
 
 use crate::kronecker;
@@ -98,8 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         );
     }
     kernels(arguments, &runtime, &compacted, &deltas)?;
-    decoder(arguments, &runtime, &compacted.snapshot)?;
-    bucket(arguments, &folder.path().join("compacted"))
+    decoder(arguments, &runtime, &compacted.snapshot)
 }
 
 /// Decodes all lists on one thread, without their reading.
@@ -130,58 +127,6 @@ fn decoder(arguments: &Arguments, runtime: &Runtime, snapshot: &Arc<Snapshot>) -
         gb_per_second(stored),
         gb_per_second(edges * 4)
     );
-    Ok(())
-}
-
-/// Programs whose lists are streamed from the simulated bucket: the time for the network alone, as if a processor took none.
-fn bucket(arguments: &Arguments, folder: &Path) -> Result<()> {
-    let profile = StoreProfile::s3_standard();
-    let card = profile.network_bytes_per_second as f64;
-    println!("\n| streamed from S3 Standard, simulated | supersteps | requests | MiB | s | MB/s | of the card |");
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
-    for name in ["PageRank", "components"] {
-        let (sim, supersteps, seconds) = in_virtual_time(async {
-            let objects = Arc::new(InMemory::new());
-            copy(folder, &objects).await?;
-            let (sim, store) = SimStore::before(objects, profile.clone(), arguments.seed, "s3://bench");
-            // No cache: each superstep reads all lists.
-            let read = ReadSettings { cache_bytes_max: 1 << 20, ..ReadSettings::default() };
-            let reader = Reader::new(store, ReadPool::new(read)?);
-            let snapshot = Arc::new(Snapshot::open(reader, &OpenSettings::default()).await?);
-            let lists = Lists::streamed(&snapshot, &selection(), &mut QueryContext::new().branch()).await?;
-            let (began, before) = (tokio::time::Instant::now(), sim.counts());
-            let supersteps = match name {
-                "PageRank" => {
-                    let settings = PageRankSettings { tolerance: 0.0, ..PageRankSettings::default() };
-                    let program = Arc::new(programs::PageRank::new(settings, None));
-                    of_program(&program, &lists, Some(ITERATIONS)).await?
-                }
-                _ => of_program(&Arc::new(programs::Components), &lists, None).await?,
-            };
-            let (counts, seconds) = (sim.counts(), began.elapsed().as_secs_f64());
-            let sent = (counts.requests.get - before.requests.get, counts.bytes_read - before.bytes_read);
-            anyhow::Ok((sent, supersteps, seconds))
-        })?;
-        let rate = sim.1 as f64 / seconds;
-        println!(
-            "| {name} | {supersteps} | {} | {} | {seconds:.2} | {:.0} | {:.0} % |",
-            sim.0,
-            sim.1 >> 20,
-            rate / 1e6,
-            rate / card * 100.0
-        );
-    }
-    Ok(())
-}
-
-/// Copies a graph in a folder into memory.
-async fn copy(folder: &Path, objects: &InMemory) -> Result<()> {
-    let from = LocalFileSystem::new_with_prefix(folder)?;
-    let mut names = from.list(None);
-    while let Some(object) = names.try_next().await? {
-        let bytes = from.get(&object.location).await?.bytes().await?;
-        objects.put(&object.location, bytes.into()).await?;
-    }
     Ok(())
 }
 
@@ -291,7 +236,7 @@ fn kernels(arguments: &Arguments, runtime: &Runtime, compacted: &Loaded, deltas:
         runtime.block_on(async {
             let lists = Lists::streamed(&loaded.snapshot, &selection(), &mut QueryContext::new().branch()).await?;
             let program = Arc::new(programs::PageRank::new(settings, None));
-            of_program(&program, &lists, Some(ITERATIONS)).await.map(drop)
+            of_program(&program, &lists, Some(ITERATIONS)).await
         })
     };
     row(
@@ -329,16 +274,17 @@ async fn by_program<P: hoplake_analytics::VertexProgram>(
     supersteps_max: Option<usize>,
 ) -> Result<()> {
     let lists = Lists::in_memory(&loaded.csr, &QueryContext::new())?;
-    of_program(program, &lists, supersteps_max).await.map(drop)
+    of_program(program, &lists, supersteps_max).await
 }
 
 async fn of_program<P: hoplake_analytics::VertexProgram>(
     program: &Arc<P>,
     lists: &Lists,
     supersteps_max: Option<usize>,
-) -> Result<usize> {
+) -> Result<()> {
     let store: Arc<dyn StateStore<P::State>> = Arc::new(MemoryStore::new(lists.vertices()));
     let settings = RunSettings { supersteps_max, ..RunSettings::default() };
     let mut branch = QueryContext::new().branch();
-    Ok(black_box(run_program(program, lists, &store, &settings, |_| (), &mut branch).await?).superstep)
+    black_box(run_program(program, lists, &store, &settings, |_| (), &mut branch).await?);
+    Ok(())
 }

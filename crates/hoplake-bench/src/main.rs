@@ -14,6 +14,7 @@ mod serve_load;
 mod snb;
 mod social_network;
 mod state_stores;
+mod streamed;
 mod traverse;
 mod upkeep;
 
@@ -47,6 +48,8 @@ enum Verb {
     StateStores(state_stores::Arguments),
     /// Kernels over lists in memory, over stored blocks and as vertex programs; of a compacted graph and of one with deltas.
     Computations(computations::Arguments),
+    /// How fast lists come from a simulated bucket.
+    Streamed(streamed::Arguments),
     /// Walks and passes over a graph in mapped files that is larger than its memory, with and without advice.
     Local(local::Arguments),
     /// Queries a second and latency of one hop through a server on loopback.
@@ -66,6 +69,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Upkeep(arguments) => upkeep::run(&arguments),
         Verb::StateStores(arguments) => state_stores::run(&arguments),
         Verb::Computations(arguments) => computations::run(&arguments),
+        Verb::Streamed(arguments) => streamed::run(&arguments),
         Verb::Local(arguments) => local::run(&arguments),
         Verb::ServeLoad(arguments) => serve_load::run(&arguments),
     }

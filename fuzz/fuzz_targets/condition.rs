@@ -1,11 +1,11 @@
-//! Conditions on a graph that has every type: any condition is judged for every edge or refused, and those that exclude each
-//! other share the edges that have a value among them.
+//! Conditions on a graph that has every type: any condition is judged for every edge or refused, is read as it is written, and
+//! obeys the laws of three-valued logic.
 
 #![no_main]
 
 use std::sync::LazyLock;
 
-use hoplake::{Comparison, Graph, Hop, HopDirection, LabelId, Predicate, VertexId};
+use hoplake::{Condition, Graph, Hop, HopDirection, LabelId, VertexId};
 use hoplake_fuzz::{
     begin, bounded,
     golden::{objects, settings, store_of},
@@ -36,47 +36,41 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     Fixture { runtime, graph, all }
 });
 
-/// Of each pair, a value fulfils one.
-const PAIRS: [[Comparison; 2]; 3] = [
-    [Comparison::Equal, Comparison::NotEqual],
-    [Comparison::Less, Comparison::GreaterOrEqual],
-    [Comparison::LessOrEqual, Comparison::Greater],
-];
-
 fuzz_target!(
     init: {
         begin();
         LazyLock::force(&FIXTURE);
     },
     |text: &str| bounded(BYTES_MAX, || {
-        let Ok(predicate) = text.parse::<Predicate>() else { return };
-        let mut unions = PAIRS.map(|pair| {
-            let [one, other] = pair.map(|comparison| edges(Predicate { comparison, ..predicate.clone() }));
-            assert_eq!(one.is_some(), other.is_some(), "{text}");
-            let (mut union, other) = (one?, other?);
-            let count = union.len() + other.len();
-            union.extend(other);
-            union.sort_unstable();
-            union.dedup();
-            assert_eq!(union.len(), count, "{text}: an edge fulfils both of {pair:?}");
-            Some(union)
-        });
-        let [first, rest @ ..] = &mut unions;
-        assert!(rest.iter().all(|other| other == first), "{text}");
+        let Ok(condition) = text.parse::<Condition>() else { return };
+        let negated = condition.clone().negated();
+        let either = condition.clone().or(negated.clone());
+        let both = condition.clone().and(negated.clone());
+        let found = [&condition, &negated, &either, &both].map(edges);
+        let [Some(fulfilled), Some(failed), Some(either), Some(both)] = found else {
+            assert!(found.iter().all(Option::is_none), "{text}: refused in part");
+            return;
+        };
+        assert!(both.is_empty(), "{text}: an edge fulfils it and its negation");
+        let mut union = [fulfilled, failed].concat();
+        union.sort_unstable();
+        assert_eq!(union, either, "{text}");
     })
 );
 
 type Edge = (VertexId, VertexId, u16, bool, u64, u64);
 
-/// The edges that fulfil a condition; `None` if it is refused.
-fn edges(predicate: Predicate) -> Option<Vec<Edge>> {
+/// The edges that fulfil a condition, ascending; `None` if it is refused.
+fn edges(condition: &Condition) -> Option<Vec<Edge>> {
     let Fixture { runtime, graph, all } = &*FIXTURE;
-    let hop = Hop { labels: Vec::new(), direction: HopDirection::Both, predicates: vec![predicate] };
+    let hop = Hop { labels: Vec::new(), direction: HopDirection::Both, condition: Some(condition.clone()) };
     let found = runtime.block_on(async { graph.query().neighbors(all, &hop).await });
     let found = found.inspect_err(|error| assert_ne!(error.kind(), hoplake::ErrorKind::Internal, "{error}")).ok()?;
     let edge = |edge: hoplake::Neighbour| {
         let is_out = edge.direction == hoplake::Direction::Out;
         (edge.from, edge.to, edge.edge_type.0, is_out, edge.run, edge.position)
     };
-    Some(found.iter().map(edge).collect())
+    let mut edges: Vec<_> = found.iter().map(edge).collect();
+    edges.sort_unstable();
+    Some(edges)
 }

@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use hoplake::{Hop, Predicate, StartKey, parse_time, vertex_text};
+use hoplake::{Condition, Hop, StartKey, parse_time, vertex_text};
 use hoplake_engine::split_vertex;
 use hoplake_fuzz::{begin, bounded};
 use libfuzzer_sys::fuzz_target;
@@ -14,9 +14,9 @@ fuzz_target!(init: begin(), |text: &str| bounded((64 << 10) + 64 * text.len(), |
         assert_eq!(written.parse::<Hop>().as_ref().ok(), Some(&hop), "{written}");
         assert_eq!(hop.reversed().reversed(), hop);
     }
-    if let Ok(predicate) = text.parse::<Predicate>() {
-        let written = predicate.to_string();
-        assert_eq!(written.parse::<Predicate>().as_ref().ok(), Some(&predicate), "{written}");
+    if let Ok(condition) = text.parse::<Condition>() {
+        let written = condition.to_string();
+        assert_eq!(written.parse::<Condition>().as_ref().ok(), Some(&condition), "{written}");
     }
     if let Ok((label, key)) = split_vertex(text) {
         let written = vertex_text(&label, &key);

@@ -23,19 +23,6 @@ use rayon::prelude::*;
 
 use crate::{Workers, topology::Selected};
 
-/// What a scan asks for at once where there is room.
-const REQUEST_BYTES: u64 = 4 << 20;
-
-/// Two short requests: the fewest bytes that are read ahead.
-const AHEAD_BYTES_MIN: u64 = 1 << 20;
-
-/// The bytes to read ahead: as many as fill the network card, 120 MB before S3 and 9 MB before a local disk, and a quarter of the memory
-/// that a query has left where that is less.
-pub(crate) fn ahead_bytes(snapshot: &Snapshot, context: &QueryContext) -> u64 {
-    let filling = snapshot.reader().store().profile().bytes_in_flight(REQUEST_BYTES);
-    (context.memory().left() / 4).min(filling).max(AHEAD_BYTES_MIN)
-}
-
 /// Edges of a batch, from which on no list is added to it: enough that handing it to a worker costs nothing, and so few that it stays
 /// in a processor's cache.
 const BATCH_EDGES: usize = 1 << 16;
@@ -186,7 +173,7 @@ impl Batches {
         workers: &Workers,
         context: &QueryContext,
     ) -> Result<Self, EngineError> {
-        Self::within(snapshot, selected, edges, vertices, workers, ahead_bytes(snapshot, context), context)
+        Self::within(snapshot, selected, edges, vertices, workers, snapshot.ahead_bytes(context), context)
     }
 
     /// As [`Self::new`], with a bound on the bytes that are read ahead.

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::{
     Adjacency, Selection, Topology, Workers,
-    batches::{Batch, Batches, Parcel, Spares, ahead_bytes},
+    batches::{Batch, Batches, Parcel, Spares},
     topology::{Selected, deleted},
 };
 
@@ -118,7 +118,7 @@ impl Lists {
     pub(crate) fn ahead_bytes(&self, context: &QueryContext) -> u64 {
         match &self.form {
             Form::InMemory(_) => 0,
-            Form::Streamed { snapshot, .. } => ahead_bytes(snapshot, context),
+            Form::Streamed { snapshot, .. } => snapshot.ahead_bytes(context),
         }
     }
 

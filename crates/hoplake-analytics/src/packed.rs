@@ -28,7 +28,7 @@ use rayon::prelude::*;
 use crate::{
     Workers,
     adjacency::{Adjacency, Cursor},
-    batches::{Reach, ahead_bytes},
+    batches::Reach,
     topology::Selected,
 };
 
@@ -407,7 +407,7 @@ impl<'a> Loading<'a> {
         workers: &Workers,
         branch: &mut Branch,
     ) -> Result<Part, EngineError> {
-        let mut scan = snapshot.scan_lists(range, ahead_bytes(snapshot, branch.context()));
+        let mut scan = snapshot.scan_lists(range, snapshot.ahead_bytes(branch.context()));
         // Of a mapped file, stored blocks are slices.
         let stored_takes = if snapshot.reader().is_mapped() { 0 } else { 1 };
         let reach = self.reach.clone();

@@ -9,11 +9,7 @@ use hoplake_engine::{DenseIds, EdgesOf, EngineError, Held, Snapshot, traversal::
 use hoplake_format::LabelId;
 use hoplake_storage::Branch;
 
-use crate::{
-    Csr, Packed, Workers,
-    batches::{Batches, ahead_bytes},
-    csr::CsrBuilder,
-};
+use crate::{Csr, Packed, Workers, batches::Batches, csr::CsrBuilder};
 
 /// Which part of a graph takes part in a computation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -72,8 +68,8 @@ impl Selection {
     /// Looks its labels up.
     pub(crate) fn resolve(&self, snapshot: &Snapshot) -> Result<Selected, EngineError> {
         let Self { hop, labels, .. } = self;
-        if !hop.predicates.is_empty() {
-            let message = format!("{hop} has conditions, which whole-graph computations do not have");
+        if hop.condition.is_some() {
+            let message = format!("{hop} has a condition, which whole-graph computations do not support");
             return Err(EngineError::Invalid(message));
         }
         let edges = snapshot.edges_of(hop)?;
@@ -180,7 +176,7 @@ pub(crate) async fn deleted(
         }
         let _memory = branch.context().hold(own.end - own.start)?;
         let mut exists = vec![false; (own.end - own.start) as usize];
-        let (mut scan, mut keys) = (snapshot.scan_keys(label, ahead_bytes(snapshot, branch.context())), Vec::new());
+        let (mut scan, mut keys) = (snapshot.scan_keys(label, snapshot.ahead_bytes(branch.context())), Vec::new());
         while scan.next(&mut keys, branch).await? {
             for (_, ordinal) in &keys {
                 exists.get_mut(*ordinal as usize).into_iter().for_each(|exists| *exists = true);

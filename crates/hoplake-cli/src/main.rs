@@ -42,6 +42,7 @@ enum Verb {
     Path(verbs::path::Args),
     Khop(verbs::khop::Args),
     Get(verbs::get::Args),
+    Scan(verbs::scan::Args),
     // By far the most options: the others are not as large as it.
     Run(Box<verbs::run::Args>),
     #[cfg(feature = "serve")]
@@ -71,6 +72,7 @@ impl Verb {
             Self::Path(args) => verbs::path::run(args).await,
             Self::Khop(args) => verbs::khop::run(args).await,
             Self::Get(args) => verbs::get::run(args).await,
+            Self::Scan(args) => verbs::scan::run(args).await,
             Self::Run(args) => verbs::run::run(args).await,
             #[cfg(feature = "serve")]
             Self::Serve(args) => verbs::serve::run(args).await,
@@ -100,6 +102,7 @@ impl Verb {
             Self::Path(args) => ("path", &args.graph.url),
             Self::Khop(args) => ("khop", &args.graph.url),
             Self::Get(args) => ("get", &args.graph.url),
+            Self::Scan(args) => ("scan", &args.graph.url),
             Self::Run(args) => ("run", &args.graph.url),
             #[cfg(feature = "serve")]
             Self::Serve(_) => ("serve", "URL"),

@@ -9,12 +9,26 @@
 //! So equality is an equivalence, as a key needs it, `x = 0` finds a zero that a computation gave a sign, and a NaN can be
 //! found. Databases order like this; the total order of IEEE 754 would tell zeros apart, and its comparison has no equal NaN.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, sync::Arc};
+
+use arrow_array::{ArrayRef, cast::AsArray, types::Float64Type};
 
 /// Compares two numbers in the order above.
 pub fn compare(a: f64, b: f64) -> Ordering {
     // Only a NaN has no order by itself.
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+/// The same numbers, as Arrow's total order has to see them to be this order: it would have −0.0 below 0.0, and order NaN by its
+/// sign. A column of another type stays as it is.
+pub fn canonical(values: &ArrayRef) -> ArrayRef {
+    let Some(floats) = values.as_primitive_opt::<Float64Type>() else { return values.clone() };
+    let canonical = floats.unary::<_, Float64Type>(|value| match value {
+        0.0 => 0.0,
+        value if value.is_nan() => f64::NAN,
+        value => value,
+    });
+    Arc::new(canonical)
 }
 
 /// The number that an integer is, if float64 has it.

@@ -96,7 +96,7 @@ impl Frontier {
     }
 
     /// The memory that it takes.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.0.values().map(Ordinals::bytes).sum()
     }
 }

@@ -7,7 +7,7 @@ use std::{fmt, str::FromStr};
 
 use hoplake_format::{Direction, EdgeTypeId, LabelId, Schema};
 
-use crate::{EngineError, Predicate, quoting};
+use crate::{Condition, EngineError, condition, quoting};
 
 /// In the place of labels, any.
 const ANY: &str = "*";
@@ -63,14 +63,24 @@ pub struct Hop {
     pub labels: Vec<String>,
     /// In which direction.
     pub direction: HopDirection,
-    /// Conditions on the edge or the vertex reached; all must be fulfilled.
-    pub predicates: Vec<Predicate>,
+    /// Which edges it follows, by properties of the edge and of the vertex that it reaches; without, all.
+    pub condition: Option<Condition>,
 }
 
 impl Hop {
     /// A hop along one edge label.
     pub fn along(direction: HopDirection, label: &str) -> Self {
-        Self { labels: vec![label.to_owned()], direction, predicates: Vec::new() }
+        Self { labels: vec![label.to_owned()], direction, condition: None }
+    }
+
+    /// The same hop, along edges that fulfil this condition, too.
+    #[must_use]
+    pub fn such_that(mut self, condition: Condition) -> Self {
+        self.condition = Some(match self.condition {
+            Some(before) => before.and(condition),
+            None => condition,
+        });
+        self
     }
 
     /// The same hop from the other end.
@@ -109,8 +119,8 @@ impl FromStr for Hop {
     fn from_str(text: &str) -> Result<Self, EngineError> {
         let wrong = |why: &str| {
             EngineError::Invalid(format!(
-                "{text:?} is not a valid hop: it {why}; write out, in or both, then labels and conditions: \
-                 out:knows,likes[since>=2011-01-01]"
+                "{text:?} is not a valid hop: it {why}; write out, in or both, then labels and a condition: \
+                 out:knows,likes[since >= 2011-01-01]"
             ))
         };
         let head_end = text.find([':', '[']).unwrap_or(text.len());
@@ -126,9 +136,9 @@ impl FromStr for Hop {
             rest = hop.read_labels(labels).map_err(|why| wrong(&why))?;
         }
         while !rest.trim().is_empty() {
-            let conditions =
+            let condition =
                 rest.trim_start().strip_prefix('[').ok_or_else(|| wrong(&format!("has {rest:?} at its end")))?;
-            rest = hop.read_conditions(conditions).map_err(|why| wrong(&why))?;
+            rest = hop.read_condition(condition).map_err(|why| wrong(&why))?;
         }
         Ok(hop)
     }
@@ -151,16 +161,16 @@ impl Hop {
         }
     }
 
-    /// Reads conditions up to the closing bracket, and returns what is left.
-    fn read_conditions<'a>(&mut self, mut text: &'a str) -> Result<&'a str, String> {
-        loop {
-            let (predicate, rest) = Predicate::take(text, |rest| rest.starts_with([',', ']']))?;
-            self.predicates.push(predicate);
-            if let Some(rest) = rest.strip_prefix(']') {
-                return Ok(rest);
-            }
-            text = rest.strip_prefix(',').ok_or("has a [ that is not closed")?;
-        }
+    /// Reads a condition up to the closing bracket, and returns what is left.
+    fn read_condition<'a>(&mut self, text: &'a str) -> Result<&'a str, String> {
+        let (condition, rest) = condition::take(text)?;
+        let rest = match rest.strip_prefix(']') {
+            Some(rest) => rest,
+            None if rest.is_empty() => return Err("has a [ that is not closed".into()),
+            None => return Err(condition::behind(rest)),
+        };
+        *self = std::mem::take(self).such_that(condition);
+        Ok(rest)
     }
 }
 
@@ -178,7 +188,7 @@ impl fmt::Display for Hop {
                 false => quoting::write(label, &[',', '['], f)?,
             }
         }
-        self.predicates.iter().try_for_each(|predicate| write!(f, "[{predicate}]"))
+        self.condition.iter().try_for_each(|condition| write!(f, "[{condition}]"))
     }
 }
 
@@ -189,18 +199,22 @@ mod tests {
 
     #[test]
     fn hops_are_read_and_written_alike() {
-        for text in ["out:knows", "in", "both:a,b", "out:knows[since>=2011-01-01][name=x]"] {
+        for text in ["out:knows", "in", "both:a,b", "out:knows[since >= 2011-01-01 and name = x]"] {
             assert_eq!(text.parse::<Hop>().unwrap().to_string(), text);
         }
-        let hop: Hop = "out:*[a=1,b<2]".parse().unwrap();
-        assert_eq!((hop.labels.len(), hop.predicates.len()), (0, 2));
+        for text in ["out:*[a=1,b<2]", "out[a=1][b<2]", "out:[ a=1 AND b<2 ]"] {
+            let hop: Hop = text.parse().unwrap();
+            assert_eq!(hop.to_string(), "out[a = 1 and b < 2]", "{text}");
+        }
         for (text, why) in [
             ("", "does not begin with a direction"),
             ("knows", "does not begin with a direction"),
             ("up:knows", "does not begin with a direction"),
             ("out:knows[a=1", "[ that is not closed"),
-            ("out:knows[a]", "\"a\" is not a condition"),
+            ("out:knows[a]", "has \"]\" where a comparison"),
+            ("out:knows[]", "has \"]\" where a property"),
             ("out:knows[a=1]x", "\"x\" at its end"),
+            ("out:knows[a=1)]", "has \")]\" behind a complete test"),
             ("out:\"knows", "\" that is not closed"),
             ("out:knows[a=\"b]", "\" that is not closed"),
             ("out:knows[a=\"b\"c]", "after a closing \""),
@@ -214,23 +228,19 @@ mod tests {
     fn quotes_protect_what_would_mean_something() {
         let hop: Hop = "out:\"a:b\",'x,y[z',\"*\"[name=\"a,b]\"][\"p=q\"!='it''s', n=5'11\"]".parse().unwrap();
         assert_eq!(hop.labels, ["a:b", "x,y[z", "*"]);
-        let conditions: Vec<_> = hop.predicates.iter().map(|it| (it.property.as_str(), it.value.as_str())).collect();
-        assert_eq!(conditions, [("name", "a,b]"), ("p=q", "it's"), ("n", "5'11\"")]);
+        let [name, pq] = [("name", Comparison::Equal, "a,b]"), ("p=q", Comparison::NotEqual, "it's")]
+            .map(|(property, comparison, value)| Condition::compare(property, comparison, value));
+        let n = Condition::compare("n", Comparison::Equal, "5'11\"");
+        assert_eq!(hop.condition, Some(name.and(pq).and(n)));
     }
 
     proptest::proptest! {
         #[test]
         fn a_hop_that_is_written_is_read(
             labels in proptest::collection::vec("[ab:,*\\[\"' \\]=]{0,4}", 0..3),
-            conditions in proptest::collection::vec(("[ab=<>!,\\]\\[\"' ]{1,4}", 0..6usize, "[ab=<>!,\\]\\[\"' ]{0,4}"), 0..3),
+            condition in proptest::option::of(crate::condition::tests::conditions()),
         ) {
-            let predicate = |(property, comparison, value): (String, usize, String)| Predicate {
-                property,
-                comparison: Comparison::ALL[comparison],
-                value,
-            };
-            let predicates = conditions.into_iter().map(predicate).collect();
-            let hop = Hop { labels, direction: HopDirection::Both, predicates };
+            let hop = Hop { labels, direction: HopDirection::Both, condition };
             proptest::prop_assert_eq!(hop.to_string().parse::<Hop>().unwrap(), hop);
         }
     }

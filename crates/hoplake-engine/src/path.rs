@@ -1,7 +1,8 @@
 //! Shortest paths by number of edges, searched from both ends.
 //!
 //! Each step expands the smaller of the two frontiers by a whole level, so that the first vertex that
-//! both sides know lies on a shortest path. One wave a step: a path of length n takes n waves at most.
+//! both sides know lies on a shortest path. One wave a step, and one more for a condition: a path of length n takes n waves at most,
+//! or 2n. A condition is on each edge and on the vertex that the path reaches by it, from whichever end the edge is found.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -14,6 +15,7 @@ use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 
 use crate::{
     Edges, EngineError, Frontier, Snapshot,
+    adjacency::End,
     hop::Hop,
     pieces::{STEP, sort_by_key},
     traversal::{Limits, Watch},
@@ -37,6 +39,8 @@ pub struct PathQuery {
 /// One side of the search.
 struct Side {
     hop: Hop,
+    /// At which end of the edges that this side follows is the vertex that a path reaches by them, and that conditions are on.
+    end: End,
     frontier: Frontier,
     /// Every vertex known, and the one it was first reached from.
     parents: HashMap<VertexId, Option<VertexId>>,
@@ -49,10 +53,10 @@ struct Side {
 const KNOWN_BYTES: u64 = 64;
 
 impl Side {
-    fn new(vertex: VertexId, hop: Hop, context: &QueryContext) -> Result<Self, StorageError> {
+    fn new(vertex: VertexId, hop: Hop, end: End, context: &QueryContext) -> Result<Self, StorageError> {
         let frontier = std::iter::once(vertex).collect();
         let memory = context.hold(0)?;
-        Ok(Self { hop, frontier, parents: HashMap::from([(vertex, None)]), depth: 0, memory })
+        Ok(Self { hop, end, frontier, parents: HashMap::from([(vertex, None)]), depth: 0, memory })
     }
 
     /// Moves on along edges, in the order of the vertex left, so that the smallest parent wins.
@@ -98,15 +102,10 @@ impl Snapshot {
         Box::pin(async move {
             let context = &branch.context().clone();
             self.check_hop(&query.hop)?;
-            if !query.hop.predicates.is_empty() {
-                let message =
-                    "conditions on the hop of a path are not supported: they would differ seen from its two ends";
-                return Err(EngineError::Invalid(message.into()));
-            }
             let mut watch = Watch::new(&query.limits, self, context);
             let mut sides = [
-                Side::new(query.from, query.hop.clone(), context)?,
-                Side::new(query.to, query.hop.reversed(), context)?,
+                Side::new(query.from, query.hop.clone(), End::Far, context)?,
+                Side::new(query.to, query.hop.reversed(), End::Near, context)?,
             ];
             if query.from == query.to {
                 return Ok(Some(vec![query.from]));
@@ -117,7 +116,7 @@ impl Snapshot {
                 // The side with the smaller frontier reads less (cardinality comparison: Pohl, *Bi-directional search*, 1971).
                 let smaller = usize::from(sides[1].frontier.len() < sides[0].frontier.len());
                 let side = &mut sides[smaller];
-                let edges = self.neighbours(&side.frontier, &side.hop, branch).await?;
+                let edges = self.neighbours_of(&side.frontier, &side.hop, side.end, branch).await?;
                 side.advance(&edges, context).await?;
                 drop(edges);
                 watch.visited(side.frontier.len())?;

@@ -27,7 +27,7 @@ pub(crate) fn take<'a>(text: &'a str, ends: impl Fn(&str) -> bool) -> Result<Pie
 }
 
 /// What stands before the closing quote, and what behind it.
-fn unquote(text: &str, quote: char) -> Option<Piece<'_>> {
+pub(crate) fn unquote(text: &str, quote: char) -> Option<Piece<'_>> {
     let mut inside = Cow::Borrowed("");
     let mut rest = text;
     loop {

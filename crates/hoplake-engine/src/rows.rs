@@ -12,7 +12,11 @@ use arrow_select::interleave::interleave_record_batch;
 use hoplake_format::{Direction, EdgeTypeId, Key, LabelId, TableOwner, constants::KEY_COLUMN, segment::SectionKind};
 use hoplake_storage::Branch;
 
-use crate::{EngineError, Snapshot, lookup::Sought, table::Table};
+use crate::{
+    EngineError, Snapshot,
+    lookup::Sought,
+    table::{Table, Through},
+};
 
 /// Whose rows: vertices of a label, by ordinal, or edges of a type, direction and run, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,7 +47,7 @@ impl Snapshot {
                     // The type had no properties then.
                     return nulls(&fields, rows.len());
                 }
-                self.cells(&tables, rows, &fields, branch).await
+                self.cells(&tables, rows, &fields, Through::Caches, branch).await
             }
         }
     }
@@ -56,8 +60,21 @@ impl Snapshot {
         columns: &[String],
         branch: &mut Branch,
     ) -> Result<RecordBatch, EngineError> {
-        let fields = self.fields(TableOwner::Vertices(label), columns);
         let rows_of = self.changed_rows(label, ordinals, 0, branch).await?;
+        self.rows_at(label, ordinals, &rows_of, columns, Through::Caches, branch).await
+    }
+
+    /// As [`Self::vertex_rows`], where the row of each vertex is known.
+    pub(crate) async fn rows_at(
+        &self,
+        label: LabelId,
+        ordinals: &[u64],
+        rows_of: &[Changed],
+        columns: &[String],
+        through: Through,
+        branch: &mut Branch,
+    ) -> Result<RecordBatch, EngineError> {
+        let fields = self.fields(TableOwner::Vertices(label), columns);
         let mut groups: BTreeMap<Option<u64>, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
         for (at, (changed, ordinal)) in rows_of.iter().zip(ordinals).enumerate() {
             let (run, row) = changed.map_or((None, *ordinal), |(run, row)| (Some(run), row));
@@ -68,7 +85,7 @@ impl Snapshot {
         let fields = &fields;
         let reads = branch.each(&groups, |(run, (_, rows)), mut line| async move {
             let owner = run.map_or(TableOwner::Vertices(label), |_| TableOwner::Changed(label));
-            let batch = self.cells(&self.tables_of(owner, *run), rows, fields, &mut line).await?;
+            let batch = self.cells(&self.tables_of(owner, *run), rows, fields, through, &mut line).await?;
             Ok::<_, EngineError>((batch, line))
         });
         let batches = reads.await?;
@@ -119,7 +136,7 @@ impl Snapshot {
     }
 
     /// The tables of an owner, of one run or of all.
-    fn tables_of(&self, owner: TableOwner, run: Option<u64>) -> Vec<&Table> {
+    pub(crate) fn tables_of(&self, owner: TableOwner, run: Option<u64>) -> Vec<&Table> {
         let of = |table: &&Arc<Table>| {
             let reference = &table.reference;
             reference.owner == owner && run.is_none_or(|run| reference.versions.until == run)
@@ -128,7 +145,7 @@ impl Snapshot {
     }
 
     /// The fields of those columns that an owner has now.
-    fn fields(&self, owner: TableOwner, columns: &[String]) -> Vec<Field> {
+    pub(crate) fn fields(&self, owner: TableOwner, columns: &[String]) -> Vec<Field> {
         let (key, properties) = match owner {
             TableOwner::Vertices(label) | TableOwner::Changed(label) => match self.schema().label(label) {
                 Some(label) => (Some(label.key_type), label.properties.as_slice()),

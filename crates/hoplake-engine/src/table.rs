@@ -7,6 +7,8 @@
 
 mod cells;
 mod decode;
+mod extents;
+mod groups;
 
 use std::{ops::Range, sync::Arc};
 
@@ -31,6 +33,15 @@ use crate::EngineError;
 
 /// The length of the footer, and the magic.
 const FOOTER_END_BYTES: usize = 8;
+
+/// How pages are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Through {
+    /// Through the caches, for queries that may come back to them.
+    Caches,
+    /// Many with one request, and past the caches: a scan would push out what queries come back to.
+    Extents,
+}
 
 /// A table, as the manifest names it.
 #[derive(Debug)]

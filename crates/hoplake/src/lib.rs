@@ -55,14 +55,15 @@ mod load;
 mod log;
 mod query;
 mod results;
+mod scan;
 
 pub use commit::Commit;
 pub use diff::Diff;
 pub use error::{Error, ErrorKind, Reason};
 pub use graph::Graph;
 pub use hoplake_engine::{
-    Comparison, Degree, EdgeIter, EdgeList, EdgeSlice, Edges, Frontier, Held, HeldIter, Neighbour, OpenSettings,
-    Ordinals, Predicate,
+    Comparison, Condition, Degree, EdgeIter, EdgeList, EdgeSlice, Edges, Frontier, Held, HeldIter, Neighbour,
+    OpenSettings, Ordinals, PropertyName, PropertyOf, Requirement, Test,
     change::{Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, Name, Operation, Properties, Value, VertexRef},
     compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN},
     diff::{Difference, same_value},
@@ -94,3 +95,4 @@ pub use load::{
 pub use log::{Log, parse_time};
 pub use query::{EdgeRows, Query, Rows, StartKey, StepCost, TraversalAnswer, TraversalRequest};
 pub use results::Described;
+pub use scan::{Scan, ScanRequest, SortBy};

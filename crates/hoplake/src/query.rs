@@ -137,7 +137,7 @@ impl Query {
         self.cost().usd(self.snapshot.reader().store().prices())
     }
 
-    fn label(&self, name: &str) -> Result<LabelId, Error> {
+    pub(crate) fn label(&self, name: &str) -> Result<LabelId, Error> {
         let schema = self.snapshot.schema();
         schema.label_id(name).ok_or_else(|| {
             let known: Vec<_> = schema.vertex_labels.iter().map(|label| label.name.as_str()).collect();

@@ -4,7 +4,7 @@ use std::{io::Write, sync::Arc};
 
 use arrow_array::{Array, RecordBatch, StringArray, cast::AsArray};
 use arrow_json::{Encoder, EncoderFactory, EncoderOptions, writer::NullableEncoder};
-use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use hoplake::{Value, changes::plain_json};
 use parquet::{
     arrow::ArrowWriter,
@@ -17,29 +17,81 @@ use super::{Format, OutputArgs, Sink, rows, tables::table};
 /// Writes batches as asked. In JSON each batch keeps its own columns; elsewhere all get the same.
 /// `empty` has the columns of a result without rows.
 pub fn write(output: &OutputArgs, batches: &[RecordBatch], empty: RecordBatch) -> anyhow::Result<()> {
-    let empty = [empty];
     // A result without rows still has a header in CSV, and columns in Parquet.
-    let batches = if batches.is_empty() { &empty } else { batches };
-    let mut sink = output.open()?;
-    match output.format() {
-        Format::Json => write_json(batches, &mut sink)?,
-        Format::Table => write_table(&rows::align(batches)?, &mut sink)?,
-        Format::Csv => write_csv(&rows::align(batches)?, &mut sink)?,
-        Format::Parquet => write_parquet(&rows::align(batches)?, &mut sink)?,
-    }
-    Ok(sink.flush()?)
+    let schema = if batches.is_empty() { empty.schema() } else { rows::schema_of_all(batches) };
+    let mut writer = RowWriter::new(output, schema)?;
+    batches.iter().try_for_each(|batch| writer.write(batch))?;
+    writer.finish()
 }
 
-fn write_json(batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
-    for batch in batches {
-        // Every line has every field, so that a reader need not ask whether one is there.
-        let builder = arrow_json::WriterBuilder::new().with_explicit_nulls(true);
-        let builder = builder.with_encoder_factory(Arc::new(PlainValues));
-        let mut writer = builder.build::<_, arrow_json::writer::LineDelimited>(&mut *sink);
-        writer.write(batch)?;
-        writer.finish()?;
+/// Writes rows as they come. A table is for people, and fits its columns to all of its rows, so it is written at the end.
+pub struct RowWriter {
+    schema: SchemaRef,
+    form: Form,
+}
+
+enum Form {
+    Json(Sink),
+    Csv(Sink),
+    Parquet(Box<ArrowWriter<Sink>>),
+    Table(Sink, Vec<RecordBatch>),
+}
+
+impl RowWriter {
+    /// Opens the destination. `schema` has the columns of all rows, those that some lack as nullable.
+    pub fn new(output: &OutputArgs, schema: SchemaRef) -> anyhow::Result<Self> {
+        let sink = output.open()?;
+        let form = match output.format() {
+            Format::Json => Form::Json(sink),
+            Format::Table => Form::Table(sink, Vec::new()),
+            Format::Csv => {
+                let mut sink = sink;
+                let header: Vec<_> = schema.fields().iter().map(|field| csv_header(field)).collect();
+                write_record(header.iter().map(|name| Some(name.as_str())), &mut sink)?;
+                Form::Csv(sink)
+            }
+            Format::Parquet => {
+                let compression = Compression::ZSTD(ZstdLevel::default());
+                let properties = WriterProperties::builder().set_compression(compression).build();
+                Form::Parquet(Box::new(ArrowWriter::try_new(sink, schema.clone(), Some(properties))?))
+            }
+        };
+        Ok(Self { schema, form })
     }
-    Ok(())
+
+    /// Writes some rows.
+    pub fn write(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
+        match &mut self.form {
+            Form::Json(sink) => write_json(batch, sink),
+            Form::Csv(sink) => write_csv(&rows::fit(batch, &self.schema)?, sink),
+            Form::Parquet(writer) => Ok(writer.write(&rows::fit(batch, &self.schema)?)?),
+            Form::Table(_, batches) => {
+                batches.push(rows::fit(batch, &self.schema)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes what is left.
+    pub fn finish(self) -> anyhow::Result<()> {
+        match self.form {
+            Form::Json(mut sink) | Form::Csv(mut sink) => Ok(sink.flush()?),
+            Form::Parquet(writer) => Ok(writer.into_inner()?.flush()?),
+            Form::Table(mut sink, batches) => {
+                write_table(&self.schema, &batches, &mut sink)?;
+                Ok(sink.flush()?)
+            }
+        }
+    }
+}
+
+fn write_json(batch: &RecordBatch, sink: &mut Sink) -> anyhow::Result<()> {
+    // Every line has every field, so that a reader need not ask whether one is there.
+    let builder = arrow_json::WriterBuilder::new().with_explicit_nulls(true);
+    let builder = builder.with_encoder_factory(Arc::new(PlainValues));
+    let mut writer = builder.build::<_, arrow_json::writer::LineDelimited>(&mut *sink);
+    writer.write(batch)?;
+    Ok(writer.finish()?)
 }
 
 /// Writes values that JSON cannot represent in the form that `hoplake apply` reads: Arrow's writer has null for NaN,
@@ -67,16 +119,11 @@ impl Encoder for PlainColumn<'_> {
     }
 }
 
-fn write_csv(batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
-    let schema = batches[0].schema();
-    let header: Vec<_> = schema.fields().iter().map(|field| csv_header(field)).collect();
-    write_record(header.iter().map(|name| Some(name.as_str())), sink)?;
-    for batch in batches {
-        let columns: Vec<_> = batch.columns().iter().map(rows::as_text).collect();
-        let columns: Vec<_> = columns.iter().map(|column| column.as_string::<i32>()).collect();
-        for row in 0..batch.num_rows() {
-            write_record(columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))), sink)?;
-        }
+fn write_csv(batch: &RecordBatch, sink: &mut Sink) -> anyhow::Result<()> {
+    let columns: Vec<_> = batch.columns().iter().map(rows::as_text).collect();
+    let columns: Vec<_> = columns.iter().map(|column| column.as_string::<i32>()).collect();
+    for row in 0..batch.num_rows() {
+        write_record(columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))), sink)?;
     }
     Ok(())
 }
@@ -120,18 +167,7 @@ fn write_record<'a>(cells: impl Iterator<Item = Option<&'a str>>, sink: &mut Sin
     Ok(sink.write_all(b"\n")?)
 }
 
-fn write_parquet(batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
-    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-    let mut writer = ArrowWriter::try_new(sink, batches[0].schema(), Some(properties))?;
-    for batch in batches {
-        writer.write(batch)?;
-    }
-    writer.close()?;
-    Ok(())
-}
-
-fn write_table(batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
-    let schema = batches[0].schema();
+fn write_table(schema: &Schema, batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
     let header: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let numbers = schema.fields().iter().enumerate().filter(|(_, field)| field.data_type().is_numeric());
     let mut text = table(&header, &numbers.map(|(column, _)| column).collect::<Vec<_>>());

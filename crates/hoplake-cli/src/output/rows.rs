@@ -7,7 +7,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use hoplake::{
-    Graph, Key, KeyType, Rows, Value,
+    Graph, Key, KeyType, Rows, Value, VertexLabel,
     changes::{plain_text, property_column},
 };
 
@@ -40,27 +40,40 @@ pub fn empty(graph: &Graph, select: &[String]) -> RecordBatch {
     RecordBatch::new_empty(Arc::new(Schema::new(fields)))
 }
 
-/// Batches with the columns of all of them, in the order of first sight. A column that a batch lacks
-/// becomes nulls; one whose types differ becomes text.
-pub fn align(batches: &[RecordBatch]) -> anyhow::Result<Vec<RecordBatch>> {
-    let mut fields: Vec<Field> = Vec::new();
-    for batch in batches {
-        for field in batch.schema().fields() {
-            let everywhere = batches.iter().all(|batch| batch.column_by_name(field.name()).is_some());
-            match fields.iter_mut().find(|known| known.name() == field.name()) {
-                None => fields.push(field.as_ref().clone().with_nullable(field.is_nullable() || !everywhere)),
-                Some(known) if known.data_type() != field.data_type() => {
-                    *known = known.clone().with_data_type(DataType::Utf8);
-                }
-                Some(_) => {}
-            }
-        }
-    }
-    let schema: SchemaRef = Arc::new(Schema::new(fields));
-    batches.iter().map(|batch| fit(batch, &schema)).collect()
+/// The columns of all batches, in the order of first sight. One that a batch lacks may be null; one whose types differ is text.
+pub fn schema_of_all(batches: &[RecordBatch]) -> SchemaRef {
+    let schemas: Vec<SchemaRef> = batches.iter().map(RecordBatch::schema).collect();
+    schema_of_each(&schemas)
 }
 
-fn fit(batch: &RecordBatch, schema: &SchemaRef) -> anyhow::Result<RecordBatch> {
+/// As [`schema_of_all`], of batches that are to come.
+pub fn schema_of_each(schemas: &[SchemaRef]) -> SchemaRef {
+    let mut fields: Vec<Field> = Vec::new();
+    for field in schemas.iter().flat_map(|schema| schema.fields()) {
+        let everywhere = schemas.iter().all(|schema| schema.column_with_name(field.name()).is_some());
+        match fields.iter_mut().find(|known| known.name() == field.name()) {
+            None => fields.push(field.as_ref().clone().with_nullable(field.is_nullable() || !everywhere)),
+            Some(known) if known.data_type() != field.data_type() => {
+                *known = known.clone().with_data_type(DataType::Utf8);
+            }
+            Some(_) => {}
+        }
+    }
+    Arc::new(Schema::new(fields))
+}
+
+/// The columns of a label's vertices, as [`with_label`] names them.
+pub fn schema_of_label(label: &VertexLabel, select: &[String]) -> SchemaRef {
+    let mut fields = vec![Field::new("label", DataType::Utf8, false), Field::new("key", label.key_type.arrow(), false)];
+    for name in select {
+        let property = label.properties.iter().find(|property| property.name == *name);
+        fields.extend(property.map(|property| Field::new(property_column(name), property.kind.arrow(), true)));
+    }
+    Arc::new(Schema::new(fields))
+}
+
+/// A batch with other columns: nulls where it lacks one, and text where one is of another type.
+pub fn fit(batch: &RecordBatch, schema: &SchemaRef) -> anyhow::Result<RecordBatch> {
     let columns = schema.fields().iter().map(|field| match batch.column_by_name(field.name()) {
         None => Ok(new_null_array(field.data_type(), batch.num_rows())),
         Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),
@@ -113,7 +126,9 @@ mod tests {
             ("age", Arc::new(Int64Array::from(vec![3, 4]))),
         ]);
         let towns = batch(vec![("key", Arc::new(StringArray::from(vec!["a"])))]);
-        let aligned = align(&[people, towns]).unwrap();
+        let batches = [people, towns];
+        let schema = schema_of_all(&batches);
+        let aligned = batches.map(|batch| fit(&batch, &schema).unwrap());
         assert_eq!(aligned[0].schema(), aligned[1].schema());
         assert_eq!(aligned[0].column(0).as_ref(), &StringArray::from(vec!["1", "2"]) as &dyn Array);
         assert_eq!((aligned[0].column(1).null_count(), aligned[1].column(1).null_count()), (0, 1));

@@ -19,6 +19,7 @@ mod paths;
 pub mod quickstart;
 pub mod restore;
 pub mod run;
+pub mod scan;
 #[cfg(feature = "serve")]
 pub mod serve;
 pub mod tag;

@@ -347,7 +347,7 @@ fn what_cannot_be_computed_is_refused_with_a_sentence() {
     };
     fails(&["pagerank", "--edges", "out:hates"], 3, "no edge label \"hates\"", "hoplake info");
     fails(&["pagerank", "--label", "Planet"], 3, "no vertex label \"Planet\"", "hoplake info");
-    fails(&["pagerank", "--edges", "out:knows[since>2001]"], 2, "has conditions", "");
+    fails(&["pagerank", "--edges", "out:knows[since>2001]"], 2, "has a condition", "");
     fails(&["levels", "--from", "Person:99"], 3, "Person:99", "");
     fails(
         &["levels", "--from", "Town:10", "--edges", "out:knows"],

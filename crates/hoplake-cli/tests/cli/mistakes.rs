@@ -116,7 +116,7 @@ fn names_and_words() {
         ("get graph Person", "does not name a vertex; write LABEL:KEY"),
         ("get graph \"a:1", "has a \" that is not closed"),
         ("traverse graph --start Person:1 --hop up:knows", "does not begin with a direction"),
-        ("traverse graph --start Person:1 --hop out:knows[since", "is not a condition such as since>=2011-01-01"),
+        ("traverse graph --start Person:1 --hop out:knows[since", "ends where a comparison"),
         ("load other --from data --memory lots", "invalid value 'lots'"),
     ] {
         let run = shell.run(&args.split(' ').collect::<Vec<_>>());

@@ -1,12 +1,13 @@
-//! Conditions on the edges of a hop and on the vertices that they reach.
+//! The condition of a hop: on its edges and on the vertices that they reach.
 
 use std::collections::BTreeMap;
 
-use hoplake_format::{LabelId, PropertyType, TableOwner};
+use hoplake_format::{KeyType, LabelId, PropertyType, ScalarType, TableOwner, constants::KEY_COLUMN};
 use hoplake_storage::Branch;
 
 use crate::{
-    Edges, EngineError, Frontier, Held, Predicate, Snapshot,
+    Condition, Edges, EngineError, Frontier, Held, PropertyName, PropertyOf, Snapshot, Test,
+    condition::{Verdicts, VerdictsBuilder},
     edges::{EdgesBuilder, Piece, Stored},
     hop::{EdgesOf, Hop},
     memory::bytes_of,
@@ -14,165 +15,215 @@ use crate::{
     rows::RowsOf,
 };
 
+/// Whose properties are meant where a condition names the vertex of an edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The vertex that the edge leads to.
+    Far,
+    /// The vertex from which it was followed.
+    Near,
+}
+
+impl End {
+    fn label(self, of: EdgesOf) -> LabelId {
+        match self {
+            Self::Far => of.far,
+            Self::Near => of.near,
+        }
+    }
+}
+
 impl Snapshot {
-    /// The edges that fulfil all conditions of a hop. The properties of all conditions are one wave.
-    pub(super) async fn keep_fulfilling(
+    /// The edges that fulfil a condition. The properties of all its tests are one wave.
+    pub(crate) async fn keep_fulfilling(
         &self,
         edges: Held<Edges>,
-        hop: &Hop,
+        condition: Option<&Condition>,
+        end: End,
         branch: &mut Branch,
     ) -> Result<Held<Edges>, EngineError> {
-        if hop.predicates.is_empty() {
-            return Ok(edges);
-        }
-        // Conditions on one property (`since>=2011`, `since<2012`) share one read of its column.
-        let mut of_property: BTreeMap<&str, Vec<&Predicate>> = BTreeMap::new();
-        hop.predicates.iter().for_each(|it| of_property.entry(&it.property).or_default().push(it));
-        let of = &edges;
-        let checks = branch.each(&of_property, |(name, conditions), mut line| async move {
-            Ok::<_, EngineError>((self.fulfilling(of, name, conditions, &mut line).await?, line))
-        });
-        let masks = checks.await?;
+        let Some(condition) = condition else { return Ok(edges) };
+        let tests = condition.tests();
         let context = branch.context().clone();
+        // Two bits of each test, and while two are joined as many again.
+        let _memory = context.hold(((tests.len() + 2) * edges.len()) as u64 / 2)?;
+        // Tests of one property (`since >= 2011 and since < 2012`) share one read of its column.
+        let mut of_property: BTreeMap<&PropertyName, Vec<(usize, &Test)>> = BTreeMap::new();
+        for (number, test) in tests.iter().enumerate() {
+            of_property.entry(&test.property).or_default().push((number, test));
+        }
+        let of = &edges;
+        let checks = branch.each(&of_property, |(name, tests), mut line| async move {
+            Ok::<_, EngineError>((self.verdicts(of, end, name, tests, &mut line).await?, line))
+        });
+        let mut verdicts: Vec<_> = of_property.values().flatten().zip(checks.await?.into_iter().flatten()).collect();
+        verdicts.sort_by_key(|((number, _), _)| *number);
+        let fulfilled = condition.combine(verdicts.into_iter().map(|(_, verdicts)| verdicts).collect()).fulfilled();
         let (mut kept, mut pace) = (EdgesBuilder::new(&context)?, context.pace());
-        let is_kept = |edge: usize| masks.iter().all(|mask| mask[edge]);
-        let mut at = 0;
-        while at < edges.len() {
-            let from = at;
-            let end = edges.len().min(at + STEP);
-            // Edges move in stretches of the same verdict: a list of which all edges pass stays one list.
-            let keep = is_kept(at);
-            while at < end && is_kept(at) == keep {
-                at += 1;
+        // Edges move in stretches: a list of which all edges pass stays one list.
+        for (from, end) in fulfilled.set_slices() {
+            for from in (from..end).step_by(STEP) {
+                let stretch = from..end.min(from + STEP);
+                let edges_of_it = stretch.len() as u64;
+                kept.append(edges.slice(stretch), &mut pace).await?;
+                pace.rest(edges_of_it + 16).await?;
             }
-            if keep {
-                kept.append(edges.slice(from..at), &mut pace).await?;
-            }
-            pace.rest((at - from) as u64 + 16).await?;
         }
         Ok(kept.finish())
     }
 
-    /// Where a condition of a hop along an edge type finds its property.
-    fn property_owner(&self, of: EdgesOf, name: &str) -> Option<PropertyOwner> {
-        let (edge, far) = (self.schema().edge_type(of.edge_type)?, of.far);
+    /// Where a test of edges finds its property.
+    fn property_owner(&self, of: EdgesOf, end: End, name: &PropertyName) -> Option<PropertyOwner> {
+        let (edge, label) = (self.schema().edge_type(of.edge_type)?, end.label(of));
         // The edge's own property hides one of the same name of the vertex.
-        if let Some(property) = edge.properties.iter().find(|property| property.name == name) {
-            return Some(PropertyOwner { of_edge: true, far, kind: property.kind });
+        let own = edge.properties.iter().find(|property| property.name == name.name && name.of != PropertyOf::Vertex);
+        if let Some(property) = own {
+            return Some(PropertyOwner { of_edge: true, label, kind: property.kind });
         }
-        let property = self.schema().label(far)?.properties.iter().find(|property| property.name == name)?;
-        Some(PropertyOwner { of_edge: false, far, kind: property.kind })
+        let kind = (name.of != PropertyOf::Edge).then(|| self.vertex_property(label, &name.name))??;
+        Some(PropertyOwner { of_edge: false, label, kind })
     }
 
-    /// Refuses conditions that nothing along the hop could ever fulfil for want of the property.
+    /// The type of a property of a label, or of its keys.
+    pub(crate) fn vertex_property(&self, label: LabelId, name: &str) -> Option<PropertyType> {
+        let label = self.schema().label(label)?;
+        if name == KEY_COLUMN {
+            return Some(PropertyType::Scalar(match label.key_type {
+                KeyType::Int64 => ScalarType::Int64,
+                KeyType::String => ScalarType::String,
+            }));
+        }
+        label.properties.iter().find(|property| property.name == name).map(|property| property.kind)
+    }
+
+    /// Refuses a condition that nothing along the hop could ever fulfil for want of a property.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] if nothing has the property; [`EngineError::Invalid`] if a value is none of its type.
-    pub(crate) fn check_predicates(&self, hop: &Hop) -> Result<(), EngineError> {
-        for predicate in &hop.predicates {
+    /// [`EngineError::NotFound`] if nothing has a property; [`EngineError::Invalid`] if a value is none of its type.
+    pub(crate) fn check_condition(&self, hop: &Hop) -> Result<(), EngineError> {
+        let Some(condition) = &hop.condition else { return Ok(()) };
+        condition.check_size()?;
+        for test in condition.tests() {
             let mut known = false;
             for of in hop.edges(self.schema()) {
-                if let Some(owner) = self.property_owner(of, &predicate.property) {
-                    predicate.literal(owner.kind)?;
+                if let Some(owner) = self.property_owner(of, End::Far, &test.property) {
+                    test.typed(owner.kind)?;
                     known = true;
                 }
             }
             if !known {
-                let message = format!(
-                    "neither the edges of {hop} nor the vertices they reach have a property {:?}",
-                    predicate.property
-                );
-                return Err(EngineError::NotFound(message));
+                let bare = Hop { condition: None, ..hop.clone() };
+                let who = match test.property.of {
+                    PropertyOf::Either => format!("neither the edges of {bare} nor the vertices they reach have"),
+                    PropertyOf::Edge => format!("the edges of {bare} do not have"),
+                    PropertyOf::Vertex => format!("the vertices that {bare} reaches do not have"),
+                };
+                return Err(EngineError::NotFound(format!("{who} a property {:?}", test.property.name)));
             }
         }
         Ok(())
     }
 
-    pub(super) async fn load_predicate_metadata(
+    /// Starts to read what the condition of a hop needs to know of tables.
+    pub(super) async fn load_condition_metadata(
         &self,
         frontier: &Frontier,
         hop: &Hop,
+        end: End,
         branch: &mut Branch,
     ) -> Result<(), EngineError> {
         let mut loads = Vec::new();
-        for predicate in &hop.predicates {
+        for test in hop.condition.iter().flat_map(Condition::tests) {
             for (near, _) in frontier.by_label() {
                 for of in hop.edges_from(self.schema(), near) {
-                    let owner = self.property_owner(of, &predicate.property);
-                    loads.extend(owner.map(|owner| (owner, TableOwner::Edges(of.edge_type, of.direction))));
+                    let owner = self.property_owner(of, end, &test.property);
+                    let load = owner.map(|owner| match owner.of_edge {
+                        true => TableOwner::Edges(of.edge_type, of.direction),
+                        false => TableOwner::Vertices(owner.label),
+                    });
+                    loads.extend(load.filter(|load| !loads.contains(load)));
                 }
             }
         }
-        let loads = branch.each(loads, |(owner, edges), mut line| async move {
-            match owner.of_edge {
-                true => self.load_table_metadata(edges, &mut line).await?,
-                false => self.load_vertex_metadata(owner.far, &mut line).await?,
+        let loads = branch.each(loads, |owner, mut line| async move {
+            match owner {
+                TableOwner::Vertices(label) => self.load_vertex_metadata(label, &mut line).await?,
+                owner => self.load_table_metadata(owner, &mut line).await?,
             }
             Ok::<_, EngineError>(((), line))
         });
         loads.await.map(drop)
     }
 
-    /// Which edges fulfil all `conditions`, which are on one property.
-    async fn fulfilling(
+    /// The verdicts of some tests, which are of one property, on edges.
+    async fn verdicts(
         &self,
         edges: &Edges,
-        property: &str,
-        conditions: &[&Predicate],
+        end: End,
+        property: &PropertyName,
+        tests: &[(usize, &Test)],
         branch: &mut Branch,
-    ) -> Result<Vec<bool>, EngineError> {
+    ) -> Result<Vec<Verdicts>, EngineError> {
         let context = branch.context().clone();
         let mut rows: BTreeMap<RowsOf, (PropertyOwner, Vec<u64>)> = BTreeMap::new();
-        // Its row's number, twice as vectors grow, and its place in the masks of its rows and of all.
-        let _memory = context.hold(bytes_of::<(u64, u64, bool, bool)>(edges.len()))?;
+        // Its row's number, twice as vectors grow.
+        let _memory = context.hold(bytes_of::<[u64; 2]>(edges.len()))?;
         let mut pace = context.pace();
-        // Row numbers in the order of the pieces. The second pass below takes the masks in the same order, so rows need no positions.
+        // Row numbers in the order of the pieces. Verdicts are taken in the same order below, so rows need no positions.
         for piece in edges.pieces() {
-            if let Some((owner, of)) = self.rows_of(&piece, property) {
+            if let Some((owner, of)) = self.rows_of(&piece, end, property) {
                 let numbers = &mut rows.entry(of).or_insert((owner, Vec::new())).1;
-                match owner.of_edge {
-                    true => numbers.extend((piece.position..).take(piece.targets.len())),
-                    false => numbers.extend(piece.targets.iter().map(|vertex| vertex.ordinal())),
+                let count = piece.targets.len();
+                match (owner.of_edge, end) {
+                    (true, _) => numbers.extend((piece.position..).take(count)),
+                    (false, End::Far) => numbers.extend(piece.targets.iter().map(|vertex| vertex.ordinal())),
+                    (false, End::Near) => numbers.extend(std::iter::repeat_n(piece.from.ordinal(), count)),
                 }
             }
             pace.rest(8 + piece.targets.len() as u64).await?;
         }
-        let column = [property.to_owned()];
+        let column = [property.name.clone()];
         let column = &column;
         let reads = branch.each(&rows, |(of, (_, rows)), mut line| async move {
             Ok::<_, EngineError>((self.rows(*of, rows, column, &mut line).await?, line))
         });
-        let read = reads.await?;
-        let mut masks = BTreeMap::new();
-        for ((of, (owner, _)), batch) in rows.iter().zip(read) {
-            let mut mask = vec![true; batch.num_rows()];
-            for condition in conditions {
-                let fulfilled = condition.evaluate(batch.column(0), &condition.literal(owner.kind)?)?;
-                mask.iter_mut().zip(fulfilled).for_each(|(all, one)| *all &= one);
-                pace.rest(mask.len() as u64).await?;
+        let columns = reads.await?;
+        let columns = rows.iter().zip(columns).map(|((of, (owner, _)), batch)| (*of, owner.kind, batch));
+        let columns: Vec<_> = columns.collect();
+        let mut all = Vec::with_capacity(tests.len());
+        for (_, test) in tests {
+            // Of each group of rows: the verdicts, and how many of them were taken.
+            let mut of_rows = BTreeMap::new();
+            for (of, kind, batch) in &columns {
+                let typed = test.typed(*kind)?;
+                let verdicts = typed.of_column(batch.column(0), &mut pace).await?;
+                of_rows.insert(*of, (verdicts, 0));
             }
-            masks.insert(*of, mask.into_iter());
-        }
-        let mut all = Vec::with_capacity(edges.len());
-        for piece in edges.pieces() {
-            let mask = self.rows_of(&piece, property).and_then(|(_, of)| masks.get_mut(&of));
-            match mask {
-                Some(mask) => all.extend(mask.take(piece.targets.len())),
-                // Edges of a type without the property do not fulfil a condition on it.
-                None => all.extend(piece.targets.iter().map(|_| false)),
+            let mut verdicts = VerdictsBuilder::new(edges.len());
+            for piece in edges.pieces() {
+                let count = piece.targets.len();
+                match self.rows_of(&piece, end, property).and_then(|(_, of)| of_rows.get_mut(&of)) {
+                    Some((found, taken)) => {
+                        verdicts.append(found, *taken, count);
+                        *taken += count;
+                    }
+                    // To edges of a type without the property, its value is absent.
+                    None => verdicts.append_n(count, test.of_absent()),
+                }
+                pace.rest(8 + count as u64 / 8).await?;
             }
-            pace.rest(8 + piece.targets.len() as u64).await?;
+            all.push(verdicts.finish());
         }
         Ok(all)
     }
 
-    /// Where the rows of a property of these edges, or of the vertices that they reach, are.
-    fn rows_of(&self, piece: &Piece<'_>, property: &str) -> Option<(PropertyOwner, RowsOf)> {
+    /// Where the rows of a property of these edges, or of the vertices at one end of them, are.
+    fn rows_of(&self, piece: &Piece<'_>, end: End, property: &PropertyName) -> Option<(PropertyOwner, RowsOf)> {
         let Stored { edge_type, direction, run } = piece.stored;
-        let owner = self.property_owner(EdgesOf::new(self.schema(), edge_type, direction)?, property)?;
+        let owner = self.property_owner(EdgesOf::new(self.schema(), edge_type, direction)?, end, property)?;
         let rows = match owner.of_edge {
             true => RowsOf::Edges(edge_type, direction, run),
-            false => RowsOf::Vertices(owner.far),
+            false => RowsOf::Vertices(owner.label),
         };
         Some((owner, rows))
     }
@@ -180,9 +231,9 @@ impl Snapshot {
 
 #[derive(Debug, Clone, Copy)]
 struct PropertyOwner {
-    /// Whether it is the edge's, not the vertex's that it reaches.
+    /// Whether it is the edge's, not the vertex's at its end.
     of_edge: bool,
     /// The label of that vertex.
-    far: LabelId,
+    label: LabelId,
     kind: PropertyType,
 }

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use hoplake_format::VertexId;
 use hoplake_storage::Branch;
 
-use super::{ListTask, Plan, sinks::EdgeSink};
+use super::{End, ListTask, Plan, sinks::EdgeSink};
 use crate::{
     Edges, EngineError, Frontier, Held, Snapshot,
     edges::{Begin, EdgesBuilder},
@@ -24,7 +24,7 @@ const EDGE_BYTES: u64 = 2;
 impl Snapshot {
     /// The first of the edges that [`Self::neighbours`] returns, up to a limit. One wave for what a store transfers in a quarter of
     /// the time to its first byte (360 KiB on S3 Standard), and one more for each doubling of that until there are enough; two
-    /// instead of one if the hop has conditions. A source with changes is read completely.
+    /// instead of one if the hop has a condition. A source with changes is read completely.
     ///
     /// # Errors
     /// As [`Self::neighbours`].
@@ -53,7 +53,7 @@ impl Snapshot {
         self.check_hop(hop)?;
         let mut line = branch.clone();
         let mut load = Some(async move {
-            self.load_predicate_metadata(frontier, hop, &mut line).await?;
+            self.load_condition_metadata(frontier, hop, End::Far, &mut line).await?;
             Ok(line)
         });
         let plan = self.plan_hop(frontier, hop, branch).await?;
@@ -90,7 +90,7 @@ impl Snapshot {
             drop(read);
             self.check_ends(found.targets(), &context).await?;
             found.number_parallel(&mut last, &mut pace).await?;
-            let found = self.keep_fulfilling(found.finish(), hop, branch).await?;
+            let found = self.keep_fulfilling(found.finish(), hop.condition.as_ref(), End::Far, branch).await?;
             first.append(found.slice(0..found.len().min(limit - first.len())), &mut pace).await?;
             bytes_max = bytes_max.saturating_mul(2);
         }

@@ -35,6 +35,7 @@ use crate::{
 };
 use sinks::{DegreeSink, EdgeSink, SetSink, all_edges, collector, union};
 
+pub(crate) use conditions::End;
 pub(crate) use plan::{ListTask, Plan};
 pub(crate) use queue::Queue;
 
@@ -49,7 +50,7 @@ pub struct Degree {
 
 impl Snapshot {
     /// The set that a hop from `frontier` reaches by a plan of it, and how many edges led there. Whom each block reaches is
-    /// offered to the queue of `next` as soon as the block is here, if the hop has no conditions.
+    /// offered to the queue of `next` as soon as the block is here, if the hop has no condition.
     pub(crate) async fn reach(
         self: &Arc<Self>,
         frontier: &Arc<Frontier>,
@@ -61,8 +62,8 @@ impl Snapshot {
     ) -> Result<(Held<Frontier>, u64), EngineError> {
         let context = branch.context().clone();
         let sinks = 0..parallelism.max(1);
-        // Without conditions the edges are not needed: each task keeps the vertices reached, and the sets are united at the end.
-        if hop.predicates.is_empty() {
+        // Without a condition the edges are not needed: each task keeps the vertices reached, and the sets are united at the end.
+        if hop.condition.is_none() {
             let sinks = sinks.map(|_| SetSink::new(self, next.clone(), &context)).collect();
             let sinks = self.run_plan(frontier, plan, sinks, branch).await?;
             let edges = sinks.iter().map(|sink| sink.edges).sum();
@@ -73,14 +74,14 @@ impl Snapshot {
         let sinks = sinks.map(|_| EdgeSink::new(&context)).collect::<Result<_, _>>()?;
         // Which tables a condition needs follows from the schema, so their ends are read in the wave of the lists.
         let mut loading = branch.clone();
-        let loaded = self.load_predicate_metadata(frontier, hop, &mut loading);
+        let loaded = self.load_condition_metadata(frontier, hop, End::Far, &mut loading);
         let read = self.run_plan(frontier, plan, sinks, branch);
         let (sinks, ()) = futures::future::try_join(read, loaded).await?;
         branch.join([&loading]);
         let edges = all_edges(sinks, &context).await?;
         // Before the rows of a vertex that is not there are looked for.
         self.check_ends(edges.targets(), &context).await?;
-        let edges = self.keep_fulfilling(edges.finish(), hop, branch).await?;
+        let edges = self.keep_fulfilling(edges.finish(), hop.condition.as_ref(), End::Far, branch).await?;
         Ok((self.set_of(edges.targets(), &context).await?, edges.len() as u64))
     }
 
@@ -118,7 +119,7 @@ impl Snapshot {
         union(std::iter::once(sets), context).await.map_err(failed)
     }
 
-    /// The edges of a hop from `frontier` that fulfil the hop's conditions, in the order of vertex left,
+    /// The edges of a hop from `frontier` that fulfil the hop's condition, in the order of vertex left,
     /// edge type, direction, vertex reached and position. One wave, and one for properties in conditions.
     ///
     /// # Errors
@@ -133,8 +134,21 @@ impl Snapshot {
     ) -> BoxFuture<'a, Result<Held<Edges>, EngineError>> {
         Box::pin(async move {
             self.check_hop(hop)?;
+            self.neighbours_of(frontier, hop, End::Far, branch).await
+        })
+    }
+
+    /// As [`Self::neighbours`] of a hop that was checked, with a condition on the vertex at one end of each edge.
+    pub(crate) fn neighbours_of<'a>(
+        &'a self,
+        frontier: &'a Frontier,
+        hop: &'a Hop,
+        end: End,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Held<Edges>, EngineError>> {
+        Box::pin(async move {
             let mut loading = branch.clone();
-            let loaded = self.load_predicate_metadata(frontier, hop, &mut loading);
+            let loaded = self.load_condition_metadata(frontier, hop, end, &mut loading);
             let read = async {
                 let plan = self.plan_hop(frontier, hop, branch).await?;
                 let mut sink = EdgeSink::new(branch.context())?;
@@ -148,7 +162,7 @@ impl Snapshot {
             self.check_ends(edges.targets(), &context).await?;
             // Before conditions remove edges: the number is part of an edge's id, and counts all edges between the two vertices.
             edges.number_parallel(&mut None, &mut context.pace()).await?;
-            self.keep_fulfilling(edges.finish(), hop, branch).await
+            self.keep_fulfilling(edges.finish(), hop.condition.as_ref(), end, branch).await
         })
     }
 
@@ -215,7 +229,7 @@ impl Snapshot {
     ) -> BoxFuture<'a, Result<Held<Vec<Degree>>, EngineError>> {
         Box::pin(async move {
             let mut sink = DegreeSink::new(frontier, branch.context())?;
-            if hop.predicates.is_empty() {
+            if hop.condition.is_none() {
                 self.check_hop(hop)?;
                 let plan = self.plan_hop(frontier, hop, branch).await?;
                 self.run_part(frontier, &plan, &mut sink, branch).await?;

@@ -246,6 +246,11 @@ async fn conditions_are_on_the_edge_or_else_on_the_vertex_reached() {
         // Both have a rank.
         ("[rank<40]", expected(&|_, _| true)),
         ("[rank>=100]", Vec::new()),
+        // Of the edge 0 to 39, of the vertex as much.
+        ("[edge.rank<10 or vertex.rank>=30]", expected(&|_, _| true)),
+        ("[since<2 or age>=19 and since!=38]", expected(&|since, age| since < 2 || age >= 19 && since != 38)),
+        ("[not (since between 3 and 36)]", expected(&|since, _| !(3..=36).contains(&since))),
+        ("[age in (3, 5) and since is not null]", expected(&|_, age| age == 3 || age == 5)),
     ] {
         let hop: Hop = format!("out:edge{condition}").parse().unwrap();
         let mut branch = QueryContext::new().branch();
@@ -266,10 +271,7 @@ async fn conditions_are_on_the_edge_or_else_on_the_vertex_reached() {
         assert_eq!(degrees.iter().map(|degree| degree.edges).collect::<Vec<_>>(), [of(0), of(1)], "{condition}");
     }
     for (hop, why) in [
-        (
-            "out:edge[size=1]",
-            "neither the edges of out:edge[size=1] nor the vertices they reach have a property \"size\"",
-        ),
+        ("out:edge[size=1]", "neither the edges of out:edge nor the vertices they reach have a property \"size\""),
         ("out:edge[since=soon]", "soon"),
     ] {
         let hop = hop.parse().unwrap();

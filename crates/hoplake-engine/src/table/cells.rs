@@ -10,8 +10,9 @@ use hoplake_format::{FormatError, TableOwner};
 use hoplake_storage::Branch;
 
 use super::{
-    Layout, Table,
+    Layout, Table, Through,
     decode::{Decoding, TableRead},
+    extents,
 };
 use crate::{EngineError, Snapshot, memory::bytes_of, pieces::sort_by_key};
 
@@ -23,7 +24,7 @@ impl Snapshot {
     }
 
     /// The ends of some tables, read side by side.
-    async fn layouts<'a>(
+    pub(crate) async fn layouts<'a>(
         &self,
         tables: impl Iterator<Item = &'a Table>,
         branch: &mut Branch,
@@ -56,6 +57,7 @@ impl Snapshot {
         chosen: &[&Table],
         rows: &[u64],
         fields: &[Field],
+        through: Through,
         branch: &mut Branch,
     ) -> Result<RecordBatch, EngineError> {
         let context = branch.context().clone();
@@ -81,7 +83,11 @@ impl Snapshot {
         let stored: u64 = requests.iter().map(|request| request.range.end - request.range.start).sum();
         let held = memory.bytes() + stored;
         context.resize(&mut memory, held)?;
-        let mut pages = self.reader().read(&requests, branch).await?.into_iter();
+        let pages = match through {
+            Through::Caches => self.reader().read(&requests, branch).await?,
+            Through::Extents => extents::read(self.reader(), &requests, branch).await?,
+        };
+        let mut pages = pages.into_iter();
         let mut decoding = Decoding::new(&context)?;
         let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
         let mut batches = Vec::new();

@@ -160,7 +160,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Refuses a hop along labels that the graph does not have, or with conditions that cannot be.
+    /// Refuses a hop along labels that the graph does not have, or with a condition that cannot be.
     pub(crate) fn check_hop(&self, hop: &Hop) -> Result<(), EngineError> {
         for label in &hop.labels {
             if !self.schema().edge_types.iter().any(|edge| edge.label == *label) {
@@ -171,7 +171,7 @@ impl Snapshot {
                 return Err(EngineError::NotFound(message));
             }
         }
-        self.check_predicates(hop)
+        self.check_condition(hop)
     }
 }
 

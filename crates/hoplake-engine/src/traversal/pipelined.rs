@@ -91,7 +91,7 @@ async fn steps(
     let hop = &traversal.hops[depth];
     let plan = snapshot.plan_hop(&frontier, hop, &mut branch).await?;
     // Otherwise each block would read pages of properties by itself, where one wave has those of all edges.
-    if !hop.predicates.is_empty() {
+    if hop.condition.is_some() {
         waiting.push_back(Step { depth, frontier, plan, branch, known });
         return Ok(());
     }

@@ -63,21 +63,10 @@ pub mod vertex_ref {
         Text(::prost::alloc::string::String),
     }
 }
-/// A condition on a property of the edge, or else of the vertex reached.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Condition {
-    #[prost(string, tag = "1")]
-    pub property: ::prost::alloc::string::String,
-    #[prost(enumeration = "Comparison", tag = "2")]
-    pub comparison: i32,
-    /// As text that the property's type can read.
-    #[prost(string, tag = "3")]
-    pub value: ::prost::alloc::string::String,
-}
 /// One hop: text, or its parts.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Hop {
-    /// As on the command line: out:knows,likes\[since>=2011-01-01\]. If it is set, all other fields are empty.
+    /// As on the command line: out:knows,likes\[since >= 2011-01-01\]. If it is set, all other fields are empty.
     #[prost(string, tag = "1")]
     pub text: ::prost::alloc::string::String,
     #[prost(enumeration = "Direction", tag = "2")]
@@ -85,8 +74,9 @@ pub struct Hop {
     /// None means any.
     #[prost(string, repeated, tag = "3")]
     pub labels: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(message, repeated, tag = "4")]
-    pub conditions: ::prost::alloc::vec::Vec<Condition>,
+    /// Which edges it follows, by properties of the edge and of the vertex that it reaches: since >= 2011-01-01 and name = "Ann".
+    #[prost(string, tag = "4")]
+    pub condition: ::prost::alloc::string::String,
 }
 /// Limits of a query. 0 means: only the server's own limit, which always applies.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
@@ -613,7 +603,7 @@ pub struct ShortestPathRequest {
     pub from: ::core::option::Option<VertexRef>,
     #[prost(message, optional, tag = "3")]
     pub to: ::core::option::Option<VertexRef>,
-    /// Which edges it may take, without conditions.
+    /// Which edges it may take.
     #[prost(message, optional, tag = "4")]
     pub hop: ::core::option::Option<Hop>,
     /// The longest path that counts, in edges; 0 means 16.
@@ -744,47 +734,6 @@ impl Direction {
             "OUT" => Some(Self::Out),
             "IN" => Some(Self::In),
             "BOTH" => Some(Self::Both),
-            _ => None,
-        }
-    }
-}
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum Comparison {
-    Unspecified = 0,
-    Equal = 1,
-    NotEqual = 2,
-    Less = 3,
-    LessOrEqual = 4,
-    Greater = 5,
-    GreaterOrEqual = 6,
-}
-impl Comparison {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "COMPARISON_UNSPECIFIED",
-            Self::Equal => "EQUAL",
-            Self::NotEqual => "NOT_EQUAL",
-            Self::Less => "LESS",
-            Self::LessOrEqual => "LESS_OR_EQUAL",
-            Self::Greater => "GREATER",
-            Self::GreaterOrEqual => "GREATER_OR_EQUAL",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "COMPARISON_UNSPECIFIED" => Some(Self::Unspecified),
-            "EQUAL" => Some(Self::Equal),
-            "NOT_EQUAL" => Some(Self::NotEqual),
-            "LESS" => Some(Self::Less),
-            "LESS_OR_EQUAL" => Some(Self::LessOrEqual),
-            "GREATER" => Some(Self::Greater),
-            "GREATER_OR_EQUAL" => Some(Self::GreaterOrEqual),
             _ => None,
         }
     }
@@ -2873,7 +2822,7 @@ pub struct StartJobRequest {
     pub graph: ::core::option::Option<GraphRef>,
     #[prost(enumeration = "Algorithm", tag = "2")]
     pub algorithm: i32,
-    /// Which edges take part, and in which direction, without conditions; absent, the algorithm's usual direction along all.
+    /// Which edges take part, and in which direction, without a condition; absent, the algorithm's usual direction along all.
     #[prost(message, optional, tag = "3")]
     pub edges: ::core::option::Option<Hop>,
     /// Vertices with these labels take part, with or without such edges.

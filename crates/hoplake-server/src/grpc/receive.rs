@@ -1,6 +1,6 @@
 //! Converts messages to requests. Only this module validates them by themselves.
 
-use hoplake::{Comparison, Hop, HopDirection, Key, Predicate, Strategy, VisitPolicy};
+use hoplake::{Hop, HopDirection, Key, Strategy, VisitPolicy};
 
 use crate::{
     calls::{
@@ -55,7 +55,7 @@ impl TryFrom<v1::Hop> for Hop {
 
     fn try_from(hop: v1::Hop) -> Result<Self, Failure> {
         if !hop.text.is_empty() {
-            let parts = !hop.labels.is_empty() || !hop.conditions.is_empty() || hop.direction != 0;
+            let parts = !hop.labels.is_empty() || !hop.condition.is_empty() || hop.direction != 0;
             // Which of the two was meant cannot be known.
             if parts {
                 return Err(Failure::invalid(format!(
@@ -72,24 +72,12 @@ impl TryFrom<v1::Hop> for Hop {
             Ok(v1::Direction::Both) => HopDirection::Both,
             _ => return Err(Failure::invalid("a hop has neither text nor direction")),
         };
-        let predicates = hop.conditions.into_iter().map(condition).collect::<Result<_, _>>()?;
-        Ok(Self { labels: hop.labels, direction, predicates })
+        let condition = match hop.condition.is_empty() {
+            true => None,
+            false => Some(hop.condition.parse().map_err(hoplake::Error::from)?),
+        };
+        Ok(Self { labels: hop.labels, direction, condition })
     }
-}
-
-fn condition(condition: v1::Condition) -> Result<Predicate, Failure> {
-    use v1::Comparison as Wire;
-    let v1::Condition { property, comparison, value } = condition;
-    let comparison = match Wire::try_from(comparison) {
-        Ok(Wire::Equal) => Comparison::Equal,
-        Ok(Wire::NotEqual) => Comparison::NotEqual,
-        Ok(Wire::Less) => Comparison::Less,
-        Ok(Wire::LessOrEqual) => Comparison::LessOrEqual,
-        Ok(Wire::Greater) => Comparison::Greater,
-        Ok(Wire::GreaterOrEqual) => Comparison::GreaterOrEqual,
-        _ => return Err(Failure::invalid(format!("the condition on {property:?} has no comparison"))),
-    };
-    Ok(Predicate { property, comparison, value })
 }
 
 impl From<Option<v1::Limits>> for Asked {

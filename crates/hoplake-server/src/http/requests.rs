@@ -1,6 +1,6 @@
 //! Bodies of requests, and their conversion. Only this module validates them by themselves.
 
-use hoplake::{Comparison, Hop, HopDirection, Key, Predicate, Strategy, VisitPolicy, compute::Placement};
+use hoplake::{Hop, HopDirection, Key, Strategy, VisitPolicy, compute::Placement};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -57,33 +57,7 @@ pub(crate) enum DirectionBody {
 }
 
 /// How two values compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-pub(crate) enum ComparisonBody {
-    #[serde(rename = "=")]
-    Equal,
-    #[serde(rename = "!=")]
-    NotEqual,
-    #[serde(rename = "<")]
-    Less,
-    #[serde(rename = "<=")]
-    LessOrEqual,
-    #[serde(rename = ">")]
-    Greater,
-    #[serde(rename = ">=")]
-    GreaterOrEqual,
-}
-
-/// A condition on a property of the edge, or else of the vertex reached.
-#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ConditionBody {
-    property: String,
-    comparison: ComparisonBody,
-    /// As text that parses as the property's type.
-    value: String,
-}
-
-/// One hop: text as on the command line, `out:knows,likes[since>=2011-01-01]`, or its parts.
+/// One hop: text as on the command line, `out:knows,likes[since >= 2011-01-01]`, or its parts.
 #[derive(Debug, Clone, PartialEq, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum HopBody {
@@ -99,8 +73,8 @@ pub(crate) struct HopPartsBody {
     /// None means any.
     #[serde(default)]
     labels: Vec<String>,
-    #[serde(default)]
-    conditions: Vec<ConditionBody>,
+    /// Which edges it follows, by properties of the edge and of the vertex that it reaches: `since >= 2011-01-01 and name = "Ann"`.
+    condition: Option<String>,
 }
 
 /// Limits of a query. The server's own limits always apply; these can only be lower.
@@ -272,7 +246,7 @@ pub(crate) struct ShortestPathBody {
     pub(crate) version: u64,
     from: VertexBody,
     to: VertexBody,
-    /// Which edges it may take, without conditions.
+    /// Which edges it may take.
     hop: HopBody,
     /// The longest path that counts, in edges; 0 means 16.
     #[serde(default)]
@@ -349,7 +323,7 @@ pub(crate) struct JobBody {
     #[serde(default)]
     pub(crate) version: u64,
     algorithm: AlgorithmBody,
-    /// Which edges take part, and in which direction; without conditions.
+    /// Which edges take part, and in which direction; without a condition.
     edges: Option<HopBody>,
     /// Vertices with these labels take part, with or without such edges.
     #[serde(default)]
@@ -400,30 +374,17 @@ impl TryFrom<HopBody> for Hop {
     type Error = Failure;
 
     fn try_from(hop: HopBody) -> Result<Self, Failure> {
-        let (direction, labels, conditions) = match hop {
+        let (direction, labels, condition) = match hop {
             HopBody::Text(text) => return Ok(text.parse::<Self>().map_err(hoplake::Error::from)?),
-            HopBody::Parts(HopPartsBody { direction, labels, conditions }) => (direction, labels, conditions),
+            HopBody::Parts(HopPartsBody { direction, labels, condition }) => (direction, labels, condition),
         };
         let direction = match direction {
             DirectionBody::Out => HopDirection::Out,
             DirectionBody::In => HopDirection::In,
             DirectionBody::Both => HopDirection::Both,
         };
-        Ok(Self { labels, direction, predicates: conditions.into_iter().map(Predicate::from).collect() })
-    }
-}
-
-impl From<ConditionBody> for Predicate {
-    fn from(ConditionBody { property, comparison, value }: ConditionBody) -> Self {
-        let comparison = match comparison {
-            ComparisonBody::Equal => Comparison::Equal,
-            ComparisonBody::NotEqual => Comparison::NotEqual,
-            ComparisonBody::Less => Comparison::Less,
-            ComparisonBody::LessOrEqual => Comparison::LessOrEqual,
-            ComparisonBody::Greater => Comparison::Greater,
-            ComparisonBody::GreaterOrEqual => Comparison::GreaterOrEqual,
-        };
-        Self { property, comparison, value }
+        let condition = condition.map(|text| text.parse()).transpose().map_err(hoplake::Error::from)?;
+        Ok(Self { labels, direction, condition })
     }
 }
 

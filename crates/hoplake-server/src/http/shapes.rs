@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for HopVisitor {
     type Value = HopBody;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(r#"a hop such as "out:LABEL", or {"direction", "labels", "conditions"}"#)
+        f.write_str(r#"a hop such as "out:LABEL", or {"direction", "labels", "condition"}"#)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<HopBody, E> {

@@ -109,21 +109,16 @@ async fn keys_and_neighbours() {
 
 /// Hops as text, and the same in parts.
 fn hops() -> Vec<(&'static str, v1::Hop)> {
-    let parts = |direction: v1::Direction, label: &str, conditions| v1::Hop {
+    let parts = |direction: v1::Direction, label: &str, condition: &str| v1::Hop {
         text: String::new(),
         direction: direction.into(),
         labels: if label.is_empty() { Vec::new() } else { vec![label.into()] },
-        conditions,
-    };
-    let since = v1::Condition {
-        property: "since".into(),
-        comparison: v1::Comparison::GreaterOrEqual.into(),
-        value: "2010".into(),
+        condition: condition.into(),
     };
     vec![
         ("out:knows", hop("out:knows")),
-        ("both", parts(v1::Direction::Both, "", Vec::new())),
-        ("in:knows[since>=2010]", parts(v1::Direction::In, "knows", vec![since])),
+        ("both", parts(v1::Direction::Both, "", "")),
+        ("in:knows[since>=2010]", parts(v1::Direction::In, "knows", "since >= 2010")),
     ]
 }
 

@@ -28,7 +28,7 @@ async fn every_call_answers_as_the_facade() {
 
     // By the id that was found, and with the hop in parts.
     let hop = json!({"direction": "out", "labels": ["knows"],
-        "conditions": [{"property": "since", "comparison": ">=", "value": "2010"}]});
+        "condition": "since >= 2010"});
     let body = json!({"vertices": [{"id": ids[0]}], "hop": hop, "keys": true});
     let answer = server.ask("POST", "/v1/graphs/social/neighbors", &body).await;
     let from = [vertices[0].unwrap()];

@@ -265,7 +265,7 @@ async fn what_cannot_be_computed_is_refused_at_once() {
         (json!({"algorithm": "pagerank", "tolerance": -0.5}), 400, "tolerance is -0.5"),
         (json!({"algorithm": "pagerank", "damping": 1.5}), 400, "damping is 1.5"),
         (json!({"algorithm": "pagerank", "edges": "up:knows"}), 400, "is not a valid hop"),
-        (json!({"algorithm": "pagerank", "edges": "out:knows[since>2000]"}), 400, "has conditions"),
+        (json!({"algorithm": "pagerank", "edges": "out:knows[since>2000]"}), 400, "has a condition"),
         (json!({"algorithm": "pagerank", "edges": "out:likes"}), 404, "no edge label"),
         (json!({"algorithm": "pagerank", "labels": ["Planet"]}), 404, "no vertex label"),
         (json!({"algorithm": "pagerank", "labels": [["Planet"]]}), 400, "labels[0]"),

@@ -223,12 +223,79 @@ const DIRECTIONS: [(HopDirection, oracle::Direction); 3] = [
 ];
 
 fn step(direction: (HopDirection, oracle::Direction), labels: &[String]) -> Step {
-    let hop = Hop { labels: labels.to_vec(), direction: direction.0, predicates: Vec::new() };
+    let hop = Hop { labels: labels.to_vec(), direction: direction.0, condition: None };
     let oracle = match labels {
         [] => oracle::Hop::any(direction.1),
         labels => oracle::Hop::new(direction.1, labels),
     };
     Step { hop, oracle }
+}
+
+/// What a condition says of an edge and the vertex that it reaches; `None` is unknown.
+type Judge = Box<dyn Fn(&Oracle, &oracle::Edge, Vertex) -> Option<bool> + Send + Sync>;
+
+/// A condition as text, and as the definition of each of its words.
+fn random_condition(random: &mut SplitMix64, depth: u32, names: &mut BTreeSet<&'static str>) -> (String, Judge) {
+    let shape = if depth > 2 { 0 } else { random.below(6) };
+    if shape < 3 {
+        return random_test(random, names);
+    }
+    let (one_text, one) = random_condition(random, depth + 1, names);
+    if shape == 3 {
+        return (format!("not ({one_text})"), Box::new(move |graph, edge, to| one(graph, edge, to).map(|it| !it)));
+    }
+    let (other_text, other) = random_condition(random, depth + 1, names);
+    // What decides is true in `or` and false in `and`; else unknown wins over the other.
+    let (word, decides) = if shape == 4 { ("and", false) } else { ("or", true) };
+    let judge = move |graph: &Oracle, edge: &oracle::Edge, to| {
+        let both = [one(graph, edge, to), other(graph, edge, to)];
+        if both.contains(&Some(decides)) { Some(decides) } else { both[0].and(both[1]) }
+    };
+    (format!("({one_text}) {word} ({other_text})"), Box::new(judge))
+}
+
+fn random_test(random: &mut SplitMix64, names: &mut BTreeSet<&'static str>) -> (String, Judge) {
+    let name = *draw(random, &["w", "age", "name"]).expect("there are three");
+    names.insert(name);
+    let value = |number: i64| if name == "name" { Value::Text(format!("n{number}")) } else { Value::Int(number) };
+    let text = |number: i64| if name == "name" { format!("'n{number}'") } else { number.to_string() };
+    let numbers: Vec<i64> = (0..2).map(|_| random.below(6) as i64).collect();
+    let values = [value(numbers[0]), value(numbers[1])];
+    let texts = [text(numbers[0]), text(numbers[1])];
+    let requirement = random.below(10);
+    let sign = ["=", "!=", "<", "<=", ">", ">="].get(requirement as usize).copied();
+    let written = match requirement {
+        6 => format!("{name} in ({})", texts.join(", ")),
+        7 => format!("{name} between {} and {}", texts[0], texts[1]),
+        8 => format!("{name} is null"),
+        9 if name == "name" => format!("{name} starts with n{}", numbers[0]),
+        9 => format!("{name} is not null"),
+        _ => format!("{name}{}{}", sign.unwrap(), texts[0]),
+    };
+    let judge = move |graph: &Oracle, edge: &oracle::Edge, to: Vertex| {
+        let properties = if name == "w" { &edge.properties } else { &graph.vertices[to].properties };
+        let found = properties.get(name);
+        match requirement {
+            8 => return Some(found.is_none()),
+            9 if name != "name" => return Some(found.is_some()),
+            _ => {}
+        }
+        let order = |at: usize| found?.partial_cmp(&values[at]);
+        let (first, second) = (order(0)?, order(1)?);
+        Some(match sign {
+            Some("=") => first.is_eq(),
+            Some("!=") => first.is_ne(),
+            Some("<") => first.is_lt(),
+            Some("<=") => first.is_le(),
+            Some(">") => first.is_gt(),
+            Some(_) => first.is_ge(),
+            None if requirement == 6 => first.is_eq() || second.is_eq(),
+            None if requirement == 7 => first.is_ge() && second.is_le(),
+            // One digit each: what a name begins with is all of it.
+            None => first.is_eq(),
+        })
+    };
+    (written, Box::new(judge))
 }
 
 type Checked = Result<(), TestCaseError>;
@@ -418,48 +485,37 @@ impl Pair {
         Ok(())
     }
 
-    /// A hop with at most one condition, and whether any property fits it.
-    fn random_step(&self, random: &mut SplitMix64, conditions: bool) -> (Step, bool) {
+    /// A hop, perhaps with a condition, and whether the graph has all properties of it.
+    fn random_step(&self, random: &mut SplitMix64) -> (Step, bool) {
         let labels = self.edge_labels();
         let few: Vec<String> = labels.iter().filter(|_| random.below(2) == 0).cloned().collect();
         let mut step = step(DIRECTIONS[random.below(3) as usize], &few);
-        if !conditions || random.below(3) > 0 {
+        if random.below(3) > 0 {
             return (step, true);
         }
-        let name = *draw(random, &["w", "age", "name"]).expect("there are three");
-        let sign = random.below(6) as usize;
-        let number = random.below(6) as i64;
-        let sign = ["=", "!=", "<", "<=", ">", ">="][sign];
-        let value = if name == "name" { Value::Text(format!("n{number}")) } else { Value::Int(number) };
-        let text = if name == "name" { format!("{name}{sign}'n{number}'") } else { format!("{name}{sign}{number}") };
-        step.hop.predicates.push(text.parse().unwrap());
-        step.oracle = step.oracle.keeping(move |graph, edge, reached| {
-            let properties = if name == "w" { &edge.properties } else { &graph.vertices[reached].properties };
-            let order = properties.get(name).and_then(|found| found.partial_cmp(&value));
-            order.is_some_and(|order| match sign {
-                "=" => order.is_eq(),
-                "!=" => order.is_ne(),
-                "<" => order.is_lt(),
-                "<=" => order.is_le(),
-                ">" => order.is_gt(),
-                _ => order.is_ge(),
-            })
-        });
+        let mut names = BTreeSet::new();
+        let (text, judge) = random_condition(random, 0, &mut names);
+        step.hop = step.hop.such_that(text.parse().unwrap());
+        step.oracle = step.oracle.keeping(move |graph, edge, reached| judge(graph, edge, reached) == Some(true));
         let known = self.graph.schema().edge_types.iter().filter(|edge| few.is_empty() || few.contains(&edge.label));
-        let known = known.into_iter().any(|edge| {
-            let far = |label| self.graph.schema().label(label).unwrap().properties.iter();
-            let ends = [(HopDirection::In, edge.target), (HopDirection::Out, edge.source)];
-            let ends = ends.into_iter().filter(|(not, _)| *not != step.hop.direction).flat_map(|(_, end)| far(end));
-            edge.properties.iter().chain(ends).any(|property| property.name == name)
-        });
-        (step, known)
+        let known: Vec<_> = known.collect();
+        let is_known = |name: &&str| {
+            known.iter().any(|edge| {
+                let far = |label| self.graph.schema().label(label).unwrap().properties.iter();
+                let ends = [(HopDirection::In, edge.target), (HopDirection::Out, edge.source)];
+                let ends = ends.into_iter().filter(|(not, _)| *not != step.hop.direction).flat_map(|(_, end)| far(end));
+                edge.properties.iter().chain(ends).any(|property| property.name == **name)
+            })
+        };
+        let all_known = names.iter().all(is_known);
+        (step, all_known)
     }
 
     async fn check_traversals(&self, random: &mut SplitMix64) -> Checked {
         for _ in 0..8 {
             let starts = self.some_vertices(random, 1 + random.clone().below(4) as usize);
             let hops = 1 + random.below(3);
-            let (steps, known): (Vec<_>, Vec<_>) = (0..hops).map(|_| self.random_step(random, true)).unzip();
+            let (steps, known): (Vec<_>, Vec<_>) = (0..hops).map(|_| self.random_step(random)).unzip();
             let oracle_hops: Vec<_> = steps.iter().map(|step| step.oracle.clone()).collect();
             let expected = [
                 (VisitPolicy::PerDepth, oracle::VisitPolicy::PerDepth),
@@ -501,7 +557,10 @@ impl Pair {
     async fn check_paths(&self, random: &mut SplitMix64) -> Checked {
         for _ in 0..6 {
             let starts = self.some_vertices(random, 2);
-            let steps: Vec<_> = (0..random.below(4)).map(|_| self.random_step(random, false).0).collect();
+            let (steps, known): (Vec<_>, Vec<_>) = (0..random.below(4)).map(|_| self.random_step(random)).unzip();
+            if known.contains(&false) {
+                continue;
+            }
             let hops: Vec<_> = steps.iter().map(|step| step.oracle.clone()).collect();
             if self.oracle.walk_count(&starts, &hops) > 20_000 {
                 continue;
@@ -534,7 +593,10 @@ impl Pair {
     async fn check_shortest_paths(&self, random: &mut SplitMix64) -> Checked {
         for _ in 0..12 {
             let ends = self.some_vertices(random, 2);
-            let Step { hop, oracle } = self.random_step(random, false).0;
+            let (Step { hop, oracle }, known) = self.random_step(random);
+            if !known {
+                continue;
+            }
             let depth_max = random.below(7) as usize;
             let length = self.oracle.shortest_path_length(ends[0], ends[1], &oracle).filter(|it| *it <= depth_max);
             let from = self.ids[ends[0]];
@@ -555,7 +617,10 @@ impl Pair {
     async fn check_neighbourhoods(&self, random: &mut SplitMix64) -> Checked {
         for _ in 0..6 {
             let centre = random.below(self.ids.len() as u64) as usize;
-            let Step { hop, oracle } = self.random_step(random, false).0;
+            let (Step { hop, oracle }, known) = self.random_step(random);
+            if !known {
+                continue;
+            }
             let depth = random.below(4) as usize;
             let reached = self.query().neighborhood(&[self.ids[centre]], &hop, depth).await.unwrap();
             prop_assert_eq!(self.set(&reached.depths[0]), BTreeSet::from([centre]));

@@ -1,0 +1,265 @@
+//! A single test of a property, and the same with values of the property's type.
+
+use std::cmp::Ordering;
+
+use arrow_array::{Array, ArrayRef, BooleanArray, Scalar, StringArray, cast::AsArray, types::GenericStringType};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_ord::{cmp, ord::make_comparator, sort::sort};
+use arrow_schema::{ArrowError, SortOptions};
+use hoplake_format::{PropertyType, ScalarType};
+use hoplake_storage::Pace;
+use memchr::memmem::Finder;
+
+use super::{Verdicts, VerdictsBuilder};
+use crate::{EngineError, float::canonical};
+
+/// Rows on which a test is evaluated between two looks at the time.
+const ROWS_AT_ONCE: usize = 1 << 16;
+
+/// How two values compare; floating-point numbers as [`float`](crate::float) orders them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Equal, Self::NotEqual, Self::Less, Self::LessOrEqual, Self::Greater, Self::GreaterOrEqual];
+
+    /// As it is written.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
+}
+
+/// Whose property a test names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum PropertyOf {
+    /// The edge's if its type has it, else the vertex's.
+    #[default]
+    Either,
+    /// The edge's: `edge.since`.
+    Edge,
+    /// The vertex's: `vertex.name`.
+    Vertex,
+}
+
+/// A property as a test names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PropertyName {
+    /// Whose it is.
+    pub of: PropertyOf,
+    /// Its name; `~key` is the key of the vertex.
+    pub name: String,
+}
+
+impl From<&str> for PropertyName {
+    /// The name as it stands, of the edge or else of the vertex.
+    fn from(name: &str) -> Self {
+        Self { of: PropertyOf::Either, name: name.to_owned() }
+    }
+}
+
+impl From<String> for PropertyName {
+    fn from(name: String) -> Self {
+        Self { of: PropertyOf::Either, name }
+    }
+}
+
+/// What a test requires of a value. Values are text that the property's type can read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Requirement {
+    /// `= value` and its like.
+    Compare(Comparison, String),
+    /// `in (value, …)`.
+    OneOf(Vec<String>),
+    /// `between least and greatest`, both included.
+    Between(String, String),
+    /// `starts with text`; of strings.
+    StartsWith(String),
+    /// `contains text`: a string has it within, byte by byte, or a list has it as an item.
+    Contains(String),
+    /// `is null`.
+    IsNull,
+}
+
+/// A test of one property.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Test {
+    /// The property.
+    pub property: PropertyName,
+    /// What it requires.
+    pub requirement: Requirement,
+}
+
+/// A requirement whose values have the type of the property.
+#[derive(Debug)]
+pub(crate) enum TypedTest {
+    Compare(Comparison, Scalar<ArrayRef>),
+    /// The values, ascending.
+    OneOf(ArrayRef),
+    Between(Scalar<ArrayRef>, Scalar<ArrayRef>),
+    StartsWith(String),
+    ContainsText(Finder<'static>),
+    /// An item, as the only value of an array.
+    ContainsItem(ArrayRef),
+    IsNull,
+}
+
+impl Test {
+    /// Reads its values as those of a property's type.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`] if one is not, or the type cannot be tested like this.
+    pub(crate) fn typed(&self, kind: PropertyType) -> Result<TypedTest, EngineError> {
+        let scalar = || match kind {
+            PropertyType::Scalar(scalar) => Ok(scalar),
+            PropertyType::List(_) => Err(self.unfit(format!("is a {kind}; test it with `contains` or `is null`"))),
+        };
+        let one = |value: &String, of: ScalarType| self.values(std::slice::from_ref(value), of);
+        Ok(match &self.requirement {
+            Requirement::Compare(comparison, value) => {
+                TypedTest::Compare(*comparison, Scalar::new(one(value, scalar()?)?))
+            }
+            Requirement::OneOf(values) => TypedTest::OneOf(sort(&self.values(values, scalar()?)?, None)?),
+            Requirement::Between(least, greatest) => {
+                TypedTest::Between(Scalar::new(one(least, scalar()?)?), Scalar::new(one(greatest, scalar()?)?))
+            }
+            Requirement::StartsWith(text) => match kind {
+                PropertyType::Scalar(ScalarType::String) => TypedTest::StartsWith(text.clone()),
+                _ => return Err(self.unfit(format!("is a {kind}; only strings can be tested with `starts with`"))),
+            },
+            Requirement::Contains(text) => match kind {
+                PropertyType::Scalar(ScalarType::String) => TypedTest::ContainsText(Finder::new(text).into_owned()),
+                PropertyType::List(of) => TypedTest::ContainsItem(one(text, of)?),
+                PropertyType::Scalar(_) => {
+                    return Err(
+                        self.unfit(format!("is a {kind}; only strings and lists can be tested with `contains`"))
+                    );
+                }
+            },
+            Requirement::IsNull => TypedTest::IsNull,
+        })
+    }
+
+    fn unfit(&self, why: String) -> EngineError {
+        EngineError::Invalid(format!("{} {why}", self.property.name))
+    }
+
+    /// Text as values of a type.
+    fn values(&self, texts: &[String], of: ScalarType) -> Result<ArrayRef, EngineError> {
+        // A safe cast would turn text that is not a value into null, and the test would silently fail on every row.
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        let cast = |texts: &[String]| {
+            let texts = StringArray::from_iter_values(texts);
+            cast_with_options(&texts, &of.arrow(), &options)
+        };
+        let wrong = |_: ArrowError| {
+            let wrong = texts.iter().find(|text| cast(std::slice::from_ref(text)).is_err());
+            self.unfit(format!("is compared as {of}, and {:?} is not a valid {of}", wrong.map_or("", String::as_str)))
+        };
+        cast(texts).map(|values| canonical(&values)).map_err(wrong)
+    }
+
+    /// The verdict on an absent value.
+    pub(crate) fn of_absent(&self) -> Option<bool> {
+        matches!(self.requirement, Requirement::IsNull).then_some(true)
+    }
+}
+
+impl TypedTest {
+    /// The verdict on each value of a column of the property's type.
+    ///
+    /// # Errors
+    /// [`EngineError::Arrow`] if the types differ; that a limit of the query was reached.
+    pub(crate) async fn of_column(&self, column: &ArrayRef, pace: &mut Pace) -> Result<Verdicts, EngineError> {
+        let mut verdicts = VerdictsBuilder::new(column.len());
+        for from in (0..column.len()).step_by(ROWS_AT_ONCE) {
+            let slice = column.slice(from, ROWS_AT_ONCE.min(column.len() - from));
+            verdicts.append(&self.evaluate(&slice)?, 0, slice.len());
+            pace.rest(slice.len() as u64 * 4).await?;
+        }
+        Ok(verdicts.finish())
+    }
+
+    pub(super) fn evaluate(&self, column: &ArrayRef) -> Result<Verdicts, EngineError> {
+        let values = canonical(column);
+        let mask = match self {
+            Self::Compare(comparison, literal) => {
+                let compare = match comparison {
+                    Comparison::Equal => cmp::eq,
+                    Comparison::NotEqual => cmp::neq,
+                    Comparison::Less => cmp::lt,
+                    Comparison::LessOrEqual => cmp::lt_eq,
+                    Comparison::Greater => cmp::gt,
+                    Comparison::GreaterOrEqual => cmp::gt_eq,
+                };
+                compare(&values, literal)?
+            }
+            Self::Between(least, greatest) => {
+                let [above, below] = [cmp::gt_eq(&values, least)?, cmp::lt_eq(&values, greatest)?];
+                return Ok(Verdicts::of(&above).and(Verdicts::of(&below)));
+            }
+            Self::OneOf(sorted) => {
+                let compare = make_comparator(&values, sorted, SortOptions::default())?;
+                let is_in = |row: usize| has(sorted.len(), |at| compare(row, at));
+                BooleanArray::new((0..values.len()).map(is_in).collect(), values.nulls().cloned())
+            }
+            Self::StartsWith(start) => each_text(&values, |text| text.starts_with(start.as_str())),
+            Self::ContainsText(finder) => each_text(&values, |text| finder.find(text.as_bytes()).is_some()),
+            Self::ContainsItem(item) => {
+                let lists = values.as_list::<i32>();
+                let compare = make_comparator(&canonical(lists.values()), item, SortOptions::default())?;
+                let offsets = lists.value_offsets();
+                // An absent item equals no value.
+                let is = |at: usize| lists.values().is_valid(at) && compare(at, 0).is_eq();
+                let has = |row: usize| (offsets[row] as usize..offsets[row + 1] as usize).any(is);
+                BooleanArray::new((0..lists.len()).map(has).collect(), lists.nulls().cloned())
+            }
+            Self::IsNull => {
+                let nulls =
+                    values.nulls().map_or_else(|| (0..values.len()).map(|_| false).collect(), |nulls| !nulls.inner());
+                BooleanArray::new(nulls, None)
+            }
+        };
+        Ok(Verdicts::of(&mask))
+    }
+}
+
+/// Whether one of some ascending values is equal, by binary search.
+fn has(values: usize, compare: impl Fn(usize) -> Ordering) -> bool {
+    let (mut low, mut high) = (0, values);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match compare(middle) {
+            Ordering::Equal => return true,
+            Ordering::Greater => low = middle + 1,
+            Ordering::Less => high = middle,
+        }
+    }
+    false
+}
+
+fn each_text(values: &ArrayRef, fulfils: impl Fn(&str) -> bool) -> BooleanArray {
+    let texts = values.as_bytes::<GenericStringType<i32>>();
+    BooleanArray::new((0..texts.len()).map(|row| fulfils(texts.value(row))).collect(), texts.nulls().cloned())
+}

@@ -1,0 +1,58 @@
+//! The row groups of a table, as a scan sees them.
+
+use std::ops::Range;
+
+use arrow_array::Array;
+use arrow_schema::{DataType, Field, Schema as ArrowSchema};
+use parquet::{arrow::arrow_reader::statistics::StatisticsConverter, basic::Type};
+
+use super::Layout;
+use crate::{EngineError, condition::Bounds};
+
+/// The rows of a row group, within the table.
+pub(crate) struct Group {
+    pub(crate) rows: Range<u64>,
+    /// Bytes of the columns asked for, decompressed.
+    pub(crate) bytes: u64,
+}
+
+impl Layout {
+    /// All row groups, in order.
+    pub(crate) fn groups(&self, columns: &[String]) -> Vec<Group> {
+        let bounds = self.group_starts.windows(2);
+        let group = |(bounds, group): (&[u64], &parquet::file::metadata::RowGroupMetaData)| {
+            let is_wanted = |path: &[String]| path.first().is_some_and(|root| columns.contains(root));
+            let wanted = group.columns().iter().filter(|column| is_wanted(column.column_path().parts()));
+            let bytes = wanted.map(|column| u64::try_from(column.uncompressed_size()).unwrap_or(0)).sum();
+            Group { rows: bounds[0]..bounds[1], bytes }
+        };
+        bounds.zip(self.metadata.row_groups()).map(group).collect()
+    }
+
+    /// What is known of a column in each row group; `None` if that is nothing.
+    ///
+    /// # Errors
+    /// [`EngineError::Table`] if the statistics are not those of the column's type.
+    pub(crate) fn bounds(&self, field: &Field, location: &str) -> Result<Option<Bounds>, EngineError> {
+        let groups = self.metadata.row_groups();
+        let rows = groups.iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).collect();
+        let parquet_schema = self.metadata.file_metadata().schema_descr();
+        let mine = parquet_schema.columns().iter().find(|column| column.path().parts()[0] == *field.name());
+        let Some(mine) = mine else { return Ok(Some(Bounds::absent(rows))) };
+        // A property that was int64 and is float64 now has bounds of the former in older tables; a list has those of its items.
+        let is_older = *field.data_type() == DataType::Float64 && mine.physical_type() != Type::DOUBLE;
+        if is_older || matches!(field.data_type(), DataType::List(_)) {
+            return Ok(None);
+        }
+        let schema = ArrowSchema::new(vec![field.clone()]);
+        let read = || {
+            let converter = StatisticsConverter::try_new(field.name(), &schema, parquet_schema)?
+                .with_missing_null_counts_as_zero(false);
+            let nulls = converter.row_group_null_counts(groups)?;
+            let values = [converter.row_group_mins(groups)?, converter.row_group_maxes(groups)?];
+            let nulls = nulls.iter().collect();
+            Ok(Bounds { rows, nulls, values: Some(values).filter(|[least, _]| least.null_count() < least.len()) })
+        };
+        read().map(Some).map_err(EngineError::table(location))
+    }
+}

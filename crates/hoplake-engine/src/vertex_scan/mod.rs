@@ -1,0 +1,173 @@
+//! Vertices of a label that fulfil a condition, as a stream of rows in the order of their ordinals.
+//!
+//! ```text
+//! row groups ── bounds say that none can fulfil it? skipped ──▶ parts of some 8 MiB ──▶ columns of the condition
+//!     ──▶ rows that fulfil it ──▶ the other columns, of these alone
+//! ```
+//! A part is read by a task of its own, and several at a time, so that the network and both the processors have something to do;
+//! they are handed out in order. What is read goes past the caches ([`Through::Extents`]).
+//!
+//! **Changes.** The oldest row of a vertex is in the table of the run that added it. Which vertices newer runs changed, and which were
+//! deleted, is read first and kept: some bytes for each. A row group may be skipped only but for the vertices that were changed.
+//!
+//! **Limits.** A caller who wants few rows does not pay for many: parts begin small, one at a time, and double.
+
+mod alive;
+mod part;
+mod plan;
+
+use std::{collections::VecDeque, ops::Range, sync::Arc};
+
+use arrow_array::RecordBatch;
+use futures::future::BoxFuture;
+use hoplake_format::LabelId;
+use hoplake_storage::Branch;
+
+use crate::{Condition, EngineError, Held, Snapshot, scan::OnItsWay};
+use plan::Plan;
+
+/// What a part takes when all of its columns are decoded.
+const PART_BYTES: u64 = 8 << 20;
+
+/// The least, where the budget is small.
+const PART_BYTES_MIN: u64 = 256 << 10;
+
+/// Rows of a part, at most.
+const PART_ROWS: u64 = 1 << 17;
+
+/// Rows of the first part, if only some rows are wanted.
+const FIRST_PART_ROWS: u64 = 1 << 12;
+
+/// What the memory of a part is a multiple of: stored and decoded pages, decoded again side by side, and the rows that stay.
+const COPIES: u64 = 8;
+
+/// Parts that are read at a time, at most.
+const PARTS_MAX: u64 = 32;
+
+/// Which vertices a scan looks for, and what it returns of them.
+#[derive(Debug, Clone)]
+pub struct VertexQuery {
+    /// The label.
+    pub label: LabelId,
+    /// Which of its vertices; without, all. A property that the label does not have is absent.
+    pub condition: Option<Condition>,
+    /// Properties to return; `~key` is the key.
+    pub columns: Vec<String>,
+    /// How many the caller wants, if not all. It may return more.
+    pub wanted: Option<usize>,
+}
+
+/// Some vertices of a scan.
+#[derive(Debug, Clone)]
+pub struct FoundVertices {
+    /// Their ordinals, ascending.
+    pub ordinals: Vec<u64>,
+    /// The columns asked for, a row each.
+    pub batch: RecordBatch,
+}
+
+/// A scan under way, from [`Snapshot::scan_vertices`].
+pub struct VertexScan {
+    plan: Arc<Plan>,
+    /// Row groups that are left, in order; the first perhaps in part.
+    left: VecDeque<plan::Group>,
+    coming: VecDeque<OnItsWay<(Held<FoundVertices>, Branch)>>,
+    part_bytes: u64,
+    /// Rows of the next part, at most.
+    part_rows: u64,
+    /// Parts that are read at a time now, and at most.
+    at_once: (usize, usize),
+}
+
+impl Snapshot {
+    /// Scans the vertices of a label. Two waves for metadata of tables and for what was changed and deleted; what is known of
+    /// tables already takes none.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] if the label lacks a property that is to be returned; [`EngineError::Invalid`] if a value of the
+    /// condition is none of its property's type; the store's.
+    pub fn scan_vertices<'a>(
+        self: &'a Arc<Self>,
+        query: VertexQuery,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<VertexScan, EngineError>> {
+        Box::pin(async move {
+            let wanted = query.wanted;
+            let has_condition = query.condition.is_some();
+            let (plan, groups) = Plan::new(self, query, branch).await?;
+            let left = branch.context().memory().left();
+            let part_bytes = (left / (4 * COPIES)).clamp(PART_BYTES_MIN, PART_BYTES);
+            let by_memory = (left / 2 / (part_bytes * COPIES)).max(1);
+            let by_network = self.ahead_bytes(branch.context()).div_ceil(part_bytes).max(2);
+            let most = by_memory.min(by_network).min(PARTS_MAX) as usize;
+            let (part_rows, at_once) = match wanted {
+                None => (PART_ROWS, most),
+                // Without a condition every row is one that is wanted.
+                Some(rows) if !has_condition => ((rows as u64).clamp(1, PART_ROWS), 1),
+                Some(_) => (FIRST_PART_ROWS, 1),
+            };
+            Ok(VertexScan {
+                plan: Arc::new(plan),
+                left: groups.into(),
+                coming: VecDeque::new(),
+                part_bytes,
+                part_rows,
+                at_once: (at_once, most),
+            })
+        })
+    }
+}
+
+impl VertexScan {
+    /// The next vertices; `None` behind the last.
+    ///
+    /// # Errors
+    /// The store's; [`EngineError::Table`] if a table is damaged; that a limit of the query was reached.
+    pub fn next<'a>(
+        &'a mut self,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Option<Held<FoundVertices>>, EngineError>> {
+        Box::pin(async move {
+            loop {
+                while self.coming.len() < self.at_once.0
+                    && let Some((ordinals, changed_only)) = self.next_part()
+                {
+                    let (plan, branch) = (self.plan.clone(), branch.clone());
+                    self.coming.push_back(OnItsWay::begin(part::read(plan, ordinals, changed_only, branch)));
+                }
+                let Some(coming) = self.coming.pop_front() else { return Ok(None) };
+                let (found, came) = coming.arrived().await?;
+                branch.join([&came]);
+                self.part_rows = (self.part_rows * 2).min(PART_ROWS);
+                self.at_once.0 = (self.at_once.0 * 2).min(self.at_once.1);
+                if !found.ordinals.is_empty() {
+                    return Ok(Some(found));
+                }
+            }
+        })
+    }
+
+    /// The ordinals of the next part, and whether only those of changed vertices matter.
+    fn next_part(&mut self) -> Option<(Range<u64>, bool)> {
+        loop {
+            let group = self.left.front_mut()?;
+            if group.rows.is_empty() {
+                self.left.pop_front();
+                continue;
+            }
+            if !group.may_fulfil {
+                // Few, if any: they are one part.
+                let rows = std::mem::replace(&mut group.rows, 0..0);
+                if self.plan.has_changes_within(&rows) {
+                    return Some((rows, true));
+                }
+                continue;
+            }
+            let by_bytes = (self.part_bytes / group.row_bytes.max(1)).max(1);
+            let start = group.rows.start;
+            let end = group.rows.end.min(start + by_bytes.min(self.part_rows));
+            group.rows.start = end;
+            return Some((start..end, false));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Reads a part: the columns of the condition, and then of the rows that fulfil it the others.
+
+use std::{ops::Range, sync::Arc};
+
+use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::Schema as ArrowSchema;
+use arrow_select::filter::filter_record_batch;
+use futures::future::BoxFuture;
+use hoplake_storage::Branch;
+
+use super::{FoundVertices, plan::Plan};
+use crate::{EngineError, Held, memory::bytes_of, table::Through};
+
+/// The vertices among some ordinals that fulfil the condition.
+pub(super) async fn read(
+    plan: Arc<Plan>,
+    ordinals: Range<u64>,
+    changed_only: bool,
+    mut branch: Branch,
+) -> Result<(Held<FoundVertices>, Branch), EngineError> {
+    let context = branch.context().clone();
+    let count = match changed_only {
+        true => plan.changed_within(&ordinals).len(),
+        false => (ordinals.end - ordinals.start) as usize,
+    };
+    // Ordinals twice, and where their rows are.
+    let _memory = context.hold(bytes_of::<[u64; 5]>(count))?;
+    let mut ordinals: Vec<u64> = match changed_only {
+        true => plan.changed_within(&ordinals).iter().map(|row| row.ordinal).collect(),
+        false => ordinals.collect(),
+    };
+    ordinals.retain(|ordinal| plan.alive.has(*ordinal));
+    let mut pace = context.pace();
+    pace.rest(count as u64).await?;
+    let mut tested = None;
+    if let Some(test) = &plan.tested {
+        let batch = rows(&plan, &ordinals, &test.columns, &mut branch).await?;
+        let fulfilled = test.fulfilled(&batch, &mut pace).await?;
+        let kept = fulfilled.set_indices().map(|row| ordinals[row]).collect();
+        ordinals = kept;
+        pace.rest(count as u64).await?;
+        tested = Some(filter_record_batch(&batch, &BooleanArray::new(fulfilled, None))?);
+    }
+    // What the condition has read is not read again.
+    let is_read = |name: &&String| tested.as_ref().is_some_and(|batch| batch.column_by_name(name).is_some());
+    let missing: Vec<String> = plan.columns.iter().filter(|name| !is_read(name)).cloned().collect();
+    let others = match ordinals.is_empty() || missing.is_empty() {
+        true => None,
+        false => Some(rows(&plan, &ordinals, &missing, &mut branch).await?),
+    };
+    let mut fields = Vec::with_capacity(plan.columns.len());
+    let mut columns = Vec::with_capacity(plan.columns.len());
+    if !ordinals.is_empty() {
+        for name in &plan.columns {
+            let found = [&tested, &others].into_iter().flatten().find_map(|batch| {
+                let (at, field) = batch.schema_ref().column_with_name(name)?;
+                Some((field.clone(), batch.column(at).clone()))
+            });
+            let (field, column) = found.ok_or_else(|| EngineError::Internal(format!("column {name} was not read")))?;
+            fields.push(field);
+            columns.push(column);
+        }
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(ordinals.len()));
+    let batch = RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)?;
+    let bytes = bytes_of::<u64>(ordinals.len()) + batch.get_array_memory_size() as u64;
+    let found = Held::counted(FoundVertices { ordinals, batch }, bytes, &context)?;
+    Ok((found, branch))
+}
+
+fn rows<'a>(
+    plan: &'a Plan,
+    ordinals: &'a [u64],
+    columns: &'a [String],
+    branch: &'a mut Branch,
+) -> BoxFuture<'a, Result<RecordBatch, EngineError>> {
+    Box::pin(async move {
+        let rows_of = plan.rows_of(ordinals);
+        plan.snapshot.rows_at(plan.label, ordinals, &rows_of, columns, Through::Extents, branch).await
+    })
+}

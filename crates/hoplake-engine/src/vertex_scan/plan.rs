@@ -1,0 +1,217 @@
+//! What a scan knows before it reads rows.
+
+use std::{ops::Range, sync::Arc};
+
+use arrow_array::RecordBatch;
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::Field;
+use hoplake_format::{LabelId, PropertyType, TableOwner, constants::KEY_COLUMN};
+use hoplake_storage::{Branch, MemoryHold, Pace};
+
+use super::{VertexQuery, alive::Alive};
+use crate::{
+    Condition, EngineError, PropertyName, PropertyOf, Snapshot,
+    condition::{Bounds, TypedTest, Verdicts},
+    rows::Changed,
+    table::{Layout, Table},
+};
+
+/// Vertices whose oldest rows are in one row group.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// Their ordinals.
+    pub(super) rows: Range<u64>,
+    /// What the columns of a row take, decompressed.
+    pub(super) row_bytes: u64,
+    /// Whether one of the rows may fulfil the condition.
+    pub(super) may_fulfil: bool,
+}
+
+/// A vertex whose newest row is not that with which it was added.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChangedRow {
+    pub(super) ordinal: u64,
+    /// The newest version of the run, and the row of its table.
+    pub(super) row: (u64, u64),
+}
+
+/// A condition whose tests have the types of the label's properties.
+pub(super) struct Tested {
+    condition: Condition,
+    tests: Vec<LabelTest>,
+    pub(super) columns: Vec<String>,
+}
+
+/// A test on vertices of one label.
+enum LabelTest {
+    /// On one of the columns of [`Tested`].
+    Of(TypedTest, usize),
+    /// The label does not have the property: the same verdict on every vertex.
+    OfAbsent(Option<bool>),
+}
+
+pub(super) struct Plan {
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) label: LabelId,
+    pub(super) tested: Option<Tested>,
+    /// The columns to return.
+    pub(super) columns: Vec<String>,
+    pub(super) alive: Alive,
+    /// By ordinal.
+    changed: Vec<ChangedRow>,
+    _memory: MemoryHold,
+}
+
+impl Plan {
+    pub(super) async fn new(
+        snapshot: &Arc<Snapshot>,
+        query: VertexQuery,
+        branch: &mut Branch,
+    ) -> Result<(Self, Vec<Group>), EngineError> {
+        let VertexQuery { label, condition, columns, .. } = query;
+        if let Some(unknown) = columns.iter().find(|name| snapshot.vertex_property(label, name).is_none()) {
+            return Err(lacks(snapshot, label, &format!("{unknown:?}")));
+        }
+        let tested = condition.map(|condition| Tested::new(snapshot, label, condition)).transpose()?;
+        let tables = snapshot.tables_of(TableOwner::Vertices(label), None);
+        let mut lines = [branch.clone(), branch.clone(), branch.clone(), branch.clone()];
+        let [for_layouts, for_changed, for_changes, for_alive] = &mut lines;
+        // What the parts need to know of the tables of changed rows comes in the same wave.
+        let changed_tables = snapshot.load_table_metadata(TableOwner::Changed(label), for_changed);
+        let (layouts, (), (changed, memory), alive) = futures::future::try_join4(
+            snapshot.layouts(tables.iter().copied(), for_layouts),
+            changed_tables,
+            snapshot.all_changed_rows(label, for_changes),
+            Alive::of(snapshot, label, for_alive),
+        )
+        .await?;
+        branch.join(&lines);
+        let mut groups = Vec::new();
+        let names = tested.iter().flat_map(|tested| &tested.columns).chain(&columns);
+        let names: Vec<_> = names.cloned().collect();
+        for (table, layout) in tables.iter().zip(layouts) {
+            let may = tested.as_ref().map(|tested| tested.may_fulfil(snapshot, label, table, layout)).transpose()?;
+            let of_table = layout.groups(&names).into_iter().enumerate().map(|(number, group)| Group {
+                row_bytes: group.bytes / (group.rows.end - group.rows.start).max(1) + 1,
+                rows: table.reference.first_row + group.rows.start..table.reference.first_row + group.rows.end,
+                may_fulfil: may.as_ref().is_none_or(|may| may.value(number)),
+            });
+            groups.extend(of_table);
+        }
+        // Tables may be in any order in the manifest.
+        groups.sort_by_key(|group| group.rows.start);
+        let plan = Self { snapshot: snapshot.clone(), label, tested, columns, alive, changed, _memory: memory };
+        Ok((plan, groups))
+    }
+
+    /// The changed vertices among some ordinals.
+    pub(super) fn changed_within(&self, ordinals: &Range<u64>) -> &[ChangedRow] {
+        let from = self.changed.partition_point(|row| row.ordinal < ordinals.start);
+        let until = self.changed.partition_point(|row| row.ordinal < ordinals.end);
+        &self.changed[from..until]
+    }
+
+    pub(super) fn has_changes_within(&self, ordinals: &Range<u64>) -> bool {
+        !self.changed_within(ordinals).is_empty()
+    }
+
+    /// Where the row of each of some ascending ordinals is.
+    pub(super) fn rows_of(&self, ordinals: &[u64]) -> Vec<Changed> {
+        let (Some(first), Some(last)) = (ordinals.first(), ordinals.last()) else { return Vec::new() };
+        let mut changed = self.changed_within(&(*first..last + 1)).iter().peekable();
+        let row = |ordinal: &u64| {
+            while changed.next_if(|row| row.ordinal < *ordinal).is_some() {}
+            changed.next_if(|row| row.ordinal == *ordinal).map(|row| row.row)
+        };
+        ordinals.iter().map(row).collect()
+    }
+}
+
+impl Tested {
+    fn new(snapshot: &Snapshot, label: LabelId, condition: Condition) -> Result<Self, EngineError> {
+        let mut columns: Vec<String> = Vec::new();
+        let mut tests = Vec::new();
+        for test in condition.tests() {
+            let name = &test.property.name;
+            let Some(kind) = snapshot.property_tested(label, &test.property) else {
+                tests.push(LabelTest::OfAbsent(test.of_absent()));
+                continue;
+            };
+            let column = columns.iter().position(|column| column == name).unwrap_or_else(|| {
+                columns.push(name.clone());
+                columns.len() - 1
+            });
+            tests.push(LabelTest::Of(test.typed(kind)?, column));
+        }
+        Ok(Self { condition, tests, columns })
+    }
+
+    /// The rows that fulfil the condition, of a batch with its columns.
+    pub(super) async fn fulfilled(&self, batch: &RecordBatch, pace: &mut Pace) -> Result<BooleanBuffer, EngineError> {
+        let mut of_tests = Vec::with_capacity(self.tests.len());
+        for test in &self.tests {
+            of_tests.push(match test {
+                LabelTest::Of(test, column) => test.of_column(batch.column(*column), pace).await?,
+                LabelTest::OfAbsent(verdict) => Verdicts::all(batch.num_rows(), *verdict),
+            });
+        }
+        Ok(self.condition.combine(of_tests).fulfilled())
+    }
+
+    /// Which row groups of a table may have rows that fulfil the condition.
+    fn may_fulfil(
+        &self,
+        snapshot: &Snapshot,
+        label: LabelId,
+        table: &Table,
+        layout: &Layout,
+    ) -> Result<BooleanBuffer, EngineError> {
+        let location = snapshot.reader().store().location(&table.reference.name);
+        let fields = snapshot.fields(TableOwner::Vertices(label), &self.columns);
+        let bounds = |field: &Field| layout.bounds(field, &location);
+        let bounds: Vec<Option<Bounds>> = fields.iter().map(bounds).collect::<Result<_, _>>()?;
+        let groups = layout.groups(&[]).len();
+        let of_tests = self.tests.iter().map(|test| match test {
+            LabelTest::Of(test, column) => {
+                bounds[*column].as_ref().map_or_else(|| Ok(Verdicts::any(groups)), |bounds| test.possible(bounds))
+            }
+            LabelTest::OfAbsent(verdict) => Ok(Verdicts::all(groups, *verdict)),
+        });
+        Ok(self.condition.combine(of_tests.collect::<Result<_, _>>()?).fulfilled())
+    }
+}
+
+impl Snapshot {
+    /// The type of the property that a test of vertices names; `None` if the label does not have it.
+    fn property_tested(&self, label: LabelId, name: &PropertyName) -> Option<PropertyType> {
+        (name.of != PropertyOf::Edge).then(|| self.vertex_property(label, &name.name))?
+    }
+
+    /// Refuses a condition that names a property which none of some labels has, or that cannot be one on all of those that have it.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::Invalid`] if a value is none of its property's type.
+    pub fn check_vertex_condition(&self, labels: &[LabelId], condition: &Condition) -> Result<(), EngineError> {
+        condition.check_size()?;
+        for test in condition.tests() {
+            let of_labels: Vec<_> =
+                labels.iter().filter_map(|label| self.property_tested(*label, &test.property)).collect();
+            for kind in &of_labels {
+                test.typed(*kind)?;
+            }
+            if let ([], Some(label)) = (&of_labels[..], labels.first()) {
+                return Err(lacks(self, *label, &test.property.to_string()));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lacks(snapshot: &Snapshot, label: LabelId, name: &str) -> EngineError {
+    let Some(label) = snapshot.schema().label(label) else {
+        return EngineError::NotFound("the graph has no such vertex label".into());
+    };
+    let known = label.properties.iter().map(|property| property.name.as_str()).chain([KEY_COLUMN]);
+    let known: Vec<_> = known.collect();
+    EngineError::NotFound(format!("vertices of {} have no property {name}; they have {}", label.name, known.join(", ")))
+}

@@ -14,6 +14,7 @@ mod hoplake;
 mod load;
 mod mistakes;
 mod queries;
+mod querying;
 mod quickstart;
 mod round_trips;
 mod serve;

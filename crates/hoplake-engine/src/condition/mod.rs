@@ -224,6 +224,8 @@ pub(crate) mod tests {
             ("'edge.since'=1", "\"edge.since\" = 1"),
             ("a in ()", "a in ()"),
             ("not(a=1)", "not (a = 1)"),
+            ("a not between 1 and 2 or b not starts with x", "a not between 1 and 2 or b not starts with x"),
+            ("not (b contains y) and not not b contains y", "b not contains y and not (b not contains y)"),
         ] {
             assert_eq!(text.parse::<Condition>().unwrap().to_string(), written, "{text}");
         }
@@ -256,7 +258,7 @@ pub(crate) mod tests {
             ("code='BOS", "has a ' that is not closed"),
             ("code='BOS'x", "has \"x\" after a closing '"),
             ("code starts BOS", "where `with` is needed"),
-            ("code not 3", "where `in` is needed"),
+            ("code not 3", "where in, between, starts with or contains is needed"),
         ] {
             let error = text.parse::<Condition>().unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

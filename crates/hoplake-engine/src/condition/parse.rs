@@ -5,8 +5,8 @@
 //! any     = all ("or" all)*
 //! all     = single ("and" single)*
 //! single  = "not" single | "(" list ")" | test
-//! test    = property (sign value | "in" values | "not" "in" values | "between" value "and" value
-//!                     | "is" ["not"] "null" | "starts" "with" value | "contains" value)
+//! test    = property (sign value | "is" ["not"] "null" | ["not"] member)
+//! member  = "in" values | "between" value "and" value | "starts" "with" value | "contains" value
 //! values  = "(" [value ("," value)*] ")"
 //! property = ["edge." | "vertex."] name
 //! ```
@@ -37,6 +37,7 @@ pub(super) const TESTS_MAX: usize = 1_000;
 const WORDS: [&str; 10] = ["and", "or", "not", "in", "between", "is", "null", "starts", "with", "contains"];
 
 const TEST: &str = "a comparison (=, !=, <, <=, >, >=, in, between, is null, starts with or contains)";
+const MEMBER: &str = "in, between, starts with or contains";
 const VALUE: &str = "a value";
 
 /// Longer signs first, so that `>=` is not read as `>`.
@@ -155,27 +156,35 @@ fn single(input: &mut Input<'_>) -> Parsed<Node> {
 
 fn test(input: &mut Input<'_>) -> Parsed<Node> {
     let property = required(property, "a property").parse_next(input)?;
-    let is_not = |requirement| (true, requirement);
     let is = |requirement| (false, requirement);
-    let null = |input: &mut Input<'_>| {
-        let negated = opt(word("not")).parse_next(input)?.is_some();
-        required(word("null"), "`null` or `not null`").parse_next(input)?;
-        Ok((negated, Requirement::IsNull))
-    };
     let mut requirement = alt((
         compared.map(is),
-        preceded(word("in"), cut_err(values)).map(Requirement::OneOf).map(is),
-        preceded((word("not"), required(word("in"), "`in`")), cut_err(values)).map(Requirement::OneOf).map(is_not),
-        preceded(word("between"), cut_err(between)).map(is),
+        member.map(is),
+        preceded(word("not"), required(member, MEMBER)).map(|requirement| (true, requirement)),
         preceded(word("is"), cut_err(null)),
-        preceded((word("starts"), required(word("with"), "`with`")), cut_err(value))
-            .map(Requirement::StartsWith)
-            .map(is),
-        preceded(word("contains"), cut_err(value)).map(Requirement::Contains).map(is),
     ));
     let (negated, requirement) = required(requirement.by_ref(), TEST).parse_next(input)?;
     let node = Node::Test(Test { property, requirement });
     Ok(if negated { Node::Not(Box::new(node)) } else { node })
+}
+
+/// A requirement that may stand behind `not`.
+fn member(input: &mut Input<'_>) -> Parsed<Requirement> {
+    let starts = (word("starts"), required(word("with"), "`with`"));
+    alt((
+        preceded(word("in"), cut_err(values)).map(Requirement::OneOf),
+        preceded(word("between"), cut_err(between)),
+        preceded(starts, cut_err(value)).map(Requirement::StartsWith),
+        preceded(word("contains"), cut_err(value)).map(Requirement::Contains),
+    ))
+    .parse_next(input)
+}
+
+/// What follows `is`, and whether it is negated.
+fn null(input: &mut Input<'_>) -> Parsed<(bool, Requirement)> {
+    let negated = opt(word("not")).parse_next(input)?.is_some();
+    required(word("null"), "`null` or `not null`").parse_next(input)?;
+    Ok((negated, Requirement::IsNull))
 }
 
 fn compared(input: &mut Input<'_>) -> Parsed<Requirement> {

@@ -34,11 +34,16 @@ impl Display for Node {
             Self::Any(parts) => join(parts, "or", f),
             Self::Not(inner) => match &**inner {
                 Self::Test(Test { property, requirement: Requirement::IsNull }) => write!(f, "{property} is not null"),
-                Self::Test(Test { property, requirement: Requirement::OneOf(values) }) => {
-                    write!(f, "{property} not in ")?;
-                    write_list(values, f)
+                Self::Test(Test { requirement: Requirement::Compare(..), .. })
+                | Self::Not(_)
+                | Self::All(_)
+                | Self::Any(_) => {
+                    write!(f, "not ({inner})")
                 }
-                inner => write!(f, "not ({inner})"),
+                Self::Test(Test { property, requirement }) => {
+                    write!(f, "{property} not ")?;
+                    write_requirement(requirement, f)
+                }
             },
             Self::Test(test) => write!(f, "{test}"),
         }
@@ -47,33 +52,36 @@ impl Display for Node {
 
 impl Display for Test {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { property, requirement } = self;
-        write!(f, "{property} ")?;
-        match requirement {
-            Requirement::Compare(comparison, value) => {
-                write!(f, "{} ", comparison.sign())?;
-                write_value(value, f)
-            }
-            Requirement::OneOf(values) => {
-                f.write_str("in ")?;
-                write_list(values, f)
-            }
-            Requirement::Between(least, greatest) => {
-                f.write_str("between ")?;
-                write_value(least, f)?;
-                f.write_str(" and ")?;
-                write_value(greatest, f)
-            }
-            Requirement::StartsWith(text) => {
-                f.write_str("starts with ")?;
-                write_value(text, f)
-            }
-            Requirement::Contains(text) => {
-                f.write_str("contains ")?;
-                write_value(text, f)
-            }
-            Requirement::IsNull => f.write_str("is null"),
+        write!(f, "{} ", self.property)?;
+        write_requirement(&self.requirement, f)
+    }
+}
+
+fn write_requirement(requirement: &Requirement, f: &mut Formatter<'_>) -> fmt::Result {
+    match requirement {
+        Requirement::Compare(comparison, value) => {
+            write!(f, "{} ", comparison.sign())?;
+            write_value(value, f)
         }
+        Requirement::OneOf(values) => {
+            f.write_str("in ")?;
+            write_list(values, f)
+        }
+        Requirement::Between(least, greatest) => {
+            f.write_str("between ")?;
+            write_value(least, f)?;
+            f.write_str(" and ")?;
+            write_value(greatest, f)
+        }
+        Requirement::StartsWith(text) => {
+            f.write_str("starts with ")?;
+            write_value(text, f)
+        }
+        Requirement::Contains(text) => {
+            f.write_str("contains ")?;
+            write_value(text, f)
+        }
+        Requirement::IsNull => f.write_str("is null"),
     }
 }
 

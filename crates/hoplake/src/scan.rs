@@ -137,13 +137,19 @@ impl Query {
         Ok(Held::new(all, memory))
     }
 
-    /// How many vertices a scan finds, without their keys or properties.
+    /// How many vertices a scan finds, without their keys or properties. Without a condition nothing is read.
     ///
     /// # Errors
     /// As [`Self::next_rows`].
     pub async fn count_found(&mut self, request: &ScanRequest) -> Result<u64, Error> {
         let request = ScanRequest { select: Vec::new(), order_by: Vec::new(), ..request.clone() };
         let mut scan = self.scan(&request)?;
+        let limit = scan.left as u64;
+        if request.condition.is_none() {
+            let counts = &self.snapshot.manifest().vertex_counts;
+            let live = scan.labels.iter().filter_map(|label| Some(counts.get(usize::from(label.0))?.live()));
+            return Ok(live.sum::<u64>().min(limit));
+        }
         let mut count = 0;
         while let Some((_, found)) = self.next_found(&mut scan, &[], false).await? {
             count += found.ordinals.len() as u64;

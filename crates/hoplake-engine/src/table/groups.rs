@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use arrow_array::Array;
-use arrow_schema::{DataType, Field, Schema as ArrowSchema};
+use arrow_schema::{DataType, Field};
 use parquet::{arrow::arrow_reader::statistics::StatisticsConverter, basic::Type};
 
 use super::Layout;
@@ -37,16 +37,17 @@ impl Layout {
         let groups = self.metadata.row_groups();
         let rows = groups.iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).collect();
         let parquet_schema = self.metadata.file_metadata().schema_descr();
-        let mine = parquet_schema.columns().iter().find(|column| column.path().parts()[0] == *field.name());
+        let mine = parquet_schema.columns().iter().position(|column| column.path().parts()[0] == *field.name());
         let Some(mine) = mine else { return Ok(Some(Bounds::absent(rows))) };
+        let stored = parquet_schema.column(mine).physical_type();
         // A property that was int64 and is float64 now has bounds of the former in older tables; a list has those of its items.
-        let is_older = *field.data_type() == DataType::Float64 && mine.physical_type() != Type::DOUBLE;
+        let is_older = *field.data_type() == DataType::Float64 && stored != Type::DOUBLE;
         if is_older || matches!(field.data_type(), DataType::List(_)) {
             return Ok(None);
         }
-        let schema = ArrowSchema::new(vec![field.clone()]);
         let read = || {
-            let converter = StatisticsConverter::try_new(field.name(), &schema, parquet_schema)?
+            // By its position: by name it would be sought at that of the field in a schema of all columns, which is not at hand.
+            let converter = StatisticsConverter::from_column_index(mine, field, parquet_schema)?
                 .with_missing_null_counts_as_zero(false);
             let nulls = converter.row_group_null_counts(groups)?;
             let values = [converter.row_group_mins(groups)?, converter.row_group_maxes(groups)?];

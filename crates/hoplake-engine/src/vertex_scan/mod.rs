@@ -30,7 +30,7 @@ use plan::Plan;
 const PART_BYTES: u64 = 8 << 20;
 
 /// The least, where the budget is small.
-const PART_BYTES_MIN: u64 = 256 << 10;
+const PART_BYTES_MIN: u64 = 64 << 10;
 
 /// Rows of a part, at most.
 const PART_ROWS: u64 = 1 << 17;
@@ -42,7 +42,7 @@ const FIRST_PART_ROWS: u64 = 1 << 12;
 const COPIES: u64 = 8;
 
 /// Parts that are read at a time, at most.
-const PARTS_MAX: u64 = 32;
+const PARTS_MAX: usize = 32;
 
 /// Which vertices a scan looks for, and what it returns of them.
 #[derive(Debug, Clone)]
@@ -71,12 +71,24 @@ pub struct VertexScan {
     plan: Arc<Plan>,
     /// Row groups that are left, in order; the first perhaps in part.
     left: VecDeque<plan::Group>,
-    coming: VecDeque<OnItsWay<(Held<FoundVertices>, Branch)>>,
+    /// Parts that are read now, in order, with what each takes.
+    coming: VecDeque<(u64, OnItsWay<(Held<FoundVertices>, Branch)>)>,
     part_bytes: u64,
     /// Rows of the next part, at most.
     part_rows: u64,
-    /// Parts that are read at a time now, and at most.
-    at_once: (usize, usize),
+    /// Parts that are read at a time, at most.
+    at_once: usize,
+    /// What they take together, at most, unless it is one alone.
+    at_once_bytes: u64,
+}
+
+/// A part that is to be read.
+struct Part {
+    ordinals: Range<u64>,
+    /// Whether only those of changed vertices matter.
+    changed_only: bool,
+    /// What its columns take.
+    bytes: u64,
 }
 
 impl Snapshot {
@@ -97,11 +109,11 @@ impl Snapshot {
             let (plan, groups) = Plan::new(self, query, branch).await?;
             let left = branch.context().memory().left();
             let part_bytes = (left / (4 * COPIES)).clamp(PART_BYTES_MIN, PART_BYTES);
-            let by_memory = (left / 2 / (part_bytes * COPIES)).max(1);
-            let by_network = self.ahead_bytes(branch.context()).div_ceil(part_bytes).max(2);
-            let most = by_memory.min(by_network).min(PARTS_MAX) as usize;
+            // At least two parts, so that one is read while another is decoded.
+            let by_network = self.ahead_bytes(branch.context()).max(2 * part_bytes);
+            let at_once_bytes = by_network.min(left / 2 / COPIES);
             let (part_rows, at_once) = match wanted {
-                None => (PART_ROWS, most),
+                None => (PART_ROWS, PARTS_MAX),
                 // Without a condition every row is one that is wanted.
                 Some(rows) if !has_condition => ((rows as u64).clamp(1, PART_ROWS), 1),
                 Some(_) => (FIRST_PART_ROWS, 1),
@@ -112,7 +124,8 @@ impl Snapshot {
                 coming: VecDeque::new(),
                 part_bytes,
                 part_rows,
-                at_once: (at_once, most),
+                at_once,
+                at_once_bytes,
             })
         })
     }
@@ -129,17 +142,19 @@ impl VertexScan {
     ) -> BoxFuture<'a, Result<Option<Held<FoundVertices>>, EngineError>> {
         Box::pin(async move {
             loop {
-                while self.coming.len() < self.at_once.0
-                    && let Some((ordinals, changed_only)) = self.next_part()
+                while self.coming.len() < self.at_once
+                    && self.bytes_coming() < self.at_once_bytes
+                    && let Some(part) = self.next_part()
                 {
-                    let (plan, branch) = (self.plan.clone(), branch.clone());
-                    self.coming.push_back(OnItsWay::begin(part::read(plan, ordinals, changed_only, branch)));
+                    let bytes = part.bytes;
+                    let read = part::read(self.plan.clone(), part, branch.clone());
+                    self.coming.push_back((bytes, OnItsWay::begin(read)));
                 }
-                let Some(coming) = self.coming.pop_front() else { return Ok(None) };
+                let Some((_, coming)) = self.coming.pop_front() else { return Ok(None) };
                 let (found, came) = coming.arrived().await?;
                 branch.join([&came]);
                 self.part_rows = (self.part_rows * 2).min(PART_ROWS);
-                self.at_once.0 = (self.at_once.0 * 2).min(self.at_once.1);
+                self.at_once = (self.at_once * 2).min(PARTS_MAX);
                 if !found.ordinals.is_empty() {
                     return Ok(Some(found));
                 }
@@ -147,8 +162,11 @@ impl VertexScan {
         })
     }
 
-    /// The ordinals of the next part, and whether only those of changed vertices matter.
-    fn next_part(&mut self) -> Option<(Range<u64>, bool)> {
+    fn bytes_coming(&self) -> u64 {
+        self.coming.iter().map(|(bytes, _)| bytes).sum()
+    }
+
+    fn next_part(&mut self) -> Option<Part> {
         loop {
             let group = self.left.front_mut()?;
             if group.rows.is_empty() {
@@ -157,9 +175,10 @@ impl VertexScan {
             }
             if !group.may_fulfil {
                 // Few, if any: they are one part.
-                let rows = std::mem::replace(&mut group.rows, 0..0);
-                if self.plan.has_changes_within(&rows) {
-                    return Some((rows, true));
+                let ordinals = std::mem::replace(&mut group.rows, 0..0);
+                let rows = self.plan.changed_within(&ordinals).len() as u64;
+                if rows > 0 {
+                    return Some(Part { ordinals, changed_only: true, bytes: rows * group.row_bytes });
                 }
                 continue;
             }
@@ -167,7 +186,8 @@ impl VertexScan {
             let start = group.rows.start;
             let end = group.rows.end.min(start + by_bytes.min(self.part_rows));
             group.rows.start = end;
-            return Some((start..end, false));
+            let bytes = (end - start) * group.row_bytes;
+            return Some(Part { ordinals: start..end, changed_only: false, bytes });
         }
     }
 }

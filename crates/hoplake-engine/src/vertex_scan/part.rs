@@ -1,6 +1,6 @@
 //! Reads a part: the columns of the condition, and then of the rows that fulfil it the others.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema as ArrowSchema;
@@ -8,16 +8,16 @@ use arrow_select::filter::filter_record_batch;
 use futures::future::BoxFuture;
 use hoplake_storage::Branch;
 
-use super::{FoundVertices, plan::Plan};
+use super::{FoundVertices, Part, plan::Plan};
 use crate::{EngineError, Held, memory::bytes_of, table::Through};
 
-/// The vertices among some ordinals that fulfil the condition.
+/// The vertices of a part that fulfil the condition.
 pub(super) async fn read(
     plan: Arc<Plan>,
-    ordinals: Range<u64>,
-    changed_only: bool,
+    part: Part,
     mut branch: Branch,
 ) -> Result<(Held<FoundVertices>, Branch), EngineError> {
+    let Part { ordinals, changed_only, .. } = part;
     let context = branch.context().clone();
     let count = match changed_only {
         true => plan.changed_within(&ordinals).len(),

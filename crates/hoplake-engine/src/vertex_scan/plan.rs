@@ -111,10 +111,6 @@ impl Plan {
         &self.changed[from..until]
     }
 
-    pub(super) fn has_changes_within(&self, ordinals: &Range<u64>) -> bool {
-        !self.changed_within(ordinals).is_empty()
-    }
-
     /// Where the row of each of some ascending ordinals is.
     pub(super) fn rows_of(&self, ordinals: &[u64]) -> Vec<Changed> {
         let (Some(first), Some(last)) = (ordinals.first(), ordinals.last()) else { return Vec::new() };

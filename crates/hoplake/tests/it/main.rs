@@ -25,6 +25,7 @@ mod overtaken;
 mod past;
 mod removed_below;
 mod s3;
+mod scans;
 mod simulated;
 mod snb;
 mod social_network;

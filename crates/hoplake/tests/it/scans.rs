@@ -1,0 +1,197 @@
+//! What look-ups, conditions and scans cost, and that a scan stays within its memory.
+
+use std::{fmt::Write, sync::Arc};
+
+use hoplake::{
+    Cost, ErrorKind, Hop, Limits, LoadOptions, PathQuery, Query, ScanRequest, SortBy, Traversal, TraversalRequest,
+};
+use hoplake_testkit::generate::SplitMix64;
+use object_store::ObjectStore;
+
+use crate::{
+    graphs::load_apart,
+    waves::{assert_same, in_parts, open, people},
+};
+
+/// Vertices of the label that is scanned.
+const THINGS: u64 = 60_000;
+
+/// A label with a property that ascends with the key, one that does not, a short list of values, and long text; its rows are in several
+/// row groups, since the load had little memory. Another label has one vertex.
+fn things() -> Arc<dyn ObjectStore> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = SplitMix64::new(17);
+    let mut file = "~id,~label,made:Long,weight:Long,colour:String,text:String\n".to_owned();
+    for thing in 0..THINGS {
+        let weight = random.below(1_000_000);
+        let colour = ["red", "green", "blue", ""][random.below(4) as usize];
+        let text: String = (0..25).map(|_| format!("{:08x}", random.next_u64() as u32)).collect();
+        writeln!(file, "{thing},Thing,{},{weight},{colour},{text}", 2 * thing).unwrap();
+    }
+    writeln!(file, "{THINGS},Shelf,,,red,").unwrap();
+    std::fs::write(folder.path().join("things.csv"), file).unwrap();
+    load_apart(LoadOptions { memory_bytes: 32 << 20, ..LoadOptions::from_paths([folder.path()]) }).0
+}
+
+fn scan(condition: &str) -> ScanRequest {
+    let condition = Some(condition).filter(|text| !text.is_empty()).map(|text| text.parse().unwrap());
+    ScanRequest { labels: vec!["Thing".into()], condition, ..Default::default() }
+}
+
+async fn rows(query: &mut Query, request: &ScanRequest) -> usize {
+    let mut scan = query.scan(request).unwrap();
+    let mut rows = 0;
+    while let Some(found) = query.next_rows(&mut scan).await.unwrap() {
+        rows += found.batch.num_rows();
+    }
+    rows
+}
+
+/// Something to ask of a graph that was just opened.
+enum Question {
+    /// Vertices by key.
+    LookUp(&'static [(&'static str, i64)]),
+    /// From a start along hops, to these properties if any.
+    Hops(&'static [&'static str], Option<&'static [&'static str]>),
+    /// Between two vertices.
+    Path(&'static str),
+    /// Rows of a scan.
+    Scan(ScanRequest),
+    /// The number of rows.
+    Count(ScanRequest),
+    /// The rows as a set of vertices.
+    Find(ScanRequest),
+}
+
+impl Question {
+    /// How many vertices it finds.
+    async fn ask(&self, query: &mut Query) -> usize {
+        match self {
+            Self::LookUp(keys) => {
+                let keys: Vec<_> = keys.iter().map(|(label, key)| (*label, (*key).into())).collect();
+                query.vertices(&keys).await.unwrap().into_iter().flatten().count()
+            }
+            Self::Hops(hops, select) => {
+                let hops = hops.iter().map(|hop| hop.parse().unwrap()).collect();
+                let request = TraversalRequest {
+                    starts: vec!["P:5".parse().unwrap()],
+                    traversal: Traversal { hops, ..Default::default() },
+                    select: select.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+                    limit: None,
+                };
+                query.run(&request).await.unwrap().reached.last().len()
+            }
+            Self::Path(hop) => {
+                let ends = query.vertices(&[("P", 5.into()), ("P", 2_000.into())]).await.unwrap();
+                let [from, to] = [ends[0].unwrap(), ends[1].unwrap()];
+                let hop: Hop = hop.parse().unwrap();
+                let query = query.shortest_path(PathQuery { from, to, hop, depth_max: 9, limits: Default::default() });
+                query.await.unwrap().map_or(0, |path| path.len())
+            }
+            Self::Scan(request) => rows(query, request).await,
+            Self::Count(request) => query.count_found(request).await.unwrap() as usize,
+            Self::Find(request) => query.find(request).await.unwrap().len(),
+        }
+    }
+}
+
+/// Asks each question of a graph that was just opened, with nothing in memory, and compares what it found, its waves, requests and bytes.
+async fn each_costs(inner: &Arc<dyn ObjectStore>, questions: Vec<(&str, Question, [u64; 4])>) {
+    let mut wrong = String::new();
+    for (name, question, expected) in questions {
+        let (store, graph) = open(inner, &in_parts()).await;
+        store.reset();
+        let mut query = graph.query();
+        let found = question.ask(&mut query).await as u64;
+        assert_same(&store, query.cost());
+        let Cost { waves, requests, store_bytes, .. } = query.cost();
+        let cost = [found, waves, requests, store_bytes];
+        if cost != expected {
+            writeln!(wrong, "{name}: {cost:?}, not {expected:?}").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "vertices found, waves, requests, bytes:\n{wrong}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn look_ups_and_conditions_of_hops_cost_what_they_should() {
+    use Question::{Hops, LookUp, Path};
+    let questions = vec![
+        ("a key", LookUp(&[("P", 5)]), [1, 1, 1, 1373]),
+        ("keys of two labels", LookUp(&[("P", 5), ("C", 7), ("P", 2_900)]), [3, 1, 1, 3532]),
+        ("an absent key", LookUp(&[("P", 1 << 40)]), [0, 0, 0, 0]),
+        ("properties of a vertex", Hops(&[], Some(&["name", "age"])), [1, 2, 3, 5015]),
+        ("a hop", Hops(&["out:knows"], None), [8, 2, 2, 1888]),
+        ("a property of the edge", Hops(&["out:knows[since > 50]"], None), [2, 3, 4, 4646]),
+        ("one of the vertex", Hops(&["out:knows[age > 50]"], None), [4, 3, 4, 5659]),
+        ("either", Hops(&["out:knows[since > 50 or age between 20 and 30]"], None), [2, 3, 6, 8417]),
+        ("its key", Hops(&["out[~key < 2000]"], None), [4, 3, 7, 4294]),
+        (
+            "two hops",
+            Hops(&["out:knows[weight > 80]", "out:knows[not (name starts with n1)]"], None),
+            [13, 5, 7, 22807],
+        ),
+        ("two hops to properties", Hops(&["out:knows[since < 9]", "out:livesIn"], Some(&["name"])), [4, 5, 7, 8946]),
+        ("a path", Path("both:knows[weight > 20]"), [5, 9, 19, 212286]),
+    ];
+    each_costs(&people(), questions).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn scans_cost_what_they_should() {
+    use Question::{Count, Find, Scan};
+    let select = |names: &[&str], request: ScanRequest| {
+        Scan(ScanRequest { select: names.iter().map(|name| (*name).to_owned()).collect(), ..request })
+    };
+    let first = |limit, request| Scan(ScanRequest { limit: Some(limit), ..request });
+    let heaviest = vec![SortBy { property: "weight".into(), descending: true }];
+    let questions = vec![
+        ("all", Count(scan("")), [60000, 0, 0, 0]),
+        ("a value outside of all bounds", Scan(scan("made < 0")), [0, 1, 1, 28679]),
+        ("a value within the bounds of one row group", Scan(scan("made = 60000")), [1, 3, 3, 29606]),
+        ("a value within those of all", Scan(scan("weight = 5")), [0, 2, 2, 55287]),
+        ("a range", Scan(scan("made between 60000 and 60200")), [101, 3, 3, 29606]),
+        ("a range, and long text", select(&["text"], scan("made between 60000 and 60200")), [101, 3, 4, 46756]),
+        ("few scattered ones, and long text", select(&["text"], scan("weight < 100")), [8, 3, 15, 176292]),
+        ("two columns", Count(scan("weight < 1000 and colour in (red, blue)")), [33, 2, 8, 266204]),
+        ("absent values", Find(scan("colour is null")), [15112, 2, 8, 101889]),
+        ("the first", first(10, scan("")), [10, 2, 2, 28719]),
+        ("the first red ones", first(10, scan("colour = red")), [10, 3, 3, 33977]),
+        (
+            "the heaviest red ones",
+            first(3, ScanRequest { order_by: heaviest, ..scan("colour = red") }),
+            [3, 3, 15, 276674],
+        ),
+        ("all labels", Count(ScanRequest { labels: vec![], ..scan("colour = red") }), [14887, 4, 10, 102527]),
+    ];
+    each_costs(&things(), questions).await;
+}
+
+/// The rows of a label, decoded, are some twenty megabytes.
+#[tokio::test(start_paused = true)]
+async fn a_scan_stays_within_its_memory() {
+    let inner = things();
+    let select: Vec<String> = ["made", "weight", "colour", "text"].map(str::to_owned).to_vec();
+    let sorted = vec!["text".parse().unwrap()];
+    let all = ScanRequest { select: select.clone(), ..scan("") };
+    let some = ScanRequest { select: select.clone(), ..scan("weight > 500000 and text contains a0") };
+    let first = ScanRequest { select, order_by: sorted, limit: Some(50), ..scan("") };
+    for (request, found) in [(all, THINGS as usize), (some, 16_205), (first, 50)] {
+        let (_, graph) = open(&inner, &in_parts()).await;
+        let mut query = graph.query();
+        query.limit(&Limits { memory_bytes_max: Some(2 << 20), ..Default::default() });
+        assert_eq!(rows(&mut query, &request).await, found);
+        assert!(query.memory().peak() <= 2 << 20, "{}", query.memory().peak());
+        assert_eq!(query.memory().used(), 0);
+    }
+    // What does not fit is refused, and gives back what it had.
+    let (_, graph) = open(&inner, &in_parts()).await;
+    let mut query = graph.query();
+    query.limit(&Limits { memory_bytes_max: Some(2 << 20), ..Default::default() });
+    let all_sorted = ScanRequest { select: vec!["text".into()], order_by: vec!["text".parse().unwrap()], ..scan("") };
+    let mut sorted = query.scan(&all_sorted).unwrap();
+    let refused = query.next_rows(&mut sorted).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Limit, "{refused}");
+    drop(sorted);
+    assert_eq!(query.memory().used(), 0);
+}

@@ -103,6 +103,19 @@ impl Snapshot {
         }
     }
 
+    /// As [`Self::rows_at`], of vertices whose rows no run has changed.
+    pub(crate) async fn added_rows(
+        &self,
+        label: LabelId,
+        ordinals: &[u64],
+        columns: &[String],
+        through: Through,
+        branch: &mut Branch,
+    ) -> Result<RecordBatch, EngineError> {
+        let owner = TableOwner::Vertices(label);
+        self.cells(&self.tables_of(owner, None), ordinals, &self.fields(owner, columns), through, branch).await
+    }
+
     /// For each ordinal the newest run that changed its row, and which row of that run's table it is, among the runs
     /// that have changes of later versions than `newer_than`.
     pub(crate) async fn changed_rows(

@@ -171,16 +171,19 @@ fn wanted_pages<'a>(layout: &'a Layout, rows: &[u64], leaves: &[usize]) -> Vec<W
         let to = rows.partition_point(|row| *row < bounds[1]);
         for leaf in leaves {
             let pages = &layout.pages[group][*leaf];
-            let mut last = None;
-            for row in &rows[from..to] {
+            // From page to page, not from row to row: a scan wants all rows of most pages.
+            let mut left = &rows[from..to];
+            while let Some(row) = left.first() {
                 let page = pages.partition_point(|page| page.first_row <= row - bounds[0]).checked_sub(1);
-                // Rows ascend, so only the page before can be the same.
-                if let Some(at) = page.filter(|page| last != Some(*page)) {
-                    let end = pages.get(at + 1).map_or(bounds[1], |next| bounds[0] + next.first_row);
-                    let rows = bounds[0] + pages[at].first_row..end;
-                    wanted.push(WantedPage { group, leaf: *leaf, page: &pages[at], rows });
-                    last = Some(at);
-                }
+                // An index whose first page does not begin with the first row has no page for it: the column will be short.
+                let Some(at) = page else {
+                    left = &left[1..];
+                    continue;
+                };
+                let end = pages.get(at + 1).map_or(bounds[1], |next| bounds[0] + next.first_row);
+                let rows = bounds[0] + pages[at].first_row..end;
+                wanted.push(WantedPage { group, leaf: *leaf, page: &pages[at], rows });
+                left = &left[left.partition_point(|row| *row < end).max(1)..];
             }
         }
     }

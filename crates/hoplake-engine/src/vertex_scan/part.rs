@@ -76,6 +76,9 @@ fn rows<'a>(
 ) -> BoxFuture<'a, Result<RecordBatch, EngineError>> {
     Box::pin(async move {
         let rows_of = plan.rows_of(ordinals);
+        if rows_of.is_empty() {
+            return plan.snapshot.added_rows(plan.label, ordinals, columns, Through::Extents, branch).await;
+        }
         plan.snapshot.rows_at(plan.label, ordinals, &rows_of, columns, Through::Extents, branch).await
     })
 }

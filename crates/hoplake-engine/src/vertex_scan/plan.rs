@@ -111,10 +111,14 @@ impl Plan {
         &self.changed[from..until]
     }
 
-    /// Where the row of each of some ascending ordinals is.
+    /// Where the row of each of some ascending ordinals is; nothing if none of them was changed.
     pub(super) fn rows_of(&self, ordinals: &[u64]) -> Vec<Changed> {
         let (Some(first), Some(last)) = (ordinals.first(), ordinals.last()) else { return Vec::new() };
-        let mut changed = self.changed_within(&(*first..last + 1)).iter().peekable();
+        let changed = self.changed_within(&(*first..last + 1));
+        if changed.is_empty() {
+            return Vec::new();
+        }
+        let mut changed = changed.iter().peekable();
         let row = |ordinal: &u64| {
             while changed.next_if(|row| row.ordinal < *ordinal).is_some() {}
             changed.next_if(|row| row.ordinal == *ordinal).map(|row| row.row)

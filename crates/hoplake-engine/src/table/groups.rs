@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use arrow_array::Array;
-use arrow_schema::{DataType, Field, Schema as ArrowSchema};
+use arrow_schema::{DataType, Field};
+use hoplake_format::pages::guarded;
 use parquet::{arrow::arrow_reader::statistics::StatisticsConverter, basic::Type};
 
 use super::Layout;
@@ -37,22 +38,24 @@ impl Layout {
         let groups = self.metadata.row_groups();
         let rows = groups.iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).collect();
         let parquet_schema = self.metadata.file_metadata().schema_descr();
-        let mine = parquet_schema.columns().iter().find(|column| column.path().parts()[0] == *field.name());
+        let mut columns = parquet_schema.columns().iter();
+        let mine = columns.position(|column| column.path().parts()[0] == *field.name());
         let Some(mine) = mine else { return Ok(Some(Bounds::absent(rows))) };
         // A property that was int64 and is float64 now has bounds of the former in older tables; a list has those of its items.
-        let is_older = *field.data_type() == DataType::Float64 && mine.physical_type() != Type::DOUBLE;
+        let is_older = *field.data_type() == DataType::Float64 && parquet_schema.column(mine).physical_type() != Type::DOUBLE;
         if is_older || matches!(field.data_type(), DataType::List(_)) {
             return Ok(None);
         }
-        let schema = ArrowSchema::new(vec![field.clone()]);
         let read = || {
-            let converter = StatisticsConverter::try_new(field.name(), &schema, parquet_schema)?
+            // By its position: the lookup by name takes the schema of the whole file for granted.
+            let converter = StatisticsConverter::from_column_index(mine, field, parquet_schema)?
                 .with_missing_null_counts_as_zero(false);
             let nulls = converter.row_group_null_counts(groups)?;
             let values = [converter.row_group_mins(groups)?, converter.row_group_maxes(groups)?];
             let nulls = nulls.iter().collect();
             Ok(Bounds { rows, nulls, values: Some(values).filter(|[least, _]| least.null_count() < least.len()) })
         };
-        read().map(Some).map_err(EngineError::table(location))
+        // Forged statistics may make the converter panic.
+        guarded(read).map(Some).map_err(EngineError::table(location))
     }
 }

@@ -155,19 +155,23 @@ impl VertexScan {
                 self.left.pop_front();
                 continue;
             }
-            if !group.may_fulfil {
-                // Few, if any: they are one part.
-                let rows = std::mem::replace(&mut group.rows, 0..0);
-                if self.plan.has_changes_within(&rows) {
-                    return Some((rows, true));
-                }
-                continue;
-            }
-            let by_bytes = (self.part_bytes / group.row_bytes.max(1)).max(1);
             let start = group.rows.start;
-            let end = group.rows.end.min(start + by_bytes.min(self.part_rows));
+            let changed = self.plan.changed_within(&group.rows);
+            // A changed row may have a long value where the one that it replaces had none.
+            let row_bytes = if changed.is_empty() { 0 } else { self.plan.changed_row_bytes };
+            let by_bytes = (self.part_bytes / row_bytes.max(group.row_bytes)).max(1);
+            let rows = by_bytes.min(self.part_rows);
+            let end = match group.may_fulfil {
+                true => group.rows.end.min(start + rows),
+                false => match changed.get(rows as usize) {
+                    Some(behind) => behind.ordinal,
+                    None => group.rows.end,
+                },
+            };
             group.rows.start = end;
-            return Some((start..end, false));
+            if group.may_fulfil || !changed.is_empty() {
+                return Some((start..end, !group.may_fulfil));
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ mod evaluate;
 mod graphs;
 mod kernels;
 mod orders;
+mod scans;
 mod timing;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +34,8 @@ enum Verb {
     Cache(cache::Arguments),
     /// Whole-graph kernels on the Kronecker graph of the GAP suite, next to the `graph` crate and networkit.
     Kernels(kernels::Arguments),
+    /// Scans with a condition, next to DuckDB over the same Parquet files.
+    Scans(scans::Arguments),
     /// A published study of traversals over object storage repeated, and the goals of Hoplake; writes a report.
     Evaluate(evaluate::Arguments),
 }
@@ -45,6 +48,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Orders(arguments) => orders::run(&arguments),
         Verb::Cache(arguments) => cache::run(&arguments),
         Verb::Kernels(arguments) => kernels::run(&arguments),
+        Verb::Scans(arguments) => scans::run(&arguments),
         Verb::Evaluate(arguments) => evaluate::run(&arguments),
     }
 }

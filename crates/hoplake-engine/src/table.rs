@@ -29,6 +29,8 @@ use parquet::{
 };
 use tokio::sync::OnceCell;
 
+pub(crate) use groups::Group;
+
 use crate::EngineError;
 
 /// The length of the footer, and the magic.

@@ -484,6 +484,8 @@ fn root_of(url: &str) -> Option<(String, String, Option<String>)> {
 
 #[cfg(test)]
 mod tests {
+    use hoplake_testkit::{AzuriteServer, S3Server};
+
     use super::*;
 
     #[test]
@@ -495,8 +497,7 @@ mod tests {
         assert!(!same("s3://bucket/a", "s3://other/a") && !same("s3://bucket/a", "gs://bucket/a"));
     }
 
-    async fn conformance(url: &str) {
-        let store = Store::open(url).unwrap();
+    async fn conformance(store: &Store) {
         assert_eq!(store.get("hint").await.unwrap(), None);
         assert!(store.create("manifest/1", Bytes::from_static(b"one")).await.unwrap());
         assert!(!store.create("manifest/1", Bytes::from_static(b"two")).await.unwrap());
@@ -525,9 +526,20 @@ mod tests {
 
     #[tokio::test]
     async fn memory_and_files_behave_alike() {
-        conformance("memory://conformance/graph").await;
+        conformance(&Store::open("memory://conformance/graph").unwrap()).await;
         let folder = tempfile::tempdir().unwrap();
-        conformance(folder.path().join("a graph").to_str().unwrap()).await;
+        conformance(&Store::open(folder.path().join("a graph").to_str().unwrap()).unwrap()).await;
+    }
+
+    #[tokio::test]
+    async fn real_servers_behave_like_memory() {
+        for server in S3Server::start_each().unwrap() {
+            conformance(&Store::new(Arc::new(server.store()), "a graph".into(), &server.url("a graph"))).await;
+        }
+        let server = AzuriteServer::start().unwrap();
+        let store = Store::new(Arc::new(server.store()), "a graph".into(), &server.url("a graph"));
+        conformance(&store).await;
+        assert_eq!(store.profile().name, "azure-hot");
     }
 
     #[tokio::test]

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::s3_server::{Process, build_folder, explain};
+use crate::programs::{Process, explain, folder_made_once, run};
 
 /// The version that is known to work; `./test` reads it from this line.
 const VERSION: &str = "1.47.0";
@@ -130,21 +130,7 @@ fn jars() -> io::Result<PathBuf> {
     if let Some(named) = std::env::var_os("HOPLAKE_DOCUMENT_SERVER") {
         return Ok(named.into());
     }
-    let cache = build_folder()?;
-    let folder = cache.join(format!("mongo-java-server-{VERSION}"));
-    if folder.is_dir() {
-        return Ok(folder);
-    }
-    fs::create_dir_all(&cache)?;
-    let lock = File::create(cache.join("mongo-java-server.lock"))?;
-    lock.lock()?;
-    if !folder.is_dir() {
-        // Fetched into another folder and renamed, so that no test runs half a program.
-        let aside = tempfile::tempdir_in(&cache)?;
-        fetch(aside.path())?;
-        fs::rename(aside.path().join("jars"), &folder)?;
-    }
-    Ok(folder)
+    folder_made_once(&format!("mongo-java-server-{VERSION}"), fetch)
 }
 
 fn fetch(folder: &Path) -> io::Result<()> {
@@ -155,18 +141,8 @@ fn fetch(folder: &Path) -> io::Result<()> {
     );
     fs::write(folder.join("pom.xml"), project)?;
     let mut maven = Command::new("mvn");
-    maven.args(["--batch-mode", "--quiet", "dependency:copy-dependencies", "-DoutputDirectory=jars"]);
-    maven.current_dir(folder).stdin(Stdio::null());
-    let described = format!("{maven:?}");
-    let hint = "install Maven, or name a folder of its jars in HOPLAKE_DOCUMENT_SERVER";
-    let ran = maven.output().map_err(|error| explain(format!("could not run {described}: {error}; {hint}")))?;
-    match ran.status.success() && folder.join("jars").is_dir() {
-        true => Ok(()),
-        false => {
-            let said = String::from_utf8_lossy(&ran.stdout);
-            Err(explain(format!("{described} ended with {}: {}", ran.status, said.trim())))
-        }
-    }
+    maven.args(["--batch-mode", "--quiet", "dependency:copy-dependencies", "-DoutputDirectory=."]);
+    run(maven.current_dir(folder), "install Maven, or name a folder of its jars in HOPLAKE_DOCUMENT_SERVER")
 }
 
 #[cfg(test)]

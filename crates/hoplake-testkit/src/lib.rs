@@ -7,17 +7,22 @@
 //!   [`SimProxy`]: the same before a real S3 server.
 //! - [`S3Server`]: a real S3 server on a loopback port, with conditional writes that hold; [`TcpProxy`]: a network before it
 //!   that breaks.
+//! - [`AzuriteServer`]: a real server of Azure Blob Storage's protocol, likewise.
 //! - [`DocumentServer`]: a real server of MongoDB's protocol on a loopback port.
+//! - [`DuckDb`]: another database, to hold answers against.
 //! - [`clock`]: virtual time for the store and processor time for the rest, kept apart.
 //! - [`oracle`]: a naive property graph with reference functions to hold the engine's answers against.
 //! - [`generate`]: seeded graphs: Kronecker, log-normal, social networks, and small ones with labels.
 //! - [`snb`]: the real social networks and the answers that queries on them must give.
 
 mod altered_store;
+mod azurite;
 pub mod clock;
 mod document_server;
+mod duckdb;
 pub mod generate;
 pub mod oracle;
+mod programs;
 mod requests;
 mod s3_server;
 mod sim;
@@ -27,7 +32,9 @@ mod wave_proxy;
 mod wave_store;
 
 pub use altered_store::{Alteration, AlteredStore};
+pub use azurite::AzuriteServer;
 pub use document_server::DocumentServer;
+pub use duckdb::DuckDb;
 pub use oracle::Oracle;
 pub use s3_server::S3Server;
 pub use sim::{Fault, FaultKind, Sim, SimCounts, SimProxy, SimStore};

@@ -21,12 +21,14 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use tempfile::TempDir;
+
+use crate::programs::{Process, build_folder, explain};
 
 /// The version that is known to work; `./test` reads it from this line.
 const VERSITYGW_VERSION: &str = "v1.8.0";
@@ -155,18 +157,6 @@ impl S3Server {
     /// The id of the server's process.
     pub fn process_id(&self) -> u32 {
         self.process.0.id()
-    }
-}
-
-/// A process that ends with its value.
-#[derive(Debug)]
-pub(crate) struct Process(pub(crate) Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -318,26 +308,17 @@ fn is_healthy(port: u16, path: &str, ready: &str) -> bool {
     ask().unwrap_or(false)
 }
 
-pub(crate) fn build_folder() -> io::Result<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let in_cache = || set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    let folder = set("HOPLAKE_BUILD_DIR").or_else(|| in_cache().map(|cache| cache.join("hoplake")));
-    folder.ok_or_else(|| explain("set HOPLAKE_BUILD_DIR: there is no HOME to build in".to_owned()))
-}
-
-pub(crate) fn explain(message: String) -> io::Error {
-    io::Error::other(message)
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::TcpStream;
+    use std::sync::Arc;
 
     use futures::StreamExt;
     use object_store::path::Path;
     use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode};
 
     use super::*;
+    use crate::AzuriteServer;
 
     const WRITERS: usize = 16;
     const KEYS: usize = 12;
@@ -347,7 +328,7 @@ mod tests {
     }
 
     /// The winners of many concurrent creates of some keys.
-    async fn race(store: &AmazonS3) -> Vec<Vec<usize>> {
+    async fn race(store: Arc<dyn ObjectStore>) -> Vec<Vec<usize>> {
         let mut races = Vec::new();
         for key in 0..KEYS {
             let path = Path::from(format!("manifest/{key:020}"));
@@ -380,9 +361,12 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn of_many_writers_that_create_a_key_one_wins() {
-        for server in S3Server::start_each().unwrap() {
-            for (key, winners) in race(&server.store()).await.into_iter().enumerate() {
-                assert_eq!(winners.len(), 1, "key {key} was created by {winners:?}");
+        let s3 = S3Server::start_each().unwrap();
+        let azure = AzuriteServer::start().unwrap();
+        let stores = s3.iter().map(|server| Arc::new(server.store()) as Arc<dyn ObjectStore>);
+        for store in stores.chain([Arc::new(azure.store()) as Arc<dyn ObjectStore>]) {
+            for (key, winners) in race(store.clone()).await.into_iter().enumerate() {
+                assert_eq!(winners.len(), 1, "key {key} of {store} was created by {winners:?}");
             }
         }
     }
@@ -390,7 +374,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn the_race_tells_a_broken_server() {
         let server = S3Server::start_negative_control().unwrap();
-        let races = race(&server.store()).await;
+        let races = race(Arc::new(server.store())).await;
         assert!(races.iter().any(|winners| winners.len() > 1), "{races:?}");
     }
 

@@ -12,6 +12,9 @@ use hoplake_storage::MemoryHold;
 
 use crate::{Error, ErrorKind, Query, Rows};
 
+/// What a sort takes for each row besides the rows: its number, its place among the others, and what is compared.
+const SORT_ROW_BYTES: u64 = 32;
+
 /// Which vertices to find, and what to return of them.
 #[derive(Debug, Clone, Default)]
 pub struct ScanRequest {
@@ -91,7 +94,8 @@ impl Query {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         for by in &request.order_by {
-            let mut properties = schema.vertex_labels.iter().flat_map(|label| &label.properties);
+            let of_scan = labels.iter().filter_map(|label| schema.label(*label));
+            let mut properties = of_scan.flat_map(|label| &label.properties);
             if properties.any(|it| it.name == by.property && matches!(it.kind.arrow(), DataType::List(_))) {
                 let message = format!("{} is a list, and lists have no order", by.property);
                 return Err(Error::new(ErrorKind::Invalid, message));
@@ -233,9 +237,11 @@ impl Query {
         Ok(Some(Held::new(Rows { label: name, batch }, memory)))
     }
 
+    /// Holds what is kept, a sorted copy, and what sorts it.
     fn hold_twice(&self, memory: &mut MemoryHold, batches: &[RecordBatch]) -> Result<(), Error> {
         let bytes: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
-        Ok(self.branch.context().resize(memory, 2 * bytes as u64)?)
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        Ok(self.branch.context().resize(memory, 2 * bytes as u64 + SORT_ROW_BYTES * rows as u64)?)
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers outside of #[test] functions are test code, too")]
 
 mod apply;
+mod azure;
 mod cache_sim;
 mod computations;
 mod cost;

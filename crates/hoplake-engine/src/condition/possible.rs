@@ -14,7 +14,7 @@ use arrow_ord::{cmp, ord::make_comparator};
 use arrow_schema::{ArrowError, SortOptions};
 use std::sync::Arc;
 
-use super::{Comparison, TypedTest, Verdicts};
+use super::{Comparison, TypedTest, Verdicts, test::search};
 use crate::{EngineError, float::canonical};
 
 /// Bounds of the values of a property in groups of rows.
@@ -83,7 +83,10 @@ impl TypedTest {
                 let [from, to] = [least, greatest].map(|bound| make_comparator(values, bound, SortOptions::default()));
                 let (from, to) = (from?, to?);
                 let known = |group: usize| least.is_valid(group) && greatest.is_valid(group);
-                let has = |group: usize| (0..values.len()).any(|at| from(at, group).is_ge() && to(at, group).is_le());
+                let has = |group: usize| {
+                    let first = search(values.len(), |at| from(at, group).reverse()).unwrap_or_else(|first| first);
+                    first < values.len() && to(first, group).is_le()
+                };
                 [bounds.each(|group| !known(group) || has(group)), any()]
             }
             Self::StartsWith(start) => {

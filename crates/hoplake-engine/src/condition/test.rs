@@ -221,18 +221,21 @@ impl TypedTest {
             }
             Self::OneOf(sorted) => {
                 let compare = make_comparator(&values, sorted, SortOptions::default())?;
-                let is_in = |row: usize| has(sorted.len(), |at| compare(row, at));
+                let is_in = |row: usize| search(sorted.len(), |at| compare(row, at)).is_ok();
                 BooleanArray::new((0..values.len()).map(is_in).collect(), values.nulls().cloned())
             }
             Self::StartsWith(start) => each_text(&values, |text| text.starts_with(start.as_str())),
             Self::ContainsText(finder) => each_text(&values, |text| finder.find(text.as_bytes()).is_some()),
             Self::ContainsItem(item) => {
                 let lists = values.as_list::<i32>();
-                let compare = make_comparator(&canonical(lists.values()), item, SortOptions::default())?;
                 let offsets = lists.value_offsets();
+                // The items of these lists alone: they may be a slice of many.
+                let (from, until) = (offsets[0] as usize, offsets[lists.len()] as usize);
+                let items = canonical(&lists.values().slice(from, until - from));
+                let compare = make_comparator(&items, item, SortOptions::default())?;
                 // An absent item equals no value.
-                let is = |at: usize| lists.values().is_valid(at) && compare(at, 0).is_eq();
-                let has = |row: usize| (offsets[row] as usize..offsets[row + 1] as usize).any(is);
+                let is = |at: usize| items.is_valid(at) && compare(at, 0).is_eq();
+                let has = |row: usize| (offsets[row] as usize - from..offsets[row + 1] as usize - from).any(is);
                 BooleanArray::new((0..lists.len()).map(has).collect(), lists.nulls().cloned())
             }
             Self::IsNull => {
@@ -245,18 +248,19 @@ impl TypedTest {
     }
 }
 
-/// Whether one of some ascending values is equal, by binary search.
-fn has(values: usize, compare: impl Fn(usize) -> Ordering) -> bool {
+/// Which of some ascending values is equal to one, by binary search; if none is, which is the first that is greater.
+/// `compare` says how the one compares with a value.
+pub(super) fn search(values: usize, compare: impl Fn(usize) -> Ordering) -> Result<usize, usize> {
     let (mut low, mut high) = (0, values);
     while low < high {
         let middle = low + (high - low) / 2;
         match compare(middle) {
-            Ordering::Equal => return true,
+            Ordering::Equal => return Ok(middle),
             Ordering::Greater => low = middle + 1,
             Ordering::Less => high = middle,
         }
     }
-    false
+    Err(low)
 }
 
 fn each_text(values: &ArrayRef, fulfils: impl Fn(&str) -> bool) -> BooleanArray {

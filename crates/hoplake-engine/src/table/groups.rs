@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use arrow_array::Array;
 use arrow_schema::{DataType, Field};
+use hoplake_format::pages::guarded;
 use parquet::{arrow::arrow_reader::statistics::StatisticsConverter, basic::Type};
 
 use super::Layout;
@@ -54,6 +55,7 @@ impl Layout {
             let nulls = nulls.iter().collect();
             Ok(Bounds { rows, nulls, values: Some(values).filter(|[least, _]| least.null_count() < least.len()) })
         };
-        read().map(Some).map_err(EngineError::table(location))
+        // Forged statistics may make the converter panic.
+        guarded(read).map(Some).map_err(EngineError::table(location))
     }
 }

@@ -111,7 +111,8 @@ impl Snapshot {
             let part_bytes = (left / (4 * COPIES)).clamp(PART_BYTES_MIN, PART_BYTES);
             // At least two parts, so that one is read while another is decoded.
             let by_network = self.ahead_bytes(branch.context()).max(2 * part_bytes);
-            let at_once_bytes = by_network.min(left / 2 / COPIES);
+            // One is read whatever is left, and fails if that is too little.
+            let at_once_bytes = by_network.min(left / 2 / COPIES).max(1);
             let (part_rows, at_once) = match wanted {
                 None => (PART_ROWS, PARTS_MAX),
                 // Without a condition every row is one that is wanted.
@@ -173,21 +174,25 @@ impl VertexScan {
                 self.left.pop_front();
                 continue;
             }
-            if !group.may_fulfil {
-                // Few, if any: they are one part.
-                let ordinals = std::mem::replace(&mut group.rows, 0..0);
-                let rows = self.plan.changed_within(&ordinals).len() as u64;
-                if rows > 0 {
-                    return Some(Part { ordinals, changed_only: true, bytes: rows * group.row_bytes });
-                }
-                continue;
-            }
-            let by_bytes = (self.part_bytes / group.row_bytes.max(1)).max(1);
             let start = group.rows.start;
-            let end = group.rows.end.min(start + by_bytes.min(self.part_rows));
+            let changed = self.plan.changed_within(&group.rows);
+            // A changed row may have a long value where the one that it replaces had none.
+            let of_changed = if changed.is_empty() { 0 } else { self.plan.changed_row_bytes };
+            let row_bytes = of_changed.max(group.row_bytes).max(1);
+            let rows = (self.part_bytes / row_bytes).clamp(1, self.part_rows);
+            let end = match group.may_fulfil {
+                true => group.rows.end.min(start + rows),
+                false => match changed.get(rows as usize) {
+                    Some(behind) => behind.ordinal,
+                    None => group.rows.end,
+                },
+            };
             group.rows.start = end;
-            let bytes = (end - start) * group.row_bytes;
-            return Some(Part { ordinals: start..end, changed_only: false, bytes });
+            let count = if group.may_fulfil { end - start } else { rows.min(changed.len() as u64) };
+            if count > 0 {
+                let changed_only = !group.may_fulfil;
+                return Some(Part { ordinals: start..end, changed_only, bytes: count * row_bytes });
+            }
         }
     }
 }

@@ -35,6 +35,7 @@ pub(super) async fn read(
     let mut tested = None;
     if let Some(test) = &plan.tested {
         let batch = rows(&plan, &ordinals, &test.columns, &mut branch).await?;
+        let _memory = context.hold(batch.get_array_memory_size() as u64 + test.verdict_bytes(ordinals.len()))?;
         let fulfilled = test.fulfilled(&batch, &mut pace).await?;
         let kept = fulfilled.set_indices().map(|row| ordinals[row]).collect();
         ordinals = kept;

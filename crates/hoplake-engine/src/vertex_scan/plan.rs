@@ -13,7 +13,7 @@ use crate::{
     Condition, EngineError, PropertyName, PropertyOf, Snapshot,
     condition::{Bounds, TypedTest, Verdicts},
     rows::Changed,
-    table::{Layout, Table},
+    table::{self, Layout, Table},
 };
 
 /// Vertices whose oldest rows are in one row group.
@@ -59,6 +59,8 @@ pub(super) struct Plan {
     pub(super) alive: Alive,
     /// By ordinal.
     changed: Vec<ChangedRow>,
+    /// What the columns of a changed row take, decompressed, in the table where that is most.
+    pub(super) changed_row_bytes: u64,
     _memory: MemoryHold,
 }
 
@@ -77,10 +79,10 @@ impl Plan {
         let mut lines = [branch.clone(), branch.clone(), branch.clone(), branch.clone()];
         let [for_layouts, for_changed, for_changes, for_alive] = &mut lines;
         // What the parts need to know of the tables of changed rows comes in the same wave.
-        let changed_tables = snapshot.load_table_metadata(TableOwner::Changed(label), for_changed);
-        let (layouts, (), (changed, memory), alive) = futures::future::try_join4(
+        let changed_tables = snapshot.tables_of(TableOwner::Changed(label), None);
+        let (layouts, changed_layouts, (changed, memory), alive) = futures::future::try_join4(
             snapshot.layouts(tables.iter().copied(), for_layouts),
-            changed_tables,
+            snapshot.layouts(changed_tables.iter().copied(), for_changed),
             snapshot.all_changed_rows(label, for_changes),
             Alive::of(snapshot, label, for_alive),
         )
@@ -89,18 +91,25 @@ impl Plan {
         let mut groups = Vec::new();
         let names = tested.iter().flat_map(|tested| &tested.columns).chain(&columns);
         let names: Vec<_> = names.cloned().collect();
+        let changed_row_bytes =
+            changed_layouts.iter().flat_map(|layout| layout.groups(&names)).map(|group| row_bytes(&group)).max();
+        let mut pace = branch.context().pace();
         for (table, layout) in tables.iter().zip(layouts) {
             let may = tested.as_ref().map(|tested| tested.may_fulfil(snapshot, label, table, layout)).transpose()?;
             let of_table = layout.groups(&names).into_iter().enumerate().map(|(number, group)| Group {
-                row_bytes: group.bytes / (group.rows.end - group.rows.start).max(1) + 1,
+                row_bytes: row_bytes(&group),
                 rows: table.reference.first_row + group.rows.start..table.reference.first_row + group.rows.end,
                 may_fulfil: may.as_ref().is_none_or(|may| may.value(number)),
             });
             groups.extend(of_table);
+            let tests = tested.as_ref().map_or(1, |tested| tested.tests.len());
+            pace.rest(layout.groups(&[]).len() as u64 * tests as u64).await?;
         }
         // Tables may be in any order in the manifest.
         groups.sort_by_key(|group| group.rows.start);
-        let plan = Self { snapshot: snapshot.clone(), label, tested, columns, alive, changed, _memory: memory };
+        let snapshot = snapshot.clone();
+        let changed_row_bytes = changed_row_bytes.unwrap_or(0);
+        let plan = Self { snapshot, label, tested, columns, alive, changed, changed_row_bytes, _memory: memory };
         Ok((plan, groups))
     }
 
@@ -127,6 +136,11 @@ impl Plan {
     }
 }
 
+/// What a row of a row group takes, about.
+fn row_bytes(group: &table::Group) -> u64 {
+    group.bytes / (group.rows.end - group.rows.start).max(1) + 1
+}
+
 impl Tested {
     fn new(snapshot: &Snapshot, label: LabelId, condition: Condition) -> Result<Self, EngineError> {
         let mut columns: Vec<String> = Vec::new();
@@ -144,6 +158,11 @@ impl Tested {
             tests.push(LabelTest::Of(test.typed(kind)?, column));
         }
         Ok(Self { condition, tests, columns })
+    }
+
+    /// The memory of the verdicts of its tests: two bits a row each.
+    pub(super) fn verdict_bytes(&self, rows: usize) -> u64 {
+        (rows as u64).div_ceil(4) * self.tests.len() as u64
     }
 
     /// The rows that fulfil the condition, of a batch with its columns.

@@ -1,9 +1,11 @@
-//! A real S3 server: the same answers, versions, and writers that race.
+//! Real servers of S3 and of Azure Blob Storage: the same answers, versions, and writers that race.
 
 use std::{path::PathBuf, sync::Arc};
 
-use hoplake::{ErrorKind, Graph, Key, LoadOptions, OpenSettings, Store, VertexOrder, load_with};
-use hoplake_testkit::{S3Server, snb};
+use hoplake::{
+    CompactionSettings, ErrorKind, Graph, Key, LoadOptions, OpenSettings, Store, VacuumSettings, VertexOrder, load_with,
+};
+use hoplake_testkit::{AzuriteServer, S3Server, snb};
 use object_store::path::Path;
 
 use crate::snb::{BREADTH_FIRST, check_all};
@@ -11,6 +13,28 @@ use crate::snb::{BREADTH_FIRST, check_all};
 /// The social networks, and how many checks each has at least: its sources under two visit policies.
 const NETWORKS: [(&str, usize); 3] =
     [("snb-sample-903p-genuine", 200), ("snb-sf0.1-datagen", 300), ("snb-sf0.1-official-partial", 250)];
+
+/// A server whose conditional create works.
+enum Server {
+    S3(S3Server),
+    Azure(AzuriteServer),
+}
+
+impl Server {
+    /// Versity, MinIO and Azurite.
+    fn start_each() -> Vec<Self> {
+        let azure = Self::Azure(AzuriteServer::start().unwrap());
+        S3Server::start_each().unwrap().map(Self::S3).into_iter().chain([azure]).collect()
+    }
+
+    /// A prefix, as another process would see it.
+    fn at(&self, prefix: &str) -> Store {
+        match self {
+            Self::S3(server) => at(server, prefix),
+            Self::Azure(server) => Store::new(Arc::new(server.store()), Path::from(prefix), &server.url(prefix)),
+        }
+    }
+}
 
 fn at(server: &S3Server, prefix: &str) -> Store {
     Store::new(Arc::new(server.store()), Path::from(prefix), &server.url(prefix))
@@ -45,25 +69,32 @@ fn keys(keys: &[i64]) -> Vec<Key> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_seven_traversals() {
-    let server = S3Server::start().unwrap();
-    for (folder, checks) in NETWORKS {
+    let [s3, azure] = [Server::S3(S3Server::start().unwrap()), Server::Azure(AzuriteServer::start().unwrap())];
+    // Azurite is slow; the smallest says whether it answers alike.
+    let on_azure = NETWORKS.iter().take(1).map(|network| (&azure, network));
+    for (server, (folder, checks)) in NETWORKS.iter().map(|network| (&s3, network)).chain(on_azure) {
         if !snb::available(folder) {
             continue;
         }
-        let store = at(&server, &format!("snb/{folder}"));
+        let store = server.at(&format!("snb/{folder}"));
         assert_eq!(load(&store, LoadOptions::from_paths([snb::extract(folder)])).await.unwrap(), 1);
         let graph = Graph::open_with(store, &OpenSettings::default()).await.unwrap();
         assert_eq!(graph.open_cost().waves, 2);
         let checked = check_all(&graph, &snb::truth(folder), &BREADTH_FIRST).await;
-        assert!(checked >= checks, "{folder}: {checked}");
+        assert!(checked >= *checks, "{folder}: {checked}");
         graph.verify(|_| ()).await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn a_graph_is_only_replaced_on_request_and_its_old_version_stays() {
-    let server = S3Server::start().unwrap();
-    let store = at(&server, "versions");
+    for server in Server::start_each() {
+        only_replaced_on_request(&server).await;
+    }
+}
+
+async fn only_replaced_on_request(server: &Server) {
+    let store = server.at("versions");
     let folder = tempfile::tempdir().unwrap();
     let first = star(&folder, &[2, 3]);
     let second = star(&folder, &[3, 4, 5]);
@@ -71,10 +102,8 @@ async fn a_graph_is_only_replaced_on_request_and_its_old_version_stays() {
     let before = store.list("").await.unwrap().len();
     let refused = load(&store, second.clone()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
-    assert!(
-        refused.to_string().contains("there is a graph at s3://graphs/versions already, in version 1"),
-        "{refused}"
-    );
+    let why = format!("there is a graph at {} already, in version 1", store.url());
+    assert!(refused.to_string().contains(&why), "{refused}");
     assert_eq!(store.list("").await.unwrap().len(), before, "a refused load writes nothing");
     let opened_before = Graph::open_with(store.clone(), &OpenSettings::default()).await.unwrap();
     let replacing = LoadOptions { replace: true, order: VertexOrder::Locality, ..second };
@@ -90,16 +119,16 @@ async fn a_graph_is_only_replaced_on_request_and_its_old_version_stays() {
     let settings = OpenSettings { version: Some(4), ..Default::default() };
     let missing = Graph::open_with(store.clone(), &settings).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
-    let missing = Graph::open_with(at(&server, "elsewhere"), &OpenSettings::default()).await.unwrap_err();
+    let missing = Graph::open_with(server.at("elsewhere"), &OpenSettings::default()).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_four_loads_at_once_one_wins_and_nothing_else_is_left() {
     let folder = tempfile::tempdir().unwrap();
-    let servers = S3Server::start_each().unwrap();
-    for (round, server) in servers.iter().cycle().take(4).enumerate() {
-        let store = at(server, &format!("race/{round}"));
+    let servers = Server::start_each();
+    for (round, server) in servers.iter().cycle().take(6).enumerate() {
+        let store = server.at(&format!("race/{round}"));
         let targets: [&[i64]; 4] = [&[2], &[2, 3], &[2, 3, 4], &[2, 3, 4, 5]];
         let barrier = Arc::new(tokio::sync::Barrier::new(targets.len()));
         let race = targets.map(|targets| {
@@ -135,12 +164,12 @@ async fn of_four_loads_at_once_one_wins_and_nothing_else_is_left() {
 async fn no_acknowledged_commit_is_lost_in_a_race() {
     const WRITERS: i64 = 6;
     const COMMITS: i64 = 20;
-    for server in S3Server::start_each().unwrap() {
+    for server in Server::start_each() {
         let folder = tempfile::tempdir().unwrap();
-        load(&at(&server, "race"), star(&folder, &[2])).await.unwrap();
+        load(&server.at("race"), star(&folder, &[2])).await.unwrap();
         let writers = (0..WRITERS).map(|writer| {
             // Each is a process of its own from the view of the store.
-            let store = at(&server, "race");
+            let store = server.at("race");
             tokio::spawn(async move {
                 let mut graph = Graph::open_with(store, &OpenSettings::default()).await.unwrap();
                 for commit in 0..COMMITS {
@@ -163,10 +192,51 @@ async fn no_acknowledged_commit_is_lost_in_a_race() {
         }
         let written = (1..=WRITERS).flat_map(|writer| (0..COMMITS).map(move |commit| 1_000 * writer + commit));
         let expected: Vec<i64> = [2].into_iter().chain(written).collect();
-        let mut found = neighbours_of_1(&at(&server, "race"), None).await;
+        let mut found = neighbours_of_1(&server.at("race"), None).await;
         found.sort();
         assert_eq!(found, keys(&expected));
-        assert_eq!(Graph::versions(&at(&server, "race")).await.unwrap().len() as i64, 1 + WRITERS * COMMITS);
+        assert_eq!(Graph::versions(&server.at("race")).await.unwrap().len() as i64, 1 + WRITERS * COMMITS);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_are_compacted_and_old_versions_removed() {
+    for server in Server::start_each() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = server.at("upkeep");
+        load(&store, star(&folder, &[2])).await.unwrap();
+        let mut graph = Graph::open_with(server.at("upkeep"), &OpenSettings::default()).await.unwrap();
+        for key in 10..18 {
+            let mut batch = graph.begin();
+            batch.upsert_edge("edge", ("vertex", 1), ("vertex", key), [("number", key)]).upsert_vertex(
+                "vertex",
+                key,
+                [("name", "new")],
+            );
+            batch.delete_vertex("vertex", key - 3).commit().await.unwrap();
+            graph.refresh().await.unwrap();
+        }
+        let mut before = neighbours_of_1(&store, None).await;
+        before.sort();
+        assert_eq!(before, keys(&[2, 15, 16, 17]));
+        let settings = CompactionSettings { everything: true, ..CompactionSettings::default() };
+        assert!(Graph::compact(&store, &settings).await.unwrap().merges > 0);
+        let settings = VacuumSettings { keep_versions: Some(1), ..VacuumSettings::default() };
+        Graph::vacuum(&store, &settings).await.unwrap();
+        let mut after = neighbours_of_1(&store, None).await;
+        after.sort();
+        assert_eq!(after, before);
+        let graph = Graph::open_with(server.at("upkeep"), &OpenSettings::default()).await.unwrap();
+        graph.verify(|_| ()).await.unwrap();
+        assert_eq!(Graph::versions(&store).await.unwrap(), [graph.version()]);
+        let manifest = graph.manifest();
+        let mut named: Vec<_> = manifest.segments.iter().map(|segment| segment.name.as_str()).collect();
+        named.extend(manifest.tables.iter().map(|table| table.name.as_str()));
+        named.sort_unstable();
+        named.dedup();
+        let mut kept: Vec<_> = store.list("data").await.unwrap().into_iter().map(|object| object.name).collect();
+        kept.sort();
+        assert_eq!(kept, named);
     }
 }
 

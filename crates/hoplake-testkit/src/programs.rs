@@ -1,0 +1,66 @@
+//! Programs of others that tests run: where they are kept, and how they end.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A process that ends with its value.
+#[derive(Debug)]
+pub(crate) struct Process(pub(crate) Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The folder that clones share.
+pub(crate) fn build_folder() -> io::Result<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let in_cache = || set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let folder = set("HOPLAKE_BUILD_DIR").or_else(|| in_cache().map(|cache| cache.join("hoplake")));
+    folder.ok_or_else(|| explain("set HOPLAKE_BUILD_DIR: there is no HOME to build in".to_owned()))
+}
+
+/// A folder in the shared one, which the first who needs it fills while others wait.
+pub(crate) fn folder_made_once(name: &str, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
+    let cache = build_folder()?;
+    let folder = cache.join(name);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    fs::create_dir_all(&cache)?;
+    let lock = File::create(cache.join(format!("{name}.lock")))?;
+    lock.lock()?;
+    if !folder.is_dir() {
+        // Filled under another name and renamed, so that no test runs half a program.
+        let aside = tempfile::tempdir_in(&cache)?;
+        let new = aside.path().join("new");
+        fs::create_dir(&new)?;
+        fill(&new)?;
+        fs::rename(&new, &folder)?;
+    }
+    Ok(folder)
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(command: &mut Command, hint: &str) -> io::Result<()> {
+    let described = format!("{command:?}");
+    let ran = command.stdin(Stdio::null()).output();
+    let ran = ran.map_err(|error| explain(format!("could not run {described}: {error}; {hint}")))?;
+    match ran.status.success() {
+        true => Ok(()),
+        false => {
+            let said = [ran.stdout, ran.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            Err(explain(format!("{described} ended with {}: {}", ran.status, said.trim())))
+        }
+    }
+}
+
+pub(crate) fn explain(message: String) -> io::Error {
+    io::Error::other(message)
+}

@@ -117,6 +117,8 @@ fn as_it_was(old: &Manifest, next: Manifest) -> Manifest {
         leases: next.leases,
         history: next.history,
         tags: next.tags,
+        // They are outcomes of batches, not content: one that is repeated is not to be applied onto the restored version.
+        applied: next.applied,
         ..old.clone()
     };
     // Ordinals that were given out since are not given out again: ids mean the same until a load replaces the graph.
@@ -188,6 +190,7 @@ fn as_elsewhere(original: Manifest, from: &Store, to: &Store) -> Manifest {
         leases: Vec::new(),
         history: Vec::new(),
         tags: BTreeMap::new(),
+        applied: Vec::new(),
         ..original
     };
     let segments = manifest.segments.iter_mut().map(|segment| &mut segment.name);

@@ -17,6 +17,7 @@ mod adjacency;
 pub mod change;
 pub mod compaction;
 mod condition;
+pub mod create;
 mod dense_ids;
 pub mod diff;
 mod edges;

@@ -29,8 +29,8 @@ pub use error::FormatError;
 pub use ids::{Direction, EdgeId, EdgeTypeId, LabelId, VertexId};
 pub use keys::Key;
 pub use manifest::{
-    BuiltGraph, Change, ChangeCounts, ChangeKind, DegreeSummary, First, Manifest, SectionRef, SegmentRef, Slot,
-    TableOwner, TableRef, VersionRange, VertexCount, WriterLease,
+    Applied, BuiltGraph, Change, ChangeCounts, ChangeKind, DegreeSummary, First, Manifest, RequestDigest, SectionRef,
+    SegmentRef, Slot, TableOwner, TableRef, VersionRange, VertexCount, WriterLease,
 };
 pub use names::DataNames;
 pub use schema::{

@@ -29,6 +29,7 @@ fn generate(folder: &Path) -> Result<()> {
     tonic_prost_build::configure()
         .bytes(".hoplake.v1.GetResponse")
         .bytes(".hoplake.v1.FetchResponse")
+        .bytes(".hoplake.v1.ApplyRequest")
         // HTTP answers and error details have the same message, as JSON and as text.
         .type_attribute(".hoplake.v1.Cost", "#[derive(::serde::Serialize, ::utoipa::ToSchema)]")
         .build_transport(false)

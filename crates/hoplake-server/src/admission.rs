@@ -52,6 +52,12 @@ impl Admission {
         Self::of(settings.fetches_max, settings.fetches_max, settings.queue_wait())
     }
 
+    /// For batches of changes; as many wait as run.
+    pub(crate) fn for_changes(settings: &Settings) -> Self {
+        // A limit of their own: a batch mostly waits for the version that is under way, and would keep queries waiting with it.
+        Self::of(settings.changes_max, settings.changes_max, settings.queue_wait())
+    }
+
     fn of(running_max: usize, waiting_max: usize, wait: Duration) -> Self {
         let running = Arc::new(Semaphore::new(running_max));
         Self { running, running_max, waiting: AtomicUsize::new(0), waiting_max, wait }

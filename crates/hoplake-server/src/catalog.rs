@@ -28,7 +28,7 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Shared},
 };
-use hoplake::{Background, ErrorKind, Graph, OpenSettings, ReadPool, Reader, Store};
+use hoplake::{Background, ErrorKind, Graph, OpenSettings, ReadPool, Reader, Schema, Store};
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
@@ -301,6 +301,50 @@ impl Catalog {
         self.acquire(name, 0).await
     }
 
+    /// Moves the slot of a graph on to what was committed through it, before the commit is acknowledged. No request. Returns whether
+    /// readers find the version: otherwise they need a refresh.
+    pub(crate) fn advance(&self, committed: &OpenGraph, version: u64) -> bool {
+        let mut slots = self.slots();
+        // Closed meanwhile: the next opening finds the newest version.
+        let Some(slot) = slots.open.get_mut(&(committed.name.clone(), 0)) else { return true };
+        let mut graph = slot.graph.graph.clone();
+        if !graph.advance() {
+            return graph.version() >= version;
+        }
+        let reached = graph.version() >= version;
+        slot.graph = Arc::new(OpenGraph { name: committed.name.clone(), graph: graph.clone() });
+        slot.removed = false;
+        drop(slots);
+        self.compactor.iter().for_each(|compactor| compactor.consider(&committed.name, &graph));
+        reached
+    }
+
+    /// Makes an empty graph of this name, which was not found, and returns whether it did: at its own URL if it has one, or else below the first URL
+    /// that is not a graph itself.
+    ///
+    /// # Errors
+    /// [`Reason::Invalid`] if no graph can be made, [`Reason::Conflict`] if one with content appeared; the store's.
+    pub(crate) async fn create(&self, name: &str) -> Result<bool, Failure> {
+        let Origin::Stores { sources, opener } = &self.origin else {
+            return Err(Failure::new(Reason::ReadOnly, "this server has no store to write to"));
+        };
+        check_name(name)?;
+        if let Some(own) = sources.iter().find(|source| source.name() == Some(name)) {
+            return Ok(Graph::create(&opener(own.url())?).await?);
+        }
+        for folder in sources.iter().filter(|source| source.name().is_none()) {
+            match Graph::newest(&opener(folder.url())?).await {
+                // A graph, and not a folder of graphs.
+                Ok(newest) if newest.schema != Schema::default() => {}
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+                _ => return Ok(Graph::create(&opener(&folder.below(name))?).await?),
+            }
+        }
+        Err(Failure::invalid(
+            "this server serves single graphs and no folder of graphs, in which another could be made",
+        ))
+    }
+
     /// A look in progress when a refresh begins may have started too early, so the refresh waits for it. A graph that
     /// is not open is opened now.
     fn before_refresh(self: &Arc<Self>, key: &SlotKey) -> Result<Before, Failure> {
@@ -496,7 +540,12 @@ impl Catalog {
         match found {
             Ok(None) => Ok(()),
             Ok(Some(newer)) => {
-                if let Some(slot) = slots.open.get_mut(key) {
+                // A commit may have moved the slot further while this looked.
+                let is_behind = |slot: &Slot| {
+                    let open = &slot.graph.graph;
+                    open.is_clone_of(&newer.graph) && open.version() >= newer.graph.version()
+                };
+                if let Some(slot) = slots.open.get_mut(key).filter(|slot| !is_behind(slot)) {
                     slot.graph = newer.clone();
                     slot.removed = false;
                 }

@@ -25,6 +25,8 @@ pub enum Reason {
     Unauthenticated,
     /// The named object does not exist.
     NotFound,
+    /// The server does not write.
+    ReadOnly,
     /// Another writer was faster.
     Conflict,
     /// The job has not ended, or it has no result any more.
@@ -60,6 +62,7 @@ impl Reason {
             Self::Unauthenticated => {
                 ("UNAUTHENTICATED", Http::UNAUTHORIZED, Code::Unauthenticated, "A token is needed")
             }
+            Self::ReadOnly => ("READ_ONLY", Http::FORBIDDEN, Code::PermissionDenied, "The server does not write"),
             Self::NotFound => ("NOT_FOUND", Http::NOT_FOUND, Code::NotFound, "Not found"),
             Self::Conflict => ("CONFLICT", Http::CONFLICT, Code::Aborted, "Another writer was faster"),
             Self::NoResult => ("NO_RESULT", Http::CONFLICT, Code::FailedPrecondition, "The job has no result"),
@@ -110,8 +113,9 @@ impl Reason {
             Self::Slow => "send the request faster",
             Self::Method => "use another method",
             Self::Unauthenticated => "send the token",
+            Self::ReadOnly => "ask a server that writes",
             Self::NotFound => "check the name: of a graph, a label, a vertex or a property",
-            Self::Conflict => "try again: the version that was read was removed or replaced",
+            Self::Conflict => "look at the newest version and try again: another writer changed what this is based on",
             Self::NoResult => "ask again when the state is done, or start the job again",
             Self::Limit => "raise the limit, or select fewer edges and labels: the same request will reach it again",
             Self::Time => "give more time, or select fewer edges and labels",
@@ -140,17 +144,45 @@ pub struct Failure {
     pub message: String,
     /// The cost, if the query had begun; in a box, to keep `Result` small.
     pub cost: Option<Box<PricedCost>>,
+    /// The change of a batch that it is about.
+    pub place: Option<Box<Place>>,
+}
+
+/// A change of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// What is counted: `line` or `row`.
+    pub unit: &'static str,
+    /// Its number, from 1.
+    pub number: u64,
+    /// What it changes, if it could be read.
+    pub item: Option<String>,
 }
 
 impl Failure {
     /// A failure of this kind.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), cost: None }
+        Self { reason, message: message.into(), cost: None, place: None }
     }
 
     /// The request is wrong.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(Reason::Invalid, message)
+    }
+
+    /// The reason for the facade's error.
+    pub(crate) fn reason_of(error: &Error) -> Reason {
+        match error.kind() {
+            ErrorKind::Invalid => Reason::Invalid,
+            ErrorKind::NotFound => Reason::NotFound,
+            ErrorKind::Conflict => Reason::Conflict,
+            ErrorKind::Unavailable => Reason::Unavailable,
+            ErrorKind::Unknown => Reason::Unknown,
+            // The call decides whether it was the deadline, since it knows when it began.
+            ErrorKind::Limit => Reason::Limit,
+            ErrorKind::Corrupt => Reason::Corrupt,
+            ErrorKind::Internal => Reason::Internal,
+        }
     }
 
     /// The server is about to end.
@@ -182,7 +214,11 @@ impl Failure {
     /// For gRPC, with details that any client library can read.
     pub(crate) fn status(&self) -> Status {
         let cost = self.cost.as_deref().map(|cost| cost.pairs()).unwrap_or_default();
-        let metadata: HashMap<String, String> = cost.into_iter().collect();
+        let place = self.place.iter().flat_map(|place| {
+            let item = place.item.clone().map(|item| ("item".to_owned(), item));
+            [(place.unit.to_owned(), place.number.to_string())].into_iter().chain(item)
+        });
+        let metadata: HashMap<String, String> = cost.into_iter().chain(place).collect();
         let mut details = ErrorDetails::with_error_info(self.reason.name(), "hoplake", metadata);
         if let Some(delay) = self.reason.retry_after() {
             details.set_retry_info(Some(delay));
@@ -199,18 +235,7 @@ impl From<MemoryFull> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let reason = match error.kind() {
-            ErrorKind::Invalid => Reason::Invalid,
-            ErrorKind::NotFound => Reason::NotFound,
-            ErrorKind::Conflict => Reason::Conflict,
-            ErrorKind::Unavailable => Reason::Unavailable,
-            ErrorKind::Unknown => Reason::Unknown,
-            // The call decides whether it was the deadline, since it knows when it began.
-            ErrorKind::Limit => Reason::Limit,
-            ErrorKind::Corrupt => Reason::Corrupt,
-            ErrorKind::Internal => Reason::Internal,
-        };
-        Self::new(reason, error.to_string())
+        Self::new(Self::reason_of(&error), error.to_string())
     }
 }
 

@@ -39,7 +39,7 @@ impl FromStr for Source {
 impl Source {
     /// The URLs where a graph of this name may be, the most likely first.
     pub(crate) fn urls(&self, name: &str) -> Vec<String> {
-        let below = || format!("{}/{name}", self.url.trim_end_matches('/'));
+        let below = || self.below(name);
         match &self.name {
             Some(own) if own == name => vec![self.url.clone()],
             // A name of its own hides the last part of the URL: the operator chose what clients see.
@@ -48,6 +48,16 @@ impl Source {
             None if self.last_part() == Some(name) => vec![self.url.clone(), below()],
             None => vec![below()],
         }
+    }
+
+    /// Its URL.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The URL of a graph of this name, if it is a folder of graphs.
+    pub(crate) fn below(&self, name: &str) -> String {
+        format!("{}/{name}", self.url.trim_end_matches('/'))
     }
 
     /// Its configured name, if it has one.

@@ -142,6 +142,7 @@ impl ServerBuilder {
             memory,
             admission: Admission::new(&settings),
             fetches: Admission::for_fetches(&settings),
+            changes: Admission::for_changes(&settings),
             served: ServedGraphs::new(sources, opener, pool, settings.graph_idle()),
             traversals: Traversals::default(),
             connections: Arc::default(),

@@ -71,6 +71,10 @@ pub struct Settings {
     /// A graph in use is looked at for a newer version this long after the last look, in milliseconds; 0 is
     /// never. Default 60,000.
     pub refresh_ms: u64,
+    /// Whether the server takes changes. Default false.
+    pub writable: bool,
+    /// Batches of changes that are applied at once; as many wait, more are refused. Default 256.
+    pub changes_max: usize,
     /// Whether the server compacts graphs after a request found a newer version. Default false.
     pub compact: bool,
     /// Memory for compaction, in bytes, in addition to all other budgets. Default 256 MiB.
@@ -144,7 +148,7 @@ pub struct LimitSettings {
     pub usd_max: f64,
     /// Memory for what the query builds and its answer holds, in bytes; caches do not count. Default 256 MiB.
     pub memory_bytes_max: u64,
-    /// Vertices that a request may name. Default 100,000.
+    /// Vertices that a request may name, and changes that a batch may have. Default 100,000.
     pub batch_max: usize,
     /// Vertices, rows or walks that an answer may have. Default 1,000,000.
     pub results_max: usize,
@@ -243,6 +247,8 @@ impl Default for Settings {
             graphs_open_max: 16,
             graph_idle_ms: 600_000,
             refresh_ms: 60_000,
+            writable: false,
+            changes_max: 256,
             compact: false,
             compact_memory_bytes: 256 << 20,
             read: ReadSettings::default(),
@@ -368,6 +374,7 @@ impl Settings {
             ("streams_max", self.streams_max as usize),
             ("graphs_open_max", self.graphs_open_max),
             ("fetches_max", self.fetches_max),
+            ("changes_max", self.changes_max),
             ("traversals_max", self.traversals_max),
             ("message_bytes_max", self.message_bytes_max),
             ("limits.batch_max", self.limits.batch_max),
@@ -444,6 +451,9 @@ impl Settings {
     /// Each role has either stores or nodes to read from.
     fn validate_role(&self) -> Result<(), InvalidSetting> {
         let wrong = |name, why: &str| Err(InvalidSetting { name, why: why.to_owned() });
+        if self.writable && self.role != Role::All {
+            return wrong("writable", "is for role all: other nodes have no store to write to, or take no calls");
+        }
         match (self.role.has_stores(), self.graphs.is_empty(), self.access_nodes.is_empty()) {
             (true, true, _) => wrong("graphs", "is empty; name a URL, or NAME=URL"),
             (true, _, false) => wrong("access_nodes", "is for role algorithm; leave it out, or set that role"),

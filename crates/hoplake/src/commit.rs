@@ -227,6 +227,14 @@ impl Commit {
         self
     }
 
+    /// A name for the batch: if one of the last [`IDEMPOTENCY_KEYS_MAX`](crate::IDEMPOTENCY_KEYS_MAX) batches of the graph that have one
+    /// has this one, it was applied before. Then it is not applied again, and [`Committed::repeated`] is set. So a batch whose outcome is
+    /// not known can be sent again, by any process.
+    pub fn idempotency_key(&mut self, key: impl Into<String>) -> &mut Self {
+        self.batch().idempotency_key = Some(key.into());
+        self
+    }
+
     /// Makes ends of edges that are not there, without properties; otherwise they are an error. Their labels have to be
     /// in the graph, or of vertices that the batch upserts.
     pub fn create_missing(&mut self) -> &mut Self {

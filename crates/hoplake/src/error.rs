@@ -8,6 +8,8 @@ use hoplake_ingest::IngestError;
 use hoplake_storage::{NodeFault, StorageError, StoreFault, system_text};
 use thiserror::Error as ThisError;
 
+use crate::changes::SourceLocation;
+
 /// The kind of an error: what the caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -88,6 +90,8 @@ pub struct Error {
     reason: Option<Reason>,
     operation: Option<usize>,
     row: Option<usize>,
+    item: Option<Box<str>>,
+    location: Option<Box<SourceLocation>>,
 }
 
 impl Error {
@@ -106,13 +110,36 @@ impl Error {
         self.operation
     }
 
+    /// Where the change that it is about is written, if it was refused when it was read.
+    pub fn location(&self) -> Option<&SourceLocation> {
+        self.location.as_deref()
+    }
+
+    pub(crate) fn at(self, location: SourceLocation) -> Self {
+        Self { location: Some(Box::new(location)), ..self }
+    }
+
+    /// The change that it is about, as text, if it is about one.
+    pub fn item(&self) -> Option<&str> {
+        self.item.as_deref()
+    }
+
     /// Which row of the columns of that operation, from 0, if it has columns.
     pub fn row(&self) -> Option<usize> {
         self.row
     }
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None, reason: None, operation: None, row: None }
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+            reason: None,
+            operation: None,
+            row: None,
+            item: None,
+            location: None,
+        }
     }
 
     pub(crate) fn with_reason(self, reason: impl Into<Option<Reason>>) -> Self {
@@ -131,6 +158,8 @@ impl Error {
             reason: None,
             operation: None,
             row: None,
+            item: None,
+            location: None,
         }
     }
 }
@@ -217,16 +246,17 @@ impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
         let refused = refused_change(&error);
         let reason = engine_reason(&error);
-        let operation = refused.map(|it| it.0);
-        let row = refused.and_then(|it| it.1);
-        Self { operation, row, ..Self::of(engine_kind(&error), error).with_reason(reason) }
+        let operation = refused.as_ref().map(|it| it.0);
+        let row = refused.as_ref().and_then(|it| it.1);
+        let item = refused.map(|it| it.2);
+        Self { operation, row, item, ..Self::of(engine_kind(&error), error).with_reason(reason) }
     }
 }
 
-/// The operation that an error is about, and the row of its columns.
-fn refused_change(error: &EngineError) -> Option<(usize, Option<usize>)> {
+/// The operation that an error is about, the row of its columns, and its text.
+fn refused_change(error: &EngineError) -> Option<(usize, Option<usize>, Box<str>)> {
     match error {
-        EngineError::Refused { number, row, .. } => Some((*number, *row)),
+        EngineError::Refused { number, row, operation, .. } => Some((*number, *row, operation.to_string().into())),
         EngineError::Shared(error) => refused_change(error),
         _ => None,
     }

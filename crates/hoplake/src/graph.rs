@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hoplake_engine::{
     OpenSettings, Snapshot,
     change::Committer,
-    compaction, history,
+    compaction, create, history,
     mirror::{self, Mirrored},
     vacuum,
     verify::{Verification, Verified, verify_graph},
@@ -44,6 +44,28 @@ impl Graph {
         Self::open_through(Reader::new(store, pool), settings).await
     }
 
+    /// Makes a graph without labels at a store, for commits to fill, and returns whether it did: an empty graph that is there stays as it is.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), hoplake::Error> {
+    /// let store = hoplake::Store::open("memory://create")?;
+    /// assert!(hoplake::Graph::create(&store).await?);
+    /// let graph = hoplake::Graph::open("memory://create").await?;
+    /// let mut commit = graph.begin();
+    /// commit.upsert_vertex("Person", 7, [("name", "Ann")]);
+    /// assert_eq!(commit.commit().await?.version, 2);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`Conflict`](crate::ErrorKind::Conflict) if there is a graph with labels; [`Unknown`](crate::ErrorKind::Unknown) if it is unknown
+    /// whether the version was published; the store's.
+    pub async fn create(store: &Store) -> Result<bool, Error> {
+        Ok(create::create(&reader(store)?, &mut store.context().branch()).await?)
+    }
+
     /// Opens a graph through a reader, which may share its caches and bounds with other graphs; how the
     /// reader reads is set already.
     ///
@@ -64,15 +86,31 @@ impl Graph {
     pub async fn refresh(&mut self) -> Result<bool, Error> {
         let context = QueryContext::new();
         // The committer may know a later version from a commit of this process, of which nothing has to be read.
-        let mut newest = self.committer.newest().await;
+        let mut newest = self.committer.newest();
         if newest.manifest().version < self.version() {
             newest = self.snapshot.clone();
         }
         newest = newest.newest(&mut context.branch()).await?;
         let moved = newest.manifest().version > self.version();
-        self.committer.move_on(&newest).await;
+        self.committer.move_on(&newest);
         self.snapshot = newest;
         Ok(moved)
+    }
+
+    /// Moves on to the newest version that this graph and its clones know, such as one that was committed through them, and returns
+    /// whether it is a newer one. No request. A version is known before its commit is acknowledged.
+    pub fn advance(&mut self) -> bool {
+        let newest = self.committer.newest();
+        let moves = newest.manifest().version > self.version();
+        if moves {
+            self.snapshot = newest;
+        }
+        moves
+    }
+
+    /// Whether the other is a clone of this one: their commits share versions, and each knows what the other committed.
+    pub fn is_clone_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.committer, &other.committer)
     }
 
     /// Whether the open version can still be opened: a vacuum may have removed it, or another process the graph. One

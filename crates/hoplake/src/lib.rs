@@ -64,7 +64,10 @@ pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Condition, Degree, EdgeIter, EdgeList, EdgeSlice, Edges, Frontier, Held, HeldIter, Neighbour,
     OpenSettings, Ordinals, PropertyName, PropertyOf, Requirement, Test,
-    change::{Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, Name, Operation, Properties, Value, VertexRef},
+    change::{
+        Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, IDEMPOTENCY_KEYS_MAX, Name, Operation, Properties,
+        Value, VertexRef,
+    },
     compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN},
     diff::{Difference, same_value},
     log::LogEntry,

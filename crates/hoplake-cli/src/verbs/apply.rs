@@ -252,6 +252,7 @@ impl Run<'_> {
             base: args.base,
             create_missing: args.create_missing,
             strict: args.strict,
+            idempotency_key: None,
         };
         if args.dry_run {
             self.applied.counts = self.graph.check(&batch).await?;

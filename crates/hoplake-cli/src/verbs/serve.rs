@@ -51,6 +51,9 @@ pub struct Args {
     /// [default: 1m]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     refresh: Option<Duration>,
+    /// Take changes, and make graphs; otherwise the server only reads
+    #[arg(long)]
+    writable: bool,
     /// Compact the graphs it serves, one at a time, when a request has found a newer version
     #[arg(long)]
     compact: bool,
@@ -119,6 +122,7 @@ impl Args {
         settings.grpc = self.grpc.unwrap_or(settings.grpc);
         settings.http = self.http.unwrap_or(settings.http);
         settings.refresh_ms = self.refresh.map_or(settings.refresh_ms, |refresh| refresh.as_millis() as u64);
+        settings.writable |= self.writable;
         settings.compact |= self.compact;
         settings.compact_memory_bytes =
             self.compact_memory.map_or(settings.compact_memory_bytes, |memory| memory.as_u64());

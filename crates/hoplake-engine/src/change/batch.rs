@@ -185,6 +185,9 @@ pub struct Batch {
     /// Whether a label, an edge type or a property that the graph does not have is an error; otherwise an upsert adds
     /// it.
     pub strict: bool,
+    /// A name that its sender gives it: if one of the last [`IDEMPOTENCY_KEYS_MAX`](super::IDEMPOTENCY_KEYS_MAX) batches that had
+    /// such a name had this one, the batch is not applied again, and the outcome is that of the first.
+    pub idempotency_key: Option<String>,
 }
 
 impl Batch {

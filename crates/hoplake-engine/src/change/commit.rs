@@ -30,6 +30,7 @@ use super::{
     conflict::{Items, check_conflicts},
     delta::{self, Delta},
     positions::{Condition, Positions},
+    requests::{self, Requests, Seen},
     resolved::Resolved,
     widen,
 };
@@ -54,7 +55,11 @@ pub struct Committed {
     pub counts: ChangeCounts,
     /// How many batches went into it.
     pub batches: usize,
-    /// Its cost, publication included.
+    /// Which of them this one is, from 0.
+    pub place: usize,
+    /// Whether it was applied before, as its idempotency key shows, and not now.
+    pub repeated: bool,
+    /// Its cost, publication included; of a repeated batch nothing.
     pub cost: Cost,
 }
 
@@ -63,8 +68,10 @@ pub struct Committed {
 pub struct Committer {
     waiting: Mutex<VecDeque<Waiting>>,
     timeout_ms: AtomicU64,
-    /// The newest version it knows, while no delta is under way.
-    newest: Arc<AsyncMutex<Arc<Snapshot>>>,
+    /// The newest version it knows. Apart from `leading`: who reads it does not wait for the delta under way.
+    newest: Mutex<Arc<Snapshot>>,
+    /// Whose batch leads the delta under way.
+    leading: Arc<AsyncMutex<()>>,
     /// Each hint that is being written holds a receiver.
     hinting: watch::Sender<()>,
 }
@@ -79,9 +86,9 @@ impl Committer {
     /// Commits to the graph of a snapshot.
     pub fn new(snapshot: Arc<Snapshot>) -> Self {
         let timeout_ms = AtomicU64::new(COMMIT_TIMEOUT_MS);
-        let newest = Arc::new(AsyncMutex::new(snapshot));
+        let newest = Mutex::new(snapshot);
         let hinting = watch::Sender::new(());
-        Self { waiting: Mutex::default(), timeout_ms, newest, hinting }
+        Self { waiting: Mutex::default(), timeout_ms, newest, leading: Arc::default(), hinting }
     }
 
     /// How long a delta may take from then on, from looking up what it names until it is published.
@@ -97,19 +104,17 @@ impl Committer {
         })
     }
 
-    /// The newest version that it knows.
-    pub fn newest<'a>(&'a self) -> BoxFuture<'a, Arc<Snapshot>> {
-        Box::pin(async move { self.newest.lock().await.clone() })
+    /// The newest version that it knows: one that it published is known before its batches are acknowledged.
+    pub fn newest(&self) -> Arc<Snapshot> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Notes a newer version: a caller that has read it may build on its content.
-    pub fn move_on<'a>(&'a self, snapshot: &'a Arc<Snapshot>) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            let mut newest = self.newest.lock().await;
-            if newest.manifest().version < snapshot.manifest().version {
-                *newest = snapshot.clone();
-            }
-        })
+    pub fn move_on(&self, snapshot: &Arc<Snapshot>) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest.manifest().version < snapshot.manifest().version {
+            *newest = snapshot.clone();
+        }
     }
 
     /// Applies a batch, all of it or nothing.
@@ -127,19 +132,21 @@ impl Committer {
             let (done, mut result) = oneshot::channel();
             self.waiting().push_back(Waiting { batch, done });
             loop {
-                let mut newest = tokio::select! {
+                let turn = tokio::select! {
                     biased;
                     done = &mut result => return done.map_err(|_| lost())?,
-                    newest = self.newest.clone().lock_owned() => newest,
+                    turn = self.leading.clone().lock_owned() => turn,
                 };
                 if let Ok(done) = result.try_recv() {
                     return done;
                 }
                 let committer = self.clone();
                 let carried = tokio::spawn(async move {
+                    let mut newest = committer.newest();
                     let done_with = committer.carry(&mut newest).await;
+                    committer.move_on(&newest);
                     // The next delta need not wait until the memory of this one is free.
-                    drop(newest);
+                    drop(turn);
                     drop(done_with);
                 });
                 carried.await.map_err(|error| EngineError::Internal(format!("a commit stopped: {error}")))?;
@@ -157,7 +164,7 @@ impl Committer {
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<ChangeCounts, EngineError>> {
         Box::pin(async move {
-            let newest = self.newest().await.newest(branch).await?;
+            let newest = self.newest().newest(branch).await?;
             if let Condition::Fails(error) = Positions::of(&newest.manifest().source_positions).check(&batch) {
                 return Err(error);
             }
@@ -188,9 +195,15 @@ impl Committer {
                     // Without it the next delta meets this one, as it would another writer's.
                     if let Some(snapshot) = snapshot {
                         *newest = snapshot;
+                        // Before anyone is answered, so that who reads through this process then finds it.
+                        self.move_on(newest);
                     }
-                    let committed = Committed { version, counts, batches: carried.len(), cost: context.cost() };
-                    carried.into_iter().for_each(|waiting| drop(waiting.done.send(Ok(committed))));
+                    let batches = carried.len();
+                    let cost = context.cost();
+                    for (place, waiting) in carried.into_iter().enumerate() {
+                        let committed = Committed { version, counts, batches, place, repeated: false, cost };
+                        drop(waiting.done.send(Ok(committed)));
+                    }
                     return resolved;
                 }
                 Ok(Written::Overtaken(snapshot)) => {
@@ -247,12 +260,25 @@ impl Committer {
             (Vec::new(), Vec::new(), Items::on(newest.manifest(), results.iter().flatten()), VecDeque::new());
         let batches: Vec<_> = group.iter().map(|waiting| waiting.batch.clone()).collect();
         let mut positions = Positions::of(&newest.manifest().source_positions);
+        let mut requests = Requests::of(&newest.manifest().applied);
         for ((waiting, batch), result) in group.into_iter().zip(&batches).zip(results) {
             // Its caller no longer waits: drop it as if it had never been sent.
             if waiting.done.is_closed() {
                 continue;
             }
-            match (result, positions.check(batch)) {
+            let condition = match requests.look(batch) {
+                // Before anything else: it may be in conflict with itself.
+                Seen::Applied(version, counts) => {
+                    let cost = Cost::default();
+                    let committed = Committed { version, counts, batches: 1, place: 0, repeated: true, cost };
+                    drop(waiting.done.send(Ok(committed)));
+                    continue;
+                }
+                // Whether that one is applied is known only in the next version.
+                Seen::InDelta => Condition::Waits,
+                Seen::New => positions.check(batch),
+            };
+            match (result, condition) {
                 // A changed source takes precedence over all other errors of the batch.
                 (_, Condition::Fails(error)) => drop(waiting.done.send(Err(error))),
                 (Err(error), _) => {
@@ -262,6 +288,7 @@ impl Committer {
                 (Ok(result), condition) => match items.add(&result, matches!(condition, Condition::Waits)) {
                     true => {
                         positions.advance(batch);
+                        requests.add(batch);
                         carried.push(waiting);
                         resolved.push(result);
                     }
@@ -462,6 +489,7 @@ fn next_manifest(
         ..base.next(change, now_unix_ms)
     };
     carried.iter().for_each(|it| next.source_positions.extend(it.batch.source_positions.clone()));
+    requests::extend(&mut next.applied, next.version, assembled.counts, carried.iter().map(|it| &*it.batch));
     next.segments.extend(delta.segments.iter().cloned());
     next.tables.extend(delta.tables.iter().cloned());
     next

@@ -76,6 +76,8 @@ pub struct Manifest {
     pub reset: u64,
     /// Up to where the sources that feed the graph have been read, by their names, in their own words.
     pub source_positions: BTreeMap<String, String>,
+    /// The last batches that had an idempotency key, by the versions that have them, ascending.
+    pub applied: Vec<Applied>,
     /// Writers that take long, whose objects are spared until they are done.
     pub leases: Vec<WriterLease>,
     /// Older versions that can still be opened, ascending; a vacuum removes the others.
@@ -154,6 +156,28 @@ pub struct ChangeCounts {
     pub edges_written: u64,
     /// Pairs of vertices without edges from then on.
     pub pairs_removed: u64,
+}
+
+/// Batches with an idempotency key that a version applied: by it, one that is sent again is known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Applied {
+    /// The version.
+    pub version: u64,
+    /// What the version changed, in numbers.
+    pub counts: ChangeCounts,
+    /// Their keys, as digests.
+    pub requests: Vec<RequestDigest>,
+}
+
+/// An idempotency key, as manifests keep it: XXH3 in 128 bits, so that a key of any length takes 16 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestDigest(pub u128);
+
+impl RequestDigest {
+    /// Of a key.
+    pub fn of(key: &str) -> Self {
+        Self(xxhash_rust::xxh3::xxh3_128(key.as_bytes()))
+    }
 }
 
 /// A writer that takes long.

@@ -19,6 +19,11 @@ fn sample() -> Manifest {
         },
         reset: 1,
         source_positions: [("crm".to_owned(), "0/16B3748".to_owned())].into(),
+        applied: vec![Applied {
+            version: 2,
+            counts: ChangeCounts { vertices_added: 1, ..Default::default() },
+            requests: vec![RequestDigest::of("a"), RequestDigest::of("b")],
+        }],
         leases: vec![WriterLease { writer: "01JDW".into(), kind: ChangeKind::Compaction, since: 2 }],
         history: vec![VersionRange::of(1)],
         tags: [("as loaded".to_owned(), 1)].into(),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use prost::Message;
 
 use super::{
-    Change, ChangeCounts, ChangeKind, DegreeSummary, First, Manifest, SectionRef, SegmentRef, TableOwner, TableRef,
-    VersionRange, VertexCount, WriterLease, corrupt, unsupported,
+    Applied, Change, ChangeCounts, ChangeKind, DegreeSummary, First, Manifest, RequestDigest, SectionRef, SegmentRef,
+    TableOwner, TableRef, VersionRange, VertexCount, WriterLease, corrupt, unsupported,
 };
 use crate::{
     Direction, EdgeType, EdgeTypeId, FormatError, KeyType, LabelId, Property, PropertyType, ScalarType, Schema,
@@ -68,6 +68,19 @@ pub(super) struct ManifestMessage {
     tags: BTreeMap<String, u64>,
     #[prost(uint64, tag = "16")]
     reset: u64,
+    #[prost(message, repeated, tag = "17")]
+    applied: Vec<AppliedMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct AppliedMessage {
+    #[prost(uint64, tag = "1")]
+    version: u64,
+    #[prost(message, optional, tag = "2")]
+    counts: Option<CountsMessage>,
+    /// 16 bytes each.
+    #[prost(bytes = "vec", tag = "3")]
+    requests: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -336,8 +349,39 @@ impl From<&Manifest> for ManifestMessage {
             history: manifest.history.iter().flat_map(|range| [range.since, range.until]).collect(),
             tags: manifest.tags.clone(),
             reset: manifest.reset,
+            applied: manifest.applied.iter().map(AppliedMessage::from).collect(),
         }
     }
+}
+
+impl From<&Applied> for AppliedMessage {
+    fn from(applied: &Applied) -> Self {
+        let requests = applied.requests.iter().flat_map(|request| request.0.to_le_bytes()).collect();
+        Self { version: applied.version, counts: Some(applied.counts.into()), requests }
+    }
+}
+
+/// What versions up to this one applied, in their order.
+fn applied(messages: Vec<AppliedMessage>, version: u64) -> Result<Vec<Applied>, FormatError> {
+    if let Some([before, after]) = messages.array_windows().find(|[before, after]| before.version >= after.version) {
+        let why = format!("what version {} applied comes before what version {} did", before.version, after.version);
+        return Err(corrupt(why));
+    }
+    let one = |message: AppliedMessage| {
+        let (requests, []) = message.requests.as_chunks::<16>() else {
+            return Err(corrupt(format!(
+                "requests of version {} have {} bytes",
+                message.version,
+                message.requests.len()
+            )));
+        };
+        if message.version > version {
+            return Err(corrupt(format!("version {version} has what version {} applied", message.version)));
+        }
+        let requests = requests.iter().map(|digest| RequestDigest(u128::from_le_bytes(*digest))).collect();
+        Ok(Applied { version: message.version, counts: message.counts.unwrap_or_default().into(), requests })
+    };
+    messages.into_iter().map(one).collect()
 }
 
 impl From<ChangeCounts> for CountsMessage {
@@ -485,6 +529,7 @@ impl TryFrom<ManifestMessage> for Manifest {
             history,
             tags: message.tags,
             reset: message.reset,
+            applied: applied(message.applied, version)?,
             schema,
             vertex_counts,
             edge_counts,

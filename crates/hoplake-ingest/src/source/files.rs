@@ -109,6 +109,13 @@ pub(crate) struct TextReader {
     ended: bool,
 }
 
+impl TextReader {
+    /// Of text that is not compressed.
+    pub(crate) fn plain(inner: Box<dyn Read + Send>) -> Self {
+        Self { inner, ratio: None, tabs: Tabs::Keep, last: b'\n', ended: false }
+    }
+}
+
 impl Read for TextReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.ended || buffer.is_empty() {

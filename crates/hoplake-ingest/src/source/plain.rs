@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field, Schema};
 
 use super::{
     column::Parse,
-    files::{LineBound, SourceFile, Tabs},
+    files::{LineBound, SourceFile, Tabs, TextReader},
     limits::ReadLimits,
     parquet::{ParquetFile, ParquetRows, cast, property_type, refused, shown, type_name},
     records::{Records, TextFormat},
@@ -33,6 +33,11 @@ impl PlainFile {
     /// [`IngestError::Read`] if there is none.
     pub fn at(path: &Path) -> Result<Self, IngestError> {
         SourceFile::at(path.to_owned(), ReadLimits::default()).map(Self)
+    }
+
+    /// Text that is not in a file; messages name it so.
+    pub fn named(name: &str) -> Self {
+        Self(SourceFile { path: name.into(), bytes: 0, limits: ReadLimits::default() })
     }
 
     /// Where it is.
@@ -61,6 +66,15 @@ impl PlainFile {
     /// [`IngestError::Read`].
     pub fn records(&self) -> Result<CsvRecords, IngestError> {
         Records::open(&self.0, TextFormat::quoted(b','), Arc::default()).map(CsvRecords)
+    }
+
+    /// The records of a text that was read from it, as comma-separated values.
+    ///
+    /// # Errors
+    /// [`IngestError::Read`].
+    pub fn records_of(&self, text: impl Read + Send + 'static) -> Result<CsvRecords, IngestError> {
+        let text = TextReader::plain(Box::new(text));
+        Records::of(&self.0, TextFormat::quoted(b','), text).map(CsvRecords)
     }
 
     /// Its rows, as Parquet.

@@ -214,6 +214,11 @@ impl Records {
     pub(crate) fn open(file: &SourceFile, format: TextFormat, bytes_read: Arc<AtomicU64>) -> Result<Self, IngestError> {
         // The parser knows one delimiter. Runs of it make empty fields, which `words` leaves out.
         let tabs = if format.any_white_space() { Tabs::ToSpaces } else { Tabs::Keep };
+        Self::of(file, format, file.open_text(bytes_read, tabs)?)
+    }
+
+    /// The records of a text that was read from a file.
+    pub(crate) fn of(file: &SourceFile, format: TextFormat, reader: TextReader) -> Result<Self, IngestError> {
         let core = csv_core::ReaderBuilder::new()
             .delimiter(format.delimiter)
             .quoting(format.quoting)
@@ -221,7 +226,6 @@ impl Records {
             // `field`.
             .terminator(csv_core::Terminator::Any(b'\n'))
             .build();
-        let reader = file.open_text(bytes_read, tabs)?;
         let mut input = Input { reader, buffer: vec![0; BUFFER_BYTES], from: 0, until: 0 };
         // Some editors write one; it would become part of the first name.
         if input.fill().map_err(|error| file.failed(error))?.starts_with(BYTE_ORDER_MARK) {

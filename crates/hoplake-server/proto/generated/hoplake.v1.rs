@@ -625,6 +625,97 @@ pub struct ShortestPathResponse {
     pub version: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ApplyRequest {
+    /// The name of the graph.
+    #[prost(string, tag = "1")]
+    pub graph: ::prost::alloc::string::String,
+    #[prost(enumeration = "ChangesFormat", tag = "2")]
+    pub format: i32,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub changes: ::prost::bytes::Bytes,
+    /// To be kept with the version.
+    #[prost(string, tag = "4")]
+    pub message: ::prost::alloc::string::String,
+    /// The version that the changes were decided on: if an item of theirs was changed since, they are a conflict. 0: none.
+    #[prost(uint64, tag = "5")]
+    pub base: u64,
+    /// Up to where sources were read, by their names, to be kept with the version.
+    #[prost(map = "string, string", tag = "6")]
+    pub source_positions: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// The changes are a conflict unless the sources were read up to there; an empty text: unless it was not read.
+    #[prost(map = "string, string", tag = "7")]
+    pub if_positions: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// Whether vertices that edges name and that are not there are made.
+    #[prost(bool, tag = "8")]
+    pub create_missing: bool,
+    /// Whether labels and properties that the graph does not have are refused.
+    #[prost(bool, tag = "9")]
+    pub strict: bool,
+    /// A name for the batch, such as a UUID: one that is sent again is applied once. Empty: none.
+    #[prost(string, tag = "10")]
+    pub idempotency_key: ::prost::alloc::string::String,
+    /// How long the answer may take; 0: as long as the server allows.
+    #[prost(uint64, tag = "11")]
+    pub time_ms: u64,
+}
+/// The changes of a version, in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChangeCounts {
+    #[prost(uint64, tag = "1")]
+    pub vertices_added: u64,
+    #[prost(uint64, tag = "2")]
+    pub vertices_changed: u64,
+    #[prost(uint64, tag = "3")]
+    pub vertices_removed: u64,
+    /// Edges written, new or not.
+    #[prost(uint64, tag = "4")]
+    pub edges_written: u64,
+    /// Pairs of vertices without edges from then on.
+    #[prost(uint64, tag = "5")]
+    pub pairs_removed: u64,
+}
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct ApplyResponse {
+    /// The version that has the changes.
+    #[prost(uint64, tag = "1")]
+    pub version: u64,
+    /// Of the version.
+    #[prost(message, optional, tag = "2")]
+    pub counts: ::core::option::Option<ChangeCounts>,
+    /// Changes of the batch.
+    #[prost(uint64, tag = "3")]
+    pub changes: u64,
+    /// Batches of the version, this one included.
+    #[prost(uint64, tag = "4")]
+    pub batches: u64,
+    /// Whether it was applied before, as its idempotency key shows, and not now.
+    #[prost(bool, tag = "5")]
+    pub repeated: bool,
+    /// Of the version.
+    #[prost(message, optional, tag = "6")]
+    pub cost: ::core::option::Option<Cost>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateGraphRequest {
+    /// The name of the graph.
+    #[prost(string, tag = "1")]
+    pub graph: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateGraphResponse {
+    #[prost(uint64, tag = "1")]
+    pub version: u64,
+    /// False if it was there already, and is still empty.
+    #[prost(bool, tag = "2")]
+    pub created: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct OpenTraversalRequest {
     #[prost(message, optional, tag = "1")]
     pub graph: ::core::option::Option<GraphRef>,
@@ -823,6 +914,42 @@ impl VisitPolicy {
         match value {
             "PER_DEPTH" => Some(Self::PerDepth),
             "GLOBAL" => Some(Self::Global),
+            _ => None,
+        }
+    }
+}
+/// How changes are written; docs/changes.md has the forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ChangesFormat {
+    Unspecified = 0,
+    /// JSON Lines: an operation a line.
+    JsonLines = 1,
+    /// CSV with a header.
+    Csv = 2,
+    /// A stream of Arrow's IPC format, with the columns of CSV.
+    ArrowStream = 3,
+}
+impl ChangesFormat {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CHANGES_FORMAT_UNSPECIFIED",
+            Self::JsonLines => "JSON_LINES",
+            Self::Csv => "CSV",
+            Self::ArrowStream => "ARROW_STREAM",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CHANGES_FORMAT_UNSPECIFIED" => Some(Self::Unspecified),
+            "JSON_LINES" => Some(Self::JsonLines),
+            "CSV" => Some(Self::Csv),
+            "ARROW_STREAM" => Some(Self::ArrowStream),
             _ => None,
         }
     }
@@ -1099,6 +1226,51 @@ pub mod graphs_client {
                 .insert(GrpcMethod::new("hoplake.v1.Graphs", "ShortestPath"));
             self.inner.unary(req, path, codec).await
         }
+        /// Applies a batch of changes: all of it, or nothing. Batches of many callers share a version. What the server is asked after the answer
+        /// is answered from that version or a later one. A batch that was refused has in ErrorInfo its `line` or `row`, and the `item`.
+        pub async fn apply(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ApplyRequest>,
+        ) -> std::result::Result<tonic::Response<super::ApplyResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/hoplake.v1.Graphs/Apply");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("hoplake.v1.Graphs", "Apply"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Makes an empty graph, for changes to fill.
+        pub async fn create_graph(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateGraphRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateGraphResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hoplake.v1.Graphs/CreateGraph",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hoplake.v1.Graphs", "CreateGraph"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Opens a traversal that the client steers: it pins the version of the graph and carries one account and its limits.
         pub async fn open_traversal(
             &mut self,
@@ -1258,6 +1430,20 @@ pub mod graphs_server {
             request: tonic::Request<super::ShortestPathRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ShortestPathResponse>,
+            tonic::Status,
+        >;
+        /// Applies a batch of changes: all of it, or nothing. Batches of many callers share a version. What the server is asked after the answer
+        /// is answered from that version or a later one. A batch that was refused has in ErrorInfo its `line` or `row`, and the `item`.
+        async fn apply(
+            &self,
+            request: tonic::Request<super::ApplyRequest>,
+        ) -> std::result::Result<tonic::Response<super::ApplyResponse>, tonic::Status>;
+        /// Makes an empty graph, for changes to fill.
+        async fn create_graph(
+            &self,
+            request: tonic::Request<super::CreateGraphRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateGraphResponse>,
             tonic::Status,
         >;
         /// Opens a traversal that the client steers: it pins the version of the graph and carries one account and its limits.
@@ -1711,6 +1897,94 @@ pub mod graphs_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ShortestPathSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hoplake.v1.Graphs/Apply" => {
+                    #[allow(non_camel_case_types)]
+                    struct ApplySvc<T: Graphs>(pub Arc<T>);
+                    impl<T: Graphs> tonic::server::UnaryService<super::ApplyRequest>
+                    for ApplySvc<T> {
+                        type Response = super::ApplyResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ApplyRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Graphs>::apply(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ApplySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hoplake.v1.Graphs/CreateGraph" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateGraphSvc<T: Graphs>(pub Arc<T>);
+                    impl<
+                        T: Graphs,
+                    > tonic::server::UnaryService<super::CreateGraphRequest>
+                    for CreateGraphSvc<T> {
+                        type Response = super::CreateGraphResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateGraphRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Graphs>::create_graph(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateGraphSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -119,6 +119,25 @@ impl Call {
         self.enter_through(|service| &service.fetches).await
     }
 
+    /// Admits it with a permit of changes, not of queries.
+    ///
+    /// # Errors
+    /// As [`Self::enter`].
+    pub(crate) async fn enter_to_change(&mut self) -> Result<(), Failure> {
+        self.enter_through(|service| &service.changes).await
+    }
+
+    /// As [`Self::graph`], for a batch of changes.
+    ///
+    /// # Errors
+    /// As [`Self::graph`].
+    pub(crate) async fn graph_to_change(&mut self, graph: &GraphRef) -> Result<Arc<OpenGraph>, Failure> {
+        self.graph.clone_from(&graph.name);
+        self.enter_to_change().await?;
+        let catalog = self.service.catalog.clone();
+        self.bounded(catalog.acquire(&graph.name, graph.version)).await
+    }
+
     async fn enter_through(&mut self, gate: impl Fn(&Service) -> &Admission) -> Result<(), Failure> {
         // Before the queue: who has no token takes no place in it.
         self.check_token()?;

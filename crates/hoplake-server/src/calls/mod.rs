@@ -7,6 +7,7 @@
 pub(crate) mod blocks;
 mod bounds;
 mod call;
+mod changes;
 mod cursor;
 mod info;
 mod jobs;
@@ -21,6 +22,7 @@ mod vertices;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use call::{Call, Protocol, REQUEST_ID, is_trusted};
+pub(crate) use changes::{AppliedChanges, ChangesFormat, ChangesOptions, ChangesQuery, EmptyGraph, apply, create};
 pub(crate) use cursor::{NextQuery, Traversals, close, next_neighbors, open};
 pub(crate) use info::{EdgeTypeInfo, Info, LabelInfo, PropertyInfo, info};
 pub(crate) use jobs::{ResultQuery, ResultSummary, ValueRows, cancel_job, get_job, job_result, list_jobs, start_job};
@@ -66,6 +68,8 @@ pub(crate) struct Service {
     pub(crate) served: ServedGraphs,
     /// Reads for other nodes.
     pub(crate) fetches: Admission,
+    /// Batches of changes.
+    pub(crate) changes: Admission,
     pub(crate) traversals: Traversals,
     /// Computations over whole graphs.
     pub(crate) jobs: Arc<Jobs>,
@@ -83,6 +87,7 @@ impl Service {
             running: self.admission.running(),
             waiting: self.admission.waiting(),
             fetches: self.fetches.running(),
+            changes: self.changes.running(),
             traversals: self.traversals.len(),
             jobs_running: self.jobs.count(JobState::Running),
             jobs_waiting: self.jobs.count(JobState::Waiting),

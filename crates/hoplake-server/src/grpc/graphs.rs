@@ -72,6 +72,19 @@ impl Graphs for Grpc {
         within!(call, shortest_path(&mut call, request).await)
     }
 
+    async fn apply(&self, request: Request<v1::ApplyRequest>) -> Result<Response<v1::ApplyResponse>, Status> {
+        let (mut call, request) = self.begin("Apply", request);
+        within!(call, apply(&mut call, request).await)
+    }
+
+    async fn create_graph(
+        &self,
+        request: Request<v1::CreateGraphRequest>,
+    ) -> Result<Response<v1::CreateGraphResponse>, Status> {
+        let (mut call, request) = self.begin("CreateGraph", request);
+        within!(call, calls::create(&mut call, &request.graph).await.map(Into::into))
+    }
+
     async fn open_traversal(
         &self,
         request: Request<v1::OpenTraversalRequest>,
@@ -168,6 +181,10 @@ async fn shortest_path(call: &mut Call, request: v1::ShortestPathRequest) -> Res
     let path = found.path.as_ref().map(Into::into);
     let version = found.version;
     Ok(v1::ShortestPathResponse { path, cost: Some(call.cost.into()), version })
+}
+
+async fn apply(call: &mut Call, request: v1::ApplyRequest) -> Result<v1::ApplyResponse, Failure> {
+    Ok(calls::apply(call, request.try_into()?).await?.into())
 }
 
 async fn open_traversal(

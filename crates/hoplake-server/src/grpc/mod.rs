@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The names of calls, by the paths that they are asked at.
-const CALLS: [(&str, &str); 21] = [
+const CALLS: [(&str, &str); 23] = [
     ("/hoplake.v1.Graphs/GetGraph", "GetGraph"),
     ("/hoplake.v1.Graphs/Refresh", "Refresh"),
     ("/hoplake.v1.Graphs/LookUp", "LookUp"),
@@ -35,6 +35,8 @@ const CALLS: [(&str, &str); 21] = [
     ("/hoplake.v1.Graphs/Traverse", "Traverse"),
     ("/hoplake.v1.Graphs/Paths", "Paths"),
     ("/hoplake.v1.Graphs/ShortestPath", "ShortestPath"),
+    ("/hoplake.v1.Graphs/Apply", "Apply"),
+    ("/hoplake.v1.Graphs/CreateGraph", "CreateGraph"),
     ("/hoplake.v1.Graphs/OpenTraversal", "OpenTraversal"),
     ("/hoplake.v1.Graphs/NextNeighbors", "NextNeighbors"),
     ("/hoplake.v1.Graphs/CloseTraversal", "CloseTraversal"),

@@ -4,8 +4,8 @@ use hoplake::{Hop, HopDirection, Key, Strategy, VisitPolicy};
 
 use crate::{
     calls::{
-        Asked, GraphRef, NeighborsQuery, NextQuery, Output, PathsQuery, PropertiesQuery, ShortestPathQuery,
-        TraversalSpec, TraverseQuery, VertexName,
+        Asked, ChangesFormat, ChangesOptions, ChangesQuery, GraphRef, NeighborsQuery, NextQuery, Output, PathsQuery,
+        PropertiesQuery, ShortestPathQuery, TraversalSpec, TraverseQuery, VertexName,
     },
     failure::Failure,
     v1,
@@ -173,6 +173,31 @@ impl TryFrom<v1::PathsRequest> for PathsQuery {
 
     fn try_from(request: v1::PathsRequest) -> Result<Self, Failure> {
         Ok(Self { spec: request.traversal.try_into()?, limit: limit(request.limit), keys: request.keys })
+    }
+}
+
+impl TryFrom<v1::ApplyRequest> for ChangesQuery {
+    type Error = Failure;
+
+    fn try_from(request: v1::ApplyRequest) -> Result<Self, Failure> {
+        let format = match v1::ChangesFormat::try_from(request.format) {
+            Ok(v1::ChangesFormat::JsonLines) => ChangesFormat::Lines,
+            Ok(v1::ChangesFormat::Csv) => ChangesFormat::Csv,
+            Ok(v1::ChangesFormat::ArrowStream) => ChangesFormat::Arrow,
+            _ => return Err(Failure::invalid("field format is missing; changes are JSON_LINES, CSV or ARROW_STREAM")),
+        };
+        // Absent text and numbers of proto3 are empty and 0, which no position, key or version is.
+        let some = |text: String| (!text.is_empty()).then_some(text);
+        let options = ChangesOptions {
+            base: (request.base > 0).then_some(request.base),
+            message: request.message,
+            source_positions: request.source_positions.into_iter().collect(),
+            if_positions: request.if_positions.into_iter().map(|(name, position)| (name, some(position))).collect(),
+            create_missing: request.create_missing,
+            strict: request.strict,
+            idempotency_key: some(request.idempotency_key),
+        };
+        Ok(Self { graph: request.graph, format, changes: request.changes, options, time_ms: request.time_ms })
     }
 }
 

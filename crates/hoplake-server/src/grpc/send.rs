@@ -1,12 +1,12 @@
 //! Answers as messages, in chunks that fit a client's default bound of 4 MiB a message.
 
-use hoplake::{Direction, EdgeList, EdgeSlice, Key, VertexId};
+use hoplake::{ChangeCounts, Direction, EdgeList, EdgeSlice, Key, VertexId};
 
 use super::columns;
 use crate::{
     calls::{
-        DepthStatistics, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo, Statistics, ValueRows,
-        raw_id,
+        AppliedChanges, DepthStatistics, EdgeTypeInfo, EmptyGraph, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo,
+        Statistics, ValueRows, raw_id,
     },
     failure::Failure,
     v1::{self, vertex_ref::LabelledKey},
@@ -115,6 +115,22 @@ impl From<&NamedPath> for v1::Path {
             key: Some(v1::Key { kind: Some(kind(key)) }),
         };
         Self { ids: ids(path.vertices.iter().copied()), keys: path.keys.iter().map(key).collect() }
+    }
+}
+
+impl From<AppliedChanges> for v1::ApplyResponse {
+    fn from(applied: AppliedChanges) -> Self {
+        let AppliedChanges { version, counts, changes, batches, repeated, cost } = applied;
+        let ChangeCounts { vertices_added, vertices_changed, vertices_removed, edges_written, pairs_removed } = counts;
+        let counts =
+            v1::ChangeCounts { vertices_added, vertices_changed, vertices_removed, edges_written, pairs_removed };
+        Self { version, counts: Some(counts), changes, batches, repeated, cost: Some(cost.into()) }
+    }
+}
+
+impl From<EmptyGraph> for v1::CreateGraphResponse {
+    fn from(EmptyGraph { version, created }: EmptyGraph) -> Self {
+        Self { version, created }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hoplake::{Graph, Key, Neighbour, VertexId};
+use hoplake::{ChangeCounts, Graph, Key, Neighbour, VertexId};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use super::{requests::OutputBody, values};
 use crate::{
     calls::{
-        DepthStatistics, EdgeTypeInfo, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo, ResultSummary, Statistics,
-        ValueRows,
+        AppliedChanges, DepthStatistics, EdgeTypeInfo, EmptyGraph, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo,
+        ResultSummary, Statistics, ValueRows,
     },
     cost::{PricedCost, Step},
     failure::Failure,
@@ -82,6 +82,43 @@ pub(crate) struct GraphAnswer {
     bytes_per_directed_edge: f64,
     created_unix_ms: i64,
     message: String,
+}
+
+/// The changes of a version, in numbers.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CountsAnswer {
+    vertices_added: u64,
+    vertices_changed: u64,
+    vertices_removed: u64,
+    /// Edges written, new or not.
+    edges_written: u64,
+    /// Pairs of vertices without edges from then on.
+    pairs_removed: u64,
+}
+
+/// A batch that was applied.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChangesAnswer {
+    /// The version that has the changes. What this server is asked from now on is answered from it, or from a later one.
+    version: u64,
+    /// Changes of the batch.
+    changes: u64,
+    /// Batches of the version, this one included.
+    batches: u64,
+    /// Whether it was applied before, as its idempotency key shows, and not now.
+    repeated: bool,
+    /// Of the version.
+    counts: CountsAnswer,
+    /// Of the version.
+    cost: PricedCost,
+}
+
+/// A graph without content.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EmptyGraphAnswer {
+    version: u64,
+    /// Whether it was made now.
+    created: bool,
 }
 
 /// The vertices found, in the order of the request.
@@ -327,6 +364,21 @@ pub(super) fn ids(vertices: impl IntoIterator<Item = VertexId>) -> Vec<String> {
 
 fn properties(properties: Vec<PropertyInfo>) -> Vec<Property> {
     properties.into_iter().map(|property| Property { name: property.name, r#type: property.kind }).collect()
+}
+
+impl From<AppliedChanges> for ChangesAnswer {
+    fn from(applied: AppliedChanges) -> Self {
+        let AppliedChanges { version, counts, changes, batches, repeated, cost } = applied;
+        let ChangeCounts { vertices_added, vertices_changed, vertices_removed, edges_written, pairs_removed } = counts;
+        let counts = CountsAnswer { vertices_added, vertices_changed, vertices_removed, edges_written, pairs_removed };
+        Self { version, changes, batches, repeated, counts, cost }
+    }
+}
+
+impl From<EmptyGraph> for EmptyGraphAnswer {
+    fn from(EmptyGraph { version, created }: EmptyGraph) -> Self {
+        Self { version, created }
+    }
 }
 
 impl From<Info> for GraphAnswer {

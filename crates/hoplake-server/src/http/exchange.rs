@@ -68,6 +68,28 @@ impl JsonBody {
     }
 }
 
+/// A body that is not JSON.
+pub(super) struct BytesBody(Body);
+
+impl<S: Send + Sync> FromRequest<S> for BytesBody {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(request.into_body()))
+    }
+}
+
+impl BytesBody {
+    /// Reads it; who decodes it counts the memory.
+    ///
+    /// # Errors
+    /// [`Reason::Unauthenticated`] before anything is read; that it is too large or too slow.
+    pub(super) async fn read(self, call: &Call) -> Result<Bytes, Failure> {
+        call.check_token()?;
+        call.bounded(collect(self.0)).await
+    }
+}
+
 /// Reads a body; an error has its path.
 fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Failure> {
     let mut from = serde_json::Deserializer::from_slice(json);

@@ -125,7 +125,7 @@ pub(super) async fn result(
     .await
 }
 
-fn unfit(error: &QueryRejection) -> Failure {
+pub(super) fn unfit(error: &QueryRejection) -> Failure {
     let text = error.body_text();
     // Axum's own words before the cause.
     let why = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);

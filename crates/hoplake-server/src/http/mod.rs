@@ -2,6 +2,7 @@
 
 mod answers;
 mod arrow;
+mod changes;
 mod exchange;
 mod graphs;
 mod jobs;
@@ -44,7 +45,8 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
 fn calls() -> Router<Arc<Service>> {
     Router::new()
         .route("/v1/graphs", get(graphs::list))
-        .route("/v1/graphs/{graph}", get(graphs::info))
+        .route("/v1/graphs/{graph}", get(graphs::info).put(changes::create))
+        .route("/v1/graphs/{graph}/changes", post(changes::apply))
         .route("/v1/graphs/{graph}/refresh", post(graphs::refresh))
         .route("/v1/graphs/{graph}/look-up", post(graphs::look_up))
         .route("/v1/graphs/{graph}/neighbors", post(graphs::neighbors))

@@ -28,11 +28,21 @@ pub(crate) struct Problem {
     /// The cost of the query until then, if it had begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<PricedCost>,
+    /// The line of a batch that was refused, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    /// The row of a batch in Arrow that was refused, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<u64>,
+    /// The change that was refused, such as `upsert of vertex Person:7`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<String>,
 }
 
 /// A failure as a problem.
 pub(super) fn of(failure: &Failure, request_id: Option<&str>) -> Problem {
     let reason = failure.reason;
+    let number = |unit| failure.place.as_deref().filter(|place| place.unit == unit).map(|place| place.number);
     Problem {
         r#type: format!("urn:hoplake:problem:{}", reason.name().to_ascii_lowercase().replace('_', "-")),
         title: reason.title(),
@@ -41,6 +51,9 @@ pub(super) fn of(failure: &Failure, request_id: Option<&str>) -> Problem {
         reason: reason.name(),
         request_id: request_id.map(str::to_owned),
         cost: failure.cost.as_deref().copied(),
+        line: number("line"),
+        row: number("row"),
+        item: failure.place.as_ref().and_then(|place| place.item.clone()),
     }
 }
 

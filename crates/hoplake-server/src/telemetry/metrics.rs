@@ -32,6 +32,11 @@ struct TimeLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ChangesLabels {
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct JobLabels {
     state: &'static str,
 }
@@ -74,6 +79,9 @@ pub(crate) struct Metrics {
     compactions: Counter,
     compaction_bytes: Counter,
     compaction_failures: Counter,
+    batches: Family<ChangesLabels, Counter>,
+    changes: Counter,
+    commits: Counter,
     jobs_ended: Family<JobLabels, Counter>,
     job_times: Family<JobLabels, Histogram, fn() -> Histogram>,
     jobs_running: Gauge,
@@ -81,6 +89,7 @@ pub(crate) struct Metrics {
     running: Gauge,
     waiting: Gauge,
     fetches: Gauge,
+    changing: Gauge,
     traversals: Gauge,
     tasks: Gauge,
     memory: Gauge,
@@ -93,6 +102,7 @@ pub(crate) struct Readings {
     pub(crate) running: usize,
     pub(crate) waiting: usize,
     pub(crate) fetches: usize,
+    pub(crate) changes: usize,
     pub(crate) traversals: usize,
     pub(crate) jobs_running: usize,
     pub(crate) jobs_waiting: usize,
@@ -127,6 +137,9 @@ impl Metrics {
             compactions: Counter::default(),
             compaction_bytes: Counter::default(),
             compaction_failures: Counter::default(),
+            batches: Family::default(),
+            changes: Counter::default(),
+            commits: Counter::default(),
             jobs_ended: Family::default(),
             job_times: Family::new_with_constructor(job_seconds),
             jobs_running: Gauge::default(),
@@ -134,6 +147,7 @@ impl Metrics {
             running: Gauge::default(),
             waiting: Gauge::default(),
             fetches: Gauge::default(),
+            changing: Gauge::default(),
             traversals: Gauge::default(),
             tasks: Gauge::default(),
             memory: Gauge::default(),
@@ -173,6 +187,11 @@ impl Metrics {
         let rewritten = "Bytes that compactions wrote";
         registry.register_with_unit("compaction", rewritten, Unit::Bytes, self.compaction_bytes.clone());
         registry.register("compaction_failures", "Compactions that failed", self.compaction_failures.clone());
+        let batches = "Batches of changes, by outcome: COMMITTED, REPEATED, or the reason why not";
+        registry.register("batches", batches, self.batches.clone());
+        registry.register("changes", "Changes of batches that were committed", self.changes.clone());
+        registry.register("commits", "Versions that batches of changes became", self.commits.clone());
+        registry.register("changes_running", "Batches of changes that are being applied", self.changing.clone());
         registry.register("jobs_ended", "Jobs that ended, by state", self.jobs_ended.clone());
         registry.register_with_unit(
             "job",
@@ -206,6 +225,18 @@ impl Metrics {
         self.requests.get_or_create(&CallLabels { protocol, call, status }).inc();
         self.times.get_or_create(&TimeLabels { protocol, call }).observe(time.as_secs_f64());
         self.spent(cost);
+    }
+
+    /// A batch of changes ended, other than as committed.
+    pub(crate) fn changes(&self, outcome: &'static str) {
+        self.batches.get_or_create(&ChangesLabels { outcome }).inc();
+    }
+
+    /// A batch was committed; the first of a version counts it.
+    pub(crate) fn committed(&self, changes: u64, first: bool) {
+        self.changes("COMMITTED");
+        self.changes.inc_by(changes);
+        self.commits.inc_by(u64::from(first));
     }
 
     /// A job ended.
@@ -254,6 +285,7 @@ impl Metrics {
         self.running.set(readings.running as i64);
         self.waiting.set(readings.waiting as i64);
         self.fetches.set(readings.fetches as i64);
+        self.changing.set(readings.changes as i64);
         self.traversals.set(readings.traversals as i64);
         self.jobs_running.set(readings.jobs_running as i64);
         self.jobs_waiting.set(readings.jobs_waiting as i64);

@@ -69,6 +69,11 @@ impl HeldStore {
         self.held_writes.send_replace(Some(part));
     }
 
+    /// Writes go on.
+    pub(crate) fn release_writes(&self) {
+        self.held_writes.send_replace(None);
+    }
+
     pub(crate) fn release(&self) {
         self.held.send_replace(false);
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod changes;
 mod compaction;
 mod cursor;
 mod graphs;

@@ -1,16 +1,19 @@
-//! Changes as rows of CSV and Parquet: what each column is for, by its name.
+//! Changes as rows of CSV, Parquet and Arrow: what each column is for, by its name.
 //!
 //! `op`, `label`, `key`, `source_label`, `source`, `target_label`, `target`, `edge_key` and `replace` define the
 //! change; every other column is a property, and so is one of those names with a dot before it. A header of CSV may
 //! have a type: `age:int`. An empty cell is not named: the property keeps its value. A line of JSON without an `op` is
 //! such a row, too.
 
-use std::{borrow::Cow, collections::HashSet, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, io::Read, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray};
 use hoplake_engine::change::{Columns, Name, Operation, Value};
 use hoplake_format::{PropertyType, ScalarType};
-use hoplake_ingest::source::{plain::PlainFile, values};
+use hoplake_ingest::source::{
+    plain::{CsvRecords, PlainFile},
+    values,
+};
 
 use serde_json::value::RawValue;
 
@@ -82,7 +85,7 @@ pub fn property_column(property: &str) -> String {
 
 /// A column, with the type that its header names.
 #[derive(Debug, Clone)]
-struct Column {
+pub(super) struct Column {
     role: Role,
     header: String,
     kind: Option<PropertyType>,
@@ -140,7 +143,16 @@ fn columns(
 
 /// The changes of a CSV file.
 pub(super) fn csv(file: &PlainFile) -> Result<Source, Error> {
-    let mut records = file.records()?;
+    changes_of(file, file.records()?)
+}
+
+/// The changes of a text of CSV; `name` stands for the file in messages.
+pub(super) fn csv_text(name: &str, text: impl Read + Send + 'static) -> Result<Source, Error> {
+    let file = PlainFile::named(name);
+    changes_of(&file, file.records_of(text)?)
+}
+
+fn changes_of(file: &PlainFile, mut records: CsvRecords) -> Result<Source, Error> {
     let headers = if records.advance()? { records.texts() } else { return Ok(Box::new(std::iter::empty())) };
     let columns = columns(file, &headers, Column::of)?;
     let name: Arc<str> = file.path().display().to_string().into();
@@ -169,24 +181,27 @@ pub(super) fn csv(file: &PlainFile) -> Result<Source, Error> {
     })))
 }
 
-/// The changes of a Parquet file: its record batches, each for [`ParquetRows::operation`] or row by row.
+/// The changes of a Parquet file: its record batches, each for [`BatchRows::operation`] or row by row.
 pub(super) fn parquet(file: &PlainFile) -> Result<Source, Error> {
     let mut batches = file.batches()?;
     let name: Arc<str> = file.path().display().to_string().into();
-    let headers: Vec<String> = batches.columns().to_vec();
-    // A Parquet column has a type of its own, so a colon in its name means nothing.
-    let columns = columns(file, &headers, Column::named)?;
+    let columns = named(file, &batches.columns().to_vec())?;
     Ok(Box::new(std::iter::from_fn(move || {
         let (first, batch) = match batches.next()? {
             Ok(next) => next,
             Err(error) => return Some(Err(error.into())),
         };
-        Some(Ok(Piece::Rows(ParquetRows { file: name.clone(), columns: columns.clone(), first, batch })))
+        Some(Ok(Piece::Rows(BatchRows::new(name.clone(), columns.clone(), first, batch))))
     })))
 }
 
-/// Rows of a Parquet file.
-pub(super) struct ParquetRows {
+/// The columns of rows that have types of their own, as those of Parquet and Arrow: a colon in a name means nothing.
+pub(super) fn named(file: &PlainFile, headers: &[String]) -> Result<Arc<[Column]>, Error> {
+    columns(file, headers, Column::named)
+}
+
+/// Rows of a Parquet file, or of an Arrow stream.
+pub(super) struct BatchRows {
     file: Arc<str>,
     columns: Arc<[Column]>,
     /// The number of the first in the file, from 1.
@@ -194,7 +209,12 @@ pub(super) struct ParquetRows {
     batch: RecordBatch,
 }
 
-impl ParquetRows {
+impl BatchRows {
+    /// Rows of a file from a number on; the columns are those of the batch.
+    pub(super) fn new(file: Arc<str>, columns: Arc<[Column]>, first: u64, batch: RecordBatch) -> Self {
+        Self { file, columns, first, batch }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.batch.num_rows()
     }

@@ -1,10 +1,10 @@
-//! Changes from files: JSON Lines, CSV and Parquet become the operations of a batch.
+//! Changes from files and texts: JSON Lines, CSV, Parquet and Arrow become the operations of a batch.
 //!
 //! ```text
 //! json     a line   \
 //!                     RawChange (names and raw values) ── resolved: types of the graph ──▶ Operation, with its location
 //! columns  a row    /
-//!          rows of Parquet of one label, with the types of the graph ──▶ Operation of columns, with its location
+//!          rows of Parquet or Arrow of one label, with the types of the graph ──▶ Operation of columns, with its location
 //! ```
 //! JSON has no dates, CSV has no types at all: the graph's schema gives a value its meaning. `resolved` holds the types
 //! of keys and properties as the graph has them, and as the file adds to them, so that a value which does not fit is
@@ -12,18 +12,24 @@
 //! missing end of an edge: [`Error::operation`] is the number of the operation, whose location is known here. The
 //! layouts are described in `docs/changes.md`.
 
+mod arrow;
 mod columns;
 mod json;
 mod resolved;
 
-use std::{fmt, io::BufRead, path::Path, sync::Arc};
+use std::{
+    fmt,
+    io::{BufRead, Read},
+    path::Path,
+    sync::Arc,
+};
 
 use hoplake_engine::change::Operation;
 use hoplake_format::Schema;
 use hoplake_ingest::source::plain::PlainFile;
 
 use crate::{Error, ErrorKind, Reason, load::check_local};
-use columns::ParquetRows;
+use columns::BatchRows;
 pub use columns::property_column;
 pub use json::{plain_json, plain_text, value_from_json, value_to_json};
 use resolved::{RawChange, ResolvedChange};
@@ -48,6 +54,11 @@ impl SourceLocation {
         self.number
     }
 
+    /// What is counted: `line` or `row`.
+    pub fn unit(&self) -> &'static str {
+        self.unit
+    }
+
     /// The location `rows` further on.
     #[must_use]
     pub fn further(&self, rows: usize) -> Self {
@@ -55,11 +66,11 @@ impl SourceLocation {
     }
 
     fn invalid(&self, why: impl fmt::Display) -> Error {
-        Error::new(ErrorKind::Invalid, format!("{self}: {why}"))
+        Error::new(ErrorKind::Invalid, format!("{self}: {why}")).at(self.clone())
     }
 }
 
-/// A change, or rows of a Parquet file as columns, and where it is written.
+/// A change, or rows of Parquet or Arrow as columns, and where it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadChange {
     /// The change.
@@ -116,14 +127,14 @@ type Source = Box<dyn Iterator<Item = Result<Piece, Error>> + Send>;
 #[expect(clippy::large_enum_variant, reason = "nearly all are the large one, and each is taken at once")]
 enum Piece {
     One(SourceLocation, RawChange),
-    Rows(ParquetRows),
+    Rows(BatchRows),
 }
 
 /// The changes of a file, in its order. It ends after an error.
 pub struct Changes<'a> {
     source: Source,
     /// Rows that are changes each, and the next of them.
-    rows: Option<(ParquetRows, usize)>,
+    rows: Option<(BatchRows, usize)>,
     resolved: &'a mut ResolvedChange,
     failed: bool,
 }
@@ -159,12 +170,34 @@ impl ChangeReader {
                 return Err(Error::new(ErrorKind::Invalid, why).with_reason(Reason::Layout));
             }
         };
-        Ok(Changes { source, rows: None, resolved: &mut self.resolved, failed: false })
+        Ok(self.changes(source))
     }
 
     /// Changes in JSON Lines from anywhere; `name` stands for the file in messages.
     pub fn lines(&mut self, name: &str, lines: impl BufRead + Send + 'static) -> Changes<'_> {
-        let source = json::lines(name.into(), lines, &self.settings);
+        self.changes(json::lines(name.into(), lines, &self.settings))
+    }
+
+    /// Changes in CSV from anywhere; `name` stands for the file in messages.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) if its columns are not those of changes.
+    pub fn csv(&mut self, name: &str, text: impl Read + Send + 'static) -> Result<Changes<'_>, Error> {
+        let source = columns::csv_text(name, text)?;
+        Ok(self.changes(source))
+    }
+
+    /// Changes as a stream of Arrow's IPC format, with the columns that Parquet has; `name` stands for the file in messages.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) if it is damaged, has compressed columns or ones of a type that changes do not have, or if its
+    /// columns are not those of changes.
+    pub fn arrow(&mut self, name: &str, stream: Vec<u8>) -> Result<Changes<'_>, Error> {
+        let source = arrow::stream(name, stream)?;
+        Ok(self.changes(source))
+    }
+
+    fn changes(&mut self, source: Source) -> Changes<'_> {
         Changes { source, rows: None, resolved: &mut self.resolved, failed: false }
     }
 }

@@ -1,10 +1,11 @@
 //! What changes cost: latency and rate of commits, reading after many of them, and what compaction rewrites.
 //!
 //! Latency is of the simulated store, in virtual time, with the processor time next to it; the rate into memory is in
-//! real time. What is read is in [`reading`]. The graph is the Kronecker graph of Graph500, and what is committed are
+//! real time, as is what goes through the [`service`]. What is read is in [`reading`]. The graph is the Kronecker graph of Graph500, and what is committed are
 //! edges between its vertices, drawn evenly, each with a property.
 
 mod reading;
+mod service;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -53,7 +54,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Only these tables.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Part::Latency, Part::Rate, Part::Reading, Part::Compaction])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Part::Latency, Part::Rate, Part::Service, Part::Reading, Part::Compaction])]
     parts: Vec<Part>,
 }
 
@@ -62,6 +63,7 @@ pub struct Arguments {
 enum Part {
     Latency,
     Rate,
+    Service,
     Reading,
     Compaction,
 }
@@ -109,6 +111,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 runtime()?.block_on(rate(arguments, load()?, *edges, callers, form))?;
             }
         }
+    }
+    if wanted(Part::Service) {
+        runtime()?.block_on(service::run(arguments, load()?))?;
     }
     if wanted(Part::Reading) {
         let large = runtime()?.block_on(Base::load(arguments.reading_scale, arguments.seed))?;

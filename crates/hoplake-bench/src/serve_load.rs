@@ -78,7 +78,7 @@ impl Load {
     fn unary(&self) -> v1::NeighborsRequest {
         let graph = Some(self.graph.clone());
         let hop = Some(self.hop.clone());
-        v1::NeighborsRequest { graph, vertices: vec![self.start()], hop, keys: false, limits: None }
+        v1::NeighborsRequest { graph, vertices: vec![self.start()], hop, ..Default::default() }
     }
 
     fn streamed(&self, query: u64, first: bool) -> v1::QueryNeighborsRequest {

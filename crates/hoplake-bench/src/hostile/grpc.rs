@@ -56,7 +56,8 @@ fn named(ended: Result<(), Status>) -> String {
 
 /// All walks of `hops` hops.
 pub(super) async fn paths(target: Target, start: u64, hops: usize) -> Result<String> {
-    let request = v1::PathsRequest { graph: graph(), traversal: walk(start, hops), limit: 0, keys: true };
+    let request =
+        v1::PathsRequest { graph: graph(), traversal: walk(start, hops), limit: 0, keys: true, ..Default::default() };
     Ok(outcome(GraphsClient::new(connect(target).await?).paths(request).await).await)
 }
 

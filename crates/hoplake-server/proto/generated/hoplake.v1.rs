@@ -39,7 +39,7 @@ pub mod key {
 /// A vertex, by id or by label and key.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct VertexRef {
-    #[prost(oneof = "vertex_ref::Kind", tags = "1, 2, 3")]
+    #[prost(oneof = "vertex_ref::Kind", tags = "1, 2, 3, 4")]
     pub kind: ::core::option::Option<vertex_ref::Kind>,
 }
 /// Nested message and enum types in `VertexRef`.
@@ -51,6 +51,14 @@ pub mod vertex_ref {
         #[prost(message, optional, tag = "2")]
         pub key: ::core::option::Option<super::Key>,
     }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct LabelledCondition {
+        #[prost(string, tag = "1")]
+        pub label: ::prost::alloc::string::String,
+        /// As on the command line: code = AUS.
+        #[prost(string, tag = "2")]
+        pub condition: ::prost::alloc::string::String,
+    }
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Kind {
         /// Its id: the label's number in the upper 16 bits, the position within the label below. Valid within one version.
@@ -61,6 +69,9 @@ pub mod vertex_ref {
         /// As on the command line: Person:933. The key is read as its label's type.
         #[prost(string, tag = "3")]
         Text(::prost::alloc::string::String),
+        /// All vertices of a label that fulfil a condition: an error where one vertex is wanted.
+        #[prost(message, tag = "4")]
+        Found(LabelledCondition),
     }
 }
 /// One hop: text, or its parts.
@@ -268,9 +279,15 @@ pub struct NeighborsRequest {
     pub keys: bool,
     #[prost(message, optional, tag = "5")]
     pub limits: ::core::option::Option<Limits>,
+    /// Which properties of the edges the answer has; a wave more.
+    #[prost(string, repeated, tag = "6")]
+    pub select_edges: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Only how many edges there are.
+    #[prost(bool, tag = "7")]
+    pub count: bool,
 }
 /// The edges of one type that leave one vertex in one direction.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Edges {
     #[prost(uint64, tag = "1")]
     pub from: u64,
@@ -289,6 +306,9 @@ pub struct Edges {
     /// Which of the edges of its type between its two vertices each edge is, from 0; empty if all are 0.
     #[prost(uint32, repeated, tag = "6")]
     pub parallel: ::prost::alloc::vec::Vec<u32>,
+    /// The selected properties, one column each, with a value for every edge.
+    #[prost(message, repeated, tag = "7")]
+    pub columns: ::prost::alloc::vec::Vec<Column>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NeighborsResponse {
@@ -300,6 +320,9 @@ pub struct NeighborsResponse {
     pub cost: ::core::option::Option<Cost>,
     #[prost(uint64, tag = "3")]
     pub version: u64,
+    /// If only that was requested: how many edges there are.
+    #[prost(uint64, optional, tag = "4")]
+    pub count: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PropertiesRequest {
@@ -326,11 +349,56 @@ pub struct PropertiesResponse {
     #[prost(uint64, tag = "3")]
     pub version: u64,
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ScanRequest {
+    #[prost(message, optional, tag = "1")]
+    pub graph: ::core::option::Option<GraphRef>,
+    /// None means all.
+    #[prost(string, repeated, tag = "2")]
+    pub labels: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Which vertices, by their properties and keys: country = US and runways >= 4. Empty: all.
+    #[prost(string, tag = "3")]
+    pub condition: ::prost::alloc::string::String,
+    /// Which properties; none means only the keys.
+    #[prost(string, repeated, tag = "4")]
+    pub select: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Properties to sort by, such as elev desc; only of one label.
+    #[prost(string, repeated, tag = "5")]
+    pub order_by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// At most this many vertices; 0: all that the server allows. A count stops there, too.
+    #[prost(uint64, tag = "6")]
+    pub limit: u64,
+    /// Only how many vertices there are.
+    #[prost(bool, tag = "7")]
+    pub count: bool,
+    #[prost(enumeration = "RowFormat", tag = "8")]
+    pub format: i32,
+    #[prost(message, optional, tag = "9")]
+    pub limits: ::core::option::Option<Limits>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ScanResponse {
+    /// Without ids.
+    #[prost(message, optional, tag = "1")]
+    pub rows: ::core::option::Option<Rows>,
+    /// In the last message.
+    #[prost(message, optional, tag = "2")]
+    pub cost: ::core::option::Option<Cost>,
+    #[prost(uint64, tag = "3")]
+    pub version: u64,
+    /// Vertices that were returned, or counted.
+    #[prost(uint64, tag = "4")]
+    pub vertices: u64,
+    /// Whether the limit kept some back.
+    #[prost(bool, tag = "5")]
+    pub truncated: bool,
+}
 /// Vertices of one label.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Rows {
     #[prost(string, tag = "1")]
     pub label: ::prost::alloc::string::String,
+    /// Of each vertex; of a scan none.
     #[prost(uint64, repeated, tag = "2")]
     pub ids: ::prost::alloc::vec::Vec<u64>,
     #[prost(message, optional, tag = "3")]
@@ -470,6 +538,8 @@ pub mod traverse_request {
         Rows = 1,
         /// Nothing: only the statistics.
         Nothing = 2,
+        /// Nothing: only how many vertices there are, in the statistics.
+        Count = 3,
     }
     impl Output {
         /// String value of the enum field names used in the ProtoBuf definition.
@@ -481,6 +551,7 @@ pub mod traverse_request {
                 Self::Ids => "IDS",
                 Self::Rows => "ROWS",
                 Self::Nothing => "NOTHING",
+                Self::Count => "COUNT",
             }
         }
         /// Creates an enum from field names used in the ProtoBuf definition.
@@ -489,6 +560,7 @@ pub mod traverse_request {
                 "IDS" => Some(Self::Ids),
                 "ROWS" => Some(Self::Rows),
                 "NOTHING" => Some(Self::Nothing),
+                "COUNT" => Some(Self::Count),
                 _ => None,
             }
         }
@@ -564,6 +636,9 @@ pub struct Statistics {
     pub truncated: bool,
     #[prost(uint64, tag = "8")]
     pub version: u64,
+    /// How many vertices or walks there are, if only that was requested.
+    #[prost(uint64, optional, tag = "9")]
+    pub count: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PathsRequest {
@@ -577,6 +652,9 @@ pub struct PathsRequest {
     /// Whether vertices have label and key, or only their ids.
     #[prost(bool, tag = "4")]
     pub keys: bool,
+    /// Only how many walks there are, whatever the limit.
+    #[prost(bool, tag = "5")]
+    pub count: bool,
 }
 /// A walk: a list of vertices.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1154,6 +1232,28 @@ pub mod graphs_client {
                 .insert(GrpcMethod::new("hoplake.v1.Graphs", "Properties"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// The vertices of labels that fulfil a condition, in chunks, or their number.
+        pub async fn scan(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ScanRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ScanResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/hoplake.v1.Graphs/Scan");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("hoplake.v1.Graphs", "Scan"));
+            self.inner.server_streaming(req, path, codec).await
+        }
         /// A complete traversal. The result in chunks, then one message with the statistics.
         pub async fn traverse(
             &mut self,
@@ -1402,6 +1502,17 @@ pub mod graphs_server {
             &self,
             request: tonic::Request<super::PropertiesRequest>,
         ) -> std::result::Result<tonic::Response<Self::PropertiesStream>, tonic::Status>;
+        /// Server streaming response type for the Scan method.
+        type ScanStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ScanResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// The vertices of labels that fulfil a condition, in chunks, or their number.
+        async fn scan(
+            &self,
+            request: tonic::Request<super::ScanRequest>,
+        ) -> std::result::Result<tonic::Response<Self::ScanStream>, tonic::Status>;
         /// Server streaming response type for the Traverse method.
         type TraverseStream: tonic::codegen::tokio_stream::Stream<
                 Item = std::result::Result<super::TraverseResponse, tonic::Status>,
@@ -1760,6 +1871,52 @@ pub mod graphs_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PropertiesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hoplake.v1.Graphs/Scan" => {
+                    #[allow(non_camel_case_types)]
+                    struct ScanSvc<T: Graphs>(pub Arc<T>);
+                    impl<
+                        T: Graphs,
+                    > tonic::server::ServerStreamingService<super::ScanRequest>
+                    for ScanSvc<T> {
+                        type Response = super::ScanResponse;
+                        type ResponseStream = T::ScanStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ScanRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Graphs>::scan(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ScanSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -13,6 +13,7 @@ use hoplake::{Hop, Limits, MemoryHold, Query};
 
 use super::{
     Asked, Call, GraphRef, Parts, Service, VertexName,
+    edge_columns::EdgeFields,
     neighbors::{check_vertices, edges_of, put_edges},
 };
 use crate::{
@@ -170,7 +171,7 @@ async fn step(
     // A single hop counts the edges that it reaches. Here the limit is on vertices that steps go on from, checked above.
     let unbounded = Limits { vertices_max: None, ..cursor.limits };
     let edges = edges_of(service, graph, &mut steps.query, &asked.vertices, &asked.hop, asked.keys, &unbounded).await?;
-    put_edges(graph, &mut steps.query, &edges, asked.keys, parts).await
+    put_edges(graph, &mut steps.query, &edges, asked.keys, &EdgeFields::default(), parts).await
 }
 
 /// Closes a traversal.

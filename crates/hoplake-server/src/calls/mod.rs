@@ -8,7 +8,9 @@ pub(crate) mod blocks;
 mod bounds;
 mod call;
 mod changes;
+mod counts;
 mod cursor;
+mod edge_columns;
 mod info;
 mod jobs;
 mod neighbors;
@@ -17,16 +19,19 @@ mod paths;
 mod properties;
 mod refresh;
 mod request;
+mod scan;
 mod traverse;
 mod vertices;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use call::{Call, Protocol, REQUEST_ID, is_trusted};
 pub(crate) use changes::{AppliedChanges, ChangesFormat, ChangesOptions, ChangesQuery, EmptyGraph, apply, create};
+pub(crate) use counts::count_walks;
 pub(crate) use cursor::{NextQuery, Traversals, close, next_neighbors, open};
+pub(crate) use edge_columns::EdgeColumns;
 pub(crate) use info::{EdgeTypeInfo, Info, LabelInfo, PropertyInfo, info};
 pub(crate) use jobs::{ResultQuery, ResultSummary, ValueRows, cancel_job, get_job, job_result, list_jobs, start_job};
-pub(crate) use neighbors::{Edges, look_up, neighbors, stream_neighbors};
+pub(crate) use neighbors::{Edges, Neighbors, look_up, neighbors, stream_neighbors};
 pub(crate) use outlet::{Outlet, Part, Parts, Sent, outlet};
 pub(crate) use paths::{NamedPath, paths, shortest_path};
 pub(crate) use properties::{LabelRows, properties};
@@ -35,6 +40,7 @@ pub(crate) use request::{
     Asked, GraphRef, NeighborsQuery, Output, PathsQuery, PropertiesQuery, ShortestPathQuery, TraversalSpec,
     TraverseQuery, VertexName,
 };
+pub(crate) use scan::{ScanQuery, Scanned, scan};
 pub(crate) use traverse::{DepthStatistics, Statistics, traverse};
 pub(crate) use vertices::{parse_id, raw_id};
 

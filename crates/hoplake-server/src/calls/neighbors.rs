@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use arrow_array::{Array, ArrayRef};
 use hoplake::{Graph, Held, Hop, Limits, Query, VertexId};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     Asked, Bounds, Call, GraphRef, NeighborsQuery, Part, Parts, Service, VertexName,
+    edge_columns::EdgeFields,
     vertices::{find, find_all, labels_of, resolve},
 };
 use crate::{
@@ -35,6 +37,7 @@ pub(crate) async fn look_up(
 ) -> Result<(Vec<Option<VertexId>>, u64), Failure> {
     let open = call.graph(graph).await?;
     call.service.check_batch(names)?;
+    Service::check_single(names)?;
     call.service.check_results(names.len())?;
     let named = resolve(&open.graph, names)?;
     let mut query = call.query(&open.graph, &call.limits(&Asked::default()));
@@ -43,26 +46,46 @@ pub(crate) async fn look_up(
     Ok((found, open.graph.version()))
 }
 
-/// The edges of a hop from some vertices, in the order of vertex left, type, direction and position; returns the
-/// version they are of.
+/// The answer to a hop, apart from its edges.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Neighbors {
+    pub(crate) version: u64,
+    /// The number of edges, if only that was wanted.
+    pub(crate) count: Option<u64>,
+}
+
+/// The edges of a hop from some vertices, in the order of vertex left, type, direction and position, or their number.
 pub(crate) async fn neighbors(
     call: &mut Call,
     graph: &GraphRef,
     asked: &NeighborsQuery,
     parts: &mut dyn Parts,
-) -> Result<u64, Failure> {
+) -> Result<Neighbors, Failure> {
     call.limit_time(asked.limits.time_ms);
     let open = call.graph(graph).await?;
     let limits = call.limits(&asked.limits);
     let mut query = call.query(&open.graph, &limits);
     let work = async {
+        if asked.count {
+            call.service.check_batch(&asked.vertices)?;
+            let vertices = find_all(&mut query, &resolve(&open.graph, &asked.vertices)?).await?;
+            let degrees = query.degrees(&vertices, &asked.hop).await?;
+            return Ok(Some(degrees.iter().map(|degree| degree.edges).sum()));
+        }
+        let fields = EdgeFields::of(&open.graph, &asked.hop, &asked.select_edges)?;
+        if !fields.is_empty() {
+            // As the metadata of keys, it is read with the look-up.
+            let labels = labels_of(&query, &resolve(&open.graph, &asked.vertices)?);
+            query.expect_edge_rows(&labels, &asked.hop);
+        }
         let edges =
             edges_of(&call.service, &open.graph, &mut query, &asked.vertices, &asked.hop, asked.keys, &limits).await?;
-        put_edges(&open.graph, &mut query, &edges, asked.keys, parts).await
+        put_edges(&open.graph, &mut query, &edges, asked.keys, &fields, parts).await?;
+        Ok(None)
     };
     let outcome = call.bounded(work).await;
-    call.settle(&query, &open.graph, outcome).await?;
-    Ok(open.graph.version())
+    let count = call.settle(&query, &open.graph, outcome).await?;
+    Ok(Neighbors { version: open.graph.version(), count })
 }
 
 /// One of many queries on a stream. It waits its turn like any other, and has the server's limits.
@@ -115,14 +138,25 @@ pub(super) async fn edges_of(
     Ok(Edges { all, _permit: None })
 }
 
-/// Puts edges part by part, with the keys of the vertices reached if they are wanted.
+/// Puts edges part by part, with the keys of the vertices reached and properties of the edges if they are wanted.
 pub(super) async fn put_edges(
     graph: &Graph,
     query: &mut Query,
     edges: &Edges,
     with_keys: bool,
+    fields: &EdgeFields,
     parts: &mut dyn Parts,
 ) -> Result<(), Failure> {
+    let all = match fields.is_empty() {
+        true => Held::default(),
+        false => fields.read(query, &edges.all).await?,
+    };
+    if edges.all.is_empty() {
+        // The columns of an answer are those of its first part.
+        let keys = with_keys.then_some(&[][..]);
+        return parts.put(Part::Edges { graph, edges: edges.all.all(), keys, columns: &all }).await;
+    }
+    let mut before = 0;
     // Two sizes: large pieces save waves of keys, and small parts bound what is encoded before others have their turn.
     for edges in edges.all.all().chunks(KEYS_MAX) {
         let mut keys = None;
@@ -134,7 +168,10 @@ pub(super) async fn put_edges(
         for (position, edges) in edges.chunks(EDGES_MAX).enumerate() {
             let from = position * EDGES_MAX;
             let keys = keys.as_ref().and_then(|keys| keys.get(from..from + edges.len()));
-            parts.put(Part::Edges { graph, edges, keys }).await?;
+            let of_part = |(name, values): &(Arc<str>, ArrayRef)| (name.clone(), values.slice(before, edges.len()));
+            let columns = all.iter().map(of_part).collect();
+            before += edges.len();
+            parts.put(Part::Edges { graph, edges, keys, columns: &columns }).await?;
         }
     }
     Ok(())

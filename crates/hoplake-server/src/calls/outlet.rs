@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use hoplake::{EdgeSlice, Graph, Key, MemoryBudget, MemoryHold, VertexId};
 use tokio::sync::mpsc;
 
-use super::{LabelRows, NamedPath, ValueRows};
+use super::{EdgeColumns, LabelRows, NamedPath, ValueRows};
 use crate::failure::{Failure, Reason};
 
 /// Pieces that wait for the client.
@@ -18,12 +18,15 @@ const WAITING_MAX: usize = 2;
 /// A part of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Part<'a> {
-    /// Edges, and the keys of the vertices reached if requested.
-    Edges { graph: &'a Graph, edges: EdgeSlice<'a>, keys: Option<&'a [Key]> },
+    /// Edges, with the keys of the vertices reached if requested, and with properties of their own if any is. An answer has at least one such
+    /// part, which may be empty.
+    Edges { graph: &'a Graph, edges: EdgeSlice<'a>, keys: Option<&'a [Key]>, columns: &'a EdgeColumns },
     /// Vertices at a depth. Each depth has at least one part, which may be empty.
     Vertices { depth: u32, vertices: &'a [VertexId] },
     /// Rows of one label.
     Rows(&'a LabelRows),
+    /// Rows of one label that a scan found, without ids.
+    Found(&'a LabelRows),
     /// Rows of one label, each with the value that a job computed.
     Values(&'a ValueRows),
     /// Walks.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use hoplake::{Graph, Key, PathQuery, Paths, Query, VertexId};
 
 use super::{
-    Call, GraphRef, Part, Parts, PathsQuery, ShortestPathQuery, Statistics,
+    Call, GraphRef, Part, Parts, PathsQuery, Service, ShortestPathQuery, Statistics,
     neighbors::KEY_BYTES,
     traverse::depths_of,
     vertices::{Named, find_all, labels_of, resolve},
@@ -140,6 +140,7 @@ pub(crate) async fn shortest_path(
         let message = format!("paths of {depth_max} edges are longer than the {bound} of this server");
         return Err(Failure::invalid(message));
     }
+    Service::check_single(&[asked.from.clone(), asked.to.clone()])?;
     let named = resolve(&open.graph, &[asked.from.clone(), asked.to.clone()])?;
     let limits = call.limits(&asked.limits);
     let mut query = call.query(&open.graph, &limits);

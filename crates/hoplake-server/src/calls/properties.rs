@@ -17,7 +17,7 @@ const ROWS_BYTES: usize = 8 << 20;
 const ROWS_MIN: usize = 256;
 const ROWS_MAX: usize = 128 << 10;
 
-/// Vertices of one label: their ids, and a batch with their keys (column `~key`) and properties.
+/// Vertices of one label: their ids, unless they were found by a scan, and a batch with their keys (column `~key`) and properties.
 #[derive(Debug, Clone)]
 pub(crate) struct LabelRows {
     pub(crate) label: String,
@@ -42,7 +42,7 @@ impl LabelRows {
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.ids.len()
+        self.batch.num_rows()
     }
 
     /// Bytes that they take.
@@ -54,7 +54,7 @@ impl LabelRows {
     pub(crate) fn chunks(&self, most: usize) -> impl Iterator<Item = Self> + '_ {
         (0..self.len()).step_by(most.max(1)).map(move |start| {
             let length = most.min(self.len() - start);
-            let ids = self.ids[start..start + length].to_vec();
+            let ids = self.ids.get(start..start + length).unwrap_or_default().to_vec();
             Self { label: self.label.clone(), depth: self.depth, ids, batch: self.batch.slice(start, length) }
         })
     }

@@ -1,6 +1,6 @@
 //! Requests, as both protocols understand them.
 
-use hoplake::{Hop, Key, Strategy, VisitPolicy};
+use hoplake::{Condition, Hop, Key, Strategy, VisitPolicy};
 
 /// Which graph; version 0 is the newest that is open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,6 +18,8 @@ pub(crate) enum VertexName {
     Key(String, Key),
     /// `Person:933`, to be read as the label's type: only the schema shows whether `933` is a number or text.
     Text(String),
+    /// All vertices of a label that fulfil a condition.
+    Found(String, Condition),
 }
 
 /// The limits that a client asks for; 0 asks for none.
@@ -37,6 +39,10 @@ pub(crate) struct NeighborsQuery {
     pub(crate) vertices: Vec<VertexName>,
     pub(crate) hop: Hop,
     pub(crate) keys: bool,
+    /// Whether only the number of edges is wanted.
+    pub(crate) count: bool,
+    /// Properties of the edges; they take one wave more.
+    pub(crate) select_edges: Vec<String>,
     pub(crate) limits: Asked,
 }
 
@@ -69,6 +75,8 @@ pub(crate) enum Output {
     Rows(Vec<String>),
     /// Nothing.
     Nothing,
+    /// Nothing; only their number.
+    Count,
 }
 
 /// A traversal, and which of its vertices to return: of the last depth, or of all.

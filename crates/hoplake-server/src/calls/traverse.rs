@@ -10,7 +10,7 @@ use hoplake::{
 use super::{
     Call, GraphRef, Output, Part, Parts, TraversalSpec, TraverseQuery,
     properties::{ROWS_FIRST, RowReader},
-    vertices::{Named, resolve},
+    vertices::{Named, find_by_conditions, resolve},
 };
 use crate::{
     cost::{PricedCost, Step},
@@ -39,6 +39,8 @@ pub(crate) struct Statistics {
     pub(crate) depths: Vec<DepthStatistics>,
     pub(crate) rows: Step,
     pub(crate) results: u64,
+    /// The number of vertices or walks, if only that was wanted.
+    pub(crate) count: Option<u64>,
     pub(crate) truncated: bool,
     pub(crate) version: u64,
 }
@@ -121,8 +123,13 @@ pub(crate) async fn traverse(
         request.limit = Some(limit.min(ROWS_FIRST));
     }
     let mut query = call.query(&open.graph, &request.traversal.limits);
+    let named = resolve(&open.graph, &asked.spec.starts)?;
     // The work includes sending, which waits for the client, so a slow client cannot extend its query beyond the deadline.
-    let outcome = call.bounded(run(&open.graph, &mut query, request, asked, limit, parts)).await;
+    let work = async {
+        request.traversal.starts.extend(find_by_conditions(&mut query, &named).await?);
+        run(&open.graph, &mut query, request, asked, limit, parts).await
+    };
+    let outcome = call.bounded(work).await;
     let mut statistics = call.settle(&query, &open.graph, outcome).await?;
     statistics.cost = call.cost;
     statistics.time_us = begun.elapsed().as_micros() as u64;
@@ -147,9 +154,14 @@ async fn run(
     let mut statistics = Statistics::of(graph, Step::of(&start_cost, graph.prices()), &reached);
     statistics.trace();
     let wanted = Wanted::of(&reached, asked.all_depths, limit);
-    statistics.truncated = wanted.truncated && asked.output != Output::Nothing;
+    let is_listed = !matches!(asked.output, Output::Nothing | Output::Count);
+    statistics.truncated = wanted.truncated && is_listed;
     match &asked.output {
         Output::Nothing => {}
+        Output::Count => {
+            let skipped = if asked.all_depths { 0 } else { reached.depths.len().saturating_sub(1) };
+            statistics.count = Some(reached.depths.iter().skip(skipped).map(|set| set.len() as u64).sum());
+        }
         Output::Ids => put_ids(query, &reached, &wanted, parts).await?,
         Output::Rows(select) => {
             let begun = Instant::now();

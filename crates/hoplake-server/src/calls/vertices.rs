@@ -1,6 +1,6 @@
 //! From the names of vertices to vertices.
 
-use hoplake::{Graph, Key, LabelId, Query, StartKey, VertexId};
+use hoplake::{Condition, Frontier, Graph, Held, Key, LabelId, Query, ScanRequest, StartKey, VertexId};
 
 use super::{Service, VertexName};
 use crate::failure::{Failure, Reason};
@@ -10,13 +10,15 @@ use crate::failure::{Failure, Reason};
 pub(super) enum Named {
     Vertex(VertexId),
     Key(String, Key),
+    /// None, one or many.
+    Found(String, Condition),
 }
 
 impl Named {
     /// As the facade takes the starts of a complete traversal.
     pub(super) fn start(&self) -> Option<StartKey> {
         match self {
-            Self::Vertex(_) => None,
+            Self::Vertex(_) | Self::Found(..) => None,
             Self::Key(label, key) => Some(StartKey { label: label.clone(), key: key.to_string() }),
         }
     }
@@ -48,6 +50,13 @@ impl Service {
             return Err(Failure::invalid(message));
         }
         Ok(())
+    }
+
+    /// Rejects conditions where each name has to be one vertex.
+    pub(super) fn check_single(names: &[VertexName]) -> Result<(), Failure> {
+        let conditional = names.iter().any(|name| matches!(name, VertexName::Found(..)));
+        let message = "a condition names any number of vertices; name one here, by key or id";
+        if conditional { Err(Failure::invalid(message)) } else { Ok(()) }
     }
 }
 
@@ -82,6 +91,8 @@ fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
             }
             Ok(Named::Key(label.clone(), key.clone()))
         }
+        // The scan checks both.
+        VertexName::Found(label, condition) => Ok(Named::Found(label.clone(), condition.clone())),
         VertexName::Text(text) => {
             let StartKey { label, key } = text.parse()?;
             let known = graph.schema().vertex_labels.iter().find(|known| known.name == label);
@@ -99,15 +110,15 @@ fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
 pub(super) fn labels_of(query: &Query, named: &[Named]) -> Vec<LabelId> {
     let label = |named: &Named| match named {
         Named::Vertex(vertex) => Some(vertex.label()),
-        Named::Key(label, _) => query.label_ids([label.as_str()]).pop(),
+        Named::Key(label, _) | Named::Found(label, _) => query.label_ids([label.as_str()]).pop(),
     };
     named.iter().filter_map(label).collect()
 }
 
-/// The vertices, in the order of their names; `None` where there is none. At most one wave.
+/// The vertices, in the order of their names; `None` where there is none, and where a condition names any number. At most one wave.
 pub(super) async fn find(query: &mut Query, named: &[Named]) -> Result<Vec<Option<VertexId>>, Failure> {
     let key = |named: &Named| match named {
-        Named::Vertex(_) => None,
+        Named::Vertex(_) | Named::Found(..) => None,
         Named::Key(label, key) => Some((label.clone(), key.clone())),
     };
     let keys: Vec<_> = named.iter().filter_map(key).collect();
@@ -118,26 +129,43 @@ pub(super) async fn find(query: &mut Query, named: &[Named]) -> Result<Vec<Optio
     let each = named.iter().map(|named| match named {
         Named::Vertex(vertex) => Some(*vertex),
         Named::Key(..) => found.next().flatten(),
+        Named::Found(..) => None,
     });
     Ok(each.collect())
 }
 
-/// The vertices, all of which must exist.
+/// The vertices, all of which must exist, apart from those that conditions name; these are as many as there are.
 ///
 /// # Errors
 /// [`Reason::NotFound`] that names the first that is not.
 pub(super) async fn find_all(query: &mut Query, named: &[Named]) -> Result<Vec<VertexId>, Failure> {
     let found = find(query, named).await?;
-    let each = named.iter().zip(found).map(|(named, vertex)| {
-        vertex.ok_or_else(|| {
-            let name = match named.start() {
-                Some(start) => start.to_string(),
-                None => "of this id".to_owned(),
-            };
-            Failure::new(Reason::NotFound, format!("there is no vertex {name}"))
-        })
-    });
-    each.collect()
+    let mut all = Vec::with_capacity(found.len());
+    for (named, vertex) in named.iter().zip(found) {
+        match (named, vertex) {
+            (Named::Found(label, condition), _) => {
+                all.extend(find_by_condition(query, label, condition).await?.vertices())
+            }
+            (_, Some(vertex)) => all.push(vertex),
+            (named, None) => {
+                let name = named.start().map_or_else(|| "of this id".to_owned(), |start| start.to_string());
+                return Err(Failure::new(Reason::NotFound, format!("there is no vertex {name}")));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The vertices that conditions name.
+pub(super) async fn find_by_conditions(query: &mut Query, named: &[Named]) -> Result<Vec<VertexId>, Failure> {
+    let conditions: Vec<_> = named.iter().filter(|named| matches!(named, Named::Found(..))).cloned().collect();
+    find_all(query, &conditions).await
+}
+
+async fn find_by_condition(query: &mut Query, label: &str, condition: &Condition) -> Result<Held<Frontier>, Failure> {
+    let labels = vec![label.to_owned()];
+    let request = ScanRequest { labels, condition: Some(condition.clone()), ..ScanRequest::default() };
+    Ok(query.find(&request).await?)
 }
 
 #[cfg(test)]

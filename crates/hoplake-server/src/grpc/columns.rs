@@ -66,7 +66,7 @@ fn ipc(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
 }
 
 /// A column has a value for every row, so that positions in `nulls` and in the other columns are those of rows.
-fn column(name: &str, array: &ArrayRef) -> Result<v1::Column, Failure> {
+pub(super) fn column(name: &str, array: &ArrayRef) -> Result<v1::Column, Failure> {
     let nulls = (0u32..).take(array.len()).filter(|row| array.is_null(*row as usize)).collect();
     let rows = 0..array.len();
     // The value at a null is arbitrary; clients are promised the type's zero.

@@ -8,7 +8,7 @@ use super::{
     writer::{Writer, stream},
 };
 use crate::{
-    calls::{self, Call, raw_id},
+    calls::{self, Call, Neighbors, raw_id},
     failure::Failure,
     v1::{self, graphs_server::Graphs, traverse_response::Kind},
 };
@@ -48,6 +48,13 @@ impl Graphs for Grpc {
     ) -> Result<Response<Self::PropertiesStream>, Status> {
         let (call, request) = self.begin("Properties", request);
         stream(call, |call, parts| properties(call, request, parts).boxed()).await
+    }
+
+    type ScanStream = Messages<v1::ScanResponse>;
+
+    async fn scan(&self, request: Request<v1::ScanRequest>) -> Result<Response<Self::ScanStream>, Status> {
+        let (call, request) = self.begin("Scan", request);
+        stream(call, |call, parts| scan(call, request, parts).boxed()).await
     }
 
     type TraverseStream = Messages<v1::TraverseResponse>;
@@ -133,8 +140,9 @@ async fn neighbors(
     parts: &mut Writer<v1::NeighborsResponse>,
 ) -> Result<(), Failure> {
     let graph = receive::graph(request.graph.clone())?;
-    let version = calls::neighbors(call, &graph, &request.try_into()?, parts).await?;
+    let Neighbors { version, count } = calls::neighbors(call, &graph, &request.try_into()?, parts).await?;
     parts.end_neighbors(version, call.cost);
+    parts.last().count = count;
     Ok(())
 }
 
@@ -149,6 +157,18 @@ async fn properties(
     let last = parts.last();
     last.cost = Some(call.cost.into());
     last.version = version;
+    Ok(())
+}
+
+async fn scan(call: &mut Call, request: v1::ScanRequest, parts: &mut Writer<v1::ScanResponse>) -> Result<(), Failure> {
+    let graph = receive::graph(request.graph.clone())?;
+    parts.format = receive::format(request.format)?;
+    let found = calls::scan(call, &graph, &request.try_into()?, parts).await?;
+    let last = parts.last();
+    last.cost = Some(call.cost.into());
+    last.version = found.version;
+    last.vertices = found.vertices;
+    last.truncated = found.truncated;
     Ok(())
 }
 
@@ -170,7 +190,10 @@ async fn paths(
     parts: &mut Writer<v1::PathsResponse>,
 ) -> Result<(), Failure> {
     let graph = receive::graph(request.graph.clone())?;
-    let statistics = calls::paths(call, &graph, &request.try_into()?, parts).await?;
+    let statistics = match request.count {
+        true => calls::count_walks(call, &graph, &request.try_into()?).await?,
+        false => calls::paths(call, &graph, &request.try_into()?, parts).await?,
+    };
     parts.last().statistics = Some(statistics.into());
     Ok(())
 }

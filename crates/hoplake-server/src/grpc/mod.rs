@@ -26,12 +26,13 @@ use crate::{
 };
 
 /// The names of calls, by the paths that they are asked at.
-const CALLS: [(&str, &str); 23] = [
+const CALLS: [(&str, &str); 24] = [
     ("/hoplake.v1.Graphs/GetGraph", "GetGraph"),
     ("/hoplake.v1.Graphs/Refresh", "Refresh"),
     ("/hoplake.v1.Graphs/LookUp", "LookUp"),
     ("/hoplake.v1.Graphs/Neighbors", "Neighbors"),
     ("/hoplake.v1.Graphs/Properties", "Properties"),
+    ("/hoplake.v1.Graphs/Scan", "Scan"),
     ("/hoplake.v1.Graphs/Traverse", "Traverse"),
     ("/hoplake.v1.Graphs/Paths", "Paths"),
     ("/hoplake.v1.Graphs/ShortestPath", "ShortestPath"),

@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{Grpc, Messages, receive, send, writer};
 use crate::{
-    calls::{self, Call, Edges, GraphRef, Outlet, Service, outlet},
+    calls::{self, Call, EdgeColumns, Edges, GraphRef, Outlet, Service, outlet},
     cost::PricedCost,
     failure::{Failure, Reason},
     v1::{self, query_server::Query},
@@ -77,9 +77,12 @@ async fn answer(service: Arc<Service>, read: Read) -> Answered {
         Ok((graph, hop, vertices)) => calls::stream_neighbors(&service, &graph, &vertices, &hop).await,
         Err(failure) => Err(failure),
     };
+    let outcome = outcome.and_then(|(found, cost)| {
+        let edges = send::all_edges(found.all.all(), None, &EdgeColumns::new())?;
+        Ok((edges, found, cost))
+    });
     match outcome {
-        Ok((found, cost)) => {
-            let edges = send::all_edges(found.all.all(), None);
+        Ok((edges, found, cost)) => {
             let message = v1::QueryNeighborsResponse { query, edges, cost: Some(cost.into()), failure: None };
             Answered { message, cost, _edges: Some(found) }
         }

@@ -1,11 +1,11 @@
 //! Converts messages to requests. Only this module validates them by themselves.
 
-use hoplake::{Hop, HopDirection, Key, Strategy, VisitPolicy};
+use hoplake::{Hop, HopDirection, Key, ScanRequest, Strategy, VisitPolicy};
 
 use crate::{
     calls::{
         Asked, ChangesFormat, ChangesOptions, ChangesQuery, GraphRef, NeighborsQuery, NextQuery, Output, PathsQuery,
-        PropertiesQuery, ShortestPathQuery, TraversalSpec, TraverseQuery, VertexName,
+        PropertiesQuery, ScanQuery, ShortestPathQuery, TraversalSpec, TraverseQuery, VertexName,
     },
     failure::Failure,
     v1,
@@ -44,6 +44,9 @@ impl TryFrom<v1::VertexRef> for VertexName {
                 Some(KeyKind::String(key)) => Ok(Self::Key(label, Key::String(key))),
                 None => Err(Failure::invalid(format!("a vertex of label {label:?} has no key"))),
             },
+            Some(Kind::Found(v1::vertex_ref::LabelledCondition { label, condition })) => {
+                Ok(Self::Found(label, condition.parse().map_err(hoplake::Error::from)?))
+            }
             // A `oneof` may be unset, or set to a kind that only newer clients know.
             None => Err(Failure::invalid("a vertex has neither id nor key nor text")),
         }
@@ -94,7 +97,17 @@ impl TryFrom<v1::NeighborsRequest> for NeighborsQuery {
 
     fn try_from(request: v1::NeighborsRequest) -> Result<Self, Failure> {
         let limits = request.limits.into();
-        Ok(Self { vertices: vertices(request.vertices)?, hop: hop(request.hop)?, keys: request.keys, limits })
+        if request.count && (request.keys || !request.select_edges.is_empty()) {
+            return Err(Failure::invalid("keys or properties are asked for, but only a count is wanted"));
+        }
+        Ok(Self {
+            vertices: vertices(request.vertices)?,
+            hop: hop(request.hop)?,
+            keys: request.keys,
+            count: request.count,
+            select_edges: request.select_edges,
+            limits,
+        })
     }
 }
 
@@ -113,6 +126,28 @@ impl TryFrom<v1::PropertiesRequest> for PropertiesQuery {
     fn try_from(request: v1::PropertiesRequest) -> Result<Self, Failure> {
         let limits = request.limits.into();
         Ok(Self { vertices: vertices(request.vertices)?, select: request.select, limits })
+    }
+}
+
+impl TryFrom<v1::ScanRequest> for ScanQuery {
+    type Error = Failure;
+
+    fn try_from(request: v1::ScanRequest) -> Result<Self, Failure> {
+        if request.count && !(request.select.is_empty() && request.order_by.is_empty()) {
+            return Err(Failure::invalid("properties are selected or sorted by, but only a count is wanted"));
+        }
+        let condition = match request.condition.is_empty() {
+            true => None,
+            false => Some(request.condition.parse().map_err(hoplake::Error::from)?),
+        };
+        let scan = ScanRequest {
+            labels: request.labels,
+            condition,
+            select: request.select,
+            order_by: request.order_by.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
+            limit: (request.limit > 0).then(|| limit(request.limit)),
+        };
+        Ok(Self { request: scan, count: request.count, limits: request.limits.into() })
     }
 }
 
@@ -161,6 +196,7 @@ impl TryFrom<v1::TraverseRequest> for TraverseQuery {
             }
             Ok(Wire::Ids) => Output::Ids,
             Ok(Wire::Nothing) => Output::Nothing,
+            Ok(Wire::Count) => Output::Count,
             Err(_) => return Err(Failure::invalid(format!("{} is not an output", request.output))),
         };
         let spec = request.traversal.try_into()?;

@@ -1,12 +1,13 @@
 //! Answers as messages, in chunks that fit a client's default bound of 4 MiB a message.
 
+use arrow_array::Array;
 use hoplake::{ChangeCounts, Direction, EdgeList, EdgeSlice, Key, VertexId};
 
 use super::columns;
 use crate::{
     calls::{
-        AppliedChanges, DepthStatistics, EdgeTypeInfo, EmptyGraph, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo,
-        Statistics, ValueRows, raw_id,
+        AppliedChanges, DepthStatistics, EdgeColumns, EdgeTypeInfo, EmptyGraph, Info, LabelInfo, LabelRows, NamedPath,
+        PropertyInfo, Statistics, ValueRows, raw_id,
     },
     failure::Failure,
     v1::{self, vertex_ref::LabelledKey},
@@ -46,17 +47,27 @@ fn edges(list: &EdgeList<'_>, of_ends: Option<&[Key]>) -> v1::Edges {
         to: ids(list.targets.iter().copied()),
         keys: of_ends.map(keys),
         parallel: list.parallel.to_vec(),
+        columns: Vec::new(),
     }
 }
 
-/// Edges, with the keys of the vertices reached if requested.
-pub(super) fn all_edges(all: EdgeSlice<'_>, of_ends: Option<&[Key]>) -> Vec<v1::Edges> {
+/// Edges, with the keys of the vertices reached and properties of their own if requested.
+pub(super) fn all_edges(
+    all: EdgeSlice<'_>,
+    of_ends: Option<&[Key]>,
+    columns: &EdgeColumns,
+) -> Result<Vec<v1::Edges>, Failure> {
+    let mut from = 0;
     // Keys are in the order of all edges; each list takes as many as it has edges.
     let mut rest = of_ends;
     let lists = all.into_lists().map(|list| {
         let of_list = rest.and_then(|keys| keys.split_at_checked(list.targets.len()));
         rest = of_list.map(|(_, later)| later);
-        edges(&list, of_list.map(|(now, _)| now))
+        let count = list.targets.len();
+        let of_edges = columns.iter().map(|(name, values)| columns::column(name, &values.slice(from, count)));
+        let columns = of_edges.collect::<Result<_, _>>()?;
+        from += count;
+        Ok(v1::Edges { columns, ..edges(&list, of_list.map(|(now, _)| now)) })
     });
     lists.collect()
 }
@@ -99,6 +110,7 @@ impl From<Statistics> for v1::Statistics {
             rows: Some(statistics.rows.into()),
             results: statistics.results,
             truncated: statistics.truncated,
+            count: statistics.count,
             version: statistics.version,
         }
     }

@@ -29,15 +29,23 @@ pub(super) trait Piece: Message + Default + 'static {
 
 impl Piece for v1::NeighborsResponse {
     fn of(part: Part<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
-        let Part::Edges { edges, keys, graph } = part else { return None.into_iter() };
-        let edges = send::all_edges(edges, keys);
-        Some(Ok(Self { edges, cost: None, version: graph.version() })).into_iter()
+        let Part::Edges { edges, keys, graph, columns } = part else { return None.into_iter() };
+        let edges = send::all_edges(edges, keys, columns);
+        Some(edges.map(|edges| Self { edges, cost: None, version: graph.version(), count: None })).into_iter()
     }
 }
 
 impl Piece for v1::PropertiesResponse {
     fn of(part: Part<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
         let rows = if let Part::Rows(rows) = part { Some(rows) } else { None };
+        let messages = rows.into_iter().flat_map(move |rows| send::rows(rows, format));
+        messages.map(|rows| Ok(Self { rows: Some(rows?), ..Self::default() }))
+    }
+}
+
+impl Piece for v1::ScanResponse {
+    fn of(part: Part<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let rows = if let Part::Found(rows) = part { Some(rows) } else { None };
         let messages = rows.into_iter().flat_map(move |rows| send::rows(rows, format));
         messages.map(|rows| Ok(Self { rows: Some(rows?), ..Self::default() }))
     }

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use hoplake::{ChangeCounts, Graph, Key, Neighbour, VertexId};
+use hoplake::{ChangeCounts, EdgeSlice, Graph, Key, Neighbour, VertexId};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{requests::OutputBody, values};
+use super::{
+    requests::{OutputBody, ScanOutputBody},
+    values,
+};
 use crate::{
     calls::{
-        AppliedChanges, DepthStatistics, EdgeTypeInfo, EmptyGraph, Info, LabelInfo, LabelRows, NamedPath, PropertyInfo,
-        ResultSummary, Statistics, ValueRows,
+        AppliedChanges, DepthStatistics, EdgeColumns, EdgeTypeInfo, EmptyGraph, Info, LabelInfo, LabelRows, NamedPath,
+        PropertyInfo, ResultSummary, Scanned, Statistics, ValueRows,
     },
     cost::{PricedCost, Step},
     failure::Failure,
@@ -147,6 +150,9 @@ pub(crate) struct Edge {
     /// The key of the vertex reached, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     to_key: Option<Value>,
+    /// Every selected property of the edge, null if it has none; if any is selected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    properties: Option<BTreeMap<String, Value>>,
 }
 
 /// The edges of a hop.
@@ -154,7 +160,11 @@ pub(crate) struct Edge {
 pub(crate) struct NeighborsAnswer {
     /// In the order of vertex left, type, direction and position.
     // First: `writer` takes this list from the head of the summary. So it is in each answer with a list.
-    pub(super) edges: Vec<Edge>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) edges: Option<Vec<Edge>>,
+    /// With output `count`: how many edges there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) count: Option<u64>,
     pub(super) version: u64,
     pub(super) cost: PricedCost,
 }
@@ -169,6 +179,30 @@ pub(crate) struct Row {
     depth: u32,
     /// Every selected property, null if the vertex has none.
     properties: BTreeMap<String, Value>,
+}
+
+/// A vertex that was found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FoundRow {
+    label: String,
+    key: Value,
+    /// Every selected property, null if the vertex has none.
+    properties: BTreeMap<String, Value>,
+}
+
+/// Vertices that were found, by label and position, or as they are sorted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ScanAnswer {
+    /// With output `rows`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<Vec<FoundRow>>,
+    /// With output `count`: how many vertices there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+    /// Whether the limit kept some back.
+    truncated: bool,
+    version: u64,
+    cost: PricedCost,
 }
 
 /// Rows, in the order of label and position.
@@ -224,6 +258,9 @@ pub(crate) struct TraverseAnswer {
     /// With output `ids`.
     #[serde(skip_serializing_if = "Option::is_none")]
     vertices: Option<Vec<Vertices>>,
+    /// With output `count`: how many vertices there are at the last depth, or at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
     statistics: StatisticsAnswer,
 }
 
@@ -242,7 +279,11 @@ pub(crate) struct PathVertex {
 /// Walks, each a list of vertices.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PathsAnswer {
-    pub(crate) paths: Vec<Vec<PathVertex>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) paths: Option<Vec<Vec<PathVertex>>>,
+    /// With output `count`: how many walks there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) count: Option<u64>,
     pub(crate) statistics: StatisticsAnswer,
 }
 
@@ -414,8 +455,24 @@ impl LookUpAnswer {
     }
 }
 
+/// Edges of a part, with the keys of the vertices reached and properties of their own if requested.
+pub(super) fn edges(
+    graph: &Graph,
+    all: EdgeSlice<'_>,
+    keys: Option<&[Key]>,
+    columns: &EdgeColumns,
+) -> Result<impl Iterator<Item = Edge>, Failure> {
+    let columns = columns.iter().map(|(name, values)| Ok((name.to_string(), values::values(values)?)));
+    let columns = columns.collect::<Result<Vec<_>, Failure>>()?;
+    Ok(all.into_iter().enumerate().map(move |(position, found)| {
+        let of_edge = columns.iter().map(|(name, values)| (name.clone(), values[position].clone()));
+        let properties = (!columns.is_empty()).then(|| of_edge.collect());
+        Edge { properties, ..edge(graph, &found, keys.and_then(|keys| keys.get(position))) }
+    }))
+}
+
 /// An edge, with the key of the vertex reached if requested.
-pub(super) fn edge(graph: &Graph, edge: &Neighbour, of: Option<&Key>) -> Edge {
+fn edge(graph: &Graph, edge: &Neighbour, of: Option<&Key>) -> Edge {
     let schema = graph.schema();
     Edge {
         id: edge.id().to_string(),
@@ -425,20 +482,34 @@ pub(super) fn edge(graph: &Graph, edge: &Neighbour, of: Option<&Key>) -> Edge {
         to: edge.to.to_string(),
         to_label: schema.label(edge.to.label()).map(|label| label.name.clone()).unwrap_or_default(),
         to_key: of.map(key),
+        properties: None,
     }
 }
 
 /// Rows of one label, with properties sorted by name.
 pub(super) fn rows(part: &LabelRows) -> Result<Vec<Row>, Failure> {
+    let rows = part.ids.iter().zip(found_rows(part)?);
+    let row = |(id, FoundRow { label, key, properties }): (&VertexId, FoundRow)| Row {
+        id: id.to_string(),
+        label,
+        key,
+        depth: part.depth,
+        properties,
+    };
+    Ok(rows.map(row).collect())
+}
+
+/// Rows of one label that have no ids.
+pub(super) fn found_rows(part: &LabelRows) -> Result<Vec<FoundRow>, Failure> {
     let columns = values::columns(&part.batch)?;
-    let row = |(row, id): (usize, &VertexId)| {
+    let row = |row: usize| {
         let mut properties: BTreeMap<String, Value> =
             columns.iter().map(|(name, values)| (name.clone(), values[row].clone())).collect();
         // The engine reads the key as one more column.
         let key = properties.remove(values::KEY_COLUMN).unwrap_or_default();
-        Row { id: id.to_string(), label: part.label.clone(), key, depth: part.depth, properties }
+        FoundRow { label: part.label.clone(), key, properties }
     };
-    Ok(part.ids.iter().enumerate().map(row).collect())
+    Ok((0..part.len()).map(row).collect())
 }
 
 /// Rows of one label with their values.
@@ -511,12 +582,22 @@ impl From<Statistics> for StatisticsAnswer {
     }
 }
 
+impl ScanAnswer {
+    /// With an empty list, if it has one.
+    pub(super) fn of(found: Scanned, output: ScanOutputBody, cost: PricedCost) -> Self {
+        let Scanned { vertices, truncated, version } = found;
+        let counts = output == ScanOutputBody::Count;
+        Self { rows: (!counts).then(Vec::new), count: counts.then_some(vertices), truncated, version, cost }
+    }
+}
+
 impl TraverseAnswer {
     /// With an empty list of the requested form.
     pub(super) fn of(statistics: Statistics, output: OutputBody) -> Self {
         Self {
             rows: (output == OutputBody::Rows).then(Vec::new),
             vertices: (output == OutputBody::Ids).then(Vec::new),
+            count: statistics.count,
             statistics: statistics.into(),
         }
     }

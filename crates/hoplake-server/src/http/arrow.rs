@@ -15,7 +15,7 @@ use hoplake::{Key, VertexId};
 
 use super::values::KEY_COLUMN;
 use crate::{
-    calls::{LabelRows, NamedPath, Part, ValueRows},
+    calls::{EdgeColumns, LabelRows, NamedPath, Part, ValueRows},
     failure::{Failure, Reason},
 };
 
@@ -84,8 +84,9 @@ fn ids<'a>(vertices: impl IntoIterator<Item = &'a VertexId>) -> ArrayRef {
 
 fn batch(part: Part<'_>) -> Result<RecordBatch, Failure> {
     let batch = match part {
-        Part::Edges { graph, edges, keys } => with_keys(&graph.edge_batch(edges)?, keys),
+        Part::Edges { graph, edges, keys, columns } => edges_with(&graph.edge_batch(edges)?, keys, columns),
         Part::Rows(all) => rows(all),
+        Part::Found(all) => found(all),
         Part::Values(all) => values(all),
         Part::Paths(all) => paths(all),
         Part::Vertices { depth, vertices } => {
@@ -96,19 +97,43 @@ fn batch(part: Part<'_>) -> Result<RecordBatch, Failure> {
     batch.map_err(unwritable)
 }
 
-/// Edges, with the keys of the vertices reached if requested.
-fn with_keys(edges: &RecordBatch, keys: Option<&[Key]>) -> Result<RecordBatch, ArrowError> {
-    let Some(keys) = keys else { return Ok(edges.clone()) };
+/// Edges, with the keys of the vertices reached and properties of the edges if requested.
+fn edges_with(edges: &RecordBatch, keys: Option<&[Key]>, columns: &EdgeColumns) -> Result<RecordBatch, ArrowError> {
     let schema = edges.schema();
-    // Every vertex has a key, so no part has a null, and the schema is the same for all parts.
-    let keys: ArrayRef = Arc::new(StringArray::from_iter_values(keys.iter().map(ToString::to_string)));
-    let columns = schema.fields().iter().map(|field| field.name().clone()).zip(edges.columns().to_vec());
-    RecordBatch::try_from_iter(columns.chain([("to_key".to_owned(), keys)]))
+    // Whether a part has nulls must not show in the schema: every edge has what is its own, and every vertex a key.
+    let own = schema
+        .fields()
+        .iter()
+        .zip(edges.columns())
+        .map(|(field, values)| (field.name().as_str(), values.clone(), false));
+    let keys = keys.map(|keys| {
+        let keys: ArrayRef = Arc::new(StringArray::from_iter_values(keys.iter().map(ToString::to_string)));
+        ("to_key", keys, false)
+    });
+    // A property may be called as a column of the edge, which a record batch with names that occur twice would hide.
+    let names: Vec<_> = columns.iter().map(|(name, _)| property_name(name)).collect();
+    let properties = names.iter().zip(columns).map(|(name, (_, values))| (name.as_str(), values.clone(), true));
+    RecordBatch::try_from_iter_with_nullable(own.chain(keys).chain(properties))
+}
+
+/// The name of a property's column: with a dot before it if the edge itself has a column of that name.
+fn property_name(name: &str) -> String {
+    let taken = ["id", "from", "label", "direction", "to", "to_label", "to_key"].contains(&name);
+    if taken || name.starts_with('.') { format!(".{name}") } else { name.to_owned() }
 }
 
 fn rows(all: &LabelRows) -> Result<RecordBatch, ArrowError> {
     let depths: ArrayRef = Arc::new(UInt32Array::from_value(all.depth, all.len()));
     rows_with(all, ("depth", depths, false))
+}
+
+/// Rows that a scan found, which have no ids.
+fn found(all: &LabelRows) -> Result<RecordBatch, ArrowError> {
+    let (keys, properties) = keys_and_properties(all)?;
+    let labels = text(std::iter::repeat_n(all.label.as_str(), all.len()));
+    let own =
+        [("label", labels, false), ("key", keys, false)].map(|(name, values, null)| (name.to_owned(), values, null));
+    RecordBatch::try_from_iter_with_nullable(own.into_iter().chain(properties))
 }
 
 /// Rows with the values that a job computed.
@@ -118,7 +143,18 @@ fn values(all: &ValueRows) -> Result<RecordBatch, ArrowError> {
 
 /// Rows with a column between the key and the properties: its name, its values, and whether it can have nulls.
 fn rows_with(all: &LabelRows, own: (&str, ArrayRef, bool)) -> Result<RecordBatch, ArrowError> {
-    let count = all.len();
+    let (keys, properties) = keys_and_properties(all)?;
+    let labels = text(std::iter::repeat_n(all.label.as_str(), all.len()));
+    let named = [("id", ids(&all.ids), false), ("label", labels, false), ("key", keys, false), own];
+    let named = named.map(|(name, values, null)| (name.to_owned(), values, null));
+    RecordBatch::try_from_iter_with_nullable(named.into_iter().chain(properties))
+}
+
+/// A column that may have nulls or not, as Arrow takes them.
+type NullableColumn = (String, ArrayRef, bool);
+
+/// The keys as text, and the other columns.
+fn keys_and_properties(all: &LabelRows) -> Result<(ArrayRef, Vec<NullableColumn>), ArrowError> {
     let mut keys = text([]);
     let mut properties = Vec::new();
     let schema = all.batch.schema();
@@ -128,12 +164,10 @@ fn rows_with(all: &LabelRows, own: (&str, ArrayRef, bool)) -> Result<RecordBatch
             keys = cast(column, &DataType::Utf8)?;
         } else {
             // Always nullable: whether a part has nulls must not show in the schema.
-            properties.push((field.name().as_str(), column.clone(), true));
+            properties.push((field.name().clone(), column.clone(), true));
         }
     }
-    let labels = text(std::iter::repeat_n(all.label.as_str(), count));
-    let named = [("id", ids(&all.ids), false), ("label", labels, false), ("key", keys, false), own];
-    RecordBatch::try_from_iter_with_nullable(named.into_iter().chain(properties))
+    Ok((keys, properties))
 }
 
 fn paths(all: &[NamedPath]) -> Result<RecordBatch, ArrowError> {

@@ -7,16 +7,17 @@ use tracing::Instrument;
 use super::{
     answers::{
         GraphAnswer, GraphName, LookUpAnswer, NeighborsAnswer, PathsAnswer, PropertiesAnswer, RefreshAnswer,
-        ShortestPathAnswer, TraverseAnswer, path,
+        ScanAnswer, ShortestPathAnswer, TraverseAnswer, path,
     },
     exchange::{Exchange, JsonBody, respond},
     problem::Problem,
     requests::{
-        LookUpBody, NeighborsBody, OutputBody, PathsBody, PropertiesBody, ShortestPathBody, TraverseBody, vertices,
+        EdgesOutputBody, LookUpBody, NeighborsBody, OutputBody, PathsBody, PropertiesBody, ScanBody, ScanOutputBody,
+        ShortestPathBody, TraverseBody, WalksOutputBody, vertices,
     },
     writer::stream,
 };
-use crate::calls::{self, GraphRef};
+use crate::calls::{self, GraphRef, Neighbors};
 
 fn graph_ref(name: String, version: u64) -> GraphRef {
     GraphRef { name, version }
@@ -95,8 +96,11 @@ pub(super) async fn neighbors(exchange: Exchange, Path(graph): Path<String>, bod
         async move {
             let body: NeighborsBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
-            let version = calls::neighbors(call, &graph, &body.try_into()?, parts).await?;
-            Ok(NeighborsAnswer { edges: Vec::new(), version, cost: call.cost })
+            if body.output == EdgesOutputBody::Count {
+                parts.list = None;
+            }
+            let Neighbors { version, count } = calls::neighbors(call, &graph, &body.try_into()?, parts).await?;
+            Ok(NeighborsAnswer { edges: parts.list.map(|_| Vec::new()), count, version, cost: call.cost })
         }
         .boxed()
     })
@@ -116,6 +120,35 @@ pub(super) async fn properties(exchange: Exchange, Path(graph): Path<String>, bo
             let graph = graph_ref(graph, body.version);
             let version = calls::properties(call, &graph, &body.try_into()?, parts).await?;
             Ok(PropertiesAnswer { rows: Vec::new(), version, cost: call.cost })
+        }
+        .boxed()
+    })
+    .await
+}
+
+/// The vertices of labels that fulfil a condition.
+#[utoipa::path(
+    post, path = "/v1/graphs/{graph}/scan", tag = "graphs", params(("graph" = String, Path, example = "air-routes")),
+    request_body(
+        content = ScanBody,
+        example = json!({
+            "labels": ["airport"], "condition": "country = US and runways >= 6", "select": ["code", "elev"],
+            "order_by": ["elev desc"], "limit": 3
+        })
+    ),
+    responses((status = 200, body = ScanAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+pub(super) async fn scan(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
+    stream(exchange, "Scan", "rows", |call, parts| {
+        async move {
+            let body: ScanBody = body.read(call).await?;
+            let graph = graph_ref(graph, body.version);
+            let output = body.output;
+            if output == ScanOutputBody::Count {
+                parts.list = None;
+            }
+            let found = calls::scan(call, &graph, &body.try_into()?, parts).await?;
+            Ok(ScanAnswer::of(found, output, call.cost))
         }
         .boxed()
     })
@@ -144,7 +177,7 @@ pub(super) async fn traverse(exchange: Exchange, Path(graph): Path<String>, body
             parts.list = match output {
                 OutputBody::Rows => Some("rows"),
                 OutputBody::Ids => Some("vertices"),
-                OutputBody::Nothing => None,
+                OutputBody::Nothing | OutputBody::Count => None,
             };
             Ok(TraverseAnswer::of(calls::traverse(call, &graph, &body.try_into()?, parts).await?, output))
         }
@@ -167,8 +200,13 @@ pub(super) async fn paths(exchange: Exchange, Path(graph): Path<String>, body: J
         async move {
             let body: PathsBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
+            if body.output == WalksOutputBody::Count {
+                parts.list = None;
+                let counted = calls::count_walks(call, &graph, &body.try_into()?).await?;
+                return Ok(PathsAnswer { paths: None, count: counted.count, statistics: counted.into() });
+            }
             let statistics = calls::paths(call, &graph, &body.try_into()?, parts).await?.into();
-            Ok(PathsAnswer { paths: Vec::new(), statistics })
+            Ok(PathsAnswer { paths: Some(Vec::new()), count: None, statistics })
         }
         .boxed()
     })

@@ -51,6 +51,7 @@ fn calls() -> Router<Arc<Service>> {
         .route("/v1/graphs/{graph}/look-up", post(graphs::look_up))
         .route("/v1/graphs/{graph}/neighbors", post(graphs::neighbors))
         .route("/v1/graphs/{graph}/properties", post(graphs::properties))
+        .route("/v1/graphs/{graph}/scan", post(graphs::scan))
         .route("/v1/graphs/{graph}/traverse", post(graphs::traverse))
         .route("/v1/graphs/{graph}/paths", post(graphs::paths))
         .route("/v1/graphs/{graph}/shortest-path", post(graphs::shortest_path))

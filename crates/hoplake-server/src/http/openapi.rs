@@ -12,13 +12,13 @@ use super::{changes, graphs, jobs, probes, traversals};
     info(
         title = "Hoplake",
         description = "Graphs that live in object storage. Ids hold within one version of a graph. Failures are problem \
-                       documents (RFC 9457) with a `reason`, and with the cost of the query until then. Neighbors, properties, traversals, \
+                       documents (RFC 9457) with a `reason`, and with the cost of the query until then. Neighbors, properties, scans, traversals, \
                        paths and results of jobs are also available as JSON Lines (`Accept: application/x-ndjson`: a line for each item, then one with the \
                        rest) or as an Arrow stream (`application/vnd.apache.arrow.stream`: the items alone). If such an answer \
                        fails after its first piece, JSON Lines end with a line `problem`; the other forms break off.",
     ),
     paths(
-        graphs::list, graphs::info, graphs::refresh, graphs::look_up, graphs::neighbors, graphs::properties, graphs::traverse,
+        graphs::list, graphs::info, graphs::refresh, graphs::look_up, graphs::neighbors, graphs::properties, graphs::scan, graphs::traverse,
         graphs::paths, graphs::shortest_path, traversals::open, traversals::next_neighbors, traversals::close,
         changes::apply, changes::create,
         jobs::start, jobs::list, jobs::get, jobs::cancel, jobs::result,

@@ -1,13 +1,13 @@
 //! Bodies of requests, and their conversion. Only this module validates them by themselves.
 
-use hoplake::{Hop, HopDirection, Key, Strategy, VisitPolicy, compute::Placement};
+use hoplake::{Hop, HopDirection, Key, ScanRequest, Strategy, VisitPolicy, compute::Placement};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::{
     calls::{
-        Asked, NeighborsQuery, NextQuery, Output, PathsQuery, PropertiesQuery, ShortestPathQuery, TraversalSpec,
-        TraverseQuery, VertexName, parse_id,
+        Asked, NeighborsQuery, NextQuery, Output, PathsQuery, PropertiesQuery, ScanQuery, ShortestPathQuery,
+        TraversalSpec, TraverseQuery, VertexName, parse_id,
     },
     failure::Failure,
     jobs::{AlgorithmName, JobQuery},
@@ -30,6 +30,7 @@ pub(crate) enum VertexBody {
     Text(String),
     Id(IdBody),
     Key(LabelKeyBody),
+    Found(FoundBody),
 }
 
 /// A vertex by the id that another answer had; valid within one version.
@@ -45,6 +46,14 @@ pub(crate) struct IdBody {
 pub(crate) struct LabelKeyBody {
     pub(super) label: String,
     pub(super) key: KeyBody,
+}
+
+/// All vertices of a label that fulfil a condition, such as `code = AUS`; where one vertex is wanted, this is an error.
+#[derive(Debug, Clone, PartialEq, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FoundBody {
+    pub(super) label: String,
+    pub(super) r#where: String,
 }
 
 /// Along edges, against them, or both ways; a self-loop counts twice then.
@@ -118,8 +127,35 @@ pub(crate) struct NeighborsBody {
     /// Whether the answer has the keys of the vertices reached.
     #[serde(default)]
     keys: bool,
+    /// Which properties of the edges the answer has.
+    #[serde(default)]
+    select_edges: Vec<String>,
+    #[serde(default)]
+    pub(super) output: EdgesOutputBody,
     #[serde(default)]
     limits: LimitsBody,
+}
+
+/// The output for each edge of a hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum EdgesOutputBody {
+    /// The edge.
+    #[default]
+    Edges,
+    /// Nothing: only how many edges there are.
+    Count,
+}
+
+/// The output for each walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum WalksOutputBody {
+    /// Its vertices.
+    #[default]
+    Paths,
+    /// Nothing: only how many walks there are, whatever the limit.
+    Count,
 }
 
 /// Vertices whose properties to read.
@@ -133,6 +169,44 @@ pub(crate) struct PropertiesBody {
     /// Which properties; none means only the keys.
     #[serde(default)]
     select: Vec<String>,
+    #[serde(default)]
+    limits: LimitsBody,
+}
+
+/// What a scan returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ScanOutputBody {
+    /// Label, key and the selected properties of each vertex.
+    #[default]
+    Rows,
+    /// How many vertices there are.
+    Count,
+}
+
+/// Vertices to find.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ScanBody {
+    /// The version of the graph; without, the newest that is open.
+    #[serde(default)]
+    pub(crate) version: u64,
+    /// Their labels; none means all.
+    #[serde(default)]
+    labels: Vec<String>,
+    /// Which vertices, by their properties and keys: `country = US and runways >= 4`.
+    condition: Option<String>,
+    /// Which properties; none means only the keys.
+    #[serde(default)]
+    select: Vec<String>,
+    /// Properties to sort by, such as `elev desc`; only of one label.
+    #[serde(default)]
+    order_by: Vec<String>,
+    /// At most this many vertices; 0 is all that the server allows. A count stops there, too.
+    #[serde(default)]
+    limit: usize,
+    #[serde(default)]
+    pub(super) output: ScanOutputBody,
     #[serde(default)]
     limits: LimitsBody,
 }
@@ -172,6 +246,8 @@ pub(crate) enum OutputBody {
     Ids,
     /// Nothing: only the statistics.
     Nothing,
+    /// Nothing: only how many vertices there are.
+    Count,
 }
 
 /// A traversal to run.
@@ -225,6 +301,8 @@ pub(crate) struct PathsBody {
     visit: VisitBody,
     #[serde(default)]
     limits: LimitsBody,
+    #[serde(default)]
+    pub(super) output: WalksOutputBody,
     /// At most this many walks, since their number can be huge; 1,000 by default.
     #[serde(default = "walks")]
     limit: usize,
@@ -362,6 +440,9 @@ impl TryFrom<VertexBody> for VertexName {
             VertexBody::Text(text) => Ok(Self::Text(text)),
             VertexBody::Key(LabelKeyBody { label, key: KeyBody::Number(key) }) => Ok(Self::Key(label, Key::Int64(key))),
             VertexBody::Key(LabelKeyBody { label, key: KeyBody::Text(key) }) => Ok(Self::Key(label, Key::String(key))),
+            VertexBody::Found(FoundBody { label, r#where }) => {
+                Ok(Self::Found(label, r#where.parse().map_err(hoplake::Error::from)?))
+            }
             VertexBody::Id(IdBody { id }) => {
                 let wrong = || Failure::invalid(format!("{id:?} is not a vertex id; ids look like 3:17"));
                 parse_id(&id).map(Self::Id).ok_or_else(wrong)
@@ -402,7 +483,12 @@ impl TryFrom<NeighborsBody> for NeighborsQuery {
     fn try_from(body: NeighborsBody) -> Result<Self, Failure> {
         let vertices = vertices(body.vertices)?;
         let hop = body.hop.try_into()?;
-        Ok(Self { vertices, hop, keys: body.keys, limits: body.limits.into() })
+        let count = body.output == EdgesOutputBody::Count;
+        if count && (body.keys || !body.select_edges.is_empty()) {
+            return Err(Failure::invalid("keys or properties are asked for, but output is count"));
+        }
+        let NeighborsBody { keys, select_edges, limits, .. } = body;
+        Ok(Self { vertices, hop, keys, count, select_edges, limits: limits.into() })
     }
 }
 
@@ -459,10 +545,30 @@ impl TryFrom<TraverseBody> for TraverseQuery {
             }
             OutputBody::Ids => Output::Ids,
             OutputBody::Nothing => Output::Nothing,
+            OutputBody::Count => Output::Count,
         };
         let spec = spec(body.starts, body.hops, body.visit, body.limits)?;
         let spec = TraversalSpec { strategy, parallelism: body.parallelism, ..spec };
         Ok(Self { spec, output, limit: body.limit, all_depths: body.all_depths })
+    }
+}
+
+impl TryFrom<ScanBody> for ScanQuery {
+    type Error = Failure;
+
+    fn try_from(body: ScanBody) -> Result<Self, Failure> {
+        let count = body.output == ScanOutputBody::Count;
+        if count && !(body.select.is_empty() && body.order_by.is_empty()) {
+            return Err(Failure::invalid("properties are selected or sorted by, but output is count"));
+        }
+        let request = ScanRequest {
+            labels: body.labels,
+            condition: body.condition.map(|text| text.parse()).transpose().map_err(hoplake::Error::from)?,
+            select: body.select,
+            order_by: body.order_by.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
+            limit: (body.limit > 0).then_some(body.limit),
+        };
+        Ok(Self { request, count, limits: body.limits.into() })
     }
 }
 

@@ -10,10 +10,10 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::requests::{HopBody, HopPartsBody, IdBody, KeyBody, LabelKeyBody, VertexBody};
+use super::requests::{FoundBody, HopBody, HopPartsBody, IdBody, KeyBody, LabelKeyBody, VertexBody};
 
 /// The forms of a vertex, for every error about one.
-const VERTEX: &str = r#""LABEL:KEY", {"label", "key"} or {"id"}"#;
+const VERTEX: &str = r#""LABEL:KEY", {"label", "key"}, {"label", "where"} or {"id"}"#;
 
 /// The optional parts of a vertex.
 #[derive(Deserialize)]
@@ -22,6 +22,7 @@ struct VertexParts {
     id: Option<String>,
     label: Option<String>,
     key: Option<KeyBody>,
+    r#where: Option<String>,
 }
 
 /// Reads a vertex from text or from an object.
@@ -40,8 +41,11 @@ impl<'de> Visitor<'de> for VertexVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<VertexBody, A::Error> {
         match VertexParts::deserialize(MapAccessDeserializer::new(map))? {
-            VertexParts { id: Some(id), label: None, key: None } => Ok(VertexBody::Id(IdBody { id })),
-            VertexParts { id: None, label: Some(label), key: Some(key) } => {
+            VertexParts { id: None, label: Some(label), key: None, r#where: Some(r#where) } => {
+                Ok(VertexBody::Found(FoundBody { label, r#where }))
+            }
+            VertexParts { id: Some(id), label: None, key: None, r#where: None } => Ok(VertexBody::Id(IdBody { id })),
+            VertexParts { id: None, label: Some(label), key: Some(key), r#where: None } => {
                 Ok(VertexBody::Key(LabelKeyBody { label, key }))
             }
             _ => Err(A::Error::custom(format!("write {VERTEX}, not other fields together"))),

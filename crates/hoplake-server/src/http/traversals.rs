@@ -46,7 +46,7 @@ pub(super) async fn next_neighbors(exchange: Exchange, Path(id): Path<String>, b
             // The body before the traversal: whether an id exists is not for clients without a token.
             let step = body.read::<NextBody>(call).await?.step_of(id)?;
             let version = calls::next_neighbors(call, &step, parts).await?;
-            Ok(NeighborsAnswer { edges: Vec::new(), version, cost: call.cost })
+            Ok(NeighborsAnswer { edges: Some(Vec::new()), count: None, version, cost: call.cost })
         }
         .boxed()
     })

@@ -20,7 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use super::{
-    answers::{edge, ids, path, rows, value_rows},
+    answers::{edges, found_rows, ids, path, rows, value_rows},
     arrow::ArrowRows,
     exchange::{Exchange, named},
     problem,
@@ -123,9 +123,9 @@ impl Writer {
             return self.flush().await;
         }
         match part {
-            Part::Edges { graph, edges, keys } => {
-                for (position, found) in edges.into_iter().enumerate() {
-                    self.item(&edge(graph, &found, keys.and_then(|keys| keys.get(position))))?;
+            Part::Edges { graph, edges: all, keys, columns } => {
+                for edge in edges(graph, all, keys, columns)? {
+                    self.item(&edge)?;
                     self.flush().await?;
                 }
             }
@@ -133,6 +133,12 @@ impl Writer {
             Part::Rows(all) => {
                 for some in all.chunks(ROWS_AT_A_TIME) {
                     rows(&some)?.iter().try_for_each(|row| self.item(row))?;
+                    self.flush().await?;
+                }
+            }
+            Part::Found(all) => {
+                for some in all.chunks(ROWS_AT_A_TIME) {
+                    found_rows(&some)?.iter().try_for_each(|row| self.item(row))?;
                     self.flush().await?;
                 }
             }

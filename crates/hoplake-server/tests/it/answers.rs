@@ -75,7 +75,7 @@ async fn keys_and_neighbours() {
             vertices: starts.iter().map(|start| named(start)).collect(),
             hop: Some(wire),
             keys: true,
-            limits: None,
+            ..Default::default()
         };
         let messages = all(client.neighbors(request).await).await;
         let mut query = graph.query();
@@ -300,7 +300,13 @@ async fn walks_and_shortest_paths() {
     let expected: Vec<Vec<u64>> = paths.into_iter().map(|path| path.into_iter().map(raw).collect()).collect();
     // Several messages.
     assert!(expected.len() > 1024, "{}", expected.len());
-    let request = |limit| v1::PathsRequest { graph: self::graph("social"), traversal: spec(), limit, keys: true };
+    let request = |limit| v1::PathsRequest {
+        graph: self::graph("social"),
+        traversal: spec(),
+        limit,
+        keys: true,
+        ..Default::default()
+    };
     let messages = all(client.paths(request(0)).await).await;
     let walks: Vec<_> = messages.iter().flat_map(|message| &message.paths).collect();
     assert_eq!(walks.iter().map(|path| path.ids.clone()).collect::<Vec<_>>(), expected);

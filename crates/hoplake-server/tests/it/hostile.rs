@@ -171,7 +171,7 @@ async fn an_unread_answer_keeps_its_permit_and_is_ended() {
     server.until_metric("hoplake_queries_running", 2.0).await;
     let mut client = server.graphs().await;
     let spec = Some(traversal(&["Person:1"], &["both:knows"; 4]));
-    let paths = v1::PathsRequest { graph: graph("g"), traversal: spec, limit: 0, keys: true };
+    let paths = v1::PathsRequest { graph: graph("g"), traversal: spec, limit: 0, keys: true, ..Default::default() };
     let over_grpc = client.paths(paths).await.unwrap();
     server.until_metric("hoplake_queries_running", 3.0).await;
     let held = server.metric("hoplake_memory_bytes").await;

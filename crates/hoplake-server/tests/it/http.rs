@@ -217,7 +217,7 @@ async fn the_document_describes_the_server() {
     assert_eq!(server.ask("DELETE", job, &Value::Null).await["has_result"], false);
     let closed = server.ask("DELETE", traversal, &Value::Null).await;
     assert_eq!(closed["vertices"], 1);
-    assert_eq!(tried.len(), 20, "{tried:?}");
+    assert_eq!(tried.len(), 21, "{tried:?}");
 }
 
 fn collect_references(value: &Value, references: &mut BTreeSet<String>) {

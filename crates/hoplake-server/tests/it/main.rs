@@ -5,6 +5,7 @@ mod answers;
 mod changes;
 mod compaction;
 mod cursor;
+mod finding;
 mod graphs;
 mod held_store;
 mod hostile;

@@ -80,8 +80,9 @@ fn checked(stream: &[u8]) -> Result<Schema, String> {
 
 /// The metadata of the next message, and what follows it; `None` at the end.
 fn message(stream: &[u8]) -> Result<Option<(&[u8], &[u8])>, String> {
+    // Every writer marks the end. Without the mark, a stream that lost its last batches would look complete.
     if stream.is_empty() {
-        return Ok(None);
+        return Err("it ends without the mark of its end".into());
     }
     let short = || truncated(stream.len());
     let (mut length, mut rest) = stream.split_first_chunk::<4>().ok_or_else(short)?;
@@ -219,6 +220,6 @@ mod tests {
         bytes.push(0);
         assert!(read(bytes).unwrap_err().to_string().contains("bytes follow its end"));
         assert!(read(b"label,key\nA,1\n".to_vec()).is_err());
-        assert!(read(Vec::new()).unwrap_err().to_string().contains("has no schema"));
+        assert!(read(Vec::new()).unwrap_err().to_string().contains("without the mark of its end"));
     }
 }

@@ -225,7 +225,7 @@ async fn with_properties() -> Arc<Snapshot> {
     let committer = Arc::new(committer);
     committer.commit(Batch { operations, ..Batch::default() }).await.unwrap();
     committer.settled().await;
-    committer.newest().await
+    committer.newest()
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ async fn batches_that_wait_are_one_delta() {
     let committer = committer().await;
     let commits = commit_all(&committer, (20..28).map(|key| upsert(key, &[])).collect()).await;
     assert_eq!(versions(&commits), [(10, 8); 8]);
-    let newest = committer.newest().await;
+    let newest = committer.newest();
     assert_eq!(newest.manifest().version, 10);
     let keys: Vec<_> = (20..28).map(|key| (LABEL, Key::Int64(key))).collect();
     let found = newest.look_up(&keys, &mut QueryContext::new().branch()).await.unwrap();
@@ -87,7 +87,7 @@ async fn a_batch_that_is_refused_stops_no_other() {
 #[tokio::test]
 async fn a_writer_that_is_overtaken_goes_on_from_the_version_of_the_other() {
     let first = committer().await;
-    let second = Arc::new(Committer::new(first.newest().await));
+    let second = Arc::new(Committer::new(first.newest()));
     first.commit(edge(1, 3)).await.unwrap();
     // It still builds on version 9.
     let late = second.commit(edge(1, 4)).await.unwrap();
@@ -95,12 +95,28 @@ async fn a_writer_that_is_overtaken_goes_on_from_the_version_of_the_other() {
     for committer in [&first, &second] {
         committer.settled().await;
     }
-    let newest = second.newest().await;
+    let newest = second.newest();
     let sources = std::iter::once(hoplake_format::VertexId::new(LABEL, 1).unwrap()).collect();
     let hop = "out:edge".parse().unwrap();
     let edges = newest.neighbours(&sources, &hop, &mut QueryContext::new().branch()).await.unwrap();
     let targets: Vec<_> = edges.targets().iter().map(|target| target.ordinal()).collect();
     assert_eq!(targets, [2, 3, 4]);
+}
+
+#[tokio::test]
+async fn a_batch_that_is_sent_again_is_applied_once() {
+    let keyed = |batch| Batch { idempotency_key: Some("a".into()), ..batch };
+    let first = committer().await;
+    let second = Arc::new(Committer::new(first.newest()));
+    // Together with its twin, which waits for the next delta and finds it in the version before.
+    let commits = commit_all(&first, vec![keyed(upsert(20, &[])), keyed(upsert(20, &[])), edge(1, 3)]).await;
+    let twins = commits.iter().map(|commit| commit.as_ref().map(|it| (it.version, it.repeated, it.place)).unwrap());
+    assert_eq!(twins.collect::<Vec<_>>(), [(10, false, 0), (10, true, 0), (10, false, 1)]);
+    // By a committer that does not know that version yet, and in conflict with itself if it was applied again.
+    let again = second.commit(Batch { base: Some(9), ..keyed(upsert(20, &[])) }).await.unwrap();
+    assert_eq!((again.version, again.repeated, again.counts), (10, true, commits[0].as_ref().unwrap().counts));
+    assert_eq!((first.newest().manifest().version, second.newest().manifest().version), (10, 10));
+    first.settled().await;
 }
 
 #[tokio::test]

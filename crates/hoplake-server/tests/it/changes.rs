@@ -324,6 +324,24 @@ async fn a_lost_answer_is_found_by_its_key() {
     graph.verify(|_| ()).await.unwrap();
 }
 
+/// A version that was committed is known: neither who reads it next nor a repetition asks the store for one.
+#[tokio::test]
+async fn what_was_committed_is_found_without_a_request() {
+    let (held, opener) = sample::held().await;
+    let server = Running::start_with(writable("memory://held"), opener).await;
+    server.lines(person(1_001, "Ann")).await;
+    let before = held.count();
+    let (status, answer) = server.send("", LINES, Some("k"), person(1_002, "Bob")).await;
+    assert_eq!((status, &answer["version"]), (200, &json!(3)), "{answer}");
+    let info = server.ask("GET", "/v1/graphs/g", &Value::Null).await;
+    assert_eq!((&info["version"], info["vertices"].as_u64()), (&json!(3), Some(sample::PEOPLE + 12)));
+    let again = server.send("", LINES, Some("k"), person(1_002, "Bob")).await.1;
+    assert_eq!((&again["repeated"], &again["cost"]["requests"]), (&json!(true), &json!(0)));
+    let read = held.log.lock().unwrap()[before..].to_vec();
+    // The rest of small objects may be read in the background.
+    assert!(read.iter().all(|object| object.contains("/data/")), "{read:?}");
+}
+
 /// Writers of both protocols at once. The server is killed and another one takes over; who got no answer asks again with its key.
 #[tokio::test]
 async fn no_acknowledged_change_is_lost_or_doubled() {

@@ -48,13 +48,16 @@ async fn no_field_of_an_object_within_is_ignored() {
     // It is ambiguous which of both was meant.
     let both = starts(&json!({"label": "Person", "key": 5, "id": "0:7"}));
     let detail = refusal(&server, "traverse", &both).await;
-    assert!(detail.contains(r#", at starts[0]: write "LABEL:KEY", {"label", "key"} or {"id"}"#), "{detail}");
+    assert!(
+        detail.contains(r#", at starts[0]: write "LABEL:KEY", {"label", "key"}, {"label", "where"} or {"id"}"#),
+        "{detail}"
+    );
 }
 
 #[tokio::test]
 async fn a_wrong_shape_is_rejected_with_its_path_and_what_to_write() {
     let server = server().await;
-    let vertex = r#"write "LABEL:KEY", {"label", "key"} or {"id"}, not"#;
+    let vertex = r#"write "LABEL:KEY", {"label", "key"}, {"label", "where"} or {"id"}, not"#;
     let hop = r#"write a hop such as "out:LABEL", or {"direction", "labels", "condition"}, not"#;
     let count = "write a whole number, 0 or more, not";
     let with = |name: &str, value: Value| {

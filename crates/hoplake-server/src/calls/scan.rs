@@ -1,9 +1,10 @@
 //! Scans: the vertices of labels that fulfil a condition, and how many they are.
 
+use std::sync::Arc;
+
 use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use hoplake::{Graph, Query, Rows, ScanRequest};
-use std::sync::Arc;
 
 use super::{Asked, Call, GraphRef, LabelRows, Part, Parts};
 use crate::failure::{Failure, Reason};

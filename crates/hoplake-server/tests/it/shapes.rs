@@ -93,7 +93,7 @@ async fn a_wrong_shape_is_rejected_with_its_path_and_what_to_write() {
         ("limits.usd_max", "write a number, not true", with("limits", json!({"usd_max": true}))),
         ("limits", "write an object with time_ms, vertices_max", with("limits", json!([1]))),
         ("all_depths", "write true or false, not 1", with("all_depths", json!(1))),
-        ("output", "write rows, ids or nothing, not \"all\"", with("output", json!("all"))),
+        ("output", "write rows, ids, nothing or count, not \"all\"", with("output", json!("all"))),
         ("select[0]", "write text, not 7", with("select", json!([7]))),
     ];
     for (path, words, body) in cases {
@@ -102,7 +102,7 @@ async fn a_wrong_shape_is_rejected_with_its_path_and_what_to_write() {
     }
     for (call, words) in [
         ("look-up", "write an object with version, vertices, not a list"),
-        ("neighbors", "write an object with version, vertices, hop, keys, limits, not a list"),
+        ("neighbors", "write an object with version, vertices, hop, keys, select_edges, output, limits, not a list"),
         ("properties", "write an object with version, vertices, select, limits, not a list"),
         ("traverse", "write an object with version, starts, hops,"),
         ("paths", "write an object with version, starts, hops,"),

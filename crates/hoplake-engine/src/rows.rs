@@ -75,6 +75,9 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<RecordBatch, EngineError> {
         let fields = self.fields(TableOwner::Vertices(label), columns);
+        if fields.is_empty() {
+            return nulls(&fields, ordinals.len());
+        }
         let mut groups: BTreeMap<Option<u64>, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
         for (at, (changed, ordinal)) in rows_of.iter().zip(ordinals).enumerate() {
             let (run, row) = changed.map_or((None, *ordinal), |(run, row)| (Some(run), row));

@@ -43,7 +43,7 @@ fn a_graph_in_a_container_is_found_by_its_variables_and_has_azures_prices() {
     );
     run(&["info", "az://no-such-container/graph"]).fails(
         5,
-        "there is no such bucket",
+        "there is no such container",
         "make it first, or check its name",
     );
 }

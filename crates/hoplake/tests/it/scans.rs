@@ -3,7 +3,8 @@
 use std::{fmt::Write, sync::Arc};
 
 use hoplake::{
-    Cost, ErrorKind, Hop, Limits, LoadOptions, PathQuery, Query, ScanRequest, SortBy, Traversal, TraversalRequest,
+    Cost, ErrorKind, Graph, Hop, Limits, LoadOptions, PathQuery, Query, ScanRequest, SortBy, Traversal,
+    TraversalRequest, Value,
 };
 use hoplake_testkit::generate::SplitMix64;
 use object_store::ObjectStore;
@@ -194,4 +195,62 @@ async fn a_scan_stays_within_its_memory() {
     assert_eq!(refused.kind(), ErrorKind::Limit, "{refused}");
     drop(sorted);
     assert_eq!(query.memory().used(), 0);
+}
+
+/// A label of vertices with a number, and another with a list of the same name and a text.
+async fn two_labels(url: &str, vertices: u64) -> Graph {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = "~id,~label,n:Long\n".to_owned();
+    (0..vertices).for_each(|key| writeln!(file, "{key},Thing,1").unwrap());
+    std::fs::write(folder.path().join("things.csv"), file).unwrap();
+    let shelves = format!("~id,~label,n:Long[],only:String\n{vertices},Shelf,1;2,x\n{},Shelf,3,\n", vertices + 1);
+    std::fs::write(folder.path().join("shelves.csv"), shelves).unwrap();
+    hoplake::load(url, LoadOptions::from_paths([folder.path()])).await.unwrap();
+    Graph::open(url).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_condition_on_what_a_label_lacks_holds_for_its_changed_vertices_too() {
+    let url = "memory://scans/lacking";
+    two_labels(url, 10).await.begin().upsert_vertex("Thing", 3, [("n", 2)]).commit().await.unwrap();
+    let graph = Graph::open(url).await.unwrap();
+    for (condition, expected) in [("only = x", 1), ("only is null", 11), ("not (only = x)", 0)] {
+        let request = ScanRequest { labels: vec![], ..scan(condition) };
+        assert_eq!(graph.query().count_found(&request).await.unwrap(), expected, "{condition}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_forbids_sorting_only_where_it_is_scanned() {
+    let graph = two_labels("memory://scans/lists", 10).await;
+    let by_n = |label: &str| {
+        let order_by = vec![SortBy { property: "n".into(), descending: true }];
+        ScanRequest { labels: vec![label.into()], order_by, ..ScanRequest::default() }
+    };
+    assert_eq!(rows(&mut graph.query(), &by_n("Thing")).await, 10);
+    let Err(refused) = graph.query().scan(&by_n("Shelf")) else { panic!("lists were sorted") };
+    assert!(refused.to_string().contains("n is a list"), "{refused}");
+}
+
+/// The loaded rows have a number each; the changed ones, a text of some KiB.
+#[tokio::test]
+async fn changed_rows_that_grew_stay_within_the_memory_of_the_query() {
+    const VERTICES: u64 = 6_000;
+    let url = "memory://scans/grown";
+    let graph = two_labels(url, VERTICES).await;
+    let mut random = SplitMix64::new(5);
+    let mut commit = graph.begin();
+    for key in 0..VERTICES as i64 {
+        let text: String = (0..400).map(|_| format!("{:016x}", random.next_u64())).collect();
+        commit.upsert_vertex("Thing", key, [("text", Value::from(text)), ("n", Value::from(2))]);
+    }
+    commit.commit().await.unwrap();
+    let graph = Graph::open(url).await.unwrap();
+    // All of the row group; and its changed vertices alone, since none of the loaded ones fulfils the condition.
+    for condition in ["n > 0", "n = 2"] {
+        let mut query = graph.query();
+        query.limit(&Limits { memory_bytes_max: Some(16 << 20), ..Default::default() });
+        let request = ScanRequest { select: vec!["text".into()], ..scan(condition) };
+        assert_eq!(rows(&mut query, &request).await, VERTICES as usize, "{condition}");
+    }
 }

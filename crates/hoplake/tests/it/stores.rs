@@ -228,7 +228,8 @@ async fn commits_are_compacted_and_old_versions_removed() {
         assert_eq!(after, before);
         let graph = Graph::open_with(server.at("upkeep"), &OpenSettings::default()).await.unwrap();
         graph.verify(|_| ()).await.unwrap();
-        assert_eq!(Graph::versions(&store).await.unwrap(), [graph.version()]);
+        // The one that was kept, and the vacuum's own.
+        assert_eq!(Graph::versions(&store).await.unwrap(), [graph.version() - 1, graph.version()]);
         let manifest = graph.manifest();
         let mut named: Vec<_> = manifest.segments.iter().map(|segment| segment.name.as_str()).collect();
         named.extend(manifest.tables.iter().map(|table| table.name.as_str()));

@@ -50,6 +50,8 @@ async fn scans_answer_as_duckdb_does() {
         test.compact(true).await;
         tally.add(test.ask().await);
     }
+    let Tally { wrong, .. } = &tally;
+    assert!(wrong.is_empty(), "{} differ, such as\n{}", wrong.len(), wrong[..wrong.len().min(10)].join("\n\n"));
     assert_eq!(tally.asked, SEEDS as usize * STATES * QUESTIONS);
     // Questions that all or no vertices answer would find little.
     assert!(tally.some > tally.asked / 2, "{tally:?}");
@@ -62,6 +64,8 @@ struct Tally {
     /// Questions that some vertices answered, and some did not.
     some: usize,
     found: u64,
+    /// What differs, by question.
+    wrong: Vec<String>,
 }
 
 impl Tally {
@@ -69,6 +73,7 @@ impl Tally {
         self.asked += other.asked;
         self.some += other.some;
         self.found += other.found;
+        self.wrong.extend(other.wrong);
     }
 }
 
@@ -145,40 +150,49 @@ impl Test {
         // A property that a label does not have is null there.
         let all = format!("CREATE OR REPLACE VIEW everything AS {}", tables.join(" UNION ALL BY NAME "));
         self.database.rows(&all).unwrap();
+        let everything: usize = self.model.labels.iter().map(|label| label.rows.len()).sum();
         let mut tally = Tally::default();
         for number in 0..QUESTIONS {
             let question = questions::ask(&mut self.random, &self.model);
-            let place =
-                format!("seed {}, version {}, question {number}: {question:?}", self.seed, self.graph.version());
-            let found = self.compare(&question, &place).await;
-            let everything: usize = self.model.labels.iter().map(|label| label.rows.len()).sum();
-            tally.add(Tally { asked: 1, some: usize::from(found > 0 && found < everything), found: found as u64 });
+            tally.asked += 1;
+            match self.compare(&question).await {
+                Ok(found) => {
+                    tally.some += usize::from(found > 0 && found < everything);
+                    tally.found += found as u64;
+                }
+                Err(why) => {
+                    let place = format!("seed {}, version {}, question {number}", self.seed, self.graph.version());
+                    tally.wrong.push(format!("{place}: {why}\n{question:?}"));
+                }
+            }
         }
         tally
     }
 
-    /// Compares the answers to a question in all its forms, and returns how many vertices answer it.
-    async fn compare(&mut self, question: &Question, place: &str) -> usize {
+    /// Compares the answers to a question in all its forms. Returns how many vertices answer it, or what differs.
+    async fn compare(&mut self, question: &Question) -> Result<usize, String> {
         let expected = self.vertices(&question.sql("\"~label\", \"~key\""));
         let plain = ScanRequest { order_by: Vec::new(), limit: None, ..question.request.clone() };
         let mut query = self.graph.query();
-        let mut found = self.scan(&mut query, &plain, place).await;
+        let mut found = self.scan(&mut query, &plain).await?;
         found.sort();
         let mut in_order = expected.clone();
         in_order.sort();
-        assert!(found == in_order, "{place}\n{}", difference(&found, &in_order));
-        assert_eq!(query.count_found(&plain).await.unwrap(), expected.len() as u64, "{place}");
-        let limited = self.scan(&mut query, &question.request, place).await;
-        let limit = question.request.limit.unwrap_or(usize::MAX).min(expected.len());
-        match question.request.order_by.is_empty() {
-            // Any of them, but as many as are wanted.
-            true => {
-                assert_eq!(limited.len(), limit, "{place}");
-                assert!(limited.iter().all(|vertex| in_order.binary_search(vertex).is_ok()), "{place}");
-            }
-            false => assert_eq!(limited, expected[..limit], "{place}"),
+        same(&found, &in_order)?;
+        let count = query.count_found(&plain).await.map_err(|error| error.to_string())?;
+        if count != expected.len() as u64 {
+            return Err(format!("{count} were counted, not {}", expected.len()));
         }
-        expected.len()
+        let limited = self.scan(&mut query, &question.request).await?;
+        let limit = question.request.limit.unwrap_or(usize::MAX).min(expected.len());
+        if !question.request.order_by.is_empty() {
+            return same(&limited, &expected[..limit]).map(|()| expected.len());
+        }
+        // Any of them, but as many as are wanted.
+        match limited.len() == limit && limited.iter().all(|vertex| in_order.binary_search(vertex).is_ok()) {
+            true => Ok(expected.len()),
+            false => Err(format!("of {limit} wanted, these were found: {limited:?}")),
+        }
     }
 
     fn vertices(&mut self, sql: &str) -> Vec<(String, Key)> {
@@ -193,11 +207,11 @@ impl Test {
         rows.into_iter().map(vertex).collect()
     }
 
-    /// The vertices that Hoplake finds, in its order, having compared their properties with those of the model.
-    async fn scan(&self, query: &mut Query, request: &ScanRequest, place: &str) -> Vec<(String, Key)> {
-        let mut scan = query.scan(request).unwrap_or_else(|error| panic!("{error}: {place}"));
+    /// The vertices that Hoplake finds, in its order, if their properties are those of the model.
+    async fn scan(&self, query: &mut Query, request: &ScanRequest) -> Result<Vec<(String, Key)>, String> {
+        let mut scan = query.scan(request).map_err(|error| error.to_string())?;
         let mut found = Vec::new();
-        while let Some(rows) = query.next_rows(&mut scan).await.unwrap_or_else(|error| panic!("{error}: {place}")) {
+        while let Some(rows) = query.next_rows(&mut scan).await.map_err(|error| error.to_string())? {
             let label = self.model.labels.iter().find(|label| label.name == rows.label).unwrap();
             let keys = rows.batch.column_by_name("~key").unwrap();
             let selected = request.select.iter().filter_map(|name| Some((name, rows.batch.column_by_name(name)?)));
@@ -206,17 +220,19 @@ impl Test {
                 let key = match Value::at(keys, row) {
                     Value::Int64(key) => Key::Int64(key),
                     Value::String(key) => Key::String(key),
-                    other => panic!("{other} is a key: {place}"),
+                    other => return Err(format!("{other} is a key")),
                 };
-                let known = label.rows.get(&key).unwrap_or_else(|| panic!("{key:?} is not there: {place}"));
+                let known = label.rows.get(&key).ok_or_else(|| format!("{key:?} is not there"))?;
                 for (name, column) in &selected {
                     let (is, should_be) = (Value::at(column, row), known.get(*name).unwrap_or(&Value::Null));
-                    assert!(is.is_same(should_be), "{key:?} has {name} {is}, not {should_be}: {place}");
+                    if !is.is_same(should_be) {
+                        return Err(format!("{key:?} has {name} {is}, not {should_be}"));
+                    }
                 }
                 found.push((label.name.clone(), key));
             }
         }
-        found
+        Ok(found)
     }
 }
 
@@ -226,12 +242,15 @@ fn with_indexes(options: LoadOptions, indexed: &[&str]) -> LoadOptions {
     options
 }
 
-/// What is too much and what is missing, the first few.
-fn difference(found: &[(String, Key)], expected: &[(String, Key)]) -> String {
+/// Whether both are the same; if not, the first few that are too much or missing.
+fn same(found: &[(String, Key)], expected: &[(String, Key)]) -> Result<(), String> {
+    if found == expected {
+        return Ok(());
+    }
     let without = |these: &[(String, Key)], others: &[(String, Key)]| {
-        let missing = these.iter().filter(|vertex| others.binary_search(vertex).is_err());
+        let missing = these.iter().filter(|vertex| !others.contains(vertex));
         missing.take(5).cloned().collect::<Vec<_>>()
     };
     let (wrong, missing) = (without(found, expected), without(expected, found));
-    format!("{} found, {} expected; wrong {wrong:?}, missing {missing:?}", found.len(), expected.len())
+    Err(format!("{} found, {} expected; wrong {wrong:?}, missing {missing:?}", found.len(), expected.len()))
 }

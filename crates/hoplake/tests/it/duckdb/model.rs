@@ -143,6 +143,12 @@ impl Label {
         }
     }
 
+    /// One of the vertices.
+    pub(super) fn any(&self, random: &mut SplitMix64) -> (&Key, &BTreeMap<String, Value>) {
+        let from = self.key(random.below(self.rows.len() as u64 * 3));
+        self.rows.range(from..).next().or_else(|| self.rows.first_key_value()).unwrap()
+    }
+
     /// Random properties of a vertex that is at a share of the label.
     fn row(&self, at: f64, random: &mut SplitMix64) -> BTreeMap<String, Value> {
         let mut row = BTreeMap::new();

@@ -171,8 +171,7 @@ fn literal(random: &mut SplitMix64, label: &Label, column: &str, of: Scalar) -> 
         return values::widened(PropertyType::Scalar(of), random.unit(), random);
     }
     for _ in 0..random.below(5) {
-        let at = random.below(label.rows.len() as u64) as usize;
-        let (key, row) = label.rows.iter().nth(at).unwrap();
+        let (key, row) = label.any(random);
         let key = match key {
             hoplake::Key::Int64(key) => Value::Int64(*key),
             hoplake::Key::String(key) => Value::String(key.clone()),

@@ -148,7 +148,7 @@ fn install(folder: &Path) -> io::Result<()> {
 mod tests {
     use std::net::TcpStream;
 
-    use object_store::{ObjectStoreExt, PutMode, PutPayload, path::Path as ObjectPath};
+    use object_store::{ObjectStore, PutMode, PutPayload, path::Path as ObjectPath};
 
     use super::*;
 

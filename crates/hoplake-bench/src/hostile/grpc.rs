@@ -69,7 +69,7 @@ pub(super) async fn neighbors(target: Target, start: u64) -> Result<String> {
 
 fn neighbors_of(keys: impl IntoIterator<Item = u64>) -> v1::NeighborsRequest {
     let vertices = keys.into_iter().map(person).collect();
-    v1::NeighborsRequest { graph: graph(), vertices, hop: Some(knows()), keys: true, limits: None }
+    v1::NeighborsRequest { graph: graph(), vertices, hop: Some(knows()), keys: true, ..Default::default() }
 }
 
 /// 20 calls on one connection, each for the neighbours of 5,000 persons; none is read until it could be no longer.

@@ -159,7 +159,7 @@ async fn apply_on(call: &mut Call, open: &Arc<OpenGraph>, asked: &ChangesQuery) 
     }
     let commit = tokio::spawn(commit(call.service.clone(), open.clone(), batch, hold));
     let broken = |error| Failure::broken_off("the commit", &error);
-    let outcome = call.bounded(async { Ok(commit.await.map_err(broken)?) }).await;
+    let outcome = call.bounded(async { commit.await.map_err(broken) }).await;
     match outcome {
         Ok(Ok(committed)) => {
             let cost = PricedCost::of(&committed.cost, open.graph.prices());

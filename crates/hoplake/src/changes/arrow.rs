@@ -78,8 +78,11 @@ fn checked(stream: &[u8]) -> Result<Schema, String> {
     schema.ok_or_else(|| "it is not an Arrow stream: it has no schema".into())
 }
 
+/// Bytes, and those behind them.
+type Split<'a> = (&'a [u8], &'a [u8]);
+
 /// The metadata of the next message, and what follows it; `None` at the end.
-fn message(stream: &[u8]) -> Result<Option<(&[u8], &[u8])>, String> {
+fn message(stream: &[u8]) -> Result<Option<Split<'_>>, String> {
     // Every writer marks the end. Without the mark, a stream that lost its last batches would look complete.
     if stream.is_empty() {
         return Err("it ends without the mark of its end".into());

@@ -185,7 +185,7 @@ fn changes_of(file: &PlainFile, mut records: CsvRecords) -> Result<Source, Error
 pub(super) fn parquet(file: &PlainFile) -> Result<Source, Error> {
     let mut batches = file.batches()?;
     let name: Arc<str> = file.path().display().to_string().into();
-    let columns = named(file, &batches.columns().to_vec())?;
+    let columns = named(file, batches.columns())?;
     Ok(Box::new(std::iter::from_fn(move || {
         let (first, batch) = match batches.next()? {
             Ok(next) => next,

@@ -180,7 +180,7 @@ impl Snapshot {
 }
 
 /// Rows in which nothing is known.
-fn nulls(fields: &[Field], rows: usize) -> Result<RecordBatch, EngineError> {
+pub(crate) fn nulls(fields: &[Field], rows: usize) -> Result<RecordBatch, EngineError> {
     let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
     let columns = fields.iter().map(|field| arrow_array::new_null_array(field.data_type(), rows)).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(rows));

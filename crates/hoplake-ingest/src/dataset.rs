@@ -6,7 +6,7 @@ use std::{ops::Range, path::PathBuf, sync::Arc};
 use arrow_array::RecordBatch;
 use hoplake_format::{KeyType, Property};
 
-use crate::{BadRow, BadRows, IngestError};
+use crate::{BadRow, BadRows, IngestError, RowTexts};
 
 /// A source of data, understood.
 pub struct Dataset {
@@ -143,14 +143,22 @@ pub trait Input: Send + Sync {
     /// [`IngestError::Read`] if the file cannot be opened; the chunks then end with the first error.
     fn scan(&self, phase: Phase, bad_rows: Arc<BadRows>) -> Result<Chunks, IngestError>;
 
-    /// A bad row of this input, for errors that are found downstream (an unknown key).
-    fn bad_row(&self, line: u64, column: &str, value: String, why: &str) -> BadRow {
-        BadRow {
-            file: self.path().clone(),
-            line,
-            column: Some(column.to_owned()),
-            value: Some(value),
-            why: why.to_owned(),
-        }
+    /// What finds its rows again.
+    fn texts(&self) -> Arc<dyn RowTexts>;
+
+    /// Reports a bad row of this input, for errors that are found downstream (an unknown key).
+    ///
+    /// # Errors
+    /// As [`BadRows::report`].
+    fn report(
+        &self,
+        bad_rows: &BadRows,
+        line: u64,
+        column: &str,
+        value: String,
+        why: String,
+    ) -> Result<(), IngestError> {
+        let (file, column) = (self.path().clone(), Some(column.to_owned()));
+        bad_rows.report(BadRow { file, line, column, value: Some(value), why }, &self.texts())
     }
 }

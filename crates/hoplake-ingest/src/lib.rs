@@ -18,6 +18,6 @@ pub mod resolve;
 pub mod sort;
 pub mod source;
 
-pub use bad_rows::{BadRow, BadRows};
+pub use bad_rows::{BadRow, BadRows, RowTexts};
 pub use dataset::{Chunk, Dataset, EdgeTable, Endpoint, Feed, Input, Phase, VertexTable};
 pub use error::IngestError;

@@ -156,8 +156,8 @@ impl<S: EdgeSink> ResolvedRows for Resolved<'_, '_, S> {
         };
         let label = end.label.as_deref().unwrap_or("vertex");
         let input = &self.context.inputs[unknown.file as usize];
-        let bad = input.bad_row(unknown.line, name, unknown.key, &format!("is the key of no {label}"));
-        self.context.bad_rows.report(bad)
+        let why = format!("is the key of no {label}");
+        input.report(self.context.bad_rows, unknown.line, name, unknown.key, why)
     }
 }
 

@@ -306,7 +306,7 @@ impl SortedVertices {
                         let first = context.inputs[*input as usize].path();
                         let why = format!("is the key of another {} in {}, line {line}", table.label, first.display());
                         let input = &context.inputs[inputs[row] as usize];
-                        context.bad_rows.report(input.bad_row(lines[row], "key", key.to_string(), &why))?;
+                        input.report(context.bad_rows, lines[row], "key", key.to_string(), why)?;
                         // A row that holds a vertex and its edges falls as one: its edges would be those of another vertex with this key.
                         if input.feeds().iter().any(|feed| matches!(feed, Feed::Edges { .. })) {
                             self.left_out.push((inputs[row], lines[row]));
@@ -374,8 +374,8 @@ impl ListCursor {
             let input = batch.column(1).as_primitive::<UInt32Type>().value(self.row);
             let line = batch.column(2).as_primitive::<UInt64Type>().value(self.row);
             let why = format!("is the key of no {}", table.label);
-            let bad = context.inputs[input as usize].bad_row(line, "key", keys[self.row].to_string(), &why);
-            context.bad_rows.report(bad)?;
+            let key = keys[self.row].to_string();
+            context.inputs[input as usize].report(context.bad_rows, line, "key", key, why)?;
             self.row += 1;
         }
         Ok(())

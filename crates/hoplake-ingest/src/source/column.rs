@@ -90,16 +90,11 @@ impl Column {
     /// Appends the value of a field; an empty one is a null. Returns the bytes it takes, or why it is not
     /// a value, as the end of a sentence; the column is then as it was.
     pub(crate) fn append(&mut self, field: &[u8]) -> Result<usize, &'static str> {
-        if field.is_empty() {
-            self.append_null();
-            // A null takes a slot of its column like any value.
-            return Ok(8);
-        }
-        self.append_value(field)
+        if field.is_empty() { Ok(self.append_null()) } else { self.append_value(field) }
     }
 
     /// As [`Self::append`], but empty text is a value.
-    fn append_value(&mut self, field: &[u8]) -> Result<usize, &'static str> {
+    pub(crate) fn append_value(&mut self, field: &[u8]) -> Result<usize, &'static str> {
         let bytes = match &mut self.values {
             Values::Int64(values) => {
                 values.push(int64(field)?);
@@ -135,8 +130,8 @@ impl Column {
         Ok(bytes)
     }
 
-    /// Appends a null.
-    pub(crate) fn append_null(&mut self) {
+    /// Appends a null, and returns the bytes it takes: a slot of its column like any value.
+    pub(crate) fn append_null(&mut self) -> usize {
         match &mut self.values {
             Values::Bool(values) => values.append(false),
             Values::Int64(values) | Values::Timestamp(values) => values.push(0),
@@ -147,6 +142,7 @@ impl Column {
         }
         self.nulls.append_null();
         self.rows += 1;
+        8
     }
 
     /// Takes back all rows from `rows` on.
@@ -210,7 +206,7 @@ fn append_list(field: &[u8], separator: u8, ends: &mut Vec<i32>, items: &mut Col
                 Some(item) => {
                     bytes += items.append_value(item.as_bytes()).inspect_err(|_| items.truncate(before))?;
                 }
-                None => items.append_null(),
+                None => bytes += items.append_null(),
             }
         }
         ends.push(i32::try_from(items.rows).map_err(|_| "makes a list that is too long")?);

@@ -28,8 +28,9 @@ use crate::{Dataset, IngestError, Input};
 
 const VERTEX: &str = "vertex";
 const ENDS: [(&str, &str); 3] = [("source", "target"), ("src", "dst"), ("from", "to")];
-const WHITE_SPACE: TextFormat = TextFormat { delimiter: b' ', quoting: false, comments: true, trim: true };
-const COMMAS: TextFormat = TextFormat { delimiter: b',', quoting: true, comments: true, trim: true };
+const WHITE_SPACE: TextFormat =
+    TextFormat { delimiter: b' ', quoting: false, comments: true, trim: true, empty_text: false };
+const COMMAS: TextFormat = TextFormat { delimiter: b',', quoting: true, comments: true, trim: true, empty_text: false };
 /// The number of records that decide what a file is.
 const SAMPLE_RECORDS: usize = 32;
 

@@ -1,6 +1,7 @@
 //! The files of a source: found, put in order, opened, decompressed.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::{self, BufReader, Read},
     path::{Path, PathBuf},
@@ -18,8 +19,10 @@ const READ_BYTES: usize = 256 << 10;
 /// A file of a source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SourceFile {
-    /// Where it is.
+    /// What it is called: where it is, or where it was copied from.
     pub(crate) path: PathBuf,
+    /// Where it is, if it is a copy.
+    pub(crate) copy: Option<PathBuf>,
     /// Its size on disk.
     pub(crate) bytes: u64,
     /// How much of it is read at a time.
@@ -30,7 +33,18 @@ impl SourceFile {
     /// The file at this path.
     pub(crate) fn at(path: PathBuf, limits: ReadLimits) -> Result<Self, IngestError> {
         let bytes = fs::metadata(&path).map_err(|source| IngestError::Read { path: path.clone(), source })?.len();
-        Ok(Self { path, bytes, limits })
+        Ok(Self { path, copy: None, bytes, limits })
+    }
+
+    /// The copy of an input.
+    pub(crate) fn copied(name: &Path, copy: &Path, limits: ReadLimits) -> Result<Self, IngestError> {
+        let at = Self::at(copy.to_owned(), limits)?;
+        Ok(Self { path: name.to_owned(), copy: Some(at.path), ..at })
+    }
+
+    /// Where to open it.
+    pub(crate) fn place(&self) -> &Path {
+        self.copy.as_deref().unwrap_or(&self.path)
     }
 
     /// Its name without `.gz` or `.zst`.
@@ -52,7 +66,7 @@ impl SourceFile {
 
     /// Opens it as text; `bytes_read` counts the bytes of the file on disk as they are read.
     pub(crate) fn open_text(&self, bytes_read: Arc<AtomicU64>, tabs: Tabs) -> Result<TextReader, IngestError> {
-        let file = File::open(&self.path).map_err(|source| self.failed(source))?;
+        let file = File::open(self.place()).map_err(|source| self.failed(source))?;
         // Below the decoder: progress and the ratio are about bytes on disk.
         let counted = Counted { inner: file, bytes_read: Arc::clone(&bytes_read) };
         let extension = self.path.extension().and_then(|extension| extension.to_str());
@@ -219,11 +233,39 @@ impl Read for Counted {
     }
 }
 
+/// Inputs that are not files of this machine, by what they are called (`s3://bucket/people.csv`), and where they were copied to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Copies(BTreeMap<PathBuf, PathBuf>);
+
+impl Copies {
+    /// Notes where the copy of an input is.
+    pub fn insert(&mut self, name: PathBuf, copy: PathBuf) {
+        self.0.insert(name, copy);
+    }
+
+    /// Where the copy of an input is.
+    pub fn get(&self, name: &Path) -> Option<&Path> {
+        self.0.get(name).map(PathBuf::as_path)
+    }
+
+    /// The input called so, or all below it.
+    fn below(&self, name: &Path) -> impl Iterator<Item = (&Path, &Path)> {
+        self.0.iter().filter(move |(of, _)| of.starts_with(name)).map(|(of, copy)| (of.as_path(), copy.as_path()))
+    }
+}
+
 /// All files at or under these paths, sorted, each once. Hidden files and markers such as `_SUCCESS` are
 /// left out.
-pub(crate) fn find(from: &[PathBuf], limits: ReadLimits) -> Result<Vec<SourceFile>, IngestError> {
+pub(crate) fn find(from: &[PathBuf], copies: &Copies, limits: ReadLimits) -> Result<Vec<SourceFile>, IngestError> {
     let mut files = Vec::new();
     for path in from {
+        let before = files.len();
+        for (name, copy) in copies.below(path) {
+            files.push(SourceFile::copied(name, copy, limits)?);
+        }
+        if files.len() > before {
+            continue;
+        }
         let kind = fs::metadata(path).map_err(|source| IngestError::Read { path: path.clone(), source })?;
         if kind.is_dir() {
             find_in(path, limits, &mut files)?
@@ -262,7 +304,7 @@ mod tests {
 
     #[test]
     fn names_lose_the_compression_first() {
-        let name = |path: &str| SourceFile { path: path.into(), bytes: 0, limits: ReadLimits::default() };
+        let name = |path: &str| SourceFile { path: path.into(), copy: None, bytes: 0, limits: ReadLimits::default() };
         assert_eq!(name("/a/person_0_0.csv.gz").stem(), "person_0_0");
         assert_eq!(name("/a/web.v2.txt.zst").extension(), "txt");
         assert_eq!((name("edges").stem(), name("edges").extension()), ("edges", ""));

@@ -44,7 +44,7 @@ use std::path::PathBuf;
 
 use hoplake_format::KeyType;
 
-pub use self::{limits::ReadLimits, recognise::open};
+pub use self::{files::Copies, limits::ReadLimits, recognise::open};
 
 /// How the files of a source are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,4 +73,6 @@ pub struct SourceOptions {
     pub key_type: Option<KeyType>,
     /// How much of a file is read at a time.
     pub limits: ReadLimits,
+    /// Inputs that were copied to this machine: the mapping and files that are named may be among them.
+    pub copies: Copies,
 }

@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn headers_tell_roles() {
-        let file = SourceFile { path: "people.csv".into(), bytes: 0, limits: Default::default() };
+        let file = SourceFile { path: "people.csv".into(), copy: None, bytes: 0, limits: Default::default() };
         let role = |column: &str| role(&file, column, b';').unwrap();
         assert_eq!(role("id:ID(Person)"), Role::Id { space: "Person".into(), property: Some("id".into()) });
         assert_eq!(role(":ID"), Role::Id { space: String::new(), property: None });

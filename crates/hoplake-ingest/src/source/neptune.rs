@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn headers_tell_names_and_types() {
-        let file = SourceFile { path: "nodes.csv".into(), bytes: 0, limits: Default::default() };
+        let file = SourceFile { path: "nodes.csv".into(), copy: None, bytes: 0, limits: Default::default() };
         let kind = |column: &str| match property(&file, column).unwrap() {
             Role::Property { name, parse } => format!("{name} {}", parse.kind),
             other => panic!("{other:?}"),

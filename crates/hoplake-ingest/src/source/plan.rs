@@ -18,6 +18,8 @@ pub(crate) struct FileColumn {
     pub(crate) header: String,
     /// How its values are read.
     pub(crate) parse: Parse,
+    /// What its fields begin with before the value, in text.
+    pub(crate) prefix: Option<Arc<str>>,
     /// The property it becomes (for keys, unused).
     pub(crate) property: String,
 }
@@ -25,7 +27,7 @@ pub(crate) struct FileColumn {
 impl FileColumn {
     /// A column that becomes the property of its own name.
     pub(crate) fn new(position: usize, header: &str, parse: Parse) -> Self {
-        Self { position, header: header.to_owned(), parse, property: header.to_owned() }
+        Self { position, header: header.to_owned(), parse, prefix: None, property: header.to_owned() }
     }
 }
 
@@ -38,6 +40,8 @@ pub(crate) struct ColumnPlan {
     pub(crate) header: String,
     /// How its values are read.
     pub(crate) parse: Parse,
+    /// What its fields begin with before the value, in text.
+    pub(crate) prefix: Option<Arc<str>>,
     /// Whether an empty value is an error: it is a key.
     pub(crate) required: bool,
 }
@@ -255,7 +259,8 @@ fn feed(
         fields.push(Field::new(name, key_type.arrow(), false));
         let position = Some(column.position);
         let header = column.header.clone();
-        plans.push(ColumnPlan { position, header, parse: Parse::key(key_type), required: true });
+        let prefix = column.prefix.clone();
+        plans.push(ColumnPlan { position, header, parse: Parse::key(key_type), prefix, required: true });
     }
     for property in properties {
         fields.push(property.arrow());
@@ -265,6 +270,7 @@ fn feed(
             position: column.map(|column| column.position),
             header: column.map_or_else(String::new, |column| column.header.clone()),
             parse: column.map_or(Parse::new(property.kind), |column| Parse { kind: property.kind, ..column.parse }),
+            prefix: None,
             required: false,
         });
     }

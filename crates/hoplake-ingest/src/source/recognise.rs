@@ -37,9 +37,9 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// to its layout, [`IngestError::Read`] if a file cannot be read.
 pub fn open(from: &[PathBuf], options: &SourceOptions) -> Result<Dataset, IngestError> {
     if let Some(mapping) = &options.mapping {
-        return mapping::open(mapping, from, options.limits);
+        return mapping::open(mapping, from, options);
     }
-    let files = files::find(from, options.limits)?;
+    let files = files::find(from, &options.copies, options.limits)?;
     if files.is_empty() {
         return Err(IngestError::Invalid(format!("there are no files in {}", Paths(from))));
     }

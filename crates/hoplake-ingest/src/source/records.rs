@@ -16,7 +16,7 @@ use super::{
     files::{SourceFile, Tabs, TextReader},
     limits::FIELDS_MAX,
 };
-use crate::{BadRow, IngestError};
+use crate::{BadRow, IngestError, RowTexts};
 
 const BUFFER_BYTES: usize = 64 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -32,17 +32,19 @@ pub(crate) struct TextFormat {
     pub(crate) comments: bool,
     /// Whether white space around a field is left out.
     pub(crate) trim: bool,
+    /// Whether an empty field in quotes is empty text; else it is an absent value, as one without quotes is.
+    pub(crate) empty_text: bool,
 }
 
 impl TextFormat {
     /// Quoted fields between these delimiters.
     pub(crate) fn quoted(delimiter: u8) -> Self {
-        Self { delimiter, quoting: true, comments: false, trim: false }
+        Self { delimiter, quoting: true, comments: false, trim: false, empty_text: false }
     }
 
     /// LDBC: `|` between fields, quotes mean nothing.
     pub(crate) fn ldbc() -> Self {
-        Self { delimiter: b'|', quoting: false, comments: false, trim: false }
+        Self { delimiter: b'|', quoting: false, comments: false, trim: false, empty_text: false }
     }
 
     fn any_white_space(self) -> bool {
@@ -62,6 +64,8 @@ pub(crate) struct Records {
     ends: Vec<usize>,
     fields: usize,
     fault: Option<String>,
+    /// The bytes of this record, if they are kept.
+    raw: Option<Vec<u8>>,
 }
 
 /// A buffer of text, partly consumed.
@@ -117,17 +121,35 @@ struct Shape {
     opened: u64,
     /// Whether the byte before was a carriage return outside of quotes.
     returned: bool,
+    /// Whether the last line ended with a carriage return and a newline.
+    ended_with_return: bool,
+    /// The number of the field that the next byte is in, and the numbers of those that are quoted.
+    field: usize,
+    quoted: Vec<usize>,
     fault: Option<String>,
 }
 
 impl Shape {
     fn new(format: TextFormat) -> Self {
-        Self { format, state: State::Between, line: 1, begun: 1, opened: 0, returned: false, fault: None }
+        Self {
+            format,
+            state: State::Between,
+            line: 1,
+            begun: 1,
+            opened: 0,
+            returned: false,
+            ended_with_return: false,
+            field: 0,
+            quoted: Vec::new(),
+            fault: None,
+        }
     }
 
     fn begin(&mut self) {
         self.fault = None;
         self.returned = false;
+        self.field = 0;
+        self.quoted.clear();
     }
 
     /// Goes over bytes that belong to one record, or stand before it.
@@ -146,8 +168,15 @@ impl Shape {
         let unquoted = matches!(self.state, State::Start | State::Plain);
         if unquoted && !self.returned && self.is_plain(bytes) {
             match bytes.last() {
-                Some(b'\n') => self.end_line(),
-                Some(last) => self.state = if *last == self.format.delimiter { State::Start } else { State::Plain },
+                Some(b'\n') => {
+                    self.ended_with_return = bytes.ends_with(b"\r\n");
+                    self.end_line();
+                }
+                Some(last) => {
+                    // The record goes on in the next buffer, and may have quotes there.
+                    self.field += memchr::memchr_iter(self.format.delimiter, bytes).count();
+                    self.state = if *last == self.format.delimiter { State::Start } else { State::Plain };
+                }
                 None => {}
             }
             return;
@@ -183,13 +212,20 @@ impl Shape {
                 self.line += u64::from(byte == b'\n');
                 State::Quoted
             }
-            (_, b'\n') => return self.end_line(),
+            (_, b'\n') => {
+                self.ended_with_return = returned;
+                return self.end_line();
+            }
             (State::Closing, b'"') => State::Quoted,
             (State::Start | State::Between, b'"') if self.format.quoting => {
                 self.opened = self.line;
+                self.quoted.push(self.field);
                 State::Quoted
             }
-            (_, delimiter) if delimiter == self.format.delimiter => State::Start,
+            (_, delimiter) if delimiter == self.format.delimiter => {
+                self.field += 1;
+                State::Start
+            }
             (state, b'\r') => {
                 self.returned = true;
                 state
@@ -241,6 +277,7 @@ impl Records {
             ends: vec![0; 64],
             fields: 0,
             fault: None,
+            raw: None,
         })
     }
 
@@ -259,7 +296,10 @@ impl Records {
                 return Ok(false);
             }
             let text = &self.text[..self.end()];
-            let blank = text.trim_ascii().is_empty() && (self.fields == 1 || self.format.any_white_space());
+            // White space in quotes is a value.
+            let has_value = !self.shape.quoted.is_empty() && (!text.is_empty() || self.format.empty_text);
+            let blank =
+                text.trim_ascii().is_empty() && !has_value && (self.fields == 1 || self.format.any_white_space());
             // White space may precede a comment.
             let comment =
                 self.format.comments && self.format.any_white_space() && matches!(text.first(), Some(b'#' | b'%'));
@@ -302,6 +342,7 @@ impl Records {
         let mut consumed = 0;
         let mut fault: Option<String> = None;
         self.shape.begin();
+        self.raw.iter_mut().for_each(Vec::clear);
         loop {
             let at_hand = self.input.fill().map_err(|error| self.file.failed(error))?;
             // The parser would end the record here, as if the quote had been closed.
@@ -311,6 +352,10 @@ impl Records {
             let (result, read, wrote, ended) =
                 self.core.read_record(at_hand, &mut self.text[written..], &mut self.ends[fields..]);
             self.shape.pass(&at_hand[..read]);
+            if let Some(raw) = &mut self.raw {
+                // No more than a row may have, and the end of its line.
+                raw.extend_from_slice(&at_hand[..read.min((row.bytes + 2).saturating_sub(raw.len()))]);
+            }
             self.input.from += read;
             consumed += read;
             written += wrote;
@@ -318,6 +363,7 @@ impl Records {
             if self.shape.state == State::Between && result == ReadRecordResult::InputEmpty {
                 // Blank lines belong to no record.
                 consumed = 0;
+                self.raw.iter_mut().for_each(Vec::clear);
             }
             // By what is consumed: quotes that the parser drops count as well.
             if consumed > row.bytes && fault.is_none() {
@@ -405,11 +451,18 @@ impl Records {
             return self.words().nth(index);
         }
         let mut field = self.raw(index)?;
-        // Only the last field ends at the end of a line; within a quoted field before it, a return is content.
-        if index + 1 == self.fields {
+        // Only the last field ends at the end of a line; within quotes, a return is content.
+        if index + 1 == self.fields && self.shape.ended_with_return {
             field = field.strip_suffix(b"\r").unwrap_or(field);
         }
         Some(if self.format.trim { field.trim_ascii() } else { field })
+    }
+
+    /// Whether a field is empty text, and not an absent value.
+    pub(crate) fn is_empty_text(&self, index: usize) -> bool {
+        self.format.empty_text
+            && self.shape.quoted.binary_search(&index).is_ok()
+            && self.field(index).is_some_and(<[u8]>::is_empty)
     }
 
     fn raw(&self, index: usize) -> Option<&[u8]> {
@@ -427,6 +480,43 @@ impl Records {
     fn words(&self) -> impl Iterator<Item = &[u8]> {
         let fields = (0..self.fields).filter_map(|index| self.raw(index));
         fields.map(|field| field.strip_suffix(b"\r").unwrap_or(field)).filter(|field| !field.is_empty())
+    }
+}
+
+/// Finds records of a file again.
+#[derive(Debug)]
+pub(crate) struct TextRows {
+    file: SourceFile,
+    format: TextFormat,
+}
+
+impl TextRows {
+    pub(crate) fn new(file: &SourceFile, format: TextFormat) -> Self {
+        Self { file: file.clone(), format }
+    }
+}
+
+impl RowTexts for TextRows {
+    fn find(
+        &self,
+        lines: &[u64],
+        found: &mut dyn FnMut(u64, String) -> Result<(), IngestError>,
+    ) -> Result<(), IngestError> {
+        let mut records = Records::open(&self.file, self.format, Arc::default())?;
+        records.raw = Some(Vec::new());
+        let mut lines = lines.iter().peekable();
+        while lines.peek().is_some() && records.advance()? {
+            let line = records.first_line();
+            while lines.next_if(|wanted| **wanted < line).is_some() {}
+            if lines.next_if_eq(&&line).is_some() {
+                let raw = String::from_utf8_lossy(records.raw.as_deref().unwrap_or_default());
+                // Blank lines before it are consumed with it, and so is the end of its line.
+                let raw = raw.trim_start_matches(['\n', '\r']);
+                let raw = raw.strip_suffix('\n').unwrap_or(raw);
+                found(line, raw.strip_suffix('\r').unwrap_or(raw).to_owned())?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -514,8 +604,38 @@ mod tests {
 
     #[test]
     fn white_space_and_comments_of_edge_lists() {
-        let format = TextFormat { delimiter: b' ', quoting: false, comments: true, trim: true };
+        let format = TextFormat { delimiter: b' ', quoting: false, comments: true, trim: true, empty_text: false };
         let content = "# two\n% kinds\r\n1\t2\r\n \n  3   4 \t 0.5\n";
         assert_eq!(read(content, format), [record(3, &["1", "2"]), record(5, &["3", "4", "0.5"])]);
+    }
+
+    #[test]
+    fn empty_text_is_told_from_absent_values_wherever_a_buffer_ends() {
+        let format = TextFormat { empty_text: true, ..TextFormat::quoted(b',') };
+        // Records of all lengths, so that buffers end in each of their bytes.
+        for length in 0..12 {
+            let padding = "x".repeat(BUFFER_BYTES - 16 + length);
+            let content = format!("a,b,c\n{padding},,\"\"\n1,\"\",\r\n\"\",,\"y\r\"\n");
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("text.csv");
+            std::fs::write(&path, content).unwrap();
+            let mut records =
+                Records::open(&SourceFile::at(path, Default::default()).unwrap(), format, Arc::default()).unwrap();
+            let mut empty = Vec::new();
+            while records.advance().unwrap() {
+                empty.push([0, 1, 2].map(|field| records.is_empty_text(field)));
+            }
+            let expected = [[false; 3], [false, false, true], [false, true, false], [true, false, false]];
+            assert_eq!(empty, expected, "{length}");
+            assert_eq!(records.field(2), Some(&b"y\r"[..]));
+        }
+    }
+
+    #[test]
+    fn white_space_in_quotes_is_a_record() {
+        let content = "a\n\" \"\n\n\"\"\n \n";
+        assert_eq!(read(content, TextFormat::quoted(b',')), [record(1, &["a"]), record(2, &[""])]);
+        let format = TextFormat { empty_text: true, ..TextFormat::quoted(b',') };
+        assert_eq!(read(content, format), [record(1, &["a"]), record(2, &[""]), record(4, &[""])]);
     }
 }

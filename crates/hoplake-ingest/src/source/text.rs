@@ -5,6 +5,7 @@
 //! passed over by the second in silence, which is why the second reads the vertex columns too.
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
     path::PathBuf,
     sync::{
@@ -14,15 +15,16 @@ use std::{
 };
 
 use arrow_array::RecordBatch;
+use hoplake_format::{PropertyType, ScalarType};
 
 use super::{
     column::Column,
     files::SourceFile,
     plan::{ByLabel, ColumnPlan, FeedPlan, FieldCount, TextPlan},
-    records::Records,
+    records::{Records, TextRows},
 };
 use crate::{
-    BadRow, BadRows, Chunk, Feed, IngestError, Input, Phase,
+    BadRow, BadRows, Chunk, Feed, IngestError, Input, Phase, RowTexts,
     dataset::{Chunks, Lines},
 };
 
@@ -63,6 +65,10 @@ impl Input for TextInput {
         &self.feeds
     }
 
+    fn texts(&self) -> Arc<dyn RowTexts> {
+        Arc::new(TextRows::new(&self.file, self.plan.format))
+    }
+
     fn scan(&self, phase: Phase, bad_rows: Arc<BadRows>) -> Result<Chunks, IngestError> {
         // A file in which no row has a label feeds nothing, and still has its rows to report.
         let nothing = self.plan.feeds.is_empty() && phase == Phase::Edges;
@@ -82,6 +88,7 @@ impl Input for TextInput {
             records,
             row,
             bad_rows,
+            texts: self.texts(),
             bytes_read,
             told: 0,
             chunks: VecDeque::new(),
@@ -96,6 +103,7 @@ struct Scan {
     records: Records,
     row: Row,
     bad_rows: Arc<BadRows>,
+    texts: Arc<dyn RowTexts>,
     bytes_read: Arc<AtomicU64>,
     told: u64,
     chunks: VecDeque<Chunk>,
@@ -159,13 +167,8 @@ impl Scan {
     fn report(&self, fault: Fault) -> Result<(), IngestError> {
         // The vertex phase has reported its own mistakes.
         let Fault::Said { column, value, why } = fault else { return Ok(()) };
-        self.bad_rows.report(BadRow {
-            file: self.file.path.clone(),
-            line: self.records.first_line(),
-            column,
-            value,
-            why,
-        })
+        let (file, line) = (self.file.path.clone(), self.records.first_line());
+        self.bad_rows.report(BadRow { file, line, column, value, why }, &self.texts)
     }
 }
 
@@ -299,7 +302,9 @@ pub(crate) fn first_label(field: &[u8]) -> &[u8] {
 /// Whether a vertex feed reads nothing but keys of this edge feed, and in the same rows.
 fn implied_by(vertices: &FeedPlan, edges: &FeedPlan) -> bool {
     let is_key = |column: &ColumnPlan| {
-        let same = |key: &ColumnPlan| key.required && (key.position, key.parse) == (column.position, column.parse);
+        let same = |key: &ColumnPlan| {
+            key.required && (key.position, key.parse, &key.prefix) == (column.position, column.parse, &column.prefix)
+        };
         column.required && edges.columns.iter().any(same)
     };
     vertices.only_filled == edges.only_filled && vertices.columns.iter().all(is_key)
@@ -318,9 +323,12 @@ fn append(buffer: &mut FeedBuffer, feed: &FeedPlan, records: &Records) -> Result
     let mut bytes = 0;
     for (position, (column, plan)) in buffer.columns.iter_mut().zip(&feed.columns).enumerate() {
         let field = plan.position.and_then(|position| records.field(position)).unwrap_or_default();
-        let why = match column.append(field) {
-            // An empty field became a null, which the caller takes back together with the row.
-            Ok(_) if plan.required && field.is_empty() => "is empty where a key is needed",
+        let added = value(field, plan, records).and_then(|value| match value {
+            None if plan.required => Err("is empty where a key is needed".into()),
+            None => Ok(column.append_null()),
+            Some(value) => column.append_value(value).map_err(Into::into),
+        });
+        let why = match added {
             Ok(added) => {
                 bytes += added;
                 continue;
@@ -328,11 +336,22 @@ fn append(buffer: &mut FeedBuffer, feed: &FeedPlan, records: &Records) -> Result
             Err(why) => why,
         };
         let value = String::from_utf8_lossy(field).into_owned();
-        let fault = Fault::Said { column: Some(plan.header.clone()), value: Some(value), why: why.to_owned() };
+        let fault = Fault::Said { column: Some(plan.header.clone()), value: Some(value), why: why.into_owned() };
         return Err((position, fault));
     }
     buffer.bytes += bytes;
     Ok(bytes)
+}
+
+/// The value of a field, if it is not absent, without its prefix; or why it has none.
+fn value<'a>(field: &'a [u8], plan: &ColumnPlan, records: &Records) -> Result<Option<&'a [u8]>, Cow<'static, str>> {
+    if let (Some(prefix), false) = (&plan.prefix, field.is_empty()) {
+        let value = field.strip_prefix(prefix.as_bytes());
+        return value.map(Some).ok_or_else(|| format!("does not begin with {prefix:?}").into());
+    }
+    let is_text = plan.parse.kind == PropertyType::Scalar(ScalarType::String);
+    let is_value = !field.is_empty() || is_text && plan.position.is_some_and(|at| records.is_empty_text(at));
+    Ok(is_value.then_some(field))
 }
 
 /// The rows of one feed that have not been yielded yet.

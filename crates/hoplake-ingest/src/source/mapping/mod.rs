@@ -13,12 +13,14 @@
 //! # columns = ["id", "name"]
 //! lists = ";"              # between the values of a list
 //! comments = false         # whether lines that begin with # or % are left out
+//! empty_text = false       # whether "" is empty text, and only a field without quotes may be absent
 //!
 //! [[vertices]]
 //! file = "people.csv"      # relative to this file, or to a folder of the command line; .gz and .zst too
 //! label = "Person"
 //! key = "person_id"        # the column of the key
 //! key_type = "int64"       # or "string", the default for CSV; Parquet has types
+//! # key_prefix = "p:"      # in text files, of p:933 the key is 933; source_prefix and target_prefix of edges
 //! ignore = ["internal"]    # columns that do not become properties (ignore_others = true: all others)
 //!
 //! # All other columns are properties: with their type in Parquet, as text in CSV unless typed here.
@@ -62,9 +64,9 @@ use hoplake_format::{KeyType, PropertyType, ScalarType};
 
 pub use self::spec::{ColumnSpec, CsvSpec, EdgeSpec, KeySpec, Mapping, PropertySpec, TypeSpec, VertexSpec};
 use super::{
+    SourceOptions,
     column::Parse,
     files::SourceFile,
-    limits::ReadLimits,
     parquet::{self, ParquetColumn, ParquetFile},
     plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, refuse_twice},
     records::{TextFormat, header},
@@ -102,14 +104,13 @@ struct Mapped<'a> {
 }
 
 /// Reads the mapping and the headers of its files.
-pub(crate) fn open(path: &Path, from: &[PathBuf], limits: ReadLimits) -> Result<Dataset, IngestError> {
+pub(crate) fn open(path: &Path, from: &[PathBuf], options: &SourceOptions) -> Result<Dataset, IngestError> {
     let failed = |why: String| IngestError::Layout { path: path.to_owned(), why };
-    let text = fs::read_to_string(path).map_err(|source| IngestError::Read { path: path.to_owned(), source })?;
-    let mapping: Mapping = toml::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    let mapping = read(path, options.copies.get(path).unwrap_or(path))?;
     if mapping.vertices.is_empty() && mapping.edges.is_empty() {
         return Err(failed(format!("has no [[vertices]] and no [[edges]]; a mapping begins like this:\n\n{EXAMPLE}")));
     }
-    let files = mapped_files(&mapping, path, from, limits)?;
+    let files = mapped_files(&mapping, path, from, options)?;
     let mut tables = Tables::default();
     for spec in &mapping.vertices {
         // Before the edges: the table of an edge refers to the id spaces of both labels.
@@ -135,6 +136,22 @@ pub(crate) fn open(path: &Path, from: &[PathBuf], limits: ReadLimits) -> Result<
     Ok(Dataset { vertex_tables: tables.vertices, edge_tables: tables.edges, inputs })
 }
 
+/// Reads the mapping that is called `path`, at a place.
+fn read(path: &Path, place: &Path) -> Result<Mapping, IngestError> {
+    let text = fs::read_to_string(place).map_err(|source| IngestError::Read { path: path.to_owned(), source })?;
+    toml::from_str(&text).map_err(|error| IngestError::Layout { path: path.to_owned(), why: error.to_string() })
+}
+
+/// The files that a mapping names, as it names them. It is called `path`, and is at `place`.
+///
+/// # Errors
+/// [`IngestError::Read`] if there is none, [`IngestError::Layout`] if it is not a mapping.
+pub fn files(path: &Path, place: &Path) -> Result<Vec<PathBuf>, IngestError> {
+    let mapping = read(path, place)?;
+    let of_vertices = mapping.vertices.into_iter().filter_map(|entry| entry.file);
+    Ok(of_vertices.chain(mapping.edges.into_iter().map(|entry| entry.file)).collect())
+}
+
 fn undeclared_labels(mut labels: Vec<&String>) -> String {
     labels.sort_unstable();
     labels.dedup();
@@ -147,11 +164,16 @@ fn undeclared_labels(mut labels: Vec<&String>) -> String {
 }
 
 /// The file at a path of the mapping.
-fn find(named: &Path, mapping: &Path, from: &[PathBuf], limits: ReadLimits) -> Result<SourceFile, IngestError> {
+fn find(named: &Path, mapping: &Path, from: &[PathBuf], options: &SourceOptions) -> Result<SourceFile, IngestError> {
+    let SourceOptions { copies, limits, .. } = options;
+    if let Some(copy) = copies.get(named) {
+        return SourceFile::copied(named, copy, *limits);
+    }
     let beside = mapping.parent().unwrap_or(Path::new(""));
     let folders = std::iter::once(beside).chain(from.iter().map(PathBuf::as_path));
     let given = from.iter().filter(|path| path.ends_with(named)).cloned();
-    let found = folders.map(|folder| folder.join(named)).chain(given).find(|path| path.is_file());
+    let mut candidates = folders.map(|folder| folder.join(named)).chain(given);
+    let found = candidates.find(|path| copies.get(path).is_some() || path.is_file());
     let path = found.ok_or_else(|| IngestError::Layout {
         path: mapping.to_owned(),
         why: format!(
@@ -159,18 +181,21 @@ fn find(named: &Path, mapping: &Path, from: &[PathBuf], limits: ReadLimits) -> R
             named.display()
         ),
     })?;
-    SourceFile::at(path, limits)
+    match copies.get(&path) {
+        Some(copy) => SourceFile::copied(&path, copy, *limits),
+        None => SourceFile::at(path, *limits),
+    }
 }
 
 fn mapped_files<'a>(
     mapping: &'a Mapping,
     path: &Path,
     from: &[PathBuf],
-    limits: ReadLimits,
+    options: &SourceOptions,
 ) -> Result<Vec<Mapped<'a>>, IngestError> {
     let mut files: Vec<Mapped<'a>> = Vec::new();
     let at = |named: &Path, csv: Option<&CsvSpec>, files: &mut Vec<Mapped<'a>>| -> Result<usize, IngestError> {
-        let file = find(named, path, from, limits)?;
+        let file = find(named, path, from, options)?;
         if let Some(position) = files.iter().position(|other| other.file == file) {
             // A file of several entries is one input, so that a row is good or bad for all of them; it is read in one way.
             if csv.is_some_and(|csv| *csv != files[position].csv) {
@@ -260,7 +285,8 @@ impl Mapped<'_> {
         let delimiter = self.byte(self.csv.delimiter, "delimiter")?;
         // A space stands for any white space, so there is none to keep around a field.
         let trim = delimiter == b' ';
-        Ok(TextFormat { delimiter, quoting: self.csv.quote, comments: self.csv.comments, trim })
+        let CsvSpec { quote: quoting, comments, empty_text, .. } = self.csv;
+        Ok(TextFormat { delimiter, quoting, comments, trim, empty_text })
     }
 
     fn byte(&self, character: char, what: &str) -> Result<u8, IngestError> {
@@ -394,23 +420,27 @@ impl Mapped<'_> {
         Err(self.file.layout(format!("columns cannot have the types of the mapping: {}", told.join(", "))))
     }
 
-    fn key(&self, column: &str) -> Result<FileColumn, IngestError> {
+    fn key(&self, column: &str, prefix: Option<&String>) -> Result<FileColumn, IngestError> {
         // For its error only: the feed gives keys the type of their id space.
         self.key_type(column)?;
-        Ok(FileColumn::new(self.position(column)?, column, Parse::key(KeyType::String)))
+        if prefix.is_some() && self.parquet.is_some() {
+            return Err(self.file.layout("has a prefix of keys in the mapping; only text files may"));
+        }
+        let key = FileColumn::new(self.position(column)?, column, Parse::key(KeyType::String));
+        Ok(FileColumn { prefix: prefix.map(|prefix| prefix.as_str().into()), ..key })
     }
 
     fn inputs(self, tables: &mut Tables) -> Result<Vec<Box<dyn Input>>, IngestError> {
         let mut feeds: Vec<FeedPlan> = Vec::new();
         for spec in &self.vertices {
             let table = tables.vertex_named(&spec.label).expect("all vertex entries have their tables");
-            let key = self.key(spec.key.as_deref().unwrap_or_default())?;
+            let key = self.key(spec.key.as_deref().unwrap_or_default(), spec.key_prefix.as_ref())?;
             feeds.push(tables.vertex_feed(table, &key, &self.vertex_columns(spec)?));
         }
         for spec in &self.edges {
             let table = edge_table(spec, tables);
-            let source = self.key(&spec.source)?;
-            let target = self.key(&spec.target)?;
+            let source = self.key(&spec.source, spec.source_prefix.as_ref())?;
+            let target = self.key(&spec.target, spec.target_prefix.as_ref())?;
             let edges = tables.edge_feed(table, &source, &target, &self.edge_columns(spec)?);
             feeds.push(if spec.optional { edges.optional() } else { edges });
             for (label, key) in [(&spec.source_label, &source), (&spec.target_label, &target)] {

@@ -1,25 +1,25 @@
-//! The TOML of a mapping as data.
+//! The TOML of a mapping as data, which is read here and written by an export.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use hoplake_format::{KeyType, PropertyType, ScalarType};
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize, Serializer,
     de::{self, IntoDeserializer, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
 use crate::source::column::Parse;
 
 /// A mapping file.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
     /// The default format of CSV files; an entry can override it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub csv: CsvSpec,
     /// Whether labels that edges name and no entry declares are made of what the edges name. Default false: a label
     /// that is misspelt would become one of its own.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub imply_labels: bool,
     /// The vertex labels.
     #[serde(default)]
@@ -30,7 +30,7 @@ pub struct Mapping {
 }
 
 /// How a CSV file is written.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CsvSpec {
     /// The separator between fields: one character; a space stands for any white space. Default `,`.
@@ -45,16 +45,30 @@ pub struct CsvSpec {
     pub lists: char,
     /// Whether lines that begin with `#` or `%` are comments. Default false.
     pub comments: bool,
+    /// Whether an empty field in quotes is empty text, and only one without quotes an absent value. Default false: both are absent.
+    pub empty_text: bool,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Default for CsvSpec {
     fn default() -> Self {
-        Self { delimiter: ',', quote: true, header: true, columns: None, lists: ';', comments: false }
+        Self {
+            delimiter: ',',
+            quote: true,
+            header: true,
+            columns: None,
+            lists: ';',
+            comments: false,
+            empty_text: false,
+        }
     }
 }
 
 /// The vertices of one label in one file. Several entries may have one label, and several one file.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct VertexSpec {
     /// The file, relative to the mapping, or else to one of the folders given with it. Without a file,
@@ -64,25 +78,27 @@ pub struct VertexSpec {
     pub label: String,
     /// The column of the key; needed with a file.
     pub key: Option<String>,
+    /// What each field of that column in a text file begins with, and is not a part of the key: `Person:` of `Person:933`.
+    pub key_prefix: Option<String>,
     /// `int64` or `string`. Default: the column's type in Parquet, `string` in CSV.
     pub key_type: Option<KeySpec>,
     /// The id space, if labels share one. Default: the label.
     pub id_space: Option<String>,
     /// Properties whose type or name differs from their column's.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, PropertySpec>,
     /// Columns that do not become properties.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
     /// Whether only the columns under `properties` become properties. Default false.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub ignore_others: bool,
     /// How the file is written, if it is CSV and differs from the others.
     pub csv: Option<CsvSpec>,
 }
 
 /// The edges of one label in one file.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct EdgeSpec {
     /// The file, relative to the mapping, or else to one of the folders given with it.
@@ -91,20 +107,24 @@ pub struct EdgeSpec {
     pub label: String,
     /// The column of the key of the vertex where the edge starts.
     pub source: String,
+    /// What each field of that column in a text file begins with, and is not a part of the key.
+    pub source_prefix: Option<String>,
     /// The label of that vertex.
     pub source_label: String,
     /// The column of the key of the vertex where the edge ends.
     pub target: String,
+    /// What each field of that column in a text file begins with, and is not a part of the key.
+    pub target_prefix: Option<String>,
     /// The label of that vertex.
     pub target_label: String,
     /// Whether a row with an empty end is skipped, rather than a bad row. Default false.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub optional: bool,
     /// Properties whose type or name differs from their column's.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, PropertySpec>,
     /// Columns that do not become properties.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
     /// Whether only the columns under `properties` become properties. Default false; true where the file
     /// also holds vertices, whose columns the others are.
@@ -120,6 +140,15 @@ pub enum PropertySpec {
     Type(TypeSpec),
     /// A column of another name.
     Column(ColumnSpec),
+}
+
+impl Serialize for PropertySpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Type(kind) => kind.serialize(serializer),
+            Self::Column(column) => column.serialize(serializer),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for PropertySpec {
@@ -148,7 +177,7 @@ impl<'de> Visitor<'de> for PropertyVisitor {
 }
 
 /// A property with a column of another name.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnSpec {
     /// The column.
@@ -162,6 +191,29 @@ pub struct ColumnSpec {
 /// `timestamp_us` (whole numbers since 1970), or `list<…>` of one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TypeSpec(pub(crate) Parse);
+
+impl From<PropertyType> for TypeSpec {
+    fn from(kind: PropertyType) -> Self {
+        Self(Parse::new(kind))
+    }
+}
+
+impl Serialize for TypeSpec {
+    /// As it is read.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (scalar, is_list) = match self.0.kind {
+            PropertyType::Scalar(scalar) => (scalar, false),
+            PropertyType::List(scalar) => (scalar, true),
+        };
+        let name = match self.0.epoch_unit_micros {
+            None => scalar.to_string(),
+            Some(1) => "timestamp_us".into(),
+            Some(1_000) => "timestamp_ms".into(),
+            Some(_) => "timestamp_s".into(),
+        };
+        serializer.collect_str(&if is_list { format!("list<{name}>") } else { name })
+    }
+}
 
 impl<'de> Deserialize<'de> for TypeSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -190,13 +242,22 @@ impl<'de> Deserialize<'de> for TypeSpec {
 }
 
 /// The type of a key by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeySpec {
     /// A signed integer of 64 bits.
     Int64,
     /// UTF-8 text.
     String,
+}
+
+impl From<KeyType> for KeySpec {
+    fn from(kind: KeyType) -> Self {
+        match kind {
+            KeyType::Int64 => Self::Int64,
+            KeyType::String => Self::String,
+        }
+    }
 }
 
 impl From<KeySpec> for KeyType {

@@ -22,7 +22,7 @@ use parquet::{
 pub(crate) use self::types::{ParquetColumn, cast, property_type, refused, shown, type_name};
 use super::{files::SourceFile, plan::FeedPlan};
 use crate::{
-    BadRow, BadRows, Chunk, Feed, IngestError, Input, Phase,
+    BadRow, BadRows, Chunk, Feed, IngestError, Input, Phase, RowTexts,
     dataset::{Chunks, Lines},
 };
 
@@ -36,7 +36,11 @@ const CHUNKS_OF_BATCH_MAX: usize = 8;
 /// The memory of an item of a list: its levels and its value.
 const LEVEL_BYTES: usize = 16;
 
+/// Rows that are decoded at a time when rows are looked for.
+const FOUND_ROWS: usize = 1024;
+
 /// A Parquet file whose footer has been read.
+#[derive(Debug, Clone)]
 pub(crate) struct ParquetFile {
     file: SourceFile,
     metadata: ArrowReaderMetadata,
@@ -82,7 +86,7 @@ fn damaged(file: &SourceFile, error: ParquetError) -> IngestError {
 impl ParquetFile {
     /// Reads the footer.
     pub(crate) fn open(file: &SourceFile) -> Result<Self, IngestError> {
-        let handle = File::open(&file.path).map_err(|source| file.failed(source))?;
+        let handle = File::open(file.place()).map_err(|source| file.failed(source))?;
         let metadata = read_footer(&handle).map_err(|error| damaged(file, error))?;
         let metadata = guarded(|| ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::default()));
         Ok(Self { file: file.clone(), metadata: metadata.map_err(|error| damaged(file, error))? })
@@ -164,7 +168,7 @@ fn rows(
     batch_rows: usize,
 ) -> Result<ParquetRows, IngestError> {
     let metadata: &Arc<ParquetMetaData> = of_arrow.metadata();
-    let handle = Arc::new(File::open(&file.path).map_err(|source| file.failed(source))?);
+    let handle = Arc::new(File::open(file.place()).map_err(|source| file.failed(source))?);
     let left = groups.iter().map(|group| unsigned(metadata.row_group(*group).num_rows())).fold(0, u64::saturating_add);
     let limits = PageLimits {
         page_bytes_max: file.limits.page().bytes,
@@ -200,6 +204,45 @@ fn rows(
     Ok(ParquetRows { file: file.clone(), reader, restored, left, failed: false })
 }
 
+impl RowTexts for ParquetFile {
+    fn find(
+        &self,
+        lines: &[u64],
+        found: &mut dyn FnMut(u64, String) -> Result<(), IngestError>,
+    ) -> Result<(), IngestError> {
+        let columns: Vec<ParquetColumn> = self.columns();
+        let mut first = 1;
+        for (position, group) in self.metadata.metadata().row_groups().iter().enumerate() {
+            let end = u64::saturating_add(first, unsigned(group.num_rows()));
+            let wanted = lines.partition_point(|line| *line < first)..lines.partition_point(|line| *line < end);
+            let mut at = first;
+            first = end;
+            if wanted.is_empty() {
+                continue;
+            }
+            for batch in self.rows(vec![position], &(0..columns.len()).collect::<Vec<_>>(), FOUND_ROWS)? {
+                let batch = batch?;
+                let rows = at..at + batch.num_rows() as u64;
+                at = rows.end;
+                for line in lines[wanted.clone()].iter().filter(|line| rows.contains(line)) {
+                    found(*line, row_text(&columns, &batch, (line - rows.start) as usize))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A row as an object of JSON, with all values as text.
+fn row_text(columns: &[ParquetColumn], batch: &RecordBatch, row: usize) -> String {
+    let value = |array: &ArrayRef| match array.is_null(row) {
+        true => serde_json::Value::Null,
+        false => types::shown(array, row).into(),
+    };
+    let cells = columns.iter().zip(batch.columns()).map(|(column, array)| (column.name.clone(), value(array)));
+    serde_json::Value::Object(cells.collect()).to_string()
+}
+
 fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
@@ -229,6 +272,10 @@ impl Input for ParquetInput {
         &self.feeds
     }
 
+    fn texts(&self) -> Arc<dyn RowTexts> {
+        Arc::new(ParquetFile { file: self.file.clone(), metadata: self.metadata.clone() })
+    }
+
     fn scan(&self, phase: Phase, bad_rows: Arc<BadRows>) -> Result<Chunks, IngestError> {
         if !self.plans.iter().any(|plan| plan.phase() == phase) {
             return Ok(Box::new(std::iter::empty()));
@@ -247,7 +294,8 @@ impl Input for ParquetInput {
         let reader = rows(&self.file, &self.metadata, self.row_groups.clone(), &roots, batch_rows)?;
         let file = self.file.clone();
         let plans = Arc::clone(&self.plans);
-        let batches = Batches { file, plans, phase, bad_rows, reader, roots, next_row: self.first_row };
+        let texts = self.texts();
+        let batches = Batches { file, plans, phase, bad_rows, texts, reader, roots, next_row: self.first_row };
         let bytes_per_row = self.bytes as f64 / self.rows.max(1) as f64;
         Ok(Box::new(batches.flat_map(move |chunks| {
             let (chunks, error) = match chunks {
@@ -269,6 +317,7 @@ struct Batches {
     plans: Arc<[FeedPlan]>,
     phase: Phase,
     bad_rows: Arc<BadRows>,
+    texts: Arc<dyn RowTexts>,
     reader: ParquetRows,
     roots: Vec<usize>,
     next_row: u64,
@@ -381,13 +430,9 @@ impl Batches {
                 continue;
             }
             bad.push(fault.row);
-            self.bad_rows.report(BadRow {
-                file: self.file.path.clone(),
-                line: first + fault.row as u64,
-                column: Some(fault.column),
-                value: Some(fault.value),
-                why: fault.why,
-            })?;
+            let (file, line) = (self.file.path.clone(), first + fault.row as u64);
+            let (column, value) = (Some(fault.column), Some(fault.value));
+            self.bad_rows.report(BadRow { file, line, column, value, why: fault.why }, &self.texts)?;
         }
         // Rows with faults came after the silent ones; the mask searches the list.
         bad.sort_unstable();

@@ -32,6 +32,7 @@
 //! | `s3` | `s3://`: Amazon S3 and what speaks like it |
 //! | `gcs` | `gs://`: Google Cloud Storage |
 //! | `azure` | `az://`: Azure Blob Storage |
+//! | `http` | `https://` and `http://` as inputs of a load; each of the above has it, too |
 //!
 //! They bring HTTP and TLS, some 50 packages. Without one, a URL of its scheme fails with
 //! [`ErrorKind::Invalid`] and a sentence that names the feature.
@@ -49,8 +50,10 @@ mod diff;
 mod edge_batch;
 mod error;
 mod expected;
+mod export;
 mod graph;
 mod info;
+mod inputs;
 mod load;
 mod log;
 mod query;
@@ -80,6 +83,7 @@ pub use hoplake_engine::{
     verify::{Damage, Verification, Verified},
     vertex_text,
 };
+pub use hoplake_export::{ExportFormat, ExportOptions, Exported};
 pub use hoplake_format::{
     Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeId, EdgeType, EdgeTypeId, Key, KeyType, LabelId,
     Manifest, Property, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel,

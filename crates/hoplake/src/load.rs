@@ -25,7 +25,10 @@ pub use hoplake_ingest::{
     source::ReadLimits,
 };
 
-use crate::{Error, ErrorKind, Reason};
+use crate::{
+    Error, ErrorKind, Reason,
+    inputs::{self, Inputs},
+};
 
 /// What to do with rows that cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,7 +36,7 @@ pub enum BadRowPolicy {
     /// The first ends the load.
     #[default]
     Stop,
-    /// They are written to this CSV file (file, line, column, value, reason) and left out.
+    /// They are written to this CSV file (file, line, column, value, reason, row) and left out.
     Skip(PathBuf),
 }
 
@@ -41,9 +44,11 @@ pub enum BadRowPolicy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadOptions {
     /// Files and folders to load from. The layout is recognised: LDBC SNB, Gremlin or neo4j-admin CSV, edge
-    /// lists, or files of a `mapping`.
+    /// lists, or files of a `mapping`. Also URLs of objects and folders in stores and of files on web servers, names with
+    /// wildcards, and `-`, which is CSV on standard input. What is not a file of this machine is copied to `temp_dir`.
     pub from: Vec<PathBuf>,
-    /// A TOML file that assigns columns of files to the graph.
+    /// A TOML file that assigns columns of files to the graph, here or at a URL. It may name files itself, in all these ways but
+    /// wildcards.
     pub mapping: Option<PathBuf>,
     /// How much of a file is read at a time. The budget of memory bounds it, too.
     pub limits: ReadLimits,
@@ -65,6 +70,8 @@ pub struct LoadOptions {
     pub message: String,
     /// How long publication may take once everything is written, in milliseconds. Default 10 minutes.
     pub publish_timeout_ms: u64,
+    /// How long a web server may say nothing before the load gives up, in milliseconds. Default one minute.
+    pub web_timeout_ms: u64,
 }
 
 impl LoadOptions {
@@ -83,6 +90,7 @@ impl LoadOptions {
             replace: false,
             message: String::new(),
             publish_timeout_ms: 600_000,
+            web_timeout_ms: 60_000,
         }
     }
 }
@@ -144,9 +152,13 @@ pub async fn load_until(
     stop: impl Future<Output = ()>,
 ) -> Result<Option<LoadReport>, Error> {
     let begun = Instant::now();
-    options.from.iter().try_for_each(|path| check_local(path))?;
     let context = QueryContext::new();
     let mut stop = pin!(stop);
+    // Before anything is announced in the graph.
+    let inputs = tokio::select! {
+        inputs = inputs::gather(&options) => inputs?,
+        () = &mut stop => return Ok(None),
+    };
     let mut branch = context.branch();
     let store = store.metered_by(&context);
     let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
@@ -167,7 +179,8 @@ pub async fn load_until(
     let writer = load.writer().to_owned();
     let runtime = Handle::current();
     // Parsing and sorting occupy a thread for as long as the load takes: the runtime's own threads stay free for uploads.
-    let building = tokio::task::spawn_blocking(move || build(options, base, writer, store, runtime, progress.as_ref()));
+    let building =
+        tokio::task::spawn_blocking(move || build(options, &inputs, base, writer, store, runtime, progress.as_ref()));
     let built = tokio::select! {
         built = building => built,
         () = &mut stop => {
@@ -203,6 +216,7 @@ pub async fn load_until(
 /// Reads the input and writes its objects. Returns them, and how many rows were left out. Blocks.
 fn build(
     options: LoadOptions,
+    inputs: &Inputs,
     base_version: u64,
     writer: String,
     store: Store,
@@ -214,8 +228,9 @@ fn build(
         BadRowPolicy::Skip(path) => BadRows::skip(path)?,
     });
     let limits = ReadLimits { memory_bytes: Some(options.memory_bytes), ..options.limits };
-    let source = SourceOptions { mapping: options.mapping, limits, ..Default::default() };
-    let dataset = source::open(&options.from, &source)?;
+    let copies = inputs.copies.clone();
+    let source = SourceOptions { mapping: options.mapping, limits, copies, ..Default::default() };
+    let dataset = source::open(&inputs.from, &source)?;
     let settings = BuildSettings {
         memory_bytes: options.memory_bytes,
         temp_dir: options.temp_dir,
@@ -225,12 +240,15 @@ fn build(
         base_version,
         writer,
     };
-    let built = build::build(&dataset, store, runtime, &settings, &bad_rows, progress)?;
-    bad_rows.flush()?;
+    let built = build::build(&dataset, store, runtime, &settings, &bad_rows, progress);
+    // Rows that were put aside are told of whether the load then failed or not; its own error comes first.
+    let flushed = bad_rows.flush();
+    let built = built?;
+    flushed?;
     Ok((built, bad_rows.skipped()))
 }
 
-/// Rejects a URL instead of a file or folder: input is read from this machine.
+/// Rejects a URL instead of a file: changes are read from this machine.
 pub(crate) fn check_local(path: &Path) -> Result<(), Error> {
     match path.to_str().and_then(|text| text.split_once(":/")) {
         Some((scheme, _)) if SCHEMES.contains(&scheme) => {

@@ -10,11 +10,17 @@ use hoplake::{LoadPhase, LoadProgress};
 use indicatif::{ProgressBar, ProgressStyle};
 
 const BYTES: &str = "{msg:<18} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
+const ITEMS: &str = "{msg:<18} [{bar:30}] {human_pos}/{human_len} {per_sec} {eta}";
 const UNKNOWN: &str = "{msg:<18} {spinner} {human_pos} {per_sec}";
 
 /// A bar of bytes, hidden unless standard error is a terminal.
 pub fn bytes_bar(message: &'static str, total: u64) -> ProgressBar {
     bar(message, total, BYTES)
+}
+
+/// A bar of vertices and edges.
+pub fn items_bar(message: &'static str, total: u64) -> ProgressBar {
+    bar(message, total, ITEMS)
 }
 
 /// What a computation says of its last superstep.

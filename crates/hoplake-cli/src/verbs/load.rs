@@ -30,10 +30,10 @@ Example:
 pub struct Args {
     /// Where the graph is to be: a folder, or s3://bucket/prefix, gs://, az://, file://
     pub url: String,
-    /// Files and folders to load; may be repeated
-    #[arg(long, value_name = "PATH", num_args = 1.., required = true)]
+    /// Files and folders to load, or s3://, gs://, az://, https://, 'names/*.csv', or - for CSV on standard input; may be repeated
+    #[arg(long, value_name = "PATH|URL", num_args = 1.., required_unless_present = "mapping")]
     from: Vec<PathBuf>,
-    /// A TOML file that assigns columns of files to the graph
+    /// A TOML file that assigns columns of files to the graph, here or at a URL; it may name the files by itself
     #[arg(long, value_name = "FILE.toml")]
     mapping: Option<PathBuf>,
     /// Budget of memory; what does not fit is sorted in temporary files
@@ -78,6 +78,9 @@ pub struct Args {
     /// How long publication may take once everything is written
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
     timeout: Duration,
+    /// How long a web server may say nothing
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = humantime::parse_duration)]
+    web_timeout: Duration,
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
@@ -130,6 +133,7 @@ impl Args {
             replace: self.replace,
             message: self.message.clone(),
             publish_timeout_ms: timeout_ms(self.timeout),
+            web_timeout_ms: timeout_ms(self.web_timeout),
             ..defaults
         }
     }

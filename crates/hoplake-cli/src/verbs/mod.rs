@@ -6,6 +6,7 @@ pub mod clone;
 pub mod compact;
 pub mod cost;
 pub mod diff;
+pub mod export;
 pub mod get;
 pub mod info;
 pub mod khop;

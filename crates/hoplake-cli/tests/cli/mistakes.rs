@@ -148,12 +148,8 @@ fn files() {
         &[
             ("load new --from none.csv", 2, "could not read none.csv", "check that it exists"),
             ("load new --from broken.csv.gz", 2, "could not read broken.csv.gz", "gzip -t"),
-            (
-                "load new --from s3://bucket/files",
-                2,
-                "s3://bucket/files is a URL, and files are read from this machine",
-                "copy the files",
-            ),
+            ("load new --from s3:/bucket/files", 2, "write s3://, with two slashes", ""),
+            ("load new --from none/*.csv", 3, "no file matches none/*.csv", "check that it exists"),
             ("apply graph none.jsonl", 2, "could not read none.jsonl", "check that it exists"),
             ("apply graph broken.jsonl.zst", 2, "broken.jsonl.zst", ""),
             (

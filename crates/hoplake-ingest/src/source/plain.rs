@@ -37,7 +37,7 @@ impl PlainFile {
 
     /// Text that is not in a file; messages name it so.
     pub fn named(name: &str) -> Self {
-        Self(SourceFile { path: name.into(), bytes: 0, limits: ReadLimits::default() })
+        Self(SourceFile { path: name.into(), copy: None, bytes: 0, limits: ReadLimits::default() })
     }
 
     /// Where it is.

@@ -1,0 +1,109 @@
+//! Loads from where data is: a bucket, a web server, standard input.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    thread,
+    time::Duration,
+};
+
+use hoplake_testkit::S3Server;
+
+use crate::hoplake::{EDGES, PEOPLE, Run, Shell};
+
+#[test]
+fn a_bucket_is_exported_to_and_loaded_from() {
+    let server = S3Server::start().unwrap();
+    let shell = Shell::with_graph();
+    let run = |args: &[&str]| Run::of(&shell.command(args).envs(server.env()).output().unwrap());
+    let to = server.url("out");
+    run(&["export", "graph", "--to", &to, "--format", "gremlin"]).ok();
+    run(&["export", "graph", "--to", &to, "--format", "gremlin"]).fails(4, "is not empty", "--overwrite");
+    let mapping = format!("{to}/mapping.toml");
+    let report = run(&["load", "by-mapping", "--mapping", &mapping, "--json"]).ok().json().remove(0);
+    assert_eq!((&report["vertices"], &report["edges"]), (&5.into(), &6.into()));
+    let scan =
+        |graph: &str| shell.run(&["scan", graph, "--select", "*", "--order-by", "~key", "--label", "Person"]).ok().out;
+    assert_eq!(scan("graph"), scan("by-mapping"));
+    let [vertices, edges] = ["vertices/*.csv", "edges"].map(|part| format!("{to}/{part}"));
+    let report = run(&["load", "by-name", "--from", &vertices, "--from", &edges, "--json"]).ok().json().remove(0);
+    assert_eq!((&report["vertices"], &report["edges"]), (&5.into(), &6.into()));
+    let none = server.url("none.csv");
+    run(&["load", "new", "--from", &none]).fails(3, &format!("there is nothing at {none}"), "check that it exists");
+}
+
+#[test]
+fn standard_input_is_loaded() {
+    let shell = Shell::empty();
+    shell.write("people.csv", PEOPLE);
+    shell.write("edges.csv", EDGES);
+    let load = |args: &[&str], file: &str| {
+        let stdin = File::open(shell.path().join(file)).unwrap();
+        Run::of(&shell.command(args).stdin(stdin).output().unwrap())
+    };
+    let report = load(&["load", "a", "--from", "-", "edges.csv", "--json"], "people.csv").ok().json().remove(0);
+    assert_eq!((&report["vertices"], &report["edges"]), (&5.into(), &6.into()));
+    shell.write("map.toml", "[[vertices]]\nfile = \"-\"\nlabel = \"P\"\nkey = \"~id\"\nignore = [\"~label\"]\n");
+    let report = load(&["load", "b", "--mapping", "map.toml", "--json"], "people.csv").ok().json().remove(0);
+    assert_eq!(report["vertices"], 5);
+    shell.write("bad.csv", &PEOPLE.replace("31", "old"));
+    load(&["load", "c", "--from", "-"], "bad.csv").fails(2, "stdin.csv, line 2, column age:Int", "--bad-rows");
+}
+
+/// A web server that answers as paths say. Returns its address.
+fn web_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            thread::spawn(move || {
+                let mut lines = BufReader::new(connection.try_clone().unwrap()).lines();
+                let request = lines.next().unwrap().unwrap();
+                while !lines.next().unwrap().unwrap().is_empty() {}
+                let head =
+                    |length: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+                let path = request.split(' ').nth(1).unwrap();
+                let text = match path.split('?').next().unwrap() {
+                    "/people.csv" => head(PEOPLE.len()) + PEOPLE,
+                    "/edges.csv" => head(EDGES.len()) + EDGES,
+                    // Ends before what it announced.
+                    "/short.csv" | "/stall.csv" => head(PEOPLE.len() + 1) + PEOPLE,
+                    "/broken.csv" => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n~id,".to_owned(),
+                    "/busy.csv" => {
+                        "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned()
+                    }
+                    _ => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
+                };
+                connection.write_all(text.as_bytes()).unwrap();
+                if path == "/stall.csv" {
+                    thread::sleep(Duration::from_secs(60));
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn a_web_server_is_loaded_from_and_not_trusted() {
+    let shell = Shell::empty();
+    let server = web_server();
+    let at = |path: &str| format!("{server}/{path}");
+    let args = ["load", "a", "--from", &at("people.csv?token=secret"), &at("edges.csv"), "--json"];
+    let report = shell.run(&args).ok().json().remove(0);
+    assert_eq!((&report["vertices"], &report["edges"]), (&5.into(), &6.into()));
+    for (path, status, error) in [
+        ("short.csv?token=secret", 5, "could not read"),
+        ("broken.csv", 5, "could not read"),
+        ("stall.csv", 5, "does not answer in time"),
+        ("busy.csv", 5, "its server answers 503"),
+        ("none.csv", 3, "there is no"),
+    ] {
+        let run = shell.run(&["load", "b", "--from", &at(path), "--web-timeout", "500ms"]);
+        run.fails(status, error, "");
+        assert!(run.err.contains(path.split('?').next().unwrap()) && !run.err.contains("secret"), "{}", run.err);
+    }
+    shell.run(&["info", "b"]).fails(3, "there is no graph", "");
+}

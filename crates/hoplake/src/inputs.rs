@@ -1,0 +1,407 @@
+//! Inputs of a load that are not files of this machine: objects in stores, files of web servers, standard input. And names with
+//! wildcards, here and in stores.
+//!
+//! A load reads most files more than once, and Parquet from its end. What is elsewhere is therefore copied to the temporary folder
+//! first, piece by piece, and removed when the load has ended. Messages keep the names that the user gave ([`Copies`]). A copy that did
+//! not get as many bytes as were announced is an error, and so is a server that says nothing for a minute.
+
+#[cfg(feature = "http")]
+use std::time::Duration;
+use std::{
+    fs::File,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use futures::{StreamExt, TryStreamExt};
+use glob::{MatchOptions, Pattern};
+use hoplake_ingest::source::{Copies, mapping};
+use hoplake_storage::Store;
+use tempfile::TempDir;
+use tokio::task::spawn_blocking;
+
+use crate::{Error, ErrorKind, LoadOptions, Reason};
+
+/// How names with wildcards match: a `*` stays within a folder, as in a shell.
+const MATCHING: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+/// What is read of an object at a time.
+const PIECE_BYTES: u64 = 8 << 20;
+
+/// Pieces on their way at once.
+const PIECES: usize = 4;
+
+/// The name of standard input, and what its rows are called.
+const STDIN: &str = "-";
+const STDIN_SHOWN: &str = "stdin.csv";
+
+/// Schemes of stores.
+const STORES: [&str; 8] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "azure", "memory"];
+
+/// Inputs that can be read.
+pub(crate) struct Inputs {
+    /// Files and folders, and names of copies.
+    pub(crate) from: Vec<PathBuf>,
+    pub(crate) copies: Copies,
+    /// Is removed with them.
+    _folder: Option<TempDir>,
+}
+
+/// Where an input is.
+enum Place<'a> {
+    Here,
+    Stdin,
+    Store(&'a str),
+    Web(&'a str),
+}
+
+impl<'a> Place<'a> {
+    fn of(path: &'a Path) -> Result<Self, Error> {
+        let Some(text) = path.to_str() else { return Ok(Self::Here) };
+        if text == STDIN {
+            return Ok(Self::Stdin);
+        }
+        match text.split_once("://") {
+            Some((scheme, _)) if STORES.contains(&scheme) => Ok(Self::Store(text)),
+            Some(("http" | "https", _)) => Ok(Self::Web(text)),
+            _ => {
+                let slash = text.split_once(":/").filter(|(scheme, _)| STORES.contains(scheme));
+                match slash {
+                    Some((scheme, _)) => Err(invalid(format!("{text}: write {scheme}://, with two slashes"))),
+                    None => Ok(Self::Here),
+                }
+            }
+        }
+    }
+}
+
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Invalid, message)
+}
+
+/// Copies what is not here.
+///
+/// # Errors
+/// [`NotFound`](ErrorKind::NotFound) if nothing has a name; [`Unavailable`](ErrorKind::Unavailable) if a store or server does not answer, or
+/// an input changed while it was copied.
+pub(crate) async fn gather(options: &LoadOptions) -> Result<Inputs, Error> {
+    let mut copying = Copying {
+        temp_dir: options.temp_dir.clone(),
+        web_timeout_ms: options.web_timeout_ms,
+        folder: None,
+        count: 0,
+        copies: Copies::default(),
+    };
+    let mut from = Vec::new();
+    for path in &options.from {
+        copying.add(path, &mut from).await?;
+    }
+    if let Some(mapping) = &options.mapping {
+        copying.copy(mapping).await?;
+        let place = copying.copies.get(mapping).unwrap_or(mapping);
+        for named in mapping::files(mapping, place)? {
+            copying.add_named(&named, mapping).await?;
+        }
+    }
+    Ok(Inputs { from, copies: copying.copies, _folder: copying.folder })
+}
+
+struct Copying {
+    temp_dir: Option<PathBuf>,
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "without its client nothing is downloaded"))]
+    web_timeout_ms: u64,
+    folder: Option<TempDir>,
+    count: u64,
+    copies: Copies,
+}
+
+impl Copying {
+    /// Adds an input of the command line.
+    async fn add(&mut self, path: &Path, from: &mut Vec<PathBuf>) -> Result<(), Error> {
+        match Place::of(path)? {
+            Place::Here => from.extend(matching(path)?),
+            Place::Stdin => {
+                self.copy(path).await?;
+                from.push(STDIN_SHOWN.into());
+            }
+            Place::Web(url) => {
+                self.copy(path).await?;
+                from.push(shown(url).into());
+            }
+            Place::Store(url) => {
+                if has_wildcards(url) || !self.copy_object(url).await? {
+                    self.copy_objects(url).await?;
+                }
+                from.push(if has_wildcards(url) { folder_of(url).into() } else { url.into() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a file that a mapping names, unless it is here, or was copied before.
+    async fn add_named(&mut self, named: &Path, mapping: &Path) -> Result<(), Error> {
+        let is_elsewhere = |place| !matches!(place, Place::Here);
+        if is_elsewhere(Place::of(named)?) {
+            return self.copy(named).await;
+        }
+        match (Place::of(mapping)?, mapping.parent()) {
+            (Place::Store(_), Some(folder)) => {
+                // It may be in another of the folders that were given, so that nobody misses it here.
+                let beside = folder.join(named);
+                let is_there = self.copies.get(&beside).is_some();
+                if let (false, Some(url)) = (is_there, beside.to_str()) {
+                    self.copy_object(url).await?;
+                }
+                Ok(())
+            }
+            (Place::Web(url), Some(_)) => {
+                let beside = format!("{}/{}", folder_of(url), named.display());
+                self.copy(Path::new(&beside)).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Copies one input, if it is not here.
+    async fn copy(&mut self, path: &Path) -> Result<(), Error> {
+        if self.copies.get(path).is_some() {
+            return Ok(());
+        }
+        match Place::of(path)? {
+            Place::Here => Ok(()),
+            Place::Stdin => self.copy_stdin().await,
+            Place::Web(url) => self.download(url).await,
+            Place::Store(url) => match self.copy_object(url).await? {
+                true => Ok(()),
+                false => Err(missing(format!("there is no object {url}"))),
+            },
+        }
+    }
+
+    /// A file for the next copy.
+    fn create(&mut self) -> Result<(PathBuf, File), Error> {
+        let folder = match &self.folder {
+            Some(folder) => folder,
+            None => {
+                let made = match &self.temp_dir {
+                    Some(folder) => TempDir::with_prefix_in("hoplake-inputs-", folder),
+                    None => TempDir::with_prefix("hoplake-inputs-"),
+                };
+                self.folder.insert(made.map_err(|error| spill(&error))?)
+            }
+        };
+        let path = folder.path().join(self.count.to_string());
+        self.count += 1;
+        let file = File::create(&path).map_err(|error| spill(&error))?;
+        Ok((path, file))
+    }
+
+    async fn copy_stdin(&mut self) -> Result<(), Error> {
+        let (copy, mut file) = self.create()?;
+        let read = spawn_blocking(move || io::copy(&mut io::stdin().lock(), &mut file));
+        let copied = read.await.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
+        copied
+            .map_err(|error| Error::new(ErrorKind::Unavailable, format!("could not copy standard input: {error}")))?;
+        self.copies.insert(STDIN.into(), copy.clone());
+        self.copies.insert(STDIN_SHOWN.into(), copy);
+        Ok(())
+    }
+
+    /// Copies the object at a URL; `false` if there is none.
+    async fn copy_object(&mut self, url: &str) -> Result<bool, Error> {
+        let Some((folder, name)) =
+            url.rsplit_once('/').filter(|(folder, name)| !folder.ends_with('/') && !name.is_empty())
+        else {
+            return Ok(false);
+        };
+        let store = Store::open(folder)?;
+        let Some(bytes) = store.length(name).await? else { return Ok(false) };
+        self.copy_from(&store, name, bytes, url).await?;
+        Ok(true)
+    }
+
+    /// Copies all objects below a URL, or those that its wildcards match.
+    async fn copy_objects(&mut self, url: &str) -> Result<(), Error> {
+        let (folder, pattern) = match has_wildcards(url) {
+            false => (url.trim_end_matches('/'), None),
+            true => {
+                let folder = folder_of(url);
+                (folder, Some(pattern_of(&url[folder.len() + 1..])?))
+            }
+        };
+        let store = Store::open(folder)?;
+        let mut objects = store.list("").await?;
+        objects.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        // As for folders: what begins so is not data.
+        let is_hidden = |name: &str| name.split('/').any(|part| part.starts_with(['.', '_']));
+        objects.retain(|object| match &pattern {
+            Some(pattern) => pattern.matches_with(&object.name, MATCHING),
+            None => !is_hidden(&object.name),
+        });
+        if objects.is_empty() {
+            return Err(missing(format!("there is nothing at {url}")));
+        }
+        for object in objects {
+            self.copy_from(&store, &object.name, object.bytes, &format!("{folder}/{}", object.name)).await?;
+        }
+        Ok(())
+    }
+
+    async fn copy_from(&mut self, store: &Store, name: &str, bytes: u64, shown: &str) -> Result<(), Error> {
+        let (copy, mut file) = self.create()?;
+        let starts = (0..bytes).step_by(PIECE_BYTES as usize);
+        let read = |start: u64| store.get_range(name, start..bytes.min(start + PIECE_BYTES));
+        let mut pieces = futures::stream::iter(starts).map(read).buffered(PIECES);
+        while let Some(piece) = pieces.try_next().await? {
+            file = write(file, piece.into()).await?;
+        }
+        drop(pieces);
+        if store.length(name).await? != Some(bytes) {
+            let message = format!("{shown} changed while it was copied; load it when it is complete");
+            return Err(Error::new(ErrorKind::Unavailable, message));
+        }
+        self.copies.insert(shown.into(), copy);
+        Ok(())
+    }
+
+    #[cfg(feature = "http")]
+    async fn download(&mut self, url: &str) -> Result<(), Error> {
+        let (copy, mut file) = self.create()?;
+        let silence = Duration::from_millis(self.web_timeout_ms);
+        let mut response = web::get(url, silence).await?;
+        let (announced, mut bytes) = (response.content_length(), 0);
+        while let Some(piece) = response.chunk().await.map_err(|error| web::failed(url, &error))? {
+            bytes += piece.len() as u64;
+            file = write(file, piece.into()).await?;
+        }
+        if let Some(announced) = announced.filter(|announced| *announced != bytes) {
+            let message = format!("{} has {bytes} bytes where its server announced {announced}", shown(url));
+            return Err(Error::new(ErrorKind::Unavailable, message));
+        }
+        self.copies.insert(url.into(), copy.clone());
+        self.copies.insert(shown(url).into(), copy);
+        Ok(())
+    }
+
+    #[cfg(not(feature = "http"))]
+    async fn download(&mut self, url: &str) -> Result<(), Error> {
+        let url = shown(url);
+        Err(invalid(format!("{url} needs the feature `http` of Hoplake, which this program was built without")))
+    }
+}
+
+/// Writes on a thread that may wait for a disk.
+async fn write(mut file: File, bytes: Vec<u8>) -> Result<File, Error> {
+    let written = spawn_blocking(move || file.write_all(&bytes).map(|()| file)).await;
+    written.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?.map_err(|error| spill(&error))
+}
+
+fn spill(error: &io::Error) -> Error {
+    let message = format!("could not copy an input to the temporary folder: {error}");
+    Error::new(ErrorKind::Unavailable, message)
+}
+
+fn missing(message: String) -> Error {
+    Error::new(ErrorKind::NotFound, message).with_reason(Reason::File)
+}
+
+fn has_wildcards(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+fn pattern_of(text: &str) -> Result<Pattern, Error> {
+    Pattern::new(text).map_err(|error| invalid(format!("{text} is not a valid pattern: {error}")))
+}
+
+/// The part of a URL before its last slash, or before the last one in front of a wildcard.
+fn folder_of(url: &str) -> &str {
+    let plain = url.find(['*', '?', '[']).map_or(url, |at| &url[..at]);
+    plain.rsplit_once('/').map_or(plain, |(folder, _)| folder)
+}
+
+/// Files that match a name; one without wildcards, or that is there as it is, is itself.
+fn matching(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let text = path.to_str().filter(|text| has_wildcards(text) && !path.exists());
+    let Some(text) = text else { return Ok(vec![path.to_owned()]) };
+    let paths = glob::glob_with(text, MATCHING);
+    let paths = paths.map_err(|error| invalid(format!("{text} is not a valid pattern: {error}")))?;
+    let found: Vec<PathBuf> = paths.filter_map(Result::ok).collect();
+    if found.is_empty() { Err(missing(format!("no file matches {text}"))) } else { Ok(found) }
+}
+
+/// The URL of a web server as it is shown: without a password, and without a query, which may be one.
+fn shown(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or(url);
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.split('/').next().unwrap_or(rest);
+            let at = host.rfind('@').map_or(0, |at| at + 1);
+            format!("{scheme}://{}", &rest[at..])
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(feature = "http")]
+mod web {
+    //! Requests to web servers.
+
+    use std::time::Duration;
+
+    use super::{missing, shown};
+    use crate::{Error, ErrorKind};
+
+    const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+
+    /// The answer to a request. It fails if the server says nothing for so long.
+    pub(super) async fn get(url: &str, silence: Duration) -> Result<reqwest::Response, Error> {
+        // The TLS library wants its provider named once in a process; another may have named it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT.min(silence)).read_timeout(silence);
+        let client = client.build().map_err(|error| failed(url, &error))?;
+        let response = client.get(url).send().await.map_err(|error| failed(url, &error))?;
+        match response.status() {
+            status if status.is_success() => Ok(response),
+            reqwest::StatusCode::NOT_FOUND => Err(missing(format!("there is no {}", shown(url)))),
+            status => {
+                let message = format!("{} is refused: its server answers {status}", shown(url));
+                Err(Error::new(ErrorKind::Unavailable, message))
+            }
+        }
+    }
+
+    /// The error that a request failed with, down to its cause.
+    pub(super) fn failed(url: &str, error: &reqwest::Error) -> Error {
+        let why = match error.is_timeout() {
+            true => "its server does not answer in time".to_owned(),
+            false => {
+                let mut cause: &dyn std::error::Error = error;
+                while let Some(below) = cause.source() {
+                    cause = below;
+                }
+                cause.to_string()
+            }
+        };
+        Error::new(ErrorKind::Unavailable, format!("could not read {}: {why}", shown(url)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_secret_is_not_shown() {
+        assert_eq!(shown("https://a:b@host/x.csv?token=1#y"), "https://host/x.csv");
+        assert_eq!(shown("http://host/a@b.csv"), "http://host/a@b.csv");
+    }
+
+    #[test]
+    fn wildcards_stay_within_their_folder() {
+        assert_eq!(folder_of("s3://bucket/data/a*.csv"), "s3://bucket/data");
+        assert_eq!(folder_of("s3://bucket/*/x.csv"), "s3://bucket");
+        let pattern = Pattern::new("*.csv").unwrap();
+        assert!(pattern.matches_with("a.csv", MATCHING) && !pattern.matches_with("b/a.csv", MATCHING));
+    }
+}

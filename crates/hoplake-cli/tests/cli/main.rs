@@ -12,6 +12,7 @@ mod deadlines;
 mod durable;
 mod errors;
 mod hoplake;
+mod installing;
 mod load;
 mod mistakes;
 mod queries;

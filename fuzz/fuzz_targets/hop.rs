@@ -23,5 +23,9 @@ fuzz_target!(init: begin(), |text: &str| bounded((64 << 10) + 64 * text.len(), |
         assert_eq!(split_vertex(&written), Ok((label, key)), "{written}");
         assert!(text.parse::<StartKey>().is_ok(), "{text}");
     }
+    if let Ok(start) = text.parse::<StartKey>() {
+        let written = start.to_string();
+        assert_eq!(written.parse::<StartKey>().as_ref().ok(), Some(&start), "{written}");
+    }
     let _ = parse_time(text);
 }));

@@ -143,7 +143,7 @@ async fn sources(graph: &Graph, label: Option<LabelId>, count: usize, random: &m
     }
     let keys = graph.query().keys_of(&vertices).await?;
     let source = |(vertex, key): (&VertexId, &hoplake::Key)| Source {
-        start: StartKey { label: graph.query().label_of(*vertex), key: key.to_string() },
+        start: StartKey::key(graph.query().label_of(*vertex), key.to_string()),
         vertex: *vertex,
         degree: degrees.get(vertex).copied().unwrap_or_default(),
     };

@@ -245,7 +245,7 @@ fn graph() -> Option<v1::GraphRef> {
 
 async fn ask(mut client: Client, case: &Case) -> Result<Answer> {
     let begun = Instant::now();
-    let start = Name::Text(format!("{}:{}", case.start.label, case.start.key));
+    let start = Name::Text(case.start.to_string());
     let hops = case.hops.iter().map(|hop| v1::Hop { text: hop.to_string(), ..v1::Hop::default() });
     let traversal = v1::Traversal {
         starts: vec![v1::VertexRef { kind: Some(start) }],

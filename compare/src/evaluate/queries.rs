@@ -85,7 +85,7 @@ async fn cases_from(graph: &Graph, truth: Option<&snb::Truth>, seed: u64) -> Res
         };
         ensure!(sources.len() == SOURCES, "{query} has {} sources", sources.len());
         for (key, sha256) in sources {
-            let start = StartKey { label: label.to_owned(), key };
+            let start = StartKey::key(label, key);
             let vertex = graph.query().named(std::slice::from_ref(&start)).await?[0];
             cases.push(Case { query, start, vertex, hops: hops.clone(), sha256 });
         }

@@ -253,7 +253,7 @@ pub async fn baseline(
 /// Holds answers against each other, and against those that are published with the data.
 pub async fn check(graph: &Graph, cases: &[Case], ours: &Answers, others: &Answers) -> Result<()> {
     for ((case, ours), others) in cases.iter().zip(ours).zip(others) {
-        ensure!(ours == others, "{} from {}: answers differ", case.query, case.start.key);
+        ensure!(ours == others, "{} from {}: answers differ", case.query, case.start);
         if let Some(expected) = &case.sha256 {
             let keys = graph.query().keys_of(ours).await?;
             let ids = keys.iter().map(|key| key.to_string().parse()).collect::<Result<Vec<i64>, _>>()?;
@@ -261,7 +261,7 @@ pub async fn check(graph: &Graph, cases: &[Case], ours: &Answers, others: &Answe
                 snb::sha256_of_ids(ids) == *expected,
                 "{} from {}: the answer is wrong",
                 case.query,
-                case.start.key
+                case.start
             );
         }
     }

@@ -61,7 +61,7 @@ async fn starts(graph: &Graph, count: usize) -> Result<Vec<StartKey>> {
     let (vertices, mut random) = (graph.manifest().vertex_counts[usize::from(id.0)].ordinals, SplitMix64::new(3));
     let drawn: Vec<VertexId> = (0..count).filter_map(|_| VertexId::new(id, random.below(vertices))).collect();
     let keys = graph.query().keys_of(&drawn).await?;
-    Ok(keys.iter().map(|key| StartKey { label: label.to_owned(), key: key.to_string() }).collect())
+    Ok(keys.iter().map(|key| StartKey::key(label, key.to_string())).collect())
 }
 
 /// Microseconds of each query by key along `knows`, and the thread's processor seconds for all.

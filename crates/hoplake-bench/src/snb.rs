@@ -80,7 +80,7 @@ async fn print_queries(arguments: &Arguments, url: &str) -> Result<()> {
                 format!("{direction}:{}", hop.edge_label).parse()
             };
             let hops = query.hops.iter().map(hop).collect::<Result<Vec<hoplake::Hop>, _>>()?;
-            let start = StartKey { label: query.source_label.clone(), key: case.source.to_string() };
+            let start = StartKey::key(&query.source_label, case.source.to_string());
             let traversal = Traversal { hops, ..Traversal::default() };
             let request = TraversalRequest { starts: vec![start], traversal, select: Some(Vec::new()), limit: None };
             run.run(&request).await?;

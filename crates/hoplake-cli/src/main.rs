@@ -26,8 +26,12 @@ struct Cli {
     verb: Verb,
 }
 
-static LONG_HELP: LazyLock<String> =
-    LazyLock::new(|| format!("{}\n\nNew here? Run: hoplake quickstart", failure::STATUSES));
+static LONG_HELP: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "{}\n\nShell completions and manual pages: hoplake completions SHELL, hoplake man\n\nNew here? Run: hoplake quickstart",
+        failure::STATUSES
+    )
+});
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -57,6 +61,11 @@ enum Verb {
     Vacuum(verbs::vacuum::Args),
     Cost(verbs::cost::Args),
     CacheSim(verbs::cache_sim::Args),
+    // For those who install the program: not in the list that everybody reads.
+    #[command(hide = true)]
+    Completions(verbs::completions::Args),
+    #[command(hide = true)]
+    Man(verbs::man::Args),
 }
 
 impl Verb {
@@ -87,6 +96,8 @@ impl Verb {
             Self::Vacuum(args) => verbs::vacuum::run(args).await,
             Self::Cost(args) => verbs::cost::run(args),
             Self::CacheSim(args) => verbs::cache_sim::run(args),
+            Self::Completions(args) => verbs::completions::run(args),
+            Self::Man(args) => verbs::man::run(args),
         }
     }
 
@@ -118,6 +129,8 @@ impl Verb {
             Self::Vacuum(args) => ("vacuum", &args.url),
             Self::Cost(_) => ("cost", "URL"),
             Self::CacheSim(_) => ("cache-sim", "URL"),
+            Self::Completions(_) => ("completions", "URL"),
+            Self::Man(_) => ("man", "URL"),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{fmt, str::FromStr};
 
 use hoplake_format::{Direction, EdgeTypeId, LabelId, Schema};
 
-use crate::{Condition, EngineError, condition, quoting};
+use crate::{Condition, EngineError, quoting};
 
 /// In the place of labels, any.
 const ANY: &str = "*";
@@ -135,11 +135,7 @@ impl FromStr for Hop {
         if let Some(labels) = rest.strip_prefix(':') {
             rest = hop.read_labels(labels).map_err(|why| wrong(&why))?;
         }
-        while !rest.trim().is_empty() {
-            let condition =
-                rest.trim_start().strip_prefix('[').ok_or_else(|| wrong(&format!("has {rest:?} at its end")))?;
-            rest = hop.read_condition(condition).map_err(|why| wrong(&why))?;
-        }
+        hop.condition = Condition::in_brackets(rest).map_err(|why| wrong(&why))?;
         Ok(hop)
     }
 }
@@ -159,18 +155,6 @@ impl Hop {
                 None => return Ok(rest),
             }
         }
-    }
-
-    /// Reads a condition up to the closing bracket, and returns what is left.
-    fn read_condition<'a>(&mut self, text: &'a str) -> Result<&'a str, String> {
-        let (condition, rest) = condition::take(text)?;
-        let rest = match rest.strip_prefix(']') {
-            Some(rest) => rest,
-            None if rest.is_empty() => return Err("has a [ that is not closed".into()),
-            None => return Err(condition::behind(rest)),
-        };
-        *self = std::mem::take(self).such_that(condition);
-        Ok(rest)
     }
 }
 

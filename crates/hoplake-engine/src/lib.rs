@@ -54,6 +54,7 @@ pub mod vacuum;
 pub mod verify;
 pub mod versions;
 mod vertex_scan;
+mod walk;
 
 pub use adjacency::Degree;
 pub use condition::{Comparison, Condition, PropertyName, PropertyOf, Requirement, Test};
@@ -67,7 +68,8 @@ pub use memory::{Held, HeldIter};
 pub use open_settings::OpenSettings;
 pub use ordinals::Ordinals;
 pub use properties::RowsOfEdges;
-pub use quoting::{split_vertex, vertex_text};
+pub use quoting::{label_text, split_label, split_vertex, vertex_text};
 pub use scan::{KeyScan, ListBlock, ListRange, ListScan};
 pub use snapshot::Snapshot;
 pub use vertex_scan::{FoundVertices, VertexQuery, VertexScan};
+pub use walk::Walk;

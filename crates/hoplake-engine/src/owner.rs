@@ -6,8 +6,10 @@ use hoplake_format::{EdgeTypeId, LabelId, TableOwner, segment::SectionKind};
 
 /// What runs belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Owner {
+pub enum Owner {
+    /// Keys and properties of its vertices.
     Label(LabelId),
+    /// Its edges and their properties.
     EdgeType(EdgeTypeId),
 }
 

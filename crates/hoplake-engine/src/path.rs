@@ -14,7 +14,7 @@ use hoplake_format::VertexId;
 use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 
 use crate::{
-    Edges, EngineError, Frontier, Snapshot,
+    Edges, EngineError, Frontier, Neighbour, Snapshot, Walk,
     adjacency::End,
     hop::Hop,
     pieces::{STEP, sort_by_key},
@@ -32,6 +32,9 @@ pub struct PathQuery {
     pub hop: Hop,
     /// The longest path that counts, in edges.
     pub depth_max: usize,
+    /// Whether the path is to have its edges: of several between two vertices the first that the search finds, in the order of edge
+    /// types. Takes no request more, and memory for an edge for each vertex known.
+    pub edges: bool,
     /// What ends the search early.
     pub limits: Limits,
 }
@@ -44,6 +47,8 @@ struct Side {
     frontier: Frontier,
     /// Every vertex known, and the one it was first reached from.
     parents: HashMap<VertexId, Option<VertexId>>,
+    /// The edge by which each was first reached, if the path is to have its edges.
+    edges: Option<HashMap<VertexId, Neighbour>>,
     depth: usize,
     memory: MemoryHold,
 }
@@ -51,31 +56,47 @@ struct Side {
 /// What a known vertex takes: itself and its parent, in a table of which at most 7/8 and at least 7/16 are used, and its
 /// place in a frontier.
 const KNOWN_BYTES: u64 = 64;
+/// What the edge to a known vertex takes: 48 bytes and one, in such a table.
+const EDGE_BYTES: u64 = 112;
 
 impl Side {
-    fn new(vertex: VertexId, hop: Hop, end: End, context: &QueryContext) -> Result<Self, StorageError> {
+    fn new(vertex: VertexId, query: &PathQuery, end: End, context: &QueryContext) -> Result<Self, StorageError> {
+        let hop = if end == End::Far { query.hop.clone() } else { query.hop.reversed() };
         let frontier = std::iter::once(vertex).collect();
-        let memory = context.hold(0)?;
-        Ok(Self { hop, end, frontier, parents: HashMap::from([(vertex, None)]), depth: 0, memory })
+        let parents = HashMap::from([(vertex, None)]);
+        let edges = query.edges.then(HashMap::new);
+        Ok(Self { hop, end, frontier, parents, edges, depth: 0, memory: context.hold(0)? })
+    }
+
+    /// The memory of so many known vertices.
+    fn bytes(&self, known: usize) -> u64 {
+        known as u64 * (KNOWN_BYTES + if self.edges.is_some() { EDGE_BYTES } else { 0 })
     }
 
     /// Moves on along edges, in the order of the vertex left, so that the smallest parent wins.
     async fn advance(&mut self, edges: &Edges, context: &QueryContext) -> Result<(), StorageError> {
         let mut pace = context.pace();
         let mut new: Vec<VertexId> = Vec::new();
+        let mut at = 0;
         for list in edges.lists() {
             for step in list.targets.chunks(STEP) {
-                context.resize(&mut self.memory, (self.parents.len() + step.len()) as u64 * KNOWN_BYTES)?;
-                for to in step {
+                let bytes = self.bytes(self.parents.len() + step.len());
+                context.resize(&mut self.memory, bytes)?;
+                for (at, to) in (at..).zip(step) {
                     if let Entry::Vacant(entry) = self.parents.entry(*to) {
                         entry.insert(Some(list.from));
                         new.push(*to);
+                        if let Some(known) = &mut self.edges {
+                            known.extend(edges.get(at).map(|edge| (*to, edge)));
+                        }
                     }
                 }
+                at += step.len();
                 pace.rest(step.len() as u64 * 4).await?;
             }
         }
-        context.resize(&mut self.memory, self.parents.len() as u64 * KNOWN_BYTES)?;
+        let bytes = self.bytes(self.parents.len());
+        context.resize(&mut self.memory, bytes)?;
         sort_by_key(&mut new, |vertex| *vertex, context).await?;
         self.frontier = Frontier::of_sorted(&new, &mut pace).await?;
         self.depth += 1;
@@ -86,10 +107,29 @@ impl Side {
     fn trail(&self, vertex: VertexId) -> Vec<VertexId> {
         std::iter::successors(Some(vertex), |vertex| self.parents.get(vertex).copied().flatten()).collect()
     }
+
+    /// The edges by which vertices were first reached.
+    fn edges_to(&self, vertices: &[VertexId]) -> impl Iterator<Item = Neighbour> {
+        let edges = self.edges.as_ref();
+        vertices.iter().filter_map(move |vertex| edges?.get(vertex).copied())
+    }
+}
+
+/// The path that two sides have found, from end to end, where they have met in a vertex.
+fn joined(sides: &[Side; 2], meeting: VertexId) -> Walk {
+    let mut vertices = sides[0].trail(meeting);
+    vertices.reverse();
+    let middle = vertices.len() - 1;
+    vertices.extend(sides[1].trail(meeting).into_iter().skip(1));
+    let last = vertices.len() - 1;
+    // The first side reached each vertex from the one before, the other side from the one behind.
+    let edges = sides[0].edges_to(&vertices[1..=middle]).chain(sides[1].edges_to(&vertices[middle..last]));
+    let edges = edges.collect();
+    Walk { vertices, edges }
 }
 
 impl Snapshot {
-    /// The vertices of a shortest path, both ends included; `None` if there is none within the length. Of several shortest
+    /// A shortest path, both ends included; `None` if there is none within the length. Of several shortest
     /// paths the answer is always the same one.
     ///
     /// # Errors
@@ -98,17 +138,15 @@ impl Snapshot {
         self: &'a Arc<Self>,
         query: &'a PathQuery,
         branch: &'a mut Branch,
-    ) -> BoxFuture<'a, Result<Option<Vec<VertexId>>, EngineError>> {
+    ) -> BoxFuture<'a, Result<Option<Walk>, EngineError>> {
         Box::pin(async move {
             let context = &branch.context().clone();
             self.check_hop(&query.hop)?;
             let mut watch = Watch::new(&query.limits, self, context);
-            let mut sides = [
-                Side::new(query.from, query.hop.clone(), End::Far, context)?,
-                Side::new(query.to, query.hop.reversed(), End::Near, context)?,
-            ];
+            let mut sides =
+                [Side::new(query.from, query, End::Far, context)?, Side::new(query.to, query, End::Near, context)?];
             if query.from == query.to {
-                return Ok(Some(vec![query.from]));
+                return Ok(Some(Walk { vertices: vec![query.from], edges: Vec::new() }));
             }
             while sides[0].depth + sides[1].depth < query.depth_max
                 && sides.iter().all(|side| !side.frontier.is_empty())
@@ -125,10 +163,7 @@ impl Snapshot {
                 // of one edge more, so the first is as short as any.
                 let meeting = sides[smaller].frontier.vertices().find(|vertex| other.parents.contains_key(vertex));
                 if let Some(vertex) = meeting {
-                    let mut path = sides[0].trail(vertex);
-                    path.reverse();
-                    path.extend(sides[1].trail(vertex).into_iter().skip(1));
-                    return Ok(Some(path));
+                    return Ok(Some(joined(&sides, vertex)));
                 }
             }
             Ok(None)

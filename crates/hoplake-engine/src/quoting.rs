@@ -57,25 +57,41 @@ pub(crate) fn write_quoted(piece: &str, to: &mut impl Write) -> std::fmt::Result
     write!(to, "\"{}\"", piece.replace('"', "\"\""))
 }
 
+/// What ends the label in the name of a vertex: its key, or a condition in brackets.
+const LABEL_ENDS: [char; 2] = [':', '['];
+
 /// Reads the name of a vertex: `Person:933`. The label may stand in quotes, `"a:b":7`; the key is all that comes behind the
 /// colon, as it stands.
 ///
 /// # Errors
 /// As the end of a sentence.
 pub fn split_vertex(text: &str) -> Result<(Cow<'_, str>, &str), String> {
-    let (label, rest) = take(text, |rest| rest.starts_with(':'))?;
+    let (label, rest) = split_label(text)?;
     match rest.strip_prefix(':').filter(|_| !label.is_empty()) {
         Some(key) => Ok((label, key)),
         None => Err("does not name a vertex; write LABEL:KEY, as in Person:933".into()),
     }
 }
 
+/// Reads a label, which may stand in quotes, from the beginning of a text, and returns what is behind it: `:` and a key, `[` and a
+/// condition, or nothing.
+///
+/// # Errors
+/// As the end of a sentence.
+pub fn split_label(text: &str) -> Result<(Cow<'_, str>, &str), String> {
+    take(text, |rest| rest.starts_with(LABEL_ENDS))
+}
+
 /// The name of a vertex, as [`split_vertex`] reads it.
 pub fn vertex_text(label: &str, key: &impl std::fmt::Display) -> String {
+    format!("{}:{key}", label_text(label))
+}
+
+/// A label, as [`split_label`] reads it.
+pub fn label_text(label: &str) -> String {
     let mut text = String::new();
     // A string takes all that is written to it.
-    let _ = write(label, &[':'], &mut text);
-    let _ = write!(text, ":{key}");
+    let _ = write(label, &LABEL_ENDS, &mut text);
     text
 }
 
@@ -96,14 +112,14 @@ mod tests {
         ] {
             assert_eq!(split_vertex(text).unwrap(), (label.into(), key));
         }
-        for text in ["", "Person", ":7", "\"a:7", "\"a\"b:7", "\"\":7"] {
+        for text in ["", "Person", ":7", "\"a:7", "\"a\"b:7", "\"\":7", "a[b:7"] {
             assert!(split_vertex(text).is_err(), "{text}");
         }
     }
 
     proptest! {
         #[test]
-        fn a_vertex_that_is_written_is_read(label in "[ab:\"' ,\u{e9}]{1,6}", key in "[ab:\"' ]{0,6}") {
+        fn a_vertex_that_is_written_is_read(label in "[ab:\\[\"' ,\u{e9}]{1,6}", key in "[ab:\"' ]{0,6}") {
             prop_assume!(!label.is_empty());
             let text = vertex_text(&label, &key);
             prop_assert_eq!(split_vertex(&text).unwrap(), (Cow::from(&label), key.as_str()));

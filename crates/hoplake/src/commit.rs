@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arrow_array::RecordBatch;
-use hoplake_engine::change::{Batch, Columns, Committed, Name, Operation, Value, VertexRef};
+use hoplake_engine::change::{Batch, Columns, Committed, EdgeKey, Name, Operation, Value, VertexRef};
 use hoplake_format::{ChangeCounts, Key};
 use hoplake_ingest::source::plain::in_property_types;
 use hoplake_storage::QueryContext;
@@ -116,6 +116,42 @@ impl Commit {
         let target = VertexRef::new(target.0, target.1);
         let properties = properties.into_iter().collect();
         self.push(Operation::UpsertEdge { label: label.into(), source, target, key: None, properties, replace: false })
+    }
+
+    /// As [`Self::upsert_edge`], of one edge among several between the two vertices: the one whose property has this value, which it
+    /// gets if there is none.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), hoplake::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let file = folder.path().join("pays.csv");
+    /// # std::fs::write(&file, "1,2\n").unwrap();
+    /// # hoplake::load("memory://edge-by-key", hoplake::LoadOptions::from_paths([&file])).await?;
+    /// let mut graph = hoplake::Graph::open("memory://edge-by-key").await?;
+    /// let mut commit = graph.begin();
+    /// for payment in [17, 18] {
+    ///     commit.upsert_edge_by(("id", payment), "pays", ("vertex", 1), ("vertex", 2), [("amount", 10)]);
+    /// }
+    /// commit.commit().await?;
+    /// graph.refresh().await?;
+    /// assert_eq!(graph.query().from("vertex:1")?.out("pays").walks(9).await?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub fn upsert_edge_by<N: Into<Name>, V: Into<Value>>(
+        &mut self,
+        (property, value): (&str, impl Into<Value>),
+        label: &str,
+        source: (&str, impl Into<Key>),
+        target: (&str, impl Into<Key>),
+        properties: impl IntoIterator<Item = (N, V)>,
+    ) -> &mut Self {
+        let source = VertexRef::new(source.0, source.1);
+        let target = VertexRef::new(target.0, target.1);
+        let key = Some(EdgeKey { property: property.into(), value: value.into() });
+        let properties = properties.into_iter().collect();
+        self.push(Operation::UpsertEdge { label: label.into(), source, target, key, properties, replace: false })
     }
 
     /// Deletes all edges of this label from the one vertex to the other.

@@ -308,6 +308,15 @@ impl Graph {
         Ok(compaction::is_due(&self.snapshot, settings, &mut QueryContext::new().branch()).await?)
     }
 
+    /// The sorted runs of each label and edge type of the open version, and whether [`Self::compact`] would merge some of them. No
+    /// request, if its indexes are in memory.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn runs(&self, settings: &CompactionSettings) -> Result<Vec<compaction::RunsOf>, Error> {
+        Ok(compaction::runs(&self.snapshot, settings, &mut QueryContext::new().branch()).await?)
+    }
+
     /// Makes another store, usually a folder of this machine, have the newest version of a graph: what is missing there is copied and
     /// checked, and then the version appears as a whole. A mirror that was interrupted goes on; a mirror is not to be written to.
     /// `progress` is called with the bytes copied so far and those to copy.

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! # async fn example() -> Result<(), hoplake::Error> {
-//! use hoplake::{Graph, Hop, LoadOptions, Traversal};
+//! use hoplake::{Graph, LoadOptions};
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let csv = folder.path().join("knows.csv");
@@ -14,10 +14,8 @@
 //!
 //! let graph = Graph::open("memory://docs/people").await?;
 //! let mut query = graph.query();
-//! let start = query.vertex("vertex", 1).await?.expect("vertex 1 is in the file");
-//! let hop: Hop = "out:edge".parse()?;
-//! let reached = query.traverse(Traversal { starts: vec![start], hops: vec![hop.clone(), hop], ..Default::default() }).await?;
-//! assert_eq!(query.keys(reached.last()).await?, [3.into()]);
+//! let rows = query.from("vertex:1")?.out("edge").out("edge").rows::<&str>([]).await?; // keys and no properties
+//! assert_eq!(rows[0].batch.num_rows(), 1);
 //! assert_eq!(query.cost().waves, 4); // the key, two hops, and the key of the result
 //! # Ok(())
 //! # }
@@ -40,6 +38,12 @@
 //! The same without async is in [`blocking`]; what memory to give it, in [`caching`];
 //! how to read a graph through a source other than a store, in [`access`].
 
+/// The crates of Arrow whose types are in signatures, in their versions here.
+pub mod arrow {
+    pub use arrow_array as array;
+    pub use arrow_schema as schema;
+}
+
 pub mod access;
 pub mod blocking;
 pub mod caching;
@@ -59,6 +63,9 @@ mod log;
 mod query;
 mod results;
 mod scan;
+mod starts;
+mod steps;
+mod walks;
 
 pub use commit::Commit;
 pub use diff::Diff;
@@ -66,12 +73,12 @@ pub use error::{Error, ErrorKind, Reason};
 pub use graph::Graph;
 pub use hoplake_engine::{
     Comparison, Condition, Degree, EdgeIter, EdgeList, EdgeSlice, Edges, Frontier, Held, HeldIter, Neighbour,
-    OpenSettings, Ordinals, PropertyName, PropertyOf, Requirement, Test,
+    OpenSettings, Ordinals, PropertyName, PropertyOf, Requirement, Test, Walk,
     change::{
         Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, IDEMPOTENCY_KEYS_MAX, Name, Operation, Properties,
         Value, VertexRef,
     },
-    compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN},
+    compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN, Owner, RunsOf},
     diff::{Difference, same_value},
     log::LogEntry,
     mirror::Mirrored,
@@ -100,6 +107,9 @@ pub use load::{
     load_with,
 };
 pub use log::{Log, parse_time};
-pub use query::{EdgeRows, Query, Rows, StartKey, StepCost, TraversalAnswer, TraversalRequest};
+pub use query::{EdgeRows, Query, Rows, StepCost, TraversalAnswer, TraversalRequest};
 pub use results::Described;
 pub use scan::{Scan, ScanRequest, SortBy};
+pub use starts::StartKey;
+pub use steps::Steps;
+pub use walks::{DescribedWalks, PropertyRow, WalkEdge, WalkVertex};

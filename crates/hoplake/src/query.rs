@@ -4,44 +4,14 @@ use std::{mem::take, sync::Arc, time::Instant};
 
 use arrow_array::RecordBatch;
 use hoplake_engine::{
-    Degree, Edges, EngineError, Frontier, Held, Neighbour, Snapshot,
+    Degree, Edges, EngineError, Frontier, Held, Neighbour, Snapshot, Walk,
     path::PathQuery,
-    split_vertex,
     traversal::{Hop, Limits, Paths, Reached, Traversal, WalkCount},
-    vertex_text,
 };
 use hoplake_format::{EdgeId, Key, LabelId, VertexId};
 use hoplake_storage::{Branch, Cost, MemoryBudget, QueryContext};
 
-use crate::{Error, ErrorKind, expected::Expected};
-
-/// A vertex as a user names it: its label and its key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StartKey {
-    /// The label.
-    pub label: String,
-    /// The key, as text.
-    pub key: String,
-}
-
-impl std::str::FromStr for StartKey {
-    type Err = Error;
-
-    /// Reads `Person:933`; a label with a colon stands in quotes: `"a:b":933`.
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let wrong = |why| Error::new(ErrorKind::Invalid, format!("{text:?} {why}"));
-        let (label, key) = split_vertex(text).map_err(wrong)?;
-        // The key stays text: its type is that of the label, which only the graph knows.
-        Ok(Self { label: label.into_owned(), key: key.to_owned() })
-    }
-}
-
-impl std::fmt::Display for StartKey {
-    /// As it is read.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&vertex_text(&self.label, &self.key))
-    }
-}
+use crate::{Error, ErrorKind, StartKey, expected::Expected};
 
 /// A complete traversal, from keys to properties.
 #[derive(Debug, Clone, Default)]
@@ -167,7 +137,7 @@ impl Query {
         self.look_up(&keys).await
     }
 
-    async fn look_up(&mut self, keys: &[(LabelId, Key)]) -> Result<Vec<Option<VertexId>>, Error> {
+    pub(crate) async fn look_up(&mut self, keys: &[(LabelId, Key)]) -> Result<Vec<Option<VertexId>>, Error> {
         self.step(async |snapshot, branch| snapshot.look_up(keys, branch).await).await
     }
 
@@ -179,31 +149,6 @@ impl Query {
         // Once: what the step has read is known to all later steps.
         let expected = take(&mut self.expected);
         Ok(expected.alongside(&self.snapshot, &mut self.branch, step).await?)
-    }
-
-    /// Reads keys that are given as text, each as its label's type.
-    fn parse_starts(&self, starts: &[StartKey]) -> Result<Vec<(LabelId, Key)>, Error> {
-        let parse = |start: &StartKey| {
-            let label = self.label(&start.label)?;
-            let key_type = self.snapshot.schema().label(label).map(|label| label.key_type);
-            let key = key_type.and_then(|key_type| Key::parse(&start.key, key_type));
-            // Every text is a valid string key, so only an int64 can be wrong.
-            let wrong = || {
-                let message = format!("{:?} is not a valid key of {}, whose keys are int64", start.key, start.label);
-                Error::new(ErrorKind::Invalid, message)
-            };
-            Ok((label, key.ok_or_else(wrong)?))
-        };
-        starts.iter().map(parse).collect()
-    }
-
-    /// The vertices that a user names. One wave.
-    ///
-    /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) that names the first that does not exist; as [`Self::vertex`].
-    pub async fn named(&mut self, starts: &[StartKey]) -> Result<Vec<VertexId>, Error> {
-        let keys = self.parse_starts(starts)?;
-        all_found(starts, self.look_up(&keys).await?)
     }
 
     /// The edges of a hop from these vertices, in the order of vertex, edge type, direction and
@@ -316,7 +261,8 @@ impl Query {
     }
 
     /// The walks of a traversal, one by one, read on demand: `wanted` of them, if that is known. Nothing is read before
-    /// the first is requested, unless vertices are to be visited once.
+    /// the first is requested, unless vertices are to be visited once. [`Paths::with_edges`] gives walks their edges, and
+    /// [`Self::describe_walks`] keys and properties.
     ///
     /// # Errors
     /// As [`Self::traverse`].
@@ -328,15 +274,15 @@ impl Query {
     ///
     /// # Errors
     /// As [`Self::traverse`].
-    pub async fn next_walks(&mut self, paths: &mut Paths, most: usize) -> Result<Held<Vec<Vec<VertexId>>>, Error> {
+    pub async fn next_walks(&mut self, paths: &mut Paths, most: usize) -> Result<Held<Vec<Walk>>, Error> {
         self.step(async |_, branch| {
             let context = branch.context();
-            let mut walks: Vec<Vec<VertexId>> = Vec::new();
+            let mut walks: Vec<Walk> = Vec::new();
             let mut memory = context.hold(0)?;
             while walks.len() < most
                 && let Some(walk) = paths.next().await?
             {
-                let bytes = memory.bytes() + (size_of::<Vec<VertexId>>() + size_of_val(&walk[..])) as u64;
+                let bytes = memory.bytes() + walk.bytes();
                 if context.resize(&mut memory, bytes).is_err() {
                     // Lists that were read for later walks make room for the current ones.
                     paths.drop_lists();
@@ -358,13 +304,12 @@ impl Query {
         Ok(self.snapshot.count_walks(&traversal, &mut self.branch).await?)
     }
 
-    /// Runs a traversal from keys to properties: the key look-up, the hops, and one wave for the
-    /// properties of the result, because their metadata is read in parallel with the look-up.
+    /// Runs a traversal from starts to properties: the look-up of keys (and the search by conditions), the hops, and one wave for
+    /// the properties of the result, because their metadata is read in parallel with the look-up.
     ///
     /// # Errors
-    /// As [`Self::named`], [`Self::traverse`] and [`Self::properties`].
+    /// As [`Self::start_vertices`], [`Self::traverse`] and [`Self::properties`].
     pub async fn run(&mut self, request: &TraversalRequest) -> Result<TraversalAnswer, Error> {
-        let keys = self.parse_starts(&request.starts)?;
         let select = request.select.as_deref();
         let begun = Instant::now();
         let before = self.cost();
@@ -373,12 +318,13 @@ impl Query {
         self.snapshot.property_fields(select.unwrap_or_default())?;
         if select.is_some() {
             let ids = request.traversal.starts.iter().map(|vertex| vertex.label());
-            let starts: Vec<_> = keys.iter().map(|(label, _)| *label).chain(ids).collect();
+            let named = self.label_ids(request.starts.iter().map(StartKey::label));
+            let starts: Vec<_> = named.into_iter().chain(ids).collect();
             self.expect_rows_at_end(&starts, &request.traversal.hops);
         }
-        let found = self.look_up(&keys).await?;
+        let found = self.start_vertices(&request.starts).await?;
         let mut traversal = request.traversal.clone();
-        traversal.starts.extend(all_found(&request.starts, found)?);
+        traversal.starts.extend(found.iter().copied());
         // The query already has the other limits, and the look-up has consumed its share.
         traversal.limits = Limits { vertices_max: traversal.limits.vertices_max, ..Limits::default() };
         let start_cost = self.step_since(begun, &before);
@@ -403,7 +349,7 @@ impl Query {
     ///
     /// # Errors
     /// As [`Self::traverse`].
-    pub async fn shortest_path(&mut self, query: PathQuery) -> Result<Option<Vec<VertexId>>, Error> {
+    pub async fn shortest_path(&mut self, query: PathQuery) -> Result<Option<Walk>, Error> {
         self.step(async |snapshot, branch| snapshot.shortest_path(&query, branch).await).await
     }
 
@@ -414,33 +360,10 @@ impl Query {
     pub async fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Held<Reached>, Error> {
         Ok(self.snapshot.neighbourhood(starts, hop, depth, 1, &mut self.branch).await?)
     }
-
-    /// Labels and keys of the vertices of many paths, in one wave.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn name_paths(&mut self, paths: &[Vec<VertexId>]) -> Result<Vec<Vec<(String, Key)>>, Error> {
-        let all: Frontier = paths.iter().flatten().copied().collect();
-        let vertices: Vec<_> = all.vertices().collect();
-        let keys = self.keys(&all).await?;
-        let name = |vertex: &VertexId| {
-            // A frontier lists its vertices in ascending order, and `keys` has the same order.
-            let position = vertices.binary_search(vertex).ok()?;
-            Some((self.label_of(*vertex), keys.get(position)?.clone()))
-        };
-        Ok(paths.iter().map(|path| path.iter().filter_map(name).collect()).collect())
-    }
 }
 
 /// The memory of a key.
 pub(crate) fn key_bytes(key: &Key) -> u64 {
     let text = if let Key::String(text) = key { text.capacity() } else { 0 };
     (size_of::<Key>() + text) as u64
-}
-
-fn all_found(starts: &[StartKey], found: Vec<Option<VertexId>>) -> Result<Vec<VertexId>, Error> {
-    let each = starts.iter().zip(found).map(|(start, vertex)| {
-        vertex.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no vertex {start}")))
-    });
-    each.collect()
 }

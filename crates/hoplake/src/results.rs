@@ -46,12 +46,7 @@ impl Query {
 
     /// As [`Self::expect_rows`], of the vertices that each of these hops leads to, and of those where the first begins.
     pub fn expect_rows_on_the_way(&mut self, starts: &[LabelId], hops: &[Hop]) {
-        self.expect_rows(starts.iter().copied());
-        let mut near = starts.to_vec();
-        for hop in hops {
-            near = self.snapshot.labels_reached(&near, hop);
-            self.expect_rows(near.iter().copied());
-        }
+        self.expect_walks(starts, hops, &[]);
     }
 
     /// As [`Self::expect_rows`], of the edges that a hop follows from vertices of these labels.

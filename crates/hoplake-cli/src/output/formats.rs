@@ -34,7 +34,8 @@ enum Form {
     Json(Sink),
     Csv(Sink),
     Parquet(Box<ArrowWriter<Sink>>),
-    Table(Sink, Vec<RecordBatch>),
+    /// And the width that it has to fit.
+    Table(Sink, Vec<RecordBatch>, Option<u16>),
 }
 
 impl RowWriter {
@@ -43,7 +44,7 @@ impl RowWriter {
         let sink = output.open()?;
         let form = match output.format() {
             Format::Json => Form::Json(sink),
-            Format::Table => Form::Table(sink, Vec::new()),
+            Format::Table => Form::Table(sink, Vec::new(), output.table_width()),
             Format::Csv => {
                 let mut sink = sink;
                 let header: Vec<_> = schema.fields().iter().map(|field| csv_header(field)).collect();
@@ -65,7 +66,7 @@ impl RowWriter {
             Form::Json(sink) => write_json(batch, sink),
             Form::Csv(sink) => write_csv(&rows::fit(batch, &self.schema)?, sink),
             Form::Parquet(writer) => Ok(writer.write(&rows::fit(batch, &self.schema)?)?),
-            Form::Table(_, batches) => {
+            Form::Table(_, batches, _) => {
                 batches.push(rows::fit(batch, &self.schema)?);
                 Ok(())
             }
@@ -77,8 +78,8 @@ impl RowWriter {
         match self.form {
             Form::Json(mut sink) | Form::Csv(mut sink) => Ok(sink.flush()?),
             Form::Parquet(writer) => Ok(writer.into_inner()?.flush()?),
-            Form::Table(mut sink, batches) => {
-                write_table(&self.schema, &batches, &mut sink)?;
+            Form::Table(mut sink, batches, width) => {
+                write_table(&self.schema, &batches, width, &mut sink)?;
                 Ok(sink.flush()?)
             }
         }
@@ -167,7 +168,7 @@ fn write_record<'a>(cells: impl Iterator<Item = Option<&'a str>>, sink: &mut Sin
     Ok(sink.write_all(b"\n")?)
 }
 
-fn write_table(schema: &Schema, batches: &[RecordBatch], sink: &mut Sink) -> anyhow::Result<()> {
+fn write_table(schema: &Schema, batches: &[RecordBatch], width: Option<u16>, sink: &mut Sink) -> anyhow::Result<()> {
     let header: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let numbers = schema.fields().iter().enumerate().filter(|(_, field)| field.data_type().is_numeric());
     let mut text = table(&header, &numbers.map(|(column, _)| column).collect::<Vec<_>>());
@@ -179,5 +180,5 @@ fn write_table(schema: &Schema, batches: &[RecordBatch], sink: &mut Sink) -> any
             text.add_row(columns.iter().map(cell));
         }
     }
-    Ok(writeln!(sink, "{text}")?)
+    Ok(writeln!(sink, "{}", text.fitted(width))?)
 }

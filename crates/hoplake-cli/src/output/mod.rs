@@ -42,12 +42,15 @@ pub struct OutputArgs {
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Print tables in full where the terminal is narrower; otherwise what does not fit is cut
+    #[arg(long)]
+    wide: bool,
 }
 
 impl OutputArgs {
     /// Standard output, in this format.
     pub fn stdout(format: Format) -> Self {
-        Self { format: Some(format), output: None }
+        Self { format: Some(format), output: None, wide: false }
     }
 
     /// The requested format, or the one that the name of the file implies.
@@ -59,6 +62,11 @@ impl OutputArgs {
             Some("parquet") => Format::Parquet,
             _ => Format::Table,
         })
+    }
+
+    /// The width that a table has to fit; `None` if it may be as wide as it is.
+    pub fn table_width(&self) -> Option<u16> {
+        if self.wide || self.output.is_some() { None } else { tables::terminal_width() }
     }
 
     /// Rejects output that could not be written, before any work.

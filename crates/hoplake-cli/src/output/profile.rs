@@ -33,9 +33,14 @@ impl ProfileArgs {
         // Also without a profile: what is read ahead for the disk cache would otherwise be lost with the process.
         opened.settle().await;
         let profile = Profile { background: query.cost().background, ..profile }.open(opened.cost);
+        self.print(profile, opened.graph.prices());
+    }
+
+    /// Writes a profile if requested.
+    pub fn print(&self, profile: Profile, prices: &PriceList) {
         match self.profile {
-            Some(ProfileFormat::Text) => eprintln!("{}", profile.text(opened.graph.prices())),
-            Some(ProfileFormat::Json) => eprintln!("{}", profile.json(opened.graph.prices())),
+            Some(ProfileFormat::Text) => eprintln!("{}", profile.text(prices)),
+            Some(ProfileFormat::Json) => eprintln!("{}", profile.json(prices)),
             None => {}
         }
     }

@@ -13,6 +13,15 @@ const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 /// Characters in a line of a table that is wrapped.
 const WRAPPED_WIDTH: u16 = 120;
 
+/// The width of the terminal that standard output is, as COLUMNS or the terminal itself says; `None` if it is none.
+pub fn terminal_width() -> Option<u16> {
+    if !stdout().is_terminal() {
+        return None;
+    }
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.filter(|columns| *columns > 0).or_else(|| Table::new().width())
+}
+
 /// A table of text.
 #[derive(Debug)]
 pub struct TextTable(Table);
@@ -43,6 +52,21 @@ impl TextTable {
         self
     }
 
+    /// Fits the table into a terminal of this width, by display width: each row stays a line, and what does not fit is cut with `…`.
+    pub fn fitted(mut self, width: Option<u16>) -> Self {
+        let Some(width) = width else {
+            self.0.set_content_arrangement(ContentArrangement::Disabled);
+            return self;
+        };
+        self.0.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        // Wrapped at no word: the first line of a cell is as long as its column is wide.
+        self.0.set_delimiter('\0');
+        self.0.row_iter_mut().for_each(|row| {
+            row.max_height(1);
+        });
+        self
+    }
+
     /// Adds a row.
     pub fn add_row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.0.add_row(cells.into_iter().collect::<Vec<_>>());
@@ -52,5 +76,35 @@ impl TextTable {
 impl fmt::Display for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.trim_fmt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn airports(width: Option<u16>) -> Vec<String> {
+        let mut text = table(&["key", "name", "city"], &[0]);
+        text.add_row(["3", "Austin Bergstrom International Airport", "Austin"].map(str::to_owned));
+        text.add_row(["1", "two\nlines", "東京都庁の空港"].map(str::to_owned));
+        text.fitted(width).to_string().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_row_of_a_table_is_a_line_that_fits_the_terminal() {
+        let wide = airports(None);
+        assert!(wide[2].contains("Austin Bergstrom International Airport"), "{wide:?}");
+        for width in [24u16, 30, 40] {
+            let lines = airports(Some(width));
+            assert_eq!(lines.len(), 4, "a header, its line, two rows: {lines:?}");
+            for line in &lines {
+                // Of these characters only the Chinese and Japanese ones take two columns.
+                let columns: usize =
+                    line.chars().map(|next| if ('\u{3000}'..'\u{a000}').contains(&next) { 2 } else { 1 }).sum();
+                assert!(columns <= usize::from(width), "{columns} of {width}: {line}");
+            }
+            assert!(lines[2].contains('…') && lines[2].contains("Aus"), "{lines:?}");
+        }
+        assert_eq!(airports(Some(200))[2], wide[2]);
     }
 }

@@ -1,16 +1,19 @@
 //! `hoplake diff`: what is different between two versions.
 
-use std::{collections::BTreeSet, fmt::Write as _, io::Write as _};
+use std::{collections::BTreeSet, fmt::Write as _, io::Write as _, time::Instant};
 
 use hoplake::{
-    Difference, Graph, Key, Name, OpenSettings, Properties, Reader, Value, VertexRef, changes::value_to_json,
+    Difference, Graph, Key, Name, OpenSettings, Properties, Reader, StepCost, Value, VertexRef, changes::value_to_json,
     same_value,
 };
 use serde_json::{Map, Value as Json, json};
 
 use crate::{
     opening::{ReadingArgs, VersionArg, open_store},
-    output::{Pipe, numbers},
+    output::{
+        Pipe, numbers,
+        profile::{Profile, ProfileArgs},
+    },
 };
 
 /// Print what was added, removed and changed between two versions
@@ -37,6 +40,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    profile: ProfileArgs,
+    #[command(flatten)]
     reading: ReadingArgs,
 }
 
@@ -50,10 +55,13 @@ struct Found {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
+    let begun = Instant::now();
     // One pool for both versions, which share most blocks.
     let reader = Reader::new(open_store(&args.url)?, args.reading.pool()?);
     let before = open(&reader, Some(&args.from)).await?;
     let after = open(&reader, args.to.as_ref()).await?;
+    let opened = StepCost { cost: before.open_cost() + after.open_cost(), time_us: begun.elapsed().as_micros() as u64 };
+    let begun = Instant::now();
     let mut diff = before.diff(&after, &args.label)?;
     let mut vertices = Found::default();
     let mut edges = Found::default();
@@ -80,6 +88,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         let requests = numbers::counted(cost.requests, "request", "requests");
         eprintln!("vertices: {}; edges: {}; {requests}, {read}", vertices.text(), edges.text());
     }
+    let compared = StepCost { cost: diff.cost(), time_us: begun.elapsed().as_micros() as u64 };
+    args.profile.print(Profile::default().open(opened).step("compare", compared), after.prices());
     Ok(())
 }
 

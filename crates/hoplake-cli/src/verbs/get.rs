@@ -22,13 +22,16 @@ use crate::{
 Example: two people as JSON
   hoplake get s3://bucket/social Person:933 Person:1129 --format json
 
+Example: an airport by its code
+  hoplake get s3://bucket/routes 'airport[code = AUS]'
+
 Example: an edge by the id that `hoplake neighbors --ids` printed
   hoplake get s3://bucket/social --edge 2/0:38/0:140/0")]
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// The vertices
-    #[arg(value_name = "LABEL:KEY", required_unless_present = "edges", conflicts_with = "edges")]
+    /// The vertices: LABEL:KEY, or LABEL[CONDITION]
+    #[arg(value_name = "VERTEX", required_unless_present = "edges", conflicts_with = "edges")]
     vertices: Vec<StartKey>,
     /// An edge, instead of vertices; may be repeated
     #[arg(long = "edge", value_name = "ID")]
@@ -59,15 +62,15 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         args.profile.end(&opened, &query, profile).await;
         return Ok(());
     }
-    let labels = query.label_ids(args.vertices.iter().map(|vertex| vertex.label.as_str()));
+    let labels = query.label_ids(args.vertices.iter().map(|vertex| vertex.label()));
     // Then the look-up reads the metadata of the rows in the same wave.
     query.expect_rows(labels);
     let stopwatch = Stopwatch::start(&query);
-    let found = query.named(&args.vertices).await?;
+    let found = query.start_vertices(&args.vertices).await?;
     let profile = Profile::default().look_up(stopwatch.stop(&query));
     let names = if args.select.is_empty() { all_properties(&opened.graph, args) } else { args.select.clone() };
     let stopwatch = Stopwatch::start(&query);
-    let mut read = query.properties(&found.into_iter().collect(), &names).await?.into_inner();
+    let mut read = query.properties(&found.iter().copied().collect(), &names).await?.into_inner();
     let profile = profile.properties(stopwatch.stop(&query));
     if args.select.is_empty() {
         read = read.into_iter().map(|rows| own_properties(&opened.graph, rows)).collect::<anyhow::Result<_>>()?;
@@ -121,7 +124,7 @@ async fn edge_rows(graph: &Graph, query: &mut Query, edges: &Edges, select: &[St
 /// The requested properties of the labels, in the order of the schema.
 fn all_properties(graph: &Graph, args: &Args) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let asked = |name: &str| args.vertices.iter().any(|vertex| vertex.label == name);
+    let asked = |name: &str| args.vertices.iter().any(|vertex| vertex.label() == name);
     for property in
         graph.schema().vertex_labels.iter().filter(|label| asked(&label.name)).flat_map(|label| &label.properties)
     {

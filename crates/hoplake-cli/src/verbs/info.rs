@@ -3,15 +3,21 @@
 mod degrees;
 mod json;
 mod text;
+mod upkeep;
 
-use hoplake::{Graph, GraphInfo};
+use std::time::Instant;
+
+use hoplake::{Graph, GraphInfo, QueryContext, StepCost};
 
 use crate::{
     opening::GraphArgs,
-    output::{Pipe, print_line},
+    output::{
+        Pipe, print_line,
+        profile::{Profile, ProfileArgs},
+    },
 };
 
-/// Print the schema, counts, degrees and sizes of a graph
+/// Print the schema, counts, degrees and sizes of a graph, and whether compaction is due
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: the edge types of a graph and how many edges each has
@@ -22,6 +28,8 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    profile: ProfileArgs,
 }
 
 /// All that is printed.
@@ -30,6 +38,8 @@ pub struct Facts<'a> {
     pub graph: &'a Graph,
     /// Its counts and sizes.
     pub info: GraphInfo,
+    /// What commits have left.
+    pub upkeep: upkeep::Upkeep,
     /// Its versions, oldest first.
     pub versions: Vec<u64>,
     /// Where it is.
@@ -39,9 +49,20 @@ pub struct Facts<'a> {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let opened = args.graph.open().await?;
-    let versions = Graph::versions(&args.graph.store()?).await?;
-    let facts = Facts { graph: &opened.graph, info: opened.graph.info().await?, versions, url: &args.graph.url };
-    if args.json { print_line(json::object(&facts)) } else { text::write(&facts, &mut Pipe::stdout()) }
+    let begun = Instant::now();
+    let context = QueryContext::new();
+    let versions = Graph::versions(&args.graph.store()?.metered_by(&context)).await?;
+    let graph = &opened.graph;
+    let (info, upkeep) = (graph.info().await?, upkeep::Upkeep::of(graph).await?);
+    let facts = Facts { graph, info, upkeep, versions, url: &args.graph.url };
+    if args.json {
+        print_line(json::object(&facts))?;
+    } else {
+        text::write(&facts, &mut Pipe::stdout())?;
+    }
+    let listed = StepCost { cost: context.cost(), time_us: begun.elapsed().as_micros() as u64 };
+    args.profile.print(Profile::default().open(opened.cost).step("list", listed), graph.prices());
+    Ok(())
 }
 
 /// Writes the shape of a graph as the verb does: its labels and edge types.

@@ -31,8 +31,8 @@ Example: how many people are within three friendships of person 933
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// The vertex
-    #[arg(value_name = "LABEL:KEY")]
+    /// The vertex: LABEL:KEY, or LABEL[CONDITION] that one vertex fulfils
+    #[arg(value_name = "VERTEX")]
     vertex: StartKey,
     /// How many hops
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = arguments::hops, allow_negative_numbers = true)]
@@ -64,7 +64,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let mut query = opened.graph.query();
     let hops = vec![args.hop.clone(); args.depth];
     if !args.count {
-        let labels = query.label_ids([args.vertex.label.as_str()]);
+        let labels = query.label_ids([args.vertex.label()]);
         query.expect_rows_on_the_way(&labels, &hops);
     }
     let stopwatch = Stopwatch::start(&query);

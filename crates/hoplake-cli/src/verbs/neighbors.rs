@@ -9,14 +9,12 @@ use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use arrow_select::interleave::interleave;
 use hoplake::{
-    DepthProfile, Described, Edges, ErrorKind, Frontier, Graph, Hop, Query, StartKey, StepCost, VertexId,
-    changes::property_column,
+    DepthProfile, Described, Edges, Frontier, Graph, Hop, Query, StartKey, StepCost, VertexId, changes::property_column,
 };
 
 use super::traverse::print_count;
 use crate::{
     arguments,
-    failure::Failure,
     opening::{GraphArgs, check_hop},
     output::{
         OutputArgs, formats,
@@ -35,8 +33,8 @@ Example: whom person 933 knows, and since when
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// The vertex
-    #[arg(value_name = "LABEL:KEY")]
+    /// The vertex: LABEL:KEY, or LABEL[CONDITION] that one vertex fulfils
+    #[arg(value_name = "VERTEX")]
     vertex: StartKey,
     /// What to follow: a direction, edge labels and conditions
     #[arg(long, value_name = "HOP", default_value = "out")]
@@ -65,8 +63,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let opened = args.graph.open().await?;
     let graph = &opened.graph;
     check_hop(graph.schema(), &args.hop)?;
-    check_select(graph, &args.select)?;
     let mut query = graph.query();
+    query.check_select(&args.select)?;
     if !args.count {
         expect(&mut query, args);
     }
@@ -107,7 +105,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Has the look-up of the vertex read alongside what its edges and their ends will need.
 fn expect(query: &mut Query, args: &Args) {
-    let labels = query.label_ids([args.vertex.label.as_str()]);
+    let labels = query.label_ids([args.vertex.label()]);
     query.expect_rows_at_end(&labels, std::slice::from_ref(&args.hop));
     if !args.select.is_empty() {
         query.expect_edge_rows(&labels, &args.hop);
@@ -116,17 +114,6 @@ fn expect(query: &mut Query, args: &Args) {
 
 fn depth(edges: u64, vertices: u64, StepCost { cost, time_us }: StepCost) -> DepthProfile {
     DepthProfile { edges, vertices, cost, time_us }
-}
-
-fn check_select(graph: &Graph, select: &[String]) -> Result<(), Failure> {
-    let schema = graph.schema();
-    let of_vertices = schema.vertex_labels.iter().flat_map(|label| &label.properties);
-    let of_edges = schema.edge_types.iter().flat_map(|edge| &edge.properties);
-    let known: BTreeSet<_> = of_vertices.chain(of_edges).map(|property| property.name.as_str()).collect();
-    let Some(missing) = select.iter().find(|name| !known.contains(name.as_str())) else { return Ok(()) };
-    let known: Vec<_> = known.into_iter().collect();
-    let message = format!("neither an edge nor a vertex has a property {missing:?}");
-    Err(Failure::new(ErrorKind::NotFound, message, format!("the properties are {}", known.join(", "))))
 }
 
 /// One row an edge, perhaps with its id: its label and direction, the vertex at its other end, and what was selected.

@@ -1,8 +1,12 @@
 //! `hoplake path`: a shortest path between two vertices.
 
-use hoplake::{ErrorKind, Hop, PathQuery, StartKey};
+use hoplake::{ErrorKind, Hop, PathQuery, Query, StartKey};
 
-use super::{limits::LimitArgs, paths::PathWriter};
+use super::{
+    limits::LimitArgs,
+    paths::{PathArgs, PathWriter},
+    traverse::print_count,
+};
 use crate::{
     arguments,
     failure::Failure,
@@ -22,15 +26,17 @@ const LABELS_FAR: usize = 64;
 Of several shortest paths it prints always the same one. Without a path the status is 3.
 
 Example: how two people know each other
-  hoplake path s3://bucket/social --from Person:933 --to Person:1129 --hop both:knows")]
+  hoplake path s3://bucket/social --from Person:933 --to Person:1129 --hop both:knows
+Example: the airports between two, by their codes, and how far they are apart
+  hoplake path s3://bucket/routes --from 'airport[code = AUS]' --to 'airport[code = FNC]' --hop out:route --select code,dist")]
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// Where the path begins
-    #[arg(long, value_name = "LABEL:KEY")]
+    /// Where the path begins: LABEL:KEY, or LABEL[CONDITION] that one vertex fulfils
+    #[arg(long, value_name = "VERTEX")]
     from: StartKey,
     /// Where the path ends
-    #[arg(long, value_name = "LABEL:KEY")]
+    #[arg(long, value_name = "VERTEX")]
     to: StartKey,
     /// Which edges it may take: a direction and edge labels
     #[arg(long, value_name = "HOP", default_value = "both")]
@@ -38,6 +44,11 @@ pub struct Args {
     /// The longest path that counts, in edges
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = arguments::hops, allow_negative_numbers = true)]
     max_depth: usize,
+    /// Print only how many edges the path has
+    #[arg(long)]
+    count: bool,
+    #[command(flatten)]
+    path: PathArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -51,8 +62,10 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     args.output.check_text("a path")?;
     let opened = args.graph.open().await?;
     let mut query = opened.graph.query();
-    let labels = query.label_ids([args.from.label.as_str()]);
-    query.expect_rows_on_the_way(&labels, &vec![args.hop.clone(); args.max_depth.min(LABELS_FAR)]);
+    query.check_select(&args.path.select)?;
+    if !args.count {
+        expect(&mut query, args);
+    }
     let stopwatch = Stopwatch::start(&query);
     let ends = query.named(&[args.from.clone(), args.to.clone()]).await?;
     let profile = Profile::default().look_up(stopwatch.stop(&query));
@@ -62,6 +75,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         to: ends[1],
         hop: args.hop.clone(),
         depth_max: args.max_depth,
+        edges: args.path.with_edges(),
         limits: args.limits.limits(),
     };
     let found = query.shortest_path(path).await?;
@@ -74,12 +88,27 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         return Err(no_path(args).into());
     };
     let stopwatch = Stopwatch::start(&query);
-    let mut writer = PathWriter::new(&args.output)?;
-    writer.write(&mut query, &[path]).await?;
-    writer.finish()?;
+    if args.count {
+        print_count(Some(path.vertices.len() as u128 - 1), &args.output)?;
+    } else {
+        let mut writer = PathWriter::new(&args.output, &args.path)?;
+        writer.write(&mut query, &[path]).await?;
+        writer.finish()?;
+    }
     let profile = profile.properties(stopwatch.stop(&query));
     args.profile.end(&opened, &query, profile).await;
     Ok(())
+}
+
+/// Has the look-up of the ends read alongside what the path will need: the search follows edges from both of them.
+fn expect(query: &mut Query, args: &Args) {
+    let far = args.max_depth.min(LABELS_FAR);
+    let from = query.label_ids([args.from.label()]);
+    args.path.expect(query, &from, &vec![args.hop.clone(); far]);
+    if args.path.with_edges() {
+        let to = query.label_ids([args.to.label()]);
+        args.path.expect(query, &to, &vec![args.hop.reversed(); far]);
+    }
 }
 
 fn no_path(args: &Args) -> Failure {

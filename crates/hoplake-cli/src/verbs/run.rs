@@ -63,8 +63,9 @@ pub struct Args {
     /// Vertices with this label take part, with or without such edges; may be repeated
     #[arg(long, value_name = "LABEL")]
     label: Vec<String>,
-    /// The vertex at which levels and paths begin, or that others are compared with; for pagerank the sources of ranks: may be repeated
-    #[arg(long, value_name = "LABEL:KEY")]
+    /// The vertex at which levels and paths begin, or that others are compared with; for pagerank the sources of ranks: may be repeated.
+    /// LABEL:KEY, or LABEL[CONDITION]
+    #[arg(long, value_name = "VERTEX")]
     from: Vec<StartKey>,
     /// The property of edges that paths are as long as: a number of 0 or more; 1 an edge without it
     #[arg(long, value_name = "PROPERTY")]

@@ -8,7 +8,7 @@ use hoplake::{
 
 use super::{
     limits::{LimitArgs, processors},
-    paths::{PATHS_MAX, PathWriter},
+    paths::{PATHS_MAX, PathArgs, PathWriter},
 };
 use crate::{
     arguments,
@@ -29,12 +29,16 @@ A hop is a direction (out, in or both), edge labels and conditions on the edge o
 
 Example: the interests of friends of friends of person 933, and what finding them cost
   hoplake traverse s3://bucket/social --start Person:933 --hop both:knows --hop both:knows \\
-      --hop out:hasInterest --select name,url --profile")]
+      --hop out:hasInterest --select name,url --profile
+
+Example: flights from Austin with one stop, by the codes of the airports, and how long the legs are
+  hoplake traverse s3://bucket/routes --start 'airport[code = AUS]' --hop out:route --hop out:route \\
+      --paths --select code,dist --limit 10")]
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// Start at this vertex; may be repeated
-    #[arg(long, value_name = "LABEL:KEY", required = true)]
+    /// Start at this vertex, LABEL:KEY, or at all that fulfil a condition, LABEL[CONDITION]; may be repeated
+    #[arg(long, value_name = "VERTEX", required = true)]
     start: Vec<StartKey>,
     /// Follow this hop; may be repeated, in order
     #[arg(long, value_name = "HOP")]
@@ -48,9 +52,8 @@ pub struct Args {
     /// Threads or, depth-first, vertices at a time; by default all processors, and 1 depth-first
     #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     parallelism: Option<usize>,
-    /// Properties to print in addition to label and key
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["count", "paths"])]
-    select: Vec<String>,
+    #[command(flatten)]
+    path: PathArgs,
     /// Print at most this many rows or walks; walks 1000 by default, rows all
     #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     limit: Option<usize>,
@@ -111,6 +114,9 @@ impl Args {
 
     fn check(&self) -> Result<(), Failure> {
         self.output.check()?;
+        if self.path.edges && !self.paths {
+            return Err(Failure::usage("--edges has no effect without --paths", "add --paths, or leave out --edges"));
+        }
         match (self.paths, self.count) {
             (true, _) => self.output.check_text("walks"),
             (_, true) => self.output.check_text("a count"),
@@ -130,7 +136,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         let request = TraversalRequest {
             starts: args.start.clone(),
             traversal: args.traversal(),
-            select: (!args.count).then(|| args.select.clone()),
+            select: (!args.count).then(|| args.path.select.clone()),
             limit: args.limit,
         };
         let answer = query.run(&request).await?;
@@ -148,7 +154,7 @@ fn print_answer(args: &Args, opened: &Opened, answer: &TraversalAnswer) -> anyho
         return print_count(Some(reached as u128), &args.output);
     }
     let batches = answer.rows.iter().map(rows::with_label).collect::<anyhow::Result<Vec<_>>>()?;
-    formats::write(&args.output, &batches, rows::empty(&opened.graph, &args.select))?;
+    formats::write(&args.output, &batches, rows::empty(&opened.graph, &args.path.select))?;
     if let Some(limit) = args.limit.filter(|limit| *limit < reached) {
         eprintln!(
             "{} of {}; --limit shows more",
@@ -173,12 +179,15 @@ pub(super) fn print_count(count: Option<u128>, output: &OutputArgs) -> anyhow::R
 }
 
 async fn print_paths(args: &Args, query: &mut Query) -> anyhow::Result<Profile> {
-    let labels = query.label_ids(args.start.iter().map(|start| start.label.as_str()));
-    query.expect_rows_on_the_way(&labels, &args.hop);
+    query.check_select(&args.path.select)?;
+    if !args.count {
+        let labels = query.label_ids(args.start.iter().map(StartKey::label));
+        args.path.expect(query, &labels, &args.hop);
+    }
     let stopwatch = Stopwatch::start(query);
-    let starts = query.named(&args.start).await?;
+    let starts = query.start_vertices(&args.start).await?;
     let look_up = stopwatch.stop(query);
-    let traversal = Traversal { starts, ..args.traversal() };
+    let traversal = Traversal { starts: starts.to_vec(), ..args.traversal() };
     if args.count {
         let count = query.count_walks(traversal).await?;
         print_count(count.walks, &args.output)?;
@@ -189,7 +198,10 @@ async fn print_paths(args: &Args, query: &mut Query) -> anyhow::Result<Profile> 
     let limit = args.limit.unwrap_or(PATHS_MAX);
     // One more shows whether the result is truncated.
     let mut paths = query.paths(traversal, Some(limit.saturating_add(1))).await?;
-    let mut writer = PathWriter::new(&args.output)?;
+    if args.path.with_edges() {
+        paths = paths.with_edges();
+    }
+    let mut writer = PathWriter::new(&args.output, &args.path)?;
     writer.write_all(query, &mut paths, limit).await?;
     writer.finish()?;
     if !Pipe::is_closed() && !query.next_walks(&mut paths, 1).await?.is_empty() {

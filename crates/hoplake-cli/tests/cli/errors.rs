@@ -15,7 +15,11 @@ fn names_that_are_not_there() {
         "info",
     );
     run("neighbors graph Person:1 --hop out:hates").fails(3, "no edge label \"hates\"", "knows, livesIn");
-    run("neighbors graph Person:1 --select size").fails(3, "property \"size\"", "age, id, name, since, tags");
+    run("neighbors graph Person:1 --select size").fails(
+        3,
+        "\"size\"; they have age, id, name, since, tags",
+        "hoplake info graph",
+    );
     run("traverse graph --start Person:1 --select size").fails(3, "property \"size\"", "hoplake info graph");
 }
 

@@ -14,6 +14,7 @@ mod errors;
 mod export;
 mod hoplake;
 mod inputs;
+mod installing;
 mod load;
 mod mistakes;
 mod queries;

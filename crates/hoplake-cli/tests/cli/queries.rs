@@ -154,6 +154,66 @@ fn walks_are_printed_one_a_line() {
 }
 
 #[test]
+fn walks_have_edges_and_properties() {
+    let shell = Shell::with_graph();
+    let walks = with(&FRIENDS, &["--hop", "both", "--paths"]);
+    let run = shell.run(&with(&walks, &["--select", "name,since", "--limit", "2"])).ok();
+    let lines: Vec<_> = run.out.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "Person:1 (name=Ann) -knows (since=2001)-> Person:2 (name=Bob) -knows (since=2002)-> Person:3 (name=Cid)",
+            "Person:1 (name=Ann) -knows (since=2001)-> Person:2 (name=Bob) <-knows (since=2001)- Person:1 (name=Ann)",
+        ]
+    );
+    let edges = shell.run(&with(&walks, &["--edges", "--format", "csv", "--limit", "1"])).ok();
+    assert_eq!(edges.out, "path\n\"Person:1 -knows-> Person:2 -knows-> Person:3\"\n");
+    // A property that a type does not have is left out, and one without a value is null.
+    let lives = ["traverse", "graph", "--start", "Person:4", "--hop", "out:livesIn", "--paths", "--format", "json"];
+    let json = shell.run(&with(&lives, &["--select", "tags,name,since"])).ok().json();
+    let expected = json!([
+        {"label": "Person", "key": 4, "tags": null, "name": "Dee, D."},
+        {"edge": "livesIn", "direction": "out"},
+        {"label": "Town", "key": 10, "name": "Ulm"},
+    ]);
+    assert_eq!(json, [expected]);
+    let path = ["path", "graph", "--from", "Person[name = Ann]", "--to", "Person:4"];
+    let run = shell.run(&with(&path, &["--hop", "out:knows", "--select", "since"])).ok();
+    assert_eq!(run.out, "Person:1 -knows (since=2003)-> Person:3 -knows (since=2004)-> Person:4\n");
+    assert_eq!(shell.run(&with(&path, &["--hop", "out:knows", "--count"])).ok().out, "2\n");
+    shell.run(&with(&walks, &["--select", "size"])).fails(3, "has a property \"size\"", "hoplake info");
+    shell.run(&with(&path, &["--select", "size"])).fails(3, "has a property \"size\"", "hoplake info");
+    shell.run(&with(&FRIENDS, &["--edges"])).fails(2, "--edges has no effect without --paths", "--paths");
+}
+
+#[test]
+fn starts_are_found_by_a_condition() {
+    let shell = Shell::with_graph();
+    let csv = |args: &[&str]| shell.run(&with(args, &["--format", "csv"])).ok().out;
+    let old = "Person[age > 50]";
+    assert_eq!(csv(&["traverse", "graph", "--start", old, "--hop", "out:livesIn"]), "label,key\nTown,10\n");
+    assert_eq!(csv(&["get", "graph", old, "--select", "name"]), "label,key,name\nPerson,3,Cid\nPerson,4,\"Dee, D.\"\n");
+    let ann = "Person[name = Ann]";
+    assert_eq!(shell.run(&["neighbors", "graph", ann, "--count"]).ok().out, "3\n");
+    assert_eq!(shell.run(&["khop", "graph", ann, "--hop", "out:knows", "--count"]).ok().out, "3\n");
+    let levels = ["run", "graph", "levels", "--from", ann, "--edges", "out:knows", "--all", "--format", "csv"];
+    assert!(shell.run(&levels).ok().out.contains("Person,4,2"), "two hops from Ann");
+    let ranks = ["run", "graph", "pagerank", "--from", old, "--edges", "out:knows", "--all", "--format", "csv"];
+    shell.run(&ranks).ok();
+    for verb in
+        [&["neighbors", "graph", old][..], &["khop", "graph", old], &["path", "graph", "--from", old, "--to", ann]]
+    {
+        shell.run(verb).fails(2, "Person[age > 50] finds 2 vertices where one is needed", "--help");
+    }
+    shell.run(&["get", "graph", "Person[name = Zoe]"]).fails(
+        3,
+        "there is no vertex Person[name = Zoe]",
+        "hoplake info",
+    );
+    shell.run(&["get", "graph", "Person[size = 1]"]).fails(3, "size", "hoplake info");
+}
+
+#[test]
 fn a_profile_counts_waves_on_standard_error() {
     let shell = Shell::with_graph();
     let run = shell

@@ -101,3 +101,64 @@ fn a_clone_and_its_origin_go_ways_of_their_own() {
     let tags = shell.run(&["tag", "graph"]).ok().out;
     assert!(tags.contains(clone["tag"].as_str().unwrap()), "{tags}");
 }
+
+#[test]
+fn info_sums_up_what_commits_left_and_says_when_compaction_is_due() {
+    let shell = Shell::with_graph();
+    let info = || shell.run(&["info", "graph"]).ok().out;
+    assert!(info().ends_with("\n1 version retained; no compaction is due\n"), "{}", info());
+    let commit = |age: u32| {
+        let change =
+            format!(r#"{{"op": "upsert_vertex", "label": "Person", "key": 1, "properties": {{"age": {age}}}}}"#);
+        shell.write("change.jsonl", &change);
+        shell.run(&["apply", "graph", "change.jsonl"]).ok();
+    };
+    (0..2).for_each(commit);
+    let text = info();
+    let line = text.lines().find(|line| line.starts_with(" label Person") || line.starts_with("label Person"));
+    let words: Vec<_> = line.unwrap_or_else(|| panic!("{text}")).split_whitespace().collect();
+    assert_eq!((words[2], words.last()), ("3", Some(&"%")), "{text}");
+    assert!(text.contains("3 versions retained; no compaction is due"), "{text}");
+    // Four runs of one tier.
+    commit(2);
+    assert!(info().contains("4 versions retained; compaction is due: hoplake compact graph"), "{}", info());
+    let json = shell.run(&["info", "graph", "--json"]).ok().json().remove(0);
+    assert_eq!(json["compaction_due"], true);
+    let runs = json["runs"].as_array().unwrap().clone();
+    let people = runs.iter().find(|runs| runs["label"] == "Person").unwrap();
+    assert_eq!(
+        (&people["runs"], &people["extra_requests"], &people["compaction_due"]),
+        (&4.into(), &0.75.into(), &true.into())
+    );
+    let [delta, all] = ["delta_bytes", "bytes"].map(|name| people[name].as_u64().unwrap());
+    assert!(0 < delta && delta < all, "{people}");
+    let knows = runs.iter().find(|runs| runs["kind"] == "edge_type" && runs["label"] == "knows").unwrap();
+    assert_eq!(
+        (&knows["runs"], &knows["delta_bytes"], &knows["compaction_due"]),
+        (&1.into(), &0.into(), &false.into())
+    );
+    shell.run(&["compact", "graph"]).ok();
+    assert!(info().contains("no compaction is due"), "{}", info());
+}
+
+#[test]
+fn verbs_that_read_a_graph_have_a_profile() {
+    let shell = Shell::with_graph();
+    shell.write("change.jsonl", r#"{"op": "upsert_vertex", "label": "Person", "key": 9}"#);
+    shell.run(&["apply", "graph", "change.jsonl"]).ok();
+    for (args, step) in [
+        (&["info", "graph"][..], "list"),
+        (&["diff", "graph", "1", "2", "--json"], "compare"),
+        (&["scan", "graph"], "scan"),
+        (&["run", "graph", "degrees"], "computation"),
+        (&["get", "graph", "Person:1"], "look_up"),
+        (&["khop", "graph", "Person:1"], "look_up"),
+        (&["neighbors", "graph", "Person:1"], "look_up"),
+        (&["path", "graph", "--from", "Person:1", "--to", "Person:4"], "search"),
+    ] {
+        let run = shell.run(&[args, &["--profile", "json"]].concat()).ok();
+        let profile: serde_json::Value = serde_json::from_str(run.err.lines().last().unwrap()).unwrap();
+        assert!(profile[step]["requests"].as_u64().is_some_and(|requests| requests > 0), "{args:?}: {profile}");
+        assert!(profile["total"]["requests"].as_u64() >= profile[step]["requests"].as_u64(), "{args:?}: {profile}");
+    }
+}

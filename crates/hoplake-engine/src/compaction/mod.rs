@@ -35,12 +35,13 @@ use hoplake_storage::{
 
 use crate::{
     EngineError, OpenSettings, Snapshot, lease,
-    owner::Owner,
     publish::{amend_on, change, hint},
 };
 use merging::Merging;
 use run_writer::{RunWriter, WrittenRun};
 
+pub use crate::owner::Owner;
+pub use plan::RunsOf;
 pub(crate) use plan::spans;
 use plan::{Merge, Size, Sizes, groups, message, runs_of};
 
@@ -201,6 +202,18 @@ pub fn is_due<'a>(
     branch: &'a mut Branch,
 ) -> BoxFuture<'a, Result<bool, EngineError>> {
     Box::pin(async move { Ok(!Sizes::of(snapshot, branch).await?.due(settings).is_empty()) })
+}
+
+/// The sorted runs of each label and edge type of a version. No request, if its indexes are in memory.
+///
+/// # Errors
+/// The store's.
+pub fn runs<'a>(
+    snapshot: &'a Snapshot,
+    settings: &'a CompactionSettings,
+    branch: &'a mut Branch,
+) -> BoxFuture<'a, Result<Vec<RunsOf>, EngineError>> {
+    Box::pin(async move { Ok(Sizes::of(snapshot, branch).await?.summary(settings)) })
 }
 
 /// A compaction under way.

@@ -176,6 +176,36 @@ impl Sizes {
     }
 }
 
+/// The sorted runs of a label or an edge type. A look-up or a hop reads each of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunsOf {
+    /// Whose they are.
+    pub owner: Owner,
+    /// How many.
+    pub runs: usize,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// Bytes of all but the oldest: what commits and merges of them have written.
+    pub delta_bytes: u64,
+    /// Whether a compaction with the settings asked for would merge some of them.
+    pub due: bool,
+}
+
+impl Sizes {
+    /// The runs of each owner, labels first.
+    pub(crate) fn summary(&self, settings: &CompactionSettings) -> Vec<RunsOf> {
+        let due: BTreeSet<Owner> = self.due(settings).iter().map(|merge| merge.owner).collect();
+        let runs_of = |(owner, runs): (&Owner, &BTreeMap<VersionRange, Size>)| RunsOf {
+            owner: *owner,
+            runs: runs.len(),
+            bytes: runs.values().map(|size| size.bytes).sum(),
+            delta_bytes: runs.values().skip(1).map(|size| size.bytes).sum(),
+            due: due.contains(owner),
+        };
+        self.0.iter().map(runs_of).collect()
+    }
+}
+
 /// Which of some runs, given by their bytes from the oldest on, become one.
 fn due(bytes: &[u64], lowest_bytes: u64) -> Option<std::ops::Range<usize>> {
     let (oldest, newer) = bytes.split_first()?;

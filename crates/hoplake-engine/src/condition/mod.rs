@@ -19,7 +19,6 @@ mod verdicts;
 use crate::EngineError;
 
 use parse::TESTS_MAX;
-pub(crate) use parse::{behind, take};
 pub(crate) use possible::Bounds;
 pub(crate) use test::TypedTest;
 pub use test::{Comparison, PropertyName, PropertyOf, Requirement, Test};

@@ -89,7 +89,7 @@ impl std::str::FromStr for Condition {
 ///
 /// # Errors
 /// As the end of a sentence.
-pub(crate) fn take(text: &str) -> Result<(Condition, &str), String> {
+fn take(text: &str) -> Result<(Condition, &str), String> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(format!("has {} bytes; a condition has at most {TEXT_BYTES_MAX}", text.len()));
     }
@@ -103,8 +103,36 @@ pub(crate) fn take(text: &str) -> Result<(Condition, &str), String> {
     Ok((condition, input.input.trim_start()))
 }
 
+impl Condition {
+    /// Reads conditions in brackets up to the end of a text, as behind a hop or a label: `[age > 30][name = Ann]`. Several have to be
+    /// fulfilled all; `None` without any.
+    ///
+    /// # Errors
+    /// As the end of a sentence.
+    pub fn in_brackets(text: &str) -> Result<Option<Self>, String> {
+        let mut rest = text;
+        let mut all: Option<Self> = None;
+        while !rest.trim().is_empty() {
+            let inside = rest.trim_start().strip_prefix('[').ok_or_else(|| format!("has {rest:?} at its end"))?;
+            let (condition, behind_it) = take(inside)?;
+            rest = match behind_it.strip_prefix(']') {
+                Some(rest) => rest,
+                None if behind_it.is_empty() => return Err("has a [ that is not closed".into()),
+                None => return Err(behind(behind_it)),
+            };
+            all = Some(match all {
+                Some(before) => before.and(condition),
+                None => condition,
+            });
+        }
+        // Each was small enough; together they may not be.
+        all.iter().try_for_each(Self::check_size).map_err(|_| format!("has more than {TESTS_MAX} tests"))?;
+        Ok(all)
+    }
+}
+
 /// What is wrong with something behind a complete condition.
-pub(crate) fn behind(rest: &str) -> String {
+fn behind(rest: &str) -> String {
     format!(
         "has {} behind a complete test; write `and` or `or` between two, and a value with white space in quotes",
         shown(rest)

@@ -14,6 +14,9 @@
 //!
 //! Under the visit policy *global* a vertex belongs to the first depth that reaches it, which only the whole traversal
 //! tells: its sets are found first, and walks keep to them.
+//!
+//! A list has the vertices that an edge each leads to, or, if walks are to have their edges, the edges themselves
+//! ([`Paths::with_edges`]): parallel edges make walks of their own, so each walk has one edge between two vertices.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -27,7 +30,7 @@ use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 
 use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch};
 use crate::{
-    EdgeList, Edges, EngineError, Frontier, Held, Snapshot,
+    EdgeList, Edges, EngineError, Frontier, Held, Neighbour, Snapshot, Walk,
     memory::bytes_of,
     pieces::{STEP, sort_by_key},
 };
@@ -54,7 +57,7 @@ pub struct Paths {
     allowed: Option<Held<Reached>>,
     layers: Vec<Layer>,
     /// For each depth of the current walk: the alternatives there, and which of them comes next.
-    trail: Vec<(Arc<[VertexId]>, usize)>,
+    trail: Vec<(Steps, usize)>,
     walk: Vec<VertexId>,
     /// For each depth of the current walk, whether a walk was found through it.
     fruitful: Vec<bool>,
@@ -64,6 +67,7 @@ pub struct Paths {
     tried: Vec<bool>,
     /// Whether the number of walks wanted is known.
     counted: bool,
+    with_edges: bool,
     vertices: u64,
     profile: Vec<DepthProfile>,
 }
@@ -77,11 +81,56 @@ pub struct WalkCount {
     pub profile: Vec<DepthProfile>,
 }
 
+/// Where a hop leads from a vertex, with repeats for parallel edges.
+#[derive(Debug, Clone)]
+enum Steps {
+    Vertices(Arc<[VertexId]>),
+    Edges(Arc<[Neighbour]>),
+}
+
+impl Steps {
+    fn none() -> Self {
+        Self::Vertices(Arc::new([]))
+    }
+
+    fn starts(traversal: &Traversal) -> Self {
+        let starts: Frontier = traversal.starts.iter().copied().collect();
+        Self::Vertices(starts.vertices().collect())
+    }
+
+    fn vertex(&self, at: usize) -> Option<VertexId> {
+        match self {
+            Self::Vertices(vertices) => vertices.get(at).copied(),
+            Self::Edges(edges) => edges.get(at).map(|edge| edge.to),
+        }
+    }
+
+    fn edge(&self, at: usize) -> Option<Neighbour> {
+        match self {
+            Self::Vertices(_) => None,
+            Self::Edges(edges) => edges.get(at).copied(),
+        }
+    }
+
+    /// The vertices from a position on.
+    fn from(&self, at: usize) -> impl Iterator<Item = VertexId> {
+        (at..).map_while(|at| self.vertex(at))
+    }
+
+    /// Its memory as one of a layer's lists.
+    fn bytes(&self) -> u64 {
+        LIST_BYTES
+            + match self {
+                Self::Vertices(vertices) => bytes_of::<VertexId>(vertices.len()),
+                Self::Edges(edges) => bytes_of::<Neighbour>(edges.len()),
+            }
+    }
+}
+
 /// What is known of the vertices of a depth.
 #[derive(Debug)]
 struct Layer {
-    /// The vertices that a hop reaches from each, with repeats for parallel edges.
-    lists: HashMap<VertexId, Arc<[VertexId]>>,
+    lists: HashMap<VertexId, Steps>,
     lists_memory: MemoryHold,
     dead: HashSet<VertexId>,
     dead_memory: MemoryHold,
@@ -111,11 +160,9 @@ struct LookAhead {
     steps: usize,
 }
 
-/// What a list takes in a layer: its targets, two counts and what the allocator adds; and its entry of 24 bytes and one in a
-/// table of which at least 7/16 are used.
-fn list_bytes(targets: usize) -> u64 {
-    bytes_of::<VertexId>(targets) + 16 + 16 + 58
-}
+/// What an empty list takes in a layer: two counts and what the allocator adds; and its entry of 32 bytes and one in a table of which
+/// at least 7/16 are used.
+const LIST_BYTES: u64 = 16 + 16 + 76;
 
 impl Snapshot {
     /// The walks of a traversal that its visit policy allows, of which `wanted` are about to be asked for, or `None` if
@@ -142,21 +189,20 @@ impl Snapshot {
             };
             let context = branch.context();
             traversal.limits.apply(context);
-            let starts: Frontier = traversal.starts.iter().copied().collect();
-            let starts: Arc<[VertexId]> = starts.vertices().collect();
             let layers = traversal.hops.iter().map(|_| Layer::new(context)).collect::<Result<_, _>>()?;
             Ok(Paths {
                 snapshot: self.clone(),
                 branch: branch.clone(),
                 traversal: traversal.clone(),
                 allowed,
-                trail: vec![(starts, 0)],
+                trail: vec![(Steps::starts(traversal), 0)],
                 layers,
                 walk: Vec::new(),
                 fruitful: vec![false],
                 lists: wanted.unwrap_or(WANTED).clamp(1, LISTS_MAX),
                 tried: vec![false; traversal.hops.len()],
                 counted: wanted.is_some(),
+                with_edges: false,
                 vertices: 0,
                 profile,
             })
@@ -238,11 +284,23 @@ const COUNT_BYTES: u64 = 56;
 const COUNTED: usize = 1 << 16;
 
 impl Paths {
+    /// The same walks from the first on, with their edges: in the same waves, with five times the memory for lists.
+    #[must_use]
+    pub fn with_edges(mut self) -> Self {
+        self.with_edges = true;
+        // Lists that were read without edges are of no use.
+        self.walk.clear();
+        self.drop_lists();
+        self.trail = vec![(Steps::starts(&self.traversal), 0)];
+        self.fruitful = vec![false];
+        self
+    }
+
     /// The next walk; `None` after the last.
     ///
     /// # Errors
     /// As [`Snapshot::traverse`].
-    pub fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<VertexId>>, EngineError>> {
+    pub fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Walk>, EngineError>> {
         Box::pin(async move {
             let hops = self.traversal.hops.len();
             let context = self.branch.context().clone();
@@ -251,7 +309,7 @@ impl Paths {
                 pace.rest(16).await?;
                 self.walk.truncate(depth);
                 let (alternatives, position) = &mut self.trail[depth];
-                let Some(vertex) = alternatives.get(*position).copied() else {
+                let Some(vertex) = alternatives.vertex(*position) else {
                     self.leave(depth)?;
                     continue;
                 };
@@ -267,7 +325,7 @@ impl Paths {
                     if self.counted {
                         self.tried.fill(false);
                     }
-                    return Ok(Some(self.walk.clone()));
+                    return Ok(Some(self.current()));
                 }
                 let targets = match self.layers[depth].lists.get(&vertex) {
                     Some(targets) => targets.clone(),
@@ -278,6 +336,14 @@ impl Paths {
             }
             Ok(None)
         })
+    }
+
+    /// The walk that was found last.
+    fn current(&self) -> Walk {
+        // Positions are those of the next alternatives.
+        let followed = self.trail.iter().skip(1).map(|(steps, next)| steps.edge(next - 1));
+        let edges = if self.with_edges { followed.flatten().collect() } else { Vec::new() };
+        Walk { vertices: self.walk.clone(), edges }
     }
 
     /// What each hop took so far. Without sets found first, `vertices` are those whose edges were read.
@@ -308,7 +374,7 @@ impl Paths {
     }
 
     /// Reads the list of a vertex at a depth, and of those that come after it there.
-    async fn read(&mut self, depth: usize, vertex: VertexId) -> Result<Arc<[VertexId]>, EngineError> {
+    async fn read(&mut self, depth: usize, vertex: VertexId) -> Result<Steps, EngineError> {
         if std::mem::replace(&mut self.tried[depth], true) {
             // What the last read brought here led to no walk: many dead ends are read at once, rather than with a round trip each.
             self.lists = (self.lists * 2).min(LISTS_MAX);
@@ -325,7 +391,7 @@ impl Paths {
         let read = &mut self.profile[depth];
         read.cost = read.cost + self.branch.context().cost().since(&before);
         read.time_us += begun.elapsed().as_micros() as u64;
-        Ok(self.layers[depth].lists.get(&vertex).cloned().unwrap_or_else(|| Arc::new([])))
+        Ok(self.layers[depth].lists.get(&vertex).cloned().unwrap_or_else(Steps::none))
     }
 
     async fn read_upcoming(&mut self, depth: usize, vertex: VertexId) -> Result<(), EngineError> {
@@ -345,10 +411,12 @@ impl Paths {
     async fn load(&mut self, depth: usize, wanted: &Frontier) -> Result<(), EngineError> {
         let edges = self.edges(depth, wanted).await?;
         let layer = &mut self.layers[depth];
-        let more = bytes_of::<VertexId>(edges.len()) + wanted.len() as u64 * list_bytes(0);
-        let bytes = layer.lists_memory.bytes() + more;
+        let steps =
+            if self.with_edges { bytes_of::<Neighbour>(edges.len()) } else { bytes_of::<VertexId>(edges.len()) };
+        let bytes = layer.lists_memory.bytes() + steps + wanted.len() as u64 * LIST_BYTES;
         self.branch.context().resize(&mut layer.lists_memory, bytes)?;
         let mut pace = self.branch.context().pace();
+        let mut each = self.with_edges.then(|| edges.iter());
         let mut lists = edges.lists().peekable();
         while let Some(EdgeList { from, targets, .. }) = lists.next() {
             // Of each edge type and direction one; usually there is one.
@@ -357,11 +425,16 @@ impl Paths {
                 all = all.iter().chain(more.targets).copied().collect();
             }
             pace.rest(all.len() as u64 + 32).await?;
-            layer.lists.insert(from, all);
+            let steps = match &mut each {
+                None => Steps::Vertices(all),
+                // Lists have the edges in their order.
+                Some(each) => Steps::Edges(each.by_ref().take(all.len()).collect()),
+            };
+            layer.lists.insert(from, steps);
         }
         for vertex in wanted.vertices() {
             // Vertices without edges were read as well, and must not be read again.
-            layer.lists.entry(vertex).or_insert_with(|| Arc::new([]));
+            layer.lists.entry(vertex).or_insert_with(Steps::none);
             pace.rest(8).await?;
         }
         if self.traversal.visit == VisitPolicy::PerDepth {
@@ -390,8 +463,8 @@ impl Paths {
         // Deepest first: what is next to the vertex comes before what is behind its parent's neighbours.
         for level in (0..=depth).rev() {
             let (alternatives, position) = &self.trail[level];
-            for vertex in &alternatives[*position..] {
-                if !self.collect(level, *vertex, &mut ahead) {
+            for vertex in alternatives.from(*position) {
+                if !self.collect(level, vertex, &mut ahead) {
                     return ahead.wanted.into_iter().collect();
                 }
             }
@@ -419,7 +492,7 @@ impl Paths {
         if !ahead.passed.insert((level, vertex)) {
             return true;
         }
-        known.is_none_or(|list| list.iter().all(|next| self.collect(level + 1, *next, ahead)))
+        known.is_none_or(|list| list.from(0).all(|next| self.collect(level + 1, next, ahead)))
     }
 
     /// Gives back the memory of all lists but those of the current walk, which are read again when they are needed. Whether
@@ -430,7 +503,7 @@ impl Paths {
             let on_walk = self.walk.get(depth).and_then(|vertex| layer.lists.remove_entry(vertex));
             dropped |= !layer.lists.is_empty();
             layer.lists = on_walk.into_iter().collect();
-            let bytes = layer.lists.values().map(|list| list_bytes(list.len())).sum();
+            let bytes = layer.lists.values().map(Steps::bytes).sum();
             // Less than before: that is never refused.
             let _ = layer.lists_memory.resize(bytes);
         }

@@ -121,13 +121,28 @@ proptest! {
                 to: vertex(to),
                 hop: hop(direction),
                 depth_max,
+                edges: true,
                 limits: Limits::default(),
             };
             let path = snapshot.shortest_path(&query, &mut QueryContext::new().branch()).await.unwrap();
-            assert_eq!(path.as_ref().map(|path| path.len() - 1), length);
-            for edge in path.unwrap_or_default().windows(2) {
-                let reached = step(&lists, &Set::from([edge[0].ordinal()]), direction);
-                assert!(reached.contains(&edge[1].ordinal()), "{edge:?} is an edge");
+            assert_eq!(path.as_ref().map(|path| path.vertices.len() - 1), length);
+            let path = path.unwrap_or_default();
+            assert_eq!(path.edges.len(), length.unwrap_or(0));
+            for (at, ends) in path.vertices.windows(2).enumerate() {
+                let reached = step(&lists, &Set::from([ends[0].ordinal()]), direction);
+                assert!(reached.contains(&ends[1].ordinal()), "{ends:?} is an edge");
+                // Its edge is between the two, and followed as the hop says, from whichever end it was found.
+                let edge = path.edges[at];
+                let seen = [[edge.from, edge.to], [edge.to, edge.from]];
+                assert!(seen.iter().any(|seen| seen[..] == *ends), "{edge:?} is not between {ends:?}");
+                let allowed = match direction {
+                    HopDirection::Out => &[Direction::Out][..],
+                    HopDirection::In => &[Direction::In],
+                    HopDirection::Both => &Direction::ALL,
+                };
+                assert!(allowed.contains(&path.direction(at).unwrap()), "{edge:?} of {ends:?}");
+                let [source, target] = if path.direction(at) == Some(Direction::Out) { [0, 1] } else { [1, 0] };
+                assert_eq!((edge.id().source, edge.id().target), (ends[source], ends[target]));
             }
         });
     }

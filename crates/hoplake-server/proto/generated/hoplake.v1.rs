@@ -655,8 +655,14 @@ pub struct PathsRequest {
     /// Only how many walks there are, whatever the limit.
     #[prost(bool, tag = "5")]
     pub count: bool,
+    /// Whether paths have their edges.
+    #[prost(bool, tag = "6")]
+    pub edges: bool,
+    /// Properties of the vertices and of the edges; with any, paths have keys and edges, too.
+    #[prost(string, repeated, tag = "7")]
+    pub select: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-/// A walk: a list of vertices.
+/// A walk: a list of vertices, and the edges between them if they were requested.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Path {
     #[prost(uint64, repeated, tag = "1")]
@@ -664,6 +670,34 @@ pub struct Path {
     /// For each vertex, if keys were requested.
     #[prost(message, repeated, tag = "2")]
     pub keys: ::prost::alloc::vec::Vec<vertex_ref::LabelledKey>,
+    /// For each vertex, if properties were selected.
+    #[prost(message, repeated, tag = "3")]
+    pub properties: ::prost::alloc::vec::Vec<Properties>,
+    /// One fewer than vertices.
+    #[prost(message, repeated, tag = "4")]
+    pub edges: ::prost::alloc::vec::Vec<PathEdge>,
+}
+/// The selected properties that a vertex or an edge can have: a column of one row each.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Properties {
+    #[prost(message, repeated, tag = "1")]
+    pub columns: ::prost::alloc::vec::Vec<Column>,
+}
+/// The edge between a vertex of a path and the next.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PathEdge {
+    /// Its number in GetGraphResponse.edge_types.
+    #[prost(uint32, tag = "1")]
+    pub edge_type: u32,
+    /// OUT or IN: how the path follows it.
+    #[prost(enumeration = "Direction", tag = "2")]
+    pub direction: i32,
+    /// Which of the edges of its type between its two vertices it is, from 0.
+    #[prost(uint32, tag = "3")]
+    pub parallel: u32,
+    /// If properties were selected.
+    #[prost(message, optional, tag = "4")]
+    pub properties: ::core::option::Option<Properties>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PathsResponse {
@@ -691,6 +725,12 @@ pub struct ShortestPathRequest {
     pub keys: bool,
     #[prost(message, optional, tag = "7")]
     pub limits: ::core::option::Option<Limits>,
+    /// Whether the path has its edges.
+    #[prost(bool, tag = "8")]
+    pub edges: bool,
+    /// Properties of the vertices and of the edges; with any, the path has keys and edges, too.
+    #[prost(string, repeated, tag = "9")]
+    pub select: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ShortestPathResponse {

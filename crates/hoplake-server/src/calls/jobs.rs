@@ -127,20 +127,17 @@ pub(crate) async fn start_job(call: &mut Call, graph: &GraphRef, asked: &JobQuer
 /// The labels and keys of vertices that are named, all of which must exist.
 async fn starts(graph: &Graph, query: &mut Query, names: &[VertexName]) -> Result<Vec<StartKey>, Failure> {
     let named = resolve(graph, names)?;
-    let found = find_all(query, &named).await?;
-    let ids: Vec<VertexId> = named.iter().zip(&found).filter(|(named, _)| is_id(named)).map(|(_, id)| *id).collect();
+    // What does not exist is an error of the request, and not of the job.
+    find_all(query, &named).await?;
+    let ids: Vec<VertexId> = named.iter().filter_map(Named::id).collect();
     // Only ids have keys that are not known yet.
     let keys = if ids.is_empty() { None } else { Some(query.keys_of(&ids).await?) };
     let mut keys = keys.iter().flat_map(|keys| keys.iter());
-    let start = |(named, vertex): (&Named, &VertexId)| match named.start() {
-        Some(start) => Some(start),
-        None => Some(StartKey { label: query.label_of(*vertex), key: keys.next()?.to_string() }),
+    let start = |named: &Named| match named {
+        Named::Vertex(vertex) => Some(StartKey::key(query.label_of(*vertex), keys.next()?.to_string())),
+        other => other.start(),
     };
-    Ok(named.iter().zip(&found).filter_map(start).collect())
-}
-
-fn is_id(named: &Named) -> bool {
-    matches!(named, Named::Vertex(_))
+    Ok(named.iter().filter_map(start).collect())
 }
 
 /// All jobs of this server. Everyone who may ask at all sees all of them: a server has one token.

@@ -33,11 +33,11 @@ pub(crate) use info::{EdgeTypeInfo, Info, LabelInfo, PropertyInfo, info};
 pub(crate) use jobs::{ResultQuery, ResultSummary, ValueRows, cancel_job, get_job, job_result, list_jobs, start_job};
 pub(crate) use neighbors::{Edges, Neighbors, look_up, neighbors, stream_neighbors};
 pub(crate) use outlet::{Outlet, Part, Parts, Sent, outlet};
-pub(crate) use paths::{NamedPath, paths, shortest_path};
+pub(crate) use paths::{NamedPath, PathEdge, PathName, paths, shortest_path};
 pub(crate) use properties::{LabelRows, properties};
 pub(crate) use refresh::refresh;
 pub(crate) use request::{
-    Asked, GraphRef, NeighborsQuery, Output, PathsQuery, PropertiesQuery, ShortestPathQuery, TraversalSpec,
+    Asked, GraphRef, NeighborsQuery, Output, PathOutput, PathsQuery, PropertiesQuery, ShortestPathQuery, TraversalSpec,
     TraverseQuery, VertexName,
 };
 pub(crate) use scan::{ScanQuery, Scanned, scan};

@@ -2,13 +2,17 @@
 
 use std::time::Instant;
 
-use hoplake::{Graph, Key, PathQuery, Paths, Query, VertexId};
+use arrow_array::RecordBatch;
+use hoplake::{
+    DescribedWalks, Direction, EdgeId, Graph, Held, Key, MemoryHold, PathQuery, Paths, PropertyRow, Query, VertexId,
+    Walk, WalkEdge, WalkVertex,
+};
 
 use super::{
-    Call, GraphRef, Part, Parts, PathsQuery, Service, ShortestPathQuery, Statistics,
+    Call, GraphRef, Part, Parts, PathOutput, PathsQuery, ShortestPathQuery, Statistics,
     neighbors::KEY_BYTES,
     traverse::depths_of,
-    vertices::{Named, find_all, labels_of, resolve},
+    vertices::{Named, find_all, find_ends, labels_of, resolve},
 };
 use crate::{
     cost::{PricedCost, Step},
@@ -18,21 +22,77 @@ use crate::{
 /// Walks that are named at a time: enough to share a look-up of keys, and no more vertices than a message holds.
 const WALKS_MAX: usize = 1_024;
 const VERTICES_MAX: usize = 8 << 10;
+/// Walks with properties that are encoded in one go.
+const WALKS_WITH_PROPERTIES: usize = 16;
+/// What a property of a vertex or edge takes in addition to its value: a slice of its column.
+const PROPERTY_BYTES: usize = 128;
 /// The default length of the longest path, in edges.
 const DEPTH_MAX: usize = 16;
 
-/// A list of vertices, and their labels and keys if requested.
-#[derive(Debug, Clone, PartialEq)]
+/// A list of vertices, and what was requested of them and the edges between them.
+#[derive(Debug, Clone)]
 pub(crate) struct NamedPath {
     pub(crate) vertices: Vec<VertexId>,
-    pub(crate) keys: Vec<(String, Key)>,
+    /// One for each vertex, if keys were requested.
+    pub(crate) names: Vec<PathName>,
+    /// One fewer than vertices, if edges were requested.
+    pub(crate) edges: Vec<PathEdge>,
 }
 
-/// Walks with the keys of their vertices, in one wave for all of them; without keys, no request.
-async fn name(query: &mut Query, walks: Vec<Vec<VertexId>>, keys: bool) -> Result<Vec<NamedPath>, Failure> {
-    let mut names = if keys { query.name_paths(&walks).await? } else { Vec::new() }.into_iter();
-    let named = |vertices| NamedPath { vertices, keys: names.next().unwrap_or_default() };
-    Ok(walks.into_iter().map(named).collect())
+/// A vertex of a path.
+#[derive(Debug, Clone)]
+pub(crate) struct PathName {
+    pub(crate) label: String,
+    pub(crate) key: Key,
+    /// A batch of one row, if properties were selected. Its columns are those of other paths, too, and counted once.
+    pub(crate) properties: Option<RecordBatch>,
+}
+
+/// The edge between a vertex of a path and the next.
+#[derive(Debug, Clone)]
+pub(crate) struct PathEdge {
+    pub(crate) id: EdgeId,
+    pub(crate) label: String,
+    /// How the path follows it.
+    pub(crate) direction: Direction,
+    /// As of a vertex.
+    pub(crate) properties: Option<RecordBatch>,
+}
+
+/// What walks have, and the memory of it.
+struct Described {
+    paths: Vec<NamedPath>,
+    _memory: (MemoryHold, Option<Held<DescribedWalks>>),
+}
+
+/// Walks with the keys of their vertices, and properties and edges, in one wave for all of them; without keys and edges, no request.
+async fn describe(query: &mut Query, walks: &[Walk], output: &PathOutput) -> Result<Described, Failure> {
+    // Before anything is read: a query without memory for it ends here and not after the read.
+    let items: usize = walks.iter().map(|walk| walk.vertices.len() + walk.edges.len()).sum();
+    let hold = query.memory().hold((items * (KEY_BYTES + output.select.len() * PROPERTY_BYTES)) as u64)?;
+    if !output.keys && !output.edges {
+        let bare = |walk: &Walk| NamedPath { vertices: walk.vertices.clone(), names: Vec::new(), edges: Vec::new() };
+        return Ok(Described { paths: walks.iter().map(bare).collect(), _memory: (hold, None) });
+    }
+    let all = query.describe_walks(walks, &output.select).await?;
+    let row = |row: PropertyRow<'_>| (!output.select.is_empty()).then(|| row.to_batch());
+    let name = |vertex: &VertexId| {
+        let WalkVertex { label, key, properties } = all.vertex(*vertex)?;
+        Some(PathName { label: label.to_owned(), key, properties: row(properties) })
+    };
+    let edge = |walk: &Walk, at: usize| {
+        let edge = walk.edges.get(at)?;
+        let WalkEdge { label, properties } = all.edge(edge)?;
+        let (id, direction) = (edge.id(), walk.direction(at)?);
+        Some(PathEdge { id, label: label.to_owned(), direction, properties: row(properties) })
+    };
+    let named = |walk: &Walk| NamedPath {
+        vertices: walk.vertices.clone(),
+        names: if output.keys { walk.vertices.iter().filter_map(name).collect() } else { Vec::new() },
+        edges: (0..walk.edges.len()).filter_map(|at| edge(walk, at)).collect(),
+    };
+    let paths = walks.iter().map(named).collect();
+    Ok(Described { paths, _memory: (hold, Some(all)) })
 }
 
 /// The walks of a traversal, enumerated and named as they are sent.
@@ -50,13 +110,17 @@ pub(crate) async fn paths(
     let request = asked.spec.request(call, &open.graph)?;
     let named = resolve(&open.graph, &asked.spec.starts)?;
     let mut query = call.query(&open.graph, &request.traversal.limits);
+    query.check_select(&asked.output.select)?;
     // The metadata for keys is read in parallel with the look-up of the starts, and takes no wave of its own.
-    if asked.keys {
-        query.expect_rows_on_the_way(&labels_of(&query, &named), &request.traversal.hops);
+    if asked.output.keys {
+        query.expect_walks(&labels_of(&query, &named), &request.traversal.hops, &asked.output.select);
     }
     let work = async {
-        let (paths, mut statistics) = walk(&open.graph, &mut query, request.traversal, &named, limit).await?;
-        put_walks(&open.graph, &mut query, paths, limit, asked.keys, &mut statistics, parts).await?;
+        let (mut paths, mut statistics) = walk(&open.graph, &mut query, request.traversal, &named, limit).await?;
+        if asked.output.edges {
+            paths = paths.with_edges();
+        }
+        put_walks(&open.graph, &mut query, paths, limit, &asked.output, &mut statistics, parts).await?;
         Ok(statistics)
     };
     let outcome = call.bounded(work).await;
@@ -71,7 +135,7 @@ async fn put_walks(
     query: &mut Query,
     mut paths: Paths,
     limit: usize,
-    keys: bool,
+    output: &PathOutput,
     statistics: &mut Statistics,
     parts: &mut dyn Parts,
 ) -> Result<(), Failure> {
@@ -85,10 +149,11 @@ async fn put_walks(
         let is_last = walks.len() < at_a_time;
         left -= walks.len();
         statistics.results += walks.len() as u64;
-        // Before the keys are read: a query without memory for them ends here and not after the read.
-        let _hold = query.memory().hold((walks.iter().map(Vec::len).sum::<usize>() * KEY_BYTES) as u64)?;
-        let named = name(query, walks.into_inner(), keys).await?;
-        parts.put(Part::Paths(&named)).await?;
+        let described = describe(query, &walks, output).await?;
+        // Properties can be long, and those of one vertex are encoded with each walk through it: some walks at a time.
+        for paths in described.paths.chunks(if output.select.is_empty() { WALKS_MAX } else { WALKS_WITH_PROPERTIES }) {
+            parts.put(Part::Paths(paths)).await?;
+        }
         if is_last || left == 0 {
             break;
         }
@@ -113,7 +178,8 @@ async fn walk(
     let look_up =
         Step { cost: PricedCost::of(&query.cost(), graph.prices()), time_us: begun.elapsed().as_micros() as u64 };
     // One more shows whether the answer is truncated.
-    let paths = query.paths(hoplake::Traversal { starts, ..traversal }, Some(wanted.saturating_add(1))).await?;
+    let traversal = hoplake::Traversal { starts: starts.to_vec(), ..traversal };
+    let paths = query.paths(traversal, Some(wanted.saturating_add(1))).await?;
     Ok((paths, Statistics { look_up, version: graph.version(), ..Statistics::default() }))
 }
 
@@ -140,21 +206,25 @@ pub(crate) async fn shortest_path(
         let message = format!("paths of {depth_max} edges are longer than the {bound} of this server");
         return Err(Failure::invalid(message));
     }
-    Service::check_single(&[asked.from.clone(), asked.to.clone()])?;
     let named = resolve(&open.graph, &[asked.from.clone(), asked.to.clone()])?;
     let limits = call.limits(&asked.limits);
     let mut query = call.query(&open.graph, &limits);
-    if asked.keys {
+    query.check_select(&asked.output.select)?;
+    if asked.output.keys {
         // Only the start: labels on the way to the target follow from the hops.
-        query.expect_rows_on_the_way(&labels_of(&query, &named[..1]), &vec![asked.hop.clone(); depth_max]);
+        let from = labels_of(&query, &named[..1]);
+        query.expect_walks(&from, &vec![asked.hop.clone(); depth_max], &asked.output.select);
+    }
+    if !asked.output.select.is_empty() {
+        // The search also follows edges from the target, whose rows are tables of their own.
+        let to = labels_of(&query, &named[1..]);
+        query.expect_walks(&to, &vec![asked.hop.reversed(); depth_max], &asked.output.select);
     }
     let work = async {
-        let ends = find_all(&mut query, &named).await?;
-        let from = ends[0];
-        let to = ends[1];
-        let hop = asked.hop.clone();
-        let path = query.shortest_path(PathQuery { from, to, hop, depth_max, limits }).await?;
-        Ok(name(&mut query, path.into_iter().collect(), asked.keys).await?.pop())
+        let [from, to] = find_ends(&mut query, &named).await?;
+        let (hop, edges) = (asked.hop.clone(), asked.output.edges);
+        let path = query.shortest_path(PathQuery { from, to, hop, depth_max, edges, limits }).await?;
+        Ok(describe(&mut query, path.as_slice(), &asked.output).await?.paths.pop())
     };
     let outcome = call.bounded(work).await;
     let path = call.settle(&query, &open.graph, outcome).await?;

@@ -89,13 +89,30 @@ pub(crate) struct TraverseQuery {
     pub(crate) all_depths: bool,
 }
 
+/// What paths have, other than the ids of their vertices.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct PathOutput {
+    pub(crate) keys: bool,
+    pub(crate) edges: bool,
+    /// Properties of vertices and edges.
+    pub(crate) select: Vec<String>,
+}
+
+impl PathOutput {
+    /// Properties bring what they are of.
+    pub(crate) fn new(keys: bool, edges: bool, select: Vec<String>) -> Self {
+        let all = !select.is_empty();
+        Self { keys: keys || all, edges: edges || all, select }
+    }
+}
+
 /// The walks of a traversal; the facade enumerates them as they are sent.
 #[derive(Debug, Clone)]
 pub(crate) struct PathsQuery {
     pub(crate) spec: TraversalSpec,
     /// Walks to return; 0 is as many as the server allows.
     pub(crate) limit: usize,
-    pub(crate) keys: bool,
+    pub(crate) output: PathOutput,
 }
 
 /// A shortest path by number of edges. All its edges match one hop.
@@ -106,6 +123,6 @@ pub(crate) struct ShortestPathQuery {
     pub(crate) hop: Hop,
     /// 0 is the default.
     pub(crate) depth_max: usize,
-    pub(crate) keys: bool,
+    pub(crate) output: PathOutput,
     pub(crate) limits: Asked,
 }

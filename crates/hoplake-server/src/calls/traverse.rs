@@ -10,7 +10,7 @@ use hoplake::{
 use super::{
     Call, GraphRef, Output, Part, Parts, TraversalSpec, TraverseQuery,
     properties::{ROWS_FIRST, RowReader},
-    vertices::{Named, find_by_conditions, resolve},
+    vertices::{Named, resolve},
 };
 use crate::{
     cost::{PricedCost, Step},
@@ -55,12 +55,11 @@ impl TraversalSpec {
             return Err(Failure::invalid(message));
         }
         let named = resolve(graph, &self.starts)?;
-        let known = |named: &Named| if let Named::Vertex(vertex) = named { Some(*vertex) } else { None };
         let depth_first = self.strategy == hoplake::Strategy::Dfs;
         let usual = if depth_first { 1 } else { bounds.parallelism_max };
         let parallelism = if self.parallelism == 0 { usual } else { self.parallelism.min(bounds.parallelism_max) };
         let traversal = Traversal {
-            starts: named.iter().filter_map(known).collect(),
+            starts: named.iter().filter_map(Named::id).collect(),
             hops: self.hops.clone(),
             strategy: self.strategy,
             visit: self.visit,
@@ -123,12 +122,8 @@ pub(crate) async fn traverse(
         request.limit = Some(limit.min(ROWS_FIRST));
     }
     let mut query = call.query(&open.graph, &request.traversal.limits);
-    let named = resolve(&open.graph, &asked.spec.starts)?;
     // The work includes sending, which waits for the client, so a slow client cannot extend its query beyond the deadline.
-    let work = async {
-        request.traversal.starts.extend(find_by_conditions(&mut query, &named).await?);
-        run(&open.graph, &mut query, request, asked, limit, parts).await
-    };
+    let work = async { run(&open.graph, &mut query, request, asked, limit, parts).await };
     let outcome = call.bounded(work).await;
     let mut statistics = call.settle(&query, &open.graph, outcome).await?;
     statistics.cost = call.cost;
@@ -146,7 +141,7 @@ async fn run(
 ) -> Result<Statistics, Failure> {
     if asked.all_depths && matches!(asked.output, Output::Rows(_)) {
         let ids = request.traversal.starts.iter().map(|vertex| vertex.label());
-        let keys = query.label_ids(request.starts.iter().map(|start| start.label.as_str()));
+        let keys = query.label_ids(request.starts.iter().map(|start| start.label()));
         // Rows of all depths have the labels on the way, not only those at the end, which the facade would expect.
         query.expect_rows_on_the_way(&ids.chain(keys).collect::<Vec<_>>(), &request.traversal.hops);
     }

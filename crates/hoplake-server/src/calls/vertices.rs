@@ -1,25 +1,31 @@
 //! From the names of vertices to vertices.
 
-use hoplake::{Condition, Frontier, Graph, Held, Key, LabelId, Query, ScanRequest, StartKey, VertexId};
+use hoplake::{Condition, Graph, Held, Key, LabelId, Query, StartKey, VertexId};
 
 use super::{Service, VertexName};
 use crate::failure::{Failure, Reason};
 
-/// A vertex that is known, or has still to be looked up.
+/// A vertex that is known, or has still to be looked up; or all that fulfil a condition.
 #[derive(Debug, Clone)]
 pub(super) enum Named {
     Vertex(VertexId),
     Key(String, Key),
-    /// None, one or many.
+    /// At least one.
     Found(String, Condition),
 }
 
 impl Named {
+    /// The vertex, if it is known.
+    pub(super) fn id(&self) -> Option<VertexId> {
+        if let Self::Vertex(vertex) = self { Some(*vertex) } else { None }
+    }
+
     /// As the facade takes the starts of a complete traversal.
     pub(super) fn start(&self) -> Option<StartKey> {
         match self {
-            Self::Vertex(_) | Self::Found(..) => None,
-            Self::Key(label, key) => Some(StartKey { label: label.clone(), key: key.to_string() }),
+            Self::Vertex(_) => None,
+            Self::Key(label, key) => Some(StartKey::key(label, key.to_string())),
+            Self::Found(label, condition) => Some(StartKey::such_that(label, condition.clone())),
         }
     }
 }
@@ -94,7 +100,10 @@ fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
         // The scan checks both.
         VertexName::Found(label, condition) => Ok(Named::Found(label.clone(), condition.clone())),
         VertexName::Text(text) => {
-            let StartKey { label, key } = text.parse()?;
+            let (label, key) = match text.parse()? {
+                StartKey::Key { label, key } => (label, key),
+                StartKey::SuchThat { label, condition } => return Ok(Named::Found(label, condition)),
+            };
             let known = graph.schema().vertex_labels.iter().find(|known| known.name == label);
             // A label that does not exist has no type to read the key as; the look-up fails with its name and the known ones.
             let Some(known) = known else { return Ok(Named::Key(label, Key::String(key))) };
@@ -115,57 +124,59 @@ pub(super) fn labels_of(query: &Query, named: &[Named]) -> Vec<LabelId> {
     named.iter().filter_map(label).collect()
 }
 
-/// The vertices, in the order of their names; `None` where there is none, and where a condition names any number. At most one wave.
+/// The vertices, in the order of their names; `None` where there is none. At most one wave.
+///
+/// # Errors
+/// [`Reason::Invalid`] if a name is a condition, which may find any number.
 pub(super) async fn find(query: &mut Query, named: &[Named]) -> Result<Vec<Option<VertexId>>, Failure> {
-    let key = |named: &Named| match named {
-        Named::Vertex(_) | Named::Found(..) => None,
-        Named::Key(label, key) => Some((label.clone(), key.clone())),
-    };
-    let keys: Vec<_> = named.iter().filter_map(key).collect();
-    let keys: Vec<_> = keys.iter().map(|(label, key)| (label.as_str(), key.clone())).collect();
+    let mut keys = Vec::new();
+    for named in named {
+        match named {
+            Named::Vertex(_) => {}
+            Named::Key(label, key) => keys.push((label.as_str(), key.clone())),
+            Named::Found(..) => {
+                return Err(Failure::invalid(
+                    "a look-up names each vertex by its key; start a traversal at a condition",
+                ));
+            }
+        }
+    }
     // Ids alone need no look-up, and so no wave.
     let found = if keys.is_empty() { Vec::new() } else { query.vertices(&keys).await? };
     let mut found = found.into_iter();
     let each = named.iter().map(|named| match named {
         Named::Vertex(vertex) => Some(*vertex),
-        Named::Key(..) => found.next().flatten(),
-        Named::Found(..) => None,
+        _ => found.next().flatten(),
     });
     Ok(each.collect())
 }
 
-/// The vertices, all of which must exist, apart from those that conditions name; these are as many as there are.
+/// The vertices, all of which must exist, and all that conditions find; those that are known first.
 ///
 /// # Errors
 /// [`Reason::NotFound`] that names the first that is not.
-pub(super) async fn find_all(query: &mut Query, named: &[Named]) -> Result<Vec<VertexId>, Failure> {
-    let found = find(query, named).await?;
-    let mut all = Vec::with_capacity(found.len());
-    for (named, vertex) in named.iter().zip(found) {
-        match (named, vertex) {
-            (Named::Found(label, condition), _) => {
-                all.extend(find_by_condition(query, label, condition).await?.vertices())
-            }
-            (_, Some(vertex)) => all.push(vertex),
-            (named, None) => {
-                let name = named.start().map_or_else(|| "of this id".to_owned(), |start| start.to_string());
-                return Err(Failure::new(Reason::NotFound, format!("there is no vertex {name}")));
-            }
-        }
-    }
-    Ok(all)
+pub(super) async fn find_all(query: &mut Query, named: &[Named]) -> Result<Held<Vec<VertexId>>, Failure> {
+    let known = named.iter().filter_map(Named::id);
+    let starts: Vec<StartKey> = named.iter().filter_map(Named::start).collect();
+    // Ids alone need no look-up, and so no wave.
+    let found = if starts.is_empty() { Held::default() } else { query.start_vertices(&starts).await? };
+    Ok(found.map(|found| known.chain(found).collect()))
 }
 
-/// The vertices that conditions name.
-pub(super) async fn find_by_conditions(query: &mut Query, named: &[Named]) -> Result<Vec<VertexId>, Failure> {
-    let conditions: Vec<_> = named.iter().filter(|named| matches!(named, Named::Found(..))).cloned().collect();
-    find_all(query, &conditions).await
-}
-
-async fn find_by_condition(query: &mut Query, label: &str, condition: &Condition) -> Result<Held<Frontier>, Failure> {
-    let labels = vec![label.to_owned()];
-    let request = ScanRequest { labels, condition: Some(condition.clone()), ..ScanRequest::default() };
-    Ok(query.find(&request).await?)
+/// The two ends of a path; a condition has to find one vertex.
+///
+/// # Errors
+/// [`Reason::NotFound`] that names the first that is not there; [`Reason::Invalid`] if a condition finds more than one.
+pub(super) async fn find_ends(query: &mut Query, named: &[Named]) -> Result<[VertexId; 2], Failure> {
+    let starts: Vec<StartKey> = named.iter().filter_map(Named::start).collect();
+    let found = if starts.is_empty() { Vec::new() } else { query.named(&starts).await? };
+    let mut found = found.into_iter();
+    let each = named.iter().filter_map(|named| match named {
+        Named::Vertex(vertex) => Some(*vertex),
+        _ => found.next(),
+    });
+    let ends: Vec<_> = each.collect();
+    <[VertexId; 2]>::try_from(ends).map_err(|_| Failure::invalid("a path has two ends"))
 }
 
 #[cfg(test)]

@@ -58,6 +58,14 @@ pub(super) fn value_rows(part: &ValueRows, format: RowFormat) -> Result<(v1::Row
     Ok((rows(&LabelRows { batch, ..part.rows.clone() }, format)?, None))
 }
 
+/// The properties of a path's vertex or edge.
+pub(super) fn properties(batch: &RecordBatch) -> Result<v1::Properties, Failure> {
+    let fields = batch.schema_ref().fields().iter().zip(batch.columns());
+    Ok(v1::Properties {
+        columns: fields.map(|(field, values)| column(field.name(), values)).collect::<Result<_, _>>()?,
+    })
+}
+
 /// One complete stream for each message: a client reads it without the messages before.
 fn ipc(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;

@@ -201,7 +201,7 @@ async fn paths(
 async fn shortest_path(call: &mut Call, request: v1::ShortestPathRequest) -> Result<v1::ShortestPathResponse, Failure> {
     let graph = receive::graph(request.graph.clone())?;
     let found = calls::shortest_path(call, &graph, &request.try_into()?).await?;
-    let path = found.path.as_ref().map(Into::into);
+    let path = found.path.as_ref().map(super::send::path).transpose()?;
     let version = found.version;
     Ok(v1::ShortestPathResponse { path, cost: Some(call.cost.into()), version })
 }

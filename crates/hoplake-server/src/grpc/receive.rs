@@ -4,8 +4,8 @@ use hoplake::{Hop, HopDirection, Key, ScanRequest, Strategy, VisitPolicy};
 
 use crate::{
     calls::{
-        Asked, ChangesFormat, ChangesOptions, ChangesQuery, GraphRef, NeighborsQuery, NextQuery, Output, PathsQuery,
-        PropertiesQuery, ScanQuery, ShortestPathQuery, TraversalSpec, TraverseQuery, VertexName,
+        Asked, ChangesFormat, ChangesOptions, ChangesQuery, GraphRef, NeighborsQuery, NextQuery, Output, PathOutput,
+        PathsQuery, PropertiesQuery, ScanQuery, ShortestPathQuery, TraversalSpec, TraverseQuery, VertexName,
     },
     failure::Failure,
     v1,
@@ -208,7 +208,8 @@ impl TryFrom<v1::PathsRequest> for PathsQuery {
     type Error = Failure;
 
     fn try_from(request: v1::PathsRequest) -> Result<Self, Failure> {
-        Ok(Self { spec: request.traversal.try_into()?, limit: limit(request.limit), keys: request.keys })
+        let output = PathOutput::new(request.keys, request.edges, request.select);
+        Ok(Self { spec: request.traversal.try_into()?, limit: limit(request.limit), output })
     }
 }
 
@@ -249,7 +250,7 @@ impl TryFrom<v1::ShortestPathRequest> for ShortestPathQuery {
             to: end(request.to, "to")?,
             hop: hop(request.hop)?,
             depth_max: request.depth_max as usize,
-            keys: request.keys,
+            output: PathOutput::new(request.keys, request.edges, request.select),
             limits: request.limits.into(),
         })
     }

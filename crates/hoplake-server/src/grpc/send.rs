@@ -7,7 +7,7 @@ use super::columns;
 use crate::{
     calls::{
         AppliedChanges, DepthStatistics, EdgeColumns, EdgeTypeInfo, EmptyGraph, Info, LabelInfo, LabelRows, NamedPath,
-        PropertyInfo, Statistics, ValueRows, raw_id,
+        PathEdge, PathName, PropertyInfo, Statistics, ValueRows, raw_id,
     },
     failure::Failure,
     v1::{self, vertex_ref::LabelledKey},
@@ -36,14 +36,10 @@ fn keys<'a>(keys: impl IntoIterator<Item = &'a Key>) -> v1::Keys {
 
 /// Edges of one type and direction: their ends have one label, and so one type of key.
 fn edges(list: &EdgeList<'_>, of_ends: Option<&[Key]>) -> v1::Edges {
-    let direction = match list.direction {
-        Direction::Out => v1::Direction::Out,
-        Direction::In => v1::Direction::In,
-    };
     v1::Edges {
         from: raw_id(list.from),
         edge_type: list.edge_type.0.into(),
-        direction: direction.into(),
+        direction: direction(list.direction).into(),
         to: ids(list.targets.iter().copied()),
         keys: of_ends.map(keys),
         parallel: list.parallel.to_vec(),
@@ -116,17 +112,35 @@ impl From<Statistics> for v1::Statistics {
     }
 }
 
-impl From<&NamedPath> for v1::Path {
-    fn from(path: &NamedPath) -> Self {
-        let kind = |key: &Key| match key {
-            Key::Int64(key) => v1::key::Kind::Int64(*key),
-            Key::String(key) => v1::key::Kind::String(key.clone()),
-        };
-        let key = |(label, key): &(String, Key)| LabelledKey {
-            label: label.clone(),
-            key: Some(v1::Key { kind: Some(kind(key)) }),
-        };
-        Self { ids: ids(path.vertices.iter().copied()), keys: path.keys.iter().map(key).collect() }
+/// A path, with what was requested of it.
+pub(super) fn path(path: &NamedPath) -> Result<v1::Path, Failure> {
+    let kind = |key: &Key| match key {
+        Key::Int64(key) => v1::key::Kind::Int64(*key),
+        Key::String(key) => v1::key::Kind::String(key.clone()),
+    };
+    let key =
+        |name: &PathName| LabelledKey { label: name.label.clone(), key: Some(v1::Key { kind: Some(kind(&name.key)) }) };
+    let edge = |edge: &PathEdge| {
+        Ok(v1::PathEdge {
+            edge_type: edge.id.edge_type.0.into(),
+            direction: direction(edge.direction).into(),
+            parallel: edge.id.parallel,
+            properties: edge.properties.as_ref().map(columns::properties).transpose()?,
+        })
+    };
+    let rows = path.names.iter().filter_map(|name| name.properties.as_ref());
+    Ok(v1::Path {
+        ids: ids(path.vertices.iter().copied()),
+        keys: path.names.iter().map(key).collect(),
+        properties: rows.map(columns::properties).collect::<Result<_, Failure>>()?,
+        edges: path.edges.iter().map(edge).collect::<Result<_, Failure>>()?,
+    })
+}
+
+fn direction(direction: Direction) -> v1::Direction {
+    match direction {
+        Direction::Out => v1::Direction::Out,
+        Direction::In => v1::Direction::In,
     }
 }
 

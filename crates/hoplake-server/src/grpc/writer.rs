@@ -76,7 +76,8 @@ impl Piece for v1::TraverseResponse {
 impl Piece for v1::PathsResponse {
     fn of(part: Part<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
         let Part::Paths(paths) = part else { return None.into_iter() };
-        Some(Ok(Self { paths: paths.iter().map(Into::into).collect(), statistics: None })).into_iter()
+        let paths = paths.iter().map(send::path).collect::<Result<_, _>>();
+        Some(paths.map(|paths| Self { paths, statistics: None })).into_iter()
     }
 }
 

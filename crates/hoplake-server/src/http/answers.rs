@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use arrow_array::RecordBatch;
 use hoplake::{ChangeCounts, EdgeSlice, Graph, Key, Neighbour, VertexId};
 use serde::Serialize;
 use serde_json::Value;
@@ -13,8 +14,8 @@ use super::{
 };
 use crate::{
     calls::{
-        AppliedChanges, DepthStatistics, EdgeColumns, EdgeTypeInfo, EmptyGraph, Info, LabelInfo, LabelRows, NamedPath,
-        PropertyInfo, ResultSummary, Scanned, Statistics, ValueRows,
+        self, AppliedChanges, DepthStatistics, EdgeColumns, EdgeTypeInfo, EmptyGraph, Info, LabelInfo, LabelRows,
+        NamedPath, PropertyInfo, ResultSummary, Scanned, Statistics, ValueRows,
     },
     cost::{PricedCost, Step},
     failure::Failure,
@@ -274,6 +275,25 @@ pub(crate) struct PathVertex {
     /// If keys were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<Value>,
+    /// If properties were selected: those that its label has, null where it has no value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    properties: Option<BTreeMap<String, Value>>,
+    /// If edges were requested: by which edge the path goes on. The last vertex has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edge: Option<PathEdge>,
+}
+
+/// The edge between a vertex of a path and the next.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PathEdge {
+    /// The edge's id, the same from either end.
+    id: String,
+    label: String,
+    /// `out` or `in`: how the path follows it.
+    direction: String,
+    /// If properties were selected: those that its type has, null where it has no value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    properties: Option<BTreeMap<String, Value>>,
 }
 
 /// Walks, each a list of vertices.
@@ -604,13 +624,28 @@ impl TraverseAnswer {
 }
 
 /// A path, as a list of its vertices.
-pub(super) fn path(path: &NamedPath) -> Vec<PathVertex> {
-    // One for each vertex, or none at all.
-    let mut names = path.keys.iter();
-    let vertex = |vertex: &VertexId| {
-        let name = names.next();
-        let label = name.map(|(label, _)| label.clone());
-        PathVertex { id: vertex.to_string(), label, key: name.map(|(_, of)| key(of)) }
+pub(super) fn path(path: &NamedPath) -> Result<Vec<PathVertex>, Failure> {
+    let edge = |edge: &calls::PathEdge| {
+        let properties = edge.properties.as_ref().map(properties_of).transpose()?;
+        let (id, direction) = (edge.id.to_string(), edge.direction.to_string());
+        Ok::<_, Failure>(PathEdge { id, label: edge.label.clone(), direction, properties })
     };
-    path.vertices.iter().map(vertex).collect()
+    let vertex = |(at, vertex): (usize, &VertexId)| {
+        let name = path.names.get(at);
+        let properties = name.and_then(|name| name.properties.as_ref());
+        Ok(PathVertex {
+            id: vertex.to_string(),
+            label: name.map(|name| name.label.clone()),
+            key: name.map(|name| key(&name.key)),
+            properties: properties.map(properties_of).transpose()?,
+            edge: path.edges.get(at).map(edge).transpose()?,
+        })
+    };
+    path.vertices.iter().enumerate().map(vertex).collect()
+}
+
+/// The properties of a batch of one row.
+pub(super) fn properties_of(batch: &RecordBatch) -> Result<BTreeMap<String, Value>, Failure> {
+    let columns = values::columns(batch)?.into_iter();
+    Ok(columns.map(|(name, values)| (name, values.into_iter().next().unwrap_or_default())).collect())
 }

@@ -12,8 +12,9 @@ use arrow_cast::cast;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use hoplake::{Key, VertexId};
+use serde_json::json;
 
-use super::values::KEY_COLUMN;
+use super::{answers::properties_of, values::KEY_COLUMN};
 use crate::{
     calls::{EdgeColumns, LabelRows, NamedPath, Part, ValueRows},
     failure::{Failure, Reason},
@@ -88,7 +89,7 @@ fn batch(part: Part<'_>) -> Result<RecordBatch, Failure> {
         Part::Rows(all) => rows(all),
         Part::Found(all) => found(all),
         Part::Values(all) => values(all),
-        Part::Paths(all) => paths(all),
+        Part::Paths(all) => return paths(all),
         Part::Vertices { depth, vertices } => {
             let depths: ArrayRef = Arc::new(UInt32Array::from_value(depth, vertices.len()));
             RecordBatch::try_from_iter([("depth", depths), ("id", ids(vertices))])
@@ -170,17 +171,41 @@ fn keys_and_properties(all: &LabelRows) -> Result<(ArrayRef, Vec<NullableColumn>
     Ok((keys, properties))
 }
 
-fn paths(all: &[NamedPath]) -> Result<RecordBatch, ArrowError> {
+/// Lists of text, empty where nothing was requested; properties are objects of JSON, since one column cannot have those of all labels.
+fn paths(all: &[NamedPath]) -> Result<RecordBatch, Failure> {
     let list = |of: &dyn Fn(&NamedPath) -> Vec<String>| -> ArrayRef {
         let mut lists = ListBuilder::new(StringBuilder::new());
         all.iter().for_each(|path| lists.append_value(of(path).into_iter().map(Some)));
         Arc::new(lists.finish())
     };
-    RecordBatch::try_from_iter([
+    let of_vertices = objects(all, |path| path.names.iter().map(|name| name.properties.as_ref()).collect())?;
+    let of_edges = objects(all, |path| path.edges.iter().map(|edge| edge.properties.as_ref()).collect())?;
+    let columns = [
         ("ids", list(&|path| path.vertices.iter().map(VertexId::to_string).collect())),
-        ("labels", list(&|path| path.keys.iter().map(|(label, _)| label.clone()).collect())),
-        ("keys", list(&|path| path.keys.iter().map(|(_, key)| key.to_string()).collect())),
-    ])
+        ("labels", list(&|path| path.names.iter().map(|name| name.label.clone()).collect())),
+        ("keys", list(&|path| path.names.iter().map(|name| name.key.to_string()).collect())),
+        ("properties", of_vertices),
+        ("edge_ids", list(&|path| path.edges.iter().map(|edge| edge.id.to_string()).collect())),
+        ("edge_labels", list(&|path| path.edges.iter().map(|edge| edge.label.clone()).collect())),
+        ("edge_directions", list(&|path| path.edges.iter().map(|edge| edge.direction.to_string()).collect())),
+        ("edge_properties", of_edges),
+    ];
+    RecordBatch::try_from_iter(columns).map_err(unwritable)
+}
+
+/// Properties of each path as objects of JSON.
+fn objects<'a>(
+    all: &'a [NamedPath],
+    of: impl Fn(&'a NamedPath) -> Vec<Option<&'a RecordBatch>>,
+) -> Result<ArrayRef, Failure> {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for path in all {
+        for properties in of(path).into_iter().flatten() {
+            lists.values().append_value(json!(properties_of(properties)?).to_string());
+        }
+        lists.append(true);
+    }
+    Ok(Arc::new(lists.finish()))
 }
 
 #[cfg(test)]

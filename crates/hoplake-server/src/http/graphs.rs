@@ -229,7 +229,11 @@ pub(super) async fn shortest_path(exchange: Exchange, Path(graph): Path<String>,
         let body: ShortestPathBody = body.read(&call).await?;
         let graph = graph_ref(graph, body.version);
         let found = calls::shortest_path(&mut call, &graph, &body.try_into()?).await?;
-        Ok(ShortestPathAnswer { path: found.path.as_ref().map(path), version: found.version, cost: call.cost })
+        Ok(ShortestPathAnswer {
+            path: found.path.as_ref().map(path).transpose()?,
+            version: found.version,
+            cost: call.cost,
+        })
     };
     let answer = answer.instrument(span).await;
     respond(&mut call, answer)

@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 
 use crate::{
     calls::{
-        Asked, NeighborsQuery, NextQuery, Output, PathsQuery, PropertiesQuery, ScanQuery, ShortestPathQuery,
-        TraversalSpec, TraverseQuery, VertexName, parse_id,
+        Asked, NeighborsQuery, NextQuery, Output, PathOutput, PathsQuery, PropertiesQuery, ScanQuery,
+        ShortestPathQuery, TraversalSpec, TraverseQuery, VertexName, parse_id,
     },
     failure::Failure,
     jobs::{AlgorithmName, JobQuery},
@@ -309,6 +309,12 @@ pub(crate) struct PathsBody {
     /// Whether vertices have label and key, or only their ids.
     #[serde(default)]
     keys: bool,
+    /// Whether paths have their edges.
+    #[serde(default)]
+    edges: bool,
+    /// Properties of the vertices and of the edges; with any, paths have keys and edges, too.
+    #[serde(default)]
+    select: Vec<String>,
 }
 
 fn walks() -> usize {
@@ -332,6 +338,12 @@ pub(crate) struct ShortestPathBody {
     /// Whether vertices have label and key, or only their ids.
     #[serde(default)]
     keys: bool,
+    /// Whether the path has its edges.
+    #[serde(default)]
+    edges: bool,
+    /// Properties of the vertices and of the edges; with any, the path has keys and edges, too.
+    #[serde(default)]
+    select: Vec<String>,
     #[serde(default)]
     limits: LimitsBody,
 }
@@ -577,7 +589,7 @@ impl TryFrom<PathsBody> for PathsQuery {
 
     fn try_from(body: PathsBody) -> Result<Self, Failure> {
         let spec = spec(body.starts, body.hops, body.visit, body.limits)?;
-        Ok(Self { spec, limit: body.limit, keys: body.keys })
+        Ok(Self { spec, limit: body.limit, output: PathOutput::new(body.keys, body.edges, body.select) })
     }
 }
 
@@ -590,7 +602,7 @@ impl TryFrom<ShortestPathBody> for ShortestPathQuery {
             to: body.to.try_into()?,
             hop: body.hop.try_into()?,
             depth_max: body.depth_max,
-            keys: body.keys,
+            output: PathOutput::new(body.keys, body.edges, body.select),
             limits: body.limits.into(),
         })
     }

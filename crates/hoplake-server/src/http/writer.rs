@@ -150,7 +150,7 @@ impl Writer {
             }
             Part::Paths(paths) => {
                 for walk in paths {
-                    self.item(&path(walk))?;
+                    self.item(&path(walk)?)?;
                     self.flush().await?;
                 }
             }

@@ -316,7 +316,12 @@ impl Jobs {
 
 /// The bytes of the names of vertices.
 pub(crate) fn name_bytes(starts: &[hoplake::StartKey]) -> u64 {
-    starts.iter().map(|start| (start.label.len() + start.key.len()) as u64 + START_BYTES).sum()
+    let text = |start: &hoplake::StartKey| match start {
+        hoplake::StartKey::Key { label, key } => label.len() + key.len(),
+        // Its tests and values take several times their text.
+        written @ hoplake::StartKey::SuchThat { .. } => written.to_string().len() * 8,
+    };
+    starts.iter().map(|start| text(start) as u64 + START_BYTES).sum()
 }
 
 fn stage_of(job: &Job, outcome: std::thread::Result<Result<Outcome, Failure>>) -> Stage {

@@ -297,7 +297,7 @@ async fn walks_and_shortest_paths() {
     let hops: Vec<Hop> = vec!["both:knows".parse().unwrap(); 2];
     let mut paths = query.paths(Traversal { starts, hops, ..Traversal::default() }, None).await.unwrap();
     let paths = query.next_walks(&mut paths, usize::MAX).await.unwrap();
-    let expected: Vec<Vec<u64>> = paths.into_iter().map(|path| path.into_iter().map(raw).collect()).collect();
+    let expected: Vec<Vec<u64>> = paths.into_iter().map(|path| path.vertices.into_iter().map(raw).collect()).collect();
     // Several messages.
     assert!(expected.len() > 1024, "{}", expected.len());
     let request = |limit| v1::PathsRequest {
@@ -317,6 +317,21 @@ async fn walks_and_shortest_paths() {
     let statistics = messages.last().unwrap().statistics.as_ref().unwrap();
     assert_eq!((statistics.results, statistics.truncated), (1024, true));
 
+    // Edges, as the facade has them, and properties as columns of one row.
+    let select = vec!["name".to_owned(), "since".to_owned()];
+    let request =
+        v1::PathsRequest { graph: self::graph("social"), traversal: spec(), limit: 40, select, ..Default::default() };
+    let messages = all(client.paths(request).await).await;
+    let walks: Vec<_> = messages.iter().flat_map(|message| &message.paths).collect();
+    assert_eq!(walks.iter().map(|path| path.ids.clone()).collect::<Vec<_>>(), expected[..40]);
+    assert!(messages.len() > 2, "some walks at a time");
+    for path in walks {
+        assert_eq!((path.keys.len(), path.properties.len(), path.edges.len()), (3, 3, 2));
+        let names = |columns: &[v1::Column]| columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&path.properties[0].columns), ["name"]);
+        assert!(path.edges.iter().all(|edge| edge.direction != 0 && edge.properties.is_some()), "{path:?}");
+    }
+
     for to in [1, 2, 60, 200] {
         let to = format!("Person:{to}");
         let request = v1::ShortestPathRequest {
@@ -334,10 +349,11 @@ async fn walks_and_shortest_paths() {
             to: ends[1],
             hop: "out:knows".parse().unwrap(),
             depth_max: 16,
+            edges: false,
             limits: Default::default(),
         };
         let expected = query.shortest_path(path).await.unwrap();
-        assert_eq!(answer.path.map(|path| path.ids), expected.map(|path| path.into_iter().map(raw).collect()));
+        assert_eq!(answer.path.map(|path| path.ids), expected.map(|path| path.vertices.into_iter().map(raw).collect()));
     }
 }
 

@@ -84,6 +84,48 @@ async fn traversals(server: &Running, graph: &hoplake::Graph) {
     let answer = server.ask("POST", "/v1/graphs/social/paths", &body).await;
     assert_eq!((answer["paths"].as_array().unwrap().len(), &answer["statistics"]["truncated"]), (3, &json!(true)));
     assert_eq!((&answer["paths"][0][0]["key"], &answer["paths"][0][2]["label"]), (&json!(1), &json!("Town")));
+    // With edges, and properties of both: a person has no `since`.
+    let body =
+        json!({"starts": ["Person:1"], "hops": ["out:knows", "out:livesIn"], "limit": 3, "select": ["name", "since"]});
+    let answer = server.ask("POST", "/v1/graphs/social/paths", &body).await;
+    let [from, over, to] = [0, 1, 2].map(|at| answer["paths"][0][at].clone());
+    assert_eq!(
+        (&from["key"], from["properties"].as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>()),
+        (&json!(1), vec!["name"])
+    );
+    assert_eq!((&from["edge"]["label"], &from["edge"]["direction"]), (&json!("knows"), &json!("out")));
+    assert!(from["edge"]["properties"].is_object() && from["edge"]["id"].is_string(), "{from}");
+    assert_eq!((&over["edge"]["label"], to.get("edge"), &to["label"]), (&json!("livesIn"), None, &json!("Town")));
+    assert!(answer["statistics"]["depths"].as_array().unwrap().len() == 2);
+    let body = json!({"starts": ["Person:1"], "hops": ["out:knows"], "edges": true});
+    let answer = server.ask("POST", "/v1/graphs/social/paths", &body).await;
+    let first = &answer["paths"][0][0];
+    assert_eq!((first.get("key"), first["edge"].get("properties")), (None, None), "{first}");
+    let unknown = json!({"starts": ["Person:1"], "hops": ["out:knows"], "select": ["size"]});
+    let refused = server.request("POST", "/v1/graphs/social/paths").json(&unknown).send().await.unwrap();
+    assert_eq!(refused.status(), 404);
+    // Starts by a condition, wherever a vertex is named but in a look-up.
+    let by_name = json!({"starts": ["Person[~key = 1]"], "hops": ["out:knows"]});
+    let by_key = json!({"starts": ["Person:1"], "hops": ["out:knows"]});
+    for call in ["paths", "traverse"] {
+        let path = format!("/v1/graphs/social/{call}");
+        let [mut by_name, mut by_key] =
+            [server.ask("POST", &path, &by_name).await, server.ask("POST", &path, &by_key).await];
+        for answer in [&mut by_name, &mut by_key] {
+            answer.as_object_mut().unwrap().remove("statistics");
+        }
+        assert_eq!(by_name, by_key);
+    }
+    let ask = async |call: &str, body: Value| {
+        let answer = server.request("POST", &format!("/v1/graphs/social/{call}")).json(&body).send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    let (status, problem) =
+        ask("shortest-path", json!({"from": "Person[~key < 9]", "to": "Person:1", "hop": "both"})).await;
+    assert!(status == 400 && problem["detail"].as_str().unwrap().contains("where one is needed"), "{status} {problem}");
+    assert_eq!(ask("look-up", json!({"vertices": ["Person[~key = 1]"]})).await.0, 400);
+    assert_eq!(ask("neighbors", json!({"vertices": ["Person[~key = 1]"], "hop": "out:knows"})).await.0, 200);
+    assert_eq!(ask("neighbors", json!({"vertices": ["Person[~key = -1]"], "hop": "out:knows"})).await.0, 404);
     let body = json!({"from": "Person:1", "to": "Town:t0", "hop": "out:livesIn", "depth_max": 1});
     let answer = server.ask("POST", "/v1/graphs/social/shortest-path", &body).await;
     let edges = json!({"vertices": ["Person:1"], "hop": "out:livesIn", "keys": true});

@@ -8,10 +8,11 @@ use std::{convert::identity, time::Duration};
 
 use super::{Diff, Log, wait};
 use crate::{
-    Batch, ChangeCounts, Committed, Compacted, CompactionSettings, Cost, Degree, EdgeId, EdgeRows, EdgeTypeId, Edges,
-    Error, Frontier, GraphInfo, Held, Hop, Key, Limits, Manifest, Name, Neighbour, OpenSettings, Operation, PathQuery,
-    Paths, PriceList, Reached, Reader, Rows, Schema, StartKey, Store, Traversal, TraversalAnswer, TraversalRequest,
-    VacuumSettings, Vacuumed, Value, Verification, Verified, VertexId, WalkCount,
+    Batch, ChangeCounts, Committed, Compacted, CompactionSettings, Cost, Degree, DescribedWalks, EdgeId, EdgeRows,
+    EdgeTypeId, Edges, Error, Frontier, GraphInfo, Held, Hop, Key, Limits, Manifest, Name, Neighbour, OpenSettings,
+    Operation, PathQuery, Paths, PriceList, Reached, Reader, Rows, RunsOf, Schema, StartKey, Store, Traversal,
+    TraversalAnswer, TraversalRequest, VacuumSettings, Vacuumed, Value, Verification, Verified, VertexId, Walk,
+    WalkCount,
     compute::{Algorithm, ComputeOptions, ComputeProgress, Computed},
 };
 
@@ -126,6 +127,7 @@ impl Graph {
         async fn compact_until(store: &Store, settings: &CompactionSettings, stop: impl Future<Output = ()>)
             -> Result<Compacted, Error>;
         async fn compaction_is_due(&self, settings: &CompactionSettings) -> Result<bool, Error>;
+        async fn runs(&self, settings: &CompactionSettings) -> Result<Vec<RunsOf>, Error>;
         async fn vacuum(store: &Store, settings: &VacuumSettings) -> Result<Vacuumed, Error>;
     }
 }
@@ -170,6 +172,7 @@ impl Query {
         async fn vertex(&mut self, label: &str, key: impl Into<Key>) -> Result<Option<VertexId>, Error>;
         async fn vertices(&mut self, keys: &[(&str, Key)]) -> Result<Vec<Option<VertexId>>, Error>;
         async fn named(&mut self, starts: &[StartKey]) -> Result<Vec<VertexId>, Error>;
+        async fn start_vertices(&mut self, starts: &[StartKey]) -> Result<Held<Vec<VertexId>>, Error>;
         async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Edges>, Error>;
         async fn first_neighbors(
             &mut self,
@@ -185,13 +188,13 @@ impl Query {
         async fn edge_properties(&mut self, edges: &Edges, names: &[String]) -> Result<Held<Vec<EdgeRows>>, Error>;
         async fn traverse(&mut self, traversal: Traversal) -> Result<Held<Reached>, Error>;
         async fn paths(&mut self, traversal: Traversal, wanted: Option<usize>) -> Result<Paths, Error>;
-        async fn next_walks(&mut self, paths: &mut Paths, most: usize) -> Result<Held<Vec<Vec<VertexId>>>, Error>;
+        async fn next_walks(&mut self, paths: &mut Paths, most: usize) -> Result<Held<Vec<Walk>>, Error>;
         async fn count_walks(&mut self, traversal: Traversal) -> Result<WalkCount, Error>;
         async fn run(&mut self, request: &TraversalRequest) -> Result<TraversalAnswer, Error>;
-        async fn shortest_path(&mut self, query: PathQuery) -> Result<Option<Vec<VertexId>>, Error>;
+        async fn shortest_path(&mut self, query: PathQuery) -> Result<Option<Walk>, Error>;
         async fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Held<Reached>, Error>;
         async fn compute(&mut self, algorithm: &Algorithm, options: &ComputeOptions, observe: impl FnMut(&ComputeProgress)) -> Result<Computed, Error>;
-        async fn name_paths(&mut self, paths: &[Vec<VertexId>]) -> Result<Vec<Vec<(String, Key)>>, Error>;
+        async fn describe_walks(&mut self, walks: &[Walk], names: &[String]) -> Result<Held<DescribedWalks>, Error>;
     }
 }
 

@@ -493,12 +493,18 @@ impl Query {
     /// The dense ids of the vertices that an algorithm names.
     async fn starts(&mut self, algorithm: &Algorithm, ids: &DenseIds) -> Result<Vec<u32>, Error> {
         let keys = algorithm.starts();
-        let vertices = self.named(keys).await?;
-        let id = |(key, vertex): (&StartKey, &VertexId)| {
-            let none = || Error::new(ErrorKind::Invalid, format!("no selected edge can have {key} at an end"));
-            ids.of_vertex(*vertex).map(|id| id as u32).ok_or_else(none)
+        let vertices: Vec<(&StartKey, VertexId)> = match algorithm {
+            Algorithm::PersonalisedPageRank { .. } => {
+                let found = self.resolve(keys).await?;
+                keys.iter().zip(&found).flat_map(|(key, all)| all.vertices().map(move |vertex| (key, vertex))).collect()
+            }
+            _ => keys.iter().zip(self.named(keys).await?).collect(),
         };
-        keys.iter().zip(&vertices).map(id).collect()
+        let id = |(key, vertex): (&StartKey, VertexId)| {
+            let none = || Error::new(ErrorKind::Invalid, format!("no selected edge can have {key} at an end"));
+            ids.of_vertex(vertex).map(|id| id as u32).ok_or_else(none)
+        };
+        vertices.into_iter().map(id).collect()
     }
 
     async fn compute_by_kernel(&mut self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<Computed, Error> {

@@ -54,7 +54,7 @@ async fn the_first_walk_costs_one_walk() {
     let traversal = from_vertex(&mut query, 7, hops(20)).await;
     let mut paths = query.paths(traversal.clone(), Some(1)).await.unwrap();
     let walks = query.next_walks(&mut paths, 1).await.unwrap();
-    assert_eq!((walks.len(), walks[0].len()), (1, 21));
+    assert_eq!((walks.len(), walks[0].vertices.len()), (1, 21));
     let edges: u64 = paths.profile().iter().map(|hop| hop.edges).sum();
     assert_eq!(edges, 20 * DEGREE, "one list a hop");
     assert!(query.memory().peak() < 128 << 10, "{}", query.memory().peak());
@@ -82,7 +82,7 @@ async fn dead_ends_are_tried_once() {
     let traversal = from_vertex(&mut query, 0, hops(6)).await;
     let mut paths = query.paths(traversal.clone(), Some(1)).await.unwrap();
     let walk = query.next_walks(&mut paths, 1).await.unwrap();
-    assert_eq!(walk[0].len(), 7);
+    assert_eq!(walk[0].vertices.len(), 7);
     let edges: u64 = paths.profile().iter().map(|hop| hop.edges).sum();
     assert!(edges <= 50 + 4 * 2_500 + 1, "each list at most once, and not 50⁵ times: {edges}");
     assert_eq!(query.count_walks(traversal).await.unwrap().walks, Some(50u128.pow(4)));
@@ -126,7 +126,7 @@ async fn every_step_ends_at_the_budget_and_gives_its_memory_back() {
     let from = everyone[0];
     let to = everyone[990];
     let hop = hops(1)[0].clone();
-    let path = PathQuery { from, to, hop, depth_max: 30, limits: Limits::default() };
+    let path = PathQuery { from, to, hop, depth_max: 30, edges: true, limits: Limits::default() };
     refused("path", query.shortest_path(path).await.unwrap_err());
     assert_eq!(query.memory().used(), 0, "what was refused holds nothing");
     assert!(query.memory().used() <= query.memory().peak());

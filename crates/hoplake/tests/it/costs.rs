@@ -91,10 +91,10 @@ async fn a_path_and_its_keys_take_a_wave_an_edge_and_two() {
     let ends = query.named(&[start()[0].clone(), "P:2000".parse().unwrap()]).await.unwrap();
     let from = ends[0];
     let to = ends[1];
-    let asked = PathQuery { from, to, hop, depth_max: 9, limits: Default::default() };
+    let asked = PathQuery { from, to, hop, depth_max: 9, edges: false, limits: Default::default() };
     let path = query.shortest_path(asked).await.unwrap().unwrap();
-    query.name_paths(std::slice::from_ref(&path)).await.unwrap();
-    let edges = path.len() as u64 - 1;
+    query.describe_walks(std::slice::from_ref(&path), &[]).await.unwrap();
+    let edges = path.vertices.len() as u64 - 1;
     // A step of the search that finds all it needs in memory takes no wave.
     assert!(query.cost().waves <= 1 + edges + 1 && query.cost().waves > 2, "{} edges, {:?}", edges, query.cost());
     assert_same(&store, query.cost());

@@ -34,5 +34,6 @@ mod social_network;
 mod stores;
 mod vast;
 mod verification;
+mod walks;
 mod waves;
 mod write_costs;

@@ -9,8 +9,8 @@ use std::{
 
 use arrow_array::{Array, Int64Array, RecordBatch, StringArray};
 use hoplake::{
-    EdgeId, ErrorKind, Frontier, Graph, Hop, HopDirection, Key, LoadOptions, OpenSettings, PathQuery, Query,
-    SegmentSettings, Store, Strategy as Search, Traversal, VertexId, VertexOrder, VisitPolicy, load,
+    Direction, EdgeId, ErrorKind, Frontier, Graph, Hop, HopDirection, Key, LoadOptions, OpenSettings, PathQuery, Paths,
+    Query, SegmentSettings, Store, Strategy as Search, Traversal, VertexId, VertexOrder, VisitPolicy, Walk, load,
 };
 use hoplake_testkit::{
     generate::{LabelledEdge, LabelledLimits, SplitMix64, labelled_multigraph},
@@ -574,10 +574,12 @@ impl Pair {
                 let counted = query.count_walks(traversal.clone()).await.unwrap().walks;
                 // Few wanted, and of unknown number: lists come one by one, or many at a time.
                 let wanted = (random.below(2) == 0).then(|| random.below(3) as usize);
-                let mut paths = query.paths(traversal, wanted).await.unwrap();
+                let mut paths = query.paths(traversal.clone(), wanted).await.unwrap();
                 let found = query.next_walks(&mut paths, usize::MAX).await.unwrap();
+                let with_edges = self.query().paths(traversal, wanted).await.unwrap().with_edges();
+                self.check_edges_of_walks(&found, with_edges, &steps).await?;
                 let mut found: Vec<Vec<Vertex>> =
-                    found.iter().map(|path| path.iter().map(|id| self.vertices[id]).collect()).collect();
+                    found.iter().map(|path| path.vertices.iter().map(|id| self.vertices[id]).collect()).collect();
                 found.sort_unstable();
                 prop_assert_eq!(counted, Some(found.len() as u128));
                 let allowed = |walk: &&Vec<Vertex>| {
@@ -587,6 +589,32 @@ impl Pair {
                 prop_assert_eq!(found, expected, "{:?} {} {:?}", &starts, shown(&steps), visit);
             }
         }
+        Ok(())
+    }
+
+    /// The same walks with their edges: each edge is one that the hop follows from a vertex to the next, and no two walks are the same.
+    async fn check_edges_of_walks(&self, bare: &[Walk], mut paths: Paths, steps: &[Step]) -> Checked {
+        let found = self.query().next_walks(&mut paths, usize::MAX).await.unwrap();
+        prop_assert!(found.iter().map(|walk| &walk.vertices).eq(bare.iter().map(|walk| &walk.vertices)));
+        prop_assert!(bare.iter().all(|walk| walk.edges.is_empty()));
+        let mut distinct = BTreeSet::new();
+        for walk in found.iter() {
+            prop_assert_eq!(walk.edges.len(), steps.len());
+            for (at, (edge, step)) in walk.edges.iter().zip(steps).enumerate() {
+                prop_assert_eq!([edge.from, edge.to], [walk.vertices[at], walk.vertices[at + 1]]);
+                prop_assert_eq!(walk.direction(at), Some(edge.direction));
+                let allowed = match step.hop.direction {
+                    HopDirection::Out => edge.direction == Direction::Out,
+                    HopDirection::In => edge.direction == Direction::In,
+                    HopDirection::Both => true,
+                };
+                prop_assert!(allowed, "{:?} along {}", edge, step.hop);
+            }
+            prop_assert!(distinct.insert((&walk.vertices, &walk.edges)), "twice: {:?}", walk);
+        }
+        let described = self.query().describe_walks(&found, &[]).await.unwrap();
+        let edges = found.iter().flat_map(|walk| &walk.edges);
+        prop_assert!(edges.clone().all(|edge| described.edge(edge).is_some()));
         Ok(())
     }
 
@@ -601,9 +629,9 @@ impl Pair {
             let length = self.oracle.shortest_path_length(ends[0], ends[1], &oracle).filter(|it| *it <= depth_max);
             let from = self.ids[ends[0]];
             let to = self.ids[ends[1]];
-            let asked = PathQuery { from, to, hop: hop.clone(), depth_max, limits: Default::default() };
+            let asked = PathQuery { from, to, hop: hop.clone(), depth_max, edges: false, limits: Default::default() };
             let path = self.query().shortest_path(asked).await.unwrap();
-            let path: Option<Vec<_>> = path.map(|path| path.iter().map(|id| self.vertices[id]).collect());
+            let path: Option<Vec<_>> = path.map(|path| path.vertices.iter().map(|id| self.vertices[id]).collect());
             prop_assert_eq!(path.as_ref().map(|path| path.len() - 1), length, "{:?} {} {}", &ends, hop, depth_max);
             if let Some(path) = path {
                 prop_assert_eq!((path.first(), path.last()), (ends.first(), ends.last()));

@@ -86,8 +86,15 @@ impl Question {
                 let ends = query.vertices(&[("P", 5.into()), ("P", 2_000.into())]).await.unwrap();
                 let [from, to] = [ends[0].unwrap(), ends[1].unwrap()];
                 let hop: Hop = hop.parse().unwrap();
-                let query = query.shortest_path(PathQuery { from, to, hop, depth_max: 9, limits: Default::default() });
-                query.await.unwrap().map_or(0, |path| path.len())
+                let query = query.shortest_path(PathQuery {
+                    from,
+                    to,
+                    hop,
+                    depth_max: 9,
+                    edges: false,
+                    limits: Default::default(),
+                });
+                query.await.unwrap().map_or(0, |path| path.vertices.len())
             }
             Self::Scan(request) => rows(query, request).await,
             Self::Count(request) => query.count_found(request).await.unwrap() as usize,

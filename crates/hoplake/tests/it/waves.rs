@@ -94,7 +94,7 @@ fn out(hops: usize) -> Vec<Hop> {
 
 fn request(start: i64, hops: usize, select: bool) -> TraversalRequest {
     TraversalRequest {
-        starts: vec![StartKey { label: "vertex".into(), key: start.to_string() }],
+        starts: vec![StartKey::key("vertex", start.to_string())],
         traversal: Traversal { hops: out(hops), ..Default::default() },
         select: select.then(Vec::new),
         limit: None,
@@ -283,9 +283,9 @@ async fn strategies_paths_and_neighbourhoods_take_one_wave_a_hop() {
     let from = ends[0].unwrap();
     let to = ends[1].unwrap();
     let hop = hops[0].clone();
-    let asked = PathQuery { from, to, hop, depth_max: 9, limits: Default::default() };
+    let asked = PathQuery { from, to, hop, depth_max: 9, edges: false, limits: Default::default() };
     let path = query.shortest_path(asked).await.unwrap().unwrap();
-    assert!(store.waves() <= path.len() as u64, "a key look-up, and a wave for each edge at most");
+    assert!(store.waves() <= path.vertices.len() as u64, "a key look-up, and a wave for each edge at most");
     let cost = query.cost();
     assert_eq!((cost.requests, cost.store_bytes), (store.requests().total(), store.bytes_read()));
     assert!(cost.waves >= store.waves());

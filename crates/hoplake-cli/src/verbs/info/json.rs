@@ -24,6 +24,8 @@ pub fn object(facts: &Facts) -> Value {
         "index_bytes": facts.info.index_bytes,
         "total_bytes": facts.info.total_bytes,
         "bytes_per_directed_edge": facts.info.bytes_per_directed_edge(),
+        "runs": facts.upkeep.json(facts.graph),
+        "compaction_due": facts.upkeep.is_due(),
     })
 }
 

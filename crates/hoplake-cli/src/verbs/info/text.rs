@@ -37,7 +37,8 @@ pub fn write(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
     write_labels(facts.graph, out)?;
     write_edge_types(facts.graph, out)?;
     write_degrees(facts.graph, out)?;
-    write_sizes(facts, out)
+    write_sizes(facts, out)?;
+    facts.upkeep.write(facts, out)
 }
 
 fn properties(properties: &[Property]) -> String {

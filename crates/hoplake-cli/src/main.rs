@@ -43,6 +43,7 @@ enum Verb {
     Khop(verbs::khop::Args),
     Get(verbs::get::Args),
     Scan(verbs::scan::Args),
+    Index(verbs::index::Args),
     // By far the most options: the others are not as large as it.
     Run(Box<verbs::run::Args>),
     #[cfg(feature = "serve")]
@@ -73,6 +74,7 @@ impl Verb {
             Self::Khop(args) => verbs::khop::run(args).await,
             Self::Get(args) => verbs::get::run(args).await,
             Self::Scan(args) => verbs::scan::run(args).await,
+            Self::Index(args) => verbs::index::run(args).await,
             Self::Run(args) => verbs::run::run(args).await,
             #[cfg(feature = "serve")]
             Self::Serve(args) => verbs::serve::run(args).await,
@@ -103,6 +105,7 @@ impl Verb {
             Self::Khop(args) => ("khop", &args.graph.url),
             Self::Get(args) => ("get", &args.graph.url),
             Self::Scan(args) => ("scan", &args.graph.url),
+            Self::Index(args) => ("index", args.url()),
             Self::Run(args) => ("run", &args.graph.url),
             #[cfg(feature = "serve")]
             Self::Serve(_) => ("serve", "URL"),

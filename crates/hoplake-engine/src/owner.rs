@@ -1,14 +1,15 @@
-//! What runs belong to: a label or an edge type.
+//! What runs belong to: a label, an edge type or a property index.
 //!
 //! A leaf: compaction merges the runs of one owner, and a snapshot can be cut down to some owners' runs.
 
-use hoplake_format::{EdgeTypeId, LabelId, TableOwner, segment::SectionKind};
+use hoplake_format::{EdgeTypeId, IndexId, LabelId, TableOwner, segment::SectionKind};
 
 /// What runs belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Owner {
     Label(LabelId),
     EdgeType(EdgeTypeId),
+    Index(IndexId),
 }
 
 impl Owner {
@@ -16,6 +17,7 @@ impl Owner {
         match kind {
             SectionKind::Keys(label) | SectionKind::Tombstones(label) | SectionKind::Rows(label) => Self::Label(label),
             SectionKind::Adjacency(edge_type, _) | SectionKind::Removed(edge_type, _) => Self::EdgeType(edge_type),
+            SectionKind::Values(index) | SectionKind::RemovedValues(index) => Self::Index(index),
         }
     }
 

@@ -4,7 +4,7 @@ mod degrees;
 mod json;
 mod text;
 
-use hoplake::{Graph, GraphInfo};
+use hoplake::{Graph, GraphInfo, IndexId};
 
 use crate::{
     opening::GraphArgs,
@@ -34,6 +34,16 @@ pub struct Facts<'a> {
     pub versions: Vec<u64>,
     /// Where it is.
     pub url: &'a str,
+}
+
+impl Facts<'_> {
+    /// An index as it was created, such as `airport.code`.
+    fn index_name(&self, id: IndexId) -> String {
+        let manifest = self.graph.manifest();
+        let Some(index) = manifest.index(id) else { return "?".into() };
+        let label = manifest.schema.label(index.label).map_or("?", |label| &label.name);
+        format!("{label}.{}", index.property)
+    }
 }
 
 /// Runs the verb.

@@ -7,6 +7,7 @@ pub mod compact;
 pub mod cost;
 pub mod diff;
 pub mod get;
+pub mod index;
 pub mod info;
 pub mod khop;
 mod limits;

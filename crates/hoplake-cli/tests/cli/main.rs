@@ -12,6 +12,7 @@ mod deadlines;
 mod durable;
 mod errors;
 mod hoplake;
+mod index;
 mod load;
 mod mistakes;
 mod queries;

@@ -24,6 +24,7 @@ mod merging;
 mod plan;
 mod rows;
 mod run_writer;
+mod values;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -38,8 +39,8 @@ use crate::{
     owner::Owner,
     publish::{amend_on, change, hint},
 };
-use merging::Merging;
-use run_writer::{RunWriter, WrittenRun};
+pub(crate) use merging::Merging;
+pub(crate) use run_writer::{RunWriter, WrittenRun};
 
 pub(crate) use plan::spans;
 use plan::{Merge, Size, Sizes, groups, message, runs_of};
@@ -172,7 +173,7 @@ pub async fn compact_until(
 }
 
 /// How a compaction reads within its memory.
-fn read_settings(compaction: &CompactionSettings) -> ReadSettings {
+pub(crate) fn read_settings(compaction: &CompactionSettings) -> ReadSettings {
     let memory = compaction.memory_bytes;
     ReadSettings {
         // Inputs of a group take a half of it; pages have their books, and shards are not all alike.
@@ -350,6 +351,7 @@ async fn merge_group(
         let mut merged = match merge.owner {
             Owner::Label(label) => rows::merge_label(&mut merging, label, &merge, &mut run).await?,
             Owner::EdgeType(edge_type) => lists::merge_edges(&mut merging, edge_type, &merge, &mut run).await?,
+            Owner::Index(index) => values::merge_index(&mut merging, index, &merge, &mut run).await?,
         };
         merged.size = run.end();
         merged.inputs = merging.inputs.manifest().objects().into_keys().map(str::to_owned).collect();

@@ -18,6 +18,7 @@ mod edge_keys;
 mod full;
 mod golden;
 mod graphs;
+mod indexes;
 mod loads;
 mod mapped;
 mod mirrors;

@@ -29,7 +29,7 @@ type Objects = BTreeMap<String, Vec<u8>>;
 
 /// All objects, by name below the prefix of the graph.
 pub fn objects() -> Objects {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/hoplake/tests/golden/v3/graph");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/hoplake/tests/golden/v4/graph");
     let mut objects = Objects::new();
     for folder in ["", "data/", "manifest/"] {
         for entry in fs::read_dir(root.join(folder)).expect("golden files are there") {

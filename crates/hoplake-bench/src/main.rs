@@ -6,6 +6,7 @@ mod chart;
 mod commits;
 mod computations;
 mod hostile;
+mod index;
 mod kronecker;
 mod load;
 mod local;
@@ -52,6 +53,8 @@ enum Verb {
     Streamed(streamed::Arguments),
     /// Walks and passes over a graph in mapped files that is larger than its memory, with and without advice.
     Local(local::Arguments),
+    /// Property indexes: sizes, times, and look-ups next to scans.
+    Index(index::Arguments),
     /// Queries a second and latency of one hop through a server on loopback.
     ServeLoad(serve_load::Arguments),
 }
@@ -71,6 +74,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Computations(arguments) => computations::run(&arguments),
         Verb::Streamed(arguments) => streamed::run(&arguments),
         Verb::Local(arguments) => local::run(&arguments),
+        Verb::Index(arguments) => index::run(&arguments),
         Verb::ServeLoad(arguments) => serve_load::run(&arguments),
     }
 }

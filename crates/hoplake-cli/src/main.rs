@@ -48,6 +48,7 @@ enum Verb {
     Get(verbs::get::Args),
     Scan(verbs::scan::Args),
     Export(verbs::export::Args),
+    Index(verbs::index::Args),
     // By far the most options: the others are not as large as it.
     Run(Box<verbs::run::Args>),
     #[cfg(feature = "serve")]
@@ -84,6 +85,7 @@ impl Verb {
             Self::Get(args) => verbs::get::run(args).await,
             Self::Scan(args) => verbs::scan::run(args).await,
             Self::Export(args) => verbs::export::run(args).await,
+            Self::Index(args) => verbs::index::run(args).await,
             Self::Run(args) => verbs::run::run(args).await,
             #[cfg(feature = "serve")]
             Self::Serve(args) => verbs::serve::run(args).await,
@@ -117,6 +119,7 @@ impl Verb {
             Self::Get(args) => ("get", &args.graph.url),
             Self::Scan(args) => ("scan", &args.graph.url),
             Self::Export(args) => ("export", &args.graph.url),
+            Self::Index(args) => ("index", args.url()),
             Self::Run(args) => ("run", &args.graph.url),
             #[cfg(feature = "serve")]
             Self::Serve(_) => ("serve", "URL"),

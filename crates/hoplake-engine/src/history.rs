@@ -119,8 +119,11 @@ fn as_it_was(old: &Manifest, next: Manifest) -> Manifest {
         tags: next.tags,
         // They are outcomes of batches, not content: one that is repeated is not to be applied onto the restored version.
         applied: next.applied,
+        next_index: next.next_index.max(old.next_index),
         ..old.clone()
     };
+    // Whoever was building an index then has ended, or publishes on a version that has it.
+    restored.drop_unfinished_indexes(|_| false);
     // Ordinals that were given out since are not given out again: ids mean the same until a load replaces the graph.
     for (count, since) in restored.vertex_counts.iter_mut().zip(&next.vertex_counts) {
         let given_since = since.ordinals.saturating_sub(count.ordinals);
@@ -193,6 +196,7 @@ fn as_elsewhere(original: Manifest, from: &Store, to: &Store) -> Manifest {
         applied: Vec::new(),
         ..original
     };
+    manifest.drop_unfinished_indexes(|_| false);
     let segments = manifest.segments.iter_mut().map(|segment| &mut segment.name);
     let tables = manifest.tables.iter_mut().map(|table| &mut table.name);
     segments.chain(tables).for_each(|name| *name = from.name_from_root(name));

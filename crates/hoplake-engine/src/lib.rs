@@ -43,6 +43,7 @@ mod owner;
 pub mod path;
 mod pieces;
 mod properties;
+pub mod property_index;
 mod publish;
 mod quoting;
 mod rows;

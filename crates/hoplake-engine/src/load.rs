@@ -201,6 +201,8 @@ impl Load {
             reset: next.version,
             source_positions: BTreeMap::new(),
             schema: graph.schema.clone(),
+            indexes: graph.indexes.clone(),
+            next_index: graph.indexes.len() as u16,
             vertex_counts: graph.vertex_counts.iter().map(|&ordinals| VertexCount { ordinals, gone: 0 }).collect(),
             edge_counts: graph.edge_counts.clone(),
             degrees: graph.degrees.clone(),

@@ -1,8 +1,8 @@
-//! What runs belong to: a label or an edge type.
+//! What runs belong to: a label, an edge type or a property index.
 //!
 //! A leaf: compaction merges the runs of one owner, and a snapshot can be cut down to some owners' runs.
 
-use hoplake_format::{EdgeTypeId, LabelId, TableOwner, segment::SectionKind};
+use hoplake_format::{EdgeTypeId, IndexId, LabelId, TableOwner, segment::SectionKind};
 
 /// What runs belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,6 +11,8 @@ pub enum Owner {
     Label(LabelId),
     /// Its edges and their properties.
     EdgeType(EdgeTypeId),
+    /// The values of its property.
+    Index(IndexId),
 }
 
 impl Owner {
@@ -18,6 +20,7 @@ impl Owner {
         match kind {
             SectionKind::Keys(label) | SectionKind::Tombstones(label) | SectionKind::Rows(label) => Self::Label(label),
             SectionKind::Adjacency(edge_type, _) | SectionKind::Removed(edge_type, _) => Self::EdgeType(edge_type),
+            SectionKind::Values(index) | SectionKind::RemovedValues(index) => Self::Index(index),
         }
     }
 

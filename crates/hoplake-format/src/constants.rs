@@ -9,7 +9,7 @@ pub const REMOVED_MAGIC: [u8; 8] = *b"HOPGONE2";
 /// A version tombstone is at most this long, and a manifest is longer.
 pub const REMOVED_BYTES_MAX: u64 = 48;
 /// The version of the format that this build writes and reads. Those before it were never released.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 /// Bytes of the CRC-32C after every block.
 pub const CHECKSUM_BYTES: usize = 4;
 /// Bytes after a segment's index: its length, its checksum, the magic.
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(SEGMENT_MAGIC, [72, 79, 80, 83, 69, 71, 48, 50]);
         assert_eq!(MANIFEST_MAGIC, [72, 79, 80, 77, 65, 78, 48, 49]);
         assert_eq!(REMOVED_MAGIC, [72, 79, 80, 71, 79, 78, 69, 50]);
-        assert_eq!((FORMAT_VERSION, CHECKSUM_BYTES, SEGMENT_TRAILER_BYTES), (3, 4, 16));
+        assert_eq!((FORMAT_VERSION, CHECKSUM_BYTES, SEGMENT_TRAILER_BYTES), (4, 4, 16));
         assert_eq!((KEY_COLUMN, PAGE_CHECKSUMS_ENTRY, HINT_NAME), ("~key", "hoplake.page_crc32c", "hint"));
         assert_eq!(manifest_name(7), "manifest/00000000000000000007.hlm");
         assert_eq!(manifest_version("manifest/00000000000000000007.hlm"), Some(7));

@@ -149,23 +149,26 @@ fn heavy_batch(vocabulary: &Vocabulary, random: &mut SplitMix64) -> Batch {
 /// An object of the golden graph: its name, and what is in it.
 macro_rules! golden {
     ($name:literal) => {
-        ($name, include_bytes!(concat!("../../hoplake/tests/golden/v3/graph/", $name)).as_slice())
+        ($name, include_bytes!(concat!("../../hoplake/tests/golden/v4/graph/", $name)).as_slice())
     };
 }
 
 /// All that its first version has.
-const LOADED: [(&str, &[u8]); 11] = [
+const LOADED: [(&str, &[u8]); 14] = [
     golden!("manifest/00000000000000000001.hlm"),
-    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000000.hls"),
-    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000001.parquet"),
-    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000002.hls"),
-    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000003.parquet"),
-    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000004.hls"),
-    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000005.parquet"),
-    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000006.hls"),
-    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000007.parquet"),
-    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000008.hls"),
-    golden!("data/00000000000000000000-01M8225WZF1G66XD9B11N76F7R-000009.hls"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000000.hls"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000001.parquet"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000002.hls"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000003.hls"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000004.hls"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000005.hls"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000006.parquet"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000007.hls"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000008.parquet"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000009.hls"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000010.parquet"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000011.hls"),
+    golden!("data/00000000000000000000-01M86DSWV5KSAMCQ7NP3EZY6C6-000012.hls"),
 ];
 
 /// Items that the loaded graph has, and some that it lacks.

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hoplake::{
-    Error, Graph, Hop, HopDirection, Key, Name, Neighbour, Properties, Query, Strategy, Traversal, Value, VertexId,
-    VertexRef,
+    Comparison, Condition, Error, Graph, Hop, HopDirection, Key, Name, Neighbour, Properties, PropertyIndex,
+    PropertyType, Query, ScanRequest, Strategy, Traversal, Value, VertexId, VertexRef,
 };
+use hoplake_format::ScalarType;
 
 use crate::{
     batches::Vocabulary,
@@ -33,7 +34,7 @@ struct Found {
     by_id: BTreeMap<VertexId, VertexRef>,
 }
 
-/// The content of a graph, for all possible vertices: their keys, rows, edges in both directions with their
+/// The content of a graph, for all possible vertices: their keys, rows, what property indexes find of these, edges in both directions with their
 /// properties, and traversals of two hops from `starts` of them, by every strategy.
 ///
 /// # Errors
@@ -52,6 +53,10 @@ pub async fn read(graph: &Graph, vocabulary: &Vocabulary, starts: usize) -> Resu
     }
     let found = find(&mut query, vocabulary, &model).await?;
     read_rows(graph, &mut query, &found, &mut model).await?;
+    // Also what is being built: no query may use it, and the rows answer.
+    for index in &graph.manifest().indexes {
+        ask_index(graph, &mut query, &found, &model, index).await?;
+    }
     for label in &vocabulary.edge_labels {
         if model.edge_types.keys().any(|(of, ..)| of == label) {
             let out = read_edges(graph, &mut query, &found, label, HopDirection::Out).await?;
@@ -112,6 +117,65 @@ async fn read_rows(graph: &Graph, query: &mut Query, found: &Found, model: &mut 
         }
     }
     Ok(())
+}
+
+/// Whether an index finds the vertices whose rows have some values. All values that batches write are asked for, in parts: an entry
+/// that was left behind is found by its old value, which no row may have any more.
+async fn ask_index(
+    graph: &Graph,
+    query: &mut Query,
+    found: &Found,
+    model: &Model,
+    index: &PropertyIndex,
+) -> Result<(), ReadFailure> {
+    let Some(label) = graph.schema().label(index.label) else { return Ok(()) };
+    let kind = label.properties.iter().find(|property| property.name == index.property).map(|property| property.kind);
+    let has = |end: &VertexRef| {
+        let row = model.vertices.get(end).filter(|_| end.label == label.name)?;
+        row.get(&index.property).map(written)
+    };
+    let mut values: BTreeSet<String> = found.ids.keys().filter_map(has).collect();
+    values.extend((0..100).flat_map(|number| match kind {
+        Some(PropertyType::Scalar(ScalarType::String)) => vec![format!("n{number}")],
+        Some(PropertyType::Scalar(ScalarType::Float64)) => vec![number.to_string(), format!("{number}.5")],
+        _ => vec![number.to_string()],
+    }));
+    let mut asked: Vec<(Condition, BTreeSet<String>)> = Vec::new();
+    for part in 0..3 {
+        let of_part: BTreeSet<String> = values.iter().skip(part).step_by(3).cloned().collect();
+        asked.push((Condition::one_of(index.property.as_str(), of_part.iter().cloned()), of_part));
+    }
+    // Texts ascend as the set has them; numbers do not.
+    if let (Some(PropertyType::Scalar(ScalarType::String)), Some(middle)) = (kind, values.iter().nth(values.len() / 2))
+    {
+        let condition = Condition::compare(index.property.as_str(), Comparison::GreaterOrEqual, middle.clone());
+        asked.push((condition, values.range(middle.clone()..).cloned().collect()));
+    }
+    for (condition, of_part) in asked {
+        let request = ScanRequest {
+            labels: vec![label.name.clone()],
+            condition: Some(condition.clone()),
+            ..ScanRequest::default()
+        };
+        let answer = query.find(&request).await?;
+        let answer: BTreeSet<VertexId> = answer.vertices().collect();
+        let due = found.ids.iter().filter(|(end, _)| has(end).is_some_and(|value| of_part.contains(&value)));
+        let due: BTreeSet<VertexId> = due.map(|(_, id)| *id).collect();
+        if answer != due {
+            let why = format!("{condition} on {} finds {answer:?}, where rows have it in {due:?}", label.name);
+            return Err(ReadFailure::Contradiction(why));
+        }
+    }
+    Ok(())
+}
+
+/// A value as conditions have it.
+fn written(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Float64(number) if number.fract() == 0.0 && number.abs() < 1e15 => (*number as i64).to_string(),
+        value => value.to_string(),
+    }
 }
 
 async fn read_edges(

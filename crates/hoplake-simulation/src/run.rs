@@ -9,7 +9,9 @@ use hoplake::{Error, VacuumSettings};
 use hoplake_engine::{
     EngineError,
     compaction::{self, CompactionSettings, MEMORY_BYTES_MIN},
-    history, vacuum,
+    history,
+    property_index::{self, IndexSettings},
+    vacuum,
 };
 use hoplake_format::segment::SegmentSettings;
 use hoplake_storage::QueryContext;
@@ -19,6 +21,7 @@ use tokio::{
 };
 
 use crate::{
+    batches::Vocabulary,
     beginning::Beginning,
     clones::clone_once,
     history::Answer,
@@ -89,6 +92,9 @@ async fn live(world: &Arc<World>) {
     beside.spawn(now_and_then(world.clone(), "vacuum", 5_000, vacuum_once));
     beside.spawn(now_and_then(world.clone(), "compaction", 10_000, compact_once));
     beside.spawn(now_and_then(world.clone(), "operator", 20_000, operate_once));
+    let names = Arc::new(index_names(&workload.vocabulary));
+    let index = move |world, machine| index_once(world, machine, names.clone());
+    beside.spawn(now_and_then(world.clone(), "indexer", 4_000, index));
     // Each clone is as much work as what it began as, so there are some in one seed of three.
     if world.below(3) == 0 && !world.in_folder {
         let workload = workload.clone();
@@ -204,16 +210,7 @@ pub async fn compact_once(world: Arc<World>, machine: Arc<Machine>) {
     let everything = world.below(3) == 0;
     // Low tiers, so that small graphs have several.
     let lowest_tier_bytes = [64, 1 << 10, 64 << 10][world.below(3) as usize];
-    // In half of the runs sections go on over several segments, and have many index blocks.
-    let tiny = SegmentSettings {
-        list_block_bytes: 64,
-        key_block_bytes: 30,
-        index_entries: 2,
-        filter_items: 8,
-        tail_bytes: 100,
-        data_bytes: 1 << 10,
-    };
-    let segments = [SegmentSettings::default(), tiny][world.below(2) as usize];
+    let segments = segments(&world);
     let settings = CompactionSettings {
         memory_bytes: MEMORY_BYTES_MIN,
         everything,
@@ -225,6 +222,46 @@ pub async fn compact_once(world: Arc<World>, machine: Arc<Machine>) {
     let compacted = compaction::compact(&store, &settings, &QueryContext::new()).await;
     let compacted = compacted.map(|it| (it.merges, it.version));
     world.log(|| format!("compaction: {}", summary(compacted)));
+}
+
+/// In half of the runs sections go on over several segments, and have many index blocks.
+fn segments(world: &World) -> SegmentSettings {
+    let tiny = SegmentSettings {
+        list_block_bytes: 64,
+        key_block_bytes: 30,
+        index_entries: 2,
+        filter_items: 8,
+        tail_bytes: 100,
+        data_bytes: 1 << 10,
+    };
+    [SegmentSettings::default(), tiny][world.below(2) as usize]
+}
+
+/// Properties that may have indexes; the graph may lack some of them.
+fn index_names(vocabulary: &Vocabulary) -> Vec<String> {
+    let of = |label: &&str| ["name", "weight", "score"].map(|property| format!("{label}.{property}"));
+    vocabulary.labels().iter().flat_map(of).collect()
+}
+
+/// Creates an index, or drops one.
+async fn index_once(world: Arc<World>, machine: Arc<Machine>, names: Arc<Vec<String>>) {
+    let store = store_of(&world, &machine);
+    let name = &names[world.below(names.len() as u64) as usize];
+    if world.below(4) == 0 {
+        let dropped = property_index::drop_index(&store, name, &QueryContext::new()).await;
+        world.log(|| format!("index {name} is dropped: {}", summary(dropped)));
+        return;
+    }
+    let settings = IndexSettings {
+        memory_bytes: property_index::MEMORY_BYTES_MIN,
+        timeout_ms: None,
+        retry_seed: Some(world.seed),
+        segments: segments(&world),
+    };
+    let context = QueryContext::new();
+    let built = property_index::create_index(&store, name, &settings, std::future::pending(), &context).await;
+    let built = built.map(|built| built.map(|built| (built.version, built.entries)));
+    world.log(|| format!("index {name} is created: {}", summary(built)));
 }
 
 /// Names versions and restores some.

@@ -7,6 +7,7 @@ use hoplake_engine::{
     change::Committer,
     compaction, create, history,
     mirror::{self, Mirrored},
+    property_index::{self, IndexBuilt, IndexSettings, IndexSize},
     vacuum,
     verify::{Verification, Verified, verify_graph},
     versions,
@@ -276,6 +277,47 @@ impl Graph {
         let missing = || Error::no_graph(store.url());
         let version = version.unwrap_or(newest.ok_or_else(missing)?.version);
         Ok(history::clone(&source, version, &reader(target)?, &mut branch).await?)
+    }
+
+    /// Builds an index of a property of vertices, given as `label.property`; the newest version has it then. Others may commit
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::ErrorKind::Invalid) if the property cannot have one; [`Conflict`](crate::ErrorKind::Conflict) if it has one,
+    /// or the graph was replaced meanwhile; the store's.
+    pub async fn create_index(store: &Store, name: &str, settings: &IndexSettings) -> Result<IndexBuilt, Error> {
+        let built = Self::create_index_until(store, name, settings, std::future::pending()).await?;
+        built.ok_or_else(|| Error::new(crate::ErrorKind::Internal, "the index stopped by itself"))
+    }
+
+    /// As [`Self::create_index`], but breaks off when `stop` is ready: then `None` is returned, and the graph is as if it had not
+    /// begun.
+    ///
+    /// # Errors
+    /// As [`Self::create_index`].
+    pub async fn create_index_until(
+        store: &Store,
+        name: &str,
+        settings: &IndexSettings,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Option<IndexBuilt>, Error> {
+        Ok(property_index::create_index(store, name, settings, stop, &store.context()).await?)
+    }
+
+    /// Takes an index out of a graph, and returns the version without it; older versions keep it.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is none; the store's.
+    pub async fn drop_index(store: &Store, name: &str) -> Result<u64, Error> {
+        Ok(property_index::drop_index(store, name, &store.context()).await?)
+    }
+
+    /// The property indexes of the open version, with their sizes. No request, if its indexes are in memory.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn indexes(&self) -> Result<Vec<IndexSize>, Error> {
+        Ok(self.snapshot.index_sizes(&mut QueryContext::new().branch()).await?)
     }
 
     /// Merges the sorted runs that are due; no answer changes. The next compaction continues an interrupted one.

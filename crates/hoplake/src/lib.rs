@@ -83,6 +83,7 @@ pub use hoplake_engine::{
     log::LogEntry,
     mirror::Mirrored,
     path::PathQuery,
+    property_index::{IndexBuilt, IndexSettings, IndexSize, MEMORY_BYTES_MIN as INDEX_MEMORY_BYTES_MIN},
     traversal::{
         DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy, WalkCount,
     },
@@ -92,9 +93,9 @@ pub use hoplake_engine::{
 };
 pub use hoplake_export::{ExportFormat, ExportOptions, Exported};
 pub use hoplake_format::{
-    Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeId, EdgeType, EdgeTypeId, Key, KeyType, LabelId,
-    Manifest, Property, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel,
-    WriterLease,
+    Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeId, EdgeType, EdgeTypeId, IndexId, Key, KeyType,
+    LabelId, Manifest, Property, PropertyIndex, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId,
+    VertexLabel, WriterLease,
     segment::{SectionKind, SegmentSettings},
 };
 pub use hoplake_storage::{

@@ -62,6 +62,8 @@ pub struct LoadOptions {
     pub order: VertexOrder,
     /// How segments are written.
     pub segments: SegmentSettings,
+    /// Properties of vertices that get an index, as `label.property`. Not lists.
+    pub indexes: Vec<String>,
     /// What to do with rows that cannot be loaded.
     pub bad_rows: BadRowPolicy,
     /// Whether a graph that is there may be replaced; its versions stay readable.
@@ -86,6 +88,7 @@ impl LoadOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             order: VertexOrder::Keys,
             segments: SegmentSettings::default(),
+            indexes: Vec::new(),
             bad_rows: BadRowPolicy::Stop,
             replace: false,
             message: String::new(),
@@ -237,6 +240,7 @@ fn build(
         threads: options.threads,
         order: options.order,
         segments: options.segments,
+        indexes: options.indexes,
         base_version,
         writer,
     };

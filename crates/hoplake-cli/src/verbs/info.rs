@@ -7,7 +7,7 @@ mod upkeep;
 
 use std::time::Instant;
 
-use hoplake::{Graph, GraphInfo, QueryContext, StepCost};
+use hoplake::{Graph, GraphInfo, IndexId, QueryContext, StepCost};
 
 use crate::{
     opening::GraphArgs,
@@ -44,6 +44,16 @@ pub struct Facts<'a> {
     pub versions: Vec<u64>,
     /// Where it is.
     pub url: &'a str,
+}
+
+impl Facts<'_> {
+    /// An index as it was created, such as `airport.code`.
+    fn index_name(&self, id: IndexId) -> String {
+        let manifest = self.graph.manifest();
+        let Some(index) = manifest.index(id) else { return "?".into() };
+        let label = manifest.schema.label(index.label).map_or("?", |label| &label.name);
+        format!("{label}.{}", index.property)
+    }
 }
 
 /// Runs the verb.

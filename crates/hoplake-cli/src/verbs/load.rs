@@ -63,6 +63,9 @@ pub struct Args {
     /// Size of a block of adjacency, from 64 to 65536 bytes; 16 KiB without it
     #[arg(long, value_name = "SIZE", value_parser = arguments::size_from_1)]
     block_size: Option<ByteSize>,
+    /// Make an index of a property of vertices, as in airport.code; may be repeated
+    #[arg(long = "index", value_name = "LABEL.PROPERTY")]
+    indexes: Vec<String>,
     /// What to do with rows that cannot be loaded
     #[arg(long, value_enum, default_value = "stop")]
     bad_rows: BadRowsName,
@@ -126,6 +129,7 @@ impl Args {
             segments: self
                 .block_size
                 .map_or(defaults.segments, |size| SegmentSettings::with_list_blocks(size.as_u64() as usize)),
+            indexes: self.indexes.clone(),
             bad_rows: match self.bad_rows {
                 BadRowsName::Stop => BadRowPolicy::Stop,
                 BadRowsName::Skip => BadRowPolicy::Skip(self.rejects.clone()),

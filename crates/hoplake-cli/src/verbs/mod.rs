@@ -9,6 +9,7 @@ pub mod cost;
 pub mod diff;
 pub mod export;
 pub mod get;
+pub mod index;
 pub mod info;
 pub mod khop;
 mod limits;

@@ -13,6 +13,7 @@ mod durable;
 mod errors;
 mod export;
 mod hoplake;
+mod index;
 mod inputs;
 mod installing;
 mod load;

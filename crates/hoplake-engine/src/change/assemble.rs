@@ -44,6 +44,7 @@ impl<'a> Assembled<'a> {
         let ordinals = assembled.add_vertices(batches, &mut column_rows)?;
         for (batch, column_rows) in batches.iter().zip(&mut column_rows) {
             assembled.change_vertices(batch, column_rows)?;
+            assembled.changes.items_before.extend(&batch.items_before);
             assembled.write_pairs(batch, &ordinals, column_rows)?;
         }
         assembled.count_edges(batches.len());

@@ -1,7 +1,7 @@
 //! What a batch reads from the version before it: rows that it changes in part, groups of edges of which something
-//! stays, and those that go with a vertex.
+//! stays, those that go with a vertex, and the values that property indexes have of vertices that it changes or deletes.
 //!
-//! Items that are replaced completely are not read.
+//! What is replaced completely is not read, but for indexed values.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -19,6 +19,7 @@ use super::{
 use crate::{
     Edges, EngineError, Frontier, Neighbour, Snapshot,
     hop::{Hop, HopDirection},
+    property_index::Items,
 };
 
 /// How a batch determines the edges between two vertices.
@@ -106,6 +107,31 @@ impl Resolved {
             }
         }
         Ok(rows)
+    }
+
+    /// The items that property indexes have of vertices that are changed or deleted.
+    pub(super) async fn items_of_existing(
+        &self,
+        snapshot: &Snapshot,
+        branch: &mut Branch,
+    ) -> Result<Items, EngineError> {
+        let manifest = snapshot.manifest();
+        let mut by_label: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
+        for vertex in self.changed.keys().chain(self.gone.keys()) {
+            if manifest.indexes_of(vertex.label()).next().is_some() {
+                by_label.entry(vertex.label()).or_default().push(vertex.ordinal());
+            }
+        }
+        let reads = branch.each(by_label, |(label, ordinals), mut line| async move {
+            let columns: Vec<_> = manifest.indexes_of(label).map(|index| index.property.clone()).collect();
+            let batch = snapshot.vertex_rows(label, &ordinals, &columns, &mut line).await?;
+            Ok::<_, EngineError>(((label, ordinals, batch), line))
+        });
+        let mut items = Items::default();
+        for (label, ordinals, batch) in reads.await? {
+            items.add(manifest.indexes_of(label), &batch, &ordinals);
+        }
+        Ok(items)
     }
 
     /// The groups that keep something, in their current state.

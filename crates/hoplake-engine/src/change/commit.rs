@@ -319,7 +319,7 @@ impl Committer {
         let store = reader.store();
         let assembled = Assembled::of(base, resolved)?;
         let writer = store.clock().ulid();
-        let delta = delta::build(&assembled.changes, &assembled.schema, &writer, base.version + 1)?;
+        let delta = delta::build(&assembled.changes, &assembled.schema, &base.indexes, &writer, base.version + 1)?;
         let put = try_join_all(delta.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));
         // The first commit of a process tries the store, in the same wave, and removes what it tried alongside the
         // next.

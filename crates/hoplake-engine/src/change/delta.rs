@@ -6,15 +6,15 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::Field;
 use bytes::Bytes;
 use hoplake_format::{
-    DataNames, Direction, EdgeTypeId, FormatError, Key, KeyType, LabelId, Property, Schema, SegmentRef, TableOwner,
-    TableRef, VersionRange,
+    DataNames, Direction, EdgeTypeId, FormatError, Key, KeyType, LabelId, Property, PropertyIndex, Schema, SegmentRef,
+    TableOwner, TableRef, VersionRange,
     constants::KEY_COLUMN,
     segment::{KeyWriter, ListWriter, SectionKind, SegmentBytes, SegmentSettings, SegmentWriter},
     table::{SMALL_TABLE_BYTES, TableEnd, TableRows, TableSettings, TableWriter},
 };
 
 use super::rows::{Row, Rows, in_order};
-use crate::EngineError;
+use crate::{EngineError, property_index::Items};
 
 /// Rows of edges from which on both directions are sorted and encoded at the same time.
 const BOTH_AT_ONCE_ROWS: usize = 1 << 12;
@@ -38,6 +38,8 @@ pub(crate) struct LabelChanges<'a> {
 pub(crate) struct Changes<'a> {
     pub(crate) labels: BTreeMap<LabelId, LabelChanges<'a>>,
     pub(crate) groups: BTreeMap<EdgeTypeId, EdgeChanges<'a>>,
+    /// The items of property indexes that vertices had which are changed or go.
+    pub(crate) items_before: Items,
 }
 
 /// The changes of an edge type.
@@ -70,7 +72,13 @@ pub(crate) struct Delta {
 }
 
 /// Encodes changes.
-pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, version: u64) -> Result<Delta, EngineError> {
+pub(crate) fn build(
+    changes: &Changes<'_>,
+    schema: &Schema,
+    indexes: &[PropertyIndex],
+    writer: &str,
+    version: u64,
+) -> Result<Delta, EngineError> {
     // With its base in their names, the objects are garbage as soon as another writer publishes this version.
     let names = DataNames::new(version - 1, writer, 0);
     let versions = VersionRange::of(version);
@@ -78,6 +86,7 @@ pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, versio
         .map_err(EngineError::format("a new segment"))?;
     let of = |owner, first| TableRows { owner, versions, first };
     let mut tables = Vec::new();
+    let mut items = Items::default();
     for (label, of_label) in &changes.labels {
         let Some(described) = schema.label(*label) else { continue };
         write_keys(&mut segments, *label, described.key_type, of_label)
@@ -89,11 +98,16 @@ pub(crate) fn build(changes: &Changes<'_>, schema: &Schema, writer: &str, versio
         };
         let (keys, order) = of_label.added.iter().map(|(key, row)| (*key, *row)).unzip();
         let added = vertex_rows(keys, order)?;
+        let of_indexes = || indexes.iter().filter(|index| index.label == *label);
+        let new = of_label.first_ordinal..of_label.first_ordinal + of_label.added.len() as u64;
+        items.add(of_indexes(), &added, &new.collect::<Vec<_>>());
         tables.extend(Table::encode(of(TableOwner::Vertices(*label), of_label.first_ordinal), &added)?);
         let (keys, order) = of_label.changed.values().copied().unzip();
         let changed = vertex_rows(keys, order)?;
+        items.add(of_indexes(), &changed, &of_label.changed.keys().copied().collect::<Vec<_>>());
         tables.extend(Table::encode(of(TableOwner::Changed(*label), 0), &changed)?);
     }
+    write_items(&mut segments, indexes, &changes.items_before, &items).map_err(EngineError::format("a new segment"))?;
     for (edge_type, edges) in &changes.groups {
         let Some(described) = schema.edge_type(*edge_type) else { continue };
         for side in sides(edges, *edge_type, &described.properties, versions)? {
@@ -199,6 +213,24 @@ fn write_key_section(
         writer.push(key, number, segments)?;
     }
     writer.finish(segments)
+}
+
+/// What property indexes have from now on, and what they have no more. A value that stays is written by neither.
+fn write_items(
+    segments: &mut SegmentWriter,
+    indexes: &[PropertyIndex],
+    before: &Items,
+    after: &Items,
+) -> Result<(), FormatError> {
+    for index in indexes {
+        let mut values = KeyWriter::new(SectionKind::Values(index.id), KeyType::String);
+        after.without(index.id, before).try_for_each(|item| values.push_item(item.clone(), segments))?;
+        values.finish(segments)?;
+        let mut removed = KeyWriter::new(SectionKind::RemovedValues(index.id), KeyType::String);
+        before.without(index.id, after).try_for_each(|item| removed.push_item(item.clone(), segments))?;
+        removed.finish(segments)?;
+    }
+    Ok(())
 }
 
 /// The lists of pairs that have edges, and of those that have none.

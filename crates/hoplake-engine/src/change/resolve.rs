@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use futures::future::try_join3;
+use futures::future::try_join4;
 use hoplake_format::{LabelId, VertexId};
 use hoplake_storage::Branch;
 
@@ -24,7 +24,7 @@ use super::{
     resolved::{ChangedVertex, Edges, Group, Pair, Resolved, Vertex, VertexRow, Widening},
     strict::check_declared,
 };
-use crate::{EngineError, Refusal, Snapshot};
+use crate::{EngineError, Refusal, Snapshot, property_index::Items};
 
 impl Resolved {
     /// Resolves a batch.
@@ -50,19 +50,21 @@ impl Resolved {
             withdrawn: BTreeSet::new(),
             introduced: BTreeSet::new(),
             groups: Vec::new(),
+            items_before: Items::default(),
             widens: Widening::None,
         };
         // Changes of vertices take effect first, so that an edge can name a vertex that a later change adds.
         resolved.take_vertices(snapshot)?;
         let edits = resolved.edits(snapshot)?;
         let changes = resolved.changes(&edits, snapshot);
-        // Rows, groups and edges of deleted vertices do not depend on each other: their reads are one wave.
-        let mut lines = [branch.clone(), branch.clone(), branch.clone()];
-        let [of_rows, of_groups, of_gone] = &mut lines;
+        // Rows, groups, edges of deleted vertices and indexed values do not depend on each other: their reads are one wave.
+        let mut lines = [branch.clone(), branch.clone(), branch.clone(), branch.clone()];
+        let [of_rows, of_groups, of_gone, of_items] = &mut lines;
         let partial_rows = resolved.complete_rows(snapshot, of_rows);
         let groups = resolved.groups_to_change(&edits, &changes, snapshot, of_groups);
         let deleted = resolved.edges_of_gone(snapshot, of_gone);
-        let (rows, groups, (removed, labels)) = try_join3(partial_rows, groups, deleted).await?;
+        let items = resolved.items_of_existing(snapshot, of_items);
+        let (rows, groups, (removed, labels), items) = try_join4(partial_rows, groups, deleted, items).await?;
         branch.join(&lines);
         // Only now the reads have ended that borrowed `resolved`; edges of deleted vertices come last, since they
         // yield to edges that the batch itself writes.
@@ -70,6 +72,7 @@ impl Resolved {
         resolved.groups = resolved.groups_of(&edits, &changes, groups);
         resolved.names.edge_labels = labels;
         resolved.remove(removed);
+        resolved.items_before = items;
         Ok(resolved)
     }
 

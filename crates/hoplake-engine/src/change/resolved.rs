@@ -10,6 +10,8 @@ use std::{
 
 use hoplake_format::VertexId;
 
+use crate::property_index::Items;
+
 use super::{
     Batch, Columns, Name, Operation, Properties, VertexRef,
     names::{At, Names, Single},
@@ -107,6 +109,8 @@ pub(crate) struct Resolved {
     pub(super) introduced: BTreeSet<Name>,
     /// All edges that there are from now on, ascending by pair.
     pub(super) groups: Vec<Group>,
+    /// The items of property indexes that the vertices which it changes and deletes had.
+    pub(crate) items_before: Items,
     /// How the schema has to be widened for it.
     pub(crate) widens: Widening,
 }

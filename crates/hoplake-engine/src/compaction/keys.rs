@@ -32,7 +32,10 @@ impl KeyEntries {
         let decode: Decode<(Key, u64)> = Arc::new(move |block| decode_key_block(block, key_type));
         let source = |inputs: &_, run: &_| Source::new(inputs, run, &decode);
         let (merged, runs) = merging.merged(kinds, source, |a, b| a.0.cmp(&b.0)).await?;
-        let gone = runs.into_iter().map(|(kind, _)| matches!(kind, SectionKind::Tombstones(_))).collect();
+        let gone = runs
+            .into_iter()
+            .map(|(kind, _)| matches!(kind, SectionKind::Tombstones(_) | SectionKind::RemovedValues(_)))
+            .collect();
         Ok(Self { merged, gone, batch: Vec::new().into_iter() })
     }
 
@@ -52,16 +55,29 @@ pub(super) async fn write_keys(
     gone: bool,
     run: &mut RunWriter,
 ) -> Result<(), EngineError> {
-    let failed = |error: FormatError| EngineError::format("a new segment")(error);
     let key_type = merging.inputs.schema().label(label).map_or(KeyType::Int64, |label| label.key_type);
-    let kind = if gone { SectionKind::Tombstones(label) } else { SectionKind::Keys(label) };
-    let mut writer = KeyWriter::new(kind, key_type);
     // A key that went and came back in one run is in both of its sections: that it is there counts, and so comes first.
-    let kinds = [SectionKind::Keys(label), SectionKind::Tombstones(label)];
+    write_section(merging, [SectionKind::Keys(label), SectionKind::Tombstones(label)], gone, key_type, run).await
+}
+
+/// Writes one of two sections, of what is there and of what went. That of the kind named first decides on what both of one run have.
+pub(super) async fn write_section(
+    merging: &mut Merging<'_>,
+    kinds: [SectionKind; 2],
+    gone: bool,
+    key_type: KeyType,
+    run: &mut RunWriter,
+) -> Result<(), EngineError> {
+    let failed = |error: FormatError| EngineError::format("a new segment")(error);
+    let mut writer = KeyWriter::new(kinds[usize::from(gone)], key_type);
     let mut entries = KeyEntries::new(merging, &kinds, key_type).await?;
     while let Some((key, number, is_gone)) = entries.next(merging).await? {
         if is_gone == gone {
-            writer.push(key, number, &mut run.segments).map_err(failed)?;
+            match key {
+                Key::String(item) if kinds[0].has_values() => writer.push_item(item, &mut run.segments),
+                key => writer.push(key, number, &mut run.segments),
+            }
+            .map_err(failed)?;
             run.send(merging).await?;
         }
     }

@@ -19,12 +19,12 @@ const ROWS_MIN: usize = 8 << 10;
 const ROWS_MAX: u64 = 256 << 10;
 
 /// A merge under way.
-pub(super) struct Merging<'a> {
+pub(crate) struct Merging<'a> {
     /// A version that has nothing but the runs it merges.
-    pub(super) inputs: Arc<Snapshot>,
-    pub(super) memory: u64,
+    pub(crate) inputs: Arc<Snapshot>,
+    pub(crate) memory: u64,
     /// What it asks for or sends next depends on what it waited for before.
-    pub(super) branch: &'a mut Branch,
+    pub(crate) branch: &'a mut Branch,
 }
 
 impl Merging<'_> {

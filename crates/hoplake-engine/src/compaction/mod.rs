@@ -24,6 +24,7 @@ mod merging;
 mod plan;
 mod rows;
 mod run_writer;
+mod values;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -37,8 +38,8 @@ use crate::{
     EngineError, OpenSettings, Snapshot, lease,
     publish::{amend_on, change, hint},
 };
-use merging::Merging;
-use run_writer::{RunWriter, WrittenRun};
+pub(crate) use merging::Merging;
+pub(crate) use run_writer::{RunWriter, WrittenRun};
 
 pub use crate::owner::Owner;
 pub use plan::RunsOf;
@@ -173,7 +174,7 @@ pub async fn compact_until(
 }
 
 /// How a compaction reads within its memory.
-fn read_settings(compaction: &CompactionSettings) -> ReadSettings {
+pub(crate) fn read_settings(compaction: &CompactionSettings) -> ReadSettings {
     let memory = compaction.memory_bytes;
     ReadSettings {
         // Inputs of a group take a half of it; pages have their books, and shards are not all alike.
@@ -363,6 +364,7 @@ async fn merge_group(
         let mut merged = match merge.owner {
             Owner::Label(label) => rows::merge_label(&mut merging, label, &merge, &mut run).await?,
             Owner::EdgeType(edge_type) => lists::merge_edges(&mut merging, edge_type, &merge, &mut run).await?,
+            Owner::Index(index) => values::merge_index(&mut merging, index, &merge, &mut run).await?,
         };
         merged.size = run.end();
         merged.inputs = merging.inputs.manifest().objects().into_keys().map(str::to_owned).collect();

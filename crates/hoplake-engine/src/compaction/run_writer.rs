@@ -19,15 +19,15 @@ use crate::EngineError;
 const PIECE_BYTES: usize = 4 << 20;
 
 /// Writes tables of a run.
-pub(super) type RunTable = TableWriter<SpooledTempFile>;
+pub(crate) type RunTable = TableWriter<SpooledTempFile>;
 
 /// What was written.
 #[derive(Debug, Default)]
-pub(super) struct WrittenRun {
-    pub(super) objects: Vec<String>,
-    pub(super) segments: Vec<SegmentRef>,
-    pub(super) tables: Vec<TableRef>,
-    pub(super) bytes: u64,
+pub(crate) struct WrittenRun {
+    pub(crate) objects: Vec<String>,
+    pub(crate) segments: Vec<SegmentRef>,
+    pub(crate) tables: Vec<TableRef>,
+    pub(crate) bytes: u64,
 }
 
 /// An object under way.
@@ -40,12 +40,12 @@ struct Open {
 }
 
 /// Writes a run.
-pub(super) struct RunWriter {
+pub(crate) struct RunWriter {
     store: Store,
     names: DataNames,
     memory: u64,
     /// Into which sections are written.
-    pub(super) segments: SegmentWriter,
+    pub(crate) segments: SegmentWriter,
     open: Option<Open>,
     /// Tables that are to lie behind the last segment.
     small: Vec<(TableEnd, Vec<u8>)>,
@@ -58,7 +58,7 @@ pub(super) struct RunWriter {
 
 impl RunWriter {
     /// Writes objects that are named by the version they began from, their writer, and numbers from `number` on.
-    pub(super) fn new(
+    pub(crate) fn new(
         store: &Store,
         writer: &str,
         base: u64,
@@ -84,14 +84,14 @@ impl RunWriter {
     }
 
     /// Begins a merge: what is written from now on stands for these versions.
-    pub(super) fn begin(&mut self, versions: VersionRange) {
+    pub(crate) fn begin(&mut self, versions: VersionRange) {
         self.versions = versions;
         self.segments.set_versions(versions);
         self.table_bytes = 0;
     }
 
     /// Ends the merge, and says how large what it wrote is.
-    pub(super) fn end(&mut self) -> Size {
+    pub(crate) fn end(&mut self) -> Size {
         let mut size = Size { bytes: self.table_bytes, edges: 0 };
         let sections = self.segments.sizes();
         let own = &sections[self.sections_before..];
@@ -101,7 +101,7 @@ impl RunWriter {
     }
 
     /// Sends what sections have written, if it is worth a request.
-    pub(super) async fn send(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
+    pub(crate) async fn send(&mut self, merging: &mut Merging<'_>) -> Result<(), EngineError> {
         if self.segments.buffered_bytes() >= PIECE_BYTES { self.send_all(PIECE_BYTES, merging).await } else { Ok(()) }
     }
 
@@ -138,7 +138,7 @@ impl RunWriter {
     }
 
     /// Begins tables whose rows follow each other from `first` on.
-    pub(super) fn table(&self, owner: TableOwner, first: u64) -> RunTable {
+    pub(crate) fn table(&self, owner: TableOwner, first: u64) -> RunTable {
         // A row group is encoded in memory, next to the batch that it is made of and the extents that are read.
         let group_bytes = (self.memory / 16).clamp(1 << 20, 32 << 20) as usize;
         let settings = TableSettings { group_bytes, ..TableSettings::default() };
@@ -152,7 +152,7 @@ impl RunWriter {
     }
 
     /// Adds rows to a table.
-    pub(super) async fn write(
+    pub(crate) async fn write(
         &mut self,
         table: &mut RunTable,
         batch: RecordBatch,
@@ -163,7 +163,7 @@ impl RunWriter {
     }
 
     /// Ends a table.
-    pub(super) async fn end_table(
+    pub(crate) async fn end_table(
         &mut self,
         mut table: RunTable,
         merging: &mut Merging<'_>,
@@ -216,7 +216,7 @@ impl RunWriter {
     }
 
     /// Ends the run.
-    pub(super) async fn finish(mut self, merging: &mut Merging<'_>) -> Result<WrittenRun, EngineError> {
+    pub(crate) async fn finish(mut self, merging: &mut Merging<'_>) -> Result<WrittenRun, EngineError> {
         self.segments.finish().map_err(EngineError::format("a new segment"))?;
         self.send_all(1, merging).await?;
         // Behind the last segment, which was sent and not ended: small tables take no request of their own.

@@ -10,6 +10,7 @@
 //! **Absent values.** As in SQL a test of an absent value is neither true nor false but *unknown*, but for `is null`; `not` leaves
 //! unknown as it is, and what is not true is not fulfilled. So `not (age = 3)` does not match a vertex without an age.
 
+mod indexed;
 mod parse;
 mod possible;
 mod test;
@@ -18,6 +19,7 @@ mod verdicts;
 
 use crate::EngineError;
 
+pub(crate) use indexed::ItemRanges;
 use parse::TESTS_MAX;
 pub(crate) use possible::Bounds;
 pub(crate) use test::TypedTest;

@@ -14,7 +14,7 @@ mod run;
 mod segment;
 mod tail;
 
-pub(crate) use run::{Run, SectionLocation, runs};
+pub(crate) use run::{Run, SectionLocation, runs, within};
 pub(crate) use segment::{Section, Segment, SegmentIndex};
 pub(crate) use tail::{Tails, at_first_use, begins_of_tails, read_roots, read_tails};
 

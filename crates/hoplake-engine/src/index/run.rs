@@ -63,6 +63,15 @@ impl Run {
         begins(|it, first| it < first).saturating_sub(1)..begins(|it, first| it <= first)
     }
 
+    /// The pieces that may have items of a range, as numbers.
+    pub(crate) fn pieces_of_items(&self, items: &Range<Vec<u8>>) -> Range<usize> {
+        let text = |piece: usize| match &self.pieces[piece].first {
+            Some(First::Text(first)) => first.as_bytes(),
+            _ => &[],
+        };
+        within(self.pieces.len(), text, items)
+    }
+
     /// The source that a piece begins with.
     pub(crate) fn first_source(&self, piece: usize) -> Option<u64> {
         match self.pieces.get(piece)?.first {
@@ -70,6 +79,21 @@ impl Run {
             _ => None,
         }
     }
+}
+
+/// Which of `count` consecutive stretches of items, given by what each begins with, may have items of a range: the last that begins
+/// with no more than its start, and those that begin before its end.
+pub(crate) fn within<'a>(count: usize, first: impl Fn(usize) -> &'a [u8], items: &Range<Vec<u8>>) -> Range<usize> {
+    let point = |is_before: &dyn Fn(&[u8]) -> bool| {
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_before(first(middle)) { low = middle + 1 } else { high = middle }
+        }
+        low
+    };
+    let end = point(&|first| first < items.end.as_slice());
+    point(&|first| first <= items.start.as_slice()).saturating_sub(1).min(end)..end
 }
 
 /// The runs of each kind, the newest first.

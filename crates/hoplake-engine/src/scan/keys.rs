@@ -1,9 +1,9 @@
-//! The vertices of a label as a stream of keys and ordinals, in the order of keys.
+//! The vertices of a label as a stream of keys and ordinals, in the order of keys; and the items of a property index.
 
 use std::{cmp::Reverse, sync::Arc};
 
 use futures::future::BoxFuture;
-use hoplake_format::{Key, KeyType, LabelId, keys::decode_key_block, segment::SectionKind};
+use hoplake_format::{IndexId, Key, KeyType, LabelId, keys::decode_key_block, segment::SectionKind};
 use hoplake_storage::Branch;
 
 use super::{Decode, MergedScan, Source};
@@ -21,8 +21,19 @@ impl Snapshot {
     /// before the first keys are asked for.
     pub fn scan_keys(self: &Arc<Self>, label: LabelId, ahead_bytes: u64) -> KeyScan {
         let key_type = self.schema().label(label).map_or(KeyType::Int64, |label| label.key_type);
+        self.scan_kinds([SectionKind::Keys(label), SectionKind::Tombstones(label)], key_type, ahead_bytes)
+    }
+
+    /// Scans the items that a property index has in this version.
+    pub(crate) fn scan_items(self: &Arc<Self>, index: IndexId, ahead_bytes: u64) -> KeyScan {
+        let kinds = [SectionKind::Values(index), SectionKind::RemovedValues(index)];
+        self.scan_kinds(kinds, KeyType::String, ahead_bytes)
+    }
+
+    /// Scans what sections of one kind have and those of another do not take out.
+    fn scan_kinds(self: &Arc<Self>, [there, gone]: [SectionKind; 2], key_type: KeyType, ahead_bytes: u64) -> KeyScan {
         let decode: Decode<(Key, u64)> = Arc::new(move |block| decode_key_block(block, key_type));
-        let kinds = [(SectionKind::Keys(label), false), (SectionKind::Tombstones(label), true)];
+        let kinds = [(there, false), (gone, true)];
         let runs = kinds.iter().flat_map(|(kind, deleted)| self.runs(*kind).iter().map(move |run| (run, *deleted)));
         let mut runs: Vec<_> = runs.collect();
         // The newest first. A key that went and came back within one run is in both of its sections, and is there.

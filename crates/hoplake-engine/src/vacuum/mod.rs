@@ -269,7 +269,9 @@ impl Vacuum<'_> {
                 return Ok(None);
             }
             let change = change(reader.store(), ChangeKind::Fence, "vacuum");
-            let next = newest.next(change, reader.store().clock().unix_ms());
+            let mut next = newest.next(change, reader.store().clock().unix_ms());
+            // Nobody completes the index of a writer that is dead.
+            next.drop_unfinished_indexes(|writer| !aborted.iter().any(|lease| lease.writer == writer));
             // The version it builds on is a past one then, and counts as one: the next vacuum finds nothing to do.
             let history = kept(newest, &next.history);
             Ok(Some(Manifest { history, leases: leases.0, ..next }))

@@ -4,6 +4,7 @@ use hoplake_format::{
     FormatError, Key, KeyType,
     adjacency::{Block, Lists},
     keys::decode_key_block,
+    property_index::ordinal_of,
     segment::SectionKind,
 };
 
@@ -43,6 +44,7 @@ impl BlockChecker {
         let count = payload.and_then(|payload| match self.allowed.kind {
             SectionKind::Keys(_) | SectionKind::Tombstones(_) => self.check_keys(payload),
             SectionKind::Rows(_) => self.check_rows(payload),
+            SectionKind::Values(_) | SectionKind::RemovedValues(_) => self.check_items(payload),
             SectionKind::Adjacency(..) | SectionKind::Removed(..) => self.check_lists(first, payload),
         });
         self.items = self.items.zip(count.as_ref().ok()).map(|(items, count)| items + count);
@@ -64,6 +66,20 @@ impl BlockChecker {
             Some((key, row)) => wrong(format!("row {row} is of vertex {key} of {count}")),
             None => Ok(entries.len() as u64),
         }
+    }
+
+    fn check_items(&self, payload: &[u8]) -> Result<u64, FormatError> {
+        let (entries, count) = (decode_key_block(payload, KeyType::String)?, self.allowed.ordinals);
+        for (item, _) in &entries {
+            let Key::String(item) = item else { continue };
+            match ordinal_of(item)? {
+                ordinal if ordinal >= count => {
+                    return wrong(format!("item {item:?} is of vertex {ordinal} of {count}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(entries.len() as u64)
     }
 
     fn check_lists(&mut self, first_source: u64, payload: &[u8]) -> Result<u64, FormatError> {

@@ -3,17 +3,19 @@
 //!
 //! Every object is read from end to end, once, against its checksum in the manifest. The blocks of segments are checked by
 //! themselves as they come, to name those that are damaged; each is decoded, and what it says is held against the index, the
-//! schema and the counts. Nothing comes from a cache: what counts is what the store has.
+//! schema and the counts. Nothing comes from a cache: what counts is what the store has. Of one version, and of the newest of a graph,
+//! property indexes are then held against the rows (`indexes`).
 
 mod blocks;
 mod findings;
 mod graph;
+mod indexes;
 mod segment;
 pub(crate) mod stored;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use hoplake_format::{Direction, EdgeType, EdgeTypeId, FormatError, LabelId, TableRef, segment::SectionKind};
+use hoplake_format::{Direction, EdgeType, EdgeTypeId, FormatError, IndexId, LabelId, TableRef, segment::SectionKind};
 use hoplake_storage::QueryContext;
 
 use crate::{EngineError, Snapshot, scan::EXTENT_BYTES};
@@ -40,7 +42,9 @@ impl Snapshot {
     /// [`EngineError::Format`] that names the first damaged object, section and block; the store's.
     pub async fn verify(self: &Arc<Self>, progress: impl Fn(u64)) -> Result<Verified, EngineError> {
         let mut found = Findings::default();
-        self.verify_into(&mut found, &progress).await?;
+        if self.verify_into(&mut found, &progress).await? {
+            found.note(self.verify_indexes().await)?;
+        }
         match found.damages.into_iter().next() {
             Some((_, damage)) => Err(damage),
             None => Ok(found.verified),
@@ -129,6 +133,8 @@ impl Snapshot {
                     edges..=edges
                 }
                 SectionKind::Removed(..) | SectionKind::Rows(_) => continue,
+                // What they say is held against the rows.
+                SectionKind::Values(_) | SectionKind::RemovedValues(_) => continue,
             };
             if !expected.contains(&found) {
                 let (kind, least, most) = (self.section_text(kind), expected.start(), expected.end());
@@ -141,6 +147,13 @@ impl Snapshot {
 }
 
 impl Snapshot {
+    /// An index as a user names it, such as `airport.code`.
+    pub(crate) fn index_text(&self, id: IndexId) -> String {
+        let Some(index) = self.manifest().index(id) else { return format!("number {id}") };
+        let label = self.schema().label(index.label).map_or("a label", |label| &label.name);
+        format!("{label}.{}", index.property)
+    }
+
     /// What a section holds, by the names of the schema.
     fn section_text(&self, kind: SectionKind) -> String {
         let label = |label: LabelId| self.schema().label(label).map_or("a label", |label| &label.name).to_owned();
@@ -157,6 +170,8 @@ impl Snapshot {
             SectionKind::Rows(of) => format!("changed rows of {}", label(of)),
             SectionKind::Adjacency(edge_type, direction) => edges(edge_type, direction),
             SectionKind::Removed(edge_type, direction) => format!("removed {}", edges(edge_type, direction)),
+            SectionKind::Values(index) => format!("index {}", self.index_text(index)),
+            SectionKind::RemovedValues(index) => format!("removed values of index {}", self.index_text(index)),
         }
     }
 }

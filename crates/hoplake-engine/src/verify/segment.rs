@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use hoplake_format::{
-    FormatError, KeyType, LabelId, SegmentRef,
+    FormatError, KeyType, LabelId, SegmentRef, VertexId,
     checksum::{ObjectSeed, open_block},
     segment::{IndexBlock, SectionKind, SectionRoot, decode_root},
 };
@@ -178,6 +178,10 @@ impl Snapshot {
                 // Sources ascend as the index says; targets are what a reader follows, and they are of the far label.
                 let far = self.schema().edge_type(edge_type).map(|edge| edge.far(direction));
                 (KeyType::Int64, far.map_or(0, |far| self.ordinal_count(far)))
+            }
+            SectionKind::Values(index) | SectionKind::RemovedValues(index) => {
+                let label = self.manifest().index(index).map(|index| index.label);
+                (KeyType::String, label.map_or(VertexId::ORDINAL_MAX, |label| self.ordinal_count(label)))
             }
         };
         Allowed { kind, key_type, ordinals }

@@ -7,6 +7,9 @@
 //! A part is read by a task of its own, and several at a time, so that the network and both the processors have something to do;
 //! they are handed out in order. What is read goes past the caches ([`Through::Extents`]).
 //!
+//! **Indexes.** If a property index leads to few enough vertices ([`crate::property_index`]), parts are of these alone: nothing else is
+//! read, tested or skipped.
+//!
 //! **Changes.** The oldest row of a vertex is in the table of the run that added it. Which vertices newer runs changed, and which were
 //! deleted, is read first and kept: some bytes for each. A row group may be skipped only but for the vertices that were changed.
 //!
@@ -19,11 +22,11 @@ mod plan;
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use arrow_array::RecordBatch;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, try_join};
 use hoplake_format::LabelId;
 use hoplake_storage::Branch;
 
-use crate::{Condition, EngineError, Held, Snapshot, scan::OnItsWay};
+use crate::{Condition, EngineError, Held, Snapshot, property_index::Candidates, scan::OnItsWay};
 use plan::Plan;
 
 /// What a part takes when all of its columns are decoded.
@@ -69,8 +72,7 @@ pub struct FoundVertices {
 /// A scan under way, from [`Snapshot::scan_vertices`].
 pub struct VertexScan {
     plan: Arc<Plan>,
-    /// Row groups that are left, in order; the first perhaps in part.
-    left: VecDeque<plan::Group>,
+    left: Left,
     /// Parts that are read now, in order, with what each takes.
     coming: VecDeque<(u64, OnItsWay<(Held<FoundVertices>, Branch)>)>,
     part_bytes: u64,
@@ -84,16 +86,32 @@ pub struct VertexScan {
 
 /// A part that is to be read.
 struct Part {
-    ordinals: Range<u64>,
-    /// Whether only those of changed vertices matter.
-    changed_only: bool,
+    vertices: PartOf,
     /// What its columns take.
     bytes: u64,
 }
 
+/// What is left of a scan.
+enum Left {
+    /// Row groups, in order; the first perhaps in part.
+    Groups(VecDeque<plan::Group>),
+    /// What an index leads to, from a number on, and what a row takes.
+    Candidates { all: Candidates, from: usize, row_bytes: u64 },
+}
+
+/// Which vertices a part has.
+enum PartOf {
+    /// All vertices of these ordinals.
+    All(Range<u64>),
+    /// Those of them that newer runs changed.
+    Changed(Range<u64>),
+    /// These, ascending.
+    These(Vec<u64>),
+}
+
 impl Snapshot {
-    /// Scans the vertices of a label. Two waves for metadata of tables and for what was changed and deleted; what is known of
-    /// tables already takes none.
+    /// Scans the vertices of a label. If an index answers, one wave for it; else two for metadata of tables and for what was changed
+    /// and deleted. What is known of tables already takes none.
     ///
     /// # Errors
     /// [`EngineError::NotFound`] if the label lacks a property that is to be returned; [`EngineError::Invalid`] if a value of the
@@ -106,13 +124,13 @@ impl Snapshot {
         Box::pin(async move {
             let wanted = query.wanted;
             let has_condition = query.condition.is_some();
-            let (plan, groups) = Plan::new(self, query, branch).await?;
-            let left = branch.context().memory().left();
-            let part_bytes = (left / (4 * COPIES)).clamp(PART_BYTES_MIN, PART_BYTES);
+            let (plan, left) = self.plan_scan(query, branch).await?;
+            let memory_left = branch.context().memory().left();
+            let part_bytes = (memory_left / (4 * COPIES)).clamp(PART_BYTES_MIN, PART_BYTES);
             // At least two parts, so that one is read while another is decoded.
             let by_network = self.ahead_bytes(branch.context()).max(2 * part_bytes);
             // One is read whatever is left, and fails if that is too little.
-            let at_once_bytes = by_network.min(left / 2 / COPIES).max(1);
+            let at_once_bytes = by_network.min(memory_left / 2 / COPIES).max(1);
             let (part_rows, at_once) = match wanted {
                 None => (PART_ROWS, PARTS_MAX),
                 // Without a condition every row is one that is wanted.
@@ -121,7 +139,7 @@ impl Snapshot {
             };
             Ok(VertexScan {
                 plan: Arc::new(plan),
-                left: groups.into(),
+                left,
                 coming: VecDeque::new(),
                 part_bytes,
                 part_rows,
@@ -129,6 +147,33 @@ impl Snapshot {
                 at_once_bytes,
             })
         })
+    }
+
+    async fn plan_scan(self: &Arc<Self>, query: VertexQuery, branch: &mut Branch) -> Result<(Plan, Left), EngineError> {
+        let VertexQuery { label, condition, columns, .. } = &query;
+        if let Some(unknown) = columns.iter().find(|name| self.vertex_property(*label, name).is_none()) {
+            return Err(plan::lacks(self, *label, &format!("{unknown:?}")));
+        }
+        if let Some(condition) = condition.as_ref().filter(|_| self.manifest().indexes_of(*label).count() > 0) {
+            let needs_rows = !columns.is_empty() || !self.is_answered(*label, condition)?;
+            let mut lines = [branch.clone(), branch.clone()];
+            let [for_index, for_tables] = &mut lines;
+            let tables = async {
+                // The rows of what the index finds are then one wave more.
+                match needs_rows {
+                    true => self.load_vertex_metadata(*label, for_tables).await,
+                    false => Ok(()),
+                }
+            };
+            let (found, ()) = try_join(self.candidates(*label, condition, for_index), tables).await?;
+            branch.join(&lines);
+            if let Some(all) = found {
+                let (plan, row_bytes) = Plan::of_candidates(self, query, &all, branch).await?;
+                return Ok((plan, Left::Candidates { all, from: 0, row_bytes }));
+            }
+        }
+        let (plan, groups) = Plan::new(self, query, branch).await?;
+        Ok((plan, Left::Groups(groups.into())))
     }
 }
 
@@ -168,10 +213,21 @@ impl VertexScan {
     }
 
     fn next_part(&mut self) -> Option<Part> {
+        let groups = match &mut self.left {
+            Left::Groups(groups) => groups,
+            Left::Candidates { all, from, row_bytes } => {
+                let rows = (self.part_bytes / *row_bytes).max(1).min(self.part_rows) as usize;
+                let left = &all.ordinals[*from..];
+                let part = left[..left.len().min(rows)].to_vec();
+                *from += part.len();
+                let bytes = part.len() as u64 * *row_bytes;
+                return (!part.is_empty()).then_some(Part { vertices: PartOf::These(part), bytes });
+            }
+        };
         loop {
-            let group = self.left.front_mut()?;
+            let group = groups.front_mut()?;
             if group.rows.is_empty() {
-                self.left.pop_front();
+                groups.pop_front();
                 continue;
             }
             let start = group.rows.start;
@@ -190,8 +246,11 @@ impl VertexScan {
             group.rows.start = end;
             let count = if group.may_fulfil { end - start } else { rows.min(changed.len() as u64) };
             if count > 0 {
-                let changed_only = !group.may_fulfil;
-                return Some(Part { ordinals: start..end, changed_only, bytes: count * row_bytes });
+                let vertices = match group.may_fulfil {
+                    true => PartOf::All(start..end),
+                    false => PartOf::Changed(start..end),
+                };
+                return Some(Part { vertices, bytes: count * row_bytes });
             }
         }
     }

@@ -8,8 +8,8 @@ use arrow_select::filter::filter_record_batch;
 use futures::future::BoxFuture;
 use hoplake_storage::Branch;
 
-use super::{FoundVertices, Part, plan::Plan};
-use crate::{EngineError, Held, memory::bytes_of, table::Through};
+use super::{FoundVertices, Part, PartOf, plan::Plan};
+use crate::{EngineError, Held, memory::bytes_of};
 
 /// The vertices of a part that fulfil the condition.
 pub(super) async fn read(
@@ -17,17 +17,19 @@ pub(super) async fn read(
     part: Part,
     mut branch: Branch,
 ) -> Result<(Held<FoundVertices>, Branch), EngineError> {
-    let Part { ordinals, changed_only, .. } = part;
+    let Part { vertices, .. } = part;
     let context = branch.context().clone();
-    let count = match changed_only {
-        true => plan.changed_within(&ordinals).len(),
-        false => (ordinals.end - ordinals.start) as usize,
+    let count = match &vertices {
+        PartOf::All(ordinals) => (ordinals.end - ordinals.start) as usize,
+        PartOf::Changed(ordinals) => plan.changed_within(ordinals).len(),
+        PartOf::These(ordinals) => ordinals.len(),
     };
     // Ordinals twice, and where their rows are.
     let _memory = context.hold(bytes_of::<[u64; 5]>(count))?;
-    let mut ordinals: Vec<u64> = match changed_only {
-        true => plan.changed_within(&ordinals).iter().map(|row| row.ordinal).collect(),
-        false => ordinals.collect(),
+    let mut ordinals: Vec<u64> = match vertices {
+        PartOf::All(ordinals) => ordinals.collect(),
+        PartOf::Changed(ordinals) => plan.changed_within(&ordinals).iter().map(|row| row.ordinal).collect(),
+        PartOf::These(ordinals) => ordinals,
     };
     ordinals.retain(|ordinal| plan.alive.has(*ordinal));
     let mut pace = context.pace();
@@ -75,11 +77,5 @@ fn rows<'a>(
     columns: &'a [String],
     branch: &'a mut Branch,
 ) -> BoxFuture<'a, Result<RecordBatch, EngineError>> {
-    Box::pin(async move {
-        let rows_of = plan.rows_of(ordinals);
-        if rows_of.is_empty() {
-            return plan.snapshot.added_rows(plan.label, ordinals, columns, Through::Extents, branch).await;
-        }
-        plan.snapshot.rows_at(plan.label, ordinals, &rows_of, columns, Through::Extents, branch).await
-    })
+    Box::pin(async move { plan.rows(ordinals, columns, branch).await })
 }

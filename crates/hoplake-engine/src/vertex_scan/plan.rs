@@ -1,4 +1,4 @@
-//! What a scan knows before it reads rows.
+//! What a scan knows before it reads rows: of all vertices of a label, or of those that an index leads to.
 
 use std::{ops::Range, sync::Arc};
 
@@ -12,9 +12,13 @@ use super::{VertexQuery, alive::Alive};
 use crate::{
     Condition, EngineError, PropertyName, PropertyOf, Snapshot,
     condition::{Bounds, TypedTest, Verdicts},
+    property_index::Candidates,
     rows::Changed,
-    table::{self, Layout, Table},
+    table::{self, Layout, Table, Through},
 };
+
+/// Rows that an index leads to are read through the caches if they are fewer: a query may come back to them.
+const FEW_ROWS: usize = 1 << 12;
 
 /// Vertices whose oldest rows are in one row group.
 #[derive(Debug)]
@@ -57,11 +61,18 @@ pub(super) struct Plan {
     /// The columns to return.
     pub(super) columns: Vec<String>,
     pub(super) alive: Alive,
-    /// By ordinal.
-    changed: Vec<ChangedRow>,
+    changed: Changes,
     /// What the columns of a changed row take, decompressed, in the table where that is most.
     pub(super) changed_row_bytes: u64,
     _memory: MemoryHold,
+}
+
+/// Which vertices have rows that newer runs wrote.
+enum Changes {
+    /// All of the label, by ordinal.
+    Known(Vec<ChangedRow>),
+    /// Looked up with the rows.
+    Sought,
 }
 
 impl Plan {
@@ -71,9 +82,6 @@ impl Plan {
         branch: &mut Branch,
     ) -> Result<(Self, Vec<Group>), EngineError> {
         let VertexQuery { label, condition, columns, .. } = query;
-        if let Some(unknown) = columns.iter().find(|name| snapshot.vertex_property(label, name).is_none()) {
-            return Err(lacks(snapshot, label, &format!("{unknown:?}")));
-        }
         let tested = condition.map(|condition| Tested::new(snapshot, label, condition)).transpose()?;
         let tables = snapshot.tables_of(TableOwner::Vertices(label), None);
         let mut lines = [branch.clone(), branch.clone(), branch.clone(), branch.clone()];
@@ -107,32 +115,82 @@ impl Plan {
         }
         // Tables may be in any order in the manifest.
         groups.sort_by_key(|group| group.rows.start);
+        let changed = Changes::Known(changed);
         let snapshot = snapshot.clone();
         let changed_row_bytes = changed_row_bytes.unwrap_or(0);
         let plan = Self { snapshot, label, tested, columns, alive, changed, changed_row_bytes, _memory: memory };
         Ok((plan, groups))
     }
 
+    /// The plan for vertices that an index leads to, and the most that a row of theirs takes. What is to be known of tables was
+    /// read, so that nothing waits.
+    pub(super) async fn of_candidates(
+        snapshot: &Arc<Snapshot>,
+        query: VertexQuery,
+        candidates: &Candidates,
+        branch: &mut Branch,
+    ) -> Result<(Self, u64), EngineError> {
+        let VertexQuery { label, condition, columns, .. } = query;
+        let condition = condition.filter(|_| !candidates.exact);
+        let tested = condition.map(|condition| Tested::new(snapshot, label, condition)).transpose()?;
+        let names: Vec<_> = tested.iter().flat_map(|tested| &tested.columns).chain(&columns).cloned().collect();
+        let mut row_bytes = 1;
+        if !names.is_empty() {
+            let tables = snapshot.tables_of(TableOwner::Vertices(label), None);
+            let layouts = snapshot.layouts(tables.into_iter(), branch).await?;
+            let groups = layouts.iter().flat_map(|layout| layout.groups(&names));
+            let of_row = groups.map(|group| group.bytes / (group.rows.end - group.rows.start).max(1) + 1);
+            row_bytes = of_row.max().unwrap_or(1);
+        }
+        let memory = branch.context().hold(0)?;
+        // An index has no item of a vertex that was deleted.
+        let (alive, changed, snapshot) = (Alive::All, Changes::Sought, snapshot.clone());
+        let plan = Self { snapshot, label, tested, columns, alive, changed, changed_row_bytes: 0, _memory: memory };
+        Ok((plan, row_bytes))
+    }
+
     /// The changed vertices among some ordinals.
     pub(super) fn changed_within(&self, ordinals: &Range<u64>) -> &[ChangedRow] {
-        let from = self.changed.partition_point(|row| row.ordinal < ordinals.start);
-        let until = self.changed.partition_point(|row| row.ordinal < ordinals.end);
-        &self.changed[from..until]
+        let Changes::Known(changed) = &self.changed else { return &[] };
+        let from = changed.partition_point(|row| row.ordinal < ordinals.start);
+        let until = changed.partition_point(|row| row.ordinal < ordinals.end);
+        &changed[from..until]
     }
 
     /// Where the row of each of some ascending ordinals is; nothing if none of them was changed.
-    pub(super) fn rows_of(&self, ordinals: &[u64]) -> Vec<Changed> {
-        let (Some(first), Some(last)) = (ordinals.first(), ordinals.last()) else { return Vec::new() };
+    async fn rows_of(&self, ordinals: &[u64], branch: &mut Branch) -> Result<Vec<Changed>, EngineError> {
+        if let Changes::Sought = self.changed {
+            return self.snapshot.changed_rows(self.label, ordinals, 0, branch).await;
+        }
+        let (Some(first), Some(last)) = (ordinals.first(), ordinals.last()) else { return Ok(Vec::new()) };
         let changed = self.changed_within(&(*first..last + 1));
         if changed.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let mut changed = changed.iter().peekable();
         let row = |ordinal: &u64| {
             while changed.next_if(|row| row.ordinal < *ordinal).is_some() {}
             changed.next_if(|row| row.ordinal == *ordinal).map(|row| row.row)
         };
-        ordinals.iter().map(row).collect()
+        Ok(ordinals.iter().map(row).collect())
+    }
+
+    /// Some columns of some ascending ordinals.
+    pub(super) async fn rows(
+        &self,
+        ordinals: &[u64],
+        columns: &[String],
+        branch: &mut Branch,
+    ) -> Result<RecordBatch, EngineError> {
+        let rows_of = self.rows_of(ordinals, branch).await?;
+        let through = match self.changed {
+            Changes::Sought if ordinals.len() < FEW_ROWS => Through::Caches,
+            _ => Through::Extents,
+        };
+        if rows_of.is_empty() {
+            return self.snapshot.added_rows(self.label, ordinals, columns, through, branch).await;
+        }
+        self.snapshot.rows_at(self.label, ordinals, &rows_of, columns, through, branch).await
     }
 }
 
@@ -202,7 +260,7 @@ impl Tested {
 
 impl Snapshot {
     /// The type of the property that a test of vertices names; `None` if the label does not have it.
-    fn property_tested(&self, label: LabelId, name: &PropertyName) -> Option<PropertyType> {
+    pub(crate) fn property_tested(&self, label: LabelId, name: &PropertyName) -> Option<PropertyType> {
         (name.of != PropertyOf::Edge).then(|| self.vertex_property(label, &name.name))?
     }
 
@@ -226,7 +284,7 @@ impl Snapshot {
     }
 }
 
-fn lacks(snapshot: &Snapshot, label: LabelId, name: &str) -> EngineError {
+pub(super) fn lacks(snapshot: &Snapshot, label: LabelId, name: &str) -> EngineError {
     let Some(label) = snapshot.schema().label(label) else {
         return EngineError::NotFound("the graph has no such vertex label".into());
     };

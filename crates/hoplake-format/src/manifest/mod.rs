@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use prost::Message;
 
 use crate::{
-    Direction, EdgeTypeId, FormatError, LabelId, Schema,
+    Direction, EdgeTypeId, FormatError, IndexId, LabelId, PropertyIndex, Schema,
     constants::{FORMAT_VERSION, MANIFEST_MAGIC, REMOVED_MAGIC},
     segment::{SectionKind, SegmentEnd},
 };
@@ -86,6 +86,10 @@ pub struct Manifest {
     pub tags: BTreeMap<String, u64>,
     /// Labels, edge types and properties.
     pub schema: Schema,
+    /// Property indexes, by their numbers.
+    pub indexes: Vec<PropertyIndex>,
+    /// The number of the next property index: above that of any index that the graph ever had.
+    pub next_index: u16,
     /// Vertices of each label, by [`LabelId`].
     pub vertex_counts: Vec<VertexCount>,
     /// Edges of each edge type, by [`EdgeTypeId`]; an upper bound if the type has more than one run.
@@ -127,6 +131,8 @@ pub enum ChangeKind {
     Restore,
     /// A version was given a name, or lost one.
     Tag,
+    /// A property index began to be built, was completed or dropped.
+    Index,
 }
 
 impl ChangeKind {
@@ -139,6 +145,7 @@ impl ChangeKind {
             Self::Fence => "fence",
             Self::Restore => "restore",
             Self::Tag => "tag",
+            Self::Index => "index",
         }
     }
 }
@@ -245,7 +252,9 @@ pub struct BuiltGraph {
     pub edge_counts: Vec<u64>,
     /// Degrees of each type, out and in.
     pub degrees: Vec<[DegreeSummary; 2]>,
-    /// Keys and adjacency.
+    /// Property indexes.
+    pub indexes: Vec<PropertyIndex>,
+    /// Keys, property indexes and adjacency.
     pub segments: Vec<SegmentRef>,
     /// Properties.
     pub tables: Vec<TableRef>,
@@ -356,6 +365,34 @@ impl Manifest {
             _ => next.history.push(VersionRange::of(self.version)),
         }
         next
+    }
+
+    /// A property index by its number.
+    pub fn index(&self, id: IndexId) -> Option<&PropertyIndex> {
+        self.indexes.iter().find(|index| index.id == id)
+    }
+
+    /// Takes a property index out, with its sorted runs.
+    pub fn drop_index(&mut self, id: IndexId) {
+        self.indexes.retain(|index| index.id != id);
+        let of_index = |kind| matches!(kind, SectionKind::Values(of) | SectionKind::RemovedValues(of) if of == id);
+        for section in self.segments.iter_mut().flat_map(|segment| &mut segment.sections) {
+            section.versions = section.versions.filter(|_| !of_index(section.kind));
+        }
+        // Small tables may follow a segment in its object, and stay.
+        self.segments.retain(|segment| segment.sections.iter().any(|section| section.versions.is_some()));
+    }
+
+    /// Takes out the property indexes that are being built and whose writers `stay` does not name.
+    pub fn drop_unfinished_indexes(&mut self, stay: impl Fn(&str) -> bool) {
+        let writer_goes = |index: &&PropertyIndex| index.writer.as_ref().is_some_and(|writer| !stay(writer));
+        let gone: Vec<_> = self.indexes.iter().filter(writer_goes).map(|index| index.id).collect();
+        gone.into_iter().for_each(|id| self.drop_index(id));
+    }
+
+    /// The property indexes of a label, those that are being built included.
+    pub fn indexes_of(&self, label: LabelId) -> impl Iterator<Item = &PropertyIndex> {
+        self.indexes.iter().filter(move |index| index.label == label)
     }
 
     /// Whether a version can be opened, as far as this one knows.

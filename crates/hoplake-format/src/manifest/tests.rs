@@ -31,7 +31,10 @@ fn sample() -> Manifest {
             vertex_labels: vec![VertexLabel {
                 name: "Person".into(),
                 key_type: KeyType::Int64,
-                properties: vec![property("email", PropertyType::List(ScalarType::String))],
+                properties: vec![
+                    property("email", PropertyType::List(ScalarType::String)),
+                    property("age", PropertyType::Scalar(ScalarType::Int64)),
+                ],
             }],
             edge_types: vec![EdgeType {
                 label: "knows".into(),
@@ -40,6 +43,13 @@ fn sample() -> Manifest {
                 properties: vec![property("since", PropertyType::Scalar(ScalarType::Timestamp))],
             }],
         },
+        indexes: vec![PropertyIndex {
+            id: IndexId(1),
+            label: LabelId(0),
+            property: "age".into(),
+            writer: Some("01JDW".into()),
+        }],
+        next_index: 2,
         vertex_counts: vec![VertexCount { ordinals: 5, gone: 1 }],
         edge_counts: vec![906],
         degrees: vec![degrees],
@@ -48,6 +58,8 @@ fn sample() -> Manifest {
             end: SegmentEnd { length: 90, filters_position: 50, index_position: 60, root_position: 70 },
             sections: vec![
                 section(SectionKind::Keys(LabelId(0)), Some(VersionRange::of(3)), None),
+                section(SectionKind::Values(IndexId(1)), Some(VersionRange::of(3)), None),
+                section(SectionKind::RemovedValues(IndexId(0)), None, None),
                 section(SectionKind::Tombstones(LabelId(0)), None, Some(First::Text("m".into()))),
                 section(SectionKind::Removed(EdgeTypeId(0), Direction::Out), both, None),
                 section(SectionKind::Adjacency(EdgeTypeId(0), Direction::In), both, None),
@@ -146,6 +158,25 @@ fn parts_of_versions_that_are_not_there_yet_are_damage() {
         let mut manifest = sample();
         manifest.tables[0].versions = versions;
         assert!(Manifest::decode(&manifest.encode()).is_err());
+    }
+}
+
+#[test]
+fn a_property_index_is_of_a_property_that_can_have_one() {
+    type Change = fn(&mut Manifest);
+    let changes: [(Change, &str); 6] = [
+        (|it| it.indexes[0].property = "email".into(), "lists have no index"),
+        (|it| it.indexes[0].property = "name".into(), "have no property \"name\""),
+        (|it| it.indexes[0].label = LabelId(7), "needs a vertex label"),
+        (|it| it.next_index = 1, "not below the next"),
+        (|it| it.indexes.push(it.indexes[0].clone()), "do not ascend"),
+        (|it| it.indexes.clear(), "section Values(IndexId(1)) belongs to nothing"),
+    ];
+    for (change, why) in changes {
+        let mut manifest = sample();
+        change(&mut manifest);
+        let error = Manifest::decode(&manifest.encode()).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
     }
 }
 

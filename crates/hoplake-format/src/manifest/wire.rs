@@ -9,8 +9,8 @@ use super::{
     TableOwner, TableRef, VersionRange, VertexCount, WriterLease, corrupt, unsupported,
 };
 use crate::{
-    Direction, EdgeType, EdgeTypeId, FormatError, KeyType, LabelId, Property, PropertyType, ScalarType, Schema,
-    VertexId, VertexLabel,
+    Direction, EdgeType, EdgeTypeId, FormatError, IndexId, KeyType, LabelId, Property, PropertyIndex, PropertyType,
+    ScalarType, Schema, VertexId, VertexLabel,
     constants::FORMAT_VERSION,
     segment::{SectionKind, SegmentEnd},
 };
@@ -70,6 +70,10 @@ pub(super) struct ManifestMessage {
     reset: u64,
     #[prost(message, repeated, tag = "17")]
     applied: Vec<AppliedMessage>,
+    #[prost(message, repeated, tag = "18")]
+    indexes: Vec<IndexMessage>,
+    #[prost(uint32, tag = "19")]
+    next_index: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -81,6 +85,19 @@ struct AppliedMessage {
     /// 16 bytes each.
     #[prost(bytes = "vec", tag = "3")]
     requests: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct IndexMessage {
+    #[prost(uint32, tag = "1")]
+    number: u32,
+    #[prost(uint32, tag = "2")]
+    label: u32,
+    #[prost(string, tag = "3")]
+    property: String,
+    /// Empty, unless it is being built.
+    #[prost(string, tag = "4")]
+    writer: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -231,6 +248,7 @@ fn change_number(kind: ChangeKind) -> u32 {
         ChangeKind::Fence => 4,
         ChangeKind::Restore => 5,
         ChangeKind::Tag => 6,
+        ChangeKind::Index => 7,
     }
 }
 
@@ -242,6 +260,7 @@ fn change_kind(number: u32) -> Result<ChangeKind, FormatError> {
         4 => Ok(ChangeKind::Fence),
         5 => Ok(ChangeKind::Restore),
         6 => Ok(ChangeKind::Tag),
+        7 => Ok(ChangeKind::Index),
         other => Err(unsupported(format!("a change of kind {other}"))),
     }
 }
@@ -350,6 +369,8 @@ impl From<&Manifest> for ManifestMessage {
             tags: manifest.tags.clone(),
             reset: manifest.reset,
             applied: manifest.applied.iter().map(AppliedMessage::from).collect(),
+            indexes: manifest.indexes.iter().map(IndexMessage::from).collect(),
+            next_index: manifest.next_index.into(),
         }
     }
 }
@@ -410,6 +431,14 @@ impl TryFrom<WriterLeaseMessage> for WriterLease {
 
     fn try_from(message: WriterLeaseMessage) -> Result<Self, FormatError> {
         Ok(Self { writer: message.writer, kind: change_kind(message.kind)?, since: message.since })
+    }
+}
+
+impl From<&PropertyIndex> for IndexMessage {
+    fn from(index: &PropertyIndex) -> Self {
+        let PropertyIndex { id, label, property, writer } = index;
+        let writer = writer.clone().unwrap_or_default();
+        Self { number: id.0.into(), label: label.0.into(), property: property.clone(), writer }
     }
 }
 
@@ -507,7 +536,9 @@ impl TryFrom<ManifestMessage> for Manifest {
         let table = |message| table_ref(message, version);
         let tables = message.tables.into_iter().map(table).collect::<Result<Vec<_>, _>>()?;
         // From here on, look-ups by label, edge type and piece cannot miss.
-        check_owners(&schema, &segments, &tables)?;
+        let next_index = id(message.next_index)?;
+        let indexes = indexes(message.indexes, next_index, &schema)?;
+        check_owners(&schema, &indexes, &segments, &tables)?;
         check_pieces(&segments)?;
         let history = history(&message.history, version)?;
         if let Some((name, tagged)) =
@@ -531,6 +562,8 @@ impl TryFrom<ManifestMessage> for Manifest {
             reset: message.reset,
             applied: applied(message.applied, version)?,
             schema,
+            indexes,
+            next_index,
             vertex_counts,
             edge_counts,
             degrees,
@@ -557,9 +590,31 @@ fn history(bounds: &[u64], version: u64) -> Result<Vec<VersionRange>, FormatErro
     Ok(history)
 }
 
-/// Every sorted run of this version belongs to a label or an edge type of its schema. A section outside this version
+/// Property indexes by their numbers, each of a property that can have one.
+fn indexes(messages: Vec<IndexMessage>, next: u16, schema: &Schema) -> Result<Vec<PropertyIndex>, FormatError> {
+    let index = |message: IndexMessage| {
+        let IndexMessage { number, label, property, writer } = message;
+        let (number, label) = (id(number)?, LabelId(id(label)?));
+        PropertyIndex::check(schema, label, &property).map_err(|error| corrupt(error.to_string()))?;
+        let writer = (!writer.is_empty()).then_some(writer);
+        Ok(PropertyIndex { id: IndexId(number), label, property, writer })
+    };
+    let indexes = messages.into_iter().map(index).collect::<Result<Vec<_>, FormatError>>()?;
+    // A number that is given twice would make items of one property those of another.
+    if !indexes.is_sorted_by(|a, b| a.id < b.id) || indexes.last().is_some_and(|last| last.id.0 >= next) {
+        return Err(corrupt("the numbers of its property indexes do not ascend, or are not below the next".into()));
+    }
+    Ok(indexes)
+}
+
+/// Every sorted run of this version belongs to a label, an edge type or an index of its schema. A section outside this version
 /// need not: its object was written for a version with another schema, and this version restores an older one.
-fn check_owners(schema: &Schema, segments: &[SegmentRef], tables: &[TableRef]) -> Result<(), FormatError> {
+fn check_owners(
+    schema: &Schema,
+    indexes: &[PropertyIndex],
+    segments: &[SegmentRef],
+    tables: &[TableRef],
+) -> Result<(), FormatError> {
     for section in segments.iter().flat_map(|segment| &segment.sections).filter(|section| section.versions.is_some()) {
         let known = match section.kind {
             SectionKind::Keys(label) | SectionKind::Tombstones(label) | SectionKind::Rows(label) => {
@@ -568,6 +623,7 @@ fn check_owners(schema: &Schema, segments: &[SegmentRef], tables: &[TableRef]) -
             SectionKind::Adjacency(edge_type, _) | SectionKind::Removed(edge_type, _) => {
                 schema.edge_type(edge_type).is_some()
             }
+            SectionKind::Values(index) | SectionKind::RemovedValues(index) => indexes.iter().any(|it| it.id == index),
         };
         if !known {
             return Err(corrupt(format!("section {:?} belongs to nothing in the schema", section.kind)));

@@ -235,7 +235,11 @@ impl SegmentBuilder {
             (Firsts::Texts(firsts), Key::String(first), _) => firsts.push(first.clone()),
             _ => return Err(FormatError::Invalid("a key block is not of its section's type".into())),
         }
-        self.open().hashes.extend(entries.iter().map(|(key, _)| key.hash()));
+        // Items of a property index are sought by their value, which a filter over items does not know.
+        let filtered = self.root.sections.last().is_some_and(|section| !section.kind.has_values());
+        if filtered {
+            self.open().hashes.extend(entries.iter().map(|(key, _)| key.hash()));
+        }
         self.push_block(entries.len() as u64, payload)
     }
 

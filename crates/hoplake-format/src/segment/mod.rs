@@ -16,7 +16,7 @@ mod root;
 mod sections;
 mod writer;
 
-use crate::{Direction, EdgeTypeId, Key, LabelId};
+use crate::{Direction, EdgeTypeId, IndexId, Key, LabelId};
 
 pub use builder::{SegmentBuilder, SegmentSettings};
 pub use index_block::{Firsts, IndexBlock};
@@ -37,11 +37,16 @@ pub enum SectionKind {
     Tombstones(LabelId),
     /// Changed rows of a label: the ordinal of each as a key, and the number of its row.
     Rows(LabelId),
+    /// The items of a property index.
+    Values(IndexId),
+    /// Items that a property index does not have any more.
+    RemovedValues(IndexId),
 }
 
 impl SectionKind {
-    /// Kind (1 keys, 2 adjacency out, 3 adjacency in, 4 removed out, 5 removed in, 6 tombstones, 7 rows) times 65,536
-    /// plus label or edge type.
+    /// Kind (1 keys, 2 adjacency out, 3 adjacency in, 4 removed out, 5 removed in, 6 tombstones, 7 rows, 8 values,
+    /// 9 removed values) times 65,536 plus label,
+    /// edge type or index.
     pub fn to_number(self) -> u32 {
         let (kind, owner) = match self {
             Self::Keys(label) => (1, label.0),
@@ -51,13 +56,20 @@ impl SectionKind {
             Self::Removed(edge_type, Direction::In) => (5, edge_type.0),
             Self::Tombstones(label) => (6, label.0),
             Self::Rows(label) => (7, label.0),
+            Self::Values(index) => (8, index.0),
+            Self::RemovedValues(index) => (9, index.0),
         };
         kind << 16 | u32::from(owner)
     }
 
     /// Whether it holds keys; lists otherwise.
     pub fn has_keys(self) -> bool {
-        matches!(self, Self::Keys(_) | Self::Tombstones(_) | Self::Rows(_))
+        !matches!(self, Self::Adjacency(..) | Self::Removed(..))
+    }
+
+    /// Whether it holds items of a property index, which are text.
+    pub fn has_values(self) -> bool {
+        matches!(self, Self::Values(_) | Self::RemovedValues(_))
     }
 
     /// The kind with this number.
@@ -71,6 +83,8 @@ impl SectionKind {
             5 => Some(Self::Removed(EdgeTypeId(owner), Direction::In)),
             6 => Some(Self::Tombstones(LabelId(owner))),
             7 => Some(Self::Rows(LabelId(owner))),
+            8 => Some(Self::Values(IndexId(owner))),
+            9 => Some(Self::RemovedValues(IndexId(owner))),
             _ => None,
         }
     }

@@ -237,7 +237,7 @@ impl SectionMessage {
             false => ranges(self.filter_position, &self.filter_lengths, 0, end.index_position)?,
         };
         let firsts = match (kind.has_keys(), self.key_type) {
-            (true, 1) => Firsts::Numbers(running(&self.number_deltas, u64::MAX, true)?),
+            (true, 1) if !kind.has_values() => Firsts::Numbers(running(&self.number_deltas, u64::MAX, true)?),
             (false, 0) => Firsts::Numbers(running(&self.number_deltas, VertexId::ORDINAL_MAX, false)?),
             (true, 2) if !matches!(kind, SectionKind::Rows(_)) => Firsts::Texts(self.texts),
             (_, other) => return Err(corrupt(format!("{kind:?} has keys of type {other}"))),

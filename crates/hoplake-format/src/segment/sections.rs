@@ -15,12 +15,22 @@ pub struct KeyWriter {
     block: Vec<(Key, u64)>,
     bytes: usize,
     begun: bool,
+    items: u64,
 }
 
 impl KeyWriter {
     /// Writes keys of this type.
     pub fn new(kind: SectionKind, key_type: KeyType) -> Self {
-        Self { kind, key_type, block: Vec::new(), bytes: 0, begun: false }
+        Self { kind, key_type, block: Vec::new(), bytes: 0, begun: false, items: 0 }
+    }
+
+    /// Adds an item of a property index, which is greater than all before. Its number counts up, and so takes no bytes.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn push_item(&mut self, item: String, segments: &mut SegmentWriter) -> Result<(), FormatError> {
+        self.items += 1;
+        self.push(Key::String(item), self.items - 1, segments)
     }
 
     /// Adds a key, which is greater than all before.

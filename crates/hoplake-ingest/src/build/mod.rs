@@ -1,7 +1,7 @@
 //! From rows to a graph in the store.
 //!
 //! ```text
-//! vertices   scan -> sort by key -> ordinals -> keys, tables, key tables
+//! vertices   scan -> sort by key -> ordinals -> keys, tables, key tables; sort by value -> property indexes
 //! order      scan edges -> a permutation of ordinals (only if a locality order is wanted)
 //! edges      scan -> resolve both ends -> sort by source and by target -> adjacency, tables
 //! ```
@@ -11,6 +11,7 @@
 mod adjacency;
 mod edges;
 mod groups;
+mod indexes;
 mod objects;
 mod ordering;
 mod progress;
@@ -26,7 +27,8 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, SchemaRef};
 use hoplake_format::{
-    BuiltGraph, Direction, EdgeType, EdgeTypeId, Key, LabelId, Schema, TableOwner, TableRef, VertexLabel,
+    BuiltGraph, Direction, EdgeType, EdgeTypeId, IndexId, Key, LabelId, PropertyIndex, Schema, TableOwner, TableRef,
+    VertexLabel,
     segment::{KeyWriter, SectionKind, SegmentSettings},
     table::TableSettings,
 };
@@ -38,6 +40,7 @@ pub use progress::{Progress, Step};
 use self::{
     edges::{DirectionWriter, by_direction},
     groups::groups,
+    indexes::IndexWriter,
     objects::{Objects, SegmentUpload},
     ordering::StagedVertices,
     route::RoutedType,
@@ -75,6 +78,8 @@ pub struct BuildSettings {
     pub order: VertexOrder,
     /// How segments are written.
     pub segments: SegmentSettings,
+    /// Properties that get an index, as `label.property`.
+    pub indexes: Vec<String>,
     /// The version that the load starts from; part of its objects' names.
     pub base_version: u64,
     /// The writer's ULID; part of its objects' names.
@@ -159,7 +164,24 @@ impl Build<'_> {
         });
         let schema = Schema { vertex_labels: labels.collect(), edge_types: Vec::new() };
         schema.validate()?;
-        Ok(BuiltGraph { vertex_counts: vec![0; schema.vertex_labels.len()], schema, ..BuiltGraph::default() })
+        let mut indexes: Vec<PropertyIndex> = Vec::new();
+        for name in &self.settings.indexes {
+            let (label, property) = PropertyIndex::named(&schema, name)?;
+            let number = u16::try_from(indexes.len()).ok().filter(|number| *number < u16::MAX);
+            let id =
+                number.map(IndexId).ok_or_else(|| IngestError::Invalid("a graph has at most 65,535 indexes".into()))?;
+            if indexes.iter().any(|index| index.label == label && index.property == property) {
+                return Err(IngestError::Invalid(format!("the index {name} is named twice")));
+            }
+            indexes.push(PropertyIndex { id, label, property, writer: None });
+        }
+        let vertex_counts = vec![0; schema.vertex_labels.len()];
+        Ok(BuiltGraph { vertex_counts, schema, indexes, ..BuiltGraph::default() })
+    }
+
+    /// The part of the budget for sorting the values of indexes, in 64ths.
+    fn index_share(&self) -> u64 {
+        if self.settings.indexes.is_empty() { 0 } else { 12 }
     }
 
     /// A part of the budget, in 64ths.
@@ -196,13 +218,16 @@ impl Build<'_> {
                 self.settings.threads,
                 // The tables of keys are in memory, too, with 16 parts and half of them again where labels share their
                 // keys.
-                self.share(36),
+                self.share(36 - self.index_share()),
                 self.spill_dir,
             )?;
             for (table, mut sorted) in group.tables.iter().zip(sorted) {
                 let label = LabelId(*table as u16);
                 let mut writer = match self.settings.order {
-                    VertexOrder::Keys => VertexSink::Write(Box::new(VertexWriter::new(self, &mut segments, label))),
+                    VertexOrder::Keys => {
+                        let writer = VertexWriter::new(self, &built.indexes, &mut segments, label)?;
+                        VertexSink::Write(Box::new(writer))
+                    }
                     VertexOrder::Locality => {
                         VertexSink::Stage(Box::new(StagedVertices::create(self.spill_dir, label)?))
                     }
@@ -229,7 +254,7 @@ impl Build<'_> {
             let permutation = self.locality(built, &spaces)?;
             for stage in staged {
                 let label = stage.label();
-                let writer = VertexWriter::new(self, &mut segments, label);
+                let writer = VertexWriter::new(self, &built.indexes, &mut segments, label)?;
                 built.tables.extend(self.write_staged(stage, &permutation[usize::from(label.0)], writer)?);
             }
             spaces.permutation = Some(permutation);
@@ -270,7 +295,10 @@ impl Build<'_> {
             let sorter = match &mut sorter {
                 Some(sorter) => sorter,
                 // The tables of keys are in memory, too, with 16 parts, and the order, with up to 15.
-                None => sorter.insert(BatchSorter::new(batch.schema(), &[0], self.share(26), self.spill_dir)?),
+                None => {
+                    let share = self.share(26 - self.index_share());
+                    sorter.insert(BatchSorter::new(batch.schema(), &[0], share, self.spill_dir)?)
+                }
             };
             sorter.push(batch)?;
         }
@@ -384,19 +412,26 @@ struct VertexWriter<'a, 'b> {
     segments: &'a mut SegmentUpload<'b>,
     keys: KeyWriter,
     table: TableUpload<'b>,
+    indexes: IndexWriter,
     next: u64,
 }
 
 impl<'a, 'b> VertexWriter<'a, 'b> {
-    fn new(build: &'b Build<'_>, segments: &'a mut SegmentUpload<'b>, label: LabelId) -> Self {
+    fn new(
+        build: &'b Build<'_>,
+        indexes: &[PropertyIndex],
+        segments: &'a mut SegmentUpload<'b>,
+        label: LabelId,
+    ) -> Result<Self, IngestError> {
         let table = &build.dataset.vertex_tables[usize::from(label.0)];
         let owner = TableOwner::Vertices(label);
-        Self {
+        Ok(Self {
             segments,
             keys: KeyWriter::new(SectionKind::Keys(label), table.key_type),
             table: TableUpload::new(build.objects, build.spill_dir, owner, build.table_settings()),
+            indexes: IndexWriter::new(indexes, label, build.share(build.index_share()), build.spill_dir)?,
             next: 0,
-        }
+        })
     }
 
     fn key(&mut self, key: Key, ordinal: u64) -> Result<(), IngestError> {
@@ -405,11 +440,13 @@ impl<'a, 'b> VertexWriter<'a, 'b> {
     }
 
     fn rows(&mut self, batch: RecordBatch) -> Result<(), IngestError> {
+        self.indexes.rows(&batch)?;
         self.table.write(&batch)
     }
 
     fn finish(self) -> Result<Vec<TableRef>, IngestError> {
         self.keys.finish(&mut self.segments.writer)?;
+        self.indexes.finish(self.segments)?;
         self.table.finish()
     }
 }

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use hoplake::{Graph, Key, LoadOptions, OpenSettings, SegmentSettings, Store};
+use hoplake::{Graph, Key, LoadOptions, OpenSettings, ScanRequest, SegmentSettings, Store};
 
 use crate::damage::{answers, write_tiny};
 
 /// The first version of the format that is still read.
-const OLDEST: u32 = 3;
+const OLDEST: u32 = 4;
 /// The version of the format that this build writes.
 const NEWEST: u32 = hoplake_format::constants::FORMAT_VERSION;
 
@@ -53,6 +53,21 @@ async fn the_hub_knew_whom_it_knew_before_commits() {
     assert_eq!(query.keys_of(&near).await.unwrap(), [Key::Int64(2), Key::Int64(2)]);
     let edges = query.neighbors(&[hub], &"both".parse().unwrap()).await.unwrap();
     assert_eq!(edges.len(), 2 + 12 + 12 + 1, "two parallel edges, twelve each way, and where it lives");
+}
+
+/// The index of the load, and what commits did to it.
+#[tokio::test]
+async fn the_index_finds_by_old_and_new_names() {
+    let graph = open_golden(NEWEST).await;
+    let mut found = Vec::new();
+    for condition in ["name = changed", "name = Ann", "name starts with n", "float < 0", "float >= 0 and name = new"] {
+        let condition = Some(condition.parse().unwrap());
+        let request = ScanRequest { labels: vec!["P".into()], condition, ..ScanRequest::default() };
+        let mut query = graph.query();
+        let vertices = query.find(&request).await.unwrap();
+        found.push(query.keys(&vertices).await.unwrap().into_iter().collect::<Vec<_>>());
+    }
+    assert_eq!(found, [vec![Key::Int64(1)], vec![], vec![Key::Int64(1000)], vec![Key::Int64(2)], vec![]]);
 }
 
 #[tokio::test]
@@ -106,7 +121,9 @@ async fn write_the_newest_version() {
         tail_bytes: 40,
         data_bytes: 60,
     };
-    let options = LoadOptions { segments, message: "golden".into(), ..LoadOptions::from_paths([files.path()]) };
+    let indexes = vec!["P.name".into(), "P.float".into()];
+    let message = "golden".into();
+    let options = LoadOptions { segments, indexes, message, ..LoadOptions::from_paths([files.path()]) };
     hoplake::load_with(store, options, std::sync::Arc::new(())).await.unwrap();
     let graph = Graph::open(graph.to_str().unwrap()).await.unwrap();
     change(graph).await;

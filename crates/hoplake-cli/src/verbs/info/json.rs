@@ -1,6 +1,6 @@
 //! The description of a graph, as one JSON object.
 
-use hoplake::{Direction, Property, SectionKind, TableOwner};
+use hoplake::{Direction, Property, PropertyIndex, SectionKind, TableOwner};
 use serde_json::{Map, Value, json};
 
 use super::{Facts, degrees};
@@ -19,12 +19,13 @@ pub fn object(facts: &Facts) -> Value {
         "edges_exact": facts.info.edges_exact,
         "labels": labels(facts),
         "edge_types": edge_types(facts),
+        "indexes": indexes(facts),
         "sections": sections(facts),
         "tables": facts.info.tables.iter().map(|(owner, bytes)| table(facts, *owner, *bytes)).collect::<Vec<_>>(),
         "index_bytes": facts.info.index_bytes,
         "total_bytes": facts.info.total_bytes,
         "bytes_per_directed_edge": facts.info.bytes_per_directed_edge(),
-        "runs": facts.upkeep.json(facts.graph),
+        "runs": facts.upkeep.json(facts),
         "compaction_due": facts.upkeep.is_due(),
     })
 }
@@ -79,6 +80,11 @@ fn edge_types(facts: &Facts) -> Value {
         .collect()
 }
 
+fn indexes(facts: &Facts) -> Value {
+    let index = |index: &PropertyIndex| json!({"index": facts.index_name(index.id), "ready": index.is_ready()});
+    facts.graph.manifest().indexes.iter().map(index).collect()
+}
+
 fn sections(facts: &Facts) -> Value {
     let schema = facts.graph.schema();
     let each = facts.info.sections.iter().map(|section| {
@@ -92,6 +98,8 @@ fn sections(facts: &Facts) -> Value {
             SectionKind::Rows(label) => of_label("rows", label),
             SectionKind::Adjacency(edge_type, direction) => with_edge_type(facts, "adjacency", edge_type, direction),
             SectionKind::Removed(edge_type, direction) => with_edge_type(facts, "removed", edge_type, direction),
+            SectionKind::Values(index) => json!({"kind": "values", "index": facts.index_name(index)}),
+            SectionKind::RemovedValues(index) => json!({"kind": "removed values", "index": facts.index_name(index)}),
         };
         merged(what, sizes)
     });

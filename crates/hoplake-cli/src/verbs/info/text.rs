@@ -33,7 +33,12 @@ pub fn write(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
         writeln!(out, "message: {}", manifest.change.message)?;
     }
     let versions: Vec<_> = facts.versions.iter().map(ToString::to_string).collect();
-    writeln!(out, "versions: {}\n", versions.join(", "))?;
+    writeln!(out, "versions: {}", versions.join(", "))?;
+    for index in &manifest.indexes {
+        let state = if index.is_ready() { "" } else { ", being built" };
+        writeln!(out, "index: {}{state}", facts.index_name(index.id))?;
+    }
+    writeln!(out)?;
     write_labels(facts.graph, out)?;
     write_edge_types(facts.graph, out)?;
     write_degrees(facts.graph, out)?;
@@ -117,6 +122,8 @@ fn write_sizes(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
             SectionKind::Rows(label) => format!("changed rows of {}", label_name(schema, label)),
             SectionKind::Adjacency(edge_type, direction) => format!("{}, {direction}", edge(edge_type)),
             SectionKind::Removed(edge_type, direction) => format!("removed {}, {direction}", edge(edge_type)),
+            SectionKind::Values(index) => format!("index {}", facts.index_name(index)),
+            SectionKind::RemovedValues(index) => format!("removed from index {}", facts.index_name(index)),
         };
         let each = if section.items == 0 { 0.0 } else { section.bytes as f64 / section.items as f64 };
         text.add_row([name, count(section.items), count(section.blocks), bytes(section.bytes), format!("{each:.2}")]);

@@ -28,10 +28,10 @@ impl Upkeep {
         self.0.iter().any(|runs| runs.due)
     }
 
-    /// Of all labels and edge types.
-    pub fn json(&self, graph: &Graph) -> Value {
+    /// Of all labels, edge types and indexes.
+    pub fn json(&self, facts: &Facts<'_>) -> Value {
         let each = self.0.iter().map(|runs| {
-            let (kind, name) = owner(graph, runs.owner);
+            let (kind, name) = owner(facts, runs.owner);
             json!({
                 "kind": kind,
                 "label": name,
@@ -53,7 +53,7 @@ impl Upkeep {
                 ["left by commits", "sorted runs", "bytes in deltas", "of bytes", "extra requests", "compaction"];
             let mut text = table(&header, &[1, 2, 3, 4]).wrapped();
             for runs in several {
-                let (kind, name) = owner(facts.graph, runs.owner);
+                let (kind, name) = owner(facts, runs.owner);
                 text.add_row([
                     format!("{} {name}", kind.replace('_', " ")),
                     count(runs.runs as u64),
@@ -83,12 +83,13 @@ fn extra(runs: &RunsOf) -> f64 {
 }
 
 /// What it is, and its name.
-fn owner(graph: &Graph, owner: Owner) -> (&'static str, String) {
-    let schema = graph.schema();
+fn owner(facts: &Facts<'_>, owner: Owner) -> (&'static str, String) {
+    let schema = facts.graph.schema();
     match owner {
         Owner::Label(label) => ("label", schema.label(label).map(|label| label.name.clone()).unwrap_or_default()),
         Owner::EdgeType(id) => {
             ("edge_type", schema.edge_type(id).map(|edge_type| edge_type.label.clone()).unwrap_or_default())
         }
+        Owner::Index(index) => ("index", facts.index_name(index)),
     }
 }

@@ -55,8 +55,7 @@ async fn each_parallel_edge_makes_a_walk_of_its_own() {
             (edge.label, walk.direction(0).unwrap().to_string(), properties.join(","), end.key.to_string())
         })
         .collect();
-    let expected =
-        [("knows", "in", "amount=null", "2"), ("pays", "out", "amount=10", "2"), ("pays", "out", "amount=20", "2")];
+    let expected = [("knows", "in", "", "2"), ("pays", "out", "amount=10", "2"), ("pays", "out", "amount=20", "2")];
     let expected = expected.map(|(label, direction, amount, to)| (label, direction.into(), amount.into(), to.into()));
     assert_eq!(shown, BTreeSet::from(expected));
     let ann = described.vertex(walks[0].vertices[0]).unwrap();
@@ -170,9 +169,10 @@ async fn edges_of_walks_count_against_the_memory() {
         peaks.insert(with_edges, query.memory().peak());
     }
     assert!(peaks[&true] > 2 * peaks[&false], "{peaks:?}");
+    // Lists make room, but the walks themselves have to fit.
     let mut query = graph.query();
     let starts = query.named(&[start("P:5")]).await.unwrap();
-    let limits = Limits { memory_bytes_max: Some(peaks[&false]), ..Limits::default() };
+    let limits = Limits { memory_bytes_max: Some(32 << 10), ..Limits::default() };
     let traversal = Traversal { starts, hops: hops(&["both:knows", "both:knows"]), limits, ..Traversal::default() };
     let mut paths = query.paths(traversal, None).await.unwrap().with_edges();
     assert_eq!(query.next_walks(&mut paths, usize::MAX).await.unwrap_err().kind(), ErrorKind::Limit);

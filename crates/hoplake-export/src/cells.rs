@@ -126,7 +126,7 @@ impl<'a> Cells<'a> {
             }
         }
         let text = out[before..].trim_ascii();
-        let is_readable = !text.is_empty() && !(text.starts_with('[') && text.ends_with(']'));
+        let is_readable = !(text.is_empty() || (text.starts_with('[') && text.ends_with(']')));
         if !is_readable {
             out.truncate(before);
         }

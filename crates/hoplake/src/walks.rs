@@ -64,11 +64,10 @@ pub struct PropertyRow<'a>(Option<(&'a RecordBatch, usize)>);
 impl<'a> PropertyRow<'a> {
     /// Names and values; [`Value::Null`] where it has none.
     pub fn values(&self) -> impl Iterator<Item = (&'a str, Value)> + use<'a> {
-        let columns = self.0.into_iter().flat_map(|(batch, row)| {
+        self.0.into_iter().flat_map(|(batch, row)| {
             let named = batch.schema_ref().fields().iter().zip(batch.columns());
             named.map(move |(field, column)| (field.name().as_str(), Value::at(column, row)))
-        });
-        columns
+        })
     }
 
     /// The same as a batch of one row, which shares its columns with those of other rows.

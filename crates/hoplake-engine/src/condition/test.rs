@@ -119,7 +119,7 @@ pub(crate) enum TypedTest {
     OneOf(ArrayRef),
     Between(Scalar<ArrayRef>, Scalar<ArrayRef>),
     StartsWith(String),
-    ContainsText(Finder<'static>),
+    ContainsText(Box<Finder<'static>>),
     /// An item, as the only value of an array.
     ContainsItem(ArrayRef),
     IsNull,
@@ -149,7 +149,9 @@ impl Test {
                 _ => return Err(self.unfit(format!("is a {kind}; only strings can be tested with `starts with`"))),
             },
             Requirement::Contains(text) => match kind {
-                PropertyType::Scalar(ScalarType::String) => TypedTest::ContainsText(Finder::new(text).into_owned()),
+                PropertyType::Scalar(ScalarType::String) => {
+                    TypedTest::ContainsText(Box::new(Finder::new(text).into_owned()))
+                }
                 PropertyType::List(of) => TypedTest::ContainsItem(one(text, of)?),
                 PropertyType::Scalar(_) => {
                     return Err(

@@ -69,12 +69,15 @@ pub struct FoundVertices {
     pub batch: RecordBatch,
 }
 
+/// A part that is being read, and the branch that reads it.
+type Coming = OnItsWay<(Held<FoundVertices>, Branch)>;
+
 /// A scan under way, from [`Snapshot::scan_vertices`].
 pub struct VertexScan {
     plan: Arc<Plan>,
     left: Left,
     /// Parts that are read now, in order, with what each takes.
-    coming: VecDeque<(u64, OnItsWay<(Held<FoundVertices>, Branch)>)>,
+    coming: VecDeque<(u64, Coming)>,
     part_bytes: u64,
     /// Rows of the next part, at most.
     part_rows: u64,

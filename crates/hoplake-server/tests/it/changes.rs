@@ -214,7 +214,9 @@ async fn what_is_refused_has_its_place() {
         ("target_label", ends()),
         ("target", keys([2, 9_999])),
     ]);
-    let cases: [(&str, &str, Vec<u8>, &str, Value, &str); 9] = [
+    // Parameters, type and body; the unit and the number of the place, and words of the reason.
+    type Case = (&'static str, &'static str, Vec<u8>, &'static str, Value, &'static str);
+    let cases: [Case; 9] = [
         (
             "",
             LINES,

@@ -91,7 +91,7 @@ impl Test {
     async fn load(seed: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut random = SplitMix64::new(seed);
-        let model = Model::generate(&mut random, if seed % 2 == 0 { KeyType::Int64 } else { KeyType::String });
+        let model = Model::generate(&mut random, if seed.is_multiple_of(2) { KeyType::Int64 } else { KeyType::String });
         let mut mapping = String::new();
         for label in &model.labels {
             let file = folder.path().join(format!("{}.parquet", label.name));

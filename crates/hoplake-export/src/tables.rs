@@ -375,7 +375,7 @@ mod tests {
         let mut of = |label: &str| stem("vertices", &[label], &mut taken);
         assert_eq!(of("Person"), "vertices/Person");
         assert_eq!(of("person"), "vertices/person-2");
-        assert_eq!(of("../a b"), "vertices/____a_b");
+        assert_eq!(of("../a b"), "vertices/___a_b");
         assert_eq!(of("é"), "vertices/_");
         assert_eq!(of("ü"), "vertices/_-2");
         assert!(of(&"x".repeat(4000)).len() < 100);

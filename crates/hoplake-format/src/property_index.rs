@@ -286,9 +286,9 @@ mod tests {
 
     #[test]
     fn items_never_change() {
-        assert_eq!(ValueText::of_integer(5).item(1), "h040!00000001");
+        assert_eq!(ValueText::of_integer(5).item(1), "`1@!00000001");
         assert_eq!(ValueText::of_integer(0).item(70), "P!00000016");
-        assert_eq!(ValueText::of_float(-1.5).item(0), "<07oooooooo_!00000000");
+        assert_eq!(ValueText::of_float(-1.5).item(0), "@0Ooooooool!00000000");
         assert_eq!(ValueText::of_text("a\0b").item(VertexId::ORDINAL_MAX), "a\0\u{1}b\0\0oooooooo");
         assert_eq!(ValueText::of_integer(i64::MAX).as_str().len(), 14);
     }

@@ -16,7 +16,7 @@
 //! let mut query = graph.query();
 //! let rows = query.from("vertex:1")?.out("edge").out("edge").rows::<&str>([]).await?; // keys and no properties
 //! assert_eq!(rows[0].batch.num_rows(), 1);
-//! assert_eq!(query.cost().waves, 4); // the key, two hops, and the key of the result
+//! assert_eq!(query.cost().waves, 3); // the key, a hop, and the key of the result: the second hop is in memory
 //! # Ok(())
 //! # }
 //! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();

@@ -11,14 +11,14 @@ fn each_bad_row_is_reported_once_over_both_phases() {
         ("initial_snapshot/dynamic/Person/part-0.csv", PERSON),
         ("initial_snapshot/static/Place/part-0.csv", "id|name\n73|Rome\n"),
     ]);
-    let (rows, rejects) = skipping(&opened(folder.path()));
+    let (rows, rejects) = rejecting(&opened(folder.path()));
     assert_eq!(
         rejects,
         [
-            "3,creationDate,x,is not a timestamp such as 2010-02-14T15:32:10.447Z",
-            "4,id,,is empty where a key is needed",
-            "6,,,has 2 columns where 4 are expected",
-            "5,LocationCityId,oops,is not an int64",
+            ["3,creationDate,x,is not a timestamp such as 2010-02-14T15:32:10.447Z", "x|2|73|a"],
+            ["4,id,,is empty where a key is needed", "1||73|a"],
+            ["5,LocationCityId,oops,is not an int64", "1|4|oops|a"],
+            ["6,,,has 2 columns where 4 are expected", "1|5"],
         ]
     );
     let keys =
@@ -44,7 +44,7 @@ fn rows_of_edge_lists_and_labelled_files() {
     many.push_str("3 4 heavy\n5\n");
     let folder = folder(&[("g.e", &many)]);
     let (rows, rejects) = skipping(&opened(folder.path()));
-    assert_eq!(rejects, ["42,,,has 1 columns where 3 are expected", "41,weight,heavy,is not a float64"]);
+    assert_eq!(rejects, ["41,weight,heavy,is not a float64", "42,,,has 1 columns where 3 are expected"]);
     assert_eq!((rows["vertex"].len(), rows["vertex-edge->vertex"].len()), (82, 40));
 }
 

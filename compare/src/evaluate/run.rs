@@ -257,12 +257,7 @@ pub async fn check(graph: &Graph, cases: &[Case], ours: &Answers, others: &Answe
         if let Some(expected) = &case.sha256 {
             let keys = graph.query().keys_of(ours).await?;
             let ids = keys.iter().map(|key| key.to_string().parse()).collect::<Result<Vec<i64>, _>>()?;
-            ensure!(
-                snb::sha256_of_ids(ids) == *expected,
-                "{} from {}: the answer is wrong",
-                case.query,
-                case.start
-            );
+            ensure!(snb::sha256_of_ids(ids) == *expected, "{} from {}: the answer is wrong", case.query, case.start);
         }
     }
     Ok(())

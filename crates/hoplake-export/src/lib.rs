@@ -3,8 +3,8 @@
 //! ```text
 //! scans of the engine ── batches ──▶ an encoder, on a thread ── bytes ──▶ an upload, one object at a time
 //! ```
-//! A label or an edge type is a [table](tables): its columns, what they are called in the format, and the entry of the mapping by
-//! which a load reads them back. Encoders ([`text`], [`parquet`], [`graphml`]) are plain functions over batches; [`files`] drives them and
+//! A label or an edge type is a table: its columns, what they are called in the format, and the entry of the mapping by
+//! which a load reads them back. Encoders (`text`, `parquet`, `graphml`) are plain functions over batches; `files` drives them and
 //! uploads what they wrote. Layouts of the loader (`hoplake-ingest/src/source`) are the mirror of this crate, and the mapping is
 //! written from the loader's own types, so that the two cannot differ in what a key of it means.
 //!

@@ -30,7 +30,7 @@ Example: an edge by the id that `hoplake neighbors --ids` printed
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// The vertices: LABEL:KEY, or LABEL[CONDITION]
+    /// The vertices: `LABEL:KEY`, or `LABEL[CONDITION]`
     #[arg(value_name = "VERTEX", required_unless_present = "edges", conflicts_with = "edges")]
     vertices: Vec<StartKey>,
     /// An edge, instead of vertices; may be repeated

@@ -32,7 +32,7 @@ Example: the airports between two, by their codes, and how far they are apart
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// Where the path begins: LABEL:KEY, or LABEL[CONDITION] that one vertex fulfils
+    /// Where the path begins: `LABEL:KEY`, or `LABEL[CONDITION]` that one vertex fulfils
     #[arg(long, value_name = "VERTEX")]
     from: StartKey,
     /// Where the path ends

@@ -64,7 +64,7 @@ pub struct Args {
     #[arg(long, value_name = "LABEL")]
     label: Vec<String>,
     /// The vertex at which levels and paths begin, or that others are compared with; for pagerank the sources of ranks: may be repeated.
-    /// LABEL:KEY, or LABEL[CONDITION]
+    /// `LABEL:KEY`, or `LABEL[CONDITION]`
     #[arg(long, value_name = "VERTEX")]
     from: Vec<StartKey>,
     /// The property of edges that paths are as long as: a number of 0 or more; 1 an edge without it

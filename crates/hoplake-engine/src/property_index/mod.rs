@@ -9,7 +9,7 @@
 //! are. What differs is the look-up, which takes ranges.
 //!
 //! **When an index is used.** A look-up costs a page for most vertices that it finds, and a scan reads the column from one end to the
-//! other. So an index is used if it leads to at most one vertex in [`SHARE`] of the label's, by the number of whole blocks within the
+//! other. So an index is used if it leads to at most one vertex in `SHARE` of the label's, by the number of whole blocks within the
 //! ranges; the index blocks tell before anything is read. Of several indexes the one with the fewest items is used.
 
 mod build;

@@ -39,12 +39,12 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     let url = graph.to_str().context("the folder is not UTF-8")?;
     let plain = hoplake::load(url, LoadOptions::from_paths([&file])).await?;
     let replace = true;
-    let indexes = vec!["Person.name".to_owned(), "Person.age".to_owned()];
+    let indexes = vec!["people.name".to_owned(), "people.age".to_owned()];
     let indexed = hoplake::load(url, LoadOptions { indexes, replace, ..LoadOptions::from_paths([&file]) }).await?;
     println!("load: {:.1} s, with two indexes {:.1} s", plain.time.as_secs_f64(), indexed.time.as_secs_f64());
     let store = Store::open(url)?;
     let begun = Instant::now();
-    let built = Graph::create_index(&store, "Person.city", &IndexSettings::default()).await?;
+    let built = Graph::create_index(&store, "people.city", &IndexSettings::default()).await?;
     println!("index create of {} entries: {:.1} s\n", built.entries, begun.elapsed().as_secs_f64());
     println!("| index | entries | bytes per entry |\n| --- | --- | --- |");
     for size in Graph::open(url).await?.indexes().await? {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use arrow_array::Array;
 use arrow_schema::{DataType, Field};
 use hoplake_format::pages::guarded;
-use parquet::{arrow::arrow_reader::statistics::StatisticsConverter, basic::Type};
+use parquet::{arrow::arrow_reader::statistics::StatisticsConverter, basic::Type, file::metadata::ColumnChunkMetaData};
 
 use super::Layout;
 use crate::{EngineError, condition::Bounds};
@@ -13,8 +13,16 @@ use crate::{EngineError, condition::Bounds};
 /// The rows of a row group, within the table.
 pub(crate) struct Group {
     pub(crate) rows: Range<u64>,
-    /// Bytes of the columns asked for, decompressed.
+    /// Bytes of the columns asked for, decoded.
     pub(crate) bytes: u64,
+}
+
+/// What a column takes when it is decoded, by estimate. Encoded, numbers that ascend and texts that begin alike take almost nothing.
+fn decoded_bytes(column: &ColumnChunkMetaData) -> u64 {
+    let count = |number: i64| u64::try_from(number).unwrap_or(0);
+    let of_texts = column.unencoded_byte_array_data_bytes().map_or(0, count);
+    // Eight bytes are a number, or an offset and a bit.
+    count(column.uncompressed_size()).max(of_texts).saturating_add(count(column.num_values()).saturating_mul(8))
 }
 
 impl Layout {
@@ -24,7 +32,7 @@ impl Layout {
         let group = |(bounds, group): (&[u64], &parquet::file::metadata::RowGroupMetaData)| {
             let is_wanted = |path: &[String]| path.first().is_some_and(|root| columns.contains(root));
             let wanted = group.columns().iter().filter(|column| is_wanted(column.column_path().parts()));
-            let bytes = wanted.map(|column| u64::try_from(column.uncompressed_size()).unwrap_or(0)).sum();
+            let bytes = wanted.map(decoded_bytes).fold(0, u64::saturating_add);
             Group { rows: bounds[0]..bounds[1], bytes }
         };
         bounds.zip(self.metadata.row_groups()).map(group).collect()

@@ -1,6 +1,6 @@
 //! Walks: vertices that follow each other along edges, and the edges if they were asked for.
 //!
-//! Most callers want the vertices alone, and an edge takes five times as much memory as a vertex, so whoever enumerates walks collects
+//! Most callers want the vertices alone, and an edge takes five times as much memory as a vertex, so the enumeration of walks collects
 //! edges only on demand.
 
 use hoplake_format::{Direction, VertexId};

@@ -245,7 +245,7 @@ fn build(
         writer,
     };
     let built = build::build(&dataset, store, runtime, &settings, &bad_rows, progress);
-    // Rows that were put aside are told of whether the load then failed or not; its own error comes first.
+    // Rejects are written even if the load fails; the load's own error is returned first.
     let flushed = bad_rows.flush();
     let built = built?;
     flushed?;

@@ -91,7 +91,7 @@ impl Steps<'_> {
     /// Follows only edges that fulfil a condition, on the edge or the vertex reached, in the last hop so far.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) if the text is not a condition, or there is no hop yet.
+    /// [`Invalid`](ErrorKind::Invalid) if the text is not a valid condition, or the traversal has no hop to put it on.
     pub fn such_that(mut self, condition: &str) -> Result<Self, Error> {
         let condition: Condition = condition.parse()?;
         let Some(hop) = self.request.traversal.hops.last_mut() else {

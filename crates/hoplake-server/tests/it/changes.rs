@@ -188,7 +188,7 @@ async fn without_leave_nothing_is_written() {
     let details = status.get_details_error_info().unwrap();
     assert_eq!((status.code(), details.reason.as_str()), (Code::PermissionDenied, "READ_ONLY"));
     assert_eq!(sample::embedded(&folder, "g").await.version(), 1);
-    // An algorithm node has no store, whatever it is told.
+    // An algorithm node has no store, so `writable` does not make it write.
     let node = format!("http://{}", server.grpc);
     let settings = Settings { role: Role::Algorithm, graphs: Vec::new(), access_nodes: vec![node], ..writable("") };
     let algorithm = Running::start(Settings { writable: false, ..settings.clone() }).await;

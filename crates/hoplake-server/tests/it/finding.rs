@@ -317,7 +317,7 @@ async fn edges_have_their_properties() {
         values.extend((0..).zip(&numbers.values).map(value));
     }
     assert_eq!(values, expected);
-    // Without properties there is no member for them, and without edges there are the columns all the same.
+    // Without selected properties an edge has no field `properties`. An answer without edges still has its columns.
     let plain = server.ask("POST", NEIGHBORS, &json!({"vertices": ["Person:1"], "hop": "out:knows"})).await;
     assert!(plain["edges"][0].get("properties").is_none());
     let none = json!({"vertices": ["Town:t1"], "hop": "out", "keys": true, "select_edges": ["since"]});

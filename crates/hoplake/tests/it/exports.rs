@@ -222,7 +222,7 @@ async fn graphs_of_all_types_and_odd_names_come_back_as_they_were() {
     }
 }
 
-/// A file of people and one of who knows whom, as large as is asked for. Keys are long, and do not look alike: of those that do, a table
+/// A file of people and a file of their `knows` edges, of the given sizes. Keys are long, and do not look alike: of those that do, a table
 /// has so little that a scan of it takes too many at a time for a small budget.
 fn network(people: u64, edges: u64, about_bytes: usize) -> LoadOptions {
     let folder = tempfile::tempdir().unwrap().keep();

@@ -156,7 +156,7 @@ async fn edges_of_walks_count_against_the_memory() {
         let starts = query.named(&[start("P:5")]).await.unwrap();
         let traversal = Traversal { starts, hops: hops(&["both:knows", "both:knows"]), ..Traversal::default() };
         let mut paths = query.paths(traversal.clone(), None).await.unwrap();
-        // Also half way: then the walks begin anew.
+        // Also half way, where enumeration starts over.
         query.next_walks(&mut paths, 7).await.unwrap();
         if with_edges {
             paths = paths.with_edges();

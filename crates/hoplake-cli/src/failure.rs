@@ -61,19 +61,21 @@ impl Failure {
 
 /// Writes the error and its hint to standard error, and returns the status to exit with.
 pub fn report(error: &anyhow::Error, verb: &str, url: &str) -> u8 {
-    let by_kind = |kind, reason| hint(kind, reason, verb, url);
+    let by_kind = |kind, reason, message: &str| hint(kind, reason, message, verb, url);
     // From what says the most to what says the least: a failure has its own hint, an error of the engine its kind, and what is left is
     // either the output that could not be written or a mistake of ours.
     let (kind, message, hint) = if let Some(Failure { kind, reason, message, hint }) = error.downcast_ref::<Failure>() {
-        (*kind, message.clone(), hint.clone().unwrap_or_else(|| by_kind(*kind, *reason)))
+        (*kind, message.clone(), hint.clone().unwrap_or_else(|| by_kind(*kind, *reason, message)))
     } else if let Some(engine) = error.downcast_ref::<Error>() {
         // Its message is complete: it includes the errors below it.
-        (engine.kind(), engine.to_string(), by_kind(engine.kind(), engine.reason()))
+        let message = engine.to_string();
+        let hint = by_kind(engine.kind(), engine.reason(), &message);
+        (engine.kind(), message, hint)
     } else if let Some(io) = error.chain().find_map(|error| error.downcast_ref::<std::io::Error>()) {
         let Failure { kind, message, hint, .. } = Failure::file("write the output", io);
         (kind, message, hint.unwrap_or_default())
     } else {
-        (ErrorKind::Internal, format!("{error:#}"), by_kind(ErrorKind::Internal, None))
+        (ErrorKind::Internal, format!("{error:#}"), by_kind(ErrorKind::Internal, None, ""))
     };
     // Two lines with fixed beginnings, so that scripts can take them apart.
     eprintln!("error: {message}\nhint: {hint}{}", detail(kind, error));
@@ -99,9 +101,11 @@ fn status(kind: ErrorKind) -> u8 {
     }
 }
 
-fn hint(kind: ErrorKind, reason: Option<Reason>, verb: &str, url: &str) -> String {
+fn hint(kind: ErrorKind, reason: Option<Reason>, message: &str, verb: &str, url: &str) -> String {
     // The reason is narrower than the kind: one kind, such as Unavailable, is a missing key as well as a full disk.
-    let by_reason = reason.and_then(|reason| of_store(reason, url).or_else(|| of_reason(reason, verb, url)));
+    // The store that failed may be that of an input or an export, not of the graph: a sentence about a store names it.
+    let store = message.split_whitespace().find(|word| word.contains("://")).unwrap_or(url);
+    let by_reason = reason.and_then(|reason| of_store(reason, store).or_else(|| of_reason(reason, verb, url)));
     by_reason.unwrap_or_else(|| of_kind(kind, verb, url))
 }
 

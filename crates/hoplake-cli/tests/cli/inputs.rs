@@ -31,6 +31,9 @@ fn a_bucket_is_exported_to_and_loaded_from() {
     assert_eq!((&report["vertices"], &report["edges"]), (&5.into(), &6.into()));
     let none = server.url("none.csv");
     run(&["load", "new", "--from", &none]).fails(3, &format!("there is nothing at {none}"), "check that it exists");
+    // The hint is about the store of the input, and the graph is in a folder.
+    let without = shell.command(&["load", "new", "--from", &none]).env_remove("AWS_ACCESS_KEY_ID").output().unwrap();
+    Run::of(&without).fails(5, "there are no credentials", "set AWS_ACCESS_KEY_ID");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! Each section and table is a **run**: what some versions changed of one label or edge type. The newest run with
 //! an entry for an item (a key, a vertex's row, the edges between two vertices) decides it.
 
+mod messages;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -402,7 +403,7 @@ impl Manifest {
 
     /// Its bytes as an object.
     pub fn encode(&self) -> Vec<u8> {
-        let payload = wire::ManifestMessage::from(self).encode_to_vec();
+        let payload = messages::ManifestMessage::from(self).encode_to_vec();
         let mut out = MANIFEST_MAGIC.to_vec();
         out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
         out.extend_from_slice(&crc32c::crc32c(&payload).to_le_bytes());

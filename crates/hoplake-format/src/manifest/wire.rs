@@ -1,4 +1,4 @@
-//! The manifest as protocol-buffer messages, and what must hold before one is believed.
+//! From a manifest to its messages and back, and what must hold before one is believed.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,12 @@ use prost::Message;
 
 use super::{
     Applied, Change, ChangeCounts, ChangeKind, DegreeSummary, First, Manifest, RequestDigest, SectionRef, SegmentRef,
-    TableOwner, TableRef, VersionRange, VertexCount, WriterLease, corrupt, unsupported,
+    TableOwner, TableRef, VersionRange, VertexCount, WriterLease, corrupt,
+    messages::{
+        AppliedMessage, CountsMessage, DegreeMessage, EdgeTypeMessage, IndexMessage, LabelMessage, ManifestMessage,
+        PropertyMessage, SectionMessage, SegmentMessage, TableMessage, VersionMessage, WriterLeaseMessage,
+    },
+    unsupported,
 };
 use crate::{
     Direction, EdgeType, EdgeTypeId, FormatError, IndexId, KeyType, LabelId, Property, PropertyIndex, PropertyType,
@@ -14,13 +19,6 @@ use crate::{
     constants::FORMAT_VERSION,
     segment::{SectionKind, SegmentEnd},
 };
-
-/// The fields of a manifest in every version of the format.
-#[derive(Clone, PartialEq, Message)]
-struct VersionMessage {
-    #[prost(uint32, tag = "1")]
-    format_version: u32,
-}
 
 /// Reads the message of a manifest, if it is of this version of the format: in others, fields may be something else.
 pub(super) fn decode(payload: &[u8]) -> Result<ManifestMessage, FormatError> {
@@ -30,213 +28,6 @@ pub(super) fn decode(payload: &[u8]) -> Result<ManifestMessage, FormatError> {
         return Err(unsupported(format!("format version {format_version}")));
     }
     ManifestMessage::decode(payload).map_err(damaged)
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ManifestMessage {
-    #[prost(uint32, tag = "1")]
-    format_version: u32,
-    #[prost(uint64, tag = "2")]
-    version: u64,
-    #[prost(uint64, tag = "3")]
-    created_unix_ms: u64,
-    #[prost(string, tag = "4")]
-    writer: String,
-    #[prost(string, tag = "5")]
-    message: String,
-    #[prost(message, repeated, tag = "6")]
-    labels: Vec<LabelMessage>,
-    #[prost(message, repeated, tag = "7")]
-    edge_types: Vec<EdgeTypeMessage>,
-    #[prost(message, repeated, tag = "8")]
-    segments: Vec<SegmentMessage>,
-    #[prost(message, repeated, tag = "9")]
-    tables: Vec<TableMessage>,
-    /// See [`change_number`].
-    #[prost(uint32, tag = "10")]
-    change: u32,
-    #[prost(message, optional, tag = "11")]
-    counts: Option<CountsMessage>,
-    #[prost(btree_map = "string, string", tag = "12")]
-    source_positions: BTreeMap<String, String>,
-    #[prost(message, repeated, tag = "13")]
-    leases: Vec<WriterLeaseMessage>,
-    /// First and last version of each range.
-    #[prost(uint64, repeated, tag = "14")]
-    history: Vec<u64>,
-    #[prost(btree_map = "string, uint64", tag = "15")]
-    tags: BTreeMap<String, u64>,
-    #[prost(uint64, tag = "16")]
-    reset: u64,
-    #[prost(message, repeated, tag = "17")]
-    applied: Vec<AppliedMessage>,
-    #[prost(message, repeated, tag = "18")]
-    indexes: Vec<IndexMessage>,
-    #[prost(uint32, tag = "19")]
-    next_index: u32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct AppliedMessage {
-    #[prost(uint64, tag = "1")]
-    version: u64,
-    #[prost(message, optional, tag = "2")]
-    counts: Option<CountsMessage>,
-    /// 16 bytes each.
-    #[prost(bytes = "vec", tag = "3")]
-    requests: Vec<u8>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct IndexMessage {
-    #[prost(uint32, tag = "1")]
-    number: u32,
-    #[prost(uint32, tag = "2")]
-    label: u32,
-    #[prost(string, tag = "3")]
-    property: String,
-    /// Empty, unless it is being built.
-    #[prost(string, tag = "4")]
-    writer: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct CountsMessage {
-    #[prost(uint64, tag = "1")]
-    vertices_added: u64,
-    #[prost(uint64, tag = "2")]
-    vertices_changed: u64,
-    #[prost(uint64, tag = "3")]
-    vertices_removed: u64,
-    #[prost(uint64, tag = "4")]
-    edges_written: u64,
-    #[prost(uint64, tag = "5")]
-    pairs_removed: u64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct WriterLeaseMessage {
-    #[prost(string, tag = "1")]
-    writer: String,
-    #[prost(uint32, tag = "2")]
-    kind: u32,
-    #[prost(uint64, tag = "3")]
-    since: u64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct PropertyMessage {
-    #[prost(string, tag = "1")]
-    name: String,
-    /// 1 bool, 2 int64, 3 float64, 4 string, 5 date, 6 timestamp; plus 16 for a list.
-    #[prost(uint32, tag = "2")]
-    kind: u32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct LabelMessage {
-    #[prost(string, tag = "1")]
-    name: String,
-    /// 1 int64, 2 string.
-    #[prost(uint32, tag = "2")]
-    key_type: u32,
-    #[prost(message, repeated, tag = "3")]
-    properties: Vec<PropertyMessage>,
-    /// Ordinals given out.
-    #[prost(uint64, tag = "4")]
-    count: u64,
-    #[prost(uint64, tag = "5")]
-    gone: u64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct DegreeMessage {
-    #[prost(uint64, tag = "1")]
-    max: u64,
-    #[prost(uint64, repeated, tag = "2")]
-    histogram: Vec<u64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct EdgeTypeMessage {
-    #[prost(string, tag = "1")]
-    label: String,
-    #[prost(uint32, tag = "2")]
-    source: u32,
-    #[prost(uint32, tag = "3")]
-    target: u32,
-    #[prost(message, repeated, tag = "4")]
-    properties: Vec<PropertyMessage>,
-    #[prost(uint64, tag = "5")]
-    count: u64,
-    #[prost(message, optional, tag = "6")]
-    degrees_out: Option<DegreeMessage>,
-    #[prost(message, optional, tag = "7")]
-    degrees_in: Option<DegreeMessage>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct SegmentMessage {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(uint64, tag = "2")]
-    length: u64,
-    #[prost(uint64, tag = "3")]
-    filters_position: u64,
-    #[prost(uint64, tag = "4")]
-    index_position: u64,
-    #[prost(fixed32, tag = "5")]
-    checksum: u32,
-    #[prost(uint64, tag = "6")]
-    root_position: u64,
-    #[prost(message, repeated, tag = "7")]
-    sections: Vec<SectionMessage>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct SectionMessage {
-    /// As in a segment's root: kind times 65,536, plus owner.
-    #[prost(uint32, tag = "1")]
-    kind: u32,
-    /// The first and the last version whose changes it holds, both 0 if this version does not have it.
-    #[prost(uint64, tag = "2")]
-    since: u64,
-    #[prost(uint64, tag = "3")]
-    until: u64,
-    /// Its first item, if it continues a section of another segment: one of the two.
-    #[prost(uint64, optional, tag = "4")]
-    first_number: Option<u64>,
-    #[prost(string, optional, tag = "5")]
-    first_text: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TableMessage {
-    #[prost(string, tag = "1")]
-    name: String,
-    /// 1 vertices, 2 edges out, 3 edges in, 4 changed vertices.
-    #[prost(uint32, tag = "2")]
-    kind: u32,
-    #[prost(uint32, tag = "3")]
-    owner: u32,
-    #[prost(uint64, tag = "4")]
-    first_row: u64,
-    #[prost(uint64, tag = "5")]
-    rows: u64,
-    #[prost(uint64, tag = "6")]
-    length: u64,
-    #[prost(uint64, tag = "7")]
-    tail_position: u64,
-    #[prost(fixed32, tag = "8")]
-    tail_checksum: u32,
-    #[prost(fixed32, tag = "9")]
-    checksum: u32,
-    #[prost(uint64, tag = "10")]
-    position: u64,
-    #[prost(uint64, tag = "11")]
-    since: u64,
-    #[prost(uint64, tag = "12")]
-    until: u64,
 }
 
 /// The number of a kind of change.

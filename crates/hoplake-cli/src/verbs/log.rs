@@ -1,15 +1,18 @@
 //! `hoplake log`: the versions of a graph, from the newest back.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use hoplake::{Graph, LogEntry, WriterLease};
+use hoplake::{Graph, Log, LogEntry, StepCost, WriterLease};
 use serde_json::{Value, json};
 
 use super::apply::{counts_json, counts_text};
 use crate::{
     arguments,
     opening::open_store,
-    output::{Pipe, print_line},
+    output::{
+        Pipe, print_line,
+        profile::{Profile, ProfileArgs},
+    },
 };
 
 /// Print the versions of a graph, newest first: what made each, when, and why
@@ -28,11 +31,22 @@ pub struct Args {
     /// Print one JSON object a line: the versions, and before them writers that are not done
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    profile: ProfileArgs,
 }
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let mut log = Graph::log(&open_store(&args.url)?).await?;
+    let begun = Instant::now();
+    let store = open_store(&args.url)?;
+    let mut log = Graph::log(&store).await?;
+    print_versions(args, &mut log).await?;
+    let read = StepCost { cost: log.cost(), time_us: begun.elapsed().as_micros() as u64 };
+    args.profile.print(Profile::default().step("log", read), store.prices());
+    Ok(())
+}
+
+async fn print_versions(args: &Args, log: &mut Log) -> anyhow::Result<()> {
     for lease in log.leases() {
         print_line(if args.json { lease_json(lease).to_string() } else { lease_text(lease) })?;
     }

@@ -110,11 +110,17 @@ async fn every_verb_that_reads_tells_what_was_seen() {
         ("traverse", &["--start", "P:5", "--hop", "out:knows", "--hop", "out", "--select", "name"], 6),
         ("traverse", &["--start", "P:5", "--hop", "out:knows", "--hop", "out:livesIn", "--paths"], 6),
         ("traverse", &["--start", "P:5", "--hop", "out:knows", "--strategy", "bfs-pipelined", "--count"], 4),
+        ("scan", &["--label", "P", "--where", "age < 5", "--select", "name"], 5),
+        ("scan", &["--label", "P", "--where", "name = n77", "--count"], 4),
+        ("log", &[], 2),
     ] {
         let profile = bench.profile(verb, args);
         assert_eq!(waves(&profile["total"]), promised, "{verb} {args:?}: {profile}");
         assert_eq!(profile["background"]["requests"], 0);
     }
+    bench.run_at(&bench.server.endpoint(), &["index", "create", &bench.url, "P.name"]).ok();
+    let profile = bench.profile("scan", &["--label", "P", "--where", "name = n77", "--count"]);
+    assert_eq!((waves(&profile["open"]), waves(&profile["total"])), (2, 3), "{profile}");
     // A path of n edges takes n waves at most, for which two look-ups are one, and its keys one.
     let profile = bench.profile("path", &["--from", "P:5", "--to", "P:1595", "--hop", "out:knows"]);
     assert_eq!((waves(&profile["search"]), waves(&profile["total"])), (1, 5), "{profile}");

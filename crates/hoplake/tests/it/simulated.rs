@@ -199,3 +199,31 @@ async fn a_small_segment_is_read_in_full_and_else_its_section() {
     assert_eq!(run(*sizes.iter().max().unwrap()).await, [0, 1]);
     assert_eq!(run(sizes.iter().min().unwrap() - 1).await, [1, 1]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn callers_who_commit_one_batch_after_the_other_stay_in_one_delta() {
+    const CALLERS: u64 = 16;
+    const BATCHES: u64 = 8;
+    let store = SimStore::new(loaded(), StoreProfile::s3_standard(), 1);
+    let graph = open(&graph_at(store)).await;
+    let callers = (0..CALLERS).map(|caller| {
+        let graph = graph.clone();
+        tokio::spawn(async move {
+            let mut versions = Vec::new();
+            for number in 0..BATCHES {
+                let mut commit = graph.begin();
+                commit.upsert_vertex("vertex", (10_000 + caller * BATCHES + number) as i64, [("name", "one")]);
+                versions.push(commit.commit().await.unwrap().version);
+                // Some think for longer than others.
+                tokio::time::sleep(Duration::from_millis(1 + caller % 4)).await;
+            }
+            versions
+        })
+    });
+    let mut versions = BTreeSet::new();
+    for caller in callers.collect::<Vec<_>>() {
+        versions.extend(caller.await.unwrap());
+    }
+    // If the first of them did not wait for the others, two groups would take turns: two versions for a batch of each.
+    assert_eq!(versions.len() as u64, BATCHES, "{versions:?}");
+}

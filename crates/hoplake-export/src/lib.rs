@@ -35,6 +35,9 @@ use tables::{Table, Tables};
 /// The object that says how to load the others, and that all of them are there.
 pub const MAPPING_NAME: &str = "mapping.toml";
 
+/// How the mapping of an export begins: others are not removed.
+const MAPPING_HEAD: &str = "# Load the graph back: hoplake load URL --mapping THIS_FILE\n\n";
+
 /// What a GraphML document is called.
 pub const GRAPHML_NAME: &str = "graph.graphml";
 
@@ -228,8 +231,14 @@ async fn make_room(target: &Store, options: &ExportOptions) -> Result<(), Export
         return Err(ExportError::Exists(message));
     }
     let Some(bytes) = target.get(MAPPING_NAME).await? else { return Ok(()) };
+    let text = std::str::from_utf8(&bytes).ok().filter(|text| text.starts_with(MAPPING_HEAD));
+    let Some(text) = text else {
+        let message =
+            format!("{} has a {MAPPING_NAME} that no export wrote; move it, or export to another place", target.url());
+        return Err(ExportError::Exists(message));
+    };
     target.delete(&[MAPPING_NAME.to_owned()]).await?;
-    let old: Option<Mapping> = std::str::from_utf8(&bytes).ok().and_then(|text| toml::from_str(text).ok());
+    let old: Option<Mapping> = toml::from_str(text).ok();
     let named = old.iter().flat_map(|old| {
         let vertices = old.vertices.iter().filter_map(|entry| entry.file.as_ref());
         vertices.chain(old.edges.iter().map(|entry| &entry.file))
@@ -245,8 +254,7 @@ async fn make_room(target: &Store, options: &ExportOptions) -> Result<(), Export
 async fn write_mapping(target: &Store, mapping: &Mapping) -> Result<(), ExportError> {
     let failed = |error: toml::ser::Error| ExportError::Encode { file: MAPPING_NAME.into(), why: error.to_string() };
     let text = toml::to_string(mapping).map_err(failed)?;
-    let load = "# Load the graph back: hoplake load URL --mapping THIS_FILE\n\n";
-    Ok(target.put(MAPPING_NAME, format!("{load}{text}").into_bytes().into()).await?)
+    Ok(target.put(MAPPING_NAME, format!("{MAPPING_HEAD}{text}").into_bytes().into()).await?)
 }
 
 /// The files of a table, in order.

@@ -60,6 +60,10 @@ const LOOK_WAIT: Duration = Duration::from_millis(500);
 /// that met damage does, too.
 const LOOKS_PER_THOROUGH: u32 = 10;
 
+/// How long a graph that was seen may be taken to be there, before a batch is written to it: a version that is written where the
+/// graph was deleted is lost, and can hide one that is loaded there.
+const SEEN_FOR: Duration = Duration::from_secs(5);
+
 /// Graphs that are being opened at a time. Each reads indexes of some megabytes.
 const OPENINGS_MAX: usize = 16;
 /// Names that wait to be looked for; more are refused.
@@ -90,13 +94,16 @@ struct Slot {
     look: Option<Look>,
     /// Looks that began since the last thorough one.
     looks: u32,
+    /// When the open version was last known to be there.
+    seen: Instant,
     /// Whether the open version is known to be removed.
     removed: bool,
 }
 
 impl Slot {
     fn new(graph: Arc<OpenGraph>) -> Self {
-        Self { graph, used: Instant::now(), looked: Instant::now(), look: None, looks: 0, removed: false }
+        let now = Instant::now();
+        Self { graph, used: now, looked: now, look: None, looks: 0, seen: now, removed: false }
     }
 
     /// Whether it is held outside of the slot.
@@ -301,12 +308,29 @@ impl Catalog {
         self.acquire(name, 0).await
     }
 
+    /// A graph that was opened, for a batch to be written to it: looked for again, if it was not seen for a while.
+    ///
+    /// # Errors
+    /// As [`Self::acquire`].
+    pub(crate) async fn seen(self: &Arc<Self>, open: Arc<OpenGraph>) -> Result<Arc<OpenGraph>, Failure> {
+        let seen_for = self.refresh.unwrap_or(SEEN_FOR).min(SEEN_FOR);
+        match self.slots().open.get_mut(&(open.name.clone(), 0)) {
+            Some(slot) if slot.seen.elapsed() < seen_for => return Ok(open),
+            Some(slot) => slot.looks = LOOKS_PER_THOROUGH,
+            None => {}
+        }
+        self.refresh(&open.name).await
+    }
+
     /// Moves the slot of a graph on to what was committed through it, before the commit is acknowledged. No request. Returns whether
     /// readers find the version: otherwise they need a refresh.
     pub(crate) fn advance(&self, committed: &OpenGraph, version: u64) -> bool {
         let mut slots = self.slots();
-        // Closed meanwhile: the next opening finds the newest version.
-        let Some(slot) = slots.open.get_mut(&(committed.name.clone(), 0)) else { return true };
+        let key = (committed.name.clone(), 0);
+        let Some(slot) = slots.open.get_mut(&key) else {
+            // Closed meanwhile: the next opening finds the version. One that is under way may have begun too early.
+            return !slots.openings.contains_key(&key);
+        };
         let mut graph = slot.graph.graph.clone();
         if !graph.advance() {
             return graph.version() >= version;
@@ -536,6 +560,9 @@ impl Catalog {
             slot.look = None;
             // Also after a failure: a store that fails is asked once per interval, and not by every request.
             slot.looked = Instant::now();
+            if matches!(found, Ok(Some(_))) || (thorough && found.is_ok()) {
+                slot.seen = slot.looked;
+            }
         }
         match found {
             Ok(None) => Ok(()),
@@ -616,4 +643,30 @@ fn nothing_there((name, version): &SlotKey) -> Failure {
 
 fn is_version(slot: &Slot, version: u64) -> bool {
     slot.graph.graph.version() == version
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reader must not get an older version after a commit was acknowledged, so a slot that is being filled counts as behind.
+    #[tokio::test]
+    async fn an_opening_under_way_may_be_behind_a_commit() {
+        let folder = "memory://catalog-advance";
+        Graph::create(&Store::open(&format!("{folder}/g")).unwrap()).await.unwrap();
+        let sources = vec![folder.parse::<Source>().unwrap()];
+        let opener: StoreOpener = Arc::new(|url| Ok(Store::open(url)?));
+        let pool = ReadPool::new(Settings::default().read).unwrap();
+        let metrics = Arc::new(Metrics::new());
+        let origin = Origin::Stores { sources, opener };
+        let catalog = Arc::new(Catalog::new(&Settings::default(), origin, pool, None, metrics));
+        let open = catalog.acquire("g", 0).await.unwrap();
+        let key = ("g".to_owned(), 0);
+        catalog.slots().open.clear();
+        let opening = std::future::pending().boxed().shared();
+        catalog.slots().openings.insert(key.clone(), opening);
+        assert!(!catalog.advance(&open, 2));
+        catalog.slots().openings.remove(&key);
+        assert!(catalog.advance(&open, 2));
+    }
 }

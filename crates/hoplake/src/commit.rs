@@ -226,7 +226,7 @@ impl Commit {
         self
     }
 
-    /// A message to keep with the version.
+    /// A message to keep with the version, of at most [`MESSAGE_BYTES_MAX`](crate::MESSAGE_BYTES_MAX).
     pub fn message(&mut self, message: impl Into<String>) -> &mut Self {
         self.batch().message = message.into();
         self

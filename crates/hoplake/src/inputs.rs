@@ -2,8 +2,9 @@
 //! wildcards, here and in stores.
 //!
 //! A load reads most files more than once, and Parquet from its end. What is elsewhere is therefore copied to the temporary folder
-//! first, piece by piece, and removed when the load has ended. Messages keep the names that the user gave ([`Copies`]). A copy that did
-//! not get as many bytes as were announced is an error, and so is a server that says nothing for a minute.
+//! first, piece by piece, and removed when the load has ended. Messages and rejects have the names that the user gave, without what may
+//! be secret in them ([`Copies`]); two inputs cannot have one name. A copy that did not get as many bytes as were announced is an error,
+//! and so is a server that says nothing for a minute.
 
 #[cfg(feature = "http")]
 use std::time::Duration;
@@ -15,7 +16,7 @@ use std::{
 
 use futures::{StreamExt, TryStreamExt};
 use glob::{MatchOptions, Pattern};
-use hoplake_ingest::source::{Copies, mapping};
+use hoplake_ingest::source::{Copies, STANDARD_INPUT, mapping};
 use hoplake_storage::Store;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
@@ -32,9 +33,8 @@ const PIECE_BYTES: u64 = 8 << 20;
 /// Pieces on their way at once.
 const PIECES: usize = 4;
 
-/// The name of standard input, and what its rows are called.
+/// The address of standard input.
 const STDIN: &str = "-";
-const STDIN_SHOWN: &str = "stdin.csv";
 
 /// Schemes of stores.
 const STORES: [&str; 8] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "azure", "memory"];
@@ -99,10 +99,14 @@ pub(crate) async fn gather(options: &LoadOptions) -> Result<Inputs, Error> {
     }
     if let Some(mapping) = &options.mapping {
         copying.copy(mapping).await?;
-        let place = copying.copies.get(mapping).unwrap_or(mapping);
-        for named in mapping::files(mapping, place)? {
+        let (name, place) = copying.copies.get(mapping).unwrap_or((mapping, mapping));
+        for named in mapping::files(name, place)? {
             copying.add_named(&named, mapping).await?;
         }
+    }
+    let stdin = Path::new(STANDARD_INPUT);
+    if options.from.iter().any(|path| path == stdin) && copying.copies.get(stdin).is_some() {
+        return Err(called_alike(STANDARD_INPUT));
     }
     Ok(Inputs { from, copies: copying.copies, _folder: copying.folder })
 }
@@ -123,7 +127,7 @@ impl Copying {
             Place::Here => from.extend(matching(path)?),
             Place::Stdin => {
                 self.copy(path).await?;
-                from.push(STDIN_SHOWN.into());
+                from.push(STANDARD_INPUT.into());
             }
             Place::Web(url) => {
                 self.copy(path).await?;
@@ -139,7 +143,8 @@ impl Copying {
         Ok(())
     }
 
-    /// Copies a file that a mapping names, unless it is here, or was copied before.
+    /// Copies a file that a mapping names, unless it is here, or was copied before. One that is not next to the mapping may be in a
+    /// folder that was given, so that nobody misses it here.
     async fn add_named(&mut self, named: &Path, mapping: &Path) -> Result<(), Error> {
         let is_elsewhere = |place| !matches!(place, Place::Here);
         if is_elsewhere(Place::of(named)?) {
@@ -147,17 +152,23 @@ impl Copying {
         }
         match (Place::of(mapping)?, mapping.parent()) {
             (Place::Store(_), Some(folder)) => {
-                // It may be in another of the folders that were given, so that nobody misses it here.
-                let beside = folder.join(named);
-                let is_there = self.copies.get(&beside).is_some();
-                if let (false, Some(url)) = (is_there, beside.to_str()) {
+                if let Some(url) = folder.join(named).to_str() {
                     self.copy_object(url).await?;
                 }
                 Ok(())
             }
             (Place::Web(url), Some(_)) => {
-                let beside = format!("{}/{}", folder_of(url), named.display());
-                self.copy(Path::new(&beside)).await
+                let page = url.split(['?', '#']).next().unwrap_or(url);
+                let folder = page.rsplit_once('/').map_or(page, |(folder, _)| folder);
+                let beside = format!("{folder}/{}", named.display());
+                // It may have been given with a query of its own.
+                if self.copies.get(Path::new(&shown(&beside))).is_some() {
+                    return Ok(());
+                }
+                match self.copy(Path::new(&beside)).await {
+                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                    copied => copied,
+                }
             }
             _ => Ok(()),
         }
@@ -165,7 +176,7 @@ impl Copying {
 
     /// Copies one input, if it is not here.
     async fn copy(&mut self, path: &Path) -> Result<(), Error> {
-        if self.copies.get(path).is_some() {
+        if self.copies.has(path) {
             return Ok(());
         }
         match Place::of(path)? {
@@ -203,9 +214,13 @@ impl Copying {
         let copied = read.await.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
         copied
             .map_err(|error| Error::new(ErrorKind::Unavailable, format!("could not copy standard input: {error}")))?;
-        self.copies.insert(STDIN.into(), copy.clone());
-        self.copies.insert(STDIN_SHOWN.into(), copy);
-        Ok(())
+        self.note(STDIN, STANDARD_INPUT, copy)
+    }
+
+    /// Notes a copy of the input at an address.
+    fn note(&mut self, address: &str, name: &str, copy: PathBuf) -> Result<(), Error> {
+        // In place of the other it would be loaded, and the other would not.
+        if self.copies.insert(address.into(), name.into(), copy) { Ok(()) } else { Err(called_alike(name)) }
     }
 
     /// Copies the object at a URL; `false` if there is none.
@@ -249,6 +264,10 @@ impl Copying {
     }
 
     async fn copy_from(&mut self, store: &Store, name: &str, bytes: u64, shown: &str) -> Result<(), Error> {
+        // By its own name and by that of its folder.
+        if self.copies.has(Path::new(shown)) {
+            return Ok(());
+        }
         let (copy, mut file) = self.create()?;
         let starts = (0..bytes).step_by(PIECE_BYTES as usize);
         let read = |start: u64| store.get_range(name, start..bytes.min(start + PIECE_BYTES));
@@ -261,12 +280,15 @@ impl Copying {
             let message = format!("{shown} changed while it was copied; load it when it is complete");
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
-        self.copies.insert(shown.into(), copy);
-        Ok(())
+        self.note(shown, shown, copy)
     }
 
     #[cfg(feature = "http")]
     async fn download(&mut self, url: &str) -> Result<(), Error> {
+        let name = shown(url);
+        if self.copies.get(Path::new(&name)).is_some() {
+            return Err(called_alike(&name));
+        }
         let (copy, mut file) = self.create()?;
         let silence = Duration::from_millis(self.web_timeout_ms);
         let mut response = web::get(url, silence).await?;
@@ -276,12 +298,10 @@ impl Copying {
             file = write(file, piece.into()).await?;
         }
         if let Some(announced) = announced.filter(|announced| *announced != bytes) {
-            let message = format!("{} has {bytes} bytes where its server announced {announced}", shown(url));
+            let message = format!("{name} has {bytes} bytes where its server announced {announced}");
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
-        self.copies.insert(url.into(), copy.clone());
-        self.copies.insert(shown(url).into(), copy);
-        Ok(())
+        self.note(url, &name, copy)
     }
 
     #[cfg(not(feature = "http"))]
@@ -300,6 +320,12 @@ async fn write(mut file: File, bytes: Vec<u8>) -> Result<File, Error> {
 fn spill(error: &io::Error) -> Error {
     let message = format!("could not copy an input to the temporary folder: {error}");
     Error::new(ErrorKind::Unavailable, message)
+}
+
+/// That two inputs differ in what is not shown of them only, or in nothing.
+fn called_alike(name: &str) -> Error {
+    let way = "download one of them, and load its file";
+    invalid(format!("two inputs are called {name}, so that nobody could tell their rows apart; {way}"))
 }
 
 fn missing(message: String) -> Error {
@@ -359,6 +385,8 @@ mod web {
         // The TLS library wants its provider named once in a process; another may have named it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT.min(silence)).read_timeout(silence);
+        // A page that it is redirected to would be told the query of this one, which may be a secret.
+        let client = client.referer(false);
         let client = client.build().map_err(|error| failed(url, &error))?;
         let response = client.get(url).send().await.map_err(|error| failed(url, &error))?;
         match response.status() {

@@ -75,8 +75,8 @@ pub use hoplake_engine::{
     Comparison, Condition, Degree, EdgeIter, EdgeList, EdgeSlice, Edges, Frontier, Held, HeldIter, Neighbour,
     OpenSettings, Ordinals, PropertyName, PropertyOf, Requirement, Test, Walk,
     change::{
-        Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, IDEMPOTENCY_KEYS_MAX, Name, Operation, Properties,
-        Value, VertexRef,
+        Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, IDEMPOTENCY_KEYS_MAX, MESSAGE_BYTES_MAX, Name,
+        Operation, POSITIONS_BYTES_MAX, Properties, Value, VertexRef,
     },
     compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN, Owner, RunsOf},
     diff::{Difference, same_value},

@@ -157,15 +157,24 @@ pub async fn load_until(
     let begun = Instant::now();
     let context = QueryContext::new();
     let mut stop = pin!(stop);
+    let mut branch = context.branch();
+    let store = store.metered_by(&context);
+    let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
+    // Before anything is copied, which may be much.
+    let mut load = Load::new(&reader, options.replace, &mut branch).await?;
+    let bad_rows = Arc::new(match &options.bad_rows {
+        BadRowPolicy::Stop => BadRows::stop(),
+        BadRowPolicy::Skip(path) => BadRows::skip(path)?,
+    });
     // Before anything is announced in the graph.
     let inputs = tokio::select! {
         inputs = inputs::gather(&options) => inputs?,
         () = &mut stop => return Ok(None),
     };
-    let mut branch = context.branch();
-    let store = store.metered_by(&context);
-    let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
-    let mut load = Load::new(&reader, options.replace, &mut branch).await?;
+    if !inputs.copies.is_empty() {
+        // Meanwhile another load may have been faster.
+        load = Load::new(&reader, options.replace, &mut branch).await?;
+    }
     let begin = tokio::select! {
         begin = load.begin(&mut branch) => Some(begin),
         () = &mut stop => None,
@@ -182,8 +191,9 @@ pub async fn load_until(
     let writer = load.writer().to_owned();
     let runtime = Handle::current();
     // Parsing and sorting occupy a thread for as long as the load takes: the runtime's own threads stay free for uploads.
-    let building =
-        tokio::task::spawn_blocking(move || build(options, &inputs, base, writer, store, runtime, progress.as_ref()));
+    let building = tokio::task::spawn_blocking(move || {
+        build(options, &inputs, &bad_rows, base, writer, store, runtime, &*progress)
+    });
     let built = tokio::select! {
         built = building => built,
         () = &mut stop => {
@@ -220,16 +230,13 @@ pub async fn load_until(
 fn build(
     options: LoadOptions,
     inputs: &Inputs,
+    bad_rows: &Arc<BadRows>,
     base_version: u64,
     writer: String,
     store: Store,
     runtime: Handle,
     progress: &dyn LoadProgress,
 ) -> Result<(BuiltGraph, u64), Error> {
-    let bad_rows = Arc::new(match &options.bad_rows {
-        BadRowPolicy::Stop => BadRows::stop(),
-        BadRowPolicy::Skip(path) => BadRows::skip(path)?,
-    });
     let limits = ReadLimits { memory_bytes: Some(options.memory_bytes), ..options.limits };
     let copies = inputs.copies.clone();
     let source = SourceOptions { mapping: options.mapping, limits, copies, ..Default::default() };
@@ -244,7 +251,7 @@ fn build(
         base_version,
         writer,
     };
-    let built = build::build(&dataset, store, runtime, &settings, &bad_rows, progress);
+    let built = build::build(&dataset, store, runtime, &settings, bad_rows, progress);
     // Rejects are written even if the load fails; the load's own error is returned first.
     let flushed = bad_rows.flush();
     let built = built?;

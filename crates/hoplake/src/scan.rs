@@ -1,6 +1,10 @@
 //! Scans: vertices that fulfil a condition, as a stream.
 
-use std::{collections::VecDeque, str::FromStr, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    str::FromStr,
+    sync::Arc,
+};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_ord::sort::{SortColumn, lexsort_to_indices};
@@ -18,7 +22,7 @@ const SORT_ROW_BYTES: u64 = 32;
 /// Which vertices to find, and what to return of them.
 #[derive(Debug, Clone, Default)]
 pub struct ScanRequest {
-    /// The labels; none means all of the graph.
+    /// The labels, as a set; none means all of the graph.
     pub labels: Vec<String>,
     /// Which of their vertices; without, all.
     pub condition: Option<Condition>,
@@ -76,10 +80,12 @@ impl Query {
     pub fn scan(&self, request: &ScanRequest) -> Result<Scan, Error> {
         let schema = self.snapshot.schema();
         let all = 0..schema.vertex_labels.len();
-        let labels: Vec<LabelId> = match request.labels.is_empty() {
+        let mut labels: Vec<LabelId> = match request.labels.is_empty() {
             true => all.filter_map(|label| u16::try_from(label).ok()).map(LabelId).collect(),
             false => request.labels.iter().map(|name| self.label(name)).collect::<Result<_, _>>()?,
         };
+        let mut seen = BTreeSet::new();
+        labels.retain(|label| seen.insert(*label));
         if let Some(condition) = &request.condition {
             self.snapshot.check_vertex_condition(&labels, condition)?;
         }

@@ -52,6 +52,13 @@ fn mistakes_are_told() {
     shell.run(&args).fails(4, "is not empty", "--overwrite");
     shell.run(&[&args[..], &["--overwrite"]].concat()).ok();
     assert_eq!(shell.read("full/notes.txt"), "mine");
+    // A mapping of one's own, and what it names, are not of an earlier export.
+    let own = "[[vertices]]\nfile = \"vertices/people.csv\"\nlabel = \"P\"\nkey = \"id\"\n";
+    shell.write("own/mapping.toml", own);
+    shell.write("own/vertices/people.csv", "id\n1\n");
+    let args = ["export", "graph", "--to", "own", "--format", "csv", "--overwrite"];
+    shell.run(&args).fails(4, "mapping.toml that no export wrote", "");
+    assert_eq!((shell.read("own/mapping.toml"), shell.read("own/vertices/people.csv")), (own.into(), "id\n1\n".into()));
     shell.run(&["export", "graph", "--to", "graph", "--format", "csv", "--overwrite"]).fails(4, "has a graph", "");
     shell.run(&["export", "graph", "--to", "new", "--format", "csv", "--label", "Nobody"]).fails(3, "\"Nobody\"", "");
     shell.run(&["export", "graph", "--to", "new", "--format", "csv", "--memory", "1MiB"]).fails(2, "too little", "32");

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use hoplake_format::Key;
 
 use super::{Columns, Name, Properties, Value};
-use crate::vertex_text;
+use crate::{EngineError, vertex_text};
 
 /// A vertex by the name of its label and its key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -169,9 +169,9 @@ pub struct Batch {
     /// The changes. Those of vertices take effect before those of edges, and of either kind one after the other: the
     /// last change of an item wins.
     pub operations: Vec<Operation>,
-    /// Why, to be kept with the version.
+    /// Why, to be kept with the version; at most [`MESSAGE_BYTES_MAX`].
     pub message: String,
-    /// Up to where a source was read, by its name, once this is applied.
+    /// Up to where a source was read, by its name, once this is applied; those of a graph take at most [`POSITIONS_BYTES_MAX`].
     pub source_positions: BTreeMap<String, String>,
     /// Up to where sources have to have been read in the version before, by their names; `None` if nothing of a source
     /// may have been applied yet. Otherwise the batch is in conflict: another writer has read on from the source.
@@ -190,9 +190,63 @@ pub struct Batch {
     pub idempotency_key: Option<String>,
 }
 
+/// The longest message of a batch, in bytes. Batches that are applied together share a version and its manifest.
+pub const MESSAGE_BYTES_MAX: usize = 4 << 10;
+
+/// The most bytes of the names and positions of all sources of a graph: every later manifest has them.
+pub const POSITIONS_BYTES_MAX: usize = 64 << 10;
+
 impl Batch {
+    /// Rejects a message or positions that would make manifests long, after these positions.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`].
+    pub(super) fn check_lengths(&self, before: &BTreeMap<String, String>) -> Result<(), EngineError> {
+        if self.message.len() > MESSAGE_BYTES_MAX {
+            let bytes = self.message.len();
+            let why = format!("the message has {bytes} bytes, and at most {MESSAGE_BYTES_MAX} are kept with a version");
+            return Err(EngineError::Invalid(why));
+        }
+        if self.source_positions.is_empty() {
+            return Ok(());
+        }
+        let kept = before.iter().filter(|(name, _)| !self.source_positions.contains_key(*name));
+        let all = kept.chain(&self.source_positions);
+        let bytes: usize = all.map(|(name, position)| name.len() + position.len()).sum();
+        if bytes > POSITIONS_BYTES_MAX {
+            let why = format!(
+                "the names and positions of all sources of the graph would take {bytes} bytes, more than {POSITIONS_BYTES_MAX}; every \
+                 version keeps them, so name fewer sources, or shorter positions"
+            );
+            return Err(EngineError::Invalid(why));
+        }
+        Ok(())
+    }
+
     /// How many changes there are: operations, and rows of columns.
     pub fn changes(&self) -> usize {
         self.operations.iter().map(Operation::changes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_manifests_keep_is_short() {
+        let before = BTreeMap::from([("a".to_owned(), "x".repeat(POSITIONS_BYTES_MAX - 1))]);
+        let with = |name: &str, position: usize| Batch {
+            source_positions: [(name.to_owned(), "y".repeat(position))].into(),
+            ..Batch::default()
+        };
+        // In place of the one before, and next to it.
+        with("a", POSITIONS_BYTES_MAX - 1).check_lengths(&before).unwrap();
+        let refused = with("b", 0).check_lengths(&before).unwrap_err().to_string();
+        assert!(refused.contains("would take 65537 bytes, more than 65536"), "{refused}");
+        assert!(with("a", POSITIONS_BYTES_MAX).check_lengths(&BTreeMap::new()).is_err());
+        let message = |bytes: usize| Batch { message: "m".repeat(bytes), ..Batch::default() };
+        message(MESSAGE_BYTES_MAX).check_lengths(&before).unwrap();
+        assert!(message(MESSAGE_BYTES_MAX + 1).check_lengths(&before).is_err());
     }
 }

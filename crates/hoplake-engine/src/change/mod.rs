@@ -29,7 +29,7 @@ mod tests;
 mod value;
 mod widen;
 
-pub use batch::{Batch, EdgeKey, Operation, VertexRef};
+pub use batch::{Batch, EdgeKey, MESSAGE_BYTES_MAX, Operation, POSITIONS_BYTES_MAX, VertexRef};
 pub use columns::Columns;
 pub use commit::{COMMIT_TIMEOUT_MS, Committed, Committer};
 pub use properties::{Name, Properties};

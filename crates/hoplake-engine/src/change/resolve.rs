@@ -36,6 +36,7 @@ impl Resolved {
         snapshot: &Arc<Snapshot>,
         branch: &mut Branch,
     ) -> Result<Self, EngineError> {
+        batch.check_lengths(&snapshot.manifest().source_positions)?;
         check_declared(batch, snapshot.schema())?;
         let names = Names::of(batch)?;
         let known = names.look_up(batch, snapshot, branch).await?;

@@ -49,6 +49,9 @@ impl SourceFile {
 
     /// Its name without `.gz` or `.zst`.
     pub(crate) fn name(&self) -> &str {
+        if self.path == Path::new(STANDARD_INPUT) {
+            return "stdin.csv";
+        }
         let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or("");
         name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name)
     }
@@ -233,24 +236,53 @@ impl Read for Counted {
     }
 }
 
+/// What standard input is called.
+pub const STANDARD_INPUT: &str = "standard input";
+
 /// Inputs that are not files of this machine, by what they are called (`s3://bucket/people.csv`), and where they were copied to.
+///
+/// An input is given by an address, and called by a name without what of the address may be secret. Everything that is shown or
+/// written has the name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Copies(BTreeMap<PathBuf, PathBuf>);
+pub struct Copies {
+    /// By name.
+    places: BTreeMap<PathBuf, PathBuf>,
+    /// By address.
+    names: BTreeMap<PathBuf, PathBuf>,
+}
 
 impl Copies {
-    /// Notes where the copy of an input is.
-    pub fn insert(&mut self, name: PathBuf, copy: PathBuf) {
-        self.0.insert(name, copy);
+    /// Notes where the copy of an input is. Returns `false`, and notes nothing, if another input is called so.
+    #[must_use]
+    pub fn insert(&mut self, address: PathBuf, name: PathBuf, copy: PathBuf) -> bool {
+        if self.places.contains_key(&name) {
+            return false;
+        }
+        self.names.insert(address, name.clone());
+        self.places.insert(name, copy);
+        true
     }
 
-    /// Where the copy of an input is.
-    pub fn get(&self, name: &Path) -> Option<&Path> {
-        self.0.get(name).map(PathBuf::as_path)
+    /// Whether the input at this address was copied.
+    pub fn has(&self, address: &Path) -> bool {
+        self.names.contains_key(address)
+    }
+
+    /// What the input with this address or name is called, and where its copy is.
+    pub fn get(&self, input: &Path) -> Option<(&Path, &Path)> {
+        let name = self.names.get(input).map_or(input, PathBuf::as_path);
+        self.places.get_key_value(name).map(|(name, copy)| (name.as_path(), copy.as_path()))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
     }
 
     /// The input called so, or all below it.
     fn below(&self, name: &Path) -> impl Iterator<Item = (&Path, &Path)> {
-        self.0.iter().filter(move |(of, _)| of.starts_with(name)).map(|(of, copy)| (of.as_path(), copy.as_path()))
+        let below = self.places.iter().filter(move |(of, _)| of.starts_with(name));
+        below.map(|(of, copy)| (of.as_path(), copy.as_path()))
     }
 }
 

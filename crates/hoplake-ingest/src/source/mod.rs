@@ -44,7 +44,11 @@ use std::path::PathBuf;
 
 use hoplake_format::KeyType;
 
-pub use self::{files::Copies, limits::ReadLimits, recognise::open};
+pub use self::{
+    files::{Copies, STANDARD_INPUT},
+    limits::ReadLimits,
+    recognise::open,
+};
 
 /// How the files of a source are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

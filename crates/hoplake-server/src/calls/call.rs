@@ -135,7 +135,11 @@ impl Call {
         self.graph.clone_from(&graph.name);
         self.enter_to_change().await?;
         let catalog = self.service.catalog.clone();
-        self.bounded(catalog.acquire(&graph.name, graph.version)).await
+        let found = async {
+            let open = catalog.acquire(&graph.name, graph.version).await?;
+            catalog.seen(open).await
+        };
+        self.bounded(found).await
     }
 
     async fn enter_through(&mut self, gate: impl Fn(&Service) -> &Admission) -> Result<(), Failure> {

@@ -171,7 +171,7 @@ async fn apply_on(call: &mut Call, open: &Arc<OpenGraph>, asked: &ChangesQuery) 
             Ok(AppliedChanges { version, counts, changes, batches: batches as u64, repeated, cost })
         }
         Ok(Err(error)) => Err(with_way_out(refused(&error, &locations), asked)),
-        Err(failure) => Err(with_way_out(unknown_if_ended(failure), asked)),
+        Err(failure) => Err(with_way_out(unknown_if_ended(failure, "the batch was applied"), asked)),
     }
 }
 
@@ -275,11 +275,11 @@ fn refused(error: &hoplake::Error, locations: &[SourceLocation]) -> Failure {
     Failure { place, ..Failure::new(reason, format!("{location}: {said}")) }
 }
 
-/// A commit that was no longer waited for may be published a moment later.
-fn unknown_if_ended(failure: Failure) -> Failure {
+/// A commit that was no longer waited for may be published a moment later, and one that broke off may have been.
+fn unknown_if_ended(failure: Failure, done: &str) -> Failure {
     match failure.reason {
-        Reason::Time | Reason::ShuttingDown => {
-            let message = format!("it is not known whether the batch was applied: {}", failure.message);
+        Reason::Time | Reason::ShuttingDown | Reason::Internal => {
+            let message = format!("it is not known whether {done}: {}", failure.message);
             Failure { message, reason: Reason::Unknown, ..failure }
         }
         _ => failure,
@@ -305,18 +305,36 @@ pub(crate) async fn create(call: &mut Call, name: &str) -> Result<EmptyGraph, Fa
     call.service.check_writable()?;
     call.enter_to_change().await?;
     let catalog = call.service.catalog.clone();
-    let created = match call.bounded(catalog.acquire(name, 0)).await {
-        Ok(_) => false,
+    // Not by what is remembered: one that appeared since, in another folder, would be hidden by the one that is made.
+    let (open, created) = match call.bounded(catalog.refresh(name)).await {
+        Ok(open) => (open, false),
         Err(failure) if failure.reason == Reason::NotFound => {
-            call.bounded(catalog.create(name)).await.map_err(unknown_if_ended)?
+            let created = call.bounded(catalog.create(name)).await;
+            let created =
+                created.map_err(|failure| unknown_if_ended(failure, "the graph was made; ask for it again"))?;
+            (call.bounded(catalog.refresh(name)).await?, created)
         }
         Err(failure) => return Err(failure),
     };
-    // It was remembered as absent, or has changed since.
-    let open = call.bounded(catalog.refresh(name)).await?;
     if *open.graph.schema() != Schema::default() {
         let message = format!("there is a graph {name:?} already, in version {}", open.graph.version());
         return Err(Failure::new(Reason::Conflict, message));
     }
     Ok(EmptyGraph { version: open.graph.version(), created })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ended_before_its_outcome_is_unknown() {
+        let ended = |reason| unknown_if_ended(Failure::new(reason, "it broke off"), "the batch was applied");
+        for reason in [Reason::Time, Reason::ShuttingDown, Reason::Internal] {
+            let failure = ended(reason);
+            assert_eq!(failure.reason, Reason::Unknown);
+            assert_eq!(failure.message, "it is not known whether the batch was applied: it broke off");
+        }
+        assert_eq!(ended(Reason::Conflict).reason, Reason::Conflict);
+    }
 }

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, new_null_array};
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::interleave::interleave;
-use hoplake::{EdgeRows, Edges, Graph, Held, Hop, Query};
+use hoplake::{EdgeRows, Edges, Graph, Held, Hop, MemoryBudget, Query};
 
 use crate::failure::{Failure, Reason};
+
+/// What an edge takes while a column is made, besides the values that were read: the place of its value, and a null or a position.
+const EDGE_BYTES: usize = 16 + 9;
 
 /// Selected properties of edges, and their types.
 #[derive(Debug, Clone, Default)]
@@ -51,12 +54,31 @@ impl EdgeFields {
     pub(super) async fn read(&self, query: &mut Query, edges: &Edges) -> Result<Held<EdgeColumns>, Failure> {
         let names: Vec<_> = self.0.iter().map(|(name, _)| name.clone()).collect();
         let rows = query.edge_properties(edges, &names).await?;
+        self.columns(&rows, edges.len(), query.memory()).await
+    }
+
+    /// A column of each, held before it is made.
+    async fn columns(
+        &self,
+        rows: &[EdgeRows],
+        edges: usize,
+        memory: &MemoryBudget,
+    ) -> Result<Held<EdgeColumns>, Failure> {
         let failed = |error: ArrowError| Failure::new(Reason::Internal, error.to_string());
-        let columns =
-            self.0.iter().map(|(name, kind)| Ok((name.as_str().into(), column(&rows, name, kind, edges.len())?)));
-        let columns = columns.collect::<Result<EdgeColumns, _>>().map_err(failed)?;
-        let bytes: usize = columns.iter().map(|(_, column)| column.get_array_memory_size()).sum();
-        Ok(Held::new(columns, query.memory().hold(bytes as u64)?))
+        let mut columns = EdgeColumns::new();
+        let mut hold = memory.hold(0)?;
+        for (name, kind) in &self.0 {
+            let before = hold.bytes();
+            let values = rows.iter().filter_map(|rows| rows.batch.column_by_name(name));
+            let values: usize = values.map(|values| values.get_array_memory_size()).sum();
+            hold.resize(before + (values + edges * EDGE_BYTES) as u64)?;
+            let made = column(rows, name, kind, edges).map_err(failed)?;
+            hold.resize(before + made.get_array_memory_size() as u64)?;
+            columns.push((name.as_str().into(), made));
+            // A column is milliseconds of work: others have their turn, and the deadline takes effect.
+            tokio::task::yield_now().await;
+        }
+        Ok(Held::new(columns, hold))
     }
 }
 
@@ -73,4 +95,22 @@ fn column(rows: &[EdgeRows], name: &str, kind: &DataType, edges: usize) -> Resul
         sources.push(&**values);
     }
     interleave(&sources, &positions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn columns_are_held_before_they_are_made() {
+        let fields = EdgeFields(["since", "until"].map(|name| (name.to_owned(), DataType::Int64)).to_vec());
+        // One is made in 25 bytes an edge, and then takes nine.
+        let budget = MemoryBudget::new("the query", 30_000);
+        assert_eq!(fields.columns(&[], 1_000, &budget).await.unwrap_err().reason, Reason::Limit);
+        assert_eq!((budget.used(), budget.peak()), (0, 25_000));
+        let budget = MemoryBudget::new("the query", 40_000);
+        let columns = fields.columns(&[], 1_000, &budget).await.unwrap();
+        let made: usize = columns.iter().map(|(_, column)| column.get_array_memory_size()).sum();
+        assert_eq!(budget.used(), made as u64);
+    }
 }

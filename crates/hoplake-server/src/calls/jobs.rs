@@ -13,6 +13,7 @@ use hoplake::{Frontier, Graph, Query, StartKey, VertexId, compute::Computed};
 use super::{
     Asked, Call, GraphRef, LabelRows, Part, Parts, VertexName,
     properties::{ROWS_FIRST, rows_at_a_time},
+    request::check_once,
     vertices::{Named, find_all, resolve},
 };
 use crate::{
@@ -175,6 +176,7 @@ pub(crate) async fn job_result(
             "skip and limit are of all rows, and top is of the first by value; leave one of them out",
         ));
     }
+    check_once(&asked.select)?;
     let job = call.service.jobs.get(&asked.id)?;
     call.about(&job.graph.name);
     // Held from here on: a result that is dropped meanwhile is still read to its end.

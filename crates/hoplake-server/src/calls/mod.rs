@@ -37,10 +37,10 @@ pub(crate) use paths::{NamedPath, PathEdge, PathName, paths, shortest_path};
 pub(crate) use properties::{LabelRows, properties};
 pub(crate) use refresh::refresh;
 pub(crate) use request::{
-    Asked, GraphRef, NeighborsQuery, Output, PathOutput, PathsQuery, PropertiesQuery, ShortestPathQuery, TraversalSpec,
-    TraverseQuery, VertexName,
+    Asked, GraphRef, NeighborsQuery, Output, PathOutput, PathsQuery, PropertiesQuery, ScanQuery, ShortestPathQuery,
+    TraversalSpec, TraverseQuery, VertexName,
 };
-pub(crate) use scan::{ScanQuery, Scanned, scan};
+pub(crate) use scan::{Scanned, scan};
 pub(crate) use traverse::{DepthStatistics, Statistics, traverse};
 pub(crate) use vertices::{parse_id, raw_id};
 

@@ -1,6 +1,10 @@
-//! Requests, as both protocols understand them.
+//! Requests, as both protocols understand them. What a request may not combine is refused here, once for both.
 
-use hoplake::{Condition, Hop, Key, Strategy, VisitPolicy};
+use std::collections::HashSet;
+
+use hoplake::{Condition, Hop, Key, ScanRequest, Strategy, VisitPolicy};
+
+use crate::failure::Failure;
 
 /// Which graph; version 0 is the newest that is open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -46,12 +50,57 @@ pub(crate) struct NeighborsQuery {
     pub(crate) limits: Asked,
 }
 
+impl NeighborsQuery {
+    /// The same, if its parts agree.
+    ///
+    /// # Errors
+    /// [`Reason::Invalid`](crate::failure::Reason::Invalid).
+    pub(crate) fn checked(self) -> Result<Self, Failure> {
+        check_once(&self.select_edges)?;
+        // Rejected, not ignored: the client waits for what would never come.
+        if self.count && (self.keys || !self.select_edges.is_empty()) {
+            return Err(Failure::invalid("keys or properties are asked for, but the output is a count"));
+        }
+        Ok(self)
+    }
+}
+
 /// Keys and properties of vertices; an empty `select` means only the keys.
 #[derive(Debug, Clone)]
 pub(crate) struct PropertiesQuery {
     pub(crate) vertices: Vec<VertexName>,
     pub(crate) select: Vec<String>,
     pub(crate) limits: Asked,
+}
+
+impl PropertiesQuery {
+    /// As [`NeighborsQuery::checked`].
+    pub(crate) fn checked(self) -> Result<Self, Failure> {
+        check_once(&self.select)?;
+        Ok(self)
+    }
+}
+
+/// A scan; a limit of 0 is as many vertices as the server allows.
+#[derive(Debug, Clone)]
+pub(crate) struct ScanQuery {
+    pub(crate) request: ScanRequest,
+    /// Whether only their number is wanted.
+    pub(crate) count: bool,
+    pub(crate) limits: Asked,
+}
+
+impl ScanQuery {
+    /// As [`NeighborsQuery::checked`].
+    pub(crate) fn checked(self) -> Result<Self, Failure> {
+        let ScanRequest { select, order_by, .. } = &self.request;
+        check_once(select)?;
+        check_once(order_by.iter().map(|by| &by.property))?;
+        if self.count && !(select.is_empty() && order_by.is_empty()) {
+            return Err(Failure::invalid("properties are selected or sorted by, but the output is a count"));
+        }
+        Ok(self)
+    }
 }
 
 /// What traversals and walks have in common.
@@ -79,6 +128,28 @@ pub(crate) enum Output {
     Count,
 }
 
+impl Output {
+    /// One that has no properties, if none are selected; `rows` is the name of the output that has some.
+    ///
+    /// # Errors
+    /// [`Reason::Invalid`](crate::failure::Reason::Invalid).
+    pub(crate) fn without(self, select: &[String], rows: &str) -> Result<Self, Failure> {
+        match select.is_empty() {
+            true => Ok(self),
+            false => Err(Failure::invalid(format!("properties are selected, but the output is not {rows}"))),
+        }
+    }
+
+    /// Rows with these properties.
+    ///
+    /// # Errors
+    /// As [`Self::without`], if one is selected twice.
+    pub(crate) fn rows(select: Vec<String>) -> Result<Self, Failure> {
+        check_once(&select)?;
+        Ok(Self::Rows(select))
+    }
+}
+
 /// A traversal, and which of its vertices to return: of the last depth, or of all.
 #[derive(Debug, Clone)]
 pub(crate) struct TraverseQuery {
@@ -100,9 +171,13 @@ pub(crate) struct PathOutput {
 
 impl PathOutput {
     /// Properties bring what they are of.
-    pub(crate) fn new(keys: bool, edges: bool, select: Vec<String>) -> Self {
+    ///
+    /// # Errors
+    /// As [`Output::rows`].
+    pub(crate) fn new(keys: bool, edges: bool, select: Vec<String>) -> Result<Self, Failure> {
+        check_once(&select)?;
         let all = !select.is_empty();
-        Self { keys: keys || all, edges: edges || all, select }
+        Ok(Self { keys: keys || all, edges: edges || all, select })
     }
 }
 
@@ -112,7 +187,19 @@ pub(crate) struct PathsQuery {
     pub(crate) spec: TraversalSpec,
     /// Walks to return; 0 is as many as the server allows.
     pub(crate) limit: usize,
+    /// Whether only the number of walks is wanted, whatever the limit.
+    pub(crate) count: bool,
     pub(crate) output: PathOutput,
+}
+
+impl PathsQuery {
+    /// As [`NeighborsQuery::checked`].
+    pub(crate) fn checked(self) -> Result<Self, Failure> {
+        if self.count && self.output != PathOutput::default() {
+            return Err(Failure::invalid("keys, edges or properties are asked for, but the output is a count"));
+        }
+        Ok(self)
+    }
 }
 
 /// A shortest path by number of edges. All its edges match one hop.
@@ -125,4 +212,14 @@ pub(crate) struct ShortestPathQuery {
     pub(crate) depth_max: usize,
     pub(crate) output: PathOutput,
     pub(crate) limits: Asked,
+}
+
+/// Rejects a property that is named twice. Each time it would be a column or a comparison of its own, and then nothing bounds their
+/// number but the length of the request.
+pub(super) fn check_once<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
+    let mut seen = HashSet::new();
+    match names.into_iter().find(|name| !seen.insert(name.as_str())) {
+        None => Ok(()),
+        Some(twice) => Err(Failure::invalid(format!("property {twice:?} is named twice; name it once"))),
+    }
 }

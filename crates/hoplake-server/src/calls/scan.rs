@@ -4,19 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use hoplake::{Graph, Query, Rows, ScanRequest};
+use hoplake::{Graph, Held, MemoryBudget, Query, Rows, ScanRequest};
 
-use super::{Asked, Call, GraphRef, LabelRows, Part, Parts};
+use super::{Call, GraphRef, LabelRows, Part, Parts, ScanQuery};
 use crate::failure::{Failure, Reason};
 
-/// A scan; a limit of 0 is as many vertices as the server allows.
-#[derive(Debug, Clone)]
-pub(crate) struct ScanQuery {
-    pub(crate) request: ScanRequest,
-    /// Whether only their number is wanted.
-    pub(crate) count: bool,
-    pub(crate) limits: Asked,
-}
+/// What a null takes, at most: a value or a position, and its bit.
+const NULL_BYTES: u64 = 9;
 
 /// What a scan found.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +63,7 @@ async fn put_found(
     while let Some(found) = query.next_rows(&mut scan).await? {
         let count = found.batch.num_rows();
         let taken = count.min(left);
-        let rows = complete(&found, taken, &fields)?;
+        let rows = complete(&found, taken, &fields, query.memory()).await?;
         if taken > 0 {
             parts.put(Part::Found(&rows)).await?;
         }
@@ -95,15 +89,45 @@ fn fields_of(graph: &Graph, request: &ScanRequest) -> Vec<(String, DataType)> {
 }
 
 /// Rows with a column for each selected property: a label that does not have one has nulls.
-fn complete(found: &Rows, count: usize, fields: &[(String, DataType)]) -> Result<LabelRows, Failure> {
+async fn complete(
+    found: &Rows,
+    count: usize,
+    fields: &[(String, DataType)],
+    memory: &MemoryBudget,
+) -> Result<Held<LabelRows>, Failure> {
     let batch = found.batch.slice(0, count);
-    let schema = batch.schema();
-    let missing: Vec<_> = fields.iter().filter(|(name, _)| batch.column_by_name(name).is_none()).collect();
-    let nulls = missing.iter().map(|(_, kind)| new_null_array(kind, count));
-    let columns = batch.columns().iter().cloned().chain(nulls).collect();
-    let more = missing.iter().map(|(name, kind)| Arc::new(Field::new(name, kind.clone(), true)));
-    let schema = Schema::new(schema.fields().iter().cloned().chain(more).collect::<Vec<_>>());
+    let mut columns = batch.columns().to_vec();
+    let mut all = batch.schema().fields().to_vec();
+    let missing = fields.iter().filter(|(name, _)| batch.column_by_name(name).is_none());
+    // Before anything is allocated: the rows that were found are held already.
+    let hold = memory.hold(missing.clone().count() as u64 * count as u64 * NULL_BYTES)?;
+    for (name, kind) in missing {
+        columns.push(new_null_array(kind, count));
+        all.push(Arc::new(Field::new(name, kind.clone(), true)));
+        tokio::task::yield_now().await;
+    }
     let failed = |error: ArrowError| Failure::new(Reason::Internal, error.to_string());
-    let batch = RecordBatch::try_new(Arc::new(schema), columns).map_err(failed)?;
-    Ok(LabelRows { label: found.label.clone(), depth: 0, ids: Vec::new(), batch })
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(all)), columns).map_err(failed)?;
+    Ok(Held::new(LabelRows { label: found.label.clone(), depth: 0, ids: Vec::new(), batch }, hold))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ArrayRef, Int64Array};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn columns_of_nulls_are_held_before_they_are_made() {
+        let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1_000));
+        let found = Rows { label: "Town".into(), batch: RecordBatch::try_from_iter([("~key", keys)]).unwrap() };
+        let fields = [("age".into(), DataType::Int64), ("name".into(), DataType::Utf8)];
+        let budget = MemoryBudget::new("the query", 20_000);
+        let rows = complete(&found, 1_000, &fields, &budget).await.unwrap();
+        let made: usize = rows.batch.columns()[1..].iter().map(|column| column.get_array_memory_size()).sum();
+        assert!(made as u64 <= budget.used() + 512, "{made} of {}", budget.used());
+        assert_eq!(complete(&found, 1_000, &fields, &budget).await.unwrap_err().reason, Reason::Limit);
+        drop(rows);
+        assert_eq!(budget.used(), 0);
+    }
 }

@@ -111,6 +111,13 @@ impl Visit {
         self.hold_request(budget, (bytes as u64).saturating_mul(DECODED_BYTES_PER_BYTE))
     }
 
+    /// Gives back what a request that was decoded does not take: all but its bytes that were only copied, and 32 times the others.
+    pub(crate) fn release_copied(&self, copied: usize, others: usize) {
+        let bytes = (others as u64).saturating_mul(DECODED_BYTES_PER_BYTE).saturating_add(copied as u64);
+        // Less can always be had.
+        let _ = locked(&self.request).as_mut().filter(|hold| bytes < hold.bytes()).map(|hold| hold.resize(bytes));
+    }
+
     /// The request is complete.
     pub(super) fn complete(&self) {
         self.connection.iter().for_each(|connection| connection.complete());

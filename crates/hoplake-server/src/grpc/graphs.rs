@@ -1,6 +1,7 @@
 //! The service Graphs.
 
 use futures::FutureExt;
+use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -8,7 +9,7 @@ use super::{
     writer::{Writer, stream},
 };
 use crate::{
-    calls::{self, Call, Neighbors, raw_id},
+    calls::{self, Call, Neighbors, PathsQuery, raw_id},
     failure::Failure,
     v1::{self, graphs_server::Graphs, traverse_response::Kind},
 };
@@ -190,9 +191,10 @@ async fn paths(
     parts: &mut Writer<v1::PathsResponse>,
 ) -> Result<(), Failure> {
     let graph = receive::graph(request.graph.clone())?;
-    let statistics = match request.count {
-        true => calls::count_walks(call, &graph, &request.try_into()?).await?,
-        false => calls::paths(call, &graph, &request.try_into()?, parts).await?,
+    let asked = PathsQuery::try_from(request)?;
+    let statistics = match asked.count {
+        true => calls::count_walks(call, &graph, &asked).await?,
+        false => calls::paths(call, &graph, &asked, parts).await?,
     };
     parts.last().statistics = Some(statistics.into());
     Ok(())
@@ -207,6 +209,8 @@ async fn shortest_path(call: &mut Call, request: v1::ShortestPathRequest) -> Res
 }
 
 async fn apply(call: &mut Call, request: v1::ApplyRequest) -> Result<v1::ApplyResponse, Failure> {
+    // The changes are bytes still, and counted by who reads them; a batch may wait long for its turn.
+    call.visit.release_copied(request.changes.len(), request.encoded_len() - request.changes.len());
     Ok(calls::apply(call, request.try_into()?).await?.into())
 }
 

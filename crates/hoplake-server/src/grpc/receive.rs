@@ -97,17 +97,15 @@ impl TryFrom<v1::NeighborsRequest> for NeighborsQuery {
 
     fn try_from(request: v1::NeighborsRequest) -> Result<Self, Failure> {
         let limits = request.limits.into();
-        if request.count && (request.keys || !request.select_edges.is_empty()) {
-            return Err(Failure::invalid("keys or properties are asked for, but only a count is wanted"));
-        }
-        Ok(Self {
+        let query = Self {
             vertices: vertices(request.vertices)?,
             hop: hop(request.hop)?,
             keys: request.keys,
             count: request.count,
             select_edges: request.select_edges,
             limits,
-        })
+        };
+        query.checked()
     }
 }
 
@@ -125,7 +123,7 @@ impl TryFrom<v1::PropertiesRequest> for PropertiesQuery {
 
     fn try_from(request: v1::PropertiesRequest) -> Result<Self, Failure> {
         let limits = request.limits.into();
-        Ok(Self { vertices: vertices(request.vertices)?, select: request.select, limits })
+        Self { vertices: vertices(request.vertices)?, select: request.select, limits }.checked()
     }
 }
 
@@ -133,9 +131,6 @@ impl TryFrom<v1::ScanRequest> for ScanQuery {
     type Error = Failure;
 
     fn try_from(request: v1::ScanRequest) -> Result<Self, Failure> {
-        if request.count && !(request.select.is_empty() && request.order_by.is_empty()) {
-            return Err(Failure::invalid("properties are selected or sorted by, but only a count is wanted"));
-        }
         let condition = match request.condition.is_empty() {
             true => None,
             false => Some(request.condition.parse().map_err(hoplake::Error::from)?),
@@ -147,7 +142,7 @@ impl TryFrom<v1::ScanRequest> for ScanQuery {
             order_by: request.order_by.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
             limit: (request.limit > 0).then(|| limit(request.limit)),
         };
-        Ok(Self { request: scan, count: request.count, limits: request.limits.into() })
+        Self { request: scan, count: request.count, limits: request.limits.into() }.checked()
     }
 }
 
@@ -189,14 +184,10 @@ impl TryFrom<v1::TraverseRequest> for TraverseQuery {
     fn try_from(request: v1::TraverseRequest) -> Result<Self, Failure> {
         use v1::traverse_request::Output as Wire;
         let output = match Wire::try_from(request.output) {
-            Ok(Wire::Rows) => Output::Rows(request.select),
-            // Rejected, not ignored: the client waits for properties that would never come.
-            _ if !request.select.is_empty() => {
-                return Err(Failure::invalid("properties are selected, but output is not ROWS"));
-            }
-            Ok(Wire::Ids) => Output::Ids,
-            Ok(Wire::Nothing) => Output::Nothing,
-            Ok(Wire::Count) => Output::Count,
+            Ok(Wire::Rows) => Output::rows(request.select)?,
+            Ok(Wire::Ids) => Output::Ids.without(&request.select, "ROWS")?,
+            Ok(Wire::Nothing) => Output::Nothing.without(&request.select, "ROWS")?,
+            Ok(Wire::Count) => Output::Count.without(&request.select, "ROWS")?,
             Err(_) => return Err(Failure::invalid(format!("{} is not an output", request.output))),
         };
         let spec = request.traversal.try_into()?;
@@ -208,8 +199,9 @@ impl TryFrom<v1::PathsRequest> for PathsQuery {
     type Error = Failure;
 
     fn try_from(request: v1::PathsRequest) -> Result<Self, Failure> {
-        let output = PathOutput::new(request.keys, request.edges, request.select);
-        Ok(Self { spec: request.traversal.try_into()?, limit: limit(request.limit), output })
+        let output = PathOutput::new(request.keys, request.edges, request.select)?;
+        let (limit, count) = (limit(request.limit), request.count);
+        Self { spec: request.traversal.try_into()?, limit, count, output }.checked()
     }
 }
 
@@ -250,7 +242,7 @@ impl TryFrom<v1::ShortestPathRequest> for ShortestPathQuery {
             to: end(request.to, "to")?,
             hop: hop(request.hop)?,
             depth_max: request.depth_max as usize,
-            output: PathOutput::new(request.keys, request.edges, request.select),
+            output: PathOutput::new(request.keys, request.edges, request.select)?,
             limits: request.limits.into(),
         })
     }

@@ -8,10 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{
-    requests::{OutputBody, ScanOutputBody},
-    values,
-};
+use super::{requests::OutputBody, values};
 use crate::{
     calls::{
         self, AppliedChanges, DepthStatistics, EdgeColumns, EdgeTypeInfo, EmptyGraph, Info, LabelInfo, LabelRows,
@@ -604,10 +601,9 @@ impl From<Statistics> for StatisticsAnswer {
 
 impl ScanAnswer {
     /// With an empty list, if it has one.
-    pub(super) fn of(found: Scanned, output: ScanOutputBody, cost: PricedCost) -> Self {
+    pub(super) fn of(found: Scanned, count: bool, cost: PricedCost) -> Self {
         let Scanned { vertices, truncated, version } = found;
-        let counts = output == ScanOutputBody::Count;
-        Self { rows: (!counts).then(Vec::new), count: counts.then_some(vertices), truncated, version, cost }
+        Self { rows: (!count).then(Vec::new), count: count.then_some(vertices), truncated, version, cost }
     }
 }
 

@@ -12,12 +12,12 @@ use super::{
     exchange::{Exchange, JsonBody, respond},
     problem::Problem,
     requests::{
-        EdgesOutputBody, LookUpBody, NeighborsBody, OutputBody, PathsBody, PropertiesBody, ScanBody, ScanOutputBody,
-        ShortestPathBody, TraverseBody, WalksOutputBody, vertices,
+        LookUpBody, NeighborsBody, OutputBody, PathsBody, PropertiesBody, ScanBody, ShortestPathBody, TraverseBody,
+        vertices,
     },
     writer::stream,
 };
-use crate::calls::{self, GraphRef, Neighbors};
+use crate::calls::{self, GraphRef, Neighbors, NeighborsQuery, PathsQuery, ScanQuery};
 
 fn graph_ref(name: String, version: u64) -> GraphRef {
     GraphRef { name, version }
@@ -96,10 +96,11 @@ pub(super) async fn neighbors(exchange: Exchange, Path(graph): Path<String>, bod
         async move {
             let body: NeighborsBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
-            if body.output == EdgesOutputBody::Count {
+            let asked = NeighborsQuery::try_from(body)?;
+            if asked.count {
                 parts.list = None;
             }
-            let Neighbors { version, count } = calls::neighbors(call, &graph, &body.try_into()?, parts).await?;
+            let Neighbors { version, count } = calls::neighbors(call, &graph, &asked, parts).await?;
             Ok(NeighborsAnswer { edges: parts.list.map(|_| Vec::new()), count, version, cost: call.cost })
         }
         .boxed()
@@ -143,12 +144,12 @@ pub(super) async fn scan(exchange: Exchange, Path(graph): Path<String>, body: Js
         async move {
             let body: ScanBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
-            let output = body.output;
-            if output == ScanOutputBody::Count {
+            let asked = ScanQuery::try_from(body)?;
+            if asked.count {
                 parts.list = None;
             }
-            let found = calls::scan(call, &graph, &body.try_into()?, parts).await?;
-            Ok(ScanAnswer::of(found, output, call.cost))
+            let found = calls::scan(call, &graph, &asked, parts).await?;
+            Ok(ScanAnswer::of(found, asked.count, call.cost))
         }
         .boxed()
     })
@@ -172,7 +173,7 @@ pub(super) async fn traverse(exchange: Exchange, Path(graph): Path<String>, body
         async move {
             let body: TraverseBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
-            let output = OutputBody::of(&body);
+            let output = body.output;
             // The name of the list is in the body, which is read only within the call.
             parts.list = match output {
                 OutputBody::Rows => Some("rows"),
@@ -200,12 +201,13 @@ pub(super) async fn paths(exchange: Exchange, Path(graph): Path<String>, body: J
         async move {
             let body: PathsBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
-            if body.output == WalksOutputBody::Count {
+            let asked = PathsQuery::try_from(body)?;
+            if asked.count {
                 parts.list = None;
-                let counted = calls::count_walks(call, &graph, &body.try_into()?).await?;
+                let counted = calls::count_walks(call, &graph, &asked).await?;
                 return Ok(PathsAnswer { paths: None, count: counted.count, statistics: counted.into() });
             }
-            let statistics = calls::paths(call, &graph, &body.try_into()?, parts).await?.into();
+            let statistics = calls::paths(call, &graph, &asked, parts).await?.into();
             Ok(PathsAnswer { paths: Some(Vec::new()), count: None, statistics })
         }
         .boxed()

@@ -65,7 +65,6 @@ pub(crate) enum DirectionBody {
     Both,
 }
 
-/// How two values compare.
 /// One hop: text as on the command line, `out:knows,likes[since >= 2011-01-01]`, or its parts.
 #[derive(Debug, Clone, PartialEq, ToSchema)]
 #[serde(untagged)]
@@ -131,7 +130,7 @@ pub(crate) struct NeighborsBody {
     #[serde(default)]
     select_edges: Vec<String>,
     #[serde(default)]
-    pub(super) output: EdgesOutputBody,
+    output: EdgesOutputBody,
     #[serde(default)]
     limits: LimitsBody,
 }
@@ -206,7 +205,7 @@ pub(crate) struct ScanBody {
     #[serde(default)]
     limit: usize,
     #[serde(default)]
-    pub(super) output: ScanOutputBody,
+    output: ScanOutputBody,
     #[serde(default)]
     limits: LimitsBody,
 }
@@ -269,7 +268,7 @@ pub(crate) struct TraverseBody {
     #[serde(default)]
     limits: LimitsBody,
     #[serde(default)]
-    output: OutputBody,
+    pub(super) output: OutputBody,
     /// Which properties; none means only the keys.
     #[serde(default)]
     select: Vec<String>,
@@ -279,13 +278,6 @@ pub(crate) struct TraverseBody {
     /// Whether all depths are returned, from the starts on, or only the last.
     #[serde(default)]
     all_depths: bool,
-}
-
-impl OutputBody {
-    /// A request for a traversal.
-    pub(super) fn of(body: &TraverseBody) -> Self {
-        body.output
-    }
 }
 
 /// A traversal whose walks to list.
@@ -302,7 +294,7 @@ pub(crate) struct PathsBody {
     #[serde(default)]
     limits: LimitsBody,
     #[serde(default)]
-    pub(super) output: WalksOutputBody,
+    output: WalksOutputBody,
     /// At most this many walks, since their number can be huge; 1,000 by default.
     #[serde(default = "walks")]
     limit: usize,
@@ -496,11 +488,8 @@ impl TryFrom<NeighborsBody> for NeighborsQuery {
         let vertices = vertices(body.vertices)?;
         let hop = body.hop.try_into()?;
         let count = body.output == EdgesOutputBody::Count;
-        if count && (body.keys || !body.select_edges.is_empty()) {
-            return Err(Failure::invalid("keys or properties are asked for, but output is count"));
-        }
         let NeighborsBody { keys, select_edges, limits, .. } = body;
-        Ok(Self { vertices, hop, keys, count, select_edges, limits: limits.into() })
+        Self { vertices, hop, keys, count, select_edges, limits: limits.into() }.checked()
     }
 }
 
@@ -515,7 +504,7 @@ impl TryFrom<PropertiesBody> for PropertiesQuery {
     type Error = Failure;
 
     fn try_from(body: PropertiesBody) -> Result<Self, Failure> {
-        Ok(Self { vertices: vertices(body.vertices)?, select: body.select, limits: body.limits.into() })
+        Self { vertices: vertices(body.vertices)?, select: body.select, limits: body.limits.into() }.checked()
     }
 }
 
@@ -550,14 +539,10 @@ impl TryFrom<TraverseBody> for TraverseQuery {
             StrategyBody::Dfs => Strategy::Dfs,
         };
         let output = match body.output {
-            OutputBody::Rows => Output::Rows(body.select),
-            // Rejected, not ignored: the client waits for properties that would never come.
-            _ if !body.select.is_empty() => {
-                return Err(Failure::invalid("properties are selected, but output is not rows"));
-            }
-            OutputBody::Ids => Output::Ids,
-            OutputBody::Nothing => Output::Nothing,
-            OutputBody::Count => Output::Count,
+            OutputBody::Rows => Output::rows(body.select)?,
+            OutputBody::Ids => Output::Ids.without(&body.select, "rows")?,
+            OutputBody::Nothing => Output::Nothing.without(&body.select, "rows")?,
+            OutputBody::Count => Output::Count.without(&body.select, "rows")?,
         };
         let spec = spec(body.starts, body.hops, body.visit, body.limits)?;
         let spec = TraversalSpec { strategy, parallelism: body.parallelism, ..spec };
@@ -570,9 +555,6 @@ impl TryFrom<ScanBody> for ScanQuery {
 
     fn try_from(body: ScanBody) -> Result<Self, Failure> {
         let count = body.output == ScanOutputBody::Count;
-        if count && !(body.select.is_empty() && body.order_by.is_empty()) {
-            return Err(Failure::invalid("properties are selected or sorted by, but output is count"));
-        }
         let request = ScanRequest {
             labels: body.labels,
             condition: body.condition.map(|text| text.parse()).transpose().map_err(hoplake::Error::from)?,
@@ -580,7 +562,7 @@ impl TryFrom<ScanBody> for ScanQuery {
             order_by: body.order_by.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
             limit: (body.limit > 0).then_some(body.limit),
         };
-        Ok(Self { request, count, limits: body.limits.into() })
+        Self { request, count, limits: body.limits.into() }.checked()
     }
 }
 
@@ -589,7 +571,8 @@ impl TryFrom<PathsBody> for PathsQuery {
 
     fn try_from(body: PathsBody) -> Result<Self, Failure> {
         let spec = spec(body.starts, body.hops, body.visit, body.limits)?;
-        Ok(Self { spec, limit: body.limit, output: PathOutput::new(body.keys, body.edges, body.select) })
+        let output = PathOutput::new(body.keys, body.edges, body.select)?;
+        Self { spec, limit: body.limit, count: body.output == WalksOutputBody::Count, output }.checked()
     }
 }
 
@@ -602,7 +585,7 @@ impl TryFrom<ShortestPathBody> for ShortestPathQuery {
             to: body.to.try_into()?,
             hop: body.hop.try_into()?,
             depth_max: body.depth_max,
-            output: PathOutput::new(body.keys, body.edges, body.select),
+            output: PathOutput::new(body.keys, body.edges, body.select)?,
             limits: body.limits.into(),
         })
     }

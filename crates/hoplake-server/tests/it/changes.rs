@@ -98,6 +98,21 @@ fn arrow(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
+/// Numbers of two columns that are all bytes of a batch, over those of others.
+fn overlapping() -> Vec<u8> {
+    let labels: ArrayRef = Arc::new(StringArray::from(vec!["Person"; 8]));
+    let numbers = || -> ArrayRef { Arc::new(Int64Array::from_iter_values(1..9)) };
+    let columns = vec![("label", labels), ("key", numbers()), ("age", numbers()), ("size", numbers())];
+    let mut stream = arrow(columns);
+    // Positions and text of labels before them, in 64 bytes each, as all is aligned.
+    for offset in [192i64, 256] {
+        let from = [offset, 64].map(i64::to_le_bytes).concat();
+        let place = stream.windows(16).position(|bytes| bytes == from).unwrap();
+        stream[place..place + 16].copy_from_slice(&[0i64, 320].map(i64::to_le_bytes).concat());
+    }
+    stream
+}
+
 /// Makes a graph, fills it in each form, and reads each version back at once.
 async fn fill(server: &Running) {
     assert_eq!(server.make("g").await, (201, json!({"version": 1, "created": true})));
@@ -326,6 +341,23 @@ async fn a_lost_answer_is_found_by_its_key() {
     graph.verify(|_| ()).await.unwrap();
 }
 
+/// A batch that waits for its version takes its bytes and what was read of it, over gRPC as over HTTP.
+#[tokio::test]
+async fn a_batch_that_waits_takes_no_more_than_itself() {
+    let (held, opener) = sample::held().await;
+    let server = Running::start_with(writable("memory://held"), opener).await;
+    server.ask("GET", "/v1/graphs/g", &Value::Null).await;
+    held.hold_writes("manifest/");
+    let mut client = server.graphs().await;
+    let waits = tokio::spawn(async move { client.apply(request(person(1, &"x".repeat(1 << 20)))).await });
+    until(|| held.held_back.load(Ordering::SeqCst) > 0).await;
+    // Its mebibyte once as it came, and three times as a change.
+    let bytes = server.metric("hoplake_memory_bytes").await;
+    assert!(bytes > 4e6 && bytes < 5e6, "{bytes}");
+    held.release_writes();
+    waits.await.unwrap().unwrap();
+}
+
 /// A version that was committed is known: neither who reads it next nor a repetition asks the store for one.
 #[tokio::test]
 async fn what_was_committed_is_found_without_a_request() {
@@ -342,6 +374,23 @@ async fn what_was_committed_is_found_without_a_request() {
     let read = held.log.lock().unwrap()[before..].to_vec();
     // The rest of small objects may be read in the background.
     assert!(read.iter().all(|object| object.contains("/data/")), "{read:?}");
+}
+
+/// What is written where a graph was is lost, so a server looks whether it is still there.
+#[tokio::test]
+async fn a_graph_that_was_deleted_takes_no_batch() {
+    let (folder, url) = folder();
+    let server = Running::start(Settings { refresh_ms: 50, ..writable(&url) }).await;
+    server.make("g").await;
+    server.lines(person(1, "Ann")).await;
+    std::fs::remove_dir_all(folder.path().join("g")).unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    let (status, problem) = server.send("", LINES, None, person(2, "Bob")).await;
+    assert_eq!((status, &problem["reason"]), (404, &json!("NOT_FOUND")), "{problem}");
+    assert!(!folder.path().join("g").exists());
+    // Another graph there is another one.
+    assert_eq!(server.make("g").await.0, 201);
+    assert_eq!(server.lines(person(3, "Cem")).await["version"], 2);
 }
 
 /// Writers of both protocols at once. The server is killed and another one takes over; who got no answer asks again with its key.
@@ -435,6 +484,11 @@ async fn a_graph_is_made_where_it_is_looked_for() {
     let made = v1::CreateGraphRequest { graph: "by-grpc".into() };
     let made = server.graphs().await.create_graph(made).await.unwrap().into_inner();
     assert_eq!(made, v1::CreateGraphResponse { version: 1, created: true });
+    // Remembered as absent, and loaded since in a folder that another one in the first would hide.
+    assert_eq!(server.try_ask("GET", "/v1/graphs/loaded", &Value::Null).await.0, 404);
+    sample::add(&folder, "loaded", 7).await;
+    let (status, problem) = server.make("loaded").await;
+    assert_eq!((status, &problem["reason"]), (409, &json!("CONFLICT")), "{problem}");
     let single = Running::start(writable(&format!("x={graph}/g"))).await;
     assert_eq!(single.make("y").await.0, 400);
 }
@@ -465,6 +519,7 @@ async fn hostile_bodies_are_refused() {
         (ARROW, [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f].to_vec()),
     ];
     bodies.extend((0..stream.len()).step_by(7).map(|cut| (ARROW, stream[..cut].to_vec())));
+    bodies.push((ARROW, overlapping()));
     for (kind, body) in bodies {
         let head = body[..body.len().min(40)].to_vec();
         let (status, problem) = server.send("", kind, None, body).await;

@@ -124,7 +124,9 @@ async fn a_scan_of_several_labels_has_all_columns() {
         (json!({"condition": "name ="}), 400, "not a valid condition"),
         (json!({"order_by": ["name"]}), 400, "cannot be sorted together"),
         (json!({"labels": ["Person"], "order_by": ["tags"]}), 400, "lists have no order"),
-        (json!({"output": "count", "select": ["name"]}), 400, "output is count"),
+        (json!({"output": "count", "select": ["name"]}), 400, "the output is a count"),
+        (json!({"select": ["name", "age", "name"]}), 400, "property \"name\" is named twice"),
+        (json!({"labels": ["Town"], "order_by": ["name", "name desc"]}), 400, "property \"name\" is named twice"),
         (json!({"limit": -1}), 400, "limit"),
     ];
     for (body, status, words) in wrong {
@@ -217,6 +219,61 @@ async fn a_condition_names_the_vertices_to_start_from() {
         json!({"starts": [{"label": "Person", "where": "age > 1000"}], "hops": ["out:knows"], "output": "count"});
     let (status, problem) = server.try_ask("POST", "/v1/graphs/g/traverse", &nobody).await;
     assert_eq!((status, &problem["reason"]), (404, &json!("NOT_FOUND")), "{problem}");
+}
+
+/// What a count has not is refused, by both protocols in the same words.
+#[tokio::test]
+async fn counts_have_no_keys_or_properties() {
+    let (server, _) = started().await;
+    let neighbors = json!({"vertices": ["Person:1"], "hop": "out:knows", "output": "count"});
+    let paths = json!({"starts": ["Person:1"], "hops": ["out:knows"], "output": "count"});
+    let mut refused = Vec::new();
+    for (path, body, field, value) in [
+        ("neighbors", &neighbors, "keys", json!(true)),
+        ("neighbors", &neighbors, "select_edges", json!(["since"])),
+        ("paths", &paths, "keys", json!(true)),
+        ("paths", &paths, "edges", json!(true)),
+        ("paths", &paths, "select", json!(["name"])),
+    ] {
+        let mut body = body.clone();
+        body[field] = value;
+        let (status, problem) = server.try_ask("POST", &format!("/v1/graphs/g/{path}"), &body).await;
+        assert_eq!((status, &problem["reason"]), (400, &json!("INVALID")), "{body}: {problem}");
+        refused.push(problem["detail"].as_str().unwrap().to_owned());
+    }
+    let request = v1::PathsRequest {
+        graph: graph("g"),
+        traversal: Some(traversal(&["Person:1"], &["out:knows"])),
+        count: true,
+        keys: true,
+        ..Default::default()
+    };
+    let mut answer = server.graphs().await.paths(request).await;
+    let status = match &mut answer {
+        Ok(stream) => stream.get_mut().message().await.unwrap_err(),
+        Err(status) => status.clone(),
+    };
+    assert_eq!(status.message(), refused[2]);
+}
+
+/// A label that is named twice is scanned once.
+#[tokio::test]
+async fn labels_of_a_scan_are_a_set() {
+    let (server, _) = started().await;
+    for body in [json!({}), json!({"output": "count"}), json!({"condition": "name contains 1", "output": "count"})] {
+        let with = |labels: Value| {
+            let mut body = body.clone();
+            body["labels"] = labels;
+            body
+        };
+        let mut answers = Vec::new();
+        for labels in [json!(["Town"]), json!(["Town", "Town"])] {
+            let mut answer = server.ask("POST", SCAN, &with(labels)).await;
+            answer.as_object_mut().unwrap().remove("cost");
+            answers.push(answer);
+        }
+        assert_eq!(answers[0], answers[1]);
+    }
 }
 
 #[tokio::test]

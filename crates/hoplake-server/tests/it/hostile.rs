@@ -335,6 +335,41 @@ async fn every_limit_binds_every_call() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// A property that is named a hundred thousand times is not a column each time.
+#[tokio::test]
+async fn names_that_are_repeated_are_refused() {
+    let folder = sample::in_memory("g").await;
+    let server = Running::start(settings(&folder)).await;
+    // Towns have no age, and their edges no `since`: each column would be of nulls.
+    let (ages, since) = (vec!["age"; 100_000], vec!["since"; 100_000]);
+    let walk = json!({"starts": ["Town:t1"], "hops": ["in:livesIn"], "select": ages});
+    let ends = json!({"from": "Town:t1", "to": "Person:1", "hop": "both", "select": ages});
+    for (call, body) in [
+        ("scan", json!({"select": ages})),
+        ("scan", json!({"labels": ["Person"], "order_by": ages})),
+        ("neighbors", json!({"vertices": ["Town:t1"], "hop": "both", "select_edges": since})),
+        ("properties", json!({"vertices": ["Town:t1"], "select": ages})),
+        ("traverse", walk.clone()),
+        ("paths", walk),
+        ("shortest-path", ends),
+    ] {
+        let (status, problem) = server.try_ask("POST", &format!("/v1/graphs/g/{call}"), &body).await;
+        assert_eq!((status, &problem["reason"]), (400, &json!("INVALID")), "{call}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("is named twice"), "{call}: {problem}");
+    }
+    let scan = v1::ScanRequest { graph: graph("g"), select: vec!["age".into(); 100_000], ..Default::default() };
+    let refused = match server.graphs().await.scan(scan).await {
+        Ok(mut stream) => stream.get_mut().message().await.unwrap_err(),
+        Err(status) => status,
+    };
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    let started = server.request("POST", "/v1/graphs/g/jobs").json(&json!({"algorithm": "degrees"})).send();
+    let job: Value = started.await.unwrap().json().await.unwrap();
+    let path = format!("/v1/jobs/{}/result?select=age,age", job["id"].as_str().unwrap());
+    assert_eq!(server.try_ask("GET", &path, &Value::Null).await.0, 400);
+    server.until_metric("hoplake_queries_running", 0.0).await;
+}
+
 #[tokio::test]
 async fn no_answer_has_more_than_the_server_allows() {
     let folder = sample::in_memory("g").await;

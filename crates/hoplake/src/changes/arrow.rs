@@ -1,13 +1,13 @@
 //! Changes as a stream of Arrow's IPC format, whose record batches are rows as those of a Parquet file.
 //!
 //! A stream may come from anyone, and the decoder believes what it claims: positions of buffers, counts of rows, sizes of
-//! compressed columns. So each message is checked before it is decoded: everything that it names must be within its own bytes.
-//! Types that can be much larger in memory than in the stream are refused.
+//! compressed columns. So each message is checked before it is decoded: everything that it names must be within its own bytes, and no
+//! more in sum than these. Types that can be much larger in memory than in the stream are refused.
 
 use std::{fmt, sync::Arc};
 
 use arrow_buffer::Buffer;
-use arrow_ipc::{MessageHeader, convert::try_fb_to_schema, reader::StreamDecoder, root_as_message};
+use arrow_ipc::{Endianness, MessageHeader, convert::try_fb_to_schema, reader::StreamDecoder, root_as_message};
 use arrow_schema::{DataType, Schema};
 use hoplake_ingest::source::plain::{PlainFile, in_property_types};
 
@@ -61,6 +61,10 @@ fn checked(stream: &[u8]) -> Result<Schema, String> {
         match message.header_type() {
             MessageHeader::Schema => {
                 let found = message.header_as_schema().ok_or("it has a message without a header")?;
+                // The decoder would take its numbers for others.
+                if found.endianness() != Endianness::Little {
+                    return Err("its numbers are not little-endian; write it on a machine that is".into());
+                }
                 let found = try_fb_to_schema(found).map_err(|error| format!("its schema cannot be read: {error}"))?;
                 found.fields().iter().try_for_each(|field| allowed(field.name(), field.data_type()))?;
                 // The decoder refuses a second one.
@@ -119,6 +123,7 @@ fn check_batch(batch: arrow_ipc::RecordBatch<'_>, schema: &Schema, body_bytes: u
     if buffers.len() != widths.len() {
         return Err(format!("a batch has {} buffers, and its columns have {}", buffers.len(), widths.len()));
     }
+    let mut bytes = 0;
     for (buffer, width) in buffers.into_iter().zip(widths) {
         // The decoder takes a part of an item for a mistake of its own.
         if buffer.length() % width != 0 {
@@ -128,6 +133,11 @@ fn check_batch(batch: arrow_ipc::RecordBatch<'_>, schema: &Schema, body_bytes: u
         if buffer.offset() < 0 || buffer.length() < 0 || end.is_none_or(|end| end > body_bytes) {
             return Err(format!("a column has {} bytes at {} of {body_bytes}", buffer.length(), buffer.offset()));
         }
+        bytes += buffer.length() as u128;
+    }
+    // Columns over the same bytes are small in the stream only: each has its own memory when its values become those of properties.
+    if bytes > body_bytes as u128 {
+        return Err(format!("the columns of a batch of {body_bytes} bytes overlap: they have {bytes} in sum"));
     }
     Ok(())
 }
@@ -195,6 +205,41 @@ mod tests {
             6
         );
         assert_eq!(changes[0].location.to_string(), "body, row 1");
+    }
+
+    /// Replaces a buffer's offset and length, as the format writes them.
+    fn moved(stream: &[u8], from: [i64; 2], to: [i64; 2]) -> Vec<u8> {
+        let written = |buffer: [i64; 2]| buffer.map(i64::to_le_bytes).concat();
+        let places: Vec<_> = (0..stream.len() - 16).filter(|at| stream[*at..at + 16] == written(from)).collect();
+        assert_eq!(places.len(), 1, "{places:?}");
+        let mut moved = stream.to_vec();
+        moved[places[0]..places[0] + 16].copy_from_slice(&written(to));
+        moved
+    }
+
+    #[test]
+    fn columns_over_the_same_bytes_are_refused() {
+        let label: ArrayRef = Arc::new(StringArray::from(vec!["A"; 3]));
+        let keys = || -> ArrayRef { Arc::new(Int32Array::from(vec![1, 2, 3])) };
+        let batch = RecordBatch::try_from_iter([("label", label), ("key", keys()), ("age", keys())]).unwrap();
+        let stream = written(&[batch]);
+        // Positions and text of labels, and numbers: 64 bytes each, as they are aligned.
+        assert!(read(moved(&stream, [192, 12], [0, 252])).unwrap_err().to_string().contains("overlap"));
+        // Not in sum: the bytes of keys are the ages, too, and those of ages are nobody's.
+        assert!(read(moved(&stream, [192, 12], [128, 12])).is_ok());
+    }
+
+    #[test]
+    fn numbers_of_another_order_are_refused() {
+        let mut stream = written(&[people("A")]);
+        let (metadata, _) = message(&stream).unwrap().unwrap();
+        let schema = root_as_message(metadata).unwrap().header_as_schema().unwrap();
+        let table = metadata.as_ptr().addr() - stream.as_ptr().addr() + schema._tab.loc();
+        let back = i32::from_le_bytes(stream[table..table + 4].try_into().unwrap());
+        let fields_of_table = table.checked_add_signed(-(back as isize)).unwrap();
+        // The field, which writers leave out, is read where another one is, and that is not 0.
+        stream[fields_of_table + 4] = 4;
+        assert!(read(stream).unwrap_err().to_string().contains("little-endian"));
     }
 
     /// Whatever bit is wrong, the stream is refused or read as something else.

@@ -106,7 +106,8 @@ struct Mapped<'a> {
 /// Reads the mapping and the headers of its files.
 pub(crate) fn open(path: &Path, from: &[PathBuf], options: &SourceOptions) -> Result<Dataset, IngestError> {
     let failed = |why: String| IngestError::Layout { path: path.to_owned(), why };
-    let mapping = read(path, options.copies.get(path).unwrap_or(path))?;
+    let (path, place) = options.copies.get(path).unwrap_or((path, path));
+    let mapping = read(path, place)?;
     if mapping.vertices.is_empty() && mapping.edges.is_empty() {
         return Err(failed(format!("has no [[vertices]] and no [[edges]]; a mapping begins like this:\n\n{EXAMPLE}")));
     }
@@ -166,8 +167,8 @@ fn undeclared_labels(mut labels: Vec<&String>) -> String {
 /// The file at a path of the mapping.
 fn find(named: &Path, mapping: &Path, from: &[PathBuf], options: &SourceOptions) -> Result<SourceFile, IngestError> {
     let SourceOptions { copies, limits, .. } = options;
-    if let Some(copy) = copies.get(named) {
-        return SourceFile::copied(named, copy, *limits);
+    if let Some((name, copy)) = copies.get(named) {
+        return SourceFile::copied(name, copy, *limits);
     }
     let beside = mapping.parent().unwrap_or(Path::new(""));
     let folders = std::iter::once(beside).chain(from.iter().map(PathBuf::as_path));
@@ -182,7 +183,7 @@ fn find(named: &Path, mapping: &Path, from: &[PathBuf], options: &SourceOptions)
         ),
     })?;
     match copies.get(&path) {
-        Some(copy) => SourceFile::copied(&path, copy, *limits),
+        Some((name, copy)) => SourceFile::copied(name, copy, *limits),
         None => SourceFile::at(path, *limits),
     }
 }

@@ -10,7 +10,7 @@
 use std::time::Duration;
 use std::{
     fs::File,
-    io::{self, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
 };
 
@@ -89,6 +89,7 @@ pub(crate) async fn gather(options: &LoadOptions) -> Result<Inputs, Error> {
     let mut copying = Copying {
         temp_dir: options.temp_dir.clone(),
         web_timeout_ms: options.web_timeout_ms,
+        left: options.copied_bytes_max,
         folder: None,
         count: 0,
         copies: Copies::default(),
@@ -115,6 +116,8 @@ struct Copying {
     temp_dir: Option<PathBuf>,
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "without its client nothing is downloaded"))]
     web_timeout_ms: u64,
+    /// How many bytes may still be copied.
+    left: Option<u64>,
     folder: Option<TempDir>,
     count: u64,
     copies: Copies,
@@ -190,6 +193,16 @@ impl Copying {
         }
     }
 
+    /// Counts bytes that are about to be copied.
+    fn take(&mut self, bytes: u64) -> Result<(), Error> {
+        let Some(left) = &mut self.left else { return Ok(()) };
+        let rest = left.checked_sub(bytes);
+        *left = rest.ok_or_else(|| {
+            invalid("the inputs to be copied have more bytes than --copied-bytes-max (copied_bytes_max); raise it, or load less")
+        })?;
+        Ok(())
+    }
+
     /// A file for the next copy.
     fn create(&mut self) -> Result<(PathBuf, File), Error> {
         let folder = match &self.folder {
@@ -210,10 +223,12 @@ impl Copying {
 
     async fn copy_stdin(&mut self) -> Result<(), Error> {
         let (copy, mut file) = self.create()?;
-        let read = spawn_blocking(move || io::copy(&mut io::stdin().lock(), &mut file));
+        // One more shows that there are too many.
+        let most = self.left.map_or(u64::MAX, |left| left.saturating_add(1));
+        let read = spawn_blocking(move || io::copy(&mut io::stdin().lock().take(most), &mut file));
         let copied = read.await.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
-        copied
-            .map_err(|error| Error::new(ErrorKind::Unavailable, format!("could not copy standard input: {error}")))?;
+        let failed = |error| Error::new(ErrorKind::Unavailable, format!("could not copy standard input: {error}"));
+        self.take(copied.map_err(failed)?)?;
         self.note(STDIN, STANDARD_INPUT, copy)
     }
 
@@ -268,6 +283,7 @@ impl Copying {
         if self.copies.has(Path::new(shown)) {
             return Ok(());
         }
+        self.take(bytes)?;
         let (copy, mut file) = self.create()?;
         let starts = (0..bytes).step_by(PIECE_BYTES as usize);
         let read = |start: u64| store.get_range(name, start..bytes.min(start + PIECE_BYTES));
@@ -295,6 +311,7 @@ impl Copying {
         let (announced, mut bytes) = (response.content_length(), 0);
         while let Some(piece) = response.chunk().await.map_err(|error| web::failed(url, &error))? {
             bytes += piece.len() as u64;
+            self.take(piece.len() as u64)?;
             file = write(file, piece.into()).await?;
         }
         if let Some(announced) = announced.filter(|announced| *announced != bytes) {

@@ -96,6 +96,7 @@ pub use hoplake_format::{
     Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeId, EdgeType, EdgeTypeId, IndexId, Key, KeyType,
     LabelId, Manifest, Property, PropertyIndex, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId,
     VertexLabel, WriterLease,
+    constants::KEY_COLUMN,
     segment::{SectionKind, SegmentSettings},
 };
 pub use hoplake_storage::{

@@ -74,6 +74,8 @@ pub struct LoadOptions {
     pub publish_timeout_ms: u64,
     /// How long a web server may say nothing before the load gives up, in milliseconds. Default one minute.
     pub web_timeout_ms: u64,
+    /// The most bytes of all inputs that are copied to `temp_dir`; no bound by default.
+    pub copied_bytes_max: Option<u64>,
 }
 
 impl LoadOptions {
@@ -94,6 +96,7 @@ impl LoadOptions {
             message: String::new(),
             publish_timeout_ms: 600_000,
             web_timeout_ms: 60_000,
+            copied_bytes_max: None,
         }
     }
 }
@@ -187,13 +190,11 @@ pub async fn load_until(
     let trial = begin?;
     let message = options.message.clone();
     let publish_timeout_ms = options.publish_timeout_ms;
-    let base = load.base_version();
-    let writer = load.writer().to_owned();
+    let (base_version, writer) = (load.base_version(), load.writer().to_owned());
+    let building = Building { options, inputs, bad_rows, base_version, writer };
     let runtime = Handle::current();
     // Parsing and sorting occupy a thread for as long as the load takes: the runtime's own threads stay free for uploads.
-    let building = tokio::task::spawn_blocking(move || {
-        build(options, &inputs, &bad_rows, base, writer, store, runtime, &*progress)
-    });
+    let building = tokio::task::spawn_blocking(move || building.build(store, runtime, &*progress));
     let built = tokio::select! {
         built = building => built,
         () = &mut stop => {
@@ -226,37 +227,40 @@ pub async fn load_until(
     }))
 }
 
-/// Reads the input and writes its objects. Returns them, and how many rows were left out. Blocks.
-fn build(
+/// A load that may begin.
+struct Building {
     options: LoadOptions,
-    inputs: &Inputs,
-    bad_rows: &Arc<BadRows>,
+    inputs: Inputs,
+    bad_rows: Arc<BadRows>,
     base_version: u64,
     writer: String,
-    store: Store,
-    runtime: Handle,
-    progress: &dyn LoadProgress,
-) -> Result<(BuiltGraph, u64), Error> {
-    let limits = ReadLimits { memory_bytes: Some(options.memory_bytes), ..options.limits };
-    let copies = inputs.copies.clone();
-    let source = SourceOptions { mapping: options.mapping, limits, copies, ..Default::default() };
-    let dataset = source::open(&inputs.from, &source)?;
-    let settings = BuildSettings {
-        memory_bytes: options.memory_bytes,
-        temp_dir: options.temp_dir,
-        threads: options.threads,
-        order: options.order,
-        segments: options.segments,
-        indexes: options.indexes,
-        base_version,
-        writer,
-    };
-    let built = build::build(&dataset, store, runtime, &settings, bad_rows, progress);
-    // Rejects are written even if the load fails; the load's own error is returned first.
-    let flushed = bad_rows.flush();
-    let built = built?;
-    flushed?;
-    Ok((built, bad_rows.skipped()))
+}
+
+impl Building {
+    /// Reads the input and writes its objects. Returns them, and how many rows were left out. Blocks.
+    fn build(self, store: Store, runtime: Handle, progress: &dyn LoadProgress) -> Result<(BuiltGraph, u64), Error> {
+        let Self { options, inputs, bad_rows, base_version, writer } = self;
+        let limits = ReadLimits { memory_bytes: Some(options.memory_bytes), ..options.limits };
+        let copies = inputs.copies.clone();
+        let source = SourceOptions { mapping: options.mapping, limits, copies, ..Default::default() };
+        let dataset = source::open(&inputs.from, &source)?;
+        let settings = BuildSettings {
+            memory_bytes: options.memory_bytes,
+            temp_dir: options.temp_dir,
+            threads: options.threads,
+            order: options.order,
+            segments: options.segments,
+            indexes: options.indexes,
+            base_version,
+            writer,
+        };
+        let built = build::build(&dataset, store, runtime, &settings, &bad_rows, progress);
+        // Rejects are written even if the load fails; the load's own error is returned first.
+        let flushed = bad_rows.flush();
+        let built = built?;
+        flushed?;
+        Ok((built, bad_rows.skipped()))
+    }
 }
 
 /// Rejects a URL instead of a file: changes are read from this machine.

@@ -7,12 +7,9 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use hoplake::{
-    Graph, Key, KeyType, Rows, Value, VertexLabel,
+    Graph, KEY_COLUMN, Key, KeyType, Rows, Value, VertexLabel,
     changes::{plain_text, property_column},
 };
-
-/// The column of keys, as the engine calls it.
-const KEY_COLUMN: &str = "~key";
 
 /// A batch with its label and key as columns before its properties.
 pub fn with_label(rows: &Rows) -> anyhow::Result<RecordBatch> {

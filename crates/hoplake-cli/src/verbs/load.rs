@@ -84,6 +84,9 @@ pub struct Args {
     /// How long a web server may say nothing
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = humantime::parse_duration)]
     web_timeout: Duration,
+    /// The most bytes of inputs elsewhere, which are copied to the temporary folder; no bound without it
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size_from_1)]
+    copied_bytes_max: Option<ByteSize>,
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
@@ -138,6 +141,7 @@ impl Args {
             message: self.message.clone(),
             publish_timeout_ms: timeout_ms(self.timeout),
             web_timeout_ms: timeout_ms(self.web_timeout),
+            copied_bytes_max: self.copied_bytes_max.map(|size| size.as_u64()),
             ..defaults
         }
     }

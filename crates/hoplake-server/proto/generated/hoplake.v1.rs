@@ -238,6 +238,9 @@ pub struct GetGraphResponse {
     /// Whether the number of edges of every edge type is exact.
     #[prost(bool, tag = "12")]
     pub edges_exact: bool,
+    /// Whether a compaction would merge something.
+    #[prost(bool, tag = "13")]
+    pub compaction_due: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LookUpRequest {

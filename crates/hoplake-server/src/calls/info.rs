@@ -1,6 +1,6 @@
 //! Schema, counts and sizes.
 
-use hoplake::{Graph, Property};
+use hoplake::{CompactionSettings, Graph, Property};
 
 use super::{Call, GraphRef};
 use crate::{catalog::OpenGraph, failure::Failure};
@@ -47,12 +47,18 @@ pub(crate) struct Info {
     pub(crate) bytes_per_directed_edge: f64,
     pub(crate) created_unix_ms: i64,
     pub(crate) message: String,
+    /// Whether a compaction would merge something.
+    pub(crate) compaction_due: bool,
 }
 
 /// Schema, counts and sizes of a graph.
 pub(crate) async fn info(call: &mut Call, graph: &GraphRef) -> Result<Info, Failure> {
     let open = call.graph(graph).await?;
-    let sizes = call.bounded(async { Ok(open.graph.info().await?) }).await?;
+    let reads = async {
+        let settings = CompactionSettings::default();
+        Ok((open.graph.info().await?, open.graph.compaction_is_due(&settings).await?))
+    };
+    let (sizes, compaction_due) = call.bounded(reads).await?;
     let OpenGraph { name, graph } = &*open;
     let manifest = graph.manifest();
     Ok(Info {
@@ -68,6 +74,7 @@ pub(crate) async fn info(call: &mut Call, graph: &GraphRef) -> Result<Info, Fail
         bytes_per_directed_edge: sizes.bytes_per_directed_edge(),
         created_unix_ms: manifest.created_unix_ms as i64,
         message: manifest.change.message.clone(),
+        compaction_due,
     })
 }
 

@@ -37,7 +37,6 @@ pub(crate) async fn look_up(
 ) -> Result<(Vec<Option<VertexId>>, u64), Failure> {
     let open = call.graph(graph).await?;
     call.service.check_batch(names)?;
-    Service::check_single(names)?;
     call.service.check_results(names.len())?;
     let named = resolve(&open.graph, names)?;
     let mut query = call.query(&open.graph, &call.limits(&Asked::default()));

@@ -114,13 +114,14 @@ async fn complete(
 #[cfg(test)]
 mod tests {
     use arrow_array::{ArrayRef, Int64Array};
+    use hoplake::KEY_COLUMN;
 
     use super::*;
 
     #[tokio::test]
     async fn columns_of_nulls_are_held_before_they_are_made() {
         let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1_000));
-        let found = Rows { label: "Town".into(), batch: RecordBatch::try_from_iter([("~key", keys)]).unwrap() };
+        let found = Rows { label: "Town".into(), batch: RecordBatch::try_from_iter([(KEY_COLUMN, keys)]).unwrap() };
         let fields = [("age".into(), DataType::Int64), ("name".into(), DataType::Utf8)];
         let budget = MemoryBudget::new("the query", 20_000);
         let rows = complete(&found, 1_000, &fields, &budget).await.unwrap();

@@ -57,13 +57,6 @@ impl Service {
         }
         Ok(())
     }
-
-    /// Rejects conditions where each name has to be one vertex.
-    pub(super) fn check_single(names: &[VertexName]) -> Result<(), Failure> {
-        let conditional = names.iter().any(|name| matches!(name, VertexName::Found(..)));
-        let message = "a condition names any number of vertices; name one here, by key or id";
-        if conditional { Err(Failure::invalid(message)) } else { Ok(()) }
-    }
 }
 
 /// Holds names against the schema.
@@ -135,9 +128,8 @@ pub(super) async fn find(query: &mut Query, named: &[Named]) -> Result<Vec<Optio
             Named::Vertex(_) => {}
             Named::Key(label, key) => keys.push((label.as_str(), key.clone())),
             Named::Found(..) => {
-                return Err(Failure::invalid(
-                    "a look-up names each vertex by its key; start a traversal at a condition",
-                ));
+                let message = "a condition names any number of vertices; a look-up names each by its key";
+                return Err(Failure::invalid(message));
             }
         }
     }

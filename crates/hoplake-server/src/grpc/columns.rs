@@ -9,6 +9,7 @@ use arrow_array::{
 };
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
+use hoplake::KEY_COLUMN;
 
 use super::send::ids;
 use crate::{
@@ -16,9 +17,6 @@ use crate::{
     failure::{Failure, Reason},
     v1::{self, RowFormat, column::Values},
 };
-
-/// The column of keys, as the engine calls it.
-const KEY_COLUMN: &str = "~key";
 
 /// Rows as one message.
 pub(super) fn rows(rows: &LabelRows, format: RowFormat) -> Result<v1::Rows, Failure> {
@@ -156,7 +154,7 @@ mod tests {
     fn keys_stand_apart_and_arrow_has_all() {
         let keys: ArrayRef = Arc::new(StringArray::from(vec!["x", "y"]));
         let names: ArrayRef = Arc::new(StringArray::from(vec![Some("Ann"), None]));
-        let batch = RecordBatch::try_from_iter([("~key", keys), ("name", names)]).unwrap();
+        let batch = RecordBatch::try_from_iter([(KEY_COLUMN, keys), ("name", names)]).unwrap();
         let rows = LabelRows { label: "P".into(), depth: 2, ids: Vec::new(), batch };
         let wire = super::rows(&rows, RowFormat::Columns).unwrap();
         assert_eq!((wire.keys.unwrap().strings.len(), wire.columns.len(), wire.depth), (2, 1, 2));

@@ -201,6 +201,7 @@ impl From<Info> for v1::GetGraphResponse {
             bytes_per_directed_edge: info.bytes_per_directed_edge,
             created_unix_ms: info.created_unix_ms,
             message: info.message,
+            compaction_due: info.compaction_due,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
-use hoplake::{ChangeCounts, EdgeSlice, Graph, Key, Neighbour, VertexId};
+use hoplake::{ChangeCounts, EdgeSlice, Graph, KEY_COLUMN, Key, Neighbour, VertexId};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -83,6 +83,8 @@ pub(crate) struct GraphAnswer {
     bytes_per_directed_edge: f64,
     created_unix_ms: i64,
     message: String,
+    /// Whether a compaction would merge something.
+    compaction_due: bool,
 }
 
 /// The changes of a version, in numbers.
@@ -462,6 +464,7 @@ impl From<Info> for GraphAnswer {
             bytes_per_directed_edge: info.bytes_per_directed_edge,
             created_unix_ms: info.created_unix_ms,
             message: info.message,
+            compaction_due: info.compaction_due,
         }
     }
 }
@@ -523,7 +526,7 @@ pub(super) fn found_rows(part: &LabelRows) -> Result<Vec<FoundRow>, Failure> {
         let mut properties: BTreeMap<String, Value> =
             columns.iter().map(|(name, values)| (name.clone(), values[row].clone())).collect();
         // The engine reads the key as one more column.
-        let key = properties.remove(values::KEY_COLUMN).unwrap_or_default();
+        let key = properties.remove(KEY_COLUMN).unwrap_or_default();
         FoundRow { label: part.label.clone(), key, properties }
     };
     Ok((0..part.len()).map(row).collect())

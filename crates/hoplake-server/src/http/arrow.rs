@@ -11,10 +11,10 @@ use arrow_array::{
 use arrow_cast::cast;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
-use hoplake::{Key, VertexId};
+use hoplake::{KEY_COLUMN, Key, VertexId};
 use serde_json::json;
 
-use super::{answers::properties_of, values::KEY_COLUMN};
+use super::answers::properties_of;
 use crate::{
     calls::{EdgeColumns, LabelRows, NamedPath, Part, ValueRows},
     failure::{Failure, Reason},

@@ -7,9 +7,6 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// The column of keys, as the engine calls it.
-pub(super) const KEY_COLUMN: &str = "~key";
-
 /// Names and values of all columns.
 pub(super) fn columns(batch: &RecordBatch) -> Result<Vec<(String, Vec<Value>)>, Failure> {
     let schema = batch.schema();

@@ -34,6 +34,7 @@ async fn what_a_graph_is() {
     let answer = answer.into_inner();
     let info = graph.info().await.unwrap();
     assert_eq!((answer.vertices, answer.edges, answer.total_bytes), (info.vertices, info.edges, info.total_bytes));
+    assert!(!answer.compaction_due);
     let person = answer.labels.iter().find(|label| label.name == "Person").unwrap();
     assert_eq!((person.vertices, person.key_type.as_str()), (PEOPLE, "int64"));
     let types: Vec<_> = person.properties.iter().map(|property| (&*property.name, &*property.r#type)).collect();

@@ -272,6 +272,11 @@ async fn what_is_refused_has_its_place() {
         (status.code(), &details.metadata["line"], &*details.metadata["item"]),
         (Code::InvalidArgument, &"1".to_owned(), "upsert of edge Person:1 -knows-> Person:9999")
     );
+    // What manifests would keep.
+    let long = format!("?message={}", "m".repeat(5_000));
+    let (status, problem) = server.send(&long, LINES, None, person(1, "x")).await;
+    assert_eq!((status, &problem["reason"]), (400, &json!("INVALID")), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("the message has 5000 bytes"), "{problem}");
     let unset = v1::ApplyRequest { format: 0, ..request(person(1, "x")) };
     assert!(server.apply(unset).await.unwrap_err().message().contains("format is missing"));
     assert_eq!(server.send("", "application/json", None, person(1, "x")).await.0, 400);
@@ -356,6 +361,23 @@ async fn a_batch_that_waits_takes_no_more_than_itself() {
     assert!(bytes > 4e6 && bytes < 5e6, "{bytes}");
     held.release_writes();
     waits.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_graph_says_when_a_compaction_is_due() {
+    let folder = sample::in_memory("g").await;
+    let server = Running::start(writable(&folder)).await;
+    let mut client = server.graphs().await;
+    // With the load, four runs of one tier.
+    for (commits, due) in [(2, false), (1, true)] {
+        for commit in 0..commits {
+            server.lines(person(1, &format!("Ann {due} {commit}"))).await;
+        }
+        let info = server.ask("GET", "/v1/graphs/g", &Value::Null).await;
+        assert_eq!(info["compaction_due"], json!(due));
+        let request = v1::GetGraphRequest { graph: crate::running::graph("g") };
+        assert_eq!(client.get_graph(request).await.unwrap().into_inner().compaction_due, due);
+    }
 }
 
 /// A version that was committed is known: neither who reads it next nor a repetition asks the store for one.

@@ -88,3 +88,25 @@ async fn files_are_named_by_wildcard() {
     let slash = load(LoadOptions::from_paths(["s3:/bucket/x.csv"])).await.unwrap_err();
     assert!(slash.to_string().contains("write s3://, with two slashes"), "{slash}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_copied_for_a_load_that_cannot_be() {
+    let people = "~id,~label,name:String\n1,P,Ann\n";
+    put("memory://inputs/bounds", &[("people.csv", people)]).await;
+    let url = "memory://inputs/bounds/people.csv";
+    let bytes = people.len() as u64;
+    let bound = |bytes| LoadOptions { copied_bytes_max: Some(bytes), ..LoadOptions::from_paths([url]) };
+    assert_eq!(load(bound(bytes)).await.unwrap().vertices, 1);
+    let refused = load(bound(bytes - 1)).await.unwrap_err();
+    assert!(refused.to_string().contains("copied_bytes_max"), "{refused}");
+    // Before inputs are looked for: the graph is there, or the file of rejects is somebody's.
+    let none = LoadOptions::from_paths(["memory://inputs/bounds/none.csv"]);
+    let (_, store) = in_memory();
+    load_into(&store, LoadOptions::from_paths([url])).await.unwrap();
+    assert_eq!(load_into(&store, none.clone()).await.unwrap_err().kind(), ErrorKind::Conflict);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.csv");
+    fs::write(&file, "mine\n").unwrap();
+    let refused = load(LoadOptions { bad_rows: BadRowPolicy::Skip(file), ..none }).await.unwrap_err();
+    assert!(refused.to_string().contains("it would be overwritten"), "{refused}");
+}

@@ -23,5 +23,6 @@ mod querying;
 mod quickstart;
 mod round_trips;
 mod serve;
+mod stores;
 mod upkeep;
 mod versions;

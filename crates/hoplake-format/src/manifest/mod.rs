@@ -446,9 +446,10 @@ impl Manifest {
         own.into_iter().chain(older).filter(move |older| *older < version)
     }
 
-    /// The versions of all its runs, in no order.
-    pub fn runs(&self) -> impl Iterator<Item = VersionRange> {
+    /// The versions of the runs of its content, in no order. Those of property indexes are not: they say again what rows say.
+    pub fn content_runs(&self) -> impl Iterator<Item = VersionRange> {
         let sections = self.segments.iter().flat_map(|segment| &segment.sections);
+        let sections = sections.filter(|section| !section.kind.has_values());
         let tables = self.tables.iter().map(|table| table.versions);
         sections.filter_map(|section| section.versions).chain(tables)
     }
